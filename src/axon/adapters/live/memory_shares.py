@@ -1,0 +1,38 @@
+"""The twin of the shares: one counter per pool and tenant. Knows no policy: whom to lift is the caller's choice."""
+
+import heapq
+from collections.abc import Mapping
+
+_KEEP = 0.9
+
+
+class MemoryShares:
+    """Above ``max_tenants`` in a pool the lowest counters go: missing is at the minimum, so they lose the least."""
+
+    def __init__(self, *, max_tenants: int = 100_000) -> None:
+        self._max_tenants = max_tenants
+        self._pools: dict[str, dict[str, float]] = {}
+
+    async def charge(self, pool: str, amounts: Mapping[str, float]) -> None:
+        counters = self._pools.setdefault(pool, {})
+        for tenant, amount in amounts.items():
+            counters[tenant] = counters.get(tenant, 0.0) + amount
+        self._bound(pool)
+
+    async def counters(self, pool: str) -> Mapping[str, float]:
+        return dict(self._pools.get(pool, {}))
+
+    async def lift(self, pool: str, tenant: str, floor: float) -> None:
+        counters = self._pools.setdefault(pool, {})
+        counters[tenant] = max(floor, counters.get(tenant, floor))
+        self._bound(pool)
+
+    def lose_everything(self) -> None:
+        """What a restart of the service does; for tests."""
+        self._pools.clear()
+
+    def _bound(self, pool: str) -> None:
+        counters = self._pools[pool]
+        if len(counters) > self._max_tenants:
+            num_kept = max(1, int(self._max_tenants * _KEEP))
+            self._pools[pool] = dict(heapq.nlargest(num_kept, counters.items(), key=lambda item: item[1]))

@@ -1,0 +1,65 @@
+"""The twin of the wakeups: hints between tasks of one event loop. A hint nobody listens for is gone."""
+
+import asyncio
+from collections import deque
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+
+class MemoryListener:
+    """One subscription, holding at most ``max_waiting`` payloads."""
+
+    def __init__(self, max_waiting: int) -> None:
+        self._waiting: deque[bytes] = deque(maxlen=max_waiting)
+        self._ready = asyncio.Event()
+
+    def put(self, payload: bytes) -> None:
+        self._waiting.append(payload)
+        self._ready.set()
+
+    async def next(self, timeout_s: float) -> bytes | None:
+        if self._waiting:
+            return self._waiting.popleft()
+        try:
+            async with asyncio.timeout(timeout_s):
+                while not self._waiting:
+                    self._ready.clear()
+                    await self._ready.wait()
+        except TimeoutError:
+            return None
+        return self._waiting.popleft()
+
+
+class MemoryWakeups:
+    """Channels exist only while somebody listens."""
+
+    def __init__(self, *, max_waiting: int = 256) -> None:
+        self._max_waiting = max_waiting
+        self._channels: dict[str, set[MemoryListener]] = {}
+
+    @property
+    def num_channels(self) -> int:
+        return len(self._channels)
+
+    async def notify(self, channel: str, payload: bytes = b"") -> None:
+        self.wake(channel, payload)
+
+    def wake(self, channel: str, payload: bytes = b"") -> None:
+        """``notify`` for a twin in the same process."""
+        for listener in self._channels.get(channel, ()):
+            listener.put(payload)
+
+    @asynccontextmanager
+    async def listen(self, channel: str) -> AsyncIterator[MemoryListener]:
+        listener = MemoryListener(self._max_waiting)
+        self._channels.setdefault(channel, set()).add(listener)
+        try:
+            yield listener
+        finally:
+            self._leave(channel, listener)
+
+    def _leave(self, channel: str, listener: MemoryListener) -> None:
+        listeners = self._channels[channel]
+        listeners.discard(listener)
+        if not listeners:
+            del self._channels[channel]

@@ -1,0 +1,100 @@
+"""The queue's twin: lanes in this process's memory. Promises nothing beyond the process; knows no job, only bodies.
+
+A ``MemoryBroker`` holds the lanes and outlives its takers; a ``MemoryQueue`` is one taker's connection to it. What a
+taker holds unacked returns to its lane when the connection closes, as it does when a worker dies.
+"""
+
+import itertools
+from collections import deque
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+from axon.errors import DependencyDown
+from axon.ports.queue import Delivery
+
+
+class MemoryBroker:
+    """The lanes, shared by every connection of the process."""
+
+    def __init__(self, *, max_waiting: int = 100_000) -> None:
+        self.max_waiting = max_waiting
+        self._lanes: dict[str, deque[Delivery]] = {}
+        self._tags = itertools.count(1)
+
+    def connect(self) -> "MemoryQueue":
+        """A new taker, still to be opened."""
+        return MemoryQueue(self)
+
+    def declare(self, lanes: Sequence[str]) -> None:
+        for lane in lanes:
+            self._lanes.setdefault(lane, deque())
+
+    def publish(self, lane: str, body: bytes) -> None:
+        waiting = self._lanes.get(lane)
+        if waiting is None:
+            raise DependencyDown(f"Lane {lane!r} was never declared.", code="lane_unknown")
+        if len(waiting) >= self.max_waiting:
+            raise DependencyDown(f"Lane {lane!r} is full.", code="queue_full")
+        waiting.append(Delivery(tag=0, lane=lane, body=body, redelivered=False))
+
+    def take(self, lanes: Sequence[str]) -> Delivery | None:
+        for lane in lanes:
+            if waiting := self._lanes.get(lane):
+                return replace(waiting.popleft(), tag=next(self._tags))
+        return None
+
+    def put_first(self, delivery: Delivery) -> None:
+        """Never refused: the lane had room for it once, and a refusal would lose it."""
+        self._lanes[delivery.lane].appendleft(replace(delivery, redelivered=True))
+
+    def depth(self, lane: str) -> int:
+        return len(self._lanes.get(lane, ()))
+
+
+class MemoryQueue:
+    """One taker's connection. Its tags mean nothing to another."""
+
+    def __init__(self, broker: MemoryBroker) -> None:
+        self._broker = broker
+        self._unacked: dict[int, Delivery] = {}
+        self._open = False
+
+    async def open(self) -> None:
+        self._open = True
+
+    async def aclose(self) -> None:
+        """Returns everything unacked to the front of its lane, in the order it was taken."""
+        self._open = False
+        for delivery in reversed(self._unacked.values()):
+            self._broker.put_first(delivery)
+        self._unacked.clear()
+
+    async def declare(self, lanes: Sequence[str]) -> None:
+        self._connected().declare(lanes)
+
+    async def publish(self, lane: str, body: bytes) -> None:
+        self._connected().publish(lane, body)
+
+    async def take(self, lanes: Sequence[str]) -> Delivery | None:
+        delivery = self._connected().take(lanes)
+        if delivery is not None:
+            self._unacked[delivery.tag] = delivery
+        return delivery
+
+    async def ack(self, delivery: Delivery) -> None:
+        self._connected()
+        self._unacked.pop(delivery.tag, None)
+
+    async def give_back(self, delivery: Delivery) -> None:
+        broker = self._connected()
+        if held := self._unacked.pop(delivery.tag, None):
+            broker.put_first(held)
+
+    async def depths(self, lanes: Sequence[str]) -> Mapping[str, int]:
+        broker = self._connected()
+        return {lane: broker.depth(lane) for lane in lanes}
+
+    def _connected(self) -> MemoryBroker:
+        if not self._open:
+            raise DependencyDown("The queue connection is closed.")
+        return self._broker

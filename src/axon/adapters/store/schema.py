@@ -1,0 +1,49 @@
+"""The tables, for both databases. Knows no statement; the way here from an older file is in ``migrations``."""
+
+from sqlalchemy import Boolean, Column, Double, Index, Integer, LargeBinary, MetaData, SmallInteger, Table, Text
+
+HEAD = "0001"
+"""The migration that makes these tables."""
+
+metadata = MetaData()
+
+keys = Table(
+    "keys",
+    metadata,
+    Column("id", Text, primary_key=True),
+    Column("tenant", Text, nullable=False),
+    Column("digest", LargeBinary, nullable=False),
+    Column("name", Text, nullable=False),
+    Column("created_at", Double, nullable=False),
+    Column("expires_at", Double),
+    Column("revoked_at", Double),
+)
+
+turns = Table(
+    "turns",
+    metadata,
+    Column("id", Text, primary_key=True),
+    Column("tenant", Text, nullable=False),
+    Column("state", Text, nullable=False),
+    Column("rank", SmallInteger, nullable=False),
+    Column("deployment", Text, nullable=False),
+    Column("version", Text, nullable=False),
+    Column("session", Text, nullable=False),
+    Column("opened_at", Double, nullable=False),
+    Column("ended_at", Double),
+    Column("prompt_tokens", Integer, nullable=False),
+    Column("cached_tokens", Integer, nullable=False),
+    Column("output_tokens", Integer, nullable=False),
+    Column("code", Text, nullable=False),
+    Column("retain", Boolean, nullable=False),
+    Column("body", LargeBinary),
+)
+
+Index("turns_by_rank", turns.c.rank, turns.c.opened_at, turns.c.id)
+Index(
+    "turns_to_purge",
+    turns.c.retain,
+    turns.c.ended_at,
+    sqlite_where=turns.c.body.is_not(None),
+    postgresql_where=turns.c.body.is_not(None),
+)

@@ -1,0 +1,125 @@
+"""The store's twin: one SQLite file, for one server process and a command line beside it. Not for network disks.
+
+Durable against a killed process and, as far as the disk keeps its word, a lost power supply: WAL with a full sync at
+every commit. Purged text is overwritten in the file; the write-ahead file beside it holds it until the next checkpoint.
+"""
+
+import asyncio
+from pathlib import Path
+from typing import Any
+
+from sqlalchemy import URL, event, inspect, text
+from sqlalchemy.ext.asyncio import AsyncEngine, create_async_engine
+
+from axon.adapters.store import schema
+from axon.adapters.store.failures import translated
+from axon.adapters.store.keys import SqlKeys
+from axon.adapters.store.turns import SqlTurns
+from axon.errors import DependencyDown, Misconfigured
+
+_SCHEME = "sqlite:///"
+
+
+class SqliteStore:
+    """The aggregates in one file; ``source`` is a path or a ``sqlite:///`` URL."""
+
+    def __init__(
+        self,
+        source: str | Path,
+        *,
+        busy_timeout_s: float = 5.0,
+        max_bytes: int | None = None,
+        num_connections: int = 4,
+    ) -> None:
+        self._path = sqlite_path(source)
+        self._busy_timeout_s = busy_timeout_s
+        self._max_bytes = max_bytes
+        self._num_connections = num_connections
+        self._engine: AsyncEngine | None = None
+
+    async def open(self) -> None:
+        """Makes the file if need be, readable by its owner alone, and brings its tables up to date."""
+        engine = self._make_engine()
+        try:
+            with translated():
+                await asyncio.to_thread(self._make_file)
+                if await _version(engine) != schema.HEAD:
+                    await asyncio.to_thread(self._migrate)
+        except BaseException:
+            await engine.dispose()
+            raise
+        self._engine = engine
+        self._keys = SqlKeys(engine)
+        self._turns = SqlTurns(engine)
+
+    async def aclose(self) -> None:
+        engine, self._engine = self._engine, None
+        if engine is not None:
+            await engine.dispose()
+
+    @property
+    def keys(self) -> SqlKeys:
+        self._opened()
+        return self._keys
+
+    @property
+    def turns(self) -> SqlTurns:
+        self._opened()
+        return self._turns
+
+    async def ping(self) -> None:
+        with translated():
+            async with self._opened().connect() as connection:
+                await connection.execute(text("SELECT 1 FROM turns LIMIT 1"))
+
+    def _opened(self) -> AsyncEngine:
+        if self._engine is None:
+            raise DependencyDown("The store is not open.")
+        return self._engine
+
+    def _make_file(self) -> None:
+        self._path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        self._path.touch(mode=0o600)
+
+    def _make_engine(self) -> AsyncEngine:
+        engine = create_async_engine(
+            URL.create("sqlite+aiosqlite", database=str(self._path)),
+            pool_size=self._num_connections,
+            max_overflow=0,
+            pool_timeout=self._busy_timeout_s,
+            connect_args={"timeout": self._busy_timeout_s},
+        )
+        event.listen(engine.sync_engine, "connect", self._prepare)
+        return engine
+
+    def _prepare(self, connection: Any, _record: object) -> None:
+        cursor = connection.cursor()
+        for setting in ("journal_mode=WAL", "synchronous=FULL", "foreign_keys=ON", "secure_delete=ON"):
+            cursor.execute(f"PRAGMA {setting}")
+        if self._max_bytes is not None:
+            cursor.execute("PRAGMA page_size")
+            (page_size,) = cursor.fetchone()
+            cursor.execute(f"PRAGMA max_page_count={self._max_bytes // page_size}")
+        cursor.close()
+
+    def _migrate(self) -> None:
+        from axon.adapters.store.migrate import upgrade
+
+        upgrade(self._path, busy_timeout_s=self._busy_timeout_s)
+
+
+def sqlite_path(source: str | Path) -> Path:
+    """The file a path or URL names; memory is refused, because the store's promise is to outlive the process."""
+    name = str(source).removeprefix(_SCHEME)
+    if not name or "://" in name or ":memory:" in name:
+        raise Misconfigured(f"{source!r} names no SQLite file; use {_SCHEME}path/to/axon.db")
+    return Path(name)
+
+
+async def _version(engine: AsyncEngine) -> str | None:
+    """The migration the file is at; None when it has none yet."""
+    async with engine.connect() as connection:
+        if not await connection.run_sync(lambda sync: inspect(sync).has_table("alembic_version")):
+            return None
+        version: str | None = await connection.scalar(text("SELECT version_num FROM alembic_version"))
+    return version

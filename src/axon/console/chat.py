@@ -1,0 +1,159 @@
+"""A conversation in the terminal. Knows a server's answers and a person's lines, nothing of HTTP."""
+
+import sys
+from collections.abc import Callable, Generator, Iterator
+from contextlib import closing, contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Protocol
+
+from axon.errors import AxonError, NotFound
+
+_HELP = """/model         which model answers, and which there are
+/model NAME    talk to another one
+/reset         forget the conversation
+/help          this
+/quit          leave (as ctrl-d does); ctrl-c stops an answer"""
+_CONTROL = dict.fromkeys((*range(32), *range(127, 160)), None) | {9: "\t", 10: "\n"}
+
+
+class ChatServer(Protocol):
+    """What a chat needs of a server."""
+
+    url: str
+
+    def models(self) -> list[dict[str, Any]]: ...
+
+    def stream_chat(self, body: dict[str, Any]) -> Generator[str, None, None]: ...
+
+
+@dataclass(slots=True, kw_only=True)
+class Conversation:
+    """What was said so far, and how to ask."""
+
+    system: str | None = None
+    max_tokens: int = 1024
+    temperature: float | None = None
+    messages: list[dict[str, str]] = field(default_factory=list)
+
+    def body(self, model: str, question: str) -> dict[str, Any]:
+        """The next request."""
+        first = [{"role": "system", "content": self.system}] if self.system else []
+        asked = [*first, *self.messages, {"role": "user", "content": question}]
+        sampling = {} if self.temperature is None else {"temperature": self.temperature}
+        return {"model": model, "messages": asked, "max_tokens": self.max_tokens, **sampling}
+
+    def remember(self, question: str, answer: str) -> None:
+        self.messages += [{"role": "user", "content": question}, {"role": "assistant", "content": answer}]
+
+
+def talk(server: ChatServer, conversation: Conversation, *, model: str | None, history_file: Path) -> int:
+    """Asks and answers until the lines end; returns the exit code."""
+    chat = _Chat(server, conversation, _choose_model(server, model))
+    if not sys.stdin.isatty():
+        return chat.answer_lines(line.rstrip("\n") for line in sys.stdin)
+    print(f"Talking to {chat.model} at {server.url}. /help lists the commands, ctrl-d leaves.")
+    with _readline_history(history_file):
+        chat.answer_lines(_typed_lines(), on_interrupt=lambda: print("\n(stopped)"))
+    return 0
+
+
+class _Chat:
+    def __init__(self, server: ChatServer, conversation: Conversation, model: str) -> None:
+        self._server = server
+        self._conversation = conversation
+        self.model = model
+
+    def answer_lines(self, lines: Iterator[str], on_interrupt: Callable[[], None] | None = None) -> int:
+        """1 when any line could not be answered. With ``on_interrupt``, ctrl-c stops one answer, not all."""
+        code = 0
+        for line in lines:
+            if line.strip() in ("/quit", "/exit"):
+                break
+            try:
+                self._handle(line.strip())
+            except AxonError as error:
+                print(f"axon: {error.message}", file=sys.stderr)
+                code = 1
+            except KeyboardInterrupt:
+                if on_interrupt is None:
+                    raise
+                on_interrupt()
+        return code
+
+    def _handle(self, line: str) -> None:
+        match line.split(maxsplit=1):
+            case []:
+                pass
+            case ["/help"]:
+                print(_HELP)
+            case ["/reset"]:
+                self._conversation.messages.clear()
+                print("Forgotten.")
+            case ["/model"]:
+                for each in self._server.models():
+                    print(f"{'*' if each['id'] == self.model else ' '} {each['id']}")
+            case ["/model", name]:
+                self.model = _choose_model(self._server, name.strip())
+                print(f"Talking to {self.model}.")
+            case [word, *_] if word.startswith("/") and word.count("/") == 1:
+                print(f"{word} is no command; /help lists them.")
+            case _:
+                self._ask(line)
+
+    def _ask(self, question: str) -> None:
+        """Prints the answer as it comes. What was said before it broke off stays part of the conversation."""
+        pieces: list[str] = []
+        try:
+            with closing(self._server.stream_chat(self._conversation.body(self.model, question))) as stream:
+                for piece in stream:
+                    pieces.append(piece)
+                    print(_printable(piece), end="", flush=True)
+            print()
+        finally:
+            if pieces:
+                self._conversation.remember(question, "".join(pieces))
+
+
+def _choose_model(server: ChatServer, wanted: str | None) -> str:
+    names = [str(each["id"]) for each in server.models()]
+    if wanted is None and names:
+        return names[0]
+    if wanted is not None and wanted in names:
+        return wanted
+    raise NotFound(f"The server has no model {wanted or 'yet'}; it has: {', '.join(names) or 'none'}.")
+
+
+def _typed_lines() -> Iterator[str]:
+    while True:
+        try:
+            yield input("> ")
+        except KeyboardInterrupt:
+            print()
+        except EOFError:
+            print()
+            return
+
+
+def _printable(text: str) -> str:
+    """A model must not be able to steer the terminal."""
+    return text.translate(_CONTROL) if sys.stdout.isatty() else text
+
+
+@contextmanager
+def _readline_history(path: Path) -> Iterator[None]:
+    """Lines of earlier chats under the arrow keys, in a file for its owner only; without it where there is none."""
+    try:
+        import readline
+
+        path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        path.touch(mode=0o600)
+        readline.read_history_file(path)
+        readline.set_history_length(1000)
+    except (ImportError, OSError):
+        yield
+        return
+    try:
+        yield
+    finally:
+        readline.write_history_file(path)

@@ -1,0 +1,124 @@
+"""A running server as the command line sees it: an address, a key, two calls. Knows nothing of its inside."""
+
+import json
+from collections.abc import Generator, Iterator
+from ipaddress import ip_address
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Self
+from urllib.parse import urlsplit
+
+import httpx
+
+from axon.errors import AxonError, Misconfigured, Unauthenticated, Unavailable
+from axon.settings import client_variable
+
+if TYPE_CHECKING:
+    from axon.settings import Settings
+
+
+class Server:
+    """A connection to it; use as a context."""
+
+    def __init__(self, url: str, key: str | None) -> None:
+        self.url = url
+        self._client = httpx.Client(
+            base_url=url,
+            headers={"Authorization": f"Bearer {key}"} if key else {},
+            # The server sends something every few seconds, even when the model is silent.
+            timeout=httpx.Timeout(60.0, connect=5.0),
+            # A proxy knows nothing of our loopback.
+            trust_env=not _is_loopback(url),
+        )
+
+    @classmethod
+    def find(cls, settings: "Settings", *, url: str | None, key: str | None) -> Self:
+        """The server these flags, the environment or else the settings mean."""
+        url = (url or client_variable("AXON_URL") or _own_url(settings)).rstrip("/").removesuffix("/v1")
+        if urlsplit(url).scheme not in ("http", "https"):
+            raise Misconfigured(f"{url} is no address of a server. Write it as http://127.0.0.1:8000.")
+        return cls(url, key or client_variable("AXON_API_KEY") or _development_key(settings))
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._client.close()
+
+    def models(self) -> list[dict[str, Any]]:
+        """What ``/v1/models`` lists."""
+        try:
+            response = self._client.get("/v1/models")
+        except httpx.HTTPError as error:
+            raise self._translate(error) from error
+        self._check(response)
+        listed: list[dict[str, Any]] = response.json()["data"]
+        return listed
+
+    def stream_chat(self, body: dict[str, Any]) -> Generator[str, None, None]:
+        """The pieces of an answer as they come. Closing the iterator early hangs up."""
+        try:
+            with self._client.stream("POST", "/v1/chat/completions", json={**body, "stream": True}) as response:
+                if response.is_error:
+                    response.read()
+                self._check(response)
+                yield from _contents(response.iter_lines())
+        except httpx.HTTPError as error:
+            raise self._translate(error) from error
+
+    def _translate(self, error: httpx.HTTPError) -> AxonError:
+        if isinstance(error, httpx.ConnectError | httpx.ConnectTimeout):
+            return Unavailable(f"No server answers at {self.url}. Start one with `axon serve`, or name it with --url.")
+        return Unavailable(f"The connection to {self.url} broke: {error or type(error).__name__}. Ask again.")
+
+    def _check(self, response: httpx.Response) -> None:
+        if response.status_code == 401:
+            raise Unauthenticated(
+                f"The server at {self.url} does not know this key. Give one with --key or AXON_API_KEY "
+                "(`axon keys create` makes one)."
+            )
+        if response.is_error:
+            raise AxonError(_error_message(response))
+
+
+def _contents(lines: Iterator[str]) -> Iterator[str]:
+    for line in lines:
+        data = line.removeprefix("data:").strip()
+        if not line.startswith("data:") or data == "[DONE]":
+            continue
+        chunk = json.loads(data)
+        if "error" in chunk:
+            raise AxonError(str(chunk["error"].get("message", "The answer was broken off.")))
+        for choice in chunk.get("choices", ()):
+            if content := choice.get("delta", {}).get("content"):
+                yield content
+
+
+def _error_message(response: httpx.Response) -> str:
+    try:
+        return str(response.json()["error"]["message"])
+    except (ValueError, KeyError, TypeError):
+        return f"The server answered {response.status_code} {response.reason_phrase}. Is it Axon?"
+
+
+def _own_url(settings: "Settings") -> str:
+    host = settings.gateway.host
+    # Where a server listens on every address, loopback is one of them.
+    host = {"0.0.0.0": "127.0.0.1", "::": "::1", "": "127.0.0.1"}.get(host, host)
+    return f"http://[{host}]:{settings.gateway.port}" if ":" in host else f"http://{host}:{settings.gateway.port}"
+
+
+def _development_key(settings: "Settings") -> str | None:
+    try:
+        return (settings.data_dir / "dev-key").read_text("utf-8").strip() or None
+    except OSError:
+        return None
+
+
+def _is_loopback(url: str) -> bool:
+    host = urlsplit(url).hostname or ""
+    try:
+        return host == "localhost" or ip_address(host).is_loopback
+    except ValueError:
+        return False

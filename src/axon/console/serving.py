@@ -1,0 +1,102 @@
+"""What ``axon serve`` shows: progress while it starts, one screen when it is ready. Knows no part of the server."""
+
+import asyncio
+import shlex
+import sys
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+import uvloop
+from rich.console import Console
+from rich.progress import BarColumn, Progress, SpinnerColumn, TaskID, TextColumn, TimeElapsedColumn
+
+from axon.telemetry import logs
+from axon.telemetry.build import version
+
+if TYPE_CHECKING:
+    from axon.bootstrap import Ready
+    from axon.settings import Settings
+
+
+def serve_until_stopped(settings: "Settings") -> int:
+    """Runs the server; returns the process's exit code."""
+    from axon import bootstrap
+
+    logs.configure(settings.log)
+    progress = StartProgress(Console(stderr=True))
+
+    def on_ready(ready: "Ready") -> None:
+        progress.close()
+        print(ready_screen(ready, bold=_bold if sys.stdout.isatty() else str), flush=True)
+
+    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+        try:
+            return runner.run(bootstrap.serve(settings, on_ready=on_ready, on_progress=progress.update))
+        except KeyboardInterrupt:
+            return 130
+        finally:
+            progress.close()
+
+
+class StartProgress:
+    """A bar for people while a model is converted or loaded; elsewhere one line a stage."""
+
+    def __init__(self, console: Console) -> None:
+        self._console = console
+        self._bar: Progress | None = None
+        self._task: TaskID | None = None
+        self._stage = ""
+
+    def update(self, stage: str, fraction: float | None) -> None:
+        """``fraction`` of the stage is done; None when nobody can tell."""
+        if not self._console.is_terminal:
+            if stage != self._stage:
+                self._console.print(f"axon: {stage}", markup=False, highlight=False)
+        elif self._bar is None or self._task is None:
+            self._bar = Progress(
+                *(SpinnerColumn(), TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn()),
+                console=self._console,
+                transient=True,
+            )
+            self._task = self._bar.add_task(stage, total=None)
+            self._bar.start()
+        if self._bar is not None and self._task is not None:
+            total = None if fraction is None else 1.0
+            if stage != self._stage:
+                self._bar.reset(self._task, total=total, description=stage)
+            self._bar.update(self._task, total=total, completed=fraction or 0.0)
+        self._stage = stage
+
+    def close(self) -> None:
+        """Leaves nothing behind on the screen; twice is harmless."""
+        if self._bar is not None:
+            self._bar.stop()
+        self._bar = self._task = None
+
+
+def ready_screen(ready: "Ready", *, bold: Callable[[str], str] = str) -> str:
+    """Address, key and model, and a command to paste."""
+    key_file = shlex.quote(str(ready.key_file))
+    key = f"{ready.key}  (kept in {ready.key_file})" if ready.key else f"in {ready.key_file}"
+    authorization = f"Bearer {ready.key}" if ready.key else f"Bearer $(cat {key_file})"
+    question = "What is the capital of France?"
+    return f"""
+  {bold(f"Axon {version()} is ready")}
+
+  API      {bold(ready.url + "/v1")}   (pages: {ready.url}/docs)
+  Model    {bold(ready.model)}
+  Key      {key}
+  Metrics  {ready.metrics_url}
+
+  Ask it something:
+
+curl {ready.url}/v1/chat/completions \\
+  -H "Authorization: {authorization}" -H "Content-Type: application/json" \\
+  -d '{{"model": "{ready.model}", "messages": [{{"role": "user", "content": "{question}"}}]}}'
+
+  or talk to it with: axon chat     ctrl-c stops the server (process {ready.pid})
+"""
+
+
+def _bold(text: str) -> str:
+    return f"\x1b[1m{text}\x1b[0m"

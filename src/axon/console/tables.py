@@ -1,0 +1,22 @@
+"""Rows under headings, for people. Knows nothing of what they say."""
+
+from collections.abc import Iterable, Sequence
+
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+_UNLIMITED = 10_000
+
+
+def print_table(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
+    """Fits a terminal by folding; elsewhere every row is one line."""
+    console = Console()
+    if not console.is_terminal:
+        console.width = _UNLIMITED
+    table = Table(box=None, pad_edge=False)
+    for column in columns:
+        table.add_column(column, overflow="fold", no_wrap=not console.is_terminal)
+    for row in rows:
+        table.add_row(*(Text(cell) for cell in row))
+    console.print(table)

@@ -1,0 +1,64 @@
+"""Onto the queue: from the moment ``accept`` returns, the turn is answered exactly once. Knows no HTTP."""
+
+import asyncio
+
+from axon.dispatch.config import DispatchConfig
+from axon.domain.job import Job
+from axon.domain.turn import opened
+from axon.domain.wire import encode
+from axon.errors import AxonError, DependencyDown
+from axon.ports.journal import Journal
+from axon.ports.live import TokenLog, Wakeups
+from axon.ports.queue import Queue
+from axon.runtime.failpoints import failpoint
+
+
+def work_channel(deployment: str) -> str:
+    """Where idle workers of a deployment listen for new jobs."""
+    return f"work/{deployment}"
+
+
+class Dispatch:
+    """Journal and queue, both confirmed."""
+
+    def __init__(
+        self,
+        *,
+        log: TokenLog,
+        journal: Journal,
+        queue: Queue,
+        wakeups: Wakeups,
+        config: DispatchConfig,
+        reader_grace_s: float,
+    ) -> None:
+        self._log = log
+        self._journal = journal
+        self._queue = queue
+        self._wakeups = wakeups
+        self._config = config
+        self._reader_grace_s = reader_grace_s
+
+    async def accept(self, job: Job) -> None:
+        """Returns when the turn is accepted; else raises, and the turn will be tidied up, not run."""
+        body = encode(job)
+        try:
+            async with asyncio.timeout(self._config.accept_timeout_s):
+                await self._open(job, body)
+                await asyncio.gather(self._journal.append([opened(job)]), self._queue.publish(job.lane, body))
+        except (AxonError, TimeoutError) as error:
+            await self._log.flag(job.id, cancel=True)
+            if isinstance(error, AxonError):
+                raise
+            raise DependencyDown("The journal or the queue did not confirm in time.", retry_after_s=1.0) from error
+        failpoint("dispatch.accepted")
+        await self._wakeups.notify(work_channel(job.deployment))
+
+    async def again(self, job: Job) -> None:
+        """Puts an accepted job back onto the queue, after the process that held it is gone."""
+        body = encode(job)
+        await self._open(job, body)
+        await self._queue.publish(job.lane, body)
+        await self._wakeups.notify(work_channel(job.deployment))
+
+    async def _open(self, job: Job, body: bytes) -> None:
+        await self._log.open(job.id, body, reader_ttl_s=None if job.background else self._reader_grace_s)

@@ -1,0 +1,30 @@
+"""The end of a turn, in the one right order: terminal append, journal, settle; the holder of the delivery acks last."""
+
+from collections.abc import Awaitable, Callable, Sequence
+
+from axon.domain.chunk import Chunk
+from axon.domain.job import Job
+from axon.domain.turn import Turn, ended, opened
+from axon.ports.journal import Journal
+from axon.runtime.clock import Clock
+from axon.runtime.failpoints import failpoint
+
+Settle = Callable[[Job], Awaitable[None]]
+
+
+class Ending:
+    """What follows the terminal append; repeating it changes nothing."""
+
+    def __init__(self, journal: Journal, settle: Settle, clock: Clock) -> None:
+        self._journal = journal
+        self._settle = settle
+        self._clock = clock
+
+    async def finish(self, job: Job, chunks: Sequence[Chunk]) -> Turn:
+        """``chunks`` is the whole stream, the terminal one last."""
+        turn = ended(opened(job), tuple(chunks), at=self._clock.now())
+        failpoint("ending.before_journal")
+        await self._journal.append([turn])
+        failpoint("ending.after_journal")
+        await self._settle(job)
+        return turn

@@ -1,0 +1,15 @@
+"""A model version and its settings, as everybody who routes to it knows it. Knows no weights."""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Deployment:
+    """What a request's ``model`` names."""
+
+    name: str
+    version: str
+    """Changes with weights, tokenizer, template or kernel."""
+    max_model_len: int
+    created: float
+    owned_by: str = "axon"

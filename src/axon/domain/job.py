@@ -1,0 +1,40 @@
+"""A turn's work on the queue: self-contained, so that any worker can run it, twice if need be, with one result."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from axon.domain.sampling import Sampling
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Job:
+    """One job. Its id is the turn's id, the stream's id and what the client sees as the answer's id."""
+
+    v: int = 1
+    id: str
+    tenant: str
+    deployment: str
+    version: str
+    """The deployment version it was tokenised for: weights, tokenizer, template and kernel."""
+    lane: str
+    prompt_ids: tuple[int, ...]
+    sampling: Sampling
+    seed: int
+    """Drawn at acceptance when the client gave none: a regenerated token is the same token."""
+    deadline: float
+    """Unix time after which nobody waits for it."""
+    created: float
+    ticket: str = ""
+    priority: int = 0
+    session: str = ""
+    background: bool = False
+    """Goes on without a reader."""
+    retain: bool = False
+    """Its text is kept past the retention time (``store: true``)."""
+    trace: str = ""
+    """W3C traceparent."""
+    reply: Mapping[str, Any] = field(default_factory=dict)
+    """How its gateway writes the answer (route, model name, options); opaque below the gateway."""
+    extra: Mapping[str, Any] = field(default_factory=dict)
+    """Fields of a later version, kept as they came."""

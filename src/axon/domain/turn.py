@@ -1,0 +1,86 @@
+"""One ask and its answer: the states it passes through, as pure transitions. Knows no store and no clock.
+
+    opened ──► completed | failed | cancelled | expired
+
+A turn is opened when it is accepted and ends exactly once. The journal holds the turn as it stood at each change;
+a store takes a record only when its rank is higher than what it has, so records may come late, twice or reordered.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from enum import StrEnum
+from typing import Any
+
+from axon.domain.chunk import Chunk, End, Token
+from axon.domain.job import Job
+from axon.domain.usage import Usage
+
+
+class TurnState(StrEnum):
+    OPENED = "opened"
+    COMPLETED = "completed"
+    FAILED = "failed"
+    CANCELLED = "cancelled"
+    EXPIRED = "expired"
+
+    @property
+    def terminal(self) -> bool:
+        return self is not TurnState.OPENED
+
+    @property
+    def rank(self) -> int:
+        return 1 if self.terminal else 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Turn:
+    """A turn as it stood when this record was made."""
+
+    v: int = 1
+    id: str
+    tenant: str
+    state: TurnState
+    opened_at: float
+    ended_at: float | None = None
+    job: Job
+    tokens: tuple[Token, ...] = ()
+    ends: tuple[End, ...] = ()
+    usage: Usage = field(default_factory=Usage)
+    code: str = ""
+    message: str = ""
+    extra: Mapping[str, Any] = field(default_factory=dict)
+
+    def chunk(self) -> Chunk:
+        """The whole answer as one chunk, for a reader who comes after the log has gone."""
+        return Chunk(
+            first=1,
+            epoch=0,
+            tokens=self.tokens,
+            ends=self.ends,
+            terminal=self.state if self.state.terminal else "",
+            code=self.code,
+            message=self.message,
+        )
+
+
+def opened(job: Job) -> Turn:
+    """The turn of a job that is being accepted."""
+    return Turn(id=job.id, tenant=job.tenant, state=TurnState.OPENED, opened_at=job.created, job=job)
+
+
+def ended(turn: Turn, chunks: tuple[Chunk, ...], *, at: float, cached_tokens: int = 0) -> Turn:
+    """The turn after its stream's terminal chunk; a turn that has ended stays as it is."""
+    if turn.state.terminal:
+        return turn
+    last = chunks[-1]
+    tokens = tuple(token for chunk in chunks for token in chunk.tokens)
+    return replace(
+        turn,
+        state=TurnState(last.terminal),
+        ended_at=at,
+        tokens=tokens,
+        ends=tuple(end for chunk in chunks for end in chunk.ends),
+        usage=Usage(prompt_tokens=len(turn.job.prompt_ids), cached_tokens=cached_tokens, output_tokens=len(tokens)),
+        code=last.code,
+        message=last.message,
+    )

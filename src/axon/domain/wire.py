@@ -1,0 +1,44 @@
+"""Values to bytes and back: msgpack, versioned, no pickle. Fields of a later version are kept, not dropped."""
+
+from dataclasses import fields
+from typing import Any, TypeVar
+
+import msgspec
+
+from axon.domain.chunk import Chunk
+from axon.domain.job import Job
+from axon.domain.turn import Turn
+
+T = TypeVar("T", Job, Chunk, Turn)
+_ENCODER = msgspec.msgpack.Encoder()
+
+
+def _plain(value: Job | Chunk | Turn) -> dict[str, Any]:
+    body = {field.name: _nested(getattr(value, field.name)) for field in fields(value) if field.name != "extra"}
+    return {**value.extra, **body}
+
+
+def _nested(value: Any) -> Any:
+    return _plain(value) if isinstance(value, Job) else value
+
+
+def _value(kind: type[T], raw: dict[str, Any]) -> T:
+    known = {field.name for field in fields(kind)}
+    body = {name: value for name, value in raw.items() if name in known and name != "extra"}
+    if kind is Turn and isinstance(body.get("job"), dict):
+        body["job"] = _value(Job, body["job"])
+    extra = {name: value for name, value in raw.items() if name not in known}
+    return msgspec.convert({**body, "extra": extra}, kind)
+
+
+def encode(value: Job | Chunk | Turn) -> bytes:
+    """The value's bytes."""
+    return _ENCODER.encode(_plain(value))
+
+
+def decode(kind: type[T], data: bytes) -> T:
+    """The value in these bytes; raises ``msgspec.DecodeError`` when they hold none."""
+    raw = msgspec.msgpack.decode(data)
+    if not isinstance(raw, dict):
+        raise msgspec.ValidationError(f"expected a map for {kind.__name__}, got {type(raw).__name__}")
+    return _value(kind, raw)

@@ -1,0 +1,123 @@
+"""A model's shape, read from its folder's config.json. Knows no tensors."""
+
+import json
+import math
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from axon.errors import Misconfigured
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rope:
+    """How positions turn the queries and keys."""
+
+    theta: float = 10000.0
+    kind: str = "default"
+    """``default``, ``linear`` or ``llama3``."""
+    factor: float = 1.0
+    low_freq_factor: float = 1.0
+    high_freq_factor: float = 4.0
+    original_max_len: int = 8192
+
+    def frequencies(self, head_dim: int) -> list[float]:
+        """Radians per position of each pair of dimensions."""
+        plain = [self.theta ** (-2 * index / head_dim) for index in range(head_dim // 2)]
+        if self.kind == "linear":
+            return [frequency / self.factor for frequency in plain]
+        if self.kind == "llama3":
+            return [self._stretch(frequency) for frequency in plain]
+        return plain
+
+    def _stretch(self, frequency: float) -> float:
+        """Llama 3.1: slows the long waves by ``factor``, leaves the short ones, blends between."""
+        turns = self.original_max_len * frequency / (2 * math.pi)
+        blend = (turns - self.low_freq_factor) / (self.high_freq_factor - self.low_freq_factor)
+        blend = min(1.0, max(0.0, blend))
+        return (1 - blend) * frequency / self.factor + blend * frequency
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Architecture:
+    """A decoder of the Llama family."""
+
+    vocab_size: int
+    hidden_size: int
+    intermediate_size: int
+    num_layers: int
+    num_heads: int
+    num_kv_heads: int
+    head_dim: int
+    rms_norm_eps: float
+    rope: Rope
+    tied_embedding: bool
+    max_model_len: int
+    eos_ids: frozenset[int]
+
+    @property
+    def group_size(self) -> int:
+        """Query heads that share a KV head."""
+        return self.num_heads // self.num_kv_heads
+
+
+def read_architecture(model_dir: Path) -> Architecture:
+    """Reads config.json (and generation_config.json) as Hugging Face folders have them; raises Misconfigured."""
+    config = _read_json(model_dir / "config.json")
+    if config is None:
+        raise Misconfigured(f"{model_dir} is not a model folder: it has no config.json")
+    _refuse_unsupported(config)
+    try:
+        return Architecture(
+            vocab_size=config["vocab_size"],
+            hidden_size=config["hidden_size"],
+            intermediate_size=config["intermediate_size"],
+            num_layers=config["num_hidden_layers"],
+            num_heads=config["num_attention_heads"],
+            num_kv_heads=config.get("num_key_value_heads") or config["num_attention_heads"],
+            head_dim=config.get("head_dim") or config["hidden_size"] // config["num_attention_heads"],
+            rms_norm_eps=config.get("rms_norm_eps", 1e-6),
+            rope=_read_rope(config),
+            tied_embedding=config.get("tie_word_embeddings", False),
+            max_model_len=config["max_position_embeddings"],
+            eos_ids=_read_eos_ids(config, _read_json(model_dir / "generation_config.json") or {}),
+        )
+    except KeyError as error:
+        raise Misconfigured(f"{model_dir}/config.json does not say {error}") from error
+
+
+def _refuse_unsupported(config: dict[str, Any]) -> None:
+    model_type = config.get("model_type")
+    if model_type != "llama":
+        raise Misconfigured(f"models of type {model_type!r} are not supported yet; llama is")
+    if config.get("attention_bias") or config.get("mlp_bias"):
+        raise Misconfigured("llama models with biases are not supported yet")
+
+
+def _read_rope(config: dict[str, Any]) -> Rope:
+    scaling = config.get("rope_parameters") or config.get("rope_scaling") or {}
+    kind = scaling.get("rope_type") or scaling.get("type") or "default"
+    if kind not in ("default", "linear", "llama3"):
+        raise Misconfigured(f"rope scaling of type {kind!r} is not supported yet")
+    return Rope(
+        theta=scaling.get("rope_theta") or config.get("rope_theta", 10000.0),
+        kind=kind,
+        factor=scaling.get("factor", 1.0),
+        low_freq_factor=scaling.get("low_freq_factor", 1.0),
+        high_freq_factor=scaling.get("high_freq_factor", 4.0),
+        original_max_len=scaling.get("original_max_position_embeddings", 8192),
+    )
+
+
+def _read_eos_ids(config: dict[str, Any], generation: dict[str, Any]) -> frozenset[int]:
+    eos = generation.get("eos_token_id", config.get("eos_token_id"))
+    if eos is None:
+        return frozenset()
+    return frozenset([eos] if isinstance(eos, int) else eos)
+
+
+def _read_json(path: Path) -> dict[str, Any] | None:
+    if not path.is_file():
+        return None
+    content: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+    return content

@@ -1,0 +1,103 @@
+"""The bookkeeping of KV blocks: who holds which, and which can be found again. Knows no tensors and no sequences.
+
+A block is free (holds nothing), used (one or more sequences hold it) or cached (nobody holds it, but its content
+is known by hash and can be taken up again until the block is needed for something else).
+"""
+
+import hashlib
+from array import array
+from collections import Counter, OrderedDict
+from collections.abc import Iterable
+
+
+def chain_hashes(hashes: list[bytes], token_ids: list[int], num_full: int, block_size: int, *, salt: str) -> None:
+    """Extends ``hashes`` to ``num_full`` blocks: each hash covers the salt and every token up to its block's end."""
+    parent = hashes[-1] if hashes else hashlib.blake2b(salt.encode(), digest_size=16).digest()
+    for index in range(len(hashes), num_full):
+        tokens = array("q", token_ids[index * block_size : (index + 1) * block_size])
+        parent = hashlib.blake2b(parent + tokens.tobytes(), digest_size=16).digest()
+        hashes.append(parent)
+
+
+class BlockPool:
+    """Hands out block ids 0 … num_blocks-1, counts their holders and remembers the full ones by hash."""
+
+    def __init__(self, num_blocks: int, block_size: int) -> None:
+        self.num_blocks = num_blocks
+        self.block_size = block_size
+        self._free = list(range(num_blocks - 1, -1, -1))
+        self._holders: dict[int, int] = {}
+        self._cached: OrderedDict[int, None] = OrderedDict()  # least recently used first
+        self._block_of: dict[bytes, int] = {}
+        self._hash_of: dict[int, bytes] = {}
+
+    @property
+    def num_free(self) -> int:
+        return len(self._free)
+
+    @property
+    def num_used(self) -> int:
+        return len(self._holders)
+
+    @property
+    def num_cached(self) -> int:
+        return len(self._cached)
+
+    def find(self, hashes: Iterable[bytes]) -> list[int]:
+        """The blocks of the longest known prefix of ``hashes``; they are not held by asking."""
+        found: list[int] = []
+        for block_hash in hashes:
+            block_id = self._block_of.get(block_hash)
+            if block_id is None:
+                break
+            found.append(block_id)
+        return found
+
+    def can_take(self, found: Iterable[int], num_new: int) -> bool:
+        """Whether ``take`` would find room."""
+        num_revived = sum(1 for block_id in found if block_id in self._cached)
+        return num_new <= self.num_free + self.num_cached - num_revived
+
+    def take(self, found: Iterable[int], num_new: int) -> list[int]:
+        """Holds the ``found`` blocks and ``num_new`` empty ones; forgets cached blocks where it must."""
+        taken = list(found)
+        for block_id in taken:
+            self._cached.pop(block_id, None)
+            self._holders[block_id] = self._holders.get(block_id, 0) + 1
+        for _ in range(num_new):
+            block_id = self._free.pop() if self._free else self._forget_oldest()
+            self._holders[block_id] = 1
+            taken.append(block_id)
+        return taken
+
+    def publish(self, block_id: int, block_hash: bytes) -> None:
+        """Makes a full, computed block findable; of two equal blocks the first stays the known one."""
+        if block_hash not in self._block_of and block_id not in self._hash_of:
+            self._block_of[block_hash] = block_id
+            self._hash_of[block_id] = block_hash
+
+    def give_back(self, block_ids: list[int]) -> None:
+        """Ends one holding of each block, last block first: a chain is useless without its head."""
+        for block_id in reversed(block_ids):
+            self._holders[block_id] -= 1
+            if self._holders[block_id] == 0:
+                del self._holders[block_id]
+                if block_id in self._hash_of:
+                    self._cached[block_id] = None
+                else:
+                    self._free.append(block_id)
+
+    def check(self, held: Iterable[list[int]]) -> None:
+        """Proves that every block is free, used or cached, once, and that ``held`` explains every holder."""
+        everywhere = sorted([*self._free, *self._holders, *self._cached])
+        assert everywhere == list(range(self.num_blocks)), "a block is lost or stands in two places"
+        expected = Counter(block_id for block_ids in held for block_id in block_ids)
+        assert self._holders == dict(expected), "holders are miscounted"
+        assert self._hash_of == {block: key for key, block in self._block_of.items()}, "hashes disagree"
+        assert self._cached.keys() <= self._hash_of.keys(), "a cached block cannot be found"
+        assert self._hash_of.keys().isdisjoint(self._free), "a free block can be found"
+
+    def _forget_oldest(self) -> int:
+        block_id, _ = self._cached.popitem(last=False)
+        del self._block_of[self._hash_of.pop(block_id)]
+        return block_id

@@ -1,0 +1,78 @@
+"""An engine without a model: it repeats its prompt. Runs the real scheduler and blocks; knows no torch.
+
+Its KV memory holds token ids, written and read through the block tables, so a fault in the bookkeeping shows
+as a wrong echo.
+"""
+
+import os
+import time
+from array import array
+
+from axon.engine.batch import Batch, Draw, Span
+from axon.engine.blocks import BlockPool
+from axon.engine.config import EngineConfig
+from axon.engine.core import EngineCore
+from axon.engine.scheduler import Scheduler
+from axon.engine.uniform import uniform
+
+EOS_ID = 257
+"""The end token of the byte tokenizer."""
+POISON = (255, 255, 255)
+"""A prompt with these ids in a row kills the process that runs it; UTF-8 text never has the byte 0xFF."""
+POISON_EXIT_CODE = 13
+
+_DEFAULT_MODEL_LEN = 8192
+_KV_BYTES_PER_TOKEN = 4096  # pretended, so that kv_memory_bytes means about what it means with a small model
+
+
+class EchoEngine(EngineCore):
+    """Emits the prompt's ids in order and then the end token."""
+
+    def __init__(self, config: EngineConfig) -> None:
+        num_blocks = max(1, config.kv_memory_bytes // (config.block_size * _KV_BYTES_PER_TOKEN))
+        scheduler = Scheduler(
+            BlockPool(num_blocks, config.block_size),
+            max_sequences=config.max_sequences,
+            max_batch_tokens=config.max_batch_tokens,
+            max_model_len=config.max_model_len or _DEFAULT_MODEL_LEN,
+            eos_ids=frozenset({EOS_ID}),
+        )
+        super().__init__(scheduler, EchoRunner(num_blocks, config.block_size, config.echo_step_s), kernel="echo")
+
+
+class EchoRunner:
+    """Computes nothing: remembers ids in blocks and reads them back."""
+
+    def __init__(self, num_blocks: int, block_size: int, step_s: float) -> None:
+        self._memory = array("q", bytes(8 * num_blocks * block_size))
+        self._block_size = block_size
+        self._step_s = step_s
+
+    def run(self, batch: Batch) -> list[int]:
+        """Writes every span's ids, then answers each draw from what stands in its blocks."""
+        if self._step_s:
+            time.sleep(self._step_s)
+        for span in batch.spans:
+            for offset, token_id in enumerate(span.token_ids):
+                self._memory[self._slot(span, span.first + offset)] = token_id
+        return [self._answer(span, span.draw) for span in batch.spans if span.draw is not None]
+
+    def _answer(self, span: Span, draw: Draw) -> int:
+        num_prompt = span.end - draw.position
+        if len(span.token_ids) > 1 or draw.position == 0:
+            self._die_of_poison(span, num_prompt)
+        if draw.position >= num_prompt and not draw.sampling.ignore_eos:
+            return EOS_ID
+        if draw.sampling.temperature > 0:
+            index = int(uniform(draw.seed, draw.choice, draw.position) * num_prompt)
+        else:
+            index = draw.position % num_prompt
+        return self._memory[self._slot(span, index)]
+
+    def _die_of_poison(self, span: Span, num_prompt: int) -> None:
+        prompt = [self._memory[self._slot(span, index)] for index in range(num_prompt)]
+        if any(tuple(prompt[index : index + 3]) == POISON for index in range(num_prompt - 2)):
+            os._exit(POISON_EXIT_CODE)
+
+    def _slot(self, span: Span, position: int) -> int:
+        return span.block_ids[position // self._block_size] * self._block_size + position % self._block_size

@@ -1,0 +1,83 @@
+"""What a worker says to its engine and what the engine answers. Token ids only; a tenant is an opaque id."""
+
+from dataclasses import dataclass, field
+
+from axon.domain.sampling import Sampling
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Add:
+    """Run a sequence: its prompt, and the tokens that earlier attempts have emitted already."""
+
+    id: str
+    prompt_ids: list[int]
+    output_ids: list[int] = field(default_factory=list)
+    """Tokens already emitted (a replay); the next token sampled has position len(output_ids)."""
+    sampling: Sampling
+    seed: int
+    choice: int = 0
+    tenant: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Abort:
+    """Forget these sequences and free their blocks; unknown ids are ignored."""
+
+    ids: list[str]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ready:
+    """The engine's first word: what it runs and how much of it at once."""
+
+    kernel: str
+    """Identifies the arithmetic, e.g. ``torch-float32``; part of a deployment's version."""
+    max_model_len: int
+    max_sequences: int
+    num_blocks: int
+    block_size: int
+    eos_ids: list[int] = field(default_factory=list)
+    """The model's own end tokens, so that a worker can tell whether a replay has ended already."""
+
+
+@dataclass(frozen=True, slots=True)
+class Emitted:
+    """One token of one sequence. ``finish`` is ``stop`` or ``length`` on the last one, else None."""
+
+    id: str
+    token: int
+    finish: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Refused:
+    """A sequence the engine cannot run; ``code`` is an error code of ours, e.g. context_length_exceeded."""
+
+    id: str
+    code: str
+    message: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Counters:
+    """The engine's gauges after a step."""
+
+    num_running: int = 0
+    num_waiting: int = 0
+    batch_tokens: int = 0
+    """Tokens computed by this step, prefill and decode together."""
+    blocks_free: int = 0
+    blocks_used: int = 0
+    blocks_cached: int = 0
+    preemptions: int = 0
+    """Since the start."""
+    step_s: float = 0.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StepOutput:
+    """What one step produced, for all its sequences."""
+
+    emitted: list[Emitted] = field(default_factory=list)
+    refused: list[Refused] = field(default_factory=list)
+    counters: Counters = field(default_factory=Counters)

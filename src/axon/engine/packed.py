@@ -1,0 +1,42 @@
+"""A weight laid out for the CPU library's product. The one place that names torch's private operators.
+
+The library packs a plain weight anew at every call, which at few rows costs more than the product itself: SmolLM2
+at one row takes 25 ms a step packed against 47 ms plain (two Neoverse-N1 cores, float32). Where the operators are
+missing or refuse, a plain product does the same job.
+"""
+
+from collections.abc import Callable
+
+import torch
+
+Product = Callable[[torch.Tensor], torch.Tensor]
+
+_TYPICAL_ROWS = 8
+
+
+def make_product(weight: torch.Tensor) -> Product:
+    """Returns the function that multiplies rows with the transpose of ``weight`` [outputs, inputs]."""
+    return _make_packed(weight) or _make_plain(weight)
+
+
+def _make_packed(weight: torch.Tensor) -> Product | None:
+    if weight.dtype != torch.float32 or not torch._C._has_mkldnn:
+        return None
+    try:
+        multiply = torch.ops.mkldnn._linear_pointwise
+        packed = torch.ops.mkldnn._reorder_linear_weight(weight, _TYPICAL_ROWS)
+        multiply(weight[:1], packed, None, "none", [], "")
+    except (AttributeError, NotImplementedError, RuntimeError):
+        return None
+
+    def product(rows: torch.Tensor) -> torch.Tensor:
+        output: torch.Tensor = multiply(rows, packed, None, "none", [], "")
+        return output
+
+    return product
+
+
+def _make_plain(weight: torch.Tensor) -> Product:
+    # [inputs, outputs] in memory: the other way round is slower and, for some shapes, not the same for all row counts.
+    transposed = weight.t().contiguous()
+    return lambda rows: torch.mm(rows, transposed)

@@ -1,0 +1,141 @@
+"""The engine's own process: ``python -m axon.engine.process --fd N``. Frames in, frames out; knows no worker.
+
+In: ``Start``, then ``Add`` and ``Abort``. Out: ``Ready`` (or ``Failed``), then one ``StepOutput`` a step.
+It ends when its peer closes the socket, so it never outlives the worker that started it.
+"""
+
+import argparse
+import signal
+import socket
+import sys
+import traceback
+from pathlib import Path
+from typing import Protocol
+
+from axon.engine.frames import Decoder, Failed, Message, Start, encode
+from axon.engine.messages import Abort, Add, Ready, StepOutput
+
+_RECEIVE_BYTES = 1 << 20
+_IDLE_CHECK_S = 1.0
+
+
+class Steps(Protocol):
+    """What this process needs of an engine."""
+
+    @property
+    def has_work(self) -> bool: ...
+    def ready(self) -> Ready: ...
+    def add(self, add: Add) -> None: ...
+    def abort(self, ids: list[str]) -> None: ...
+    def step(self) -> StepOutput: ...
+    def check(self) -> None: ...
+
+
+class Hangup(Exception):
+    """The peer closed the socket."""
+
+
+class Channel:
+    """Messages over a connected stream socket."""
+
+    def __init__(self, sock: socket.socket) -> None:
+        self._socket = sock
+        self._decoder = Decoder()
+
+    def send(self, message: Message) -> None:
+        """Writes a whole frame; waits while the peer does not read."""
+        try:
+            self._socket.settimeout(None)
+            self._socket.sendall(encode(message))
+        except (BrokenPipeError, ConnectionResetError) as error:
+            raise Hangup from error
+
+    def receive(self, timeout_s: float | None) -> list[Message]:
+        """Returns what has come; waits up to ``timeout_s`` (None: for ever) for something to come."""
+        self._socket.settimeout(timeout_s)
+        try:
+            data = self._socket.recv(_RECEIVE_BYTES)
+        except (TimeoutError, BlockingIOError):
+            return []
+        except ConnectionResetError as error:
+            raise Hangup from error
+        if not data:
+            raise Hangup
+        return self._decoder.feed(data)
+
+
+def start_engine(start: Start) -> Steps:
+    """Builds the engine that ``start`` asks for."""
+    if start.config.kind == "echo":
+        from axon.engine.echo import EchoEngine
+
+        return EchoEngine(start.config)
+    from axon.engine.engine import Engine
+
+    return Engine(start.config, Path(start.model_dir))
+
+
+def serve(channel: Channel) -> int:
+    """Runs an engine over the channel until the peer hangs up; returns the exit code."""
+    try:
+        start, rest = _receive_start(channel)
+        try:
+            engine = start_engine(start)
+        except Exception as error:
+            traceback.print_exc()
+            channel.send(Failed(f"{type(error).__name__}: {error}"))
+            return 1
+        channel.send(engine.ready())
+        _take(engine, rest)
+        while True:
+            messages = _receive_work(channel, engine)
+            _take(engine, messages)
+            if engine.has_work or messages:  # without work a step still tells what an abort has freed
+                channel.send(engine.step())
+    except Hangup:
+        return 0
+
+
+def _receive_start(channel: Channel) -> tuple[Start, list[Message]]:
+    messages: list[Message] = []
+    while not messages:
+        messages = channel.receive(None)
+    start, *rest = messages
+    if not isinstance(start, Start):
+        raise TypeError(f"the first frame must be Start, not {type(start).__name__}")
+    return start, rest
+
+
+def _take(engine: Steps, messages: list[Message]) -> None:
+    for message in messages:
+        match message:
+            case Add():
+                engine.add(message)
+            case Abort():
+                engine.abort(message.ids)
+            case _:
+                raise TypeError(f"an engine does not take {type(message).__name__}")
+
+
+def _receive_work(channel: Channel, engine: Steps) -> list[Message]:
+    """Waits only when there is nothing to do; after a quiet second the idle engine proves its bookkeeping."""
+    if engine.has_work:
+        return channel.receive(0.0)
+    messages = channel.receive(_IDLE_CHECK_S)
+    if messages:
+        return messages
+    engine.check()
+    return channel.receive(None)
+
+
+def main() -> int:
+    """Serves the socket whose descriptor the parent passed on."""
+    parser = argparse.ArgumentParser(prog="axon.engine.process")
+    parser.add_argument("--fd", type=int, required=True, help="descriptor of a connected stream socket")
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # ctrl-c belongs to the parent, which closes the socket
+    with socket.socket(fileno=parser.parse_args().fd) as sock:
+        return serve(Channel(sock))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,47 @@
+"""The tensors of a model folder by name, mapped from its safetensors files. Knows no model."""
+
+from collections.abc import Iterable
+from contextlib import ExitStack
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+import torch
+from safetensors import safe_open
+
+from axon.errors import Misconfigured
+
+
+class Weights:
+    """Open while a model is built; one file or many shards look the same."""
+
+    def __init__(self, model_dir: Path, dtype: torch.dtype) -> None:
+        self._model_dir = model_dir
+        self._dtype = dtype
+        self._stack = ExitStack()
+        self._file_of: dict[str, Any] = {}
+
+    def __enter__(self) -> Self:
+        paths = sorted(self._model_dir.glob("*.safetensors"))
+        if not paths:
+            raise Misconfigured(f"{self._model_dir} has no *.safetensors files")
+        for path in paths:
+            file = self._stack.enter_context(safe_open(path, framework="pt"))
+            self._file_of.update(dict.fromkeys(file.keys(), file))
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._stack.close()
+
+    def take(self, name: str) -> torch.Tensor:
+        """One tensor in the engine's dtype."""
+        if name not in self._file_of:
+            raise Misconfigured(f"{self._model_dir} has no tensor {name!r}")
+        tensor: torch.Tensor = self._file_of[name].get_tensor(name)
+        return tensor.to(self._dtype)
+
+    def take_stacked(self, names: Iterable[str]) -> torch.Tensor:
+        """Several tensors one below the other, so that one product serves them all."""
+        return torch.cat([self.take(name) for name in names])

@@ -1,0 +1,171 @@
+"""Every error Axon raises on purpose. Knows no HTTP: the gateway maps a kind to a status.
+
+    AxonError
+    ├── InvalidInput              the caller must change the request
+    │   ├── ContextTooLong
+    │   └── Unsupported
+    ├── Unauthenticated           no key, or one we do not know
+    ├── Forbidden                 a key we know, without the right
+    ├── NotFound                  unknown, foreign or gone: told apart by nobody
+    ├── TooLarge
+    ├── Conflict                  the same idempotency key with another body
+    ├── LimitReached              the tenant's own limit; comes with a time to retry after
+    ├── Unavailable               the fleet cannot take it now; comes with a time to retry after
+    │   ├── Overloaded
+    │   ├── Draining
+    │   └── DependencyDown
+    ├── Expired                   the turn's deadline passed
+    ├── StreamDiverged            a stream was regenerated differently from what the reader has
+    ├── EngineError               the engine refused or failed a sequence
+    │   └── EngineDied
+    └── Misconfigured             settings that cannot work; raised at start only
+
+The class docstring is the default message. ``kind`` names the class of answer, ``code`` the exact cause,
+``retryable`` says whether the same call can succeed later.
+"""
+
+from typing import ClassVar
+
+
+class AxonError(Exception):
+    """Something went wrong inside Axon."""
+
+    kind: ClassVar[str] = "internal"
+    code: str = "internal_error"
+    retryable: ClassVar[bool] = False
+
+    def __init__(
+        self,
+        message: str | None = None,
+        *,
+        code: str | None = None,
+        param: str | None = None,
+        retry_after_s: float | None = None,
+    ) -> None:
+        self.message = message or (type(self).__doc__ or "").strip()
+        self.code = code or type(self).code
+        self.param = param
+        self.retry_after_s = retry_after_s
+        super().__init__(self.message)
+
+
+class InvalidInput(AxonError):
+    """The request is not valid."""
+
+    kind = "invalid"
+    code = "invalid_value"
+
+
+class ContextTooLong(InvalidInput):
+    """The prompt does not fit into the model's context."""
+
+    code = "context_length_exceeded"
+
+
+class Unsupported(InvalidInput):
+    """The request asks for something this server does not do yet."""
+
+    code = "unsupported_parameter"
+
+
+class Unauthenticated(AxonError):
+    """Incorrect API key provided."""
+
+    kind = "unauthenticated"
+    code = "invalid_api_key"
+
+
+class Forbidden(AxonError):
+    """This API key may not do that."""
+
+    kind = "forbidden"
+    code = "insufficient_permissions"
+
+
+class NotFound(AxonError):
+    """No such object."""
+
+    kind = "not_found"
+    code = "not_found"
+
+
+class TooLarge(AxonError):
+    """The request body is too large."""
+
+    kind = "too_large"
+    code = "request_too_large"
+
+
+class Conflict(AxonError):
+    """The request clashes with an earlier one."""
+
+    kind = "conflict"
+    code = "idempotency_key_reused"
+
+
+class LimitReached(AxonError):
+    """The rate limit of this API key is reached."""
+
+    kind = "limit"
+    code = "rate_limit_exceeded"
+    retryable = True
+
+
+class Unavailable(AxonError):
+    """The server cannot take the request now."""
+
+    kind = "unavailable"
+    code = "unavailable"
+    retryable = True
+
+
+class Overloaded(Unavailable):
+    """The server is at its capacity; try again soon."""
+
+    code = "overloaded"
+
+
+class Draining(Unavailable):
+    """The server is shutting down; try again soon."""
+
+    code = "draining"
+
+
+class DependencyDown(Unavailable):
+    """A service Axon depends on does not answer."""
+
+    code = "dependency_unavailable"
+
+
+class Expired(AxonError):
+    """The request's deadline passed before it was answered."""
+
+    kind = "expired"
+    code = "deadline_exceeded"
+
+
+class StreamDiverged(AxonError):
+    """The stream was regenerated differently after a failure; read the whole answer again."""
+
+    kind = "internal"
+    code = "stream_diverged"
+
+
+class EngineError(AxonError):
+    """The engine failed this sequence."""
+
+    code = "engine_error"
+
+
+class EngineDied(EngineError):
+    """The engine process ended while it ran this sequence."""
+
+    code = "worker_crash"
+    retryable = True
+
+
+class Misconfigured(AxonError):
+    """The settings cannot work."""
+
+    kind = "misconfigured"
+    code = "misconfigured"

@@ -1,0 +1,81 @@
+"""The gateway's ASGI application: routes, errors in OpenAI's shape, and the edge around them."""
+
+from importlib.resources import files
+
+from fastapi import FastAPI
+from fastapi.exceptions import RequestValidationError
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import HTMLResponse, Response
+
+from axon.errors import AxonError, InvalidInput, NotFound
+from axon.gateway import chat, completions, health, models, streams
+from axon.gateway.auth import Authenticator
+from axon.gateway.edge import Edge
+from axon.gateway.problems import Internal, encoded, headers_of, status_of
+from axon.gateway.turns import Gateway
+
+_DESCRIPTION = "OpenAI-compatible API of an Axon server. Every route but the probes needs an API key."
+
+
+class MethodNotAllowed(InvalidInput):
+    """This path does not take that method."""
+
+    kind = "method"
+    code = "method_not_allowed"
+
+
+def build_app(gateway: Gateway, authenticator: Authenticator, *, version: str) -> Edge:
+    """The application, ready to serve."""
+    app = FastAPI(
+        title="Axon",
+        version=version,
+        description=_DESCRIPTION,
+        docs_url=None,
+        redoc_url=None,
+        openapi_url="/openapi.json",
+    )
+    app.state.gateway = gateway
+    for part in (chat, completions, models, streams, health):
+        app.include_router(part.router)
+    app.add_api_route("/docs", _docs, include_in_schema=False)
+    app.add_exception_handler(AxonError, _on_error)
+    app.add_exception_handler(Exception, _on_error)
+    app.add_exception_handler(HTTPException, _on_http_error)
+    app.add_exception_handler(RequestValidationError, _on_validation_error)
+    return Edge(
+        app,
+        authenticator=authenticator,
+        lifecycle=gateway.lifecycle,
+        metrics=gateway.metrics,
+        max_connections=gateway.config.max_connections,
+    )
+
+
+async def _docs() -> Response:
+    """The OpenAPI document as a page that loads nothing from elsewhere."""
+    return HTMLResponse(files("axon.gateway").joinpath("ui/docs.html").read_text())
+
+
+async def _on_error(request: Request, error: Exception) -> Response:
+    problem = error if isinstance(error, AxonError) else Internal()
+    return _response(problem, status_of(problem))
+
+
+async def _on_http_error(request: Request, error: Exception) -> Response:
+    status = error.status_code if isinstance(error, HTTPException) else 500
+    if status == 404:
+        problem: AxonError = NotFound(f"Unknown request URL: {request.method} {request.url.path}.", code="unknown_url")
+    elif status == 405:
+        problem = MethodNotAllowed(f"{request.url.path} does not take {request.method}.")
+    else:
+        problem = InvalidInput(str(getattr(error, "detail", "")) or None)
+    return _response(problem, status)
+
+
+async def _on_validation_error(request: Request, error: Exception) -> Response:
+    return _response(InvalidInput("The request's parameters are not valid."), 400)
+
+
+def _response(error: AxonError, status: int) -> Response:
+    return Response(encoded(error), status, headers=headers_of(error), media_type="application/json")

@@ -1,0 +1,27 @@
+"""The gateway's section of the settings."""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GatewayConfig:
+    """HTTP in, tokens out."""
+
+    host: str = "127.0.0.1"
+    """Address to listen on; loopback unless told otherwise."""
+    port: int = 8000
+    """Port of the API; 0 takes a free one."""
+    metrics_host: str = "127.0.0.1"
+    """Address of the metrics."""
+    metrics_port: int = 8001
+    """Port of /metrics, apart from the API; 0 takes a free one."""
+    max_body_bytes: int = 4 << 20
+    """Larger bodies are refused with 413."""
+    header_timeout_s: float = 10.0
+    """A connection that has not sent its request's headers by then is closed."""
+    body_timeout_s: float = 30.0
+    """A request whose body has not come by then is refused with 408."""
+    max_connections: int = 2000
+    """Connections beyond it are answered with 503."""
+    silence_s: float = 15.0
+    """A stream that had nothing to say for so long sends an empty chunk."""

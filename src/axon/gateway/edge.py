@@ -1,0 +1,137 @@
+"""Around every request: an id, a key, a count, and errors in one shape. Deny by default. Knows no route's meaning."""
+
+import time
+import uuid
+from collections.abc import MutableMapping
+from typing import Any
+
+import structlog
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from axon.errors import AxonError, Draining, Overloaded
+from axon.gateway.auth import Authenticator
+from axon.gateway.problems import Internal, encoded, headers_of, status_of
+from axon.runtime.lifecycle import Lifecycle
+from axon.telemetry.metrics import Metrics
+
+PUBLIC = frozenset({"/livez", "/readyz", "/health"})
+_BASIC = frozenset({"/docs", "/openapi.json"})  # pages a person opens in a browser
+_VERSION = b"2020-10-01"
+
+_logger = structlog.get_logger("axon.gateway")
+
+
+class Edge:
+    """ASGI in, ASGI out."""
+
+    def __init__(
+        self,
+        app: ASGIApp,
+        *,
+        authenticator: Authenticator,
+        lifecycle: Lifecycle,
+        metrics: Metrics,
+        max_connections: int,
+    ) -> None:
+        self._app, self._authenticator = app, authenticator
+        self._lifecycle, self._metrics = lifecycle, metrics
+        self._max_connections = max_connections
+        self.active = 0
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        self.active += 1
+        try:
+            await _Exchange(self, scope, receive, send).run()
+        finally:
+            self.active -= 1
+
+    async def admit(self, scope: Scope) -> None:
+        """Raises when the request may not go on."""
+        path, headers = scope["path"], scope["headers"]
+        if path in PUBLIC:
+            return
+        if self.active > self._max_connections:
+            raise Overloaded(retry_after_s=1.0)
+        authorization = [value for name, value in headers if name == b"authorization"]
+        scope["axon.identity"] = await self._authenticator.identify(authorization, basic=path in _BASIC)
+        if self._lifecycle.draining and scope["method"] == "POST":
+            raise Draining(retry_after_s=5.0)
+
+    async def forward(self, scope: Scope, receive: Receive, send: Send) -> None:
+        await self._app(scope, receive, send)
+
+    def count(self, scope: Scope, status: int, started: float) -> None:
+        """One line of metrics and of the log for an answered request."""
+        identity = scope.get("axon.identity")
+        route = getattr(scope.get("route"), "path", "unmatched")
+        tenant = self._metrics.tenants.label(identity.tenant) if identity else ""
+        self._metrics.requests.labels(route, str(status), tenant).inc()
+        self._metrics.request_duration.observe(time.perf_counter() - started)
+        if route not in PUBLIC:
+            _logger.info("request", method=scope["method"], route=route, status=status, ms=_ms(started))
+
+
+class _Exchange:
+    """One request and its answer."""
+
+    def __init__(self, edge: Edge, scope: Scope, receive: Receive, send: Send) -> None:
+        self._edge, self._scope, self._receive, self._send = edge, scope, receive, send
+        self._started = time.perf_counter()
+        self._status = 0
+        self._request_id = _request_id(scope)
+
+    async def run(self) -> None:
+        structlog.contextvars.clear_contextvars()
+        structlog.contextvars.bind_contextvars(request_id=self._request_id)
+        try:
+            await self._edge.admit(self._scope)
+            if identity := self._scope.get("axon.identity"):
+                structlog.contextvars.bind_contextvars(tenant_id=identity.tenant)
+            await self._edge.forward(self._scope, self._receive, self._answer)
+        except AxonError as error:
+            await self._refuse(error)
+        except Exception:
+            _logger.exception("request.failed")
+            await self._refuse(Internal())
+        finally:
+            self._edge.count(self._scope, self._status or 499, self._started)
+
+    async def _refuse(self, error: AxonError) -> None:
+        if self._status:
+            return  # the answer has begun; the stream's own error frame has said it, or the connection breaks off
+        headers = {"content-type": "application/json", **headers_of(error)}
+        if self._scope["path"] in _BASIC and status_of(error) == 401:
+            headers["www-authenticate"] = 'Basic realm="axon: any user, your API key as password"'
+        raw = [(name.encode(), value.encode()) for name, value in headers.items()]
+        await self._answer({"type": "http.response.start", "status": status_of(error), "headers": raw})
+        await self._answer({"type": "http.response.body", "body": encoded(error)})
+
+    async def _answer(self, message: Message) -> None:
+        if message["type"] == "http.response.start":
+            self._status = message["status"]
+            message["headers"] = [*message.get("headers", ()), *self._headers()]
+        await self._send(message)
+
+    def _headers(self) -> list[tuple[bytes, bytes]]:
+        return [
+            (b"x-request-id", self._request_id.encode()),
+            (b"openai-version", _VERSION),
+            (b"openai-processing-ms", str(_ms(self._started)).encode()),
+        ]
+
+
+def _request_id(scope: MutableMapping[str, Any]) -> str:
+    """The caller's own id, if it is one we can print; else a new one."""
+    for name, value in scope["headers"]:
+        if name == b"x-request-id":
+            text = value.decode("latin-1")
+            if 0 < len(text) <= 128 and text.isascii() and text.isprintable():
+                return str(text)
+    return f"req_{uuid.uuid4().hex}"
+
+
+def _ms(started: float) -> int:
+    return round((time.perf_counter() - started) * 1000)

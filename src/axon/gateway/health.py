@@ -1,0 +1,25 @@
+"""The probes, open to everybody: is the loop alive, can it take work. They say nothing else."""
+
+from fastapi import APIRouter
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
+
+from axon.gateway.turns import gateway_of
+
+router = APIRouter(tags=["health"])
+
+
+@router.get("/livez", summary="Is the process alive?")
+async def livez() -> Response:
+    """Answers as long as the event loop turns, whatever the state of anything else."""
+    return JSONResponse({"status": "alive"})
+
+
+@router.get("/readyz", summary="Can it take work now?")
+@router.get("/health", summary="Can it take work now?")
+async def readyz(request: Request) -> Response:
+    """503 while starting and while draining."""
+    life = gateway_of(request).lifecycle
+    if life.draining:
+        return JSONResponse({"status": "draining"}, status_code=503)
+    return JSONResponse({"status": "ready"} if life.ready else {"status": "starting"}, 200 if life.ready else 503)

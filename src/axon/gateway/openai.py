@@ -1,0 +1,203 @@
+"""OpenAI's request bodies to our values. Nothing below the gateway knows these shapes.
+
+Unknown fields are ignored; a field whose meaning we cannot honour yet is refused by name, never silently dropped.
+"""
+
+import re
+from typing import Annotated, Any, Literal, TypeVar
+
+import msgspec
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from axon.domain.sampling import Sampling
+from axon.errors import InvalidInput, Unsupported
+
+_MAX_DEPTH_ERROR = "The body is nested too deeply."
+_SEED = 1 << 63
+
+Probability = Annotated[float, Field(gt=0, le=1, allow_inf_nan=False)]
+Temperature = Annotated[float, Field(ge=0, le=2, allow_inf_nan=False)]
+Count = Annotated[int, Field(ge=1, le=1 << 31)]
+StopText = Annotated[str, Field(min_length=1, max_length=256)]
+
+
+class Wire(BaseModel):
+    model_config = ConfigDict(strict=True, extra="ignore", allow_inf_nan=False)
+
+
+class TextPart(Wire):
+    type: str
+    text: str = ""
+
+
+class Message(Wire):
+    role: Literal["system", "developer", "user", "assistant", "tool", "function"]
+    content: str | list[TextPart] | None = None
+    name: str | None = None
+
+
+class StreamOptions(Wire):
+    include_usage: bool | None = None
+
+
+class Request(Wire):
+    """What chat and completions share."""
+
+    model: str
+    max_tokens: Count | None = None
+    temperature: Temperature | None = None
+    top_p: Probability | None = None
+    top_k: Annotated[int, Field(ge=-1)] | None = None
+    stop: StopText | Annotated[list[StopText], Field(max_length=4)] | None = None
+    seed: Annotated[int, Field(ge=-_SEED, lt=_SEED)] | None = None
+    stream: bool | None = None
+    stream_options: StreamOptions | None = None
+    store: bool | None = None
+    ignore_eos: bool | None = None
+    n: Annotated[int, Field(ge=1, le=128)] | None = None
+    presence_penalty: Annotated[float, Field(ge=-2, le=2)] | None = None
+    frequency_penalty: Annotated[float, Field(ge=-2, le=2)] | None = None
+
+    @property
+    def include_usage(self) -> bool:
+        return bool(self.stream_options and self.stream_options.include_usage)
+
+    def sampling(self, max_tokens: int | None) -> Sampling:
+        return Sampling(
+            max_tokens=max_tokens or 0,
+            temperature=1.0 if self.temperature is None else self.temperature,
+            top_k=max(0, self.top_k or 0),
+            top_p=1.0 if self.top_p is None else self.top_p,
+            stop=(self.stop,) if isinstance(self.stop, str) else tuple(self.stop or ()),
+            ignore_eos=bool(self.ignore_eos),
+        )
+
+
+class ChatRequest(Request):
+    """Body of POST /v1/chat/completions."""
+
+    messages: Annotated[list[Message], Field(min_length=1, max_length=10_000)]
+    max_completion_tokens: Count | None = None
+
+    def texts(self) -> list[dict[str, str]]:
+        """Role and text of each message, in the roles that templates know."""
+        return [
+            {"role": "system" if message.role == "developer" else message.role, "content": _text_of(message, index)}
+            for index, message in enumerate(self.messages)
+        ]
+
+
+class CompletionRequest(Request):
+    """Body of POST /v1/completions."""
+
+    prompt: str | list[str] | list[int] | list[list[int]]
+
+
+R = TypeVar("R", bound=Request)
+
+# name → the values that mean "as if it were not there"
+_NOT_YET: dict[str, tuple[Any, ...]] = {
+    "n": (1,),
+    "best_of": (1,),
+    "presence_penalty": (0,),
+    "frequency_penalty": (0,),
+    "repetition_penalty": (1,),
+    "min_p": (0,),
+    "min_tokens": (0,),
+    "logit_bias": ({},),
+    "logprobs": (False,),
+    "top_logprobs": (0,),
+    "echo": (False,),
+    "suffix": ("",),
+    "tools": ([],),
+    "functions": ([],),
+    "tool_choice": ("none", "auto"),
+    "function_call": ("none", "auto"),
+    "response_format": ({"type": "text"},),
+    "modalities": (["text"],),
+    "audio": (),
+    "web_search_options": (),
+}
+
+
+def parse(kind: type[R], body: bytes) -> R:
+    """The request in a body; raises ``InvalidInput`` that names the field."""
+    raw = _json(body)
+    _refuse_nul(raw)
+    try:
+        request = kind.model_validate(raw)
+    except ValidationError as error:
+        raise _field_error(error) from None
+    for name, neutral in _NOT_YET.items():
+        value = raw.get(name)
+        if value is not None and value not in neutral:
+            raise Unsupported(f"'{name}' is not supported by this server yet.", param=name)
+    return request
+
+
+def _json(body: bytes) -> dict[str, Any]:
+    try:
+        raw = msgspec.json.decode(body)
+    except RecursionError:
+        raise InvalidInput(_MAX_DEPTH_ERROR, code="invalid_json") from None
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        raise InvalidInput(f"The body is not valid JSON: {error}", code="invalid_json") from None
+    if not isinstance(raw, dict):
+        raise InvalidInput("The body must be a JSON object.", code="invalid_json")
+    return raw
+
+
+def _refuse_nul(value: Any) -> None:
+    """No store and no tokenizer has a use for NUL, and one of them refuses it late."""
+    stack = [value]
+    while stack:
+        item = stack.pop()
+        if isinstance(item, str):
+            if "\x00" in item:
+                raise InvalidInput("Text must not contain NUL characters.", code="invalid_value")
+        elif isinstance(item, dict):
+            stack.extend(item)
+            stack.extend(item.values())
+        elif isinstance(item, list):
+            stack.extend(item)
+
+
+def _field_error(error: ValidationError) -> InvalidInput:
+    problem = error.errors(include_url=False, include_input=False)[0]
+    place = ".".join(str(part) for part in problem["loc"] if not _UNION_TAG.search(str(part)))
+    code = "missing_required_parameter" if problem["type"] == "missing" else "invalid_type"
+    if problem["type"] in _VALUE_PROBLEMS:
+        code = "invalid_value"
+    return InvalidInput(f"Invalid value for '{place}': {problem['msg']}.", code=code, param=place or None)
+
+
+# pydantic puts the branch of a union into the place of an error
+_UNION_TAG = re.compile(r"[\[A-Z]|^(str|int|float|bool|constrained-.*)$")
+_VALUE_PROBLEMS = frozenset(
+    {
+        "greater_than",
+        "greater_than_equal",
+        "less_than",
+        "less_than_equal",
+        "literal_error",
+        "too_long",
+        "too_short",
+        "string_too_short",
+        "string_too_long",
+        "finite_number",
+    }
+)
+
+
+def _text_of(message: Message, index: int) -> str:
+    place = f"messages.{index}"
+    if message.role in ("tool", "function"):
+        raise Unsupported("Messages of tools are not supported by this server yet.", param=f"{place}.role")
+    if message.content is None:
+        raise InvalidInput(f"'{place}.content' must be text.", param=f"{place}.content", code="invalid_type")
+    if isinstance(message.content, str):
+        return message.content
+    for part in message.content:
+        if part.type != "text":
+            raise Unsupported(f"Content of type '{part.type}' is not supported.", param=f"{place}.content")
+    return "".join(part.text for part in message.content)

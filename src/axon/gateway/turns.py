@@ -1,0 +1,184 @@
+"""One turn over HTTP, from an identified request to its answer: what chat and completions share."""
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable
+from dataclasses import dataclass
+from typing import Any
+
+import msgspec
+from starlette.requests import Request
+from starlette.responses import Response, StreamingResponse
+
+from axon.admission.admission import Admission
+from axon.dispatch.config import DispatchConfig
+from axon.dispatch.dispatch import Dispatch
+from axon.domain.chunk import Chunk
+from axon.domain.deployment import Deployment
+from axon.domain.ids import new_id
+from axon.domain.job import Job
+from axon.errors import LimitReached, NotFound, TooLarge, Unavailable
+from axon.gateway import frames
+from axon.gateway.auth import Identity
+from axon.gateway.config import GatewayConfig
+from axon.gateway.follow import Follower
+from axon.gateway.openai import Request as Ask
+from axon.gateway.pace import Pace
+from axon.gateway.problems import Internal, Timeout
+from axon.ports.live import Live
+from axon.ports.store import Store
+from axon.runtime.clock import Clock
+from axon.runtime.lifecycle import Lifecycle
+from axon.sessions.config import SessionsConfig
+from axon.sessions.prompt import Prompts
+from axon.sessions.turns import make_job
+from axon.telemetry.metrics import Metrics
+
+STREAM_HEADER = "x-axon-stream"
+_SSE_HEADERS = {"cache-control": "no-cache", "x-accel-buffering": "no"}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Gateway:
+    """Everything a route may use, made by bootstrap and passed in."""
+
+    config: GatewayConfig
+    sessions: SessionsConfig
+    dispatching: DispatchConfig
+    deployment: Deployment
+    prompts: Prompts
+    admission: Admission
+    dispatch: Dispatch
+    follower: Follower
+    live: Live
+    store: Store
+    lifecycle: Lifecycle
+    clock: Clock
+    metrics: Metrics
+
+
+def gateway_of(request: Request) -> Gateway:
+    gateway: Gateway = request.app.state.gateway
+    return gateway
+
+
+def identity_of(request: Request) -> Identity:
+    """Who asks, as the edge has established."""
+    identity: Identity = request.scope["axon.identity"]
+    return identity
+
+
+async def read_body(request: Request, config: GatewayConfig) -> bytes:
+    """The whole body, within its limits of size and time."""
+    parts: list[bytes] = []
+    size = 0
+    try:
+        async with asyncio.timeout(config.body_timeout_s):
+            async for part in request.stream():
+                size += len(part)
+                if size > config.max_body_bytes:
+                    raise TooLarge(f"The body is larger than {config.max_body_bytes} bytes.")
+                parts.append(part)
+    except TimeoutError:
+        raise Timeout() from None
+    return b"".join(parts)
+
+
+def find_deployment(gateway: Gateway, model: str) -> Deployment:
+    if model != gateway.deployment.name:
+        raise NotFound(
+            f"The model '{model}' does not exist. Available: {gateway.deployment.name}.",
+            code="model_not_found",
+            param="model",
+        )
+    return gateway.deployment
+
+
+async def open_turn(
+    request: Request, ask: Ask, *, route: str, prefix: str, max_tokens: int | None, prompt: Callable[[], Awaitable[Any]]
+) -> Job:
+    """Admission, prompt, acceptance: from here on the turn is answered exactly once."""
+    gateway, who = gateway_of(request), identity_of(request)
+    deployment = find_deployment(gateway, ask.model)
+    now = gateway.clock.now()
+    job_id = new_id(prefix, now)
+    try:
+        ticket = await gateway.admission.admit(who.key_id, job_id)
+    except (LimitReached, Unavailable) as error:
+        gateway.metrics.rejected.labels(error.code, gateway.metrics.tenants.label(who.tenant)).inc()
+        raise
+    try:
+        job = make_job(
+            job_id=job_id,
+            tenant=who.tenant,
+            ticket=ticket,
+            deployment=deployment,
+            num_lanes=gateway.dispatching.num_lanes,
+            prompt_ids=await prompt(),
+            sampling=ask.sampling(max_tokens),
+            seed=ask.seed,
+            now=now,
+            timeout_s=gateway.sessions.turn_timeout_s,
+            retain=bool(ask.store),
+            trace=request.headers.get("traceparent", ""),
+            reply={"route": route, "model": ask.model, "include_usage": ask.include_usage},
+        )
+        await gateway.dispatch.accept(job)
+    except BaseException:
+        await gateway.admission.withdraw(ticket, job_id)
+        raise
+    return job
+
+
+async def answer(request: Request, job: Job, *, stream: bool) -> Response:
+    """The answer to an accepted turn, streamed or whole."""
+    if stream:
+        return stream_response(gateway_of(request), job, after=0)
+    return await _whole_response(request, job)
+
+
+def stream_response(gateway: Gateway, job: Job, *, after: int) -> Response:
+    """The stream past ``after`` as server-sent events; leaving early loses nothing, for as long as it is kept."""
+    return StreamingResponse(
+        _events(gateway, job, after),
+        media_type="text/event-stream",
+        headers={**_SSE_HEADERS, STREAM_HEADER: job.id},
+    )
+
+
+async def _events(gateway: Gateway, job: Job, after: int) -> AsyncIterator[bytes]:
+    writer = frames.Writer(job, after=after)
+    pace = Pace(gateway.metrics, None if after else job.created)
+    async for chunk in gateway.follower.follow(job.id, after=after):
+        frame = writer.silence() if chunk is None else writer.frames(chunk)
+        if frame:
+            yield frame
+        if chunk is not None and chunk.tokens:
+            pace.saw(len(chunk.tokens), gateway.clock.now())
+
+
+async def _whole_response(request: Request, job: Job) -> Response:
+    gateway = gateway_of(request)
+    chunks: list[Chunk] = []
+    async with asyncio.TaskGroup() as tasks:
+        collecting = tasks.create_task(_collect(gateway, job, chunks))
+        leaving = tasks.create_task(_disconnected(request))
+        await asyncio.wait([collecting, leaving], return_when=asyncio.FIRST_COMPLETED)
+        collecting.cancel()
+        leaving.cancel()
+    if not chunks or not chunks[-1].terminal:
+        raise Internal("The client went away before the answer was there.")
+    if error := frames.failure(chunks[-1]):
+        raise error
+    body = msgspec.json.encode(frames.whole(job, chunks))
+    return Response(body, media_type="application/json", headers={STREAM_HEADER: job.id})
+
+
+async def _collect(gateway: Gateway, job: Job, chunks: list[Chunk]) -> None:
+    async for chunk in gateway.follower.follow(job.id, after=0):
+        if chunk is not None:
+            chunks.append(chunk)
+
+
+async def _disconnected(request: Request) -> None:
+    while (await request.receive())["type"] != "http.disconnect":
+        pass

@@ -1,0 +1,164 @@
+"""What is fast and expiring, as six narrow ports. Each states what *missing* means, because memory can be lost.
+
+Times are the service's own: callers say how long, never until when.
+"""
+
+from collections.abc import Mapping, Sequence
+from contextlib import AbstractAsyncContextManager
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Protocol
+
+from axon.domain.chunk import Chunk
+from axon.domain.ownership import LogView
+
+
+class AppendStatus(StrEnum):
+    OK = "ok"
+    FENCED = "fenced"
+    """A later attempt owns the job: drop the sequence, give the delivery back, never ack it."""
+    GAP = "gap"
+    """The log ends at ``last``: send again from the next one."""
+    DONE = "done"
+    """Somebody ended it: drop, then ack."""
+    CANCEL = "cancel"
+    """Not written: end the job as cancelled."""
+    MISSING = "missing"
+    """The log does not know the job: claim again if the lease holds, and send everything from seq 1."""
+
+
+@dataclass(frozen=True, slots=True)
+class Appended:
+    """What became of one append."""
+
+    status: AppendStatus
+    last: int
+    """Seq of the log's last token."""
+
+
+class TokenLog(Protocol):
+    """A numbered stream per job, written by one owner at a time, read by anybody from any seq.
+
+    Missing means lost or long over: look into the store, then open it again from the job.
+    """
+
+    async def open(self, job_id: str, body: bytes, *, reader_ttl_s: float | None) -> bool:
+        """Makes the job's stream; False when it is there already. ``None`` waits for no reader, ever."""
+
+    async def claim(self, job_id: str, owner: str, *, over: int) -> int | None:
+        """Takes the job from epoch ``over`` to a higher one; None when it is missing, ended or no longer there."""
+
+    async def release(self, job_id: str, epoch: int) -> None:
+        """Gives the job up at once, if it is still held under this epoch."""
+
+    async def append(self, batch: Sequence[tuple[str, Chunk]]) -> Sequence[Appended]:
+        """One step's chunks, a compare-and-set each: epoch is the stored one, first is last + 1, not ended."""
+
+    async def read(self, job_id: str, *, after: int) -> LogView | None:
+        """The stream past ``after``; None when missing."""
+
+    async def flag(self, job_id: str, *, cancel: bool = False, reader_ttl_s: float | None = None) -> bool:
+        """Asks for the job's end, or says that a reader is there for so long; False when missing or ended."""
+
+
+class Leases(Protocol):
+    """Who is alive. Missing is not expired: compare ``run_id`` before reaping."""
+
+    async def hold(self, owner: str, ttl_s: float) -> None:
+        """Takes or renews the owner's lease."""
+
+    async def alive(self, owners: Sequence[str]) -> frozenset[str]:
+        """Those of the owners whose lease holds."""
+
+    async def drop(self, owner: str) -> None:
+        """Ends the lease now."""
+
+    async def run_id(self) -> str:
+        """Changes when the service lost its memory or was restarted."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Taken:
+    """A bucket's answer."""
+
+    granted: bool
+    remaining: float
+    retry_after_s: float
+    """When the same take could be granted; 0 when it was."""
+
+
+class Buckets(Protocol):
+    """Rates and crowds. A missing bucket is full, a missing crowd is empty."""
+
+    async def take(self, key: str, cost: float, *, capacity: float, refill_per_s: float) -> Taken:
+        """Takes ``cost`` if it is there; all or nothing."""
+
+    async def give(self, key: str, amount: float, *, capacity: float) -> None:
+        """Puts back what was taken too much, up to the capacity."""
+
+    async def enter(self, crowd: str, member: str, *, limit: int, ttl_s: float) -> bool:
+        """Joins a crowd of at most ``limit``; a member who is in already stays in with a new ttl."""
+
+    async def leave(self, crowd: str, member: str) -> None:
+        """Leaves; unknown members are ignored."""
+
+    async def count(self, crowd: str) -> int:
+        """Members whose ttl holds."""
+
+
+class Shares(Protocol):
+    """Service counters per tenant, for fair sharing. A missing counter is at the active minimum."""
+
+    async def charge(self, pool: str, amounts: Mapping[str, float]) -> None:
+        """Adds to each tenant's counter."""
+
+    async def counters(self, pool: str) -> Mapping[str, float]:
+        """Every tenant's counter."""
+
+    async def lift(self, pool: str, tenant: str, floor: float) -> None:
+        """Raises a counter to the floor; never lowers one."""
+
+
+class Cache(Protocol):
+    """Values that can be had again elsewhere. Missing says nothing."""
+
+    async def get(self, key: str) -> bytes | None: ...
+
+    async def put(self, key: str, value: bytes, *, ttl_s: float, only_new: bool = False) -> bool:
+        """False when ``only_new`` and there is a value already."""
+
+    async def drop(self, key: str) -> None: ...
+
+
+class Listener(Protocol):
+    """One subscription."""
+
+    async def next(self, timeout_s: float) -> bytes | None:
+        """The next payload; None after the timeout. A slow listener loses the oldest."""
+
+
+class Wakeups(Protocol):
+    """Hints that something happened. May be lost, so nothing rests on them but speed."""
+
+    async def notify(self, channel: str, payload: bytes = b"") -> None:
+        """Wakes all who listen now."""
+
+    def listen(self, channel: str) -> AbstractAsyncContextManager[Listener]:
+        """Hears what is notified from the moment the context is entered."""
+
+
+def stream_channel(job_id: str) -> str:
+    """Where a token log notifies its appends: with the encoded chunk, or empty for "read it yourself"."""
+    return f"stream/{job_id}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Live:
+    """The six together, opened and closed by one owner."""
+
+    log: TokenLog
+    leases: Leases
+    buckets: Buckets
+    shares: Shares
+    cache: Cache
+    wakeups: Wakeups

@@ -1,0 +1,15 @@
+"""The sessions' section of the settings."""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SessionsConfig:
+    """Turns and how long they matter."""
+
+    turn_timeout_s: float = 600.0
+    """A turn that has not ended by then is ended as expired."""
+    reader_grace_s: float = 30.0
+    """A turn whose reader has been away for so long is cancelled."""
+    retention_s: float = 3600.0
+    """How long an ended turn's stream and text can be read again."""

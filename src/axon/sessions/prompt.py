@@ -1,0 +1,67 @@
+"""A conversation to token ids: the model's own template, in a sandbox, off the event loop. Knows no weights."""
+
+import asyncio
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+
+from axon.errors import ContextTooLong, InvalidInput
+from axon.text.chat import ChatEncoder
+from axon.text.template import ChatTemplate, require_template
+from axon.text.tokenizer import Tokenizer
+
+Message = Mapping[str, str]
+
+
+class Prompts:
+    """Renders and tokenises for one deployment, a bounded number at a time."""
+
+    def __init__(self, tokenizer: Tokenizer, template: ChatTemplate | None, *, max_model_len: int) -> None:
+        self.tokenizer = tokenizer
+        self.max_model_len = max_model_len
+        self._template = template
+        self._threads = ThreadPoolExecutor(max_workers=2, thread_name_prefix="prompts")
+        self._turn = asyncio.Semaphore(2)
+
+    async def chat(self, messages: Sequence[Message]) -> list[int]:
+        """The prompt that asks the model for the next message."""
+        self._refuse_hopeless(sum(len(message["content"]) for message in messages), "messages")
+        encoder = ChatEncoder(self.tokenizer, require_template(self._template))
+        return self._checked(await self._run(lambda: encoder.encode(messages)), "messages")
+
+    async def text(self, prompt: str) -> list[int]:
+        """A bare text, as it is."""
+        self._refuse_hopeless(len(prompt), "prompt")
+        return self._checked(await self._run(lambda: self.tokenizer.encode(prompt)), "prompt")
+
+    def ids(self, prompt_ids: Sequence[int]) -> list[int]:
+        """Token ids that the client chose itself."""
+        if not all(0 <= token_id < self.tokenizer.vocab_size for token_id in prompt_ids):
+            raise InvalidInput(f"Token ids must be below {self.tokenizer.vocab_size}.", param="prompt")
+        return self._checked(list(prompt_ids), "prompt")
+
+    def close(self) -> None:
+        self._threads.shutdown(wait=False, cancel_futures=True)
+
+    async def _run(self, encode: Callable[[], list[int]]) -> list[int]:
+        async with self._turn:
+            return await asyncio.get_running_loop().run_in_executor(self._threads, encode)
+
+    def _refuse_hopeless(self, num_characters: int, what: str) -> None:
+        """Text that cannot fit even if every token were the longest is refused before it is tokenised."""
+        least = num_characters // self.tokenizer.max_token_chars
+        if least > self.max_model_len:
+            raise context_error(self.max_model_len, f"at least {least}", what)
+
+    def _checked(self, ids: list[int], what: str) -> list[int]:
+        if len(ids) >= self.max_model_len:
+            raise context_error(self.max_model_len, str(len(ids)), what)
+        return ids
+
+
+def context_error(max_model_len: int, num_tokens: str, what: str) -> ContextTooLong:
+    """OpenAI's own sentence: clients search for it."""
+    return ContextTooLong(
+        f"This model's maximum context length is {max_model_len} tokens. However, your {what} resulted in "
+        f"{num_tokens} tokens. Please reduce the length of the {what}.",
+        param=what,
+    )

@@ -1,0 +1,389 @@
+"""All that can be set, and where each value came from. The only file that reads the environment.
+
+    flags  >  environment (AXON_GATEWAY_PORT)  >  TOML file ([gateway] port)  >  defaults
+
+Each package owns its section; this file puts them together and knows nothing of what they mean.
+"""
+
+import ast
+import inspect
+import math
+import os
+import re
+import textwrap
+import tomllib
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import MISSING, Field, dataclass, field, fields, is_dataclass
+from difflib import get_close_matches
+from functools import cache
+from pathlib import Path
+from types import NoneType, UnionType
+from typing import Any, Literal, NamedTuple, Union, get_args, get_origin, get_type_hints
+
+from axon.admission.config import AdmissionConfig
+from axon.control.config import ControlConfig
+from axon.dispatch.config import DispatchConfig
+from axon.engine.config import EngineConfig
+from axon.errors import Misconfigured
+from axon.gateway.config import GatewayConfig
+from axon.runtime.config import LifecycleConfig
+from axon.sessions.config import SessionsConfig
+from axon.telemetry.config import LogConfig
+from axon.worker.config import WorkerConfig
+
+HIDDEN = "(hidden)"
+
+_DEFAULT_FILE = "axon.toml"
+# Read by the command line rather than kept in the settings.
+_CLIENT_VARIABLES = ("AXON_CONFIG", "AXON_API_KEY", "AXON_URL")
+_MAY_BE_ZERO = {
+    *("admission.requests_per_minute", "lifecycle.drain_s", "sessions.reader_grace_s", "sessions.retention_s"),
+}
+_URL_PASSWORD = re.compile(r"(?<=://)([^:/@]*):[^/@]*@")
+_TRUTH = {"1": True, "true": True, "yes": True, "on": True, "0": False, "false": False, "no": False, "off": False}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settings:
+    """One process's settings. What is left empty is derived from the rest when the object is made."""
+
+    data_dir: Path = field(
+        default_factory=lambda: _default_data_dir(os.environ),
+        metadata={"default": "$XDG_DATA_HOME/axon, else ~/.local/share/axon"},
+    )
+    """Folder of everything that is kept: the database, keys, converted models."""
+    models_dir: Path | None = field(default=None, metadata={"default": "<data_dir>/models"})
+    """Folder of the models."""
+    model: str = "default"
+    """``default`` is the packaged SmolLM2-135M-Instruct; else the path of a safetensors folder or a .gguf file."""
+    model_name: str = field(default="", metadata={"default": "from the model"})
+    """The name clients ask for it by."""
+    queue: str = field(default="memory://", repr=False)
+    """URL of the queue of jobs."""
+    live: str = field(default="memory://", repr=False)
+    """URL of what is fast and expiring: token logs, leases, buckets."""
+    store: str = field(default="", repr=False, metadata={"default": "sqlite:///<data_dir>/axon.db"})
+    """URL of the durable records."""
+    failpoints: str = ""
+    """Faults to inject, for tests only."""
+    pepper: str = field(default="", repr=False, metadata={"secret": True, "default": "made once in the data folder"})
+    """Secret that keys are hashed with; the same for all gateways of a fleet."""
+
+    gateway: GatewayConfig = field(default_factory=GatewayConfig)
+    admission: AdmissionConfig = field(default_factory=AdmissionConfig)
+    sessions: SessionsConfig = field(default_factory=SessionsConfig)
+    dispatch: DispatchConfig = field(default_factory=DispatchConfig)
+    worker: WorkerConfig = field(default_factory=WorkerConfig)
+    engine: EngineConfig = field(default_factory=EngineConfig)
+    control: ControlConfig = field(default_factory=ControlConfig)
+    lifecycle: LifecycleConfig = field(default_factory=LifecycleConfig)
+    log: LogConfig = field(default_factory=LogConfig)
+
+    def __post_init__(self) -> None:
+        derived: dict[str, Any] = {
+            "models_dir": self.models_dir or self.data_dir / "models",
+            "model": os.path.expanduser(self.model),
+            "model_name": self.model_name or _name_of(self.model, self.engine.kind),
+            "store": self.store or f"sqlite:///{self.data_dir / 'axon.db'}",
+        }
+        for name, value in derived.items():
+            object.__setattr__(self, name, value)
+
+
+@dataclass(frozen=True, slots=True)
+class Loaded:
+    """Settings, and for each dotted name where its value came from."""
+
+    settings: Settings
+    origins: dict[str, str]
+
+    def shown(self) -> dict[str, object]:
+        """Every value by its dotted name, secrets hidden."""
+        return {name: _show(self.settings, spec, name) for name, spec in _specs().items()}
+
+
+class Described(NamedTuple):
+    """A setting for its readers."""
+
+    name: str
+    type: str
+    default: str
+    doc: str
+    variable: str
+
+
+class _Spec(NamedTuple):
+    """A setting for the loader."""
+
+    hint: Any
+    field: "Field[Any]"
+    owner: type
+
+
+def load(
+    flags: Mapping[str, object] | None = None,
+    environ: Mapping[str, str] | None = None,
+    file: Path | None = None,
+) -> Loaded:
+    """The effective settings. ``flags`` go by dotted names (``gateway.port``); those that are None were not given."""
+    environ = os.environ if environ is None else environ
+    values: dict[str, object] = {"data_dir": _default_data_dir(environ)}
+    origins = dict.fromkeys(_specs(), "default")
+    for layer, origin in (
+        (_from_file(path := _find_file(file, environ)), lambda _: str(path)),
+        (_from_environ(environ), variable_of),
+        (_from_flags(flags or {}), lambda _: "flag"),
+    ):
+        values |= layer
+        origins |= {name: origin(name) for name in layer}
+    settings = _build(values)
+    _check_together(settings)
+    return Loaded(settings, origins)
+
+
+def client_variable(name: Literal["AXON_API_KEY", "AXON_URL", "AXON_LOG_LEVEL"]) -> str | None:
+    """A variable the command line looks at by itself, None when unset or empty."""
+    return os.environ.get(name) or None
+
+
+def describe() -> list[Described]:
+    """Every setting with its type, default and sentence, in the order of the code."""
+    return [
+        Described(
+            name,
+            _type_text(spec.hint),
+            _default_text(spec.field),
+            _docs(spec.owner)[spec.field.name],
+            variable_of(name),
+        )
+        for name, spec in _specs().items()
+    ]
+
+
+def variable_of(name: str) -> str:
+    """The environment variable of a dotted name."""
+    return "AXON_" + name.replace(".", "_").upper()
+
+
+def hide(value: object) -> object:
+    """The value without the password a URL may carry."""
+    return _URL_PASSWORD.sub(rf"\1:{HIDDEN}@", value) if isinstance(value, str) else value
+
+
+@cache
+def _specs() -> dict[str, _Spec]:
+    return dict(_walk(Settings, ""))
+
+
+def _walk(owner: type, prefix: str) -> Iterable[tuple[str, _Spec]]:
+    hints = get_type_hints(owner)
+    for each in fields(owner):
+        if is_dataclass(hints[each.name]):
+            yield from _walk(hints[each.name], f"{each.name}.")
+        else:
+            yield prefix + each.name, _Spec(hints[each.name], each, owner)
+
+
+def _from_environ(environ: Mapping[str, str]) -> dict[str, object]:
+    names = {variable_of(name): name for name in _specs()}
+    values: dict[str, object] = {}
+    for variable, text in environ.items():
+        if not variable.startswith("AXON_") or variable in _CLIENT_VARIABLES:
+            continue
+        if variable not in names:
+            raise Misconfigured(
+                f"{variable} is no setting.{_suggest(variable, (*names, *_CLIENT_VARIABLES))} "
+                "Unset it, or see `axon config show`."
+            )
+        values[names[variable]] = _parse(names[variable], text, f"environment variable {variable}")
+    return values
+
+
+def _find_file(file: Path | None, environ: Mapping[str, str]) -> Path | None:
+    if file is None and (named := environ.get("AXON_CONFIG")):
+        file = Path(named).expanduser()
+    if file is not None and not file.is_file():
+        raise Misconfigured(f"The settings file {file} does not exist. Create it, or name another with --config.")
+    if file is None and Path(_DEFAULT_FILE).is_file():
+        return Path(_DEFAULT_FILE)
+    return file
+
+
+def _from_file(path: Path | None) -> dict[str, object]:
+    if path is None:
+        return {}
+    try:
+        table = tomllib.loads(path.read_text("utf-8"))
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise Misconfigured(f"{path} is not valid TOML: {error}. Correct it there.") from error
+    except OSError as error:
+        raise Misconfigured(f"{path} cannot be read: {error.strerror}.") from error
+    return {name: _accept(name, value, f"{name} in {path}") for name, value in _flatten(table, path)}
+
+
+def _flatten(table: Mapping[str, object], path: Path) -> Iterable[tuple[str, object]]:
+    specs = _specs()
+    sections = {name.split(".")[0] for name in specs if "." in name}
+    for key, value in table.items():
+        if key in sections and not isinstance(value, dict):
+            raise Misconfigured(f"{key} in {path} is a section: write [{key}] and its keys below.")
+        inner = {f"{key}.{name}": each for name, each in value.items()} if isinstance(value, dict) else {key: value}
+        if isinstance(value, dict) and key not in sections:
+            raise Misconfigured(f"[{key}] in {path} is no section.{_suggest(key, sections)}")
+        for name, each in inner.items():
+            if name not in specs:
+                raise Misconfigured(f"{name} in {path} is no setting.{_suggest(name, specs)}")
+            yield name, each
+
+
+def _from_flags(flags: Mapping[str, object]) -> dict[str, object]:
+    given = {name: value for name, value in flags.items() if value is not None}
+    for name in given:
+        if name not in _specs():
+            raise Misconfigured(f"{name} is no setting.{_suggest(name, _specs())} `axon config show` lists them.")
+    return {
+        name: _parse(name, value, f"flag for {name}")
+        if isinstance(value, str)
+        else _accept(name, value, f"flag for {name}")
+        for name, value in given.items()
+    }
+
+
+def _build(values: Mapping[str, object]) -> Settings:
+    top: dict[str, Any] = {}
+    sections: dict[str, dict[str, Any]] = {}
+    for name, value in values.items():
+        section, _, key = name.rpartition(".")
+        (sections.setdefault(section, {}) if section else top)[key] = value
+    hints = get_type_hints(Settings)
+    return Settings(**top, **{name: hints[name](**inner) for name, inner in sections.items()})
+
+
+def _parse(name: str, text: str, place: str) -> object:
+    """A value written as text."""
+    hint = _inner(_specs()[name].hint)
+    try:
+        value = _READERS[hint](text.strip()) if hint in _READERS else text
+    except (KeyError, ValueError):
+        link = (
+            " (Kubernetes makes such variables for services: set enableServiceLinks: false.)"
+            if "tcp://" in text
+            else ""
+        )
+        raise Misconfigured(f"{place} must be {_type_text(hint)}, not {_quoted(name, text)}.{link}") from None
+    return _accept(name, value, place)
+
+
+_READERS: dict[Any, Callable[[str], object]] = {bool: lambda text: _TRUTH[text.lower()], int: int, float: float}
+
+
+def _accept(name: str, value: object, place: str) -> object:
+    """A value of the right type and range, or a refusal that names the place."""
+    hint = _inner(_specs()[name].hint)
+    if get_origin(hint) is Literal:
+        if value not in get_args(hint):
+            close = _suggest(str(value), get_args(hint))
+            raise Misconfigured(f"{place} must be {_type_text(hint)}, not {_quoted(name, value)}.{close}")
+        return value
+    if hint is float and type(value) is int:
+        value = float(value)
+    if hint is Path and isinstance(value, str | Path) and str(value):
+        return Path(value).expanduser().absolute()
+    if type(value) is not hint:
+        raise Misconfigured(f"{place} must be {_type_text(hint)}, not {_quoted(name, value)}.")
+    if isinstance(value, int | float) and not isinstance(value, bool):
+        _check_range(name, value, place)
+    return value
+
+
+def _check_range(name: str, value: float, place: str) -> None:
+    if name.endswith("port"):
+        if not 0 <= value <= 65535:
+            raise Misconfigured(f"{place} must be a port from 0 to 65535, not {value}.")
+        return
+    zero = name in _MAY_BE_ZERO or _specs()[name].field.default == 0
+    if not math.isfinite(value) or value < 0 or (value == 0 and not zero):
+        raise Misconfigured(f"{place} must be {'0 or more' if zero else 'more than 0'}, not {value}.")
+
+
+def _check_together(settings: Settings) -> None:
+    worker, gateway = settings.worker, settings.gateway
+    if worker.renew_s >= worker.lease_s:
+        raise Misconfigured(
+            f"worker.renew_s ({worker.renew_s}) must be less than worker.lease_s ({worker.lease_s}), "
+            "else a healthy worker is taken for dead."
+        )
+    if gateway.port == gateway.metrics_port != 0:
+        raise Misconfigured(
+            f"gateway.port and gateway.metrics_port are both {gateway.port}. Set another AXON_GATEWAY_METRICS_PORT."
+        )
+
+
+def _show(settings: Settings, spec: _Spec, name: str) -> object:
+    value: object = settings
+    for part in name.split("."):
+        value = getattr(value, part)
+    if spec.field.metadata.get("secret"):
+        return HIDDEN if value else ""
+    return str(value) if isinstance(value, Path) else hide(value)
+
+
+def _suggest(word: str, known: Iterable[str]) -> str:
+    close = get_close_matches(word, list(known), n=1, cutoff=0.6)
+    return f" Did you mean {close[0]}?" if close else ""
+
+
+def _quoted(name: str, value: object) -> str:
+    return HIDDEN if _specs()[name].field.metadata.get("secret") else repr(hide(value))
+
+
+def _default_data_dir(environ: Mapping[str, str]) -> Path:
+    data_home = environ.get("XDG_DATA_HOME", "")
+    # The XDG rules: a relative path is to be ignored.
+    base = Path(data_home) if os.path.isabs(data_home) else Path.home() / ".local" / "share"
+    return base / "axon"
+
+
+def _name_of(model: str, engine: str) -> str:
+    if engine == "echo":
+        return "echo"
+    if model == "default":
+        return "smollm2-135m-instruct"
+    path = Path(model)
+    return path.stem if path.suffix == ".gguf" else path.absolute().name
+
+
+def _inner(hint: Any) -> Any:
+    """``Path`` for ``Path | None``: None is for what was not set, nobody can write it."""
+    if get_origin(hint) in (Union, UnionType):
+        return next(each for each in get_args(hint) if each is not NoneType)
+    return hint
+
+
+def _type_text(hint: Any) -> str:
+    hint = _inner(hint)
+    if get_origin(hint) is Literal:
+        return " or ".join(str(each) for each in get_args(hint))
+    names = {str: "text", int: "a whole number", float: "a number", bool: "true or false", Path: "a path"}
+    return names[hint]
+
+
+def _default_text(each: "Field[Any]") -> str:
+    if "default" in each.metadata:
+        return str(each.metadata["default"])
+    assert each.default is not MISSING, f"{each.name} needs a default in words"
+    return str(each.default)
+
+
+@cache
+def _docs(owner: type) -> dict[str, str]:
+    """The strings below a dataclass's fields, which Python itself forgets."""
+    (node,) = ast.parse(textwrap.dedent(inspect.getsource(owner))).body
+    assert isinstance(node, ast.ClassDef)
+    docs = {}
+    for statement, below in zip(node.body, node.body[1:], strict=False):
+        if not (isinstance(statement, ast.AnnAssign) and isinstance(statement.target, ast.Name)):
+            continue
+        if isinstance(below, ast.Expr) and isinstance(below.value, ast.Constant):
+            docs[statement.target.id] = inspect.cleandoc(str(below.value.value))
+    return docs

@@ -1,0 +1,144 @@
+"""Log lines: structlog and the standard library through one pipe to stderr. Knows no sink but that stream.
+
+A line has ts, level, msg, service and what the context holds (request_id, tenant_id). A machine-readable
+name for what happened is given as ``_event=`` and written as ``event``.
+"""
+
+import logging
+import sys
+from contextlib import AbstractContextManager
+from typing import TYPE_CHECKING, TextIO
+
+import structlog
+from structlog.typing import EventDict, Processor, WrappedLogger
+
+from axon.telemetry import redact
+
+if TYPE_CHECKING:
+    from axon.telemetry.config import LogConfig
+
+_LEVELS = {"debug": logging.DEBUG, "info": logging.INFO, "warning": logging.WARNING, "error": logging.ERROR}
+_FIRST = ("ts", "level", "msg", "service", "request_id", "tenant_id", "event")
+# Chatty at info, and what they say we say ourselves.
+_QUIET = ("httpx", "httpcore", "alembic", "sqlalchemy", "aiosqlite", "filelock", "uvicorn.access")
+# Their own handlers would write past the pipe.
+_HIJACKED = ("uvicorn", "uvicorn.error", "uvicorn.access", "fastapi", "asyncio")
+
+
+def configure(config: "LogConfig", *, service: str = "axon", stream: TextIO | None = None) -> None:
+    """Sends every logger of the process through the pipe; calling it again starts over."""
+    target = stream if stream is not None else sys.stderr
+    people = config.format == "console" or (config.format == "auto" and target.isatty())
+    shared = _shared_processors(service)
+    structlog.configure(
+        processors=[*shared, structlog.stdlib.ProcessorFormatter.wrap_for_formatter],
+        wrapper_class=structlog.make_filtering_bound_logger(_LEVELS[config.level]),
+        logger_factory=structlog.stdlib.LoggerFactory(),
+        cache_logger_on_first_use=False,
+    )
+    handler = _StderrHandler() if stream is None else logging.StreamHandler(stream)
+    handler.setFormatter(
+        structlog.stdlib.ProcessorFormatter(
+            foreign_pre_chain=[_drop_uvicorn_colour, *shared],
+            processors=[
+                structlog.stdlib.ProcessorFormatter.remove_processors_meta,
+                *_renderers(people, target.isatty()),
+            ],
+        )
+    )
+    _install(handler, _LEVELS[config.level])
+
+
+def context(**values: object) -> AbstractContextManager[None]:
+    """Adds values such as ``request_id`` and ``tenant_id`` to every line written inside it, across awaits."""
+    return structlog.contextvars.bound_contextvars(**values)
+
+
+class _StderrHandler(logging.StreamHandler[TextIO]):
+    """Writes to what stderr is at that moment, so that a progress bar can move out of a line's way."""
+
+    def __init__(self) -> None:
+        super().__init__(sys.stderr)
+
+    def emit(self, record: logging.LogRecord) -> None:
+        self.stream = sys.stderr
+        super().emit(record)
+
+
+def _shared_processors(service: str) -> list[Processor]:
+    def add_service(_logger: WrappedLogger, _method: str, event: EventDict) -> EventDict:
+        event.setdefault("service", service)
+        return event
+
+    return [
+        structlog.contextvars.merge_contextvars,
+        structlog.stdlib.add_log_level,
+        structlog.stdlib.ExtraAdder(),
+        structlog.processors.TimeStamper(fmt="iso", utc=True, key="ts"),
+        add_service,
+        _render_exception,
+        _redact,
+    ]
+
+
+def _renderers(people: bool, colours: bool) -> list[Processor]:
+    if not people:
+        return [
+            structlog.processors.EventRenamer("msg", "_event"),
+            _in_order,
+            structlog.processors.JSONRenderer(ensure_ascii=False, default=repr),
+        ]
+    return [
+        _for_people,
+        structlog.dev.ConsoleRenderer(
+            colors=colours, timestamp_key="ts", exception_formatter=structlog.dev.plain_traceback
+        ),
+    ]
+
+
+def _render_exception(_logger: WrappedLogger, _method: str, event: EventDict) -> EventDict:
+    """Not structlog's own: foreign exceptions quote what they choke on, and that can be a prompt."""
+    info = event.pop("exc_info", None)
+    if info is True:
+        info = sys.exc_info()
+    error = info[1] if isinstance(info, tuple) else info
+    if isinstance(error, BaseException):
+        event["exception"] = redact.format_exception(error)
+    return event
+
+
+def _redact(_logger: WrappedLogger, _method: str, event: EventDict) -> EventDict:
+    for name, value in event.items():
+        if not name.startswith("_") or name == "_event":
+            event[name] = redact.clean_named(name, value)
+    return event
+
+
+def _in_order(_logger: WrappedLogger, _method: str, event: EventDict) -> EventDict:
+    return {name: event[name] for name in (*(n for n in _FIRST if n in event), *(n for n in event if n not in _FIRST))}
+
+
+def _for_people(_logger: WrappedLogger, _method: str, event: EventDict) -> EventDict:
+    """The time of day is enough on a terminal, and there is one service."""
+    event["ts"] = str(event.get("ts", ""))[11:19]
+    event.pop("service", None)
+    event.pop("_event", None)
+    return event
+
+
+def _drop_uvicorn_colour(_logger: WrappedLogger, _method: str, event: EventDict) -> EventDict:
+    record = event.get("_record")
+    if isinstance(record, logging.LogRecord):
+        record.__dict__.pop("color_message", None)
+    return event
+
+
+def _install(handler: logging.Handler, level: int) -> None:
+    root = logging.getLogger()
+    root.handlers = [handler]
+    root.setLevel(level)
+    for name in _HIJACKED:
+        logging.getLogger(name).handlers.clear()
+        logging.getLogger(name).propagate = True
+    for name in _QUIET:
+        logging.getLogger(name).setLevel(max(level, logging.WARNING))

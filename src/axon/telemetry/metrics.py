@@ -1,0 +1,179 @@
+"""Every metric, declared once with a sentence. Knows nothing of who counts: one is made at start and handed on."""
+
+import platform
+import socket
+import threading
+from collections.abc import Callable, Iterable
+from socketserver import ThreadingMixIn
+from typing import TYPE_CHECKING, Any, Protocol
+from wsgiref.simple_server import WSGIRequestHandler, WSGIServer, make_server
+
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, Info, ProcessCollector
+from prometheus_client.exposition import make_wsgi_app
+
+from axon.telemetry.build import version
+from axon.telemetry.tenants import TenantLabels
+
+if TYPE_CHECKING:
+    from wsgiref.types import StartResponse, WSGIEnvironment
+
+    from axon.domain.usage import Usage
+
+_DURATION = (0.01, 0.02, 0.04, 0.08, 0.16, 0.32, 0.64, 1.28, 2.56, 5.12, 10.24, 20.48, 40.96, 81.92)
+_FIRST_TOKEN = (
+    *(0.001, 0.005, 0.01, 0.02, 0.04, 0.06, 0.08, 0.1, 0.25, 0.5, 0.75, 1.0, 2.5, 5.0, 7.5, 10.0),
+    *(20.0, 40.0, 80.0, 160.0),
+)
+_PER_TOKEN = (0.01, 0.025, 0.05, 0.075, 0.1, 0.15, 0.2, 0.3, 0.4, 0.5, 0.75, 1.0, 2.5)
+_STEP = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0)
+_LAG = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 5.0)
+
+
+class EngineCounters(Protocol):
+    """What an engine says of itself after a step."""
+
+    @property
+    def num_running(self) -> int: ...
+    @property
+    def blocks_free(self) -> int: ...
+    @property
+    def blocks_used(self) -> int: ...
+    @property
+    def blocks_cached(self) -> int: ...
+    @property
+    def preemptions(self) -> int: ...
+    @property
+    def step_s(self) -> float: ...
+
+
+class Metrics:
+    """The metrics of one process, in a registry of their own."""
+
+    def __init__(self) -> None:
+        self.registry = CollectorRegistry(auto_describe=True)
+        self.tenants = TenantLabels()
+        self._preemptions_seen = 0
+        self._declare_requests()
+        self._declare_latencies()
+        self._declare_engine()
+        self._declare_health()
+
+    def _declare_requests(self) -> None:
+        self.requests = self._counter(
+            "axon_requests_total", "Requests answered, by route and outcome.", "route", "outcome", "tenant"
+        )
+        self.tokens = self._counter("axon_tokens_total", "Tokens by kind: prompt, cached or output.", "kind", "tenant")
+        self.rejected = self._counter("axon_rejected_total", "Requests admission turned away.", "reason", "tenant")
+        self.backlog_requests = self._gauge("axon_backlog_requests", "Turns admitted and not ended.")
+        self.backlog_tokens = self._gauge("axon_backlog_tokens", "Tokens the turns in the backlog may still cost.")
+        self.requests_running = self._gauge("axon_requests_running", "Sequences running in the engine.")
+
+    def _declare_latencies(self) -> None:
+        self.request_duration = self._histogram(
+            "axon_request_duration_seconds", "From a request's arrival to its last byte.", _DURATION
+        )
+        self.time_to_first_token = self._histogram(
+            "axon_time_to_first_token_seconds", "From a request's arrival to its first token.", _FIRST_TOKEN
+        )
+        self.inter_token_latency = self._histogram(
+            "axon_inter_token_latency_seconds", "Between two tokens of one stream.", _PER_TOKEN
+        )
+        self.queue_wait = self._histogram(
+            "axon_queue_wait_seconds", "From a job's publishing to a worker taking it.", _FIRST_TOKEN
+        )
+
+    def _declare_engine(self) -> None:
+        self.batch_size = self._gauge("axon_batch_size", "Sequences in the engine's last step.")
+        self.step = self._histogram("axon_step_seconds", "One step of the engine.", _STEP)
+        self.kv_blocks = self._gauge("axon_kv_blocks", "KV blocks by state: free, used or cached.", "state")
+        self.kv_usage = self._gauge("axon_kv_usage_ratio", "Share of the KV blocks in use, 0 to 1.")
+        self.preemptions = self._counter("axon_preemptions_total", "Sequences parked because blocks ran out.")
+
+    def _declare_health(self) -> None:
+        self.failovers = self._counter("axon_failovers_total", "Jobs taken over from a lost attempt.", "cause")
+        self.fenced_writes = self._counter(
+            "axon_fenced_writes_total", "Appends refused because a later attempt owns the job."
+        )
+        self.stream_resumes = self._counter("axon_stream_resumes_total", "Streams read again from a seq.", "result")
+        self.dependency_up = self._gauge("axon_dependency_up", "1 while a dependency answers, else 0.", "dep")
+        self.event_loop_lag = self._histogram(
+            "axon_event_loop_lag_seconds", "How late the event loop wakes a sleeper.", _LAG
+        )
+        self.draining = self._gauge("axon_draining", "1 while the process finishes its work before it stops, else 0.")
+        build = Info("axon_build", "The running version of Axon and of Python.", registry=self.registry)
+        build.info({"version": version(), "python": platform.python_version()})
+        ProcessCollector(registry=self.registry)
+
+    def engine(self, counters: EngineCounters) -> None:
+        """Takes over what the engine counted in a step."""
+        self.requests_running.set(counters.num_running)
+        self.batch_size.set(counters.num_running)
+        if counters.step_s > 0:
+            self.step.observe(counters.step_s)
+        blocks = {"free": counters.blocks_free, "used": counters.blocks_used, "cached": counters.blocks_cached}
+        for state, num in blocks.items():
+            self.kv_blocks.labels(state).set(num)
+        self.kv_usage.set(counters.blocks_used / (sum(blocks.values()) or 1))
+        # The engine counts since its own start, which can be later than ours.
+        new = counters.preemptions - self._preemptions_seen
+        self.preemptions.inc(new if new >= 0 else counters.preemptions)
+        self._preemptions_seen = counters.preemptions
+
+    def usage(self, tenant: str, usage: "Usage") -> None:
+        """Counts an ended turn's tokens."""
+        label = self.tenants.label(tenant)
+        self.tokens.labels("prompt", label).inc(usage.prompt_tokens)
+        self.tokens.labels("cached", label).inc(usage.cached_tokens)
+        self.tokens.labels("output", label).inc(usage.output_tokens)
+
+    def serve(self, host: str, port: int) -> tuple[int, Callable[[], None]]:
+        """Answers ``GET /metrics`` from a thread of its own; returns the port taken and how to stop."""
+        app = make_wsgi_app(self.registry)
+
+        def only_metrics(environ: "WSGIEnvironment", start_response: "StartResponse") -> Iterable[bytes]:
+            if environ["PATH_INFO"] == "/metrics":
+                answer: Iterable[bytes] = app(environ, start_response)
+                return answer
+            start_response("404 Not Found", [("Content-Type", "text/plain")])
+            return [b"The metrics are at /metrics.\n"]
+
+        server = make_server(host, port, only_metrics, server_class=_Server, handler_class=_QuietHandler)
+        thread = threading.Thread(target=server.serve_forever, args=(0.1,), name="metrics", daemon=True)
+        thread.start()
+
+        def close() -> None:
+            server.shutdown()
+            server.server_close()
+            thread.join()
+
+        return server.server_port, close
+
+    def _counter(self, name: str, sentence: str, *labels: str) -> Counter:
+        return Counter(name, sentence, labels, registry=self.registry)
+
+    def _gauge(self, name: str, sentence: str, *labels: str) -> Gauge:
+        return Gauge(name, sentence, labels, registry=self.registry)
+
+    def _histogram(self, name: str, sentence: str, buckets: tuple[float, ...]) -> Histogram:
+        return Histogram(name, sentence, buckets=buckets, registry=self.registry)
+
+
+class _Server(ThreadingMixIn, WSGIServer):
+    """Slow scrapers do not hold up each other, nor the end of the process."""
+
+    daemon_threads = True
+
+    def server_bind(self) -> None:
+        # wsgiref looks the host's name up in the DNS here, which can take seconds and serves nothing.
+        self.socket.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        self.socket.bind(self.server_address)
+        self.server_address = self.socket.getsockname()
+        self.server_name, self.server_port = str(self.server_address[0]), int(self.server_address[1])
+        self.setup_environ()
+
+
+class _QuietHandler(WSGIRequestHandler):
+    timeout = 10.0
+
+    def log_message(self, format: str, *args: Any) -> None:
+        """Scrapes are not news."""

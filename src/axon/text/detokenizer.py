@@ -1,0 +1,21 @@
+"""Token ids to text as they come, never half a character. Knows no stop strings and no end of a stream."""
+
+import codecs
+
+from axon.text.tokenizer import Tokenizer
+
+
+class Detokenizer:
+    """One choice's text. The pieces put together equal the decoding of all ids at once; each costs the same."""
+
+    def __init__(self, tokenizer: Tokenizer) -> None:
+        self._tokenizer = tokenizer
+        self._decoder = codecs.getincrementaldecoder("utf-8")(errors="replace")
+
+    def push(self, token_id: int) -> str:
+        """Returns the characters that this token completes; control tokens give none."""
+        return self._decoder.decode(self._tokenizer.token_bytes(token_id))
+
+    def flush(self) -> str:
+        """Ends the text: bytes of a character that never became whole come out as U+FFFD."""
+        return self._decoder.decode(b"", final=True)

@@ -1,0 +1,45 @@
+"""Finds stop strings in text that comes in pieces. Knows no tokens.
+
+The stop string whose end comes first wins, the longest of those that end together: so the cut does not depend on
+how the text was split into pieces.
+"""
+
+from collections.abc import Iterable
+
+
+class StopScanner:
+    """Cuts one choice's text before its first stop string."""
+
+    def __init__(self, stops: Iterable[str]) -> None:
+        self._stops = [stop for stop in stops if stop]
+        self._held = ""
+        self._hit = False
+
+    def push(self, piece: str) -> tuple[str, bool]:
+        """Returns the text that may be shown and whether a stop string was hit; after a hit nothing comes any more."""
+        if self._hit:
+            return "", True
+        text = self._held + piece
+        cut = self._find(text)
+        self._hit = cut is not None
+        if cut is None:
+            cut = len(text) - self._num_held(text)
+        self._held = "" if self._hit else text[cut:]
+        return text[:cut], self._hit
+
+    def flush(self) -> str:
+        """Ends the text: returns what was held back as the possible start of a stop string."""
+        held, self._held = self._held, ""
+        return held
+
+    def _find(self, text: str) -> int | None:
+        ends_and_starts = [(start + len(stop), start) for stop in self._stops if (start := text.find(stop)) >= 0]
+        return min(ends_and_starts)[1] if ends_and_starts else None
+
+    def _num_held(self, text: str) -> int:
+        """Length of the longest end of the text that could begin a stop string."""
+        longest = min(len(text), max(map(len, self._stops), default=0) - 1)
+        for length in range(longest, 0, -1):
+            if any(stop.startswith(text[-length:]) for stop in self._stops):
+                return length
+        return 0

@@ -1,0 +1,153 @@
+"""Text to token ids and back. Knows no chat, no template and no model."""
+
+import json
+import re
+from collections.abc import Iterable
+from functools import cached_property
+from pathlib import Path
+from typing import Any, Protocol
+
+from tokenizers import Tokenizer as RustTokenizer
+
+from axon.errors import Misconfigured
+
+_BYTE_FALLBACK = re.compile(r"<0x([0-9A-Fa-f]{2})>\Z")
+
+
+class Tokenizer(Protocol):
+    """What the text side needs of a vocabulary."""
+
+    @property
+    def vocab_size(self) -> int: ...
+    @property
+    def max_token_chars(self) -> int:
+        """Characters of the longest token: a text has at least its length divided by this many tokens."""
+        ...
+
+    @property
+    def eos_ids(self) -> frozenset[int]: ...
+    @property
+    def control_texts(self) -> frozenset[str]:
+        """The texts that, parsed as special, become control tokens."""
+        ...
+
+    def encode(self, text: str, *, add_special: bool = False, parse_special: bool = False) -> list[int]:
+        """Ids of a text. Control tokens written out in it stay plain text unless ``parse_special``."""
+        ...
+
+    def token_bytes(self, token_id: int) -> bytes:
+        """The bytes a token stands for: none for a control token or an unknown id, perhaps half a character."""
+        ...
+
+    def decode(self, token_ids: Iterable[int]) -> str:
+        """The text of the ids; bytes that are no UTF-8 become U+FFFD."""
+        ...
+
+
+def load_tokenizer(model_dir: Path | None) -> Tokenizer:
+    """The tokenizer of a model folder, or the byte tokenizer where there is no model; raises Misconfigured."""
+    return HFTokenizer.load(model_dir) if model_dir else ByteTokenizer()
+
+
+class ByteTokenizer:
+    """Ids 0 to 255 are the bytes of UTF-8; two control tokens follow."""
+
+    BOS_ID = 256
+    EOS_ID = 257
+
+    vocab_size = 258
+    max_token_chars = 1
+    eos_ids = frozenset({EOS_ID})
+    control_texts: frozenset[str] = frozenset()
+
+    def encode(self, text: str, *, add_special: bool = False, parse_special: bool = False) -> list[int]:
+        """The bytes of the text; ``parse_special`` finds nothing, because control tokens have no text here."""
+        return [*[self.BOS_ID] * add_special, *text.encode()]
+
+    def token_bytes(self, token_id: int) -> bytes:
+        return bytes([token_id]) if 0 <= token_id < 256 else b""
+
+    def decode(self, token_ids: Iterable[int]) -> str:
+        return b"".join(map(self.token_bytes, token_ids)).decode(errors="replace")
+
+
+class HFTokenizer:
+    """A tokenizer.json as Hugging Face folders have them."""
+
+    def __init__(self, tokenizer: RustTokenizer, eos_ids: frozenset[int] = frozenset()) -> None:
+        self._tokenizer = tokenizer
+        self.eos_ids = eos_ids
+        self.vocab_size = tokenizer.get_vocab_size()
+        added = tokenizer.get_added_tokens_decoder()
+        self._special_ids = frozenset(id for id, token in added.items() if token.special)
+        self.control_texts = frozenset(added[id].content for id in self._special_ids)
+        self._bytes = {id: token.content.encode() for id, token in added.items() if id not in self._special_ids}
+        self._is_byte_level = "ByteLevel" in json.dumps(_decoder_of(tokenizer))
+
+    @classmethod
+    def load(cls, model_dir: Path) -> "HFTokenizer":
+        """Reads tokenizer.json and the end tokens of a model folder; raises Misconfigured."""
+        path = model_dir / "tokenizer.json"
+        if not path.is_file():
+            raise Misconfigured(f"{model_dir} has no tokenizer.json")
+        return cls(RustTokenizer.from_file(str(path)), _read_eos_ids(model_dir))
+
+    @cached_property
+    def max_token_chars(self) -> int:
+        return max(map(len, self._tokenizer.get_vocab()))
+
+    @cached_property
+    def _plain(self) -> RustTokenizer:
+        """The same tokenizer, blind to control tokens. A second one, because the switch is not safe with threads."""
+        plain = RustTokenizer.from_str(self._tokenizer.to_str())
+        plain.encode_special_tokens = True
+        return plain
+
+    def encode(self, text: str, *, add_special: bool = False, parse_special: bool = False) -> list[int]:
+        has_control_text = any(control in text for control in self.control_texts)
+        tokenizer = self._plain if has_control_text and not parse_special else self._tokenizer
+        ids: list[int] = tokenizer.encode(text, add_special_tokens=add_special).ids
+        return ids
+
+    def token_bytes(self, token_id: int) -> bytes:
+        known = self._bytes.get(token_id)
+        if known is None:
+            known = self._bytes[token_id] = self._find_bytes(token_id)
+        return known
+
+    def decode(self, token_ids: Iterable[int]) -> str:
+        return b"".join(map(self.token_bytes, token_ids)).decode(errors="replace")
+
+    def _find_bytes(self, token_id: int) -> bytes:
+        piece = self._tokenizer.id_to_token(token_id) if 0 <= token_id < 1 << 32 else None
+        if piece is None or token_id in self._special_ids:
+            return b""
+        if self._is_byte_level:
+            return bytes(_BYTE_OF[char] for char in piece) if _BYTE_OF.keys() >= set(piece) else piece.encode()
+        if match := _BYTE_FALLBACK.match(piece):
+            return bytes([int(match[1], 16)])
+        return piece.replace("▁", " ").encode()
+
+
+def _byte_alphabet() -> dict[str, int]:
+    """Byte-level BPE writes printable Latin-1 bytes as themselves and the others as characters from U+0100 on."""
+    printable = [*range(0x21, 0x7F), *range(0xA1, 0xAD), *range(0xAE, 0x100)]
+    others = [byte for byte in range(256) if byte not in printable]
+    shifted = {chr(0x100 + index): byte for index, byte in enumerate(others)}
+    return {chr(byte): byte for byte in printable} | shifted
+
+
+_BYTE_OF = _byte_alphabet()
+
+
+def _decoder_of(tokenizer: RustTokenizer) -> Any:
+    return json.loads(tokenizer.to_str())["decoder"]
+
+
+def _read_eos_ids(model_dir: Path) -> frozenset[int]:
+    for name in ("generation_config.json", "config.json"):
+        path = model_dir / name
+        eos = json.loads(path.read_text(encoding="utf-8")).get("eos_token_id") if path.is_file() else None
+        if eos is not None:
+            return frozenset([eos] if isinstance(eos, int) else eos)
+    return frozenset()

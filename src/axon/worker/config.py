@@ -1,0 +1,17 @@
+"""The worker's section of the settings."""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WorkerConfig:
+    """Off the queue, into the engine, out to the log."""
+
+    lease_s: float = 1.5
+    """A worker that has not renewed its lease for so long is taken for dead."""
+    renew_s: float = 0.5
+    """How often the lease is renewed."""
+    engine_start_timeout_s: float = 120.0
+    """An engine that is not ready by then is taken for broken."""
+    strike_limit: int = 2
+    """A job that crashed the engine so often, alone in it and without gaining a token, is ended as failed."""

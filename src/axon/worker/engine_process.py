@@ -1,0 +1,106 @@
+"""The engine's process, as its worker sees it: started, spoken to over a socket pair, watched, ended."""
+
+import asyncio
+import contextlib
+import socket
+import sys
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+from axon.engine.config import EngineConfig
+from axon.engine.frames import Decoder, Failed, Start, encode
+from axon.engine.messages import Abort, Add, Ready, StepOutput
+from axon.errors import EngineDied
+
+_READ_BYTES = 1 << 16
+_STOP_S = 5.0
+
+
+class EngineProcess:
+    """One life of the engine; a new one is made after a death."""
+
+    def __init__(self, config: EngineConfig, model_dir: Path | None) -> None:
+        self._config = config
+        self._model_dir = model_dir
+        self._process: asyncio.subprocess.Process | None = None
+        self._reader: asyncio.StreamReader | None = None
+        self._writer: asyncio.StreamWriter | None = None
+        self._decoder = Decoder()
+
+    @property
+    def pid(self) -> int | None:
+        return self._process.pid if self._process else None
+
+    async def open(self, *, timeout_s: float) -> Ready:
+        """Starts the process and waits for its model; raises ``EngineDied`` with its own words when it cannot."""
+        ours, theirs = socket.socketpair()
+        try:
+            self._process = await asyncio.create_subprocess_exec(
+                *(sys.executable, "-m", "axon.engine.process", "--fd", str(theirs.fileno())),
+                pass_fds=[theirs.fileno()],
+                start_new_session=True,  # signals to our group are for us: the engine ends when we let it
+            )
+        finally:
+            theirs.close()
+        self._reader, self._writer = await asyncio.open_connection(sock=ours)
+        self._send(Start(config=self._config, model_dir=str(self._model_dir or "")))
+        try:
+            async with asyncio.timeout(timeout_s):
+                return await self._first_word()
+        except TimeoutError:
+            raise EngineDied(f"The engine was not ready after {timeout_s:g} s.") from None
+
+    async def outputs(self) -> AsyncIterator[StepOutput]:
+        """What the engine emits, until the process ends."""
+        while messages := await self._receive():
+            for message in messages:
+                if isinstance(message, StepOutput):
+                    yield message
+
+    def add(self, sequence: Add) -> None:
+        self._send(sequence)
+
+    def abort(self, ids: list[str]) -> None:
+        self._send(Abort(ids=ids))
+
+    async def aclose(self) -> None:
+        """Closes the socket, which ends the process; kills it when it does not listen."""
+        if self._writer is not None:
+            self._writer.close()
+            with contextlib.suppress(OSError):
+                await self._writer.wait_closed()
+        if self._process is None:
+            return
+        try:
+            async with asyncio.timeout(_STOP_S):
+                await self._process.wait()
+        except TimeoutError:
+            with contextlib.suppress(ProcessLookupError):
+                self._process.kill()
+            await self._process.wait()
+
+    async def _first_word(self) -> Ready:
+        while messages := await self._receive():
+            for message in messages:
+                if isinstance(message, Ready):
+                    return message
+                if isinstance(message, Failed):
+                    raise EngineDied(f"The engine could not start: {message.message}")
+        raise EngineDied("The engine's process ended before it was ready.")
+
+    async def _receive(self) -> list[object]:
+        """Whole messages as they come; an empty list when the process has gone."""
+        assert self._reader is not None
+        while True:
+            try:
+                data = await self._reader.read(_READ_BYTES)
+            except OSError:
+                return []
+            if not data:
+                return []
+            if messages := self._decoder.feed(data):
+                return list(messages)
+
+    def _send(self, message: Start | Add | Abort) -> None:
+        if self._writer is not None and not self._writer.is_closing():
+            self._writer.write(encode(message))

@@ -1,0 +1,113 @@
+"""Takes a delivery and makes this worker the job's one owner, with all that the log holds. Knows no engine."""
+
+from dataclasses import dataclass
+
+import structlog
+
+from axon.dispatch.ending import Ending
+from axon.domain.job import Job
+from axon.domain.ownership import ClaimStep, claim_step
+from axon.domain.turn import TurnState
+from axon.domain.wire import decode
+from axon.ports.live import Live
+from axon.ports.queue import Delivery, Queue
+from axon.ports.store import TurnStore
+from axon.text.tokenizer import Tokenizer
+from axon.worker.running import Running
+
+_logger = structlog.get_logger("axon.worker")
+
+
+@dataclass(frozen=True, slots=True)
+class Parked:
+    """The job's owner is alive: the delivery waits here, neither acked nor given back."""
+
+    delivery: Delivery
+
+
+class Intake:
+    """Claims for one worker incarnation."""
+
+    def __init__(
+        self,
+        *,
+        owner: str,
+        queue: Queue,
+        live: Live,
+        turns: TurnStore,
+        ending: Ending,
+        tokenizer: Tokenizer,
+        reader_grace_s: float,
+    ) -> None:
+        self._owner = owner
+        self._queue, self._live, self._turns, self._ending = queue, live, turns, ending
+        self._tokenizer = tokenizer
+        self._reader_grace_s = reader_grace_s
+
+    async def claim(self, delivery: Delivery) -> Running | Parked | None:
+        """The job, owned and rebuilt; None when nothing is left to run and the delivery was acked."""
+        job = await self._job(delivery)
+        if job is None:
+            return None
+        while True:
+            view = await self._live.log.read(job.id, after=0)
+            if view is None:
+                if await self._ended_long_ago(job):
+                    await self._queue.ack(delivery)
+                    return None
+                await self.reopen(job, delivery)
+                continue
+            step = claim_step(view, me=self._owner, owner_alive=await self._alive(view.owner))
+            match step:
+                case ClaimStep.FINISH:
+                    await self._ending.finish(job, view.chunks)
+                    await self._queue.ack(delivery)
+                    return None
+                case ClaimStep.PARK:
+                    return Parked(delivery)
+            epoch = await self._live.log.claim(job.id, self._owner, over=view.epoch)
+            if epoch is not None and (running := await self._rebuilt(job, delivery, epoch)):
+                if step is ClaimStep.CANCEL:
+                    running.end(TurnState.CANCELLED)
+                return running
+
+    async def restore(self, running: Running) -> bool:
+        """The log has forgotten a job we hold: claims it again, to be told from seq 1. False when it is not ours."""
+        await self.reopen(running.job, running.delivery)
+        view = await self._live.log.read(running.job.id, after=0)
+        if view is None or view.ended or (view.owner and view.owner != self._owner):
+            return False
+        epoch = await self._live.log.claim(running.job.id, self._owner, over=view.epoch)
+        if epoch is None:
+            return False
+        running.epoch, running.sent = epoch, view.last
+        return True
+
+    async def reopen(self, job: Job, delivery: Delivery) -> None:
+        """Makes the job's stream anew from the delivery, as it came."""
+        ttl_s = None if job.background else self._reader_grace_s
+        await self._live.log.open(job.id, delivery.body, reader_ttl_s=ttl_s)
+
+    async def _job(self, delivery: Delivery) -> Job | None:
+        try:
+            return decode(Job, delivery.body)
+        except ValueError as error:
+            _logger.error("job.unreadable", lane=delivery.lane, error=str(error))
+            await self._queue.ack(delivery)
+            return None
+
+    async def _ended_long_ago(self, job: Job) -> bool:
+        turn = await self._turns.get(job.id)
+        return turn is not None and turn.state.terminal
+
+    async def _alive(self, owner: str) -> bool:
+        return bool(owner) and owner in await self._live.leases.alive([owner])
+
+    async def _rebuilt(self, job: Job, delivery: Delivery, epoch: int) -> Running | None:
+        # Read after the claim: the old owner may have written until then.
+        view = await self._live.log.read(job.id, after=0)
+        if view is None:
+            return None
+        running = Running(job=job, delivery=delivery, epoch=epoch, tokenizer=self._tokenizer)
+        running.replay(view.chunks)
+        return running

@@ -1,0 +1,340 @@
+"""Off the queue, into the engine, out to the log. Knows no HTTP and no tenant's limits.
+
+deliveries ──► claim ──► engine ──► tokens ──► fenced append ──► end: journal, settle, ack
+"""
+
+import asyncio
+import contextlib
+import itertools
+import uuid
+from collections.abc import AsyncIterator, Callable
+from typing import Protocol
+
+import structlog
+
+from axon.dispatch.dispatch import work_channel
+from axon.dispatch.ending import Ending
+from axon.domain.lane import lane_names
+from axon.domain.turn import TurnState
+from axon.engine.messages import Add, Emitted, Ready, StepOutput
+from axon.errors import AxonError, EngineDied
+from axon.ports.live import Live
+from axon.ports.queue import Delivery, Queue
+from axon.ports.store import TurnStore
+from axon.runtime.clock import Clock
+from axon.telemetry.metrics import Metrics
+from axon.text.tokenizer import Tokenizer
+from axon.worker.config import WorkerConfig
+from axon.worker.emit import Emitter
+from axon.worker.intake import Intake, Parked
+from axon.worker.running import Running
+from axon.worker.trials import Trials
+
+_IDLE_S = 1.0
+_RETRY_S = 0.2
+_TICK_S = 0.5
+
+
+class Engine(Protocol):
+    """One life of an engine, as the worker speaks to it."""
+
+    @property
+    def pid(self) -> int | None: ...
+
+    async def open(self, *, timeout_s: float) -> Ready: ...
+
+    def outputs(self) -> AsyncIterator[StepOutput]: ...
+
+    def add(self, sequence: Add) -> None: ...
+
+    def abort(self, ids: list[str]) -> None: ...
+
+    async def aclose(self) -> None: ...
+
+
+class Worker:
+    """Runs jobs of one deployment on one engine: ``open``, ``run``, ``drain``, ``aclose``."""
+
+    def __init__(
+        self,
+        *,
+        deployment: str,
+        num_lanes: int,
+        queue: Queue,
+        live: Live,
+        turns: TurnStore,
+        ending: Ending,
+        tokenizer: Tokenizer,
+        make_engine: Callable[[], Engine],
+        config: WorkerConfig,
+        reader_grace_s: float,
+        clock: Clock,
+        metrics: Metrics,
+    ) -> None:
+        self.incarnation = f"worker-{uuid.uuid4().hex[:12]}"
+        self.running: dict[str, Running] = {}
+        self._deployment = deployment
+        self._lanes = lane_names(deployment, num_lanes)
+        self._queue, self._live = queue, live
+        self._make_engine, self._config = make_engine, config
+        self._clock, self._metrics = clock, metrics
+        self._engine = make_engine()
+        self._intake = Intake(
+            owner=self.incarnation,
+            queue=queue,
+            live=live,
+            turns=turns,
+            ending=ending,
+            tokenizer=tokenizer,
+            reader_grace_s=reader_grace_s,
+        )
+        self._emitter = Emitter(worker=self, log=live.log, queue=queue, ending=ending, metrics=metrics)
+        self._slots = 0
+        self._room = asyncio.Event()
+        self._parked: dict[int, Delivery] = {}
+        self._trials = Trials(strike_limit=config.strike_limit)
+        self._sequences: dict[str, Running] = {}
+        self._sequence_ids = itertools.count(1)
+        self._lease_until = 0.0
+        self._logger = structlog.get_logger("axon.worker").bind(worker=self.incarnation)
+
+    @property
+    def engine_pid(self) -> int | None:
+        return self._engine.pid
+
+    async def open(self) -> Ready:
+        """Holds the lease, declares the lanes and starts the engine."""
+        await self._hold()
+        await self._queue.declare(self._lanes)
+        ready = await self._engine.open(timeout_s=self._config.engine_start_timeout_s)
+        self._slots = ready.max_sequences
+        return ready
+
+    async def run(self) -> None:
+        """Works until cancelled."""
+        async with asyncio.TaskGroup() as tasks:
+            tasks.create_task(self._renew())
+            tasks.create_task(self._listen())
+            tasks.create_task(self._take())
+            tasks.create_task(self._step())
+            tasks.create_task(self._tick())
+            tasks.create_task(self._emitter.run())
+
+    async def drain(self, timeout_s: float) -> bool:
+        """Waits for all that runs and waits to end; nothing new may come in. True when it did."""
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(timeout_s):
+                # Looked at again and again: no queue tells when it has become empty.
+                while self.running or sum((await self._queue.depths(self._lanes)).values()):  # noqa: ASYNC110
+                    await asyncio.sleep(0.02)
+        return not self.running
+
+    async def aclose(self) -> None:
+        """Gives up what it still holds, so that another worker, or the next start, goes on at once."""
+        for running in self.running.values():
+            await self._live.log.release(running.job.id, running.epoch)
+            await self._queue.give_back(running.delivery)
+        for delivery in self._parked.values():
+            await self._queue.give_back(delivery)
+        await self._live.leases.drop(self.incarnation)
+        await self._engine.aclose()
+
+    # --- taking
+
+    async def _listen(self) -> None:
+        async with self._live.wakeups.listen(work_channel(self._deployment)) as listener:
+            while True:
+                self._room.set()
+                await listener.next(_IDLE_S)
+
+    async def _take(self) -> None:
+        """Fills free slots, lane after lane."""
+        lanes = self._lanes
+        while True:
+            await self._room.wait()
+            self._room.clear()
+            while len(self.running) < self._slots:
+                try:
+                    delivery = await self._queue.take(lanes)
+                    if delivery is None:
+                        break
+                    await self._start(delivery)
+                except AxonError as error:
+                    self._logger.warning("take.failed", error=str(error))
+                    await asyncio.sleep(_RETRY_S)
+                    continue
+                after = self._lanes.index(delivery.lane) + 1
+                lanes = self._lanes[after:] + self._lanes[:after]
+
+    async def _start(self, delivery: Delivery) -> None:
+        claimed = await self._intake.claim(delivery)
+        match claimed:
+            case Parked():
+                self._parked[delivery.tag] = delivery
+            case Running():
+                self._metrics.queue_wait.observe(max(0.0, self._clock.now() - claimed.job.created))
+                self._run(claimed)
+
+    def _run(self, running: Running) -> None:
+        """Takes the job in; one that is at its end already only tells so."""
+        self.running[running.job.id] = running
+        self._emitter.touch(running)
+        self._fill_engine()
+
+    def _fill_engine(self) -> None:
+        """Everything that runs is in the engine; while a job is on trial, it alone is."""
+        suspect = self._trials.suspect
+        for running in self.running.values():
+            wanted = running.terminal is None and suspect in (None, running.job.id)
+            if wanted and running.sequence_id is None:
+                self._add(running)
+            elif not wanted:
+                self._abort(running)
+
+    def _add(self, running: Running) -> None:
+        """A new sequence for the job: what an aborted one still emits must not be taken for its tokens."""
+        job = running.job
+        running.enter(sequence_id := str(next(self._sequence_ids)))
+        self._sequences[sequence_id] = running
+        self._engine.add(
+            Add(
+                id=sequence_id,
+                prompt_ids=list(job.prompt_ids),
+                output_ids=running.token_ids,
+                sampling=job.sampling,
+                seed=job.seed,
+                tenant=job.tenant,
+            )
+        )
+
+    def _abort(self, running: Running) -> None:
+        if running.sequence_id is not None:
+            del self._sequences[running.sequence_id]
+            self._engine.abort([running.sequence_id])
+            running.sequence_id = None
+
+    # --- stepping
+
+    async def _step(self) -> None:
+        """Reads what the engine emits; when it dies, starts a new one and replays what was in flight."""
+        while True:
+            async for output in self._engine.outputs():
+                self._settle(output)
+            await self._restart()
+
+    def _settle(self, output: StepOutput) -> None:
+        for emitted in output.emitted:
+            if running := self._sequences.get(emitted.id):
+                self._push(running, emitted)
+        for refused in output.refused:
+            if running := self._sequences.get(refused.id):
+                self.end(running, TurnState.FAILED, refused.code, refused.message)
+        self._metrics.engine(output.counters)
+
+    def _push(self, running: Running, emitted: Emitted) -> None:
+        ended = running.push(emitted.token, emitted.finish)
+        self._emitter.touch(running)
+        if ended:
+            self._abort(running)  # the engine would go on after a stop string
+        if self._trials.gained(running.job.id, running.gained):
+            self._fill_engine()
+
+    async def _restart(self) -> None:
+        self._logger.warning("engine.died", running=len(self.running), pid=self._engine.pid)
+        self._metrics.failovers.labels(cause="engine_died").inc()
+        await self._engine.aclose()
+        self._judge()
+        while True:
+            self._engine = self._make_engine()
+            try:
+                await self._engine.open(timeout_s=self._config.engine_start_timeout_s)
+                break
+            except EngineDied as error:
+                self._logger.error("engine.start_failed", error=str(error))
+                await self._engine.aclose()
+                await asyncio.sleep(_RETRY_S)
+        for running in list(self.running.values()):
+            await self._replay(running)
+        self._logger.info("engine.restarted", running=len(self.running), pid=self._engine.pid)
+
+    def _judge(self) -> None:
+        """Who was in the engine when it died? A job that has done so by itself, again and again, is ended."""
+        crashed, self._sequences = self._sequences, {}
+        guilty = self._trials.crashed({running.job.id: running.gained for running in crashed.values()})
+        for running in crashed.values():
+            running.sequence_id = None
+            if running.job.id in guilty:
+                self.end(running, TurnState.FAILED, EngineDied.code, "This request crashed the engine repeatedly.")
+
+    async def _replay(self, running: Running) -> None:
+        """A new attempt at a job this worker holds, from what the log has of it."""
+        if running.terminal is not None:
+            return
+        claimed = await self._intake.claim(running.delivery)
+        if not self.holds(running):
+            return  # it ended meanwhile
+        if isinstance(claimed, Running):
+            self._run(claimed)
+            return
+        if isinstance(claimed, Parked):
+            self._parked[running.delivery.tag] = running.delivery
+        self.forget(running)
+
+    # --- what the emitter asks of its worker
+
+    def holds(self, running: Running) -> bool:
+        """Whether this attempt is the one that counts here."""
+        return self.running.get(running.job.id) is running
+
+    def end(self, running: Running, state: TurnState, code: str = "", message: str = "") -> None:
+        """Ends the job from outside the engine."""
+        self._abort(running)
+        running.end(state, code, message)
+        self._emitter.touch(running)
+
+    def forget(self, running: Running) -> None:
+        """The job is no longer ours; its slot is free."""
+        if self.holds(running):
+            self._abort(running)
+            del self.running[running.job.id]
+            self._trials.gone(running.job.id)
+            self._fill_engine()
+            self._room.set()
+
+    async def restore(self, running: Running) -> bool:
+        """The log has forgotten the job; ours to tell again only while our lease holds by our own clock."""
+        return self._clock.monotonic() < self._lease_until and await self._intake.restore(running)
+
+    # --- keeping time
+
+    async def _tick(self) -> None:
+        """What no token tells: deadlines, cancelled jobs that wait for their first token, parked deliveries."""
+        while True:
+            await asyncio.sleep(_TICK_S)
+            with contextlib.suppress(AxonError):
+                for running in list(self.running.values()):
+                    await self._look_at(running)
+                parked, self._parked = self._parked, {}
+                for delivery in parked.values():
+                    await self._start(delivery)
+
+    async def _look_at(self, running: Running) -> None:
+        if running.terminal is not None:
+            return
+        if running.job.deadline <= self._clock.now():
+            self.end(running, TurnState.EXPIRED)
+            return
+        view = await self._live.log.read(running.job.id, after=running.sent)
+        if view is not None and view.cancelled:
+            self.end(running, TurnState.CANCELLED)
+
+    async def _renew(self) -> None:
+        while True:
+            with contextlib.suppress(AxonError):
+                await self._hold()
+            await asyncio.sleep(self._config.renew_s)
+
+    async def _hold(self) -> None:
+        asked_at = self._clock.monotonic()
+        await self._live.leases.hold(self.incarnation, self._config.lease_s)
+        self._lease_until = asked_at + self._config.lease_s

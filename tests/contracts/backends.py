@@ -1,0 +1,131 @@
+"""What each contract suite runs on: one row per implementation. A row for a real server carries the ``services`` mark.
+
+Suites see ports, and through a backend's own methods only what a port cannot offer: passing time and losing memory.
+Durations stay near 0.2 s, because a real server's time passes by waiting.
+"""
+
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
+from pathlib import Path
+from typing import Any, Protocol
+
+import pytest
+from _pytest.mark import ParameterSet
+
+from axon.adapters.journal.sqlite import SqliteJournal
+from axon.adapters.live.memory import MemoryLive, open_memory_live
+from axon.adapters.queue.memory import MemoryBroker
+from axon.adapters.store.sqlite import SqliteStore
+from axon.ports.journal import Journal
+from axon.ports.live import Live
+from axon.ports.queue import Queue
+from axon.ports.store import Store
+from axon.runtime.clock import FakeClock
+
+RETENTION_S = 0.2
+"""How long the backends keep an ended stream."""
+
+
+class QueueBackend(Protocol):
+    async def connect(self) -> Queue:
+        """A new taker."""
+
+    async def lose(self, queue: Queue) -> None:
+        """The taker dies."""
+
+
+class LiveBackend(Protocol):
+    @property
+    def live(self) -> Live: ...
+
+    async def pass_time(self, seconds: float) -> None: ...
+
+    async def lose_everything(self) -> None:
+        """The service restarts with nothing in it."""
+
+    async def lose_tail(self, job_id: str, keep: int) -> None:
+        """A replica takes over that has the stream up to ``keep``, which ends a chunk."""
+
+
+class StoreBackend(Protocol):
+    async def connect(self) -> Store:
+        """One more process's view of the same records."""
+
+    async def journal(self, store: Store) -> Journal: ...
+
+
+class MemoryQueues:
+    def __init__(self) -> None:
+        self.broker = MemoryBroker()
+
+    async def connect(self) -> Queue:
+        queue = self.broker.connect()
+        await queue.open()
+        return queue
+
+    async def lose(self, queue: Queue) -> None:
+        await queue.aclose()  # type: ignore[attr-defined]
+
+
+class MemoryLives:
+    def __init__(self) -> None:
+        self.clock = FakeClock()
+        self.live: MemoryLive = open_memory_live(self.clock, retention_s=RETENTION_S)
+
+    async def pass_time(self, seconds: float) -> None:
+        self.clock.advance(seconds)
+
+    async def lose_everything(self) -> None:
+        self.live.lose_everything()
+
+    async def lose_tail(self, job_id: str, keep: int) -> None:
+        self.live.log.lose_tail(job_id, keep)
+
+
+class SqliteStores:
+    def __init__(self, folder: Path, closing: AsyncExitStack) -> None:
+        self.path = folder / "axon.db"
+        self._closing = closing
+
+    async def connect(self) -> Store:
+        store = SqliteStore(self.path)
+        await store.open()
+        self._closing.push_async_callback(store.aclose)
+        return store
+
+    async def journal(self, store: Store) -> Journal:
+        assert isinstance(store, SqliteStore)
+        journal = SqliteJournal(store.turns)
+        await journal.open()
+        self._closing.push_async_callback(journal.aclose)
+        return journal
+
+
+@asynccontextmanager
+async def memory_queues(folder: Path) -> AsyncIterator[QueueBackend]:
+    yield MemoryQueues()
+
+
+@asynccontextmanager
+async def memory_lives(folder: Path) -> AsyncIterator[LiveBackend]:
+    yield MemoryLives()
+
+
+@asynccontextmanager
+async def sqlite_stores(folder: Path) -> AsyncIterator[StoreBackend]:
+    async with AsyncExitStack() as closing:
+        yield SqliteStores(folder, closing)
+
+
+Opener = Callable[[Path], AbstractAsyncContextManager[Any]]
+
+QUEUES: Mapping[str, Opener] = {"memory": memory_queues}
+LIVES: Mapping[str, Opener] = {"memory": memory_lives}
+STORES: Mapping[str, Opener] = {"sqlite": sqlite_stores}
+SERVICES = frozenset({"redis", "rabbitmq", "postgresql"})
+
+
+def rows(table: Mapping[str, Opener]) -> list[ParameterSet]:
+    """A suite's parameters."""
+    marks = {name: [pytest.mark.services] if name in SERVICES else [] for name in table}
+    return [pytest.param(opener, id=name, marks=marks[name]) for name, opener in table.items()]

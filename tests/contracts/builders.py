@@ -1,0 +1,42 @@
+"""Short ways to make the values the suites pass around. Knows no backend."""
+
+from dataclasses import replace
+from typing import Any
+
+from axon.domain.chunk import Chunk, End, Token
+from axon.domain.job import Job
+from axon.domain.key import Key
+from axon.domain.sampling import Sampling
+from axon.domain.turn import Turn, ended, opened
+
+
+def make_job(job_id: str = "turn_1", **changes: Any) -> Job:
+    job = Job(
+        id=job_id,
+        tenant="acme",
+        deployment="small",
+        version="v1",
+        lane="small/00",
+        prompt_ids=(1, 2, 3),
+        sampling=Sampling(max_tokens=8),
+        seed=7,
+        deadline=1_000.0,
+        created=100.0,
+        session="sess_1",
+    )
+    return replace(job, **changes)
+
+
+def make_chunk(first: int, count: int = 1, *, epoch: int = 0, terminal: str = "", ends: tuple[End, ...] = ()) -> Chunk:
+    """Tokens ``first`` … of choice 0; each token's id is its seq."""
+    tokens = tuple(Token(0, seq, f" {seq}") for seq in range(first, first + count))
+    return Chunk(first=first, epoch=epoch, tokens=tokens, terminal=terminal, ends=ends)
+
+
+def make_ended(job: Job, *, at: float = 200.0, num_tokens: int = 2, state: str = "completed") -> Turn:
+    chunk = make_chunk(1, num_tokens, terminal=state, ends=(End(0, "stop"),))
+    return ended(opened(job), (chunk,), at=at, cached_tokens=1)
+
+
+def make_key(key_id: str = "k0000001", **changes: Any) -> Key:
+    return replace(Key(id=key_id, tenant="acme", digest=b"\x00\xff" * 16, name="ci", created_at=100.0), **changes)

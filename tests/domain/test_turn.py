@@ -1,0 +1,68 @@
+"""A turn's transitions: it is opened once and ends once."""
+
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+
+from axon.domain.chunk import Chunk, End, Token
+from axon.domain.turn import TurnState, ended, opened
+from axon.domain.usage import Usage
+from tests.domain.strategies import cut_chunk, cuts, make_job, streams
+
+TERMINAL = ["completed", "failed", "cancelled", "expired"]
+
+
+def test_an_opened_turn_is_its_jobs() -> None:
+    job = make_job()
+    turn = opened(job)
+    assert (turn.id, turn.tenant, turn.opened_at, turn.job) == (job.id, job.tenant, job.created, job)
+    assert (turn.state, turn.ended_at, turn.tokens) == (TurnState.OPENED, None, ())
+
+
+@pytest.mark.parametrize("state", TERMINAL)
+def test_a_turn_ends_in_the_state_of_its_terminal_chunk(state: str) -> None:
+    last = Chunk(first=1, epoch=1, terminal=state, code="why", message="because")
+    turn = ended(opened(make_job()), (last,), at=9.0)
+    assert (turn.state, turn.ended_at, turn.code, turn.message) == (TurnState(state), 9.0, "why", "because")
+
+
+@pytest.mark.parametrize("state", TERMINAL)
+def test_a_turn_that_has_ended_stays_as_it_is(state: str) -> None:
+    turn = ended(opened(make_job()), (Chunk(first=1, epoch=1, terminal=state),), at=9.0)
+    assert ended(turn, (Chunk(first=1, epoch=2, terminal="failed", code="late"),), at=10.0) is turn
+
+
+def test_an_unknown_terminal_state_is_refused() -> None:
+    with pytest.raises(ValueError, match="paused"):
+        ended(opened(make_job()), (Chunk(first=1, epoch=1, terminal="paused"),), at=9.0)
+
+
+def test_every_end_outranks_the_opening_and_no_other_end() -> None:
+    assert {state.rank for state in TurnState if state.terminal} == {1}
+    assert TurnState.OPENED.rank == 0
+    assert [state for state in TurnState if not state.terminal] == [TurnState.OPENED]
+
+
+def test_usage_counts_the_tokens_of_all_choices() -> None:
+    tokens = (Token(0, 5, "a"), Token(1, 6, "b"), Token(0, 7, "c"))
+    chunk = Chunk(first=1, epoch=1, tokens=tokens, ends=(End(0, "stop"), End(1, "length")), terminal="completed")
+    turn = ended(opened(make_job(prompt_ids=(1, 2))), (chunk,), at=9.0, cached_tokens=1)
+    assert turn.usage == Usage(prompt_tokens=2, cached_tokens=1, output_tokens=3)
+    assert turn.usage.total_tokens == 5
+
+
+@given(streams(), cuts())
+def test_a_turn_is_the_same_however_its_stream_was_cut(stream: Chunk, places: list[int]) -> None:
+    turn = ended(opened(make_job()), (stream,), at=9.0)
+    assert ended(opened(make_job()), cut_chunk(stream, places), at=9.0) == turn
+
+
+@given(streams())
+def test_the_whole_answer_as_one_chunk_says_what_the_stream_said(stream: Chunk) -> None:
+    chunk = ended(opened(make_job()), (stream,), at=9.0).chunk()
+    assert chunk == replace(stream, epoch=0, extra={})
+
+
+def test_an_opened_turn_as_a_chunk_has_not_ended() -> None:
+    assert opened(make_job()).chunk() == Chunk(first=1, epoch=0)

@@ -1,0 +1,123 @@
+"""Small engines for tests: schedulers over a few blocks, and a tiny random Llama in a folder."""
+
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from safetensors.numpy import save_file
+
+from axon.domain.sampling import Sampling
+from axon.engine.blocks import BlockPool
+from axon.engine.config import EngineConfig
+from axon.engine.core import EngineCore
+from axon.engine.messages import Add
+from axon.engine.scheduler import Scheduler
+
+TINY_CONFIG: dict[str, Any] = {
+    "model_type": "llama",
+    "vocab_size": 272,
+    "hidden_size": 48,
+    "intermediate_size": 80,
+    "num_hidden_layers": 3,
+    "num_attention_heads": 6,
+    "num_key_value_heads": 2,
+    "head_dim": 8,
+    "rms_norm_eps": 1e-5,
+    "rope_theta": 10000.0,
+    "max_position_embeddings": 512,
+    "tie_word_embeddings": True,
+    "eos_token_id": 257,
+}
+
+ENGINE_CONFIG = EngineConfig(threads=1, kv_memory_bytes=2 << 20, block_size=4, max_batch_tokens=96, max_sequences=8)
+
+
+def make_scheduler(
+    *,
+    blocks: int = 8,
+    block_size: int = 4,
+    max_sequences: int = 4,
+    max_batch_tokens: int = 16,
+    max_model_len: int = 1000,
+    eos_ids: frozenset[int] = frozenset(),
+) -> Scheduler:
+    return Scheduler(
+        BlockPool(blocks, block_size),
+        max_sequences=max_sequences,
+        max_batch_tokens=max_batch_tokens,
+        max_model_len=max_model_len,
+        eos_ids=eos_ids,
+    )
+
+
+def make_add(
+    id: str = "a",
+    *,
+    prompt: list[int] | int = 5,
+    output: list[int] | None = None,
+    max_tokens: int = 4,
+    seed: int = 0,
+    choice: int = 0,
+    tenant: str = "",
+    **sampling: Any,
+) -> Add:
+    """A prompt given as a number gets that many different ids."""
+    prompt_ids = list(range(1, prompt + 1)) if isinstance(prompt, int) else prompt
+    return Add(
+        id=id,
+        prompt_ids=prompt_ids,
+        output_ids=output or [],
+        sampling=Sampling(max_tokens=max_tokens, **({"temperature": 0.0} | sampling)),
+        seed=seed,
+        choice=choice,
+        tenant=tenant,
+    )
+
+
+def make_tiny_llama(folder: Path, **changes: Any) -> Path:
+    """Writes a random model; equal arguments give equal weights."""
+    config = TINY_CONFIG | changes
+    random = np.random.default_rng(7)
+    hidden, inner, dim = config["hidden_size"], config["intermediate_size"], config["head_dim"]
+    shapes = {"model.embed_tokens.weight": (config["vocab_size"], hidden), "model.norm.weight": (hidden,)}
+    if not config["tie_word_embeddings"]:
+        shapes["lm_head.weight"] = (config["vocab_size"], hidden)
+    for index in range(config["num_hidden_layers"]):
+        prefix = f"model.layers.{index}"
+        shapes |= {
+            f"{prefix}.input_layernorm.weight": (hidden,),
+            f"{prefix}.post_attention_layernorm.weight": (hidden,),
+            f"{prefix}.self_attn.q_proj.weight": (config["num_attention_heads"] * dim, hidden),
+            f"{prefix}.self_attn.k_proj.weight": (config["num_key_value_heads"] * dim, hidden),
+            f"{prefix}.self_attn.v_proj.weight": (config["num_key_value_heads"] * dim, hidden),
+            f"{prefix}.self_attn.o_proj.weight": (hidden, config["num_attention_heads"] * dim),
+            f"{prefix}.mlp.gate_proj.weight": (inner, hidden),
+            f"{prefix}.mlp.up_proj.weight": (inner, hidden),
+            f"{prefix}.mlp.down_proj.weight": (hidden, inner),
+        }
+    tensors = {name: random.normal(0, 0.3, shape).astype(np.float32) for name, shape in shapes.items()}
+    folder.mkdir(parents=True, exist_ok=True)
+    save_file(tensors, folder / "model.safetensors")
+    (folder / "config.json").write_text(json.dumps(config))
+    return folder
+
+
+def run_to_end(engine: EngineCore, adds: list[Add]) -> dict[str, list[int]]:
+    """Adds all at once and steps until nothing is left; returns each sequence's new tokens."""
+    outputs: dict[str, list[int]] = {add.id: [] for add in adds}
+    for add in adds:
+        engine.add(add)
+    for _ in range(5000):
+        if not engine.has_work:
+            break
+        for emitted in engine.step().emitted:
+            outputs[emitted.id].append(emitted.token)
+    assert not engine.has_work, "the engine does not come to an end"
+    engine.check()
+    return outputs
+
+
+def with_config(**changes: Any) -> EngineConfig:
+    return replace(ENGINE_CONFIG, **changes)

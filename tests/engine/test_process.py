@@ -1,0 +1,142 @@
+"""The engine's own process, over a real socket."""
+
+import signal
+import socket
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import TypeVar
+
+import pytest
+
+from axon.engine.config import EngineConfig
+from axon.engine.echo import EOS_ID, POISON, POISON_EXIT_CODE
+from axon.engine.engine import Engine
+from axon.engine.frames import Decoder, Failed, Message, Start, encode
+from axon.engine.messages import Abort, Ready, StepOutput
+from tests.engine.builders import make_add, run_to_end, with_config
+
+ECHO = EngineConfig(kind="echo", kv_memory_bytes=1 << 22)
+
+T = TypeVar("T")
+
+
+class Peer:
+    """The worker's end."""
+
+    def __init__(self) -> None:
+        self.socket, theirs = socket.socketpair()
+        self.socket.settimeout(60)
+        with theirs:
+            command = [sys.executable, "-m", "axon.engine.process", "--fd", str(theirs.fileno())]
+            self.process = subprocess.Popen(command, pass_fds=[theirs.fileno()], stderr=subprocess.PIPE)
+        self._decoder = Decoder()
+        self._messages: list[Message] = []
+
+    def send(self, *messages: Message) -> None:
+        self.socket.sendall(b"".join(map(encode, messages)))
+
+    def receive(self, kind: type[T]) -> T:
+        while not self._messages:
+            data = self.socket.recv(1 << 16)
+            assert data, "the engine hung up"
+            self._messages += self._decoder.feed(data)
+        message = self._messages.pop(0)
+        assert isinstance(message, kind)
+        return message
+
+    def receive_until(self, done: Callable[[StepOutput], bool]) -> list[StepOutput]:
+        outputs = [self.receive(StepOutput)]
+        while not done(outputs[-1]):
+            outputs.append(self.receive(StepOutput))
+        return outputs
+
+    def close(self) -> tuple[int, str]:
+        """Hangs up; returns the exit code and what stands on stderr."""
+        self.socket.close()
+        _, errors = self.process.communicate(timeout=30)
+        return self.process.returncode, errors.decode()
+
+
+@pytest.fixture
+def peer() -> Iterator[Peer]:
+    peer = Peer()
+    yield peer
+    peer.close()
+
+
+def has_finished(output: StepOutput) -> bool:
+    return any(emitted.finish for emitted in output.emitted)
+
+
+def test_it_says_ready_echoes_and_leaves_when_its_peer_does(peer: Peer) -> None:
+    peer.send(Start(config=ECHO), make_add(prompt=[1, 2], max_tokens=9))
+    assert peer.receive(Ready).kernel == "echo"
+    outputs = peer.receive_until(has_finished)
+    assert [emitted.token for output in outputs for emitted in output.emitted] == [1, 2, EOS_ID]
+    assert peer.close() == (0, "")
+
+
+def test_an_aborted_sequence_falls_silent(peer: Peer) -> None:
+    endless = make_add("endless", prompt=[1], max_tokens=5000, ignore_eos=True)
+    peer.send(Start(config=with_config(kind="echo", echo_step_s=0.002)), endless)
+    peer.receive(Ready)
+    peer.receive_until(lambda output: bool(output.emitted))
+    peer.send(Abort(ids=["endless"]), make_add("next", prompt=[2], max_tokens=1))
+    last = peer.receive_until(has_finished)[-1]
+    assert [(emitted.id, emitted.token) for emitted in last.emitted] == [("next", 2)]
+    assert last.counters.num_running == 0
+
+
+def test_a_refusal_comes_even_if_nothing_runs(peer: Peer) -> None:
+    peer.send(Start(config=ECHO), make_add("empty", prompt=[]))
+    peer.receive(Ready)
+    output = peer.receive(StepOutput)
+    assert [refused.id for refused in output.refused] == ["empty"]
+
+
+def test_ctrl_c_does_not_reach_it(peer: Peer) -> None:
+    peer.send(Start(config=ECHO))
+    peer.receive(Ready)
+    peer.process.send_signal(signal.SIGINT)
+    peer.send(make_add(prompt=[1], max_tokens=1))
+    assert has_finished(peer.receive(StepOutput))
+
+
+def test_it_leaves_in_the_middle_of_work_too(peer: Peer) -> None:
+    peer.send(Start(config=ECHO), make_add(prompt=[1], max_tokens=8000, ignore_eos=True))
+    peer.receive(Ready)
+    peer.receive(StepOutput)
+    assert peer.close() == (0, "")
+
+
+def test_poison_kills_it_at_once(peer: Peer) -> None:
+    peer.send(Start(config=ECHO), make_add(prompt=[1, *POISON, 2]))
+    peer.receive(Ready)
+    assert peer.process.wait(timeout=30) == POISON_EXIT_CODE
+
+
+def test_a_model_that_cannot_be_loaded_is_reported(peer: Peer, tmp_path: Path) -> None:
+    peer.send(Start(config=EngineConfig(), model_dir=str(tmp_path)))
+    assert "no config.json" in peer.receive(Failed).message
+    code, errors = peer.close()
+    assert code == 1
+    assert "Misconfigured" in errors
+
+
+def test_a_message_it_does_not_take_ends_it_with_a_trace(peer: Peer) -> None:
+    peer.send(Start(config=ECHO))
+    peer.receive(Ready)
+    peer.send(Failed("nonsense"))
+    assert peer.process.wait(timeout=30) == 1
+    assert "does not take Failed" in peer.close()[1]
+
+
+def test_a_model_gives_the_same_tokens_as_in_this_process(peer: Peer, tiny_llama: Path) -> None:
+    add = make_add(prompt=[3, 1, 4, 1, 5], max_tokens=8, ignore_eos=True)
+    peer.send(Start(config=with_config(), model_dir=str(tiny_llama)), add)
+    assert peer.receive(Ready).kernel == "torch-float32"
+    outputs = peer.receive_until(has_finished)
+    tokens = [emitted.token for output in outputs for emitted in output.emitted]
+    assert tokens == run_to_end(Engine(with_config(), tiny_llama), [add])["a"]

@@ -1,0 +1,131 @@
+"""A real server process for journeys: started as a user starts it, on free ports and a folder of its own."""
+
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import httpx
+
+REPOSITORY = Path(__file__).resolve().parents[2]
+MODELS = REPOSITORY / ".cache" / "models"
+START_S = 90.0
+
+
+def wait_until(true: Callable[[], object], what: str, timeout_s: float = 30.0) -> None:
+    """Waits for the thing itself, not for a time."""
+    deadline = time.monotonic() + timeout_s
+    while not true():
+        assert time.monotonic() < deadline, f"not within {timeout_s:g} s: {what}"
+        time.sleep(0.01)
+
+
+class Server:
+    """``axon serve`` in a process of its own."""
+
+    def __init__(self, data_dir: Path, **settings: object) -> None:
+        self.data_dir = data_dir
+        self.log_path = data_dir.with_name(data_dir.name + ".log")
+        self._settings = {"gateway_port": 0, "gateway_metrics_port": 0, "models_dir": MODELS, **settings}
+        self._process: subprocess.Popen[str] | None = None
+        self.url = self.metrics_url = self.screen = ""
+
+    @property
+    def pid(self) -> int:
+        assert self._process is not None
+        return self._process.pid
+
+    @property
+    def key(self) -> str:
+        return (self.data_dir / "dev-key").read_text().strip()
+
+    @property
+    def log(self) -> str:
+        return self.log_path.read_text()
+
+    @property
+    def environment(self) -> dict[str, str]:
+        clean = {name: value for name, value in os.environ.items() if not name.startswith("AXON_")}
+        own = {f"AXON_{name.upper()}": str(value) for name, value in self._settings.items()}
+        return {**clean, "AXON_DATA_DIR": str(self.data_dir), "PYTHONPATH": str(REPOSITORY / "src"), **own}
+
+    def start(self) -> "Server":
+        with self.log_path.open("a") as log:
+            self._process = subprocess.Popen(
+                [sys.executable, "-m", "axon", "serve"],
+                env=self.environment,
+                stdout=subprocess.PIPE,
+                stderr=log,
+                text=True,
+                cwd=self.data_dir.parent,
+            )
+        self._read_screen()
+        return self
+
+    def _read_screen(self) -> None:
+        assert self._process is not None
+        assert self._process.stdout is not None
+        lines = []
+        for line in self._process.stdout:
+            lines.append(line)
+            if "axon chat" in line:
+                break
+        self.screen = "".join(lines)
+        found = re.search(r"(http://\S+)/v1", self.screen)
+        assert found, f"the server did not come up:\n{self.screen}\n{self.log}"
+        self.url = found[1]
+        metrics = re.search(r"(http://\S+/metrics)", self.screen)
+        assert metrics
+        self.metrics_url = metrics[1]
+
+    def engine_pids(self) -> list[int]:
+        children = Path(f"/proc/{self.pid}/task/{self.pid}/children").read_text().split()
+        return [pid for pid in map(int, children) if b"axon.engine" in Path(f"/proc/{pid}/cmdline").read_bytes()]
+
+    def stop(self, number: int = signal.SIGTERM, timeout_s: float = 60.0) -> int:
+        """Sends the signal and returns the exit code."""
+        assert self._process is not None
+        if self._process.poll() is None:
+            self._process.send_signal(number)
+        code = self._process.wait(timeout_s)
+        assert self._process.stdout is not None
+        self._process.stdout.close()
+        return code
+
+    def kill(self) -> None:
+        """The whole process tree at once, as a power cut would."""
+        engines = self.engine_pids()
+        self.stop(signal.SIGKILL)
+        for pid in engines:
+            wait_until(lambda pid=pid: not _alive(pid), "the engine goes with its worker")  # type: ignore[misc]
+
+    def client(self, **arguments: object) -> httpx.Client:
+        headers = {"Authorization": f"Bearer {self.key}"}
+        return httpx.Client(base_url=self.url, headers=headers, timeout=60, **arguments)  # type: ignore[arg-type]
+
+    def metric(self, name: str) -> float:
+        """The sum of a metric's samples."""
+        text = httpx.get(self.metrics_url).text
+        return sum(float(line.rsplit(" ", 1)[1]) for line in text.splitlines() if re.match(rf"{name}(\{{|\s)", line))
+
+
+def _alive(pid: int) -> bool:
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0] != "Z"
+    except FileNotFoundError:
+        return False
+
+
+@contextmanager
+def running(data_dir: Path, **settings: object) -> Iterator[Server]:
+    """A server for the length of a block; it must end cleanly unless the test has ended it."""
+    server = Server(data_dir, **settings).start()
+    try:
+        yield server
+    finally:
+        server.stop()

@@ -1,0 +1,114 @@
+"""A client program's first minutes: the official OpenAI client, unmodified."""
+
+import openai
+import pytest
+from openai import OpenAI
+
+from tests.journeys.conftest import Fresh
+from tests.journeys.server import Server
+from tests.journeys.sse import pieces, text_of
+
+QUESTION = [{"role": "user", "content": "What is the capital of France?"}]
+
+
+def client(server: Server, **arguments: object) -> OpenAI:
+    return OpenAI(
+        **{"base_url": f"{server.url}/v1", "api_key": server.key, "max_retries": 0, **arguments}  # type: ignore[arg-type]
+    )
+
+
+@pytest.mark.model
+def test_the_default_model_knows_the_capital_of_france(real: Server) -> None:
+    with client(real) as api:
+        answer = api.chat.completions.create(model="smollm2-135m-instruct", messages=QUESTION, temperature=0)  # type: ignore[arg-type]
+    assert "Paris" in (answer.choices[0].message.content or "")
+    assert answer.choices[0].finish_reason == "stop"
+    assert answer.usage is not None
+    assert answer.usage.total_tokens == answer.usage.prompt_tokens + answer.usage.completion_tokens
+
+
+def test_the_official_client_streams_a_chat(echo: Server) -> None:
+    with client(echo) as api:
+        whole = api.chat.completions.create(model="echo", messages=QUESTION, temperature=0)  # type: ignore[arg-type]
+        stream = api.chat.completions.create(
+            model="echo", messages=QUESTION, temperature=0, stream=True, stream_options={"include_usage": True}
+        )  # type: ignore[call-overload]
+        events = list(stream)
+    assert "What is the capital of France?" in (whole.choices[0].message.content or "")
+    assert "".join(e.choices[0].delta.content or "" for e in events if e.choices) == whole.choices[0].message.content
+    assert events[0].choices[0].delta.role == "assistant"
+    assert len({event.id for event in events}) == 1
+    assert events[-2].choices[0].finish_reason == "stop"
+    assert events[-1].choices == []
+    assert events[-1].usage == whole.usage
+
+
+def test_completions_go_on_with_a_text(echo: Server) -> None:
+    with client(echo) as api:
+        whole = api.completions.create(model="echo", prompt="to be or not to be", max_tokens=5, temperature=0)
+        stream = list(
+            api.completions.create(model="echo", prompt="to be or not to be", max_tokens=5, temperature=0, stream=True)
+        )
+    assert (whole.choices[0].text, whole.choices[0].finish_reason) == ("to be", "length")
+    assert "".join(event.choices[0].text for event in stream) == "to be"
+
+
+def test_a_stop_string_ends_the_answer_before_it(echo: Server) -> None:
+    with client(echo) as api:
+        answer = api.completions.create(
+            model="echo", prompt="one two three", max_tokens=50, stop=[" thr"], temperature=0
+        )
+    assert (answer.choices[0].text, answer.choices[0].finish_reason) == ("one two", "stop")
+
+
+def test_a_seed_gives_the_same_answer_again(echo: Server) -> None:
+    with client(echo) as api:
+        first, again, other = (
+            api.completions.create(model="echo", prompt="a random walk", max_tokens=40, seed=seed).choices[0].text
+            for seed in (7, 7, 8)
+        )
+    assert first == again
+    assert first != other
+
+
+def test_models_are_listed_and_found(echo: Server) -> None:
+    with client(echo) as api:
+        assert [model.id for model in api.models.list()] == ["echo"]
+        assert api.models.retrieve("echo").id == "echo"
+
+
+def test_errors_arrive_as_the_clients_own_types(fresh: Fresh) -> None:
+    server = fresh.start(engine_echo_step_s=0.05, admission_backlog_per_key=2, engine_max_model_len=2000)
+    with pytest.raises(openai.AuthenticationError) as wrong_key, client(server, api_key="axk_wrong") as api:
+        api.models.list()
+    assert wrong_key.value.code == "invalid_api_key"
+    with client(server) as api:
+        with pytest.raises(openai.NotFoundError) as unknown_model:
+            api.chat.completions.create(model="gpt-9", messages=QUESTION)  # type: ignore[arg-type]
+        assert unknown_model.value.code == "model_not_found"
+        with pytest.raises(openai.BadRequestError) as too_long:
+            api.completions.create(model="echo", prompt="long " * 1000)
+        assert too_long.value.code == "context_length_exceeded"
+        assert "maximum context length is 2000 tokens" in too_long.value.message
+        streams = [
+            api.completions.create(
+                model="echo", prompt="slowly", max_tokens=60, stream=True, extra_body={"ignore_eos": True}
+            )
+            for _ in range(2)
+        ]
+        with pytest.raises(openai.RateLimitError) as full:
+            api.completions.create(model="echo", prompt="one more")
+        assert int(full.value.response.headers["retry-after-ms"]) > 0
+        for stream in streams:
+            stream.close()
+
+
+def test_frames_are_bare_data_lines_with_their_seq(echo: Server) -> None:
+    body = {"model": "echo", "messages": QUESTION, "stream": True, "temperature": 0}
+    with echo.client() as http, http.stream("POST", "/v1/chat/completions", json=body) as reply:
+        assert reply.headers["content-type"].startswith("text/event-stream")
+        assert reply.headers["x-axon-stream"].startswith("chatcmpl-")
+        assert reply.headers["x-request-id"]
+        got = list(pieces(reply.iter_lines()))
+    assert [piece.seq for piece in got] == sorted(piece.seq for piece in got)
+    assert "capital of France" in text_of(got)

@@ -1,0 +1,112 @@
+"""Processes that die in the middle of an answer: a pause, and nothing else."""
+
+import os
+import signal
+
+import pytest
+
+from tests.journeys.conftest import Fresh
+from tests.journeys.server import Server, wait_until
+from tests.journeys.sse import Piece, pieces, text_of
+from tests.journeys.test_resume import ask, read_on, read_some
+
+
+def kill_engine(server: Server) -> int:
+    [engine] = server.engine_pids()
+    os.kill(engine, signal.SIGKILL)
+    return engine
+
+
+def read_killing(server: Server, body: dict[str, object], at_pieces: tuple[int, ...]) -> list[Piece]:
+    """Reads a whole stream over one connection while the engine is killed under it."""
+    got: list[Piece] = []
+    with server.client() as http, http.stream("POST", "/v1/completions", json=body) as reply:
+        for piece in pieces(reply.iter_lines()):
+            got.append(piece)
+            if len(got) in at_pieces:
+                kill_engine(server)
+    return got
+
+
+@pytest.mark.parametrize("sampling", [{"temperature": 0}, {"temperature": 1, "seed": 11}], ids=["greedy", "seeded"])
+def test_the_same_http_stream_goes_on_after_the_engine_was_killed(fresh: Fresh, sampling: dict[str, object]) -> None:
+    server = fresh.start(engine_echo_step_s=0.005)
+    with server.client() as http:
+        undisturbed = http.post("/v1/completions", json=ask(stream=False, **sampling)).json()["choices"][0]["text"]
+    got = read_killing(server, ask(**sampling), at_pieces=(30, 120))
+    assert text_of(got) == undisturbed
+    assert server.metric("axon_failovers_total") == 2
+    assert got[-1].finish == "length"
+
+
+def test_a_request_that_crashes_the_engine_is_ended_and_its_neighbours_are_answered(fresh: Fresh) -> None:
+    server = fresh.start(engine_echo_step_s=0.002)
+    with server.client() as http:
+        with http.stream("POST", "/v1/completions", json=ask(max_tokens=100)) as neighbour:
+            stream = pieces(neighbour.iter_lines())
+            first = next(stream)
+            poison = http.post("/v1/completions", json={"model": "echo", "prompt": [255, 255, 255]})
+            rest = list(stream)
+        assert poison.status_code == 500
+        assert poison.json()["error"]["code"] == "worker_crash"
+        assert len(text_of([first, *rest])) > 0
+        again = http.post(
+            "/v1/completions", json={"model": "echo", "prompt": "still there", "max_tokens": 20, "temperature": 0}
+        )
+        assert again.json()["choices"][0]["text"] == "still there"
+
+
+def test_a_turn_that_was_accepted_is_finished_after_the_server_was_killed(fresh: Fresh) -> None:
+    server = fresh.start(engine_echo_step_s=0.01)
+    with server.client() as http:
+        done = http.post("/v1/completions", json=ask(stream=False, max_tokens=30)).json()
+    stream_id, before = read_some(server, ask(temperature=1, seed=3), num_pieces=20)
+    server.kill()
+
+    server = fresh.start(engine_echo_step_s=0.001)
+    rest = read_on(server, stream_id, after=before[-1].seq)
+    with server.client() as http:
+        undisturbed = http.post("/v1/completions", json=ask(stream=False, temperature=1, seed=3)).json()
+    assert text_of(before) + text_of(rest) == undisturbed["choices"][0]["text"]
+    assert text_of(read_on(server, done["id"], after=0)) == done["choices"][0]["text"]
+
+
+def test_keys_survive_a_killed_server(fresh: Fresh) -> None:
+    server = fresh.start()
+    key = server.key
+    assert key in server.screen
+    server.kill()
+    server = fresh.start()
+    assert server.key == key
+    assert key not in server.screen
+    with server.client() as http:
+        assert http.get("/v1/models").status_code == 200
+
+
+def test_sigterm_lets_running_answers_end_and_takes_no_new_ones(fresh: Fresh) -> None:
+    server = fresh.start(engine_echo_step_s=0.01)
+    with server.client() as http, http.stream("POST", "/v1/completions", json=ask(max_tokens=150)) as reply:
+        stream = pieces(reply.iter_lines())
+        first = next(stream)
+        os.kill(server.pid, signal.SIGTERM)
+        with server.client() as other:
+            wait_until(lambda: other.get("/readyz").status_code == 503, "not ready while draining")
+            refused = other.post("/v1/completions", json=ask())
+            assert (refused.status_code, refused.json()["error"]["code"]) == (503, "draining")
+            assert refused.headers["retry-after-ms"]
+            assert other.get("/livez").status_code == 200
+        rest = list(stream)
+    assert rest[-1].finish == "length"
+    assert len(text_of([first, *rest]).encode()) >= 140
+    assert server.stop() == 0
+
+
+@pytest.mark.model
+def test_the_real_model_says_the_same_after_its_engine_was_killed(fresh: Fresh) -> None:
+    server = fresh.start(engine_kind="axon")
+    body = {"model": "smollm2-135m-instruct", "prompt": "Once upon a time", "max_tokens": 60, "temperature": 0}
+    with server.client() as http:
+        undisturbed = http.post("/v1/completions", json=body).json()["choices"][0]["text"]
+    got = read_killing(server, {**body, "stream": True}, at_pieces=(15,))
+    assert text_of(got) == undisturbed
+    assert server.metric("axon_failovers_total") == 1

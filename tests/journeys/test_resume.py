@@ -1,0 +1,125 @@
+"""A stream that breaks off is picked up where it broke, and goes away when nobody comes back."""
+
+import random
+
+import pytest
+
+from tests.journeys.conftest import Fresh
+from tests.journeys.server import Server, wait_until
+from tests.journeys.sse import Piece, pieces, text_of
+
+PROMPT = "The quick brown fox jumps over the lazy dog — größer, 更大. " * 4
+
+
+def ask(**fields: object) -> dict[str, object]:
+    return {
+        "model": "echo",
+        "prompt": PROMPT,
+        "max_tokens": 300,
+        "stream": True,
+        "ignore_eos": True,
+        "temperature": 0,
+        **fields,
+    }
+
+
+def read_some(server: Server, body: dict[str, object], num_pieces: int) -> tuple[str, list[Piece]]:
+    """Starts a stream and drops the connection after so many pieces."""
+    got: list[Piece] = []
+    with server.client() as http, http.stream("POST", "/v1/completions", json=body) as reply:
+        stream_id = reply.headers["x-axon-stream"]
+        for piece in pieces(reply.iter_lines()):
+            got.append(piece)
+            if len(got) == num_pieces:
+                break
+    return stream_id, got
+
+
+def read_on(server: Server, stream_id: str, after: int, num_pieces: int | None = None) -> list[Piece]:
+    got: list[Piece] = []
+    with server.client() as http, http.stream("GET", f"/v1/streams/{stream_id}", params={"after": after}) as reply:
+        assert reply.status_code == 200, reply.read()
+        for piece in pieces(reply.iter_lines()):
+            got.append(piece)
+            if len(got) == num_pieces:
+                break
+    return got
+
+
+@pytest.fixture(scope="module")
+def slow(tmp_path_factory: pytest.TempPathFactory) -> object:
+    from tests.journeys.server import running
+
+    with running(tmp_path_factory.mktemp("slow") / "data", engine_kind="echo", engine_echo_step_s=0.003) as server:
+        yield server
+
+
+def test_a_client_that_comes_back_gets_exactly_the_rest(slow: Server) -> None:
+    with slow.client() as http:
+        whole = http.post("/v1/completions", json=ask(stream=False)).json()["choices"][0]["text"]
+    stream_id, before = read_some(slow, ask(), num_pieces=20)
+    rest = read_on(slow, stream_id, after=before[-1].seq)
+    assert text_of(before) + text_of(rest) == whole
+    seqs = [piece.seq for piece in before + rest if piece.text]
+    assert seqs == sorted(set(seqs))
+    assert rest[-1].finish == "length"
+
+
+def test_a_stream_cut_many_times_loses_and_repeats_nothing(slow: Server) -> None:
+    rng = random.Random(4)
+    with slow.client() as http:
+        whole = http.post("/v1/completions", json=ask(stream=False)).json()["choices"][0]["text"]
+    stream_id, got = read_some(slow, ask(), num_pieces=rng.randint(1, 10))
+    while got[-1].finish is None:
+        got += read_on(slow, stream_id, after=got[-1].seq, num_pieces=rng.randint(1, 60))
+    assert text_of(got) == whole
+
+
+@pytest.mark.parametrize("after", [0, 1, 150, 299, 300, 5000])
+def test_a_finished_stream_is_read_again_from_any_seq(slow: Server, after: int) -> None:
+    stream_id, _ = read_some(slow, ask(), num_pieces=1)
+    whole = read_on(slow, stream_id, after=0)
+    per_token = read_on(slow, stream_id, after=after)
+    assert text_of(whole).endswith(text_of(per_token))
+    assert per_token[-1].finish == "length"
+    if after == 0:
+        assert text_of(per_token) == text_of(whole)
+    if after >= 300:
+        assert text_of(per_token) == ""
+
+
+def test_the_seq_a_client_sends_must_be_a_number(slow: Server) -> None:
+    stream_id, _ = read_some(slow, ask(max_tokens=3), num_pieces=1)
+    with slow.client() as http:
+        for wrong in ("-1", "x", "1.5", "9" * 400):
+            reply = http.get(f"/v1/streams/{stream_id}", params={"after": wrong})
+            assert (reply.status_code, reply.json()["error"]["param"]) == (400, "after")
+
+
+def test_a_foreign_stream_is_answered_like_an_unknown_one(slow: Server) -> None:
+    import json
+    import subprocess
+    import sys
+
+    stream_id, _ = read_some(slow, ask(max_tokens=3), num_pieces=1)
+    made = subprocess.run(
+        [sys.executable, "-m", "axon", "keys", "create", "--tenant", "other", "--json"],
+        env=slow.environment,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    other = {"Authorization": f"Bearer {json.loads(made.stdout)['key']}"}
+    with slow.client() as http:
+        foreign = http.get(f"/v1/streams/{stream_id}", headers=other)
+        unknown = http.get("/v1/streams/chatcmpl-nothing", headers=other)
+    assert foreign.status_code == unknown.status_code == 404
+    assert foreign.text.replace(stream_id, "ID") == unknown.text.replace("chatcmpl-nothing", "ID")
+
+
+def test_a_reader_gone_for_longer_than_the_grace_time_cancels_the_job(fresh: Fresh) -> None:
+    server = fresh.start(engine_echo_step_s=0.01, sessions_reader_grace_s=0.5)
+    read_some(server, ask(max_tokens=5000), num_pieces=3)
+    wait_until(lambda: server.metric("axon_requests_running") == 0, "the engine is free again")
+    wait_until(lambda: server.metric(r'axon_kv_blocks\{state="used"\}') == 0, "its blocks are free again")
+    assert server.metric(r'axon_tokens_total\{kind="output"') < 5000

@@ -1,0 +1,111 @@
+"""A real server in a process of its own, on a private port and folder: started, killed, started again, removed."""
+
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import time
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+
+
+def free_port() -> int:
+    """A loopback port that was free a moment ago."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
+        return port
+
+
+def listening(port: int) -> bool:
+    with socket.socket() as probe:
+        probe.settimeout(0.2)
+        return probe.connect_ex(("127.0.0.1", port)) == 0
+
+
+def wait_for(true: Callable[[], object], what: str, timeout_s: float = 60.0) -> None:
+    """Waits for the thing itself; raises when it does not come."""
+    deadline = time.monotonic() + timeout_s
+    while not true():
+        if time.monotonic() > deadline:
+            raise TimeoutError(f"not within {timeout_s:g} s: {what}")
+        time.sleep(0.02)
+
+
+def private_folder(path: Path) -> Path:
+    """A folder that the unprivileged user a server runs as can write, down from the root of the temporary folder."""
+    path.mkdir(parents=True, exist_ok=True)
+    if os.geteuid() == 0:
+        shutil.chown(path, "nobody", "nogroup")
+        for parent in path.parents:
+            if parent.stat().st_uid == 0 and parent.stat().st_mode & 0o005 != 0o005:
+                parent.chmod(parent.stat().st_mode | 0o011)
+    return path
+
+
+def unprivileged(command: Sequence[str]) -> list[str]:
+    """Servers refuse to run as root: as root, the command for an ordinary user."""
+    if os.geteuid() != 0:
+        return list(command)
+    return ["setpriv", "--reuid=nobody", "--regid=nogroup", "--clear-groups", *command]
+
+
+class ServerProcess:
+    """One server; ``kill`` and ``start`` again as often as a test needs."""
+
+    def __init__(self, command: Sequence[str], folder: Path, environ: Mapping[str, str] | None = None) -> None:
+        self.folder = folder
+        self._command = unprivileged(command)
+        self._environ = {**os.environ, "HOME": str(folder), **(environ or {})}
+        self._process: subprocess.Popen[bytes] | None = None
+
+    @property
+    def alive(self) -> bool:
+        return self._process is not None and self._process.poll() is None
+
+    @property
+    def pid(self) -> int:
+        assert self._process is not None
+        return self._process.pid
+
+    @property
+    def output(self) -> str:
+        return (self.folder / "output.log").read_text(errors="replace")
+
+    def start(self, ready: Callable[[], object], timeout_s: float = 60.0) -> None:
+        """Starts the process and waits until it answers."""
+        with (self.folder / "output.log").open("ab") as log:
+            self._process = subprocess.Popen(
+                self._command, env=self._environ, cwd=self.folder, stdout=log, stderr=log, start_new_session=True
+            )
+
+        def up() -> bool:
+            if not self.alive:
+                raise RuntimeError(f"{self._command[-1]} ended at once:\n{self.output[-2000:]}")
+            return bool(ready())
+
+        wait_for(up, f"{self._command} answers", timeout_s)
+
+    def kill(self) -> None:
+        """The whole process group, at once, and waits until it is gone."""
+        self._signal(signal.SIGKILL)
+
+    def stop(self) -> None:
+        """Asks it to end; kills it when it does not."""
+        try:
+            self._signal(signal.SIGTERM, timeout_s=15.0)
+        except subprocess.TimeoutExpired:
+            self.kill()
+
+    def pause(self) -> None:
+        os.killpg(self.pid, signal.SIGSTOP)
+
+    def resume(self) -> None:
+        os.killpg(self.pid, signal.SIGCONT)
+
+    def _signal(self, number: int, timeout_s: float = 10.0) -> None:
+        if self._process is None or self._process.poll() is not None:
+            return
+        os.killpg(self._process.pid, number)
+        self._process.wait(timeout_s)

@@ -1,0 +1,82 @@
+"""Metrics: declared once, documented, bounded, served."""
+
+import ast
+import inspect
+import re
+import urllib.error
+import urllib.request
+
+import pytest
+
+from axon.domain.usage import Usage
+from axon.engine.messages import Counters
+from axon.telemetry import metrics as module
+from axon.telemetry.metrics import Metrics
+
+
+def names_in_the_code() -> list[str]:
+    tree = ast.parse(inspect.getsource(module))
+    constants = [node.value for node in ast.walk(tree) if isinstance(node, ast.Constant)]
+    return [value for value in constants if isinstance(value, str) and re.fullmatch(r"axon_[a-z_]+", value)]
+
+
+def test_each_metric_is_declared_once() -> None:
+    names = names_in_the_code()
+    assert len(names) > 20
+    assert len(set(names)) == len(names)
+
+
+def test_each_metric_has_a_sentence_and_a_unit_in_its_name() -> None:
+    for family in Metrics().registry.collect():
+        if not family.name.startswith("axon_"):
+            continue
+        assert family.documentation.endswith("."), family.name
+        if family.type == "histogram":
+            assert family.name.endswith("_seconds"), family.name
+
+
+def test_two_processes_worth_of_metrics_fit_into_one() -> None:
+    one, other = Metrics(), Metrics()
+    one.fenced_writes.inc()
+    assert other.registry.get_sample_value("axon_fenced_writes_total") == 0
+
+
+def test_tenants_beyond_the_bound_count_together() -> None:
+    metrics = Metrics()
+    for number in range(150):
+        metrics.usage(f"tenant-{number}", Usage(prompt_tokens=2, output_tokens=1))
+    metrics.usage("tenant-0", Usage(prompt_tokens=2))
+
+    def prompt_tokens(tenant: str) -> float | None:
+        return metrics.registry.get_sample_value("axon_tokens_total", {"kind": "prompt", "tenant": tenant})
+
+    assert prompt_tokens("tenant-0") == 4
+    assert prompt_tokens("tenant-100") is None
+    assert prompt_tokens("other") == 100
+
+
+def test_preemptions_go_on_counting_when_the_engine_starts_over() -> None:
+    metrics = Metrics()
+    for seen in (2, 5, 1):
+        metrics.engine(Counters(preemptions=seen, blocks_free=3, blocks_used=1))
+    assert metrics.registry.get_sample_value("axon_preemptions_total") == 6
+    assert metrics.registry.get_sample_value("axon_kv_usage_ratio") == 0.25
+    assert metrics.registry.get_sample_value("axon_kv_blocks", {"state": "free"}) == 3
+
+
+def test_metrics_are_served_at_their_path_only_and_the_port_is_free_afterwards() -> None:
+    port, close = Metrics().serve("127.0.0.1", 0)
+    try:
+        with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics") as response:
+            text = response.read().decode()
+        assert "axon_build_info{" in text
+        assert "# HELP axon_kv_usage_ratio " in text
+        with pytest.raises(urllib.error.HTTPError) as caught:
+            urllib.request.urlopen(f"http://127.0.0.1:{port}/")
+        caught.value.close()
+        assert caught.value.code == 404
+    finally:
+        close()
+    again, close = Metrics().serve("127.0.0.1", port)
+    close()
+    assert again == port

@@ -1,0 +1,340 @@
+"""The command line: every command has help with an example, and errors say what to do."""
+
+import json
+import os
+import select
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any, ClassVar
+
+import pytest
+
+from axon.bootstrap import Ready
+from axon.console.serving import ready_screen
+from axon.domain.key import parse_key
+
+SOURCE = Path(__file__).resolve().parent.parent / "src"
+COMMANDS = [
+    *(["serve"], ["chat"], ["version"], ["config", "show"], ["models", "list"]),
+    *(["keys", "create"], ["keys", "list"], ["keys", "revoke"]),
+]
+
+
+@pytest.fixture
+def axon(tmp_path: Path) -> "Axon":
+    return Axon(tmp_path)
+
+
+class Axon:
+    """The program, run as a person does, in a folder of its own."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+
+    def __call__(self, *arguments: str, stdin: str = "", **environ: str) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            [sys.executable, "-m", "axon", *arguments],
+            cwd=self._folder,
+            env=self._environ(environ),
+            input=stdin,
+            capture_output=True,
+            text=True,
+            timeout=60,
+        )
+
+    @contextmanager
+    def on_a_terminal(self, *arguments: str) -> Iterator["Typed"]:
+        master, slave = os.openpty()
+        command = [sys.executable, "-m", "axon", *arguments]
+        with subprocess.Popen(
+            command, cwd=self._folder, env=self._environ({}), stdin=slave, stdout=slave, stderr=slave
+        ) as process:
+            os.close(slave)
+            try:
+                yield Typed(process, master)
+            finally:
+                process.kill()
+                os.close(master)
+
+    def _environ(self, more: dict[str, str]) -> dict[str, str]:
+        inherited = {name: value for name, value in os.environ.items() if not name.startswith("AXON_")}
+        return inherited | {"PYTHONPATH": str(SOURCE), "AXON_DATA_DIR": str(self._folder / "data")} | more
+
+
+class Typed:
+    """A program at a terminal, and the person in front of it."""
+
+    def __init__(self, process: subprocess.Popen[bytes], master: int) -> None:
+        self.process = process
+        self._master = master
+        self._seen = ""
+
+    def type(self, text: str) -> None:
+        os.write(self._master, text.encode())
+
+    def wait_for(self, text: str) -> None:
+        """Reads until the text has come; what came before it is forgotten."""
+        deadline = time.monotonic() + 30
+        while text not in self._seen:
+            ready, _, _ = select.select([self._master], [], [], deadline - time.monotonic())
+            assert ready, f"{text!r} did not come, only {self._seen!r}"
+            self._seen += os.read(self._master, 4096).decode()
+        self._seen = self._seen.partition(text)[2]
+
+
+@pytest.fixture
+def free_port() -> int:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        return int(server.getsockname()[1])
+
+
+@pytest.mark.parametrize("command", COMMANDS, ids=" ".join)
+def test_every_command_has_help_with_an_example(axon: Axon, command: list[str]) -> None:
+    shown = axon(*command, "--help")
+    assert shown.returncode == 0
+    assert f"axon {' '.join(command)}" in shown.stdout.partition("Example")[2]
+
+
+def test_help_imports_nothing_heavy(axon: Axon) -> None:
+    code = (
+        "import sys, axon.cli\n"
+        "try: axon.cli.main(['--help'])\n"
+        "except SystemExit: pass\n"
+        "heavy = {'torch', 'fastapi', 'sqlalchemy', 'pydantic', 'httpx', 'numpy', 'structlog', 'uvicorn'}\n"
+        "print('heavy:', sorted(heavy & set(sys.modules)))\n"
+    )
+    ran = subprocess.run(
+        [sys.executable, "-c", code], env=os.environ | {"PYTHONPATH": str(SOURCE)}, capture_output=True, text=True
+    )
+    assert ran.stdout.splitlines()[-1] == "heavy: []"
+
+
+def test_version_names_axon_and_python(axon: Axon) -> None:
+    assert axon("version").stdout.startswith("axon ")
+    assert set(json.loads(axon("version", "--json").stdout)) == {"axon", "python"}
+
+
+def test_config_show_says_where_each_value_came_from_and_hides_secrets(axon: Axon) -> None:
+    shown = axon("config", "show", "--json", "--set", "engine.threads=2", AXON_PEPPER="canary")
+    values = json.loads(shown.stdout)
+    assert values["engine.threads"] == {"value": 2, "from": "flag"}
+    assert values["data_dir"]["from"] == "AXON_DATA_DIR"
+    assert values["gateway.port"] == {"value": 8000, "from": "default"}
+    assert "canary" not in shown.stdout + axon("config", "show", AXON_PEPPER="canary").stdout
+
+
+def test_config_show_describes_every_setting(axon: Axon) -> None:
+    table = axon("config", "show", "--describe").stdout
+    assert "gateway.header_timeout_s" in table
+    assert "readable" not in axon("config", "show").stderr
+    assert len(json.loads(axon("config", "show", "--describe", "--json").stdout)) > 30
+
+
+@pytest.mark.parametrize(
+    ("arguments", "environ", "said"),
+    [
+        (["config", "show"], {"AXON_GATEWAY_PROT": "1"}, "Did you mean AXON_GATEWAY_PORT?"),
+        (["config", "show", "--set", "engine.threads"], {}, "write NAME=VALUE"),
+        (["config", "show", "--config", "missing.toml"], {}, "does not exist"),
+        (["serve", "--port", "99999"], {}, "from 0 to 65535"),
+        (["chat", "--url", "nonsense"], {}, "is no address"),
+    ],
+)
+def test_misuse_is_one_line_and_exit_code_2(
+    axon: Axon, arguments: list[str], environ: dict[str, str], said: str
+) -> None:
+    ran = axon(*arguments, **environ)
+    assert ran.returncode == 2
+    assert ran.stderr.startswith("axon: ")
+    assert said in ran.stderr
+    assert len(ran.stderr.splitlines()) == 1
+
+
+def test_an_unknown_flag_is_exit_code_2(axon: Axon) -> None:
+    assert axon("serve", "--prot", "1").returncode == 2
+
+
+@pytest.mark.parametrize("command", [["chat"], ["models", "list"]], ids=" ".join)
+def test_without_a_server_one_is_told_how_to_start_it(axon: Axon, free_port: int, command: list[str]) -> None:
+    ran = axon(*command, "--url", f"http://127.0.0.1:{free_port}")
+    assert ran.returncode == 1
+    assert "axon serve" in ran.stderr
+    assert "Traceback" not in ran.stderr
+
+
+def test_models_on_disk_are_listed_when_no_server_runs(axon: Axon, tmp_path: Path, free_port: int) -> None:
+    folder = tmp_path / "data" / "models"
+    (folder / "Qwen3-0.6B").mkdir(parents=True)
+    (folder / "Qwen3-0.6B" / "model.safetensors").touch()
+    (folder / "tiny.gguf").touch()
+    (folder / "notes").mkdir()
+    ran = axon("models", "list", "--json", AXON_GATEWAY_PORT=str(free_port))
+    assert [each["id"] for each in json.loads(ran.stdout)] == ["smollm2-135m-instruct", "Qwen3-0.6B", "tiny"]
+
+
+class Recorded(BaseHTTPRequestHandler):
+    """A server that answers every chat with how many messages it was sent."""
+
+    asked: ClassVar[list[Any]] = []
+    hung_up: ClassVar[threading.Event] = threading.Event()
+
+    def do_GET(self) -> None:
+        self._answer(200, json.dumps({"data": [{"id": "small"}, {"id": "large"}]}))
+
+    def do_POST(self) -> None:
+        body = json.loads(self.rfile.read(int(self.headers["content-length"])))
+        if self.headers["authorization"] != "Bearer good":
+            self._answer(401, json.dumps({"error": {"message": "no"}}))
+            return
+        self.asked.append(body)
+        if "slow" in body["messages"][-1]["content"]:
+            self._answer(200, 'data: {"choices": [{"delta": {"content": "well"}}]}\n\n')
+            self.hung_up.wait(30)
+            return
+        if "fail" in body["messages"][-1]["content"]:
+            self._answer(400, json.dumps({"error": {"message": "The prompt is too long."}}))
+            return
+        words = [body["model"], " heard ", str(len(body["messages"]))]
+        chunks = [{"choices": [{"delta": {"content": word}}]} for word in words]
+        self._answer(200, "".join(f"data: {json.dumps(chunk)}\n\n" for chunk in chunks) + "data: [DONE]\n\n")
+
+    def _answer(self, status: int, text: str) -> None:
+        self.send_response(status)
+        self.end_headers()
+        self.wfile.write(text.encode())
+
+    def log_message(self, format: str, *args: Any) -> None:
+        pass
+
+
+@pytest.fixture
+def server_url() -> Iterator[str]:
+    Recorded.asked.clear()
+    Recorded.hung_up.clear()
+    with ThreadingHTTPServer(("127.0.0.1", 0), Recorded) as server:
+        thread = threading.Thread(target=server.serve_forever, args=(0.05,))
+        thread.start()
+        yield f"http://127.0.0.1:{server.server_port}"
+        Recorded.hung_up.set()
+        server.shutdown()
+        thread.join()
+
+
+def test_chat_asks_piped_lines_one_after_the_other_and_keeps_the_conversation(axon: Axon, server_url: str) -> None:
+    ran = axon("chat", "--url", server_url, "--key", "good", "--system", "Be brief.", stdin="one\n\ntwo\n")
+    assert (ran.stdout, ran.returncode) == ("small heard 2\nsmall heard 4\n", 0)
+    assert [message["role"] for message in Recorded.asked[1]["messages"]] == ["system", "user", "assistant", "user"]
+
+
+def test_chat_knows_its_commands(axon: Axon, server_url: str) -> None:
+    lines = "one\n/model\n/model large\n/reset\ntwo\n/nonsense\n/model none\n/quit\nthree\n"
+    ran = axon("chat", stdin=lines, AXON_URL=f"{server_url}/v1", AXON_API_KEY="good")
+    assert ran.stdout.splitlines() == [
+        "small heard 1",
+        "* small",
+        "  large",
+        "Talking to large.",
+        "Forgotten.",
+        "large heard 1",
+        "/nonsense is no command; /help lists them.",
+    ]
+    assert "it has: small, large" in ran.stderr
+
+
+def test_chat_takes_the_development_key_and_goes_on_after_a_refusal(
+    axon: Axon, server_url: str, tmp_path: Path
+) -> None:
+    (tmp_path / "data").mkdir()
+    (tmp_path / "data" / "dev-key").write_text("good\n")
+    ran = axon("chat", "--url", server_url, stdin="fail\nthen\n")
+    assert (ran.stdout, ran.returncode) == ("small heard 1\n", 1)
+    assert ran.stderr == "axon: The prompt is too long.\n"
+
+
+def test_chat_with_a_wrong_key_says_where_to_get_one(axon: Axon, server_url: str) -> None:
+    ran = axon("chat", "--url", server_url, "--key", "bad", stdin="hello\n")
+    assert ran.returncode == 1
+    assert "axon keys create" in ran.stderr
+
+
+def test_ctrl_c_stops_the_answer_and_not_the_chat(axon: Axon, server_url: str, tmp_path: Path) -> None:
+    with axon.on_a_terminal("chat", "--url", server_url, "--key", "good") as typed:
+        typed.wait_for("> ")
+        typed.type("be slow\n")
+        typed.wait_for("well")
+        typed.process.send_signal(signal.SIGINT)
+        typed.wait_for("(stopped)")
+        typed.wait_for("> ")
+        typed.type("next\n")
+        typed.wait_for("small heard 3")
+        typed.wait_for("> ")
+        typed.type("\x04")
+        assert typed.process.wait(timeout=30) == 0
+    history = tmp_path / "data" / "chat-history"
+    assert "be slow" in history.read_text()
+    assert history.stat().st_mode & 0o077 == 0
+
+
+def test_keys_are_made_listed_and_revoked(axon: Axon) -> None:
+    made = axon("keys", "create", "--tenant", "acme", "--name", "laptop")
+    assert made.returncode == 0, made.stderr
+    key = parse_key(made.stdout.strip())
+    assert key is not None
+    assert made.stdout.strip() not in made.stderr
+    (listed,) = json.loads(axon("keys", "list", "--json").stdout)
+    assert (listed["id"], listed["tenant"], listed["name"], listed["state"]) == (key.id, "acme", "laptop", "valid")
+    assert key.id in axon("keys", "list").stdout
+    assert axon("keys", "revoke", key.id).returncode == 0
+    assert json.loads(axon("keys", "list", "--json").stdout)[0]["state"] == "revoked"
+
+
+def test_a_key_made_for_a_machine_is_json(axon: Axon) -> None:
+    made = json.loads(axon("keys", "create", "--expires-in-days", "1", "--json").stdout)
+    assert parse_key(made["key"]) is not None
+    assert made["expires"] is not None
+
+
+def test_an_unknown_key_cannot_be_revoked(axon: Axon) -> None:
+    ran = axon("keys", "revoke", "nonesuch")
+    assert ran.returncode == 1
+    assert "axon keys list" in ran.stderr
+    assert "Traceback" not in ran.stderr
+
+
+def test_no_keys_is_said_in_words(axon: Axon) -> None:
+    ran = axon("keys", "list")
+    assert ran.returncode == 0, ran.stderr
+    assert "axon keys create" in ran.stderr
+
+
+@pytest.mark.parametrize("key", ["axk_some", None])
+def test_the_ready_screen_has_a_curl_that_can_be_pasted(key: str | None, tmp_path: Path) -> None:
+    key_file = tmp_path / "a folder" / "dev-key"
+    screen = ready_screen(
+        Ready(
+            url="http://127.0.0.1:1",
+            metrics_url="http://127.0.0.1:2/metrics",
+            key=key,
+            key_file=key_file,
+            model="m",
+            pid=3,
+        )
+    )
+    assert "http://127.0.0.1:2/metrics" in screen
+    key_file.parent.mkdir()
+    key_file.write_text("axk_some\n")
+    command = screen[screen.index("curl ") :].partition("\n\n")[0]
+    pasted = subprocess.run(
+        ["bash", "-c", command.replace("curl", "printf '%s\\n'", 1)], capture_output=True, text=True, check=True
+    )
+    url, _, authorization, *_, body = pasted.stdout.splitlines()
+    assert (url, authorization) == ("http://127.0.0.1:1/v1/chat/completions", "Authorization: Bearer axk_some")
+    assert json.loads(body)["model"] == "m"

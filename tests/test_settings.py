@@ -1,0 +1,194 @@
+"""Settings: where values come from, and what is refused."""
+
+from pathlib import Path
+
+import pytest
+
+from axon.engine.config import EngineConfig
+from axon.errors import Misconfigured
+from axon.settings import HIDDEN, Settings, describe, load, variable_of
+
+
+@pytest.fixture(autouse=True)
+def _empty_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+
+
+def write(text: str, name: str = "some.toml") -> Path:
+    path = Path(name).absolute()
+    path.write_text(text)
+    return path
+
+
+def refusal(
+    flags: dict[str, object] | None = None, environ: dict[str, str] | None = None, file: Path | None = None
+) -> str:
+    with pytest.raises(Misconfigured) as caught:
+        load(flags, environ or {}, file)
+    return caught.value.message
+
+
+def test_a_flag_beats_the_environment_which_beats_the_file_which_beats_the_default() -> None:
+    file = write("[gateway]\nport = 1\nmetrics_port = 2\nmax_body_bytes = 3\n")
+    environ = {"AXON_GATEWAY_PORT": "4", "AXON_GATEWAY_METRICS_PORT": "5"}
+    loaded = load({"gateway.port": 6}, environ, file)
+    gateway = loaded.settings.gateway
+    assert (gateway.port, gateway.metrics_port, gateway.max_body_bytes, gateway.silence_s) == (6, 5, 3, 15.0)
+    names = ("port", "metrics_port", "max_body_bytes", "silence_s")
+    origins = [loaded.origins[f"gateway.{name}"] for name in names]
+    assert origins == ["flag", "AXON_GATEWAY_METRICS_PORT", str(file), "default"]
+
+
+def test_a_flag_that_was_not_given_changes_nothing() -> None:
+    loaded = load({"gateway.port": None}, {})
+    assert loaded.settings.gateway.port == 8000
+    assert loaded.origins["gateway.port"] == "default"
+
+
+def test_every_value_has_an_origin() -> None:
+    loaded = load({}, {})
+    assert set(loaded.origins) == set(loaded.shown()) == {each.name for each in describe()}
+
+
+def test_an_unknown_variable_is_refused_with_a_suggestion() -> None:
+    message = refusal(environ={"AXON_GATEWAY_PROT": "1"})
+    assert "AXON_GATEWAY_PROT" in message
+    assert "Did you mean AXON_GATEWAY_PORT?" in message
+
+
+def test_variables_of_others_and_of_the_client_are_left_alone() -> None:
+    load({}, {"AXONAL": "1", "AXON_API_KEY": "axk_x", "AXON_URL": "http://x", "PATH": "/bin"})
+
+
+def test_an_unknown_flag_is_refused_with_a_suggestion() -> None:
+    assert "Did you mean engine.threads?" in refusal({"engine.thread": "2"})
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("prot = 1", "prot in"),
+        ("[gatewey]\nport = 1", "Did you mean gateway?"),
+        ("[gateway]\nprot = 1", "Did you mean gateway.port?"),
+        ("gateway = 1", "is a section"),
+        ("[gateway]\nport = '1'", "gateway.port in"),
+        ("[gateway]\nport = true", "must be a whole number"),
+        ("[gateway]\nport = 1.5", "must be a whole number"),
+        ("[gateway]\nsilence_s = 'x'", "must be a number"),
+        ("[gateway]\nsilence_s = nan", "more than 0"),
+        ("[engine]\nkind = 'ecko'", "Did you mean echo?"),
+        ("model = 1", "must be text"),
+        ("data_dir = ''", "must be a path"),
+        ("[gateway", "not valid TOML"),
+    ],
+)
+def test_a_wrong_file_is_refused_with_the_place_named(text: str, said: str) -> None:
+    file = write(text)
+    message = refusal(file=file)
+    assert said in message
+    assert str(file) in message
+
+
+@pytest.mark.parametrize(
+    ("variable", "text"),
+    [
+        ("AXON_GATEWAY_PORT", "eighty"),
+        ("AXON_GATEWAY_PORT", "65536"),
+        ("AXON_GATEWAY_PORT", "-1"),
+        ("AXON_GATEWAY_SILENCE_S", "0"),
+        ("AXON_GATEWAY_SILENCE_S", "inf"),
+        ("AXON_ENGINE_KIND", "vllm"),
+        ("AXON_ENGINE_THREADS", "-1"),
+        ("AXON_DISPATCH_NUM_LANES", "0"),
+        ("AXON_DATA_DIR", ""),
+    ],
+)
+def test_a_wrong_variable_is_refused_with_its_name(variable: str, text: str) -> None:
+    assert variable in refusal(environ={variable: text})
+
+
+def test_a_variable_made_by_kubernetes_is_explained() -> None:
+    assert "enableServiceLinks" in refusal(environ={"AXON_GATEWAY_PORT": "tcp://10.0.0.1:8000"})
+
+
+def test_zero_is_taken_where_it_means_something() -> None:
+    environ = {"AXON_ENGINE_THREADS": "0", "AXON_ADMISSION_REQUESTS_PER_MINUTE": "0", "AXON_GATEWAY_PORT": "0"}
+    load({}, environ)
+
+
+def test_a_lease_must_outlive_its_renewal() -> None:
+    assert "worker.renew_s" in refusal(environ={"AXON_WORKER_RENEW_S": "2"})
+
+
+def test_the_metrics_need_a_port_of_their_own() -> None:
+    assert "AXON_GATEWAY_METRICS_PORT" in refusal({"gateway.port": 8001})
+    load({"gateway.port": 0, "gateway.metrics_port": 0}, {})
+
+
+def test_axon_toml_in_the_working_folder_is_read() -> None:
+    write("model = 'here.gguf'", "axon.toml")
+    loaded = load({}, {})
+    assert (loaded.settings.model, loaded.origins["model"]) == ("here.gguf", "axon.toml")
+
+
+def test_axon_config_names_the_file() -> None:
+    file = write("model = 'there.gguf'")
+    assert load({}, {"AXON_CONFIG": str(file)}).settings.model == "there.gguf"
+
+
+def test_a_named_file_must_exist() -> None:
+    assert "does not exist" in refusal(environ={"AXON_CONFIG": "missing.toml"})
+    assert "does not exist" in refusal(file=Path("missing.toml"))
+
+
+def test_the_data_folder_follows_xdg() -> None:
+    assert load({}, {"XDG_DATA_HOME": "/data"}).settings.data_dir == Path("/data/axon")
+    assert load({}, {"XDG_DATA_HOME": "relative"}).settings.data_dir == Path.home() / ".local/share/axon"
+
+
+def test_paths_are_absolute(tmp_path: Path) -> None:
+    assert load({}, {"AXON_DATA_DIR": "here"}).settings.data_dir == tmp_path / "here"
+    assert load({"data_dir": Path("~/x")}, {}).settings.data_dir == Path.home() / "x"
+
+
+def test_what_is_left_empty_is_derived() -> None:
+    settings = Settings(data_dir=Path("/data"))
+    assert settings.models_dir == Path("/data/models")
+    assert settings.store == "sqlite:////data/axon.db"
+    assert settings.model_name == "smollm2-135m-instruct"
+    assert Settings(engine=EngineConfig(kind="echo")).model_name == "echo"
+    assert Settings(model="/models/Qwen3-0.6B").model_name == "Qwen3-0.6B"
+    assert Settings(model="/models/tiny.Q4.gguf").model_name == "tiny.Q4"
+    assert Settings(model="x", model_name="mine").model_name == "mine"
+
+
+def test_secrets_are_shown_nowhere() -> None:
+    environ = {
+        "AXON_PEPPER": "canary",
+        "AXON_STORE": "postgresql://axon:canary@db/axon",
+        "AXON_LIVE": "redis://:canary@r",
+    }
+    loaded = load({}, environ)
+    assert loaded.settings.pepper == "canary"
+    assert "canary" not in repr(loaded)
+    shown = loaded.shown()
+    assert "canary" not in repr(shown)
+    assert shown["pepper"] == HIDDEN
+    assert shown["store"] == f"postgresql://axon:{HIDDEN}@db/axon"
+
+
+def test_a_refusal_does_not_quote_a_secret() -> None:
+    assert "canary" not in refusal(file=write("pepper = ['canary']"))
+
+
+def test_every_setting_is_documented_and_has_a_variable_of_its_own() -> None:
+    described = describe()
+    assert all(each.doc and each.type for each in described)
+    assert len({each.variable for each in described}) == len(described)
+    assert variable_of("gateway.port") == "AXON_GATEWAY_PORT"
+
+
+def test_defaults_pass_their_own_checks() -> None:
+    defaults = load({}, {}).shown()
+    given = {name: value for name, value in defaults.items() if name != "pepper"}
+    assert load(given, {}).shown() == defaults
