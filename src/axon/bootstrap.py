@@ -1,26 +1,26 @@
 """Puts the process together: the only file that names an adapter, and the one owner that closes what it opens."""
 
 import asyncio
-import contextlib
-import fcntl
 import hashlib
 import os
-import secrets
 import signal
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
 from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TypeVar
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from axon.adapters.journal.sqlite import SqliteJournal
 from axon.adapters.live.memory import open_memory_live
 from axon.adapters.queue.memory import MemoryBroker
 from axon.adapters.store.sqlite import SqliteStore
 from axon.admission.admission import Admission
+from axon.control.persister import Persister
 from axon.control.sweeper import Sweeper
 from axon.dispatch.dispatch import Dispatch
 from axon.dispatch.ending import Ending
+from axon.dispatch.idempotency import Idempotency
+from axon.dispatch.liveness import Liveness
 from axon.domain.deployment import Deployment
 from axon.domain.key import Key, digest, new_key_text
 from axon.engine.messages import Ready as EngineReady
@@ -28,11 +28,16 @@ from axon.errors import Misconfigured
 from axon.gateway.app import build_app
 from axon.gateway.auth import Authenticator
 from axon.gateway.follow import Follower
+from axon.gateway.opening import Opening
 from axon.gateway.server import listen, make_server
 from axon.gateway.turns import Gateway
+from axon.ports.journal import Journal
+from axon.ports.live import Live
+from axon.ports.queue import Queue
 from axon.ports.store import Store
 from axon.runtime import failpoints
-from axon.runtime.clock import SystemClock
+from axon.runtime.clock import Clock, SystemClock
+from axon.runtime.datafolder import locked, read_or_make_secret, write_secret
 from axon.runtime.lifecycle import Lifecycle
 from axon.sessions.prompt import Prompts
 from axon.settings import Settings
@@ -44,6 +49,18 @@ from axon.worker.engine_process import EngineProcess
 from axon.worker.worker import Worker
 
 T = TypeVar("T")
+
+
+class _Openable(Protocol):
+    async def open(self) -> None: ...
+
+    async def aclose(self) -> None: ...
+
+
+Service = TypeVar("Service", bound=_Openable)
+if TYPE_CHECKING:
+    from axon.adapters.store.postgres import PostgresStore
+
 OnProgress = Callable[[str, float | None], None]
 
 
@@ -71,10 +88,9 @@ class Model:
 
 async def serve(settings: Settings, *, on_ready: Callable[[Ready], None], on_progress: OnProgress) -> int:
     """Runs gateway, worker and control in this process until it is told to stop; returns the exit code."""
-    _refuse_unknown_services(settings)
     failpoints.arm(settings.failpoints)
     lifecycle = Lifecycle()
-    with _data_folder(settings), _signals(lifecycle):
+    with locked(settings.data_dir), _signals(lifecycle):
         async with _assembled(settings, lifecycle, on_progress) as server:
             return await server.run(on_ready)
 
@@ -82,22 +98,15 @@ async def serve(settings: Settings, *, on_ready: Callable[[Ready], None], on_pro
 @asynccontextmanager
 async def open_store(settings: Settings) -> AsyncIterator[Store]:
     """The durable records alone, as the command line needs them."""
-    store = SqliteStore(settings.store)
-    await store.open()
-    try:
-        yield store
-    finally:
-        await store.aclose()
+    async with AsyncExitStack() as stack:
+        yield await _open_store(settings, stack)
 
 
 def load_pepper(settings: Settings) -> bytes:
     """The secret that keys are hashed with: the setting, else a file made on first use."""
     if settings.pepper:
         return settings.pepper.encode()
-    path = settings.data_dir / "pepper"
-    with contextlib.suppress(FileExistsError):
-        _write_secret(path, secrets.token_hex(32))
-    return path.read_text().strip().encode()
+    return read_or_make_secret(settings.data_dir / "pepper").encode()
 
 
 @dataclass(slots=True, kw_only=True)
@@ -110,14 +119,14 @@ class _Embedded:
     gateway: Gateway
     worker: Worker
     sweeper: Sweeper
-    store: Store
+    services: "_Services"
     pepper: bytes
 
     async def run(self, on_ready: Callable[[Ready], None]) -> int:
         config, settings = self.gateway.config, self.settings
-        key = await _development_key(self.store, self.pepper, settings.data_dir, self.gateway.clock.now())
+        key = await _development_key(self.services.store, self.pepper, settings.data_dir, self.gateway.clock.now())
         app = build_app(
-            self.gateway, Authenticator(self.store.keys, self.pepper, self.gateway.clock), version=version()
+            self.gateway, Authenticator(self.services.store.keys, self.pepper, self.gateway.clock), version=version()
         )
         listener = _listening(config.host, config.port, lambda: listen(config))
         metrics_port, close_metrics = _listening(
@@ -128,9 +137,11 @@ class _Embedded:
         http = make_server(app, config)
         try:
             async with asyncio.TaskGroup() as tasks:
-                background = [tasks.create_task(self.worker.run()), tasks.create_task(self.sweeper.run())]
+                parts = (self.worker.run, self.sweeper.run, *self.services.background)
+                background = [tasks.create_task(part()) for part in parts]
                 serving = tasks.create_task(http.serve(sockets=[listener]))
-                await self.sweeper.recover()
+                if self.services.queue_forgets:
+                    await self.sweeper.recover()
                 self.lifecycle.ready = True
                 on_ready(
                     Ready(
@@ -163,20 +174,88 @@ class _Embedded:
         hurrying.cancel()
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Services:
+    """What stands behind the ports, opened."""
+
+    store: Store
+    journal: Journal
+    live: Live
+    queue: Queue
+    queue_forgets: bool
+    """The queue lives in this process: what was in it is enqueued again from the store at start."""
+    background: tuple[Callable[[], Coroutine[Any, Any, None]], ...] = ()
+    """What has to run beside them."""
+
+
+async def _open_services(settings: Settings, clock: Clock, stack: AsyncExitStack) -> _Services:
+    """Three URLs choose; what is imported is what is used."""
+    store = await _open_store(settings, stack)
+    live = await _open_live(settings, clock, stack)
+    scheme = settings.queue.partition(":")[0]
+    if scheme == "memory":
+        journal = await _opened(SqliteJournal(store.turns), stack)
+        queue = await _opened(MemoryBroker().connect(), stack)
+        return _Services(store=store, journal=journal, live=live, queue=queue, queue_forgets=True)
+    if scheme in ("amqp", "amqps"):
+        from axon.adapters.journal.rabbitmq import RabbitJournal
+        from axon.adapters.journal.rabbitmq_reader import RabbitJournalReader
+        from axon.adapters.queue.rabbitmq import RabbitQueue
+
+        prefix = settings.namespace
+        rabbit = await _opened(RabbitQueue(settings.queue, prefix), stack)
+        wal = await _opened(
+            RabbitJournal(settings.queue, prefix, markers=store.markers, publisher=rabbit.publisher), stack
+        )
+        reader = await _opened(RabbitJournalReader(settings.queue, prefix), stack)
+        persister = Persister(reader, store.turns, store.markers, clock=clock)
+        return _Services(
+            store=store,
+            journal=wal,
+            live=live,
+            queue=rabbit,
+            queue_forgets=False,
+            background=(persister.run, rabbit.keep_young),
+        )
+    raise Misconfigured(f"The queue cannot be on {scheme!r}: use memory:// or amqp://.")
+
+
+async def _open_store(settings: Settings, stack: AsyncExitStack) -> "SqliteStore | PostgresStore":
+    scheme = settings.store.partition(":")[0]
+    if scheme == "sqlite":
+        return await _opened(SqliteStore(settings.store), stack)
+    if scheme in ("postgresql", "postgres"):
+        from axon.adapters.store.postgres import PostgresStore
+
+        return await _opened(PostgresStore(settings.store), stack)
+    raise Misconfigured(f"The store cannot be on {scheme!r}: use sqlite:/// or postgresql://.")
+
+
+async def _open_live(settings: Settings, clock: Clock, stack: AsyncExitStack) -> Live:
+    scheme = settings.live.partition(":")[0]
+    retention_s = settings.sessions.retention_s
+    if scheme == "memory":
+        return open_memory_live(clock, retention_s=retention_s)
+    if scheme in ("redis", "rediss", "redis+cluster", "rediss+cluster"):
+        from axon.adapters.live.redis import RedisLive
+
+        return await _opened(RedisLive(settings.live, retention_s=retention_s, prefix=settings.namespace), stack)
+    raise Misconfigured(f"Live cannot be on {scheme!r}: use memory:// or redis://.")
+
+
+async def _opened(service: Service, stack: AsyncExitStack) -> Service:
+    """Opens it, and closes it with everything else."""
+    await service.open()
+    stack.push_async_callback(service.aclose)
+    return service
+
+
 @asynccontextmanager
 async def _assembled(settings: Settings, lifecycle: Lifecycle, on_progress: OnProgress) -> AsyncIterator[_Embedded]:
     clock, metrics = SystemClock(), Metrics()
     async with AsyncExitStack() as stack:
-        store = SqliteStore(settings.store)
-        await store.open()
-        stack.push_async_callback(store.aclose)
-        journal = SqliteJournal(store.turns)
-        await journal.open()
-        stack.push_async_callback(journal.aclose)
-        live = open_memory_live(clock, retention_s=settings.sessions.retention_s)
-        queue = MemoryBroker().connect()
-        await queue.open()
-        stack.push_async_callback(queue.aclose)
+        services = await _open_services(settings, clock, stack)
+        store, journal, live, queue = services.store, services.journal, services.live, services.queue
 
         model = await asyncio.to_thread(_prepare_model, settings, on_progress)
         grace_s = settings.sessions.reader_grace_s
@@ -215,9 +294,10 @@ async def _assembled(settings: Settings, lifecycle: Lifecycle, on_progress: OnPr
             dispatching=settings.dispatch,
             deployment=_deployment(settings.model_name, model, engine, clock.now()),
             prompts=prompts,
-            admission=admission,
-            dispatch=dispatch,
-            follower=Follower(live, store.turns, clock, reader_grace_s=grace_s, silence_s=settings.gateway.silence_s),
+            opening=Opening(admission, dispatch, Idempotency(live.log, store.turns), clock),
+            follower=Follower(
+                live, store.turns, journal, clock, reader_grace_s=grace_s, silence_s=settings.gateway.silence_s
+            ),
             live=live,
             store=store,
             lifecycle=lifecycle,
@@ -227,8 +307,10 @@ async def _assembled(settings: Settings, lifecycle: Lifecycle, on_progress: OnPr
         sweeper = Sweeper(
             turns=store.turns,
             live=live,
+            queue=queue,
             dispatch=dispatch,
             ending=ending,
+            liveness=Liveness(live.leases, clock, lease_s=settings.worker.lease_s),
             readmit=admission.readmit,
             config=settings.control,
             retention_s=settings.sessions.retention_s,
@@ -241,7 +323,7 @@ async def _assembled(settings: Settings, lifecycle: Lifecycle, on_progress: OnPr
             gateway=gateway,
             worker=worker,
             sweeper=sweeper,
-            store=store,
+            services=services,
             pepper=load_pepper(settings),
         )
 
@@ -285,44 +367,8 @@ async def _development_key(store: Store, pepper: bytes, data_dir: Path, now: flo
     key = Key(id=parsed.id, tenant="default", digest=digest(pepper, parsed.secret), name="development", created_at=now)
     await store.keys.add(key)
     (data_dir / "dev-key").unlink(missing_ok=True)
-    _write_secret(data_dir / "dev-key", text)
+    write_secret(data_dir / "dev-key", text)
     return text
-
-
-def _write_secret(path: Path, text: str) -> None:
-    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-    with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
-        file.write(text + "\n")
-
-
-def _refuse_unknown_services(settings: Settings) -> None:
-    for name, url, known in (
-        ("queue", settings.queue, "memory://"),
-        ("live", settings.live, "memory://"),
-        ("store", settings.store, "sqlite:///"),
-    ):
-        if not url.startswith(known):
-            scheme = url.partition(":")[0]
-            raise Misconfigured(f"The {name} cannot be on {scheme!r} in this version; use {known}.")
-
-
-@contextmanager
-def _data_folder(settings: Settings) -> Iterator[None]:
-    """One server at a time: a second one would run the first one's unfinished turns."""
-    settings.data_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
-    with open(settings.data_dir / "lock", "a+") as file:
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
-            file.seek(0)
-            raise Misconfigured(
-                f"Another server (pid {file.read().strip() or '?'}) uses the data folder {settings.data_dir}. "
-                "Stop it, or choose another folder with --data-dir."
-            ) from None
-        file.truncate(0)
-        file.write(str(os.getpid()))
-        file.flush()
-        yield
 
 
 @contextmanager

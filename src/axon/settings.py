@@ -37,7 +37,13 @@ _DEFAULT_FILE = "axon.toml"
 # Read by the command line rather than kept in the settings.
 _CLIENT_VARIABLES = ("AXON_CONFIG", "AXON_API_KEY", "AXON_URL")
 _MAY_BE_ZERO = {
-    *("admission.requests_per_minute", "lifecycle.drain_s", "sessions.reader_grace_s", "sessions.retention_s"),
+    *(
+        "admission.requests_per_minute",
+        "admission.tokens_per_minute",
+        "lifecycle.drain_s",
+        "sessions.reader_grace_s",
+        "sessions.retention_s",
+    ),
 }
 _URL_PASSWORD = re.compile(r"(?<=://)([^:/@]*):[^/@]*@")
 _TRUTH = {"1": True, "true": True, "yes": True, "on": True, "0": False, "false": False, "no": False, "off": False}
@@ -62,6 +68,8 @@ class Settings:
     """URL of the queue of jobs."""
     live: str = field(default="memory://", repr=False)
     """URL of what is fast and expiring: token logs, leases, buckets."""
+    namespace: str = "axon"
+    """Prefix of the queues and keys in shared services; two Axons on one broker need two."""
     store: str = field(default="", repr=False, metadata={"default": "sqlite:///<data_dir>/axon.db"})
     """URL of the durable records."""
     failpoints: str = ""

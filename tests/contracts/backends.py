@@ -6,6 +6,7 @@ Durations stay near 0.2 s, because a real server's time passes by waiting.
 
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -21,6 +22,9 @@ from axon.ports.live import Live
 from axon.ports.queue import Queue
 from axon.ports.store import Store
 from axon.runtime.clock import FakeClock
+from tests.contracts.postgres_backend import pgbouncer_stores, postgres_stores
+from tests.contracts.rabbitmq_backend import rabbitmq_queues, rabbitmq_stores
+from tests.contracts.redis_backend import redis_lives
 
 RETENTION_S = 0.2
 """How long the backends keep an ended stream."""
@@ -119,10 +123,22 @@ async def sqlite_stores(folder: Path) -> AsyncIterator[StoreBackend]:
 
 Opener = Callable[[Path], AbstractAsyncContextManager[Any]]
 
-QUEUES: Mapping[str, Opener] = {"memory": memory_queues}
-LIVES: Mapping[str, Opener] = {"memory": memory_lives}
-STORES: Mapping[str, Opener] = {"sqlite": sqlite_stores}
-SERVICES = frozenset({"redis", "rabbitmq", "postgresql"})
+QUEUES: Mapping[str, Opener] = {"memory": memory_queues, "rabbitmq": rabbitmq_queues}
+LIVES: Mapping[str, Opener] = {
+    "memory": memory_lives,
+    "redis": partial(redis_lives, retention_s=RETENTION_S),
+    "redis-cluster": partial(redis_lives, retention_s=RETENTION_S, cluster=True),
+}
+STORES: Mapping[str, Opener] = {
+    "sqlite": sqlite_stores,
+    "postgres": postgres_stores,
+    "pgbouncer": pgbouncer_stores,
+    "rabbitmq+sqlite": partial(rabbitmq_stores, under=sqlite_stores),
+    "rabbitmq+postgres": partial(rabbitmq_stores, under=postgres_stores),
+}
+SERVICES = frozenset(
+    {"redis", "redis-cluster", "rabbitmq", "postgres", "pgbouncer", "rabbitmq+sqlite", "rabbitmq+postgres"}
+)
 
 
 def rows(table: Mapping[str, Opener]) -> list[ParameterSet]:

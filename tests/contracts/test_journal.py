@@ -56,6 +56,7 @@ async def test_a_record_that_is_refused_fails_its_own_caller_only(journal: Journ
     calls = [journal.append([turns[0]]), journal.append([bad]), journal.append([turns[1]]), journal.append([turns[2]])]
     results = await asyncio.gather(*calls, return_exceptions=True)
     assert [isinstance(result, DependencyDown) for result in results] == [False, True, False, False]
+    await journal.barrier(timeout_s=5.0)
     assert [await store.turns.get(turn.id) for turn in turns] == turns
 
 
@@ -65,5 +66,6 @@ async def test_a_caller_who_goes_away_takes_nothing_with_it(journal: Journal, st
     await asyncio.sleep(0)
     calls[1].cancel()
     await asyncio.gather(calls[0], calls[2])
+    await journal.barrier(timeout_s=5.0)
     assert await store.turns.get("turn_0") == turns[0]
     assert await store.turns.get("turn_2") == turns[2]

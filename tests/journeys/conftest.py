@@ -1,37 +1,68 @@
 import contextlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from tests.contracts import postgres_backend
 from tests.journeys.server import Server, running
+from tests.services import rabbitmq, redis
+from tests.services.require import require
+
+Settings = dict[str, Any]
+
+
+@pytest.fixture(scope="session", params=["embedded", pytest.param("services", marks=pytest.mark.services)])
+def place(request: pytest.FixtureRequest) -> Callable[[], Settings]:
+    """Where servers keep things: each call makes a place of its own, in the process or on the real services."""
+    return _on_services if request.param == "services" else dict
+
+
+def _on_services() -> Settings:
+    require("redis-server", "rabbitmq-server", "postgres")
+    return {
+        "namespace": rabbitmq.new_prefix(),
+        "queue": rabbitmq.shared_server().url,
+        "live": redis.shared_server(cluster=False).url,
+        "store": postgres_backend.shared_server().create_database(postgres_backend.TEMPLATE),
+    }
 
 
 @pytest.fixture(scope="session")
-def echo(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+def echo(place: Callable[[], Settings], tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     """A server that repeats its prompts, shared by the journeys that leave it as it was."""
-    with running(tmp_path_factory.mktemp("echo") / "data", engine_kind="echo") as server:
+    with running(tmp_path_factory.mktemp("echo") / "data", engine_kind="echo", **place()) as server:
         yield server
 
 
 @pytest.fixture(scope="session")
-def real(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+def slow(place: Callable[[], Settings], tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    """The same, with time between its tokens."""
+    settings = {"engine_kind": "echo", "engine_echo_step_s": 0.003, **place()}
+    with running(tmp_path_factory.mktemp("slow") / "data", **settings) as server:
+        yield server
+
+
+@pytest.fixture(scope="session")
+def real(place: Callable[[], Settings], tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     """A server with the default model."""
-    with running(tmp_path_factory.mktemp("real") / "data") as server:
+    with running(tmp_path_factory.mktemp("real") / "data", **place()) as server:
         yield server
 
 
 @pytest.fixture
-def fresh(tmp_path: Path) -> Iterator["Fresh"]:
+def fresh(place: Callable[[], Settings], tmp_path: Path) -> Iterator["Fresh"]:
     """Servers of the test's own, to be broken at will."""
     with contextlib.ExitStack() as stack:
-        yield Fresh(tmp_path / "data", stack)
+        yield Fresh(tmp_path / "data", place(), stack)
 
 
 class Fresh:
-    def __init__(self, data_dir: Path, stack: contextlib.ExitStack) -> None:
-        self._data_dir, self._stack = data_dir, stack
+    def __init__(self, data_dir: Path, settings: Settings, stack: contextlib.ExitStack) -> None:
+        self._data_dir, self._settings, self._stack = data_dir, settings, stack
 
     def start(self, **settings: object) -> Server:
-        """Another server on the same data folder, whatever became of the one before."""
-        return self._stack.enter_context(running(self._data_dir, **{"engine_kind": "echo", **settings}))
+        """Another server on the same data, whatever became of the one before."""
+        chosen = {"engine_kind": "echo", **self._settings, **settings}
+        return self._stack.enter_context(running(self._data_dir, **chosen))

@@ -46,14 +46,6 @@ def read_on(server: Server, stream_id: str, after: int, num_pieces: int | None =
     return got
 
 
-@pytest.fixture(scope="module")
-def slow(tmp_path_factory: pytest.TempPathFactory) -> object:
-    from tests.journeys.server import running
-
-    with running(tmp_path_factory.mktemp("slow") / "data", engine_kind="echo", engine_echo_step_s=0.003) as server:
-        yield server
-
-
 def test_a_client_that_comes_back_gets_exactly_the_rest(slow: Server) -> None:
     with slow.client() as http:
         whole = http.post("/v1/completions", json=ask(stream=False)).json()["choices"][0]["text"]

@@ -99,7 +99,9 @@ class ServerProcess:
             self.kill()
 
     def pause(self) -> None:
+        """Returns when all of it stands still: a thread that still runs could answer one more call."""
         os.killpg(self.pid, signal.SIGSTOP)
+        wait_for(lambda: _states(self.pid) <= {"T", "Z"}, "the process group stands still")
 
     def resume(self) -> None:
         os.killpg(self.pid, signal.SIGCONT)
@@ -109,3 +111,16 @@ class ServerProcess:
             return
         os.killpg(self._process.pid, number)
         self._process.wait(timeout_s)
+
+
+def _states(group: int) -> set[str]:
+    """The states of every thread of a process group."""
+    states = set()
+    for stat in Path("/proc").glob("[0-9]*/task/[0-9]*/stat"):
+        try:
+            state, _, of_group = stat.read_text().rsplit(")", 1)[1].split()[:3]
+        except OSError:
+            continue  # it has just ended
+        if int(of_group) == group:
+            states.add(state)
+    return states

@@ -8,4 +8,6 @@ class ControlConfig:
     """Sweeping up."""
 
     sweep_s: float = 1.0
-    """How often deadlines and retention are looked at."""
+    """How often deadlines, orphans and retention are looked at."""
+    orphan_s: float = 30.0
+    """A turn that nobody has run for so long, though its lane is empty, is put on the queue again."""

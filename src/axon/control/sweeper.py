@@ -8,12 +8,14 @@ import structlog
 from axon.control.config import ControlConfig
 from axon.dispatch.dispatch import Dispatch
 from axon.dispatch.ending import Ending
+from axon.dispatch.liveness import Liveness
 from axon.domain.chunk import Chunk
 from axon.domain.job import Job
 from axon.domain.ownership import LogView
 from axon.domain.turn import Turn, TurnState
 from axon.errors import AxonError
 from axon.ports.live import AppendStatus, Live
+from axon.ports.queue import Queue
 from axon.ports.store import TurnStore
 from axon.runtime.clock import Clock
 
@@ -31,15 +33,19 @@ class Sweeper:
         *,
         turns: TurnStore,
         live: Live,
+        queue: Queue,
         dispatch: Dispatch,
         ending: Ending,
+        liveness: Liveness,
         readmit: Callable[[Job], Awaitable[None]],
         config: ControlConfig,
         retention_s: float,
         clock: Clock,
     ) -> None:
-        self._turns, self._live, self._dispatch, self._ending = turns, live, dispatch, ending
+        self._turns, self._live, self._queue = turns, live, queue
+        self._dispatch, self._ending, self._liveness = dispatch, ending, liveness
         self._readmit = readmit
+        self._ownerless_since: dict[str, float] = {}
         self._config, self._retention_s, self._clock = config, retention_s, clock
 
     async def recover(self) -> int:
@@ -63,21 +69,41 @@ class Sweeper:
 
     async def sweep(self) -> None:
         """One look at everything."""
-        for turn in await self._turns.unfinished(limit=_BATCH):
-            await self._look_at(turn)
+        await self._liveness.look()
+        unfinished = await self._turns.unfinished(limit=_BATCH)
+        ownerless = [turn for turn in unfinished if await self._ownerless(turn)]
+        now = self._clock.monotonic()
+        self._ownerless_since = {turn.id: self._ownerless_since.get(turn.id, now) for turn in ownerless}
+        for turn in ownerless:
+            if now - self._ownerless_since[turn.id] >= self._config.orphan_s:
+                await self._adopt(turn)
         await self._turns.purge(ended_before=self._clock.now() - self._retention_s)
 
-    async def _look_at(self, turn: Turn) -> None:
+    async def _ownerless(self, turn: Turn) -> bool:
+        """Whether nobody runs the turn; one whose end is due is ended here and now."""
         view = await self._live.log.read(turn.id, after=0)
-        if view is None or view.ended or await self._owned(view):
-            return  # its owner, or the delivery on the queue, sees to it
+        if view is None or view.ended:
+            return True
+        if await self._liveness.alive(view.owner):
+            return False
         if turn.job.deadline <= self._clock.now():
             await self._end(turn, view, TurnState.EXPIRED)
         elif view.cancelled:
             await self._end(turn, view, TurnState.CANCELLED)
+        return True
 
-    async def _owned(self, view: LogView) -> bool:
-        return bool(view.owner) and view.owner in await self._live.leases.alive([view.owner])
+    async def _adopt(self, turn: Turn) -> None:
+        """A turn that nobody has seen to for long: what has ended is told to the journal, what has not is run again.
+
+        It cannot be waiting when its lane is empty; and a copy harms nobody.
+        """
+        view = await self._live.log.read(turn.id, after=0)
+        if view is not None and view.ended:
+            await self._ending.finish(turn.job, view.chunks)
+        elif sum((await self._queue.depths([turn.job.lane])).values()) == 0:
+            del self._ownerless_since[turn.id]
+            _logger.warning("turn.orphaned", turn=turn.id)
+            await self._dispatch.again(turn.job)
 
     async def _end(self, turn: Turn, view: LogView, state: TurnState) -> None:
         """Claims the job only to write its end."""

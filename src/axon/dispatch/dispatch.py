@@ -1,6 +1,7 @@
 """Onto the queue: from the moment ``accept`` returns, the turn is answered exactly once. Knows no HTTP."""
 
 import asyncio
+import contextlib
 
 from axon.dispatch.config import DispatchConfig
 from axon.domain.job import Job
@@ -14,7 +15,7 @@ from axon.runtime.failpoints import failpoint
 
 
 def work_channel(deployment: str) -> str:
-    """Where idle workers of a deployment listen for new jobs."""
+    """Where idle workers of a deployment hear of new jobs, by the name of their lane."""
     return f"work/{deployment}"
 
 
@@ -51,14 +52,19 @@ class Dispatch:
                 raise
             raise DependencyDown("The journal or the queue did not confirm in time.", retry_after_s=1.0) from error
         failpoint("dispatch.accepted")
-        await self._wakeups.notify(work_channel(job.deployment))
+        await self._hint(job)
 
     async def again(self, job: Job) -> None:
         """Puts an accepted job back onto the queue, after the process that held it is gone."""
         body = encode(job)
         await self._open(job, body)
         await self._queue.publish(job.lane, body)
-        await self._wakeups.notify(work_channel(job.deployment))
+        await self._hint(job)
+
+    async def _hint(self, job: Job) -> None:
+        """Wakes idle workers; a lost hint costs a second, not the job."""
+        with contextlib.suppress(AxonError):
+            await self._wakeups.notify(work_channel(job.deployment), job.lane.encode())
 
     async def _open(self, job: Job, body: bytes) -> None:
         await self._log.open(job.id, body, reader_ttl_s=None if job.background else self._reader_grace_s)

@@ -9,7 +9,8 @@ from axon.ports.journal import Journal
 from axon.runtime.clock import Clock
 from axon.runtime.failpoints import failpoint
 
-Settle = Callable[[Job], Awaitable[None]]
+Settle = Callable[[Job, int], Awaitable[None]]
+"""Takes the job and the tokens it used."""
 
 
 class Ending:
@@ -26,5 +27,5 @@ class Ending:
         failpoint("ending.before_journal")
         await self._journal.append([turn])
         failpoint("ending.after_journal")
-        await self._settle(job)
+        await self._settle(job, turn.usage.total_tokens)
         return turn

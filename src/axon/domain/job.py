@@ -28,6 +28,9 @@ class Job:
     ticket: str = ""
     priority: int = 0
     session: str = ""
+    idempotency_key: str = ""
+    body_digest: str = ""
+    """Of the request's body, to tell a repeated request from another one under the same key."""
     background: bool = False
     """Goes on without a reader."""
     retain: bool = False
@@ -38,3 +41,8 @@ class Job:
     """How its gateway writes the answer (route, model name, options); opaque below the gateway."""
     extra: Mapping[str, Any] = field(default_factory=dict)
     """Fields of a later version, kept as they came."""
+
+    @property
+    def purged(self) -> bool:
+        """Its text was forgotten after its time: a job always has a prompt."""
+        return not self.prompt_ids

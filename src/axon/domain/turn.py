@@ -84,3 +84,8 @@ def ended(turn: Turn, chunks: tuple[Chunk, ...], *, at: float, cached_tokens: in
         code=last.code,
         message=last.message,
     )
+
+
+def supersedes(new: Turn, stored: Turn | None) -> bool:
+    """Whether a store takes this record over what it has: late and repeated ones, of no higher rank, change nothing."""
+    return stored is None or new.state.rank > stored.state.rank

@@ -1,8 +1,8 @@
 """A weight laid out for the CPU library's product. The one place that names torch's private operators.
 
-The library packs a plain weight anew at every call, which at few rows costs more than the product itself: SmolLM2
-at one row takes 25 ms a step packed against 47 ms plain (two Neoverse-N1 cores, float32). Where the operators are
-missing or refuse, a plain product does the same job.
+The library packs a plain weight anew at every call, which at few rows costs more than the product itself: a decode
+step of SmolLM2-135M takes 61 ms packed against 80 ms plain (one row, float32, two Neoverse-N1 cores). Where the
+operators are missing or refuse, a plain product does the same job.
 """
 
 from collections.abc import Callable

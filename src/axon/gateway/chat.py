@@ -15,11 +15,13 @@ router = APIRouter(tags=["chat"])
 async def create(request: Request) -> Response:
     """The model's next message in a conversation, whole or streamed token by token."""
     gateway = gateway_of(request)
-    ask = parse(ChatRequest, await read_body(request, gateway.config))
+    body = await read_body(request, gateway.config)
+    ask = parse(ChatRequest, body)
     messages = ask.texts()
     job = await open_turn(
         request,
         ask,
+        body,
         route="chat",
         prefix="chatcmpl-",
         max_tokens=ask.max_completion_tokens or ask.max_tokens,

@@ -18,10 +18,12 @@ _DEFAULT_MAX_TOKENS = 16  # OpenAI's own
 async def create(request: Request) -> Response:
     """The text that follows a prompt, whole or streamed token by token."""
     gateway = gateway_of(request)
-    ask = parse(CompletionRequest, await read_body(request, gateway.config))
+    body = await read_body(request, gateway.config)
+    ask = parse(CompletionRequest, body)
     job = await open_turn(
         request,
         ask,
+        body,
         route="completion",
         prefix="cmpl-",
         max_tokens=ask.max_tokens or _DEFAULT_MAX_TOKENS,

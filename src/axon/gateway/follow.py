@@ -1,70 +1,160 @@
 """Follows a stream from a reader's seq to its end: the log is the truth, wake-ups only make it quick. Knows no HTTP."""
 
+import asyncio
+import contextlib
 from collections.abc import AsyncIterator
+from dataclasses import dataclass, field
 
 from axon.domain.chunk import Chunk
+from axon.domain.job import Job
 from axon.domain.stream import Cursor, Reread
+from axon.domain.turn import Turn
 from axon.domain.wire import decode
+from axon.errors import DependencyDown
 from axon.gateway.problems import Gone
-from axon.ports.live import Listener, Live, stream_channel
+from axon.ports.journal import Journal
+from axon.ports.live import Live, stream_channel
 from axon.ports.store import TurnStore
 from axon.runtime.clock import Clock
 
 _REREAD_S = 1.0
+_ASK_STORE_S = 3.0
+_BEYOND = 1 << 53
+_BARRIER_S = 2.0
+_PATIENCE_S = 30.0
+_RETRY_S = 0.2
+
+
+@dataclass(slots=True)
+class _Watch:
+    """One reader's times."""
+
+    spoke_at: float
+    touched_at: float = field(init=False)
+    down_since: float | None = None
+    _silence_asked_s: float = 0.0
+
+    def __post_init__(self) -> None:
+        self.touched_at = self.spoke_at
+
+    def store_is_due(self, now: float) -> bool:
+        """Whether a silent stream should be looked up in the store: ever more rarely while the silence lasts."""
+        silence_s = now - self.spoke_at
+        if silence_s < self._silence_asked_s:
+            self._silence_asked_s = 0.0
+        due = silence_s >= max(_ASK_STORE_S, 2 * self._silence_asked_s)
+        if due:
+            self._silence_asked_s = silence_s
+        return due
 
 
 class Follower:
     """Reads streams for clients, and says while it does that they have a reader."""
 
-    def __init__(self, live: Live, turns: TurnStore, clock: Clock, *, reader_grace_s: float, silence_s: float) -> None:
-        self._live, self._turns, self._clock = live, turns, clock
+    def __init__(
+        self,
+        live: Live,
+        turns: TurnStore,
+        journal: Journal,
+        clock: Clock,
+        *,
+        reader_grace_s: float,
+        silence_s: float,
+    ) -> None:
+        self._live, self._turns, self._journal, self._clock = live, turns, journal, clock
         self._reader_grace_s = reader_grace_s
         self._silence_s = silence_s
 
     async def follow(self, job_id: str, *, after: int) -> AsyncIterator[Chunk | None]:
         """Chunks past ``after`` until the terminal one; None when there was nothing to say for a while."""
         cursor = Cursor(after)
-        spoke_at = touched_at = self._clock.monotonic()
+        watch = _Watch(self._clock.monotonic())
         async with self._live.wakeups.listen(stream_channel(job_id)) as listener:
             payload = b""
             while True:
-                for chunk in await self._fresh(job_id, cursor, payload):
-                    spoke_at = self._clock.monotonic()
+                for chunk in await self._fresh_or_wait(job_id, cursor, payload, watch):
+                    watch.spoke_at = self._clock.monotonic()
                     yield chunk
                 if cursor.ended:
                     return
-                payload = await self._wait(listener)
+                payload = await listener.next(min(_REREAD_S, self._silence_s)) or b""
                 now = self._clock.monotonic()
-                if now - touched_at > self._reader_grace_s / 3:
-                    touched_at = now
-                    await self._live.log.flag(job_id, reader_ttl_s=self._reader_grace_s)
-                if now - spoke_at > self._silence_s:
-                    spoke_at = now
+                if now - watch.touched_at > self._reader_grace_s / 3:
+                    watch.touched_at = now
+                    await self._touch(job_id)
+                if now - watch.spoke_at > self._silence_s:
+                    watch.spoke_at = now
                     yield None
 
     async def arrive(self, job_id: str) -> None:
         """A reader is here (again)."""
-        await self._live.log.flag(job_id, reader_ttl_s=self._reader_grace_s)
+        await self._touch(job_id)
 
-    async def _fresh(self, job_id: str, cursor: Cursor, payload: bytes) -> list[Chunk]:
+    async def _touch(self, job_id: str) -> None:
+        with contextlib.suppress(DependencyDown):
+            await self._live.log.flag(job_id, reader_ttl_s=self._reader_grace_s)
+
+    async def _fresh_or_wait(self, job_id: str, cursor: Cursor, payload: bytes, watch: "_Watch") -> list[Chunk]:
+        """Rides out a log that does not answer: the stream is not lost, only slow."""
+        try:
+            fresh = await self._fresh(job_id, cursor, payload, watch)
+        except DependencyDown:
+            now = self._clock.monotonic()
+            watch.down_since = watch.down_since or now
+            if now - watch.down_since > _PATIENCE_S:
+                raise
+            await asyncio.sleep(_RETRY_S)
+            return []
+        watch.down_since = None
+        return fresh
+
+    async def _fresh(self, job_id: str, cursor: Cursor, payload: bytes, watch: "_Watch") -> list[Chunk]:
+        """What the reader has not seen yet: from the wake-up itself when it simply follows, else from the log."""
         if payload:
             taken = cursor.take(decode(Chunk, payload))
             if not isinstance(taken, Reread):
                 return [taken] if taken else []
         view = await self._live.log.read(job_id, after=cursor.seq)
-        if view is not None and view.ended and view.last < cursor.seq:
-            view = await self._live.log.read(job_id, after=view.last)  # it ended before the seq the reader named
-        chunks = view.chunks if view is not None else await self._stored(job_id)
-        return [taken for chunk in chunks if isinstance(taken := cursor.take(chunk), Chunk)]
+        if view is None:
+            return cursor.take_all(await self._stored_chunks(job_id))
+        fresh: list[Chunk] = []
+        for chunk in view.chunks:
+            taken = cursor.take(chunk)
+            if isinstance(taken, Reread):
+                return fresh + await self._compared(job_id, cursor)
+            if taken:
+                fresh.append(taken)
+        if view.ended and not cursor.ended:
+            return fresh + await self._compared(job_id, cursor)  # it ended before the seq the reader stands at
+        if fresh or not watch.store_is_due(self._clock.monotonic()):
+            return fresh
+        return cursor.take_all(await self._stored_chunks(job_id))  # a log that lost its tail never says the end
 
-    async def _stored(self, job_id: str) -> tuple[Chunk, ...]:
+    async def _compared(self, job_id: str, cursor: Cursor) -> list[Chunk]:
+        """The whole stream since the reader came, held against what it was given."""
+        view = await self._live.log.read(job_id, after=cursor.start)
+        if view is not None and view.ended and view.last < cursor.start:
+            view = await self._live.log.read(job_id, after=view.last)
+        return [] if view is None else cursor.take_all(view.chunks)
+
+    async def find(self, job_id: str) -> Job | None:
+        """The job of a stream; None when there is none."""
+        view = await self._live.log.read(job_id, after=_BEYOND)
+        if view is not None:
+            return decode(Job, view.body)
+        turn = await self.stored(job_id)
+        return turn.job if turn else None
+
+    async def stored(self, job_id: str) -> Turn | None:
+        """The turn as the store has it, behind a barrier: it may have ended a moment ago and be on its way there."""
+        await self._journal.barrier(timeout_s=_BARRIER_S)
+        return await self._turns.get(job_id)
+
+    async def _stored_chunks(self, job_id: str) -> tuple[Chunk, ...]:
         """What the store has of a stream that the log has forgotten; nothing while the turn goes on."""
-        turn = await self._turns.get(job_id)
+        turn = await self.stored(job_id)
         if turn is None or not turn.state.terminal:
             return ()
-        if turn.usage.output_tokens != len(turn.tokens):
+        if turn.job.purged:
             raise Gone()
         return (turn.chunk(),)
-
-    async def _wait(self, listener: Listener) -> bytes:
-        return await listener.next(min(_REREAD_S, self._silence_s)) or b""

@@ -36,6 +36,11 @@ def failure(chunk: Chunk) -> AxonError | None:
     return None
 
 
+def error_frame(error: AxonError) -> bytes:
+    """An error in the middle of a stream, which ends it."""
+    return b"data: " + _encode(body_of(error)) + b"\n\n" + DONE
+
+
 def usage_body(usage: Usage) -> dict[str, Any]:
     return {
         "prompt_tokens": usage.prompt_tokens,
@@ -69,7 +74,7 @@ class Writer:
         text = "".join(token.text for token in chunk.tokens)
         out = self._frame(self._delta(text), None) if text else b""
         if error := failure(chunk):
-            return out + b"data: " + _encode(body_of(error)) + b"\n\n" + DONE
+            return out + error_frame(error)
         if not chunk.terminal:
             return out
         if self._role_due:

@@ -12,6 +12,8 @@ from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 from axon.gateway.config import GatewayConfig
 from axon.gateway.edge import Edge
 
+_BACKLOG = 2048
+
 
 class Server(uvicorn.Server):
     """Listens on one socket; ``should_exit`` ends it."""
@@ -45,6 +47,7 @@ def listen(config: GatewayConfig) -> socket.socket:
     try:
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         listener.bind((config.host, config.port))
+        listener.listen(_BACKLOG)  # from here on connections wait for us, however long the rest of the start takes
     except OSError:
         listener.close()
         raise

@@ -1,29 +1,26 @@
 """One turn over HTTP, from an identified request to its answer: what chat and completions share."""
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable
+import hashlib
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import msgspec
 from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 
-from axon.admission.admission import Admission
 from axon.dispatch.config import DispatchConfig
-from axon.dispatch.dispatch import Dispatch
 from axon.domain.chunk import Chunk
 from axon.domain.deployment import Deployment
-from axon.domain.ids import new_id
 from axon.domain.job import Job
-from axon.errors import LimitReached, NotFound, TooLarge, Unavailable
-from axon.gateway import frames
+from axon.errors import AxonError, InvalidInput, LimitReached, NotFound, TooLarge, Unavailable
+from axon.gateway import frames, opening
 from axon.gateway.auth import Identity
 from axon.gateway.config import GatewayConfig
 from axon.gateway.follow import Follower
 from axon.gateway.openai import Request as Ask
 from axon.gateway.pace import Pace
-from axon.gateway.problems import Internal, Timeout
+from axon.gateway.problems import Gone, Internal, Timeout
 from axon.ports.live import Live
 from axon.ports.store import Store
 from axon.runtime.clock import Clock
@@ -34,6 +31,7 @@ from axon.sessions.turns import make_job
 from axon.telemetry.metrics import Metrics
 
 STREAM_HEADER = "x-axon-stream"
+_MAX_KEY_CHARS = 255
 _SSE_HEADERS = {"cache-control": "no-cache", "x-accel-buffering": "no"}
 
 
@@ -46,8 +44,7 @@ class Gateway:
     dispatching: DispatchConfig
     deployment: Deployment
     prompts: Prompts
-    admission: Admission
-    dispatch: Dispatch
+    opening: opening.Opening
     follower: Follower
     live: Live
     store: Store
@@ -94,23 +91,23 @@ def find_deployment(gateway: Gateway, model: str) -> Deployment:
 
 
 async def open_turn(
-    request: Request, ask: Ask, *, route: str, prefix: str, max_tokens: int | None, prompt: Callable[[], Awaitable[Any]]
+    request: Request,
+    ask: Ask,
+    body: bytes,
+    *,
+    route: str,
+    prefix: str,
+    max_tokens: int | None,
+    prompt: Callable[[], Awaitable[Sequence[int]]],
 ) -> Job:
-    """Admission, prompt, acceptance: from here on the turn is answered exactly once."""
+    """The accepted job that answers this request: a new one, or the first one's when the request is a repeated one."""
     gateway, who = gateway_of(request), identity_of(request)
     deployment = find_deployment(gateway, ask.model)
-    now = gateway.clock.now()
-    job_id = new_id(prefix, now)
-    try:
-        ticket = await gateway.admission.admit(who.key_id, job_id)
-    except (LimitReached, Unavailable) as error:
-        gateway.metrics.rejected.labels(error.code, gateway.metrics.tenants.label(who.tenant)).inc()
-        raise
-    try:
-        job = make_job(
+
+    async def make(job_id: str, now: float) -> Job:
+        return make_job(
             job_id=job_id,
             tenant=who.tenant,
-            ticket=ticket,
             deployment=deployment,
             num_lanes=gateway.dispatching.num_lanes,
             prompt_ids=await prompt(),
@@ -122,10 +119,35 @@ async def open_turn(
             trace=request.headers.get("traceparent", ""),
             reply={"route": route, "model": ask.model, "include_usage": ask.include_usage},
         )
-        await gateway.dispatch.accept(job)
-    except BaseException:
-        await gateway.admission.withdraw(ticket, job_id)
+
+    name = opening.Ask(
+        prefix=prefix,
+        tenant=who.tenant,
+        key_id=who.key_id,
+        idempotency_key=_idempotency_key(request),
+        body_digest=hashlib.sha256(route.encode() + body).hexdigest(),
+    )
+    try:
+        return await gateway.opening.open(name, make)
+    except (LimitReached, Unavailable) as error:
+        gateway.metrics.rejected.labels(error.code, gateway.metrics.tenants.label(who.tenant)).inc()
         raise
+
+
+def _idempotency_key(request: Request) -> str:
+    key = request.headers.get("idempotency-key", "")
+    if len(key) > _MAX_KEY_CHARS:
+        raise InvalidInput(f"An Idempotency-Key has at most {_MAX_KEY_CHARS} characters.", param="Idempotency-Key")
+    return key
+
+
+async def find_job(request: Request, job_id: str) -> Job:
+    """A job of the asker's own; a foreign one is answered exactly like an unknown one."""
+    job = await gateway_of(request).follower.find(job_id)
+    if job is None or job.tenant != identity_of(request).tenant:
+        raise NotFound(f"No stream with id '{job_id}'.", code="stream_not_found", param="stream_id")
+    if job.purged:
+        raise Gone()
     return job
 
 
@@ -148,12 +170,15 @@ def stream_response(gateway: Gateway, job: Job, *, after: int) -> Response:
 async def _events(gateway: Gateway, job: Job, after: int) -> AsyncIterator[bytes]:
     writer = frames.Writer(job, after=after)
     pace = Pace(gateway.metrics, None if after else job.created)
-    async for chunk in gateway.follower.follow(job.id, after=after):
-        frame = writer.silence() if chunk is None else writer.frames(chunk)
-        if frame:
-            yield frame
-        if chunk is not None and chunk.tokens:
-            pace.saw(len(chunk.tokens), gateway.clock.now())
+    try:
+        async for chunk in gateway.follower.follow(job.id, after=after):
+            frame = writer.silence() if chunk is None else writer.frames(chunk)
+            if frame:
+                yield frame
+            if chunk is not None and chunk.tokens:
+                pace.saw(len(chunk.tokens), gateway.clock.now())
+    except AxonError as error:
+        yield frames.error_frame(error)
 
 
 async def _whole_response(request: Request, job: Job) -> Response:

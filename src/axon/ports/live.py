@@ -6,25 +6,11 @@ Times are the service's own: callers say how long, never until when.
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
-from enum import StrEnum
 from typing import Protocol
 
+from axon.domain.append import AppendStatus as AppendStatus
 from axon.domain.chunk import Chunk
 from axon.domain.ownership import LogView
-
-
-class AppendStatus(StrEnum):
-    OK = "ok"
-    FENCED = "fenced"
-    """A later attempt owns the job: drop the sequence, give the delivery back, never ack it."""
-    GAP = "gap"
-    """The log ends at ``last``: send again from the next one."""
-    DONE = "done"
-    """Somebody ended it: drop, then ack."""
-    CANCEL = "cancel"
-    """Not written: end the job as cancelled."""
-    MISSING = "missing"
-    """The log does not know the job: claim again if the lease holds, and send everything from seq 1."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +41,7 @@ class TokenLog(Protocol):
         """One step's chunks, a compare-and-set each: epoch is the stored one, first is last + 1, not ended."""
 
     async def read(self, job_id: str, *, after: int) -> LogView | None:
-        """The stream past ``after``; None when missing."""
+        """The stream past ``after``, marks that stand right behind it included; None when missing."""
 
     async def flag(self, job_id: str, *, cancel: bool = False, reader_ttl_s: float | None = None) -> bool:
         """Asks for the job's end, or says that a reader is there for so long; False when missing or ended."""
@@ -84,7 +70,7 @@ class Taken:
     granted: bool
     remaining: float
     retry_after_s: float
-    """When the same take could be granted; 0 when it was."""
+    """When the same take could be granted; 0 when it was, infinite when it never can."""
 
 
 class Buckets(Protocol):
@@ -99,8 +85,8 @@ class Buckets(Protocol):
     async def enter(self, crowd: str, member: str, *, limit: int, ttl_s: float) -> bool:
         """Joins a crowd of at most ``limit``; a member who is in already stays in with a new ttl."""
 
-    async def leave(self, crowd: str, member: str) -> None:
-        """Leaves; unknown members are ignored."""
+    async def leave(self, crowd: str, member: str) -> bool:
+        """Leaves; False when it was not in, so that what follows a leaving is done once."""
 
     async def count(self, crowd: str) -> int:
         """Members whose ttl holds."""

@@ -5,6 +5,7 @@ from typing import Protocol
 
 from axon.domain.key import Key
 from axon.domain.turn import Turn
+from axon.errors import DependencyDown
 
 
 class KeyStore(Protocol):
@@ -36,6 +37,22 @@ class TurnStore(Protocol):
         """Forgets prompt and text of ended turns (not of retained ones); their usage stays. Returns how many."""
 
 
+class TurnWriter(Protocol):
+    """The part of a turn store that the persister needs."""
+
+    async def write(self, turns: Sequence[Turn]) -> Sequence[DependencyDown | None]:
+        """Commits the turns together; what became of each, in order. ``record_refused`` is for good."""
+
+
+class Markers(Protocol):
+    """How far the journal has been written: a barrier's marker is noted after everything before it."""
+
+    async def put(self, marker_ids: Sequence[str], *, at: float) -> None:
+        """Notes them, twice if need be, and forgets those that nobody waits for any more."""
+
+    async def seen(self, marker_id: str) -> bool: ...
+
+
 class Store(Protocol):
     """The aggregates."""
 
@@ -44,6 +61,9 @@ class Store(Protocol):
 
     @property
     def turns(self) -> TurnStore: ...
+
+    @property
+    def markers(self) -> Markers: ...
 
     async def ping(self) -> None:
         """Raises ``DependencyDown`` when the store does not answer."""

@@ -16,7 +16,6 @@ def make_job(
     *,
     job_id: str,
     tenant: str,
-    ticket: str,
     deployment: Deployment,
     num_lanes: int,
     prompt_ids: Sequence[int],
@@ -28,11 +27,10 @@ def make_job(
     trace: str,
     reply: Mapping[str, Any],
 ) -> Job:
-    """The job of a turn that was admitted. ``sampling.max_tokens`` of 0 means: as many as fit."""
+    """The job of an admitted turn, still without its ticket. ``sampling.max_tokens`` of 0 means: as many as fit."""
     return Job(
         id=job_id,
         tenant=tenant,
-        ticket=ticket,
         deployment=deployment.name,
         version=deployment.version,
         lane=lane_of(tenant, deployment.name, num_lanes),

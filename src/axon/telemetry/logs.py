@@ -136,7 +136,9 @@ def _drop_uvicorn_colour(_logger: WrappedLogger, _method: str, event: EventDict)
 def _install(handler: logging.Handler, level: int) -> None:
     root = logging.getLogger()
     root.handlers = [handler]
-    root.setLevel(level)
+    # At debug a library writes the very bytes it sends, prompts among them: debug is for our own loggers.
+    root.setLevel(max(level, logging.INFO))
+    logging.getLogger("axon").setLevel(level)
     for name in _HIJACKED:
         logging.getLogger(name).handlers.clear()
         logging.getLogger(name).propagate = True

@@ -28,6 +28,8 @@ class Holder(Protocol):
 
     def forget(self, running: Running) -> None: ...
 
+    def park(self, running: Running) -> None: ...
+
     async def restore(self, running: Running) -> bool: ...
 
 
@@ -38,12 +40,12 @@ class Emitter:
         self._worker = worker
         self._log, self._queue, self._ending = log, queue, ending
         self._metrics = metrics
-        self._touched: dict[str, Running] = {}
+        self._touched: dict[Running, None] = {}
         self._wake = asyncio.Event()
 
     def touch(self, running: Running) -> None:
         """This job has something to tell."""
-        self._touched[running.job.id] = running
+        self._touched[running] = None
         self._wake.set()
 
     async def run(self) -> None:
@@ -58,7 +60,7 @@ class Emitter:
         touched, self._touched = self._touched, {}
         batch = [
             (running, chunk)
-            for running in touched.values()
+            for running in touched
             if self._worker.holds(running) and (chunk := running.pending()) is not None
         ]
         if not batch:
@@ -87,15 +89,20 @@ class Emitter:
                 self.touch(running)
             case AppendStatus.CANCEL:
                 self._worker.end(running, TurnState.CANCELLED)
-            case AppendStatus.DONE:
-                self._worker.forget(running)
-                await self._queue.ack(running.delivery)
-            case AppendStatus.MISSING if await self._worker.restore(running):
+            case AppendStatus.MISSING if await self._restored(running):
                 self.touch(running)
             case AppendStatus.FENCED | AppendStatus.MISSING:
                 self._metrics.fenced_writes.inc()
-                self._worker.forget(running)
-                await self._queue.give_back(running.delivery)
+                self._worker.park(running)
+            case AppendStatus.DONE:
+                self._worker.park(running)  # looked at again, it is seen to have ended, and acked
+
+    async def _restored(self, running: Running) -> bool:
+        try:
+            return await self._worker.restore(running)
+        except AxonError as error:
+            _logger.warning("log.restore_failed", error=str(error))
+            return False
 
     async def _finish(self, running: Running) -> None:
         """After the terminal append: journal, settle, ack. Tried until it succeeds: the turn was accepted."""

@@ -5,10 +5,12 @@ from dataclasses import dataclass
 import structlog
 
 from axon.dispatch.ending import Ending
+from axon.dispatch.liveness import Liveness
 from axon.domain.job import Job
 from axon.domain.ownership import ClaimStep, claim_step
 from axon.domain.turn import TurnState
 from axon.domain.wire import decode
+from axon.errors import DependencyDown
 from axon.ports.live import Live
 from axon.ports.queue import Delivery, Queue
 from axon.ports.store import TurnStore
@@ -37,18 +39,17 @@ class Intake:
         turns: TurnStore,
         ending: Ending,
         tokenizer: Tokenizer,
+        liveness: Liveness,
         reader_grace_s: float,
     ) -> None:
         self._owner = owner
+        self._liveness = liveness
         self._queue, self._live, self._turns, self._ending = queue, live, turns, ending
         self._tokenizer = tokenizer
         self._reader_grace_s = reader_grace_s
 
-    async def claim(self, delivery: Delivery) -> Running | Parked | None:
+    async def claim(self, job: Job, delivery: Delivery) -> Running | Parked | None:
         """The job, owned and rebuilt; None when nothing is left to run and the delivery was acked."""
-        job = await self._job(delivery)
-        if job is None:
-            return None
         while True:
             view = await self._live.log.read(job.id, after=0)
             if view is None:
@@ -57,7 +58,10 @@ class Intake:
                     return None
                 await self.reopen(job, delivery)
                 continue
-            step = claim_step(view, me=self._owner, owner_alive=await self._alive(view.owner))
+            if view.epoch and not view.ended and await self._ended_long_ago(job):
+                await self._queue.ack(delivery)  # the log has lost the end that the store knows; readers find it there
+                return None
+            step = claim_step(view, me=self._owner, owner_alive=await self._liveness.alive(view.owner))
             match step:
                 case ClaimStep.FINISH:
                     await self._ending.finish(job, view.chunks)
@@ -88,7 +92,8 @@ class Intake:
         ttl_s = None if job.background else self._reader_grace_s
         await self._live.log.open(job.id, delivery.body, reader_ttl_s=ttl_s)
 
-    async def _job(self, delivery: Delivery) -> Job | None:
+    async def job(self, delivery: Delivery) -> Job | None:
+        """The job in a delivery; None when there is none to be read, and the delivery was acked."""
         try:
             return decode(Job, delivery.body)
         except ValueError as error:
@@ -97,11 +102,12 @@ class Intake:
             return None
 
     async def _ended_long_ago(self, job: Job) -> bool:
-        turn = await self._turns.get(job.id)
+        """Whether the store knows its end; a store that is away keeps nobody from running."""
+        try:
+            turn = await self._turns.get(job.id)
+        except DependencyDown:
+            return False
         return turn is not None and turn.state.terminal
-
-    async def _alive(self, owner: str) -> bool:
-        return bool(owner) and owner in await self._live.leases.alive([owner])
 
     async def _rebuilt(self, job: Job, delivery: Delivery, epoch: int) -> Running | None:
         # Read after the claim: the old owner may have written until then.

@@ -24,9 +24,9 @@ class Terminal:
     message: str = ""
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True, eq=False)
 class Running:
-    """One job, one choice."""
+    """One attempt at one job; another attempt at the same job is another one."""
 
     job: Job
     delivery: Delivery

@@ -14,6 +14,7 @@ import structlog
 
 from axon.dispatch.dispatch import work_channel
 from axon.dispatch.ending import Ending
+from axon.dispatch.liveness import Liveness
 from axon.domain.lane import lane_names
 from axon.domain.turn import TurnState
 from axon.engine.messages import Add, Emitted, Ready, StepOutput
@@ -79,6 +80,7 @@ class Worker:
         self._make_engine, self._config = make_engine, config
         self._clock, self._metrics = clock, metrics
         self._engine = make_engine()
+        self._liveness = Liveness(live.leases, clock, lease_s=config.lease_s)
         self._intake = Intake(
             owner=self.incarnation,
             queue=queue,
@@ -86,12 +88,16 @@ class Worker:
             turns=turns,
             ending=ending,
             tokenizer=tokenizer,
+            liveness=self._liveness,
             reader_grace_s=reader_grace_s,
         )
         self._emitter = Emitter(worker=self, log=live.log, queue=queue, ending=ending, metrics=metrics)
         self._slots = 0
         self._room = asyncio.Event()
+        self._hints: dict[str, None] = dict.fromkeys(self._lanes)
+        """Lanes that may have jobs."""
         self._parked: dict[int, Delivery] = {}
+        self._claiming: set[str] = set()
         self._trials = Trials(strike_limit=config.strike_limit)
         self._sequences: dict[str, Running] = {}
         self._sequence_ids = itertools.count(1)
@@ -142,37 +148,63 @@ class Worker:
     # --- taking
 
     async def _listen(self) -> None:
-        async with self._live.wakeups.listen(work_channel(self._deployment)) as listener:
-            while True:
-                self._room.set()
-                await listener.next(_IDLE_S)
+        """Wakes the taking: when there is work, and now and then in case a hint was lost."""
+        while True:
+            with contextlib.suppress(AxonError):
+                async with self._live.wakeups.listen(work_channel(self._deployment)) as listener:
+                    while True:
+                        lane = await listener.next(_IDLE_S)
+                        self._hints |= dict.fromkeys([lane.decode()] if lane else self._lanes)
+                        self._room.set()
+            await asyncio.sleep(_RETRY_S)
 
     async def _take(self) -> None:
         """Fills free slots, lane after lane."""
-        lanes = self._lanes
+        order = self._lanes
         while True:
             await self._room.wait()
             self._room.clear()
-            while len(self.running) < self._slots:
+            while len(self.running) < self._slots and self._hints:
+                hints, self._hints = self._hints, {}  # a hint that comes while we look counts for the next look
                 try:
-                    delivery = await self._queue.take(lanes)
-                    if delivery is None:
-                        break
-                    await self._start(delivery)
+                    delivery = await self._queue.take([lane for lane in order if lane in hints])
                 except AxonError as error:
                     self._logger.warning("take.failed", error=str(error))
+                    self._hints |= hints
                     await asyncio.sleep(_RETRY_S)
                     continue
+                if delivery is None:
+                    continue
+                self._hints |= hints
+                await self._start(delivery)
                 after = self._lanes.index(delivery.lane) + 1
-                lanes = self._lanes[after:] + self._lanes[:after]
+                order = self._lanes[after:] + self._lanes[:after]
 
     async def _start(self, delivery: Delivery) -> None:
-        claimed = await self._intake.claim(delivery)
+        """Claims and runs the job; a delivery that cannot be dealt with now is kept and looked at again."""
+        try:
+            await self._claim(delivery)
+        except AxonError as error:
+            self._logger.warning("claim.failed", error=str(error))
+            self._parked[delivery.tag] = delivery
+
+    async def _claim(self, delivery: Delivery) -> None:
+        job = await self._intake.job(delivery)
+        if job is None:
+            return
+        if job.id in self.running or job.id in self._claiming:
+            self._parked[delivery.tag] = delivery  # a second copy of what runs here
+            return
+        self._claiming.add(job.id)
+        try:
+            claimed = await self._intake.claim(job, delivery)
+        finally:
+            self._claiming.discard(job.id)
         match claimed:
             case Parked():
                 self._parked[delivery.tag] = delivery
             case Running():
-                self._metrics.queue_wait.observe(max(0.0, self._clock.now() - claimed.job.created))
+                self._metrics.queue_wait.observe(max(0.0, self._clock.now() - job.created))
                 self._run(claimed)
 
     def _run(self, running: Running) -> None:
@@ -270,15 +302,20 @@ class Worker:
         """A new attempt at a job this worker holds, from what the log has of it."""
         if running.terminal is not None:
             return
-        claimed = await self._intake.claim(running.delivery)
+        try:
+            claimed = await self._intake.claim(running.job, running.delivery)
+        except AxonError as error:
+            self._logger.warning("claim.failed", error=str(error))
+            claimed = Parked(running.delivery)
         if not self.holds(running):
             return  # it ended meanwhile
-        if isinstance(claimed, Running):
-            self._run(claimed)
-            return
-        if isinstance(claimed, Parked):
-            self._parked[running.delivery.tag] = running.delivery
-        self.forget(running)
+        match claimed:
+            case Running():
+                self._run(claimed)
+            case Parked():
+                self.park(running)
+            case None:
+                self.forget(running)
 
     # --- what the emitter asks of its worker
 
@@ -301,6 +338,11 @@ class Worker:
             self._fill_engine()
             self._room.set()
 
+    def park(self, running: Running) -> None:
+        """Somebody else has the job, or had: its delivery is kept until that is clear."""
+        self.forget(running)
+        self._parked[running.delivery.tag] = running.delivery
+
     async def restore(self, running: Running) -> bool:
         """The log has forgotten the job; ours to tell again only while our lease holds by our own clock."""
         return self._clock.monotonic() < self._lease_until and await self._intake.restore(running)
@@ -314,9 +356,9 @@ class Worker:
             with contextlib.suppress(AxonError):
                 for running in list(self.running.values()):
                     await self._look_at(running)
-                parked, self._parked = self._parked, {}
-                for delivery in parked.values():
-                    await self._start(delivery)
+            parked, self._parked = self._parked, {}
+            for delivery in parked.values():
+                await self._start(delivery)
 
     async def _look_at(self, running: Running) -> None:
         if running.terminal is not None:
@@ -335,6 +377,7 @@ class Worker:
             await asyncio.sleep(self._config.renew_s)
 
     async def _hold(self) -> None:
+        await self._liveness.look()
         asked_at = self._clock.monotonic()
         await self._live.leases.hold(self.incarnation, self._config.lease_s)
         self._lease_until = asked_at + self._config.lease_s

@@ -51,11 +51,13 @@ class MemoryBuckets:
         self._forget(self._members.put((crowd, member), None, ttl_s))
         return True
 
-    async def leave(self, crowd: str, member: str) -> None:
+    async def leave(self, crowd: str, member: str) -> bool:
         self._forget(self._members.sweep())
-        if (crowd, member) in self._members:
-            self._members.pop((crowd, member))
-            self._forget([((crowd, member), None)])
+        if (crowd, member) not in self._members:
+            return False
+        self._members.pop((crowd, member))
+        self._forget([((crowd, member), None)])
+        return True
 
     async def count(self, crowd: str) -> int:
         self._forget(self._members.sweep())

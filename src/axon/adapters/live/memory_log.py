@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 from axon.adapters.live.memory_wakeups import MemoryWakeups
+from axon.domain import append
 from axon.domain.chunk import Chunk
 from axon.domain.ownership import LogView, next_epoch
 from axon.errors import DependencyDown
@@ -41,16 +42,8 @@ class _Stream:
         return self.cancel or (absent and not self.ended)
 
     def judge(self, chunk: Chunk, now: float) -> AppendStatus:
-        """Whether the chunk may be written; a terminal one ends the job whatever was asked for meanwhile."""
-        if self.ended:
-            return AppendStatus.DONE
-        if chunk.epoch != self.epoch:
-            return AppendStatus.FENCED
-        if chunk.first != self.last + 1:
-            return AppendStatus.GAP
-        if self.cancelled(now) and not chunk.terminal:
-            return AppendStatus.CANCEL
-        return AppendStatus.OK
+        """Whether the chunk may be written."""
+        return append.judge(chunk, epoch=self.epoch, last=self.last, ended=self.ended, cancelled=self.cancelled(now))
 
     def write(self, chunk: Chunk) -> None:
         self.chunks.append(chunk)

@@ -35,7 +35,7 @@ class MemoryWakeups:
 
     def __init__(self, *, max_waiting: int = 256) -> None:
         self._max_waiting = max_waiting
-        self._channels: dict[str, set[MemoryListener]] = {}
+        self._channels: dict[str, dict[MemoryListener, None]] = {}
 
     @property
     def num_channels(self) -> int:
@@ -52,7 +52,7 @@ class MemoryWakeups:
     @asynccontextmanager
     async def listen(self, channel: str) -> AsyncIterator[MemoryListener]:
         listener = MemoryListener(self._max_waiting)
-        self._channels.setdefault(channel, set()).add(listener)
+        self._channels.setdefault(channel, {})[listener] = None
         try:
             yield listener
         finally:
@@ -60,6 +60,6 @@ class MemoryWakeups:
 
     def _leave(self, channel: str, listener: MemoryListener) -> None:
         listeners = self._channels[channel]
-        listeners.discard(listener)
+        listeners.pop(listener, None)
         if not listeners:
             del self._channels[channel]

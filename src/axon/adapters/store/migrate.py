@@ -1,29 +1,35 @@
-"""Brings a SQLite file to the newest tables. Slow to import: only a file that is behind needs it."""
+"""Brings a database to the newest tables. Slow to import: only one that is behind needs it."""
 
 from pathlib import Path
 
 from alembic import command
 from alembic.config import Config
 from alembic.util import CommandError
-from sqlalchemy import URL, Engine, create_engine, event
+from sqlalchemy import URL, Connection, Engine, create_engine, event
 
 from axon.errors import Misconfigured
 
 MIGRATIONS = Path(__file__).parent / "migrations"
 
 
-def upgrade(path: Path, *, busy_timeout_s: float) -> None:
-    """Runs what is missing in one transaction; a second process waits for the first and finds nothing to do."""
-    engine = create_engine(URL.create("sqlite", database=str(path)), connect_args={"timeout": busy_timeout_s})
-    _lock_at_begin(engine)
+def upgrade(connection: Connection) -> None:
+    """Runs what is missing inside the caller's transaction, which must keep other processes out."""
     config = Config()
     config.set_main_option("script_location", str(MIGRATIONS).replace("%", "%%"))
+    config.attributes["connection"] = connection
+    try:
+        command.upgrade(config, "head")
+    except CommandError as error:
+        raise Misconfigured(f"The store was written by a later release: {error}") from error
+
+
+def upgrade_file(path: Path, *, busy_timeout_s: float) -> None:
+    """Upgrades a SQLite file; a second process waits for the first and finds nothing to do."""
+    engine = create_engine(URL.create("sqlite", database=str(path)), connect_args={"timeout": busy_timeout_s})
+    _lock_at_begin(engine)
     try:
         with engine.begin() as connection:
-            config.attributes["connection"] = connection
-            command.upgrade(config, "head")
-    except CommandError as error:
-        raise Misconfigured(f"{path} was written by a later release: {error}") from error
+            upgrade(connection)
     finally:
         engine.dispose()
 

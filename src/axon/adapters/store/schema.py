@@ -2,7 +2,7 @@
 
 from sqlalchemy import Boolean, Column, Double, Index, Integer, LargeBinary, MetaData, SmallInteger, Table, Text
 
-HEAD = "0001"
+HEAD = "0002"
 """The migration that makes these tables."""
 
 metadata = MetaData()
@@ -47,3 +47,12 @@ Index(
     sqlite_where=turns.c.body.is_not(None),
     postgresql_where=turns.c.body.is_not(None),
 )
+
+markers = Table(
+    "markers",
+    metadata,
+    Column("id", Text, primary_key=True),
+    Column("noted_at", Double, nullable=False),
+)
+
+Index("markers_by_age", markers.c.noted_at)

@@ -8,13 +8,15 @@ import asyncio
 from pathlib import Path
 from typing import Any
 
-from sqlalchemy import URL, event, inspect, text
+from sqlalchemy import URL, event, text
 from sqlalchemy.ext.asyncio import AsyncEngine, create_async_engine
 
-from axon.adapters.store import schema
+from axon.adapters.store.database import Database
 from axon.adapters.store.failures import translated
 from axon.adapters.store.keys import SqlKeys
+from axon.adapters.store.markers import SqlMarkers
 from axon.adapters.store.turns import SqlTurns
+from axon.adapters.store.version import is_current
 from axon.errors import DependencyDown, Misconfigured
 
 _SCHEME = "sqlite:///"
@@ -43,14 +45,16 @@ class SqliteStore:
         try:
             with translated():
                 await asyncio.to_thread(self._make_file)
-                if await _version(engine) != schema.HEAD:
+                if not await is_current(engine):
                     await asyncio.to_thread(self._migrate)
         except BaseException:
             await engine.dispose()
             raise
         self._engine = engine
-        self._keys = SqlKeys(engine)
-        self._turns = SqlTurns(engine)
+        database = Database(engine)
+        self._keys = SqlKeys(database)
+        self._turns = SqlTurns(database)
+        self._markers = SqlMarkers(database)
 
     async def aclose(self) -> None:
         engine, self._engine = self._engine, None
@@ -66,6 +70,11 @@ class SqliteStore:
     def turns(self) -> SqlTurns:
         self._opened()
         return self._turns
+
+    @property
+    def markers(self) -> SqlMarkers:
+        self._opened()
+        return self._markers
 
     async def ping(self) -> None:
         with translated():
@@ -88,6 +97,7 @@ class SqliteStore:
             max_overflow=0,
             pool_timeout=self._busy_timeout_s,
             connect_args={"timeout": self._busy_timeout_s},
+            hide_parameters=True,  # they are people's words, and errors are logged
         )
         event.listen(engine.sync_engine, "connect", self._prepare)
         return engine
@@ -103,9 +113,9 @@ class SqliteStore:
         cursor.close()
 
     def _migrate(self) -> None:
-        from axon.adapters.store.migrate import upgrade
+        from axon.adapters.store.migrate import upgrade_file
 
-        upgrade(self._path, busy_timeout_s=self._busy_timeout_s)
+        upgrade_file(self._path, busy_timeout_s=self._busy_timeout_s)
 
 
 def sqlite_path(source: str | Path) -> Path:
@@ -114,12 +124,3 @@ def sqlite_path(source: str | Path) -> Path:
     if not name or "://" in name or ":memory:" in name:
         raise Misconfigured(f"{source!r} names no SQLite file; use {_SCHEME}path/to/axon.db")
     return Path(name)
-
-
-async def _version(engine: AsyncEngine) -> str | None:
-    """The migration the file is at; None when it has none yet."""
-    async with engine.connect() as connection:
-        if not await connection.run_sync(lambda sync: inspect(sync).has_table("alembic_version")):
-            return None
-        version: str | None = await connection.scalar(text("SELECT version_num FROM alembic_version"))
-    return version

@@ -5,16 +5,24 @@ code stay; prompt, tokens, messages, sampling and reply are empty. A job without
 """
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import msgspec
 from sqlalchemy import Row, Select, select, update
 from sqlalchemy.dialects import postgresql, sqlite
-from sqlalchemy.ext.asyncio import AsyncEngine
 
 from axon.adapters.store import schema
-from axon.adapters.store.failures import DRIVER_ERRORS, VALUE_ERRORS, concerns_record, down, refused, translated
+from axon.adapters.store.database import Database
+from axon.adapters.store.failures import (
+    DRIVER_ERRORS,
+    VALUE_ERRORS,
+    concerns_record,
+    known_ids_only,
+    refused,
+    told,
+    translated,
+)
 from axon.domain import wire
 from axon.domain.job import Job
 from axon.domain.sampling import Sampling
@@ -32,9 +40,9 @@ _log = logging.getLogger(__name__)
 class SqlTurns:
     """The ``turns`` table."""
 
-    def __init__(self, engine: AsyncEngine) -> None:
-        self._engine = engine
-        self._upsert = _upsert(engine.dialect.name)
+    def __init__(self, database: Database) -> None:
+        self._database = database
+        self._upsert = _upsert(database.dialect)
 
     async def apply(self, turns: Sequence[Turn]) -> None:
         """Writes all that can be written, then raises for the first that could not."""
@@ -46,56 +54,62 @@ class SqlTurns:
         """One transaction for all; what became of each, in order. A record that is refused stops no other."""
         rows = [_row_or_none(turn) for turn in turns]
         good = [row for row in rows if row is not None]
+        failure: DependencyDown | None = None
         try:
             await self._commit(good)
         except (*DRIVER_ERRORS, *VALUE_ERRORS) as error:
             if concerns_record(error):
-                return [await self._write_alone(row) for row in rows]
-            failure = down(error)
-            failure.__cause__ = error
-            return [refused() if row is None else failure for row in rows]
-        return [refused() if row is None else None for row in rows]
+                return await self._write_each(rows)
+            failure = told(error)
+        return [refused() if row is None else failure for row in rows]
 
     async def get(self, turn_id: str) -> Turn | None:
-        with translated():
-            async with self._engine.connect() as connection:
-                row = (await connection.execute(select(schema.turns).where(_COLUMNS.id == turn_id))).one_or_none()
+        query = select(schema.turns).where(_COLUMNS.id == turn_id)
+        row = None
+        with known_ids_only():
+            async with self._database.connect() as connection:
+                row = (await connection.execute(query)).one_or_none()
         return None if row is None else _turn(row)
 
     async def unfinished(self, *, limit: int) -> Sequence[Turn]:
         """Unreadable records are left out and logged: one of them must not keep a server from starting."""
         query = select(schema.turns).where(_COLUMNS.rank == TurnState.OPENED.rank)
         with translated():
-            async with self._engine.connect() as connection:
+            async with self._database.connect() as connection:
                 rows = (await connection.execute(query.order_by(_COLUMNS.opened_at, _COLUMNS.id).limit(limit))).all()
         return [turn for row in rows if (turn := _turn_or_none(row)) is not None]
 
     async def purge(self, *, ended_before: float) -> int:
         num_purged = 0
-        while num_rows := await self._purge_some(ended_before):
+        while (num_rows := await self._purge_some(ended_before)) > 0:
             num_purged += num_rows
         return num_purged
 
     async def _commit(self, rows: Sequence[dict[str, Any]]) -> None:
         if rows:
-            async with self._engine.begin() as connection:
-                await connection.execute(self._upsert, rows)
+            async with self._database.begin() as connection:
+                # In one order everywhere: two writers that meet each other's rows the other way round never end.
+                ordered = sorted(rows, key=_by_id)
+                # A list of one goes a slower way through the driver.
+                await connection.execute(self._upsert, ordered if len(ordered) > 1 else ordered[0])
 
-    async def _write_alone(self, row: dict[str, Any] | None) -> DependencyDown | None:
-        if row is None:
-            return refused()
-        try:
-            await self._commit([row])
-        except (*DRIVER_ERRORS, *VALUE_ERRORS) as error:
-            failure = refused() if concerns_record(error) else down(error)
-            failure.__cause__ = error
-            return failure
-        return None
+    async def _write_each(self, rows: Sequence[dict[str, Any] | None]) -> Sequence[DependencyDown | None]:
+        """Finds the records that are refused; a failure of the store itself ends the search."""
+        failures: list[DependencyDown | None] = []
+        for number, row in enumerate(rows):
+            try:
+                await self._commit([row] if row is not None else [])
+                failures.append(refused() if row is None else None)
+            except (*DRIVER_ERRORS, *VALUE_ERRORS) as error:
+                failures.append(told(error))
+                if not concerns_record(error):
+                    return failures + [refused() if left is None else failures[-1] for left in rows[number + 1 :]]
+        return failures
 
     async def _purge_some(self, ended_before: float) -> int:
         forget = update(schema.turns).where(_COLUMNS.id.in_(_purgeable(ended_before))).values(body=None)
         with translated():
-            async with self._engine.begin() as connection:
+            async with self._database.begin() as connection:
                 return (await connection.execute(forget)).rowcount
 
 
@@ -108,9 +122,19 @@ def _upsert(dialect: str) -> Any:
     )
 
 
+def _by_id(row: Mapping[str, Any]) -> str:
+    return str(row["id"])
+
+
 def _purgeable(ended_before: float) -> Select[tuple[str]]:
+    """Rows that a writer holds are left for the next purge, so that neither waits for the other."""
     query = select(_COLUMNS.id).where(_COLUMNS.body.is_not(None), _COLUMNS.retain == False)  # noqa: E712
-    return query.where(_COLUMNS.ended_at < ended_before).order_by(_COLUMNS.ended_at).limit(_PURGE_ROWS)
+    return (
+        query.where(_COLUMNS.ended_at < ended_before)
+        .order_by(_COLUMNS.ended_at)
+        .limit(_PURGE_ROWS)
+        .with_for_update(skip_locked=True)
+    )
 
 
 def _row(turn: Turn) -> dict[str, Any]:

@@ -1,0 +1,226 @@
+"""AMQP connections that we look after ourselves, and confirmed publishing. Knows no lane and no turn.
+
+Plain connections, not the driver's self-healing ones: those retry where we cannot see it and hand out tags that mean
+nothing any more. A lost connection is made again by the next call, within that call's deadline. No driver's error
+passes this edge.
+"""
+
+import asyncio
+from collections.abc import AsyncIterator, Coroutine, Iterator, Mapping, Sequence
+from contextlib import asynccontextmanager, contextmanager
+from typing import Any
+
+import aiormq
+from aiormq.abc import AbstractChannel
+from aiormq.exceptions import AMQPError, ChannelNotFoundEntity, DeliveryError, PublishError
+from pamqp.commands import Basic
+from pamqp.exceptions import PAMQPException
+from yarl import URL
+
+from axon.errors import AxonError, DependencyDown, Misconfigured
+
+TIMEOUT_S = 2.0
+"""How long a call may take."""
+HEARTBEAT_S = 5
+DRIVER_ERRORS = (AMQPError, PAMQPException, OSError, TimeoutError, RuntimeError, ValueError)
+"""aiormq says RuntimeError for a closed connection and ValueError for a frame that it did not expect."""
+QUORUM: Mapping[str, Any] = {"x-queue-type": "quorum", "x-delivery-limit": 1_000_000}
+"""For every queue of ours. RabbitMQ 4.x drops a message after 20 returns unless a limit is declared, and on 3.10 -1
+means one return; a classic queue would be refused as transient on 4.3 or lose its mirrors on 4.0."""
+_PERSISTENT = 2
+_CLOSING_S = 4.0
+
+
+@contextmanager
+def translated() -> Iterator[None]:
+    """Raises ``DependencyDown`` in place of a driver's error."""
+    try:
+        yield
+    except AxonError:
+        raise
+    except asyncio.CancelledError as error:
+        # aiormq cancels what waits on a connection that it gives up; then nobody has asked this task to stop.
+        if (task := asyncio.current_task()) is not None and task.cancelling():
+            raise
+        raise down(error) from error
+    except Exception as error:
+        # What waits on a connection that closes without a reason is given a bare Exception.
+        if isinstance(error, DRIVER_ERRORS) or type(error) is Exception:
+            raise down(error) from error
+        raise
+
+
+def down(error: BaseException) -> DependencyDown:
+    """The failure in our words; the driver's own stay in the cause, where no client reads them."""
+    if isinstance(error, (PublishError, ChannelNotFoundEntity)):
+        return DependencyDown("The queue was never declared.", code="lane_unknown")
+    if isinstance(error, DeliveryError):
+        return DependencyDown("The queue refused the message.", code="queue_refused")
+    if isinstance(error, TimeoutError):
+        return DependencyDown("The queue did not answer in time.", code="queue_unavailable")
+    return DependencyDown("The queue does not answer.", code="queue_unavailable")
+
+
+@asynccontextmanager
+async def within(timeout_s: float) -> AsyncIterator[None]:
+    """A deadline, with every failure in our words."""
+    with translated():
+        async with asyncio.timeout(timeout_s):
+            yield
+
+
+class Link:
+    """One connection and its channels by name, made when needed and again after a loss."""
+
+    def __init__(self, url: str, *, name: str) -> None:
+        self._url = _checked(url).update_query(heartbeat=str(HEARTBEAT_S), name=name)
+        self._connection: aiormq.Connection | None = None
+        self._channels: dict[str, AbstractChannel] = {}
+        self._lock = asyncio.Lock()
+        self._open = False
+        self._leftovers: set[asyncio.Task[None]] = set()
+
+    @property
+    def is_open(self) -> bool:
+        """Between ``open`` and ``aclose``; says nothing of the broker."""
+        return self._open
+
+    async def open(self, *, timeout_s: float) -> None:
+        """Connects, so that a wrong address is told at start."""
+        self._open = True
+        try:
+            async with within(timeout_s), self._lock:
+                await self._connected()
+        except BaseException:
+            self._open = False
+            raise
+
+    async def aclose(self) -> None:
+        """Closes the connection: the broker takes back what was unacked on it."""
+        self._open = False
+        self.abandon()
+        while self._leftovers:
+            await asyncio.wait(self._leftovers)
+
+    async def channel(self, name: str, *, confirms: bool = False) -> AbstractChannel:
+        """The channel of that name; a new one when the old one is lost, with nothing left of what it held."""
+        channel = self._channels.get(name)
+        if self._open and channel is not None and not channel.is_closed and self._alive():
+            return channel
+        async with self._lock:
+            connection = await self._connected()
+            channel = self._channels.get(name)
+            if channel is None or channel.is_closed:
+                channel = await connection.channel(publisher_confirms=confirms)
+                self._channels[name] = channel
+            return channel
+
+    def drop(self, name: str) -> None:
+        """For a channel that the broker has closed, or does not answer on: the next call opens another."""
+        self._channels.pop(name, None)
+
+    def abandon(self) -> None:
+        """For a connection that has stopped answering: the next call makes another, and the broker takes back what
+        was held on this one."""
+        connection, self._connection = self._connection, None
+        self._channels.clear()
+        if connection is not None:
+            self.leave(_close(connection))
+
+    async def unblocked(self) -> None:
+        """Returns when the broker takes messages: at once, unless it has told us of an alarm."""
+        if self._connection is not None:
+            await self._connection.ready()
+
+    async def blocked(self) -> bool:
+        try:
+            async with asyncio.timeout(0):
+                await self.unblocked()
+        except TimeoutError:
+            return True
+        return False
+
+    def leave(self, work: Coroutine[Any, Any, None]) -> None:
+        """Goes on with it after the caller has gone; ``aclose`` waits for it."""
+        task = asyncio.create_task(work, name="amqp-leftover")
+        self._leftovers.add(task)
+        task.add_done_callback(self._leftovers.discard)
+
+    def _alive(self) -> bool:
+        return self._connection is not None and not self._connection.is_closed
+
+    async def _connected(self) -> aiormq.Connection:
+        if not self._open:
+            raise DependencyDown("The queue connection is closed.", code="queue_unavailable")
+        if self._connection is None or self._connection.is_closed:
+            self._channels.clear()
+            self._connection = None
+            connection = aiormq.Connection(self._url)
+            try:
+                await connection.connect()
+            except BaseException:
+                self.leave(_close(connection))
+                raise
+            self._connection = connection
+        return self._connection
+
+
+class Publisher:
+    """Messages into queues: persistent, mandatory, confirmed. On a connection of its own, because the broker stops
+    reading a connection that publishes during an alarm, and acks would stop with it."""
+
+    def __init__(self, url: str, *, name: str, timeout_s: float = TIMEOUT_S) -> None:
+        self._link = Link(url, name=name)
+        self._timeout_s = timeout_s
+
+    async def open(self) -> None:
+        await self._link.open(timeout_s=self._timeout_s)
+
+    async def aclose(self) -> None:
+        await self._link.aclose()
+
+    async def publish(self, queue: str, body: bytes, headers: Mapping[str, str] | None = None) -> None:
+        """Returns when a quorum has it; after ``DependencyDown`` it may be there or not."""
+        try:
+            with translated():
+                async with asyncio.timeout(self._timeout_s):
+                    await self._send(queue, body, headers)
+        except DependencyDown as failure:
+            if isinstance(failure.__cause__, TimeoutError) and await self._link.blocked():
+                raise DependencyDown("The queue takes no messages now.", code="queue_blocked") from None
+            raise
+
+    async def publish_all(self, queue: str, bodies: Sequence[bytes]) -> None:
+        """Pipelined, in order; raises when any one is not confirmed, and the others may be there."""
+        if len(bodies) == 1:
+            await self.publish(queue, bodies[0])
+            return
+        results = await asyncio.gather(*(self.publish(queue, body) for body in bodies), return_exceptions=True)
+        for failure in results:
+            if failure is not None:
+                raise failure
+
+    async def _send(self, queue: str, body: bytes, headers: Mapping[str, str] | None) -> None:
+        channel = await self._link.channel("publish", confirms=True)
+        await self._link.unblocked()
+        properties = Basic.Properties(delivery_mode=_PERSISTENT, headers=dict(headers or {}))
+        await channel.basic_publish(body, routing_key=queue, properties=properties, mandatory=True)
+
+
+async def _close(connection: aiormq.Connection) -> None:
+    try:
+        with translated():
+            await connection.close(aiormq.ConnectionClosed(0, "closed by us"), timeout=_CLOSING_S)
+    except DependencyDown:
+        pass  # it is gone, which is what we wanted
+
+
+def _checked(url: str) -> URL:
+    """Refuses what the driver would stumble over later; never repeats the URL, which may hold a password."""
+    try:
+        parsed = URL(url)
+    except ValueError as error:
+        raise Misconfigured("The queue's URL cannot be read.") from error
+    if parsed.scheme not in ("amqp", "amqps") or not parsed.host:
+        raise Misconfigured("The queue's URL must be amqp://user:password@host:port/vhost, or amqps://.")
+    return parsed

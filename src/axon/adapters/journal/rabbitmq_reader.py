@@ -1,0 +1,113 @@
+"""The journal's other end on RabbitMQ: records as they come, for one persister at a time. Knows bytes, no turn.
+
+The broker pushes at most ``prefetch`` records that are not acked yet, which bounds this process's memory. Of several
+readers the broker feeds one; when that one is lost, everything it had not acked goes to the next, in order.
+"""
+
+import asyncio
+import itertools
+from collections import deque
+from collections.abc import Sequence
+
+from aiormq.abc import AbstractChannel, DeliveredMessage
+from pamqp.commands import Basic
+
+from axon.adapters.amqp import QUORUM, TIMEOUT_S, Link, Publisher, within
+from axon.adapters.journal.rabbitmq import JOURNAL_ARGUMENTS, journal_name
+from axon.ports.journal import Record
+
+
+class RabbitJournalReader:
+    """One persister's end. After a lost connection what was read is the broker's again, and comes again."""
+
+    def __init__(self, url: str, prefix: str = "axon", *, prefetch: int = 500, timeout_s: float = TIMEOUT_S) -> None:
+        self._link = Link(url, name=f"{prefix}-persister")
+        self._publisher = Publisher(url, name=f"{prefix}-persister-aside", timeout_s=timeout_s)
+        self._queue = journal_name(prefix)
+        self._aside = f"{self._queue}.aside"
+        self._prefetch = prefetch
+        self._timeout_s = timeout_s
+        self._numbers = itertools.count(1)
+        self._consuming: AbstractChannel | None = None
+        self._arrived = asyncio.Event()
+        self._waiting: deque[Record] = deque()
+        self._tags: dict[int, int] = {}
+
+    async def open(self) -> None:
+        try:
+            await self._publisher.open()
+            await self._link.open(timeout_s=self._timeout_s)
+            async with within(self._timeout_s):
+                await self._declare(await self._link.channel("read"))
+        except BaseException:
+            await self.aclose()
+            raise
+
+    async def aclose(self) -> None:
+        self._forget()
+        await self._link.aclose()
+        await self._publisher.aclose()
+
+    async def read(self, limit: int) -> Sequence[Record]:
+        """Waits as long as there is nothing to read, or another reader is fed."""
+        while not self._waiting:
+            async with within(self._timeout_s):
+                await self._consume()
+            await self._arrived.wait()
+            self._arrived.clear()
+        return [self._waiting.popleft() for _ in range(min(limit, len(self._waiting)))]
+
+    async def ack(self, last: Record) -> None:
+        channel, tag = self._consuming, self._tags.get(last.tag)
+        if channel is None or tag is None or channel.is_closed:
+            return  # of a lost connection: it comes again
+        async with within(self._timeout_s):
+            await channel.basic_ack(tag, multiple=True, wait=False)
+        for number in [number for number in self._tags if number <= last.tag]:
+            del self._tags[number]
+
+    async def set_aside(self, record: Record, reason: str) -> None:
+        await self._publisher.publish(self._aside, record.body, {"reason": reason})
+
+    async def _consume(self) -> None:
+        """Begins to consume, again after a loss; what the lost channel had brought is forgotten with its tags."""
+        channel = await self._link.channel("read")
+        if channel is self._consuming:
+            return
+        self._forget()
+        channel.closing.add_done_callback(lambda _closed: self._arrived.set())
+        channel.on_consumer_cancel_callbacks.add(self._cancelled)
+        try:
+            await self._declare(channel)
+            # Per consumer: RabbitMQ 4.3 refuses a QoS for the whole channel.
+            await channel.basic_qos(prefetch_count=self._prefetch)
+            await channel.basic_consume(self._queue, self._take)
+        except BaseException:
+            # It may yet be made a consumer, and the only active one, with nobody here to read.
+            self._forget()
+            self._link.abandon()
+            raise
+        self._consuming = channel
+
+    async def _declare(self, channel: AbstractChannel) -> None:
+        await channel.queue_declare(self._queue, durable=True, arguments=JOURNAL_ARGUMENTS)
+        await channel.queue_declare(self._aside, durable=True, arguments=dict(QUORUM))
+
+    async def _take(self, message: DeliveredMessage) -> None:
+        delivery = message.delivery
+        if not isinstance(delivery, Basic.Deliver) or delivery.delivery_tag is None:
+            return
+        record = Record(tag=next(self._numbers), body=message.body)
+        self._tags[record.tag] = delivery.delivery_tag
+        self._waiting.append(record)
+        self._arrived.set()
+
+    def _cancelled(self, _frame: Basic.Cancel) -> None:
+        """The broker has ended our consumer, as when the queue's leader moves without it."""
+        self._link.drop("read")
+        self._arrived.set()
+
+    def _forget(self) -> None:
+        self._consuming = None
+        self._waiting.clear()
+        self._tags.clear()

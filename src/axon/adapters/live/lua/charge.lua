@@ -1,0 +1,16 @@
+-- charge: adds to the counters of a pool's tenants and keeps their number bounded. Times in milliseconds.
+-- KEYS pool. ARGV ttl of an idle pool, most tenants, how many stay when there are more, then tenant and amount in turn.
+for i = 4, #ARGV, 2 do
+    redis.call('HINCRBYFLOAT', KEYS[1], ARGV[i], ARGV[i + 1])
+end
+redis.call('PEXPIRE', KEYS[1], ARGV[1])
+if redis.call('HLEN', KEYS[1]) > tonumber(ARGV[2]) then
+    local flat, counters = redis.call('HGETALL', KEYS[1]), {}
+    for i = 1, #flat, 2 do
+        counters[#counters + 1] = {flat[i], tonumber(flat[i + 1])}
+    end
+    table.sort(counters, function(a, b) return a[2] > b[2] end)
+    for i = tonumber(ARGV[3]) + 1, #counters do
+        redis.call('HDEL', KEYS[1], counters[i][1]) -- missing is at the minimum, so the lowest lose the least
+    end
+end

@@ -1,0 +1,19 @@
+-- flag: asks for a job's end, or says that a reader is there. Times in milliseconds of the server's clock.
+-- KEYS job, log. ARGV 1 to cancel, reader ttl ("" says nothing), channel, ttl of an unfinished stream.
+-- Returns 1, or 0 when the job is missing or ended.
+local job = redis.call('HMGET', KEYS[1], 'epoch', 'ended', 'until')
+if not job[1] or job[2] then
+    return 0
+end
+if ARGV[2] ~= '' and job[3] then
+    local time = redis.call('TIME')
+    local now = time[1] * 1000 + math.floor(time[2] / 1000)
+    redis.call('HSET', KEYS[1], 'until', math.max(tonumber(job[3]), now + ARGV[2]))
+end
+if ARGV[1] == '1' then
+    redis.call('HSET', KEYS[1], 'cancel', 1)
+    redis.call('PUBLISH', ARGV[3], '')
+end
+redis.call('PEXPIRE', KEYS[1], ARGV[4])
+redis.call('PEXPIRE', KEYS[2], ARGV[4] + 1000)
+return 1

@@ -1,0 +1,42 @@
+"""The six live ports on one Redis or Redis cluster, as one. Knows no settings: its owner passes the URL."""
+
+from axon.adapters.live.redis_buckets import RedisBuckets
+from axon.adapters.live.redis_cache import RedisCache
+from axon.adapters.live.redis_client import RedisClient
+from axon.adapters.live.redis_leases import RedisLeases
+from axon.adapters.live.redis_log import RedisTokenLog
+from axon.adapters.live.redis_shares import RedisShares
+from axon.adapters.live.redis_wakeups import RedisWakeups
+from axon.ports.live import Live
+
+
+class RedisLive(Live):
+    """Every call is bounded by ``deadline_s`` and fails as ``DependencyDown``; every key begins with ``prefix``."""
+
+    __slots__ = ("_client", "_wakeups")
+    _client: RedisClient
+    _wakeups: RedisWakeups
+
+    def __init__(self, url: str, *, retention_s: float, prefix: str = "axon", deadline_s: float = 2.0) -> None:
+        client = RedisClient(url, prefix=prefix, deadline_s=deadline_s)
+        wakeups = RedisWakeups(client)
+        super().__init__(
+            log=RedisTokenLog(client, retention_s=retention_s),
+            leases=RedisLeases(client),
+            buckets=RedisBuckets(client),
+            shares=RedisShares(client),
+            cache=RedisCache(client),
+            wakeups=wakeups,
+        )
+        # The six are frozen, and so is whoever holds them.
+        object.__setattr__(self, "_client", client)
+        object.__setattr__(self, "_wakeups", wakeups)
+
+    async def open(self) -> None:
+        """Connects; raises ``DependencyDown`` when nobody answers, and leaves nothing open then."""
+        await self._client.open()
+        self._wakeups.open()
+
+    async def aclose(self) -> None:
+        await self._wakeups.aclose()
+        await self._client.aclose()

@@ -1,0 +1,89 @@
+"""The token log on Redis: a stream and a hash a job, written by scripts alone. Knows no policy of retries.
+
+An entry's id is ``<seq of its last token>-0``; marks without tokens follow it as ``-1``, ``-2`` …, so that reading
+from ``<seq>-0`` on is resuming after that token.
+"""
+
+from collections.abc import Sequence
+
+from axon.adapters.live.redis_client import RedisClient, milliseconds
+from axon.adapters.live.redis_scripts import load
+from axon.domain.chunk import Chunk
+from axon.domain.ownership import LogView
+from axon.domain.wire import decode, encode
+from axon.ports.live import Appended, AppendStatus, stream_channel
+
+_OPEN, _CLAIM, _RELEASE = load("open"), load("claim"), load("release")
+_APPEND, _READ, _FLAG = load("append"), load("read"), load("flag")
+_STATUS = {status.value.encode(): status for status in AppendStatus}
+_UNFINISHED_MS = milliseconds(24 * 3600)
+"""How long a stream is kept that nobody claims, reads or ends: long after its job was given up."""
+
+
+class RedisTokenLog:
+    """Ended streams are kept for ``retention_s``."""
+
+    def __init__(self, client: RedisClient, *, retention_s: float) -> None:
+        self._client = client
+        self._retention_ms = milliseconds(retention_s)
+
+    async def open(self, job_id: str, body: bytes, *, reader_ttl_s: float | None) -> bool:
+        made = await self._client.run(_OPEN, self._keys(job_id), body, _ttl(reader_ttl_s), _UNFINISHED_MS)
+        return bool(made)
+
+    async def claim(self, job_id: str, owner: str, *, over: int) -> int | None:
+        epoch: int | None = await self._client.run(_CLAIM, self._keys(job_id), owner, over, _UNFINISHED_MS)
+        return epoch
+
+    async def release(self, job_id: str, epoch: int) -> None:
+        await self._client.run(_RELEASE, self._keys(job_id)[:1], epoch, self._channel(job_id))
+
+    async def append(self, batch: Sequence[tuple[str, Chunk]]) -> Sequence[Appended]:
+        if not batch:
+            return []
+        runs = [(self._keys(job_id), self._arguments(job_id, chunk)) for job_id, chunk in batch]
+        return [Appended(_STATUS[status], last) for status, last in await self._client.run_all(_APPEND, runs)]
+
+    async def read(self, job_id: str, *, after: int) -> LogView | None:
+        found = await self._client.run(_READ, self._keys(job_id), after)
+        if found is None:
+            return None
+        body, epoch, owner, last, ended, cancelled, entries = found
+        chunks = (decode(Chunk, entry).after(after) for entry in entries)
+        return LogView(
+            body=body,
+            epoch=epoch,
+            owner=owner.decode(),
+            last=last,
+            ended=bool(ended),
+            cancelled=bool(cancelled),
+            chunks=tuple(chunk for chunk in chunks if chunk.tokens or chunk.ends or chunk.terminal),
+        )
+
+    async def flag(self, job_id: str, *, cancel: bool = False, reader_ttl_s: float | None = None) -> bool:
+        arguments = (int(cancel), _ttl(reader_ttl_s), self._channel(job_id), _UNFINISHED_MS)
+        return bool(await self._client.run(_FLAG, self._keys(job_id), *arguments))
+
+    def _arguments(self, job_id: str, chunk: Chunk) -> tuple[str | bytes | int, ...]:
+        payload = encode(chunk) if chunk.tokens or chunk.ends or chunk.terminal else b""
+        return (
+            chunk.epoch,
+            chunk.first,
+            len(chunk.tokens),
+            int(bool(chunk.terminal)),
+            payload,
+            self._channel(job_id),
+            _UNFINISHED_MS,
+            self._retention_ms,
+        )
+
+    def _keys(self, job_id: str) -> tuple[str, str]:
+        """Both in one slot of a cluster, by their tag."""
+        return self._client.key(f"{{{job_id}}}", "job"), self._client.key(f"{{{job_id}}}", "log")
+
+    def _channel(self, job_id: str) -> str:
+        return self._client.channel(stream_channel(job_id))
+
+
+def _ttl(seconds: float | None) -> int | str:
+    return "" if seconds is None else milliseconds(seconds)

@@ -1,0 +1,19 @@
+"""The Lua scripts, each a file that says on its first line what it does. Knows no connection."""
+
+import hashlib
+from dataclasses import dataclass
+from importlib import resources
+
+
+@dataclass(frozen=True, slots=True)
+class Script:
+    """A script and the name the server keeps it under."""
+
+    source: bytes
+    sha: str
+
+
+def load(name: str) -> Script:
+    """The script of this name."""
+    source = resources.files("axon.adapters.live").joinpath("lua", f"{name}.lua").read_bytes()
+    return Script(source, hashlib.sha1(source, usedforsecurity=False).hexdigest())

@@ -1,0 +1,227 @@
+"""The queue on RabbitMQ: a quorum queue for each lane, pulled from in the order we are told. Knows bodies, no job.
+
+Right from 3.10 to 4.x: durable quorum queues only, by name (4.3 refuses transient ones that are not exclusive), no
+QoS at all since nothing is pushed (4.3 refuses global QoS), a declared delivery limit (4.x drops after 20 otherwise).
+
+A lane is asked by ``basic.get``, one after the other: each get takes a message, so they cannot go out at once, and
+whether a lane is empty is known to its leader alone. Takers with many lanes are guided by hints, not by this adapter.
+"""
+
+import asyncio
+import itertools
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+
+from aiormq.abc import AbstractChannel, DeliveredMessage
+from aiormq.exceptions import ChannelAccessRefused, ChannelNotFoundEntity, ChannelPreconditionFailed
+from pamqp.commands import Basic
+
+from axon.adapters.amqp import QUORUM, TIMEOUT_S, Link, Publisher, translated, within
+from axon.errors import DependencyDown, Misconfigured
+from axon.ports.queue import Delivery
+from axon.runtime.clock import Clock, SystemClock
+
+CONSUMER_TIMEOUT_S = 1800.0
+"""The broker's default: it closes a channel that holds a delivery for longer, pulled or pushed."""
+_HAND_OVER_AT = 0.8
+_STUCK_S = 3.0
+"""A get unanswered for so long after its caller has gone is taken for lost."""
+_ALL = 0
+"""As a tag: everything unacked on the channel."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Held:
+    """A delivery on the broker's side of the connection that it came by."""
+
+    delivery: Delivery
+    tag: int
+    since: float
+
+
+class RabbitQueue:
+    """One taker and publisher, on two connections. What it holds returns to its lane when the taking one is lost.
+
+    After a loss every delivery held is the broker's again: to ack it or give it back changes nothing and is no error.
+    """
+
+    def __init__(
+        self,
+        url: str,
+        prefix: str = "axon",
+        *,
+        timeout_s: float = TIMEOUT_S,
+        consumer_timeout_s: float = CONSUMER_TIMEOUT_S,
+        clock: Clock | None = None,
+    ) -> None:
+        self.publisher = Publisher(url, name=f"{prefix}-publish", timeout_s=timeout_s)
+        self._link = Link(url, name=f"{prefix}-take")
+        self._prefix = prefix
+        self._timeout_s = timeout_s
+        self._hand_over_s = _HAND_OVER_AT * consumer_timeout_s
+        self._clock = clock or SystemClock()
+        self._asking = asyncio.Lock()
+        self._known: set[str] = set()
+        self._tags = itertools.count(1)
+        self._taking: AbstractChannel | None = None
+        self._held: dict[int, _Held] = {}
+
+    async def open(self) -> None:
+        await self.publisher.open()
+        try:
+            await self._link.open(timeout_s=self._timeout_s)
+        except BaseException:
+            await self.publisher.aclose()
+            raise
+
+    async def aclose(self) -> None:
+        """Gives back everything unacked, in the order it was taken."""
+        channel, self._taking = self._taking, None
+        self._held.clear()
+        if channel is not None and not channel.is_closed:
+            with suppress(DependencyDown):
+                async with within(self._timeout_s):
+                    await channel.basic_nack(_ALL, multiple=True, requeue=True, wait=False)
+        await self._link.aclose()
+        await self.publisher.aclose()
+
+    async def declare(self, lanes: Sequence[str]) -> None:
+        """At start, long before anybody depends on it: a node killed within half a second of a queue's declaration
+        forgets it with everything in it, when no other node has it (seen on 3.10.8)."""
+        for lane in lanes:
+            async with within(self._timeout_s), self._asking:
+                await self._declare(lane)
+
+    async def publish(self, lane: str, body: bytes) -> None:
+        await self.publisher.publish(self._name(lane), body)
+
+    async def take(self, lanes: Sequence[str]) -> Delivery | None:
+        async with within(self._timeout_s):
+            for lane in lanes:
+                if await self._exists(lane) and (delivery := await self._get(lane)) is not None:
+                    return delivery
+        return None
+
+    async def ack(self, delivery: Delivery) -> None:
+        await self._answer(delivery, lambda channel, tag: channel.basic_ack(tag, wait=False))
+
+    async def give_back(self, delivery: Delivery) -> None:
+        """It comes before what nobody has seen, behind what was given back before it."""
+        await self._answer(delivery, lambda channel, tag: channel.basic_nack(tag, requeue=True, wait=False))
+
+    async def depths(self, lanes: Sequence[str]) -> Mapping[str, int]:
+        """What was given back is counted a moment later: the broker tells nobody when it has taken it."""
+        async with within(self._timeout_s):
+            return {lane: await self._count(lane) or 0 for lane in lanes}
+
+    def aging(self) -> Sequence[Delivery]:
+        """Deliveries held for 80% of the broker's consumer timeout: hand them over before it takes them all back."""
+        latest = self._clock.monotonic() - self._hand_over_s
+        return [held.delivery for held in self._held.values() if held.since <= latest]
+
+    async def hand_over(self, delivery: Delivery) -> None:
+        """Puts a fresh copy at the end of the lane and acks this delivery; whoever runs the job goes on.
+
+        Whoever takes the copy finds the job owned and parks it. Should we die between the confirm and the ack, both
+        deliveries come: at least once, as ever. A delivery that has already returned needs no copy.
+        """
+        if delivery.tag in self._held:
+            await self.publish(delivery.lane, delivery.body)
+            await self.ack(delivery)
+
+    async def keep_young(self) -> None:
+        """Hands over what has been held for too long, until cancelled."""
+        while True:
+            await asyncio.sleep(self._hand_over_s / 20)
+            for delivery in self.aging():
+                with suppress(DependencyDown):  # it is looked at again; the broker has not taken it back yet
+                    await self.hand_over(delivery)
+
+    async def _declare(self, lane: str) -> None:
+        channel = await self._link.channel("ask")
+        try:
+            await channel.queue_declare(self._name(lane), durable=True, arguments=dict(QUORUM))
+        except BaseException as error:
+            self._link.drop("ask")
+            if isinstance(error, (ChannelPreconditionFailed, ChannelAccessRefused)):
+                raise Misconfigured(f"Lane {lane!r} exists with other arguments, or may not be made.") from error
+            raise
+        self._known.add(lane)
+
+    async def _exists(self, lane: str) -> bool:
+        """A get from a queue that does not exist would close the channel, and return everything held on it."""
+        if lane not in self._known and await self._count(lane) is not None:
+            self._known.add(lane)
+        return lane in self._known
+
+    async def _count(self, lane: str) -> int | None:
+        """None when there is no such lane. One at a time: the broker answers that by closing the channel."""
+        async with self._asking:
+            channel = await self._link.channel("ask")
+            try:
+                answer = await channel.queue_declare(self._name(lane), passive=True)
+            except BaseException as error:
+                self._link.drop("ask")
+                if isinstance(error, ChannelNotFoundEntity):
+                    return None
+                raise
+        return answer.message_count or 0
+
+    async def _get(self, lane: str) -> Delivery | None:
+        """A get that its caller gives up goes on, and what it brings is given back: to break it off would close the
+        channel, and return everything held on it."""
+        channel = await self._link.channel("take")
+        if channel is not self._taking:
+            self._taking = channel
+            self._held.clear()
+        getting = asyncio.ensure_future(channel.basic_get(self._name(lane)))
+        try:
+            message = await asyncio.shield(getting)
+        except ChannelNotFoundEntity:
+            self._known.discard(lane)
+            raise
+        except asyncio.CancelledError:
+            self._link.leave(self._return_late(channel, getting))
+            raise
+        return self._hold(lane, message)
+
+    async def _return_late(self, channel: AbstractChannel, getting: asyncio.Future[DeliveredMessage]) -> None:
+        """A get that meets a queue without a leader waits for one, for ever if need be, and its channel with it
+        (seen on 3.10.8): then the whole connection is given up, with all it holds."""
+        with suppress(DependencyDown), translated():
+            await asyncio.wait([getting], timeout=_STUCK_S)
+            if not getting.done() and channel is self._taking:
+                self._link.abandon()
+            got = (await getting).delivery
+            if isinstance(got, Basic.GetOk) and got.delivery_tag is not None:
+                await channel.basic_nack(got.delivery_tag, requeue=True, wait=False)
+
+    def _hold(self, lane: str, message: DeliveredMessage) -> Delivery | None:
+        got = message.delivery
+        if not isinstance(got, Basic.GetOk):
+            return None
+        assert got.delivery_tag is not None
+        delivery = Delivery(tag=next(self._tags), lane=lane, body=message.body, redelivered=bool(got.redelivered))
+        self._held[delivery.tag] = _Held(delivery, got.delivery_tag, self._clock.monotonic())
+        return delivery
+
+    async def _answer(self, delivery: Delivery, send: Callable[[AbstractChannel, int], Awaitable[None]]) -> None:
+        """Sends an ack or a return once: a second would close the channel."""
+        if not self._link.is_open:
+            raise DependencyDown("The queue connection is closed.", code="queue_unavailable")
+        channel, held = self._taking, self._held.pop(delivery.tag, None)
+        if held is None or channel is None or channel.is_closed:
+            return
+        try:
+            async with within(self._timeout_s):
+                await send(channel, held.tag)
+        except BaseException as error:
+            if channel is self._taking and not channel.is_closed:
+                self._held[delivery.tag] = held  # it was not sent: the frame never got into the driver's queue
+            elif isinstance(error, DependencyDown):
+                return  # the broker has it back
+            raise
+
+    def _name(self, lane: str) -> str:
+        return f"{self._prefix}.lane.{lane}"

@@ -1,0 +1,151 @@
+"""The store on PostgreSQL, 15 and later, also behind pgbouncer in transaction mode: nothing here lives in a session.
+
+Every call ends within its deadline, and none is tried again: whoever calls knows whether it may be. A client that goes
+away leaves a query running on the server for as long as that takes; ``statement_timeout`` on the role bounds it.
+"""
+
+import asyncio
+from typing import Any
+
+import psycopg
+from psycopg.conninfo import conninfo_to_dict
+from sqlalchemy import event, text
+from sqlalchemy.engine.interfaces import ExceptionContext
+from sqlalchemy.exc import InvalidatePoolError
+from sqlalchemy.ext.asyncio import AsyncEngine, create_async_engine
+
+from axon.adapters.store.database import Database
+from axon.adapters.store.failures import READ_ONLY, sqlstate, translated
+from axon.adapters.store.keys import SqlKeys
+from axon.adapters.store.markers import SqlMarkers
+from axon.adapters.store.postgres_connection import PostgresConnection, is_stale
+from axon.adapters.store.turns import SqlTurns
+from axon.adapters.store.version import is_current
+from axon.errors import DependencyDown, Misconfigured
+
+_DEFAULTS = {
+    "application_name": "axon",
+    "connect_timeout": 2,
+    # A peer that vanished without a word is found while nobody waits for it.
+    "keepalives_idle": 10,
+    "keepalives_interval": 5,
+    "keepalives_count": 2,
+}
+_MIGRATION_LOCK = 0x41584F4E
+"""Ours among the database's advisory locks."""
+
+
+class PostgresStore:
+    """The aggregates in one database; ``url`` is as PostgreSQL's own tools take it, ``postgresql://…``."""
+
+    def __init__(
+        self, url: str, *, timeout_s: float = 2.0, migration_timeout_s: float = 60.0, num_connections: int = 8
+    ) -> None:
+        self._parameters = _parameters(url)
+        self._timeout_s = timeout_s
+        self._migration_timeout_s = migration_timeout_s
+        self._num_connections = num_connections
+        self._engine: AsyncEngine | None = None
+
+    async def open(self) -> None:
+        """Connects and brings the tables up to date; of several processes one does it and the others wait."""
+        engine = self._make_engine()
+        try:
+            with translated():
+                async with asyncio.timeout(self._timeout_s):
+                    current = await is_current(engine)
+                if not current:
+                    async with asyncio.timeout(self._migration_timeout_s):
+                        await _migrate(engine)
+        except BaseException:
+            await engine.dispose()
+            raise
+        self._engine = engine
+        # A lone read needs no transaction around it: one round trip instead of three.
+        lone = engine.execution_options(isolation_level="AUTOCOMMIT")
+        self._database = Database(engine, timeout_s=self._timeout_s, single=lone)
+        self._keys = SqlKeys(self._database)
+        self._turns = SqlTurns(self._database)
+        self._markers = SqlMarkers(self._database)
+
+    async def aclose(self) -> None:
+        engine, self._engine = self._engine, None
+        if engine is not None:
+            await engine.dispose()
+
+    @property
+    def keys(self) -> SqlKeys:
+        self._check_open()
+        return self._keys
+
+    @property
+    def turns(self) -> SqlTurns:
+        self._check_open()
+        return self._turns
+
+    @property
+    def markers(self) -> SqlMarkers:
+        self._check_open()
+        return self._markers
+
+    async def ping(self) -> None:
+        self._check_open()
+        with translated():
+            async with self._database.connect() as connection:
+                await connection.execute(text("SELECT 1 FROM turns LIMIT 1"))
+
+    def _check_open(self) -> None:
+        if self._engine is None:
+            raise DependencyDown("The store is not open.")
+
+    def _make_engine(self) -> AsyncEngine:
+        engine = create_async_engine(
+            "postgresql+psycopg://",
+            async_creator=self._connect,
+            isolation_level="READ COMMITTED",
+            pool_size=self._num_connections,
+            max_overflow=0,
+            pool_timeout=self._timeout_s,
+            hide_parameters=True,  # they are people's words, and errors are logged
+            use_native_hstore=False,  # asks the server for a type that no table has
+        )
+        event.listen(engine.sync_engine, "checkout", _replace_if_stale)
+        event.listen(engine.sync_engine, "handle_error", _replace_if_read_only)
+        return engine
+
+    async def _connect(self) -> PostgresConnection:
+        # pgbouncer gives the next transaction to another session, which knows no statement prepared in this one.
+        return await PostgresConnection.connect(**self._parameters, prepare_threshold=None)
+
+
+async def _migrate(engine: AsyncEngine) -> None:
+    from axon.adapters.store.migrate import upgrade
+
+    async with engine.begin() as connection:
+        await connection.execute(text("SELECT pg_advisory_xact_lock(:key)"), {"key": _MIGRATION_LOCK})
+        # A change that waits for somebody's long transaction holds up everyone behind it: rather fail and start again.
+        await connection.execute(text("SET LOCAL lock_timeout = '5s'"))
+        await connection.run_sync(upgrade)
+
+
+def _replace_if_stale(connection: Any, _record: object, _proxy: object) -> None:
+    """A restarted server left every idle connection dead: found here without asking it anything."""
+    if is_stale(connection.driver_connection):
+        raise InvalidatePoolError
+
+
+def _replace_if_read_only(context: ExceptionContext) -> None:
+    """The server of this connection was demoted; its name may lead to the new one by now."""
+    if sqlstate(context.original_exception) == READ_ONLY:
+        context.is_disconnect = True
+
+
+def _parameters(url: str) -> dict[str, Any]:
+    """The URL's own parameters over our defaults. No message quotes it: it may hold a password."""
+    scheme, separator, rest = url.partition("://")
+    if not separator or scheme not in ("postgresql", "postgres", "postgresql+psycopg"):
+        raise Misconfigured("The store's URL names no PostgreSQL database; use postgresql://user@host/database.")
+    try:
+        return {**_DEFAULTS, **conninfo_to_dict(f"postgresql://{rest}")}
+    except psycopg.Error:
+        raise Misconfigured("The store's URL cannot be read; use postgresql://user@host/database.") from None

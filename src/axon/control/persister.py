@@ -1,0 +1,121 @@
+"""Carries the journal into the store, in batches. Knows neither broker nor database.
+
+There is no timer: what comes in while a commit runs goes into the next. A record is acked after its commit, so
+whatever breaks, it comes again, and the store takes it once. While the store is away nothing is acked and the broker
+keeps the rest; a record that no retry would get in is set aside and counted, and holds up no other.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import TypeVar
+
+import structlog
+
+from axon.domain import record
+from axon.domain.turn import Turn
+from axon.errors import DependencyDown
+from axon.ports.journal import JournalReader, Record
+from axon.ports.store import Markers, TurnWriter
+from axon.runtime.clock import Clock
+
+T = TypeVar("T")
+_logger = structlog.get_logger("axon.control")
+
+
+@dataclass(slots=True)
+class PersisterCounts:
+    """Since the start."""
+
+    num_written: int = 0
+    num_set_aside: int = 0
+    num_erased: int = 0
+    """Left out, because they had been erased."""
+    num_retries: int = 0
+
+
+class Persister:
+    """``run`` until cancelled. Several may run: the journal feeds one of them."""
+
+    def __init__(
+        self,
+        reader: JournalReader,
+        turns: TurnWriter,
+        markers: Markers,
+        *,
+        clock: Clock,
+        is_erased: Callable[[Turn], bool] = lambda _turn: False,
+        max_batch: int = 500,
+        retry_s: float = 0.1,
+        max_retry_s: float = 2.0,
+    ) -> None:
+        self._reader, self._turns, self._markers = reader, turns, markers
+        self._clock = clock
+        self._is_erased = is_erased
+        self._max_batch = max_batch
+        self._retry_s, self._max_retry_s = retry_s, max_retry_s
+        self.counts = PersisterCounts()
+
+    async def run(self) -> None:
+        while True:
+            await self.settle(await self._patiently(lambda: self._reader.read(self._max_batch)))
+
+    async def settle(self, records: Sequence[Record]) -> None:
+        """Writes a batch and acks it. Never gives it up: unacked, it would come to nobody while we are connected."""
+        batch = record.sort([each.body for each in records], self._is_erased)
+        await self._write(records, batch.turns)
+        for number in batch.unreadable:
+            await self._set_aside(records[number], record.UNREADABLE)
+        if batch.marker_ids:
+            await self._patiently(lambda: self._markers.put(batch.marker_ids, at=self._clock.now()))
+        self.counts.num_erased += batch.num_erased
+        await self._patiently(lambda: self._reader.ack(records[-1]))
+
+    async def _write(self, records: Sequence[Record], turns: Sequence[tuple[int, Turn]]) -> None:
+        for wait_s in self._waits():
+            verdict = record.judge(turns, await self._outcomes([turn for _, turn in turns]))
+            self.counts.num_written += len(turns) - len(verdict.aside) - len(verdict.again)
+            for number, reason in verdict.aside:
+                await self._set_aside(records[number], reason)
+            turns = verdict.again
+            if not turns:
+                return
+            await self._pause(wait_s, "the store took no record")
+
+    async def _outcomes(self, turns: Sequence[Turn]) -> Sequence[DependencyDown | None]:
+        """A failure that nobody foresaw is looked for record by record, so that it holds up one of them only."""
+        try:
+            return await self._turns.write(turns) if turns else []
+        except DependencyDown as failure:
+            return [failure] * len(turns)
+        except Exception:
+            _logger.exception("persister.write_broke", num_records=len(turns))
+        if len(turns) == 1:
+            return [DependencyDown("The store broke over this record.", code=record.REFUSED)]
+        return [(await self._outcomes([turn]))[0] for turn in turns]
+
+    async def _set_aside(self, each: Record, reason: str) -> None:
+        """Twice, should we die before the ack: whoever looks into it later finds the same record again."""
+        await self._patiently(lambda: self._reader.set_aside(each, reason))
+        self.counts.num_set_aside += 1
+        _logger.error("persister.record_set_aside", reason=reason, num_bytes=len(each.body))
+
+    async def _patiently(self, call: Callable[[], Awaitable[T]]) -> T:
+        """Again until it succeeds."""
+        for wait_s in self._waits():
+            try:
+                return await call()
+            except DependencyDown as failure:
+                await self._pause(wait_s, failure.message)
+        raise AssertionError("waits never end")
+
+    def _waits(self) -> Iterator[float]:
+        wait_s = self._retry_s
+        while True:
+            yield wait_s
+            wait_s = min(2 * wait_s, self._max_retry_s)
+
+    async def _pause(self, wait_s: float, why: str) -> None:
+        self.counts.num_retries += 1
+        _logger.warning("persister.waits", error=why, wait_s=wait_s)
+        await asyncio.sleep(wait_s)

@@ -1,0 +1,61 @@
+"""The same request sent twice is one turn: its id follows from its key, so a second acceptance is the first one again.
+
+Nothing is kept beside the turn itself. A gateway that dies at any point of accepting leaves either no turn or one that
+the next try finds and accepts again, which changes nothing. A turn that was cancelled frees its key for the next one.
+Knows no HTTP; a body is a digest.
+"""
+
+import hashlib
+from dataclasses import dataclass
+
+from axon.domain.job import Job
+from axon.domain.turn import TurnState
+from axon.domain.wire import decode
+from axon.errors import Conflict
+from axon.ports.live import TokenLog
+from axon.ports.store import TurnStore
+
+_MAX_CANCELLED = 100
+
+
+@dataclass(frozen=True, slots=True)
+class First:
+    """The turn a key stands for already."""
+
+    job: Job
+    ended: bool
+
+
+class Idempotency:
+    """Finds the turn of a tenant's key."""
+
+    def __init__(self, log: TokenLog, turns: TurnStore) -> None:
+        self._log, self._turns = log, turns
+
+    async def resolve(self, *, prefix: str, tenant: str, key: str, body_digest: str) -> str | First:
+        """The id to open the key's turn under, or the turn that was opened before; ``Conflict`` for another body."""
+        for generation in range(_MAX_CANCELLED):
+            job_id = derived_id(prefix, tenant, key, generation)
+            first, cancelled = await self._find(job_id)
+            if cancelled:
+                continue
+            if first is not None and first.job.body_digest not in ("", body_digest):
+                raise Conflict("This Idempotency-Key was used with another request body.")
+            return first or job_id
+        raise Conflict("This Idempotency-Key was cancelled too often; use another one.")
+
+    async def _find(self, job_id: str) -> tuple[First | None, bool]:
+        view = await self._log.read(job_id, after=0)
+        if view is not None:
+            cancelled = bool(view.chunks and view.chunks[-1].terminal == TurnState.CANCELLED)
+            return First(decode(Job, view.body), view.ended), cancelled or (view.cancelled and not view.ended)
+        turn = await self._turns.get(job_id)
+        if turn is None:
+            return None, False
+        return First(turn.job, turn.state.terminal), turn.state is TurnState.CANCELLED
+
+
+def derived_id(prefix: str, tenant: str, key: str, generation: int) -> str:
+    """Not to be guessed without the key, and the tenant's own."""
+    text = f"{len(tenant)}:{tenant}{len(key)}:{key}{generation}"
+    return prefix + hashlib.sha256(text.encode()).hexdigest()[:32]

@@ -1,0 +1,32 @@
+"""Is a job's owner alive? Missing is not expired: after the leases lost their memory, nobody is taken for dead."""
+
+from axon.ports.live import Leases
+from axon.runtime.clock import Clock
+
+_QUIET_LEASES = 3
+
+
+class Liveness:
+    """One process's view of who lives."""
+
+    def __init__(self, leases: Leases, clock: Clock, *, lease_s: float) -> None:
+        self._leases, self._clock, self._lease_s = leases, clock, lease_s
+        self._run_id: str | None = None
+        self._quiet_until = 0.0
+
+    async def alive(self, owner: str) -> bool:
+        """Whether the owner's lease holds, or may hold: its holder needs time to renew what was forgotten."""
+        if not owner:
+            return False
+        if owner in await self._leases.alive([owner]):
+            return True
+        run_id = await self._leases.run_id()
+        now = self._clock.monotonic()
+        if self._run_id is not None and run_id != self._run_id:
+            self._quiet_until = now + _QUIET_LEASES * self._lease_s
+        self._run_id = run_id
+        return now < self._quiet_until
+
+    async def look(self) -> None:
+        """Remembers how things stand, so that a loss is noticed later."""
+        await self.alive("nobody")

@@ -1,0 +1,64 @@
+"""From an identified ask to an accepted turn: idempotency, admission, prompt, dispatch. Knows no HTTP."""
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, replace
+
+from axon.admission.admission import Admission
+from axon.dispatch.dispatch import Dispatch
+from axon.dispatch.idempotency import First, Idempotency
+from axon.domain.ids import new_id
+from axon.domain.job import Job
+from axon.runtime.clock import Clock
+
+MakeJob = Callable[[str, float], Awaitable[Job]]
+"""Takes the id and the time; renders the prompt."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ask:
+    """Who asks, and under which key."""
+
+    prefix: str
+    """Of the turn's id; tells the routes apart."""
+    tenant: str
+    key_id: str
+    idempotency_key: str = ""
+    body_digest: str = ""
+
+
+class Opening:
+    """Opens turns; what it refuses, it leaves no trace of."""
+
+    def __init__(self, admission: Admission, dispatch: Dispatch, idempotency: Idempotency, clock: Clock) -> None:
+        self._admission, self._dispatch, self._idempotency = admission, dispatch, idempotency
+        self._clock = clock
+
+    async def open(self, ask: Ask, make_job: MakeJob) -> Job:
+        """Returns the accepted job: from here on it is answered exactly once. A repeated ask gets the first one's."""
+        if not ask.idempotency_key:
+            return await self._admit(ask, new_id(ask.prefix, self._clock.now()), make_job)
+        found = await self._idempotency.resolve(
+            prefix=ask.prefix, tenant=ask.tenant, key=ask.idempotency_key, body_digest=ask.body_digest
+        )
+        if isinstance(found, str):
+            return await self._admit(ask, found, make_job)
+        return await self._again(found)
+
+    async def _again(self, first: First) -> Job:
+        """Accepts once more what may not have been accepted to the end."""
+        if not first.ended:
+            await self._admission.readmit(first.job)
+            await self._dispatch.accept(first.job)
+        return first.job
+
+    async def _admit(self, ask: Ask, job_id: str, make_job: MakeJob) -> Job:
+        ticket = await self._admission.admit(ask.key_id, job_id)
+        try:
+            job = await make_job(job_id, self._clock.now())
+            ticket = await self._admission.reserve(ticket, len(job.prompt_ids) + job.sampling.max_tokens)
+            job = replace(job, ticket=str(ticket), idempotency_key=ask.idempotency_key, body_digest=ask.body_digest)
+            await self._dispatch.accept(job)
+        except BaseException:
+            await self._admission.withdraw(ticket, job_id)
+            raise
+        return job

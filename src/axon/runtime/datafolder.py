@@ -1,0 +1,48 @@
+"""The folder of everything an embedded server keeps: one owner at a time, secrets readable by it alone."""
+
+import contextlib
+import fcntl
+import os
+import secrets
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from axon.errors import Misconfigured
+
+
+@contextmanager
+def locked(folder: Path) -> Iterator[None]:
+    """One server at a time: a second one would run the first one's unfinished turns."""
+    try:
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        file = open(folder / "lock", "a+")  # noqa: SIM115 - closed below
+    except OSError as error:
+        raise Misconfigured(f"The data folder {folder} cannot be used: {error.strerror}. See --data-dir.") from None
+    with file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            file.seek(0)
+            raise Misconfigured(
+                f"Another server (pid {file.read().strip() or '?'}) uses the data folder {folder}. "
+                "Stop it, or choose another folder with --data-dir."
+            ) from None
+        file.truncate(0)
+        file.write(str(os.getpid()))
+        file.flush()
+        yield
+
+
+def read_or_make_secret(path: Path) -> str:
+    """The secret in a file; made on first use, by whoever comes first."""
+    with contextlib.suppress(FileExistsError):
+        write_secret(path, secrets.token_hex(32))
+    return path.read_text().strip()
+
+
+def write_secret(path: Path, text: str) -> None:
+    """A new file that only its owner can read; raises ``FileExistsError``."""
+    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
+        file.write(text + "\n")

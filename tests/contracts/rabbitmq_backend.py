@@ -1,0 +1,84 @@
+"""The contract suites' rows on RabbitMQ: one node for all of them, kept apart by the prefix of their queues."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack, asynccontextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, cast
+
+from axon.adapters.journal.rabbitmq import RabbitJournal
+from axon.adapters.journal.rabbitmq_reader import RabbitJournalReader
+from axon.adapters.queue.rabbitmq import RabbitQueue
+from axon.control.persister import Persister
+from axon.ports.journal import Journal
+from axon.ports.queue import Queue
+from axon.ports.store import Store, TurnWriter
+from axon.runtime.clock import SystemClock
+from tests.services.rabbitmq import RabbitServer, new_prefix, shared_server
+
+if TYPE_CHECKING:
+    from tests.contracts.backends import Opener, StoreBackend
+
+
+class RabbitQueues:
+    """Takers of the lanes under one prefix."""
+
+    def __init__(self, server: RabbitServer, prefix: str, closing: AsyncExitStack) -> None:
+        self.server, self.prefix = server, prefix
+        self._closing = closing
+
+    async def connect(self) -> Queue:
+        queue = RabbitQueue(self.server.url, self.prefix)
+        await queue.open()
+        self._closing.push_async_callback(queue.aclose)
+        return queue
+
+    async def lose(self, queue: Queue) -> None:
+        assert isinstance(queue, RabbitQueue)
+        await queue.aclose()
+
+
+@asynccontextmanager
+async def rabbitmq_queues(folder: Path) -> AsyncIterator[RabbitQueues]:
+    server = shared_server()
+    async with AsyncExitStack() as closing:
+        yield RabbitQueues(server, new_prefix(), closing)
+
+
+class RabbitStores:
+    """Another backend's stores, which the journal reaches over RabbitMQ with a persister between them."""
+
+    def __init__(self, under: "StoreBackend", closing: AsyncExitStack) -> None:
+        self._under, self._closing = under, closing
+
+    async def connect(self) -> Store:
+        return await self._under.connect()
+
+    async def journal(self, store: Store) -> Journal:
+        url, prefix = shared_server().url, new_prefix()
+        await self._closing.enter_async_context(persisting(url, prefix, store))
+        journal = RabbitJournal(url, prefix, markers=store.markers)
+        await journal.open()
+        self._closing.push_async_callback(journal.aclose)
+        return journal
+
+
+@asynccontextmanager
+async def rabbitmq_stores(folder: Path, *, under: "Opener") -> AsyncIterator[RabbitStores]:
+    async with under(folder) as backend, AsyncExitStack() as closing:
+        yield RabbitStores(backend, closing)
+
+
+@asynccontextmanager
+async def persisting(url: str, prefix: str, store: Store) -> AsyncIterator[Persister]:
+    """A persister at work."""
+    reader = RabbitJournalReader(url, prefix)
+    await reader.open()
+    persister = Persister(reader, cast("TurnWriter", store.turns), store.markers, clock=SystemClock(), retry_s=0.02)
+    running = asyncio.create_task(persister.run())
+    try:
+        yield persister
+    finally:
+        running.cancel()
+        await asyncio.wait([running])
+        await reader.aclose()

@@ -1,0 +1,145 @@
+"""RabbitMQ in a node of its own: private name, ports, epmd and folder. Knows no queue."""
+
+import atexit
+import os
+import secrets
+import subprocess
+import tempfile
+from functools import cache
+from pathlib import Path
+
+from tests.services.process import ServerProcess, free_port, listening, private_folder, unprivileged, wait_for
+from tests.services.require import find, require
+
+_WRAPPED = Path("/usr/lib/rabbitmq/bin")
+"""Debian's commands on the path demand root or the rabbitmq user; these are what they wrap."""
+
+_PREFIX = "test-"
+_CONFIG = """\
+listeners.tcp.1 = 127.0.0.1:{port}
+disk_free_limit.absolute = 50MB
+vm_memory_high_watermark.absolute = 512MB
+log.console = true
+"""
+
+
+class RabbitServer:
+    """One node; ``kill`` and ``start`` again as often as a test needs: its folder and name stay."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = private_folder(folder)
+        self.port, self._epmd_port = free_port(), free_port()
+        self._write_config()
+        self._process = ServerProcess([_command("rabbitmq-server")], self.folder, self._environ())
+
+    @property
+    def url(self) -> str:
+        return f"amqp://guest:guest@127.0.0.1:{self.port}/"
+
+    @property
+    def alive(self) -> bool:
+        return self._process.alive
+
+    def start(self) -> None:
+        self._process.start(lambda: listening(self.port), timeout_s=120.0)
+
+    def sync(self) -> None:
+        """Writes down which queues there are. A node does so within half a second of a declaration; killed before,
+        it starts with the queue empty and, alone, without a leader (3.10.8)."""
+        self.ctl("eval", "[dets:sync(Table) || Table <- dets:all()].")
+
+    def kill(self) -> None:
+        """SIGKILL, as a lost machine; returns when the port is closed."""
+        self._process.kill()
+        wait_for(lambda: not listening(self.port), "the killed node's port is closed")
+
+    def pause(self) -> None:
+        self._process.pause()
+
+    def resume(self) -> None:
+        self._process.resume()
+
+    def remove(self) -> None:
+        """Ends the node, and its epmd, which would outlive it."""
+        self._process.kill()
+        wait_for(self._end_epmd, "epmd has seen its node go and ends", timeout_s=10.0)
+
+    def ctl(self, *words: str) -> str:
+        """Runs ``rabbitmqctl`` on this node."""
+        command = unprivileged([_command("rabbitmqctl"), *words])
+        done = subprocess.run(command, env=self._environ(whole=True), capture_output=True, text=True, timeout=60.0)
+        assert done.returncode == 0, done.stderr or done.stdout
+        return done.stdout
+
+    def _end_epmd(self) -> bool:
+        command = ["epmd", "-port", str(self._epmd_port), "-kill"]
+        subprocess.run(command, capture_output=True, check=False, timeout=10.0)
+        return not listening(self._epmd_port)
+
+    def _write_config(self) -> None:
+        files = {"rabbitmq.conf": _CONFIG.format(port=self.port), "enabled_plugins": "[]."}
+        for name, text in files.items():
+            (self.folder / name).write_text(text)
+            (self.folder / name).chmod(0o644)
+
+    def _environ(self, *, whole: bool = False) -> dict[str, str]:
+        own = {
+            "HOME": str(self.folder),
+            "RABBITMQ_CONF_ENV_FILE": "/dev/null",
+            "RABBITMQ_NODENAME": f"axon-{self.port}@localhost",
+            "RABBITMQ_NODE_PORT": str(self.port),
+            "RABBITMQ_NODE_IP_ADDRESS": "127.0.0.1",
+            "RABBITMQ_DIST_PORT": str(free_port()),
+            "ERL_EPMD_PORT": str(self._epmd_port),
+            "ERL_EPMD_ADDRESS": "127.0.0.1",
+            "RABBITMQ_MNESIA_BASE": str(self.folder / "mnesia"),
+            "RABBITMQ_LOG_BASE": str(self.folder / "log"),
+            "RABBITMQ_CONFIG_FILE": str(self.folder / "rabbitmq.conf"),
+            "RABBITMQ_ENABLED_PLUGINS_FILE": str(self.folder / "enabled_plugins"),
+            "RABBITMQ_PID_FILE": str(self.folder / "pid"),
+            "RABBITMQ_GENERATED_CONFIG_DIR": str(self.folder / "gen"),
+            "RABBITMQ_SERVER_ADDITIONAL_ERL_ARGS": ("+S 1:1 +sbwt none -kernel inet_dist_use_interface {127,0,0,1}"),
+        }
+        return {**os.environ, **own} if whole else own
+
+
+def _command(name: str) -> str:
+    wrapped = _WRAPPED / name
+    return str(wrapped) if wrapped.exists() else find(name) or name
+
+
+@cache
+def shared_server() -> RabbitServer:
+    """The node of this test run, started by the first test that needs one: it takes seconds. Tests keep apart by the
+    prefix of their queues."""
+    server = _new_server()
+    server.start()
+    server.ctl("set_policy", "tidy", f"^{_PREFIX}", '{"expires": 120000}', "--apply-to", "queues")
+    return server
+
+
+def started_victim() -> RabbitServer:
+    """The node for tests that kill, pause or starve one; each leaves it well, or dead."""
+    server = _victim()
+    if not server.alive:
+        server.start()
+    return server
+
+
+@cache
+def _victim() -> RabbitServer:
+    return _new_server()
+
+
+def _new_server() -> RabbitServer:
+    require("rabbitmq-server", "epmd")
+    folder = tempfile.TemporaryDirectory(prefix="axon-rabbitmq-")
+    server = RabbitServer(Path(folder.name))
+    atexit.register(folder.cleanup)
+    atexit.register(server.remove)
+    return server
+
+
+def new_prefix() -> str:
+    """For one test's queues; on the shared node they go when they have been idle for two minutes."""
+    return f"{_PREFIX}{secrets.token_hex(4)}"

@@ -1,0 +1,136 @@
+"""A real Redis on a private port and folder: alone, a replica of another one, or a cluster of one. Knows no key."""
+
+import atexit
+import shutil
+import tempfile
+from functools import cache
+from pathlib import Path
+
+import redis
+
+from tests.services.process import ServerProcess, free_port, private_folder, wait_for
+from tests.services.require import find
+
+_SLOTS = (0, 16383)
+
+
+class RedisServer:
+    """One server, in whose file every write is soon. ``options`` are its own, as on its command line."""
+
+    def __init__(self, folder: Path, *options: str, cluster: bool = False, slots: tuple[int, int] = _SLOTS) -> None:
+        self.folder = private_folder(folder)
+        self.port = free_port()
+        self.cluster_port = free_port()  # left to itself it would be 10,000 higher, which may be no port at all
+        self._is_cluster, self._slots = cluster, slots
+        self._process = ServerProcess([*self._command(), *options], self.folder)
+
+    @property
+    def url(self) -> str:
+        scheme = "redis+cluster" if self._is_cluster else "redis"
+        return f"{scheme}://127.0.0.1:{self.port}"
+
+    @property
+    def alive(self) -> bool:
+        return self._process.alive
+
+    def start(self) -> None:
+        """Returns when it takes commands; what its folder holds is there again."""
+        self._process.start(self._answers)
+        if self._is_cluster:
+            with self.admin() as admin:
+                if admin.cluster("INFO")["cluster_slots_assigned"] == "0":
+                    admin.execute_command("CLUSTER ADDSLOTSRANGE", *self._slots)
+            if self._slots == _SLOTS:
+                self.wait_for_cluster()
+
+    def meet(self, other: "RedisServer") -> None:
+        """Two parts of a cluster become one."""
+        with self.admin() as admin:
+            admin.execute_command("CLUSTER MEET", "127.0.0.1", other.port, other.cluster_port)
+        for server in (self, other):
+            server.wait_for_cluster()
+
+    def wait_for_cluster(self) -> None:
+        with self.admin() as admin:
+            wait_for(lambda: admin.cluster("INFO")["cluster_state"] == "ok", "the cluster serves every slot")
+
+    def kill(self) -> None:
+        """As a lost machine."""
+        self._process.kill()
+
+    def stop(self) -> None:
+        self._process.stop()
+
+    def pause(self) -> None:
+        """It takes connections and answers none of them."""
+        self._process.pause()
+
+    def resume(self) -> None:
+        self._process.resume()
+
+    def flush(self) -> None:
+        """Loses everything it holds."""
+        with self.admin() as admin:
+            admin.flushall()
+
+    def admin(self) -> redis.Redis:
+        """For what no port offers; close it."""
+        return redis.Redis(port=self.port, protocol=2, socket_timeout=5.0)
+
+    def replica(self, folder: Path) -> "RedisServer":
+        """A started copy that follows this one."""
+        with self.admin() as admin:
+            admin.config_set("repl-diskless-sync-delay", "0")
+        copy = RedisServer(folder, "--replicaof", "127.0.0.1", str(self.port))
+        copy.start()
+        with copy.admin() as admin:
+            wait_for(lambda: admin.info("replication")["master_link_status"] == "up", "the replica follows")
+        return copy
+
+    def replicate(self) -> None:
+        """Returns when a replica has everything taken so far."""
+        with self.admin() as admin:
+            admin.set("replicated", 1, ex=60)  # it waits for this connection's own writes only
+            assert admin.wait(1, 10_000) == 1
+
+    def write(self) -> None:
+        """Returns when everything taken so far is in its file: within a second is a promise with delays."""
+        with self.admin() as admin:
+            wait_for(lambda: admin.info("persistence")["aof_buffer_length"] == 0, "the file is written")
+
+    def cut_off(self) -> None:
+        """A replica hears no more of what its primary takes, as behind a broken link."""
+        with self.admin() as admin:
+            admin.replicaof("127.0.0.1", free_port())
+            wait_for(lambda: admin.info("replication")["master_link_status"] == "down", "the link is cut")
+
+    def promote(self) -> None:
+        """A replica becomes a server of its own and takes writes."""
+        with self.admin() as admin:
+            admin.replicaof("NO", "ONE")
+            wait_for(lambda: admin.info("replication")["role"] == "master", "the replica is a primary")
+
+    def _answers(self) -> bool:
+        try:
+            with self.admin() as admin:
+                return bool(admin.ping())
+        except redis.ConnectionError:  # refused, or still reading its folder
+            return False
+
+    def _command(self) -> list[str]:
+        binary = find("redis-server")
+        assert binary is not None, "redis-server is not installed"
+        cluster = ["--cluster-enabled", "yes", "--cluster-port", str(self.cluster_port)] if self._is_cluster else []
+        listen = ["--port", str(self.port), "--bind", "127.0.0.1", "--dir", str(self.folder)]
+        return [binary, *listen, "--appendonly", "yes", "--appendfsync", "everysec", "--save", "", *cluster]
+
+
+@cache
+def shared_server(*, cluster: bool) -> RedisServer:
+    """One for the whole run, for tests that do it no harm and keep to a prefix of their own."""
+    folder = Path(tempfile.mkdtemp(prefix="axon-redis-"))
+    server = RedisServer(folder, cluster=cluster)
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    atexit.register(server.kill)
+    server.start()
+    return server

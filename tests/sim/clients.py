@@ -1,0 +1,166 @@
+"""Client programs of the simulated world: they ask, read, go away, come back elsewhere, cancel and ask again."""
+
+import asyncio
+from dataclasses import dataclass, field
+from typing import Any
+
+from axon.domain.chunk import Chunk
+from axon.domain.job import Job
+from axon.domain.lane import lane_of
+from axon.domain.sampling import Sampling
+from axon.errors import AxonError, StreamDiverged
+from axon.gateway.opening import Ask
+from tests.sim.world import DEPLOYMENT, NUM_LANES, World
+
+PROMPT = (1, 2, 3)
+_GIVE_UP_S = 60.0
+
+
+@dataclass(slots=True)
+class Reading:
+    """One connection to a stream: where it began and what it brought."""
+
+    start: int
+    ids: list[int] = field(default_factory=list)
+    terminal: str = ""
+    diverged: bool = False
+
+
+@dataclass(slots=True)
+class Asked:
+    """A request as its client remembers it."""
+
+    name: str
+    seed: int
+    max_tokens: int
+    job_id: str = ""
+    accepted: bool = False
+    refused: bool = False
+    """At least once; what was set aside for it was given back."""
+    cancelled: bool = False
+    left: bool = False
+    readings: list[Reading] = field(default_factory=list)
+
+    @property
+    def seq(self) -> int:
+        last = self.readings[-1] if self.readings else Reading(0)
+        return last.start + len(last.ids)
+
+    @property
+    def reserved(self) -> int:
+        return len(PROMPT) + self.max_tokens
+
+
+class Client:
+    """One program and its requests, one after the other."""
+
+    def __init__(self, world: World, name: str) -> None:
+        self._world, self._name = world, name
+        self.asked: list[Asked] = []
+
+    async def run(self, num_requests: int) -> None:
+        rng = self._world.rng
+        for number in range(num_requests):
+            await asyncio.sleep(rng.expovariate(1 / 0.4))
+            asked = Asked(f"{self._name}.{number}", rng.randrange(1000), rng.choice([3, 8, 12, 80]))
+            self.asked.append(asked)
+            key = f"idem-{asked.name}" if rng.random() < 0.4 else ""
+            if await self._ask(asked, key):
+                await self._read(asked)
+
+    async def _ask(self, asked: Asked, key: str) -> bool:
+        """Sends the request, again under its key when the answer is lost; True when it was accepted."""
+        for _ in range(3 if key else 1):
+            found: list[str] = []
+            if await self._at_a_gateway(lambda parts, f=found: self._open(parts, asked, key, f)):
+                [asked.job_id] = found
+                asked.accepted = True
+                return True
+            asked.refused = True
+        return False
+
+    async def _open(self, parts: dict[str, Any], asked: Asked, key: str, found: list[str]) -> None:
+        async def make(job_id: str, now: float) -> Job:
+            return Job(
+                id=job_id,
+                tenant=self._name,
+                deployment=DEPLOYMENT,
+                version="v1",
+                lane=lane_of(self._name, DEPLOYMENT, NUM_LANES),
+                prompt_ids=PROMPT,
+                sampling=Sampling(max_tokens=asked.max_tokens),
+                seed=asked.seed,
+                deadline=now + 40.0,
+                created=now,
+            )
+
+        ask = Ask(
+            prefix=f"{asked.name}-",
+            tenant=self._name,
+            key_id=asked.name,
+            idempotency_key=key,
+            body_digest=str(asked.seed),
+        )
+        found.append((await parts["opening"].open(ask, make)).id)
+
+    async def _read(self, asked: Asked) -> None:
+        """Reads to the end, over as many connections as it takes; some clients cancel, some never come back."""
+        rng = self._world.rng
+        deadline = self._world.loop.monotonic() + _GIVE_UP_S
+        while self._world.loop.monotonic() < deadline:
+            if not self._world.healed and rng.random() < 0.08:
+                asked.left = True
+                return
+            if not self._world.healed and rng.random() < 0.05:
+                asked.cancelled = True
+                await self._at_a_gateway(lambda parts: parts["live"].log.flag(asked.job_id, cancel=True))
+            reading = Reading(asked.seq)
+            asked.readings.append(reading)
+            cut_after = rng.randint(1, 6) if rng.random() < 0.5 and not self._world.healed else 1_000
+            await self._at_a_gateway(lambda parts, r=reading, c=cut_after: self._follow(parts, asked, r, c))
+            if reading.terminal or reading.diverged:
+                return
+            if not reading.ids:
+                asked.readings.pop()
+            await asyncio.sleep(rng.expovariate(1 / 0.1))
+        raise self._world.history.broken(f"{asked.job_id}: its reader waited in vain")
+
+    async def _follow(self, parts: dict[str, Any], asked: Asked, reading: Reading, cut_after: int) -> None:
+        follower = parts["follower"]
+        if await follower.find(asked.job_id) is None:
+            raise self._world.history.broken(f"{asked.job_id} was accepted and is unknown")
+        await follower.arrive(asked.job_id)
+        try:
+            async for chunk in follower.follow(asked.job_id, after=reading.start):
+                if chunk is not None and self._heard(asked, reading, chunk, cut_after):
+                    return
+        except StreamDiverged:
+            reading.diverged = True
+
+    def _heard(self, asked: Asked, reading: Reading, chunk: Chunk, cut_after: int) -> bool:
+        expected = reading.start + len(reading.ids) + 1
+        if chunk.first != expected:
+            raise self._world.history.broken(f"{asked.job_id}: the reader got {chunk.first} instead of {expected}")
+        reading.ids += [token.id for token in chunk.tokens]
+        reading.terminal = chunk.terminal
+        return bool(chunk.terminal) or len(reading.ids) >= cut_after
+
+    async def _at_a_gateway(self, work: Any) -> bool:
+        """Runs work inside a gateway's process; False when it was refused or the gateway was lost on the way."""
+        node = self._world.rng.choice([node for node in self._world.nodes if "opening" in node.parts])
+        if not node.process.alive:
+            await asyncio.sleep(0.05)
+            return False
+        done = asyncio.get_running_loop().create_future()
+
+        async def inside() -> None:
+            try:
+                await work(node.parts)
+                done.set_result(True)
+            except AxonError:
+                done.set_result(False)
+
+        task = node.process.spawn(inside())
+        task.add_done_callback(lambda _: None if done.done() else done.set_result(False))
+        answer: bool = await done
+        return answer

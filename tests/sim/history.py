@@ -1,0 +1,123 @@
+"""What happened in a simulated world, and whether it was allowed to."""
+
+from collections import defaultdict
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from axon.domain.chunk import Chunk
+from axon.domain.turn import Turn
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from tests.sim.processes import Process
+
+STEADY_S = 0.5
+"""A lease that has held for so long was not missed by a hair."""
+
+
+class Violation(AssertionError):
+    """A promise was broken."""
+
+
+@dataclass(slots=True)
+class LogCopy:
+    """What the log holds of a job, as its appends tell."""
+
+    tokens: list[int] = field(default_factory=list)
+    ended: bool = False
+
+
+class History:
+    """Every event in order, checked as it comes."""
+
+    def __init__(self, time: Any) -> None:
+        self._time = time
+        self.events: list[str] = []
+        self.lease_holds: Callable[[str], bool] = lambda owner: False
+        self.acting: Process | None = None
+        """Who is calling a service right now."""
+        self.owners: dict[str, Process] = {}
+        self.held_since: dict[str, float] = {}
+        self.opened: dict[str, Turn] = {}
+        self.ends: dict[str, list[Turn]] = defaultdict(list)
+        self.logs: dict[str, LogCopy] = defaultdict(LogCopy)
+        self.owner_of: dict[str, str] = {}
+        self.given_to: dict[str, float] = defaultdict(float)
+        self.taken_by: dict[str, float] = defaultdict(float)
+        self.damaged: set[str] = set()
+        """Jobs whose stream lost something."""
+        self.lost_at = -1.0
+        self.num_lost = 0
+        self.violation = ""
+
+    def note(self, what: str) -> None:
+        self.events.append(f"{self._time():8.3f}  {what}")
+
+    def broken(self, what: str) -> Violation:
+        self.note(f"VIOLATION {what}")
+        self.violation = self.violation or what
+        return Violation(what)
+
+    def claimed(self, job_id: str, owner: str, old_owner: str) -> None:
+        self.note(f"{job_id} claimed by {owner} over {old_owner or 'nobody'}")
+        self.owner_of[job_id] = owner
+        since = self.held_since.get(old_owner) if self.lease_holds(old_owner) else None
+        process = self.owners.get(old_owner)
+        if old_owner in ("", owner) or since is None or process is None or not process.alive or process.paused:
+            return
+        if self._time() - since > STEADY_S:
+            raise self.broken(f"{job_id} was stolen from {old_owner}, whose lease holds")
+
+    def appended(self, job_id: str, chunk: Chunk) -> None:
+        copy = self.logs[job_id]
+        self.note(f"{job_id} {chunk.first}..{chunk.last} epoch {chunk.epoch} {chunk.terminal}")
+        owner = self.owners.get(self.owner_of.get(job_id, ""))
+        if owner is not None and self.acting is not None and owner is not self.acting:
+            raise self.broken(f"{job_id} was written by {self.acting.name}, but {owner.name} owns it")
+        if copy.ended:
+            raise self.broken(f"{job_id} was written after its end")
+        if chunk.first != len(copy.tokens) + 1:
+            raise self.broken(f"{job_id} has a gap: {chunk.first} after {len(copy.tokens)}")
+        copy.tokens += [token.id for token in chunk.tokens]
+        copy.ended = bool(chunk.terminal)
+
+    def log_lost(self) -> None:
+        self.note("the log lost everything")
+        self.damaged.update(self.logs)
+        self.logs.clear()
+        self.owner_of.clear()
+        self.held_since.clear()
+        self.lost_at = self._time()
+        self.num_lost += 1
+
+    def tail_lost(self, job_id: str, keep: int) -> None:
+        self.note(f"{job_id} lost its tail past {keep}")
+        copy = self.logs[job_id]
+        self.damaged.add(job_id)
+        copy.tokens, copy.ended = copy.tokens[:keep], False
+        self.lost_at = self._time()
+        self.num_lost += 1
+
+    def journalled(self, turn: Turn) -> None:
+        self.note(f"{turn.id} journalled as {turn.state}")
+        if turn.state.terminal:
+            self.ends[turn.id].append(turn)
+        else:
+            self.opened[turn.id] = turn
+
+    def acked(self, job_id: str) -> None:
+        self.note(f"{job_id} acked")
+        if job_id not in self.ends:
+            raise self.broken(f"{job_id} was acked before the journal had its end")
+
+    def stored(self, turn: Turn, before: Turn | None) -> None:
+        self.note(f"{turn.id} stored as {turn.state}")
+        if before is not None and before.state.terminal:
+            raise self.broken(f"{turn.id} was stored as {before.state} and then as {turn.state}")
+
+    def taken(self, key: str, amount: float) -> None:
+        self.taken_by[key] += amount
+
+    def given(self, key: str, amount: float) -> None:
+        self.given_to[key] += amount

@@ -1,0 +1,144 @@
+"""The rules of the protocol, broken one at a time. The simulation must notice each."""
+
+import contextlib
+from collections.abc import Callable, Iterator
+from typing import Any
+from unittest.mock import patch
+
+from axon.admission.admission import Admission, Ticket, _crowd, _tokens
+from axon.control.sweeper import Sweeper
+from axon.domain import append, ownership, stream, turn
+from axon.domain.append import AppendStatus
+from axon.domain.chunk import Chunk
+from axon.domain.ownership import ClaimStep, LogView
+from axon.domain.turn import Turn, TurnState
+from axon.errors import AxonError
+from axon.gateway.follow import Follower
+from axon.ports.live import Appended
+from axon.worker import intake
+from axon.worker.emit import Emitter
+from axon.worker.running import Running
+from axon.worker.worker import Worker
+
+Mutant = Callable[[], contextlib.AbstractContextManager[Any]]
+
+_judge = append.judge
+_heed = Emitter._heed
+_finish = Emitter._finish
+
+
+def append_ignores_the_epoch() -> contextlib.AbstractContextManager[Any]:
+    def judge(chunk: Chunk, *, epoch: int, last: int, ended: bool, cancelled: bool) -> AppendStatus:
+        return _judge(chunk, epoch=chunk.epoch, last=last, ended=ended, cancelled=cancelled)
+
+    return patch.object(append, "judge", judge)
+
+
+def append_allows_a_gap() -> contextlib.AbstractContextManager[Any]:
+    def judge(chunk: Chunk, *, epoch: int, last: int, ended: bool, cancelled: bool) -> AppendStatus:
+        return _judge(chunk, epoch=epoch, last=chunk.first - 1, ended=ended, cancelled=cancelled)
+
+    return patch.object(append, "judge", judge)
+
+
+def claim_without_a_lease_check() -> contextlib.AbstractContextManager[Any]:
+    def claim_step(view: LogView, *, me: str, owner_alive: bool) -> ClaimStep:
+        return ownership.claim_step(view, me=me, owner_alive=False)
+
+    return patch.object(intake, "claim_step", claim_step)
+
+
+def missing_treated_as_ok() -> contextlib.AbstractContextManager[Any]:
+    async def heed(self: Emitter, running: Running, chunk: Chunk, answer: Appended, endings: Any) -> None:
+        if answer.status is AppendStatus.MISSING:
+            answer = Appended(AppendStatus.OK, chunk.last)
+        await _heed(self, running, chunk, answer, endings)
+
+    return patch.object(Emitter, "_heed", heed)
+
+
+def epoch_restarting_after_a_flush() -> contextlib.AbstractContextManager[Any]:
+    return patch("axon.adapters.live.memory_log.next_epoch", lambda stored, now: stored + 1)
+
+
+def ack_before_the_journal() -> contextlib.AbstractContextManager[Any]:
+    async def finish(self: Emitter, running: Running) -> None:
+        with contextlib.suppress(AxonError):
+            await self._queue.ack(running.delivery)
+        await _finish(self, running)
+
+    return patch.object(Emitter, "_finish", finish)
+
+
+def do_nothing_upsert() -> contextlib.AbstractContextManager[Any]:
+    return patch.object(turn, "supersedes", lambda new, stored: stored is None)
+
+
+def resume_off_by_one() -> contextlib.AbstractContextManager[Any]:
+    def arrive(self: stream.Cursor) -> None:
+        self.seq += self.seq > 0
+        self.start = self.seq
+
+    return patch.object(stream.Cursor, "__post_init__", arrive)
+
+
+def settle_twice() -> contextlib.AbstractContextManager[Any]:
+    async def withdraw(self: Admission, ticket: Ticket, job_id: str, *, used: int = 0) -> None:
+        await self._buckets.leave(_crowd(ticket.key_id), job_id)
+        await self._buckets.leave("backlog", job_id)
+        if ticket.reserved > used:
+            await self._buckets.give(_tokens(ticket.key_id), ticket.reserved - used, capacity=1e9)
+
+    return patch.object(Admission, "withdraw", withdraw)
+
+
+@contextlib.contextmanager
+def park_that_forgets() -> Iterator[None]:
+    class Forgetful(dict[int, Any]):
+        def __setitem__(self, tag: int, delivery: Any) -> None:
+            pass
+
+    original = Worker.__init__
+
+    def init(self: Worker, **arguments: Any) -> None:
+        original(self, **arguments)
+        self._parked = Forgetful()
+
+    with patch.object(Worker, "__init__", init):
+        yield
+
+
+def cancel_after_done() -> contextlib.AbstractContextManager[Any]:
+    async def end(self: Sweeper, turn: Turn, view: LogView, state: TurnState) -> None:
+        """Writes the end it wants without asking whether there is one."""
+        last = Chunk(first=view.last + 1, epoch=view.epoch, terminal=state)
+        await self._live.log.append([(turn.id, last)])
+        await self._ending.finish(turn.job, [*view.chunks, last])
+
+    return patch.object(Sweeper, "_end", end)
+
+
+def barrier_skipped() -> contextlib.AbstractContextManager[Any]:
+    async def stored(self: Follower, job_id: str) -> Turn | None:
+        return await self._turns.get(job_id)
+
+    return patch.object(Follower, "stored", stored)
+
+
+MUTANTS: dict[str, Mutant] = {
+    mutant.__name__: mutant
+    for mutant in (
+        append_ignores_the_epoch,
+        append_allows_a_gap,
+        claim_without_a_lease_check,
+        missing_treated_as_ok,
+        epoch_restarting_after_a_flush,
+        ack_before_the_journal,
+        do_nothing_upsert,
+        resume_off_by_one,
+        settle_twice,
+        park_that_forgets,
+        cancel_after_done,
+        barrier_skipped,
+    )
+}

@@ -1,0 +1,140 @@
+"""One seed's life: torment, heal, settle down; then every promise is checked."""
+
+import asyncio
+from dataclasses import dataclass
+
+from axon.domain.turn import Turn, TurnState
+from tests.sim.clients import Asked, Client
+from tests.sim.history import History, Violation
+from tests.sim.loop import SimLoop, Stuck
+from tests.sim.world import World, token_at
+
+HORIZON_S = 5.0
+SETTLE_S = 90.0
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What a schedule came to."""
+
+    seed: int
+    violation: str
+    events: list[str]
+    num_turns: int
+
+
+def run(seed: int) -> Outcome:
+    """Runs one schedule; the same seed gives the same history."""
+    loop = SimLoop()
+    loop.set_exception_handler(lambda loop, context: None)
+    kept: list[History] = []
+    num_turns, problem = 0, ""
+    try:
+        num_turns = loop.run(_live(seed, loop, kept))
+    except Stuck as error:
+        problem = str(error)
+    except Violation:
+        pass
+    return Outcome(seed, kept[0].violation or problem, kept[0].events, num_turns)
+
+
+async def _live(seed: int, loop: SimLoop, kept: list[History]) -> int:
+    world = World(seed, loop)
+    kept.append(world.history)
+    clients = [Client(world, f"client{number}") for number in range(world.rng.randint(2, 4))]
+    reading = [loop.create_task(client.run(world.rng.randint(1, 3))) for client in clients]
+    await world.torment(HORIZON_S)
+    world.heal()
+    await _settled(world, reading)
+    _check(world, [asked for client in clients for asked in client.asked])
+    return len(world.history.opened)
+
+
+async def _settled(world: World, reading: list["asyncio.Task[None]"]) -> None:
+    deadline = world.loop.monotonic() + SETTLE_S
+    while world.loop.monotonic() < deadline:
+        await asyncio.sleep(0.5)
+        if world.history.violation:
+            raise Violation
+        if all(task.done() for task in reading) and _quiet(world):
+            return
+    raise world.history.broken(f"not settled: {_unrest(world)}")
+
+
+def _quiet(world: World) -> bool:
+    return not _unrest(world)
+
+
+def _unrest(world: World) -> str:
+    unfinished = [turn_id for turn_id in world.history.opened if not _ended(world, turn_id)]
+    if unfinished:
+        return f"{unfinished} have not ended"
+    if any(queue.num_unacked for queue in world.queues):
+        return "deliveries are not acked"
+    if sum(world.broker.depth(lane) for lane in world.broker._lanes):
+        return "jobs are still waiting"
+    if any(engine.num_sequences for engine in world.engines):
+        return "sequences are left in an engine"
+    return ""
+
+
+def _ended(world: World, turn_id: str) -> bool:
+    turn = world.store.all.get(turn_id)
+    return turn is not None and turn.state.terminal
+
+
+def _check(world: World, asked: list[Asked]) -> None:
+    for turn in world.store.all.values():
+        _check_turn(world, turn)
+    for each in asked:
+        if each.accepted:
+            _check_readings(world, each, world.store.all[each.job_id])
+        _check_bill(world, each)
+
+
+def _check_turn(world: World, turn: Turn) -> None:
+    history = world.history
+    ids = [token.id for token in turn.tokens]
+    log = history.logs.get(turn.id)
+    if turn.state is TurnState.COMPLETED and len(ids) != 1 + turn.job.seed % turn.job.sampling.max_tokens:
+        raise history.broken(f"{turn.id} is completed with {len(ids)} tokens")
+    if world.deterministic and ids != [token_at(turn.job.seed, position) for position in range(len(ids))]:
+        raise history.broken(f"{turn.id} has other tokens than an undisturbed run")
+    if turn.usage.output_tokens != len(ids):
+        raise history.broken(f"{turn.id} is billed {turn.usage.output_tokens} tokens and has {len(ids)}")
+    if log is not None and log.ended and log.tokens != ids and turn.id not in history.damaged:
+        raise history.broken(f"{turn.id}: the log says {log.tokens}, the store {ids}")
+    quiet_since = history.lost_at + 2.0
+    ended_at = (turn.ended_at or 0.0) - world.loop.now() + world.loop.monotonic()
+    if ended_at > quiet_since and not (log is not None and log.ended):
+        raise history.broken(f"{turn.id} has ended, and the log does not know")
+
+
+def _check_readings(world: World, asked: Asked, turn: Turn) -> None:
+    ids = [token.id for token in turn.tokens]
+    for reading in asked.readings:
+        if world.deterministic and reading.diverged:
+            raise world.history.broken(f"{asked.job_id} diverged in a deterministic world")
+        right = ids[reading.start : reading.start + len(reading.ids)]
+        whole = reading.terminal or world.deterministic
+        damaged = asked.job_id in world.history.damaged
+        if damaged and not world.deterministic:
+            continue  # generated anew, it may say something else than what was read to the end before
+        if whole and turn.state is TurnState.COMPLETED and reading.ids != right:
+            raise world.history.broken(f"{asked.job_id}: read {reading.ids} from {reading.start}, stored {ids}")
+        if damaged:
+            continue  # what the log forgot after it was read may end otherwise
+        if reading.terminal == TurnState.COMPLETED and reading.start + len(reading.ids) != len(ids):
+            raise world.history.broken(f"{asked.job_id}: the reader has not got all of it")
+        if reading.terminal and reading.terminal != turn.state:
+            raise world.history.broken(f"{asked.job_id}: read as {reading.terminal}, stored as {turn.state}")
+
+
+def _check_bill(world: World, asked: Asked) -> None:
+    """What is kept of the tokens set aside is at least what was used."""
+    key = f"tokens/{asked.name}"
+    kept = world.history.taken_by[key] - world.history.given_to[key]
+    turn = world.store.all.get(asked.job_id)
+    used = turn.usage.total_tokens if turn is not None else 0
+    if kept < 0 or (kept < used and not asked.refused):
+        raise world.history.broken(f"{asked.name} keeps {kept} tokens set aside and has used {used}")

@@ -1,0 +1,248 @@
+"""The services of the simulated world: the twins, and doubles for what the twins do not do across processes."""
+
+import asyncio
+import itertools
+import random
+from collections.abc import Sequence
+
+from axon.adapters.live.memory import MemoryLive
+from axon.adapters.live.memory_buckets import MemoryBuckets
+from axon.adapters.live.memory_cache import MemoryCache
+from axon.adapters.live.memory_leases import MemoryLeases
+from axon.adapters.live.memory_log import MemoryTokenLog
+from axon.adapters.live.memory_shares import MemoryShares
+from axon.adapters.live.memory_wakeups import MemoryWakeups
+from axon.adapters.queue.memory import MemoryBroker, MemoryQueue
+from axon.domain import record
+from axon.domain import turn as turns
+from axon.domain.append import AppendStatus
+from axon.domain.chunk import Chunk
+from axon.domain.job import Job
+from axon.domain.turn import Turn
+from axon.domain.wire import decode, encode
+from axon.errors import DependencyDown
+from axon.ports.journal import Record
+from axon.ports.live import Appended, Taken, stream_channel
+from axon.ports.queue import Delivery
+from axon.runtime.clock import Clock
+from tests.sim.history import History
+
+
+class SimTokenLog(MemoryTokenLog):
+    """The twin, watched; sometimes it says the chunk itself on the channel, as Redis does."""
+
+    def __init__(self, clock: Clock, wakeups: MemoryWakeups, history: History, rng: random.Random) -> None:
+        super().__init__(clock, wakeups, retention_s=3600.0)
+        self._history, self._rng = history, rng
+
+    async def claim(self, job_id: str, owner: str, *, over: int) -> int | None:
+        before = self._streams.get(job_id)
+        old_owner = before.owner if before else ""
+        epoch = await super().claim(job_id, owner, over=over)
+        if epoch is not None:
+            self._history.claimed(job_id, owner, old_owner)
+        return epoch
+
+    async def append(self, batch: Sequence[tuple[str, Chunk]]) -> Sequence[Appended]:
+        answers = await super().append(batch)
+        for (job_id, chunk), answer in zip(batch, answers, strict=True):
+            if answer.status is AppendStatus.OK:
+                self._history.appended(job_id, chunk)
+                if self._rng.random() < 0.5:
+                    await self._wakeups.notify(stream_channel(job_id), encode(chunk))
+        return answers
+
+    def lose_everything(self) -> None:
+        super().lose_everything()
+        self._history.log_lost()
+
+    def lose_some_tail(self) -> None:
+        """A replica takes over that has not heard of the last appends of one stream."""
+        running = [(job_id, stream) for job_id, stream in self._streams.items() if stream.chunks]
+        if running:
+            job_id, stream = self._rng.choice(running)
+            keep = self._rng.choice([0, *[chunk.last for chunk in stream.chunks[:-1]]])
+            self.lose_tail(job_id, keep)
+            self._history.tail_lost(job_id, keep)
+
+
+class SimBuckets(MemoryBuckets):
+    """The twin, with its giving counted."""
+
+    def __init__(self, clock: Clock, history: History) -> None:
+        super().__init__(clock)
+        self._history = history
+
+    async def take(self, key: str, cost: float, *, capacity: float, refill_per_s: float) -> Taken:
+        taken = await super().take(key, cost, capacity=capacity, refill_per_s=refill_per_s)
+        if taken.granted:
+            self._history.taken(key, cost)
+        return taken
+
+    async def give(self, key: str, amount: float, *, capacity: float) -> None:
+        self._history.given(key, amount)
+        await super().give(key, amount, capacity=capacity)
+
+
+def make_live(clock: Clock, history: History, rng: random.Random) -> MemoryLive:
+    wakeups = MemoryWakeups()
+    return MemoryLive(
+        log=SimTokenLog(clock, wakeups, history, rng),
+        leases=SimLeases(clock, history),
+        buckets=SimBuckets(clock, history),
+        shares=MemoryShares(),
+        cache=MemoryCache(clock),
+        wakeups=wakeups,
+    )
+
+
+class SimJournal:
+    """A queue of records that keeps all of them, repeats some and hands them out in almost the right order."""
+
+    def __init__(self, history: History, markers: "SimMarkers", rng: random.Random) -> None:
+        self._history, self._markers, self._rng = history, markers, rng
+        self._tags = itertools.count(1)
+        self.records: list[Record] = []
+        self.arrived = asyncio.Event()
+
+    async def append(self, turns: Sequence[Turn]) -> None:
+        for turn in turns:
+            self._history.journalled(turn)
+            for _ in range(2 if self._rng.random() < 0.1 else 1):
+                place = len(self.records) - (self._rng.random() < 0.2)
+                self.records.insert(max(0, place), self._record(record.encode(turn)))
+        self.arrived.set()
+
+    async def barrier(self, *, timeout_s: float) -> None:
+        tag = next(self._tags)
+        self.records.append(self._record(record.encode(record.Marker(barrier=f"{tag:x}"))))
+        self.arrived.set()
+        try:
+            async with asyncio.timeout(timeout_s):
+                while not await self._markers.seen(f"{tag:x}"):  # noqa: ASYNC110 - as the real one does
+                    await asyncio.sleep(0.05)
+        except TimeoutError:
+            raise DependencyDown("no row in time", code="journal_behind") from None
+
+    def _record(self, body: bytes) -> Record:
+        return Record(tag=next(self._tags), body=body)
+
+
+class SimReader:
+    """One persister's end of the journal. All are fed, which is worse than the real one."""
+
+    def __init__(self, journal: SimJournal) -> None:
+        self._journal = journal
+        self._read: list[Record] = []
+
+    async def read(self, limit: int) -> Sequence[Record]:
+        while not self._journal.records:
+            self._journal.arrived.clear()
+            await self._journal.arrived.wait()
+        self._read = self._journal.records[:limit]
+        return self._read
+
+    async def ack(self, last: Record) -> None:
+        done = {each.tag for each in self._read[: self._read.index(last) + 1]} if last in self._read else set()
+        self._journal.records = [each for each in self._journal.records if each.tag not in done]
+
+    async def set_aside(self, each: Record, reason: str) -> None:
+        raise AssertionError(f"set aside: {reason}")
+
+
+class SimMarkers:
+    def __init__(self) -> None:
+        self._seen: set[str] = set()
+
+    async def put(self, marker_ids: Sequence[str], *, at: float) -> None:
+        self._seen.update(marker_ids)
+
+    async def seen(self, marker_id: str) -> bool:
+        return marker_id in self._seen
+
+
+class SimStore:
+    """The turns table, as the statements of the real one treat it."""
+
+    def __init__(self, history: History) -> None:
+        self._history = history
+        self._turns: dict[str, Turn] = {}
+        self.away = False
+
+    def _answer(self) -> None:
+        if self.away:
+            raise DependencyDown("the store is away")
+
+    async def apply(self, records: Sequence[Turn]) -> None:
+        self._answer()
+        for turn in records:
+            stored = self._turns.get(turn.id)
+            if turns.supersedes(turn, stored):
+                self._turns[turn.id] = turn
+                self._history.stored(turn, stored)
+
+    async def write(self, records: Sequence[Turn]) -> Sequence[DependencyDown | None]:
+        await self.apply(records)
+        return [None] * len(records)
+
+    async def get(self, turn_id: str) -> Turn | None:
+        self._answer()
+        return self._turns.get(turn_id)
+
+    async def unfinished(self, *, limit: int) -> Sequence[Turn]:
+        self._answer()
+        return [turn for turn in self._turns.values() if not turn.state.terminal][:limit]
+
+    async def purge(self, *, ended_before: float) -> int:
+        self._answer()
+        return 0
+
+    @property
+    def all(self) -> dict[str, Turn]:
+        return self._turns
+
+
+class SimQueue(MemoryQueue):
+    """A connection that can break and be made again within an instant."""
+
+    def __init__(self, broker: MemoryBroker, history: History) -> None:
+        super().__init__(broker)
+        self._history = history
+
+    async def ack(self, delivery: Delivery) -> None:
+        if delivery.tag in self._unacked:
+            self._history.acked(decode(Job, delivery.body).id)
+        await super().ack(delivery)
+
+    def connect_now(self) -> None:
+        self._open = True
+
+    def drop(self) -> None:
+        """What the broker does when a connection is gone: everything unacked returns, in order."""
+        self._open = False
+        for delivery in reversed(self._unacked.values()):
+            self._broker.put_first(delivery)
+        self._unacked.clear()
+
+    def reconnect(self) -> None:
+        self.drop()
+        self.connect_now()
+
+    @property
+    def num_unacked(self) -> int:
+        return len(self._unacked)
+
+
+class SimLeases(MemoryLeases):
+    """The twin, with the times since when each lease has held."""
+
+    def __init__(self, clock: Clock, history: History) -> None:
+        super().__init__(clock)
+        self._history, self._clock = history, clock
+
+        history.lease_holds = lambda owner: owner in self._leases
+
+    async def hold(self, owner: str, ttl_s: float) -> None:
+        if owner not in self._leases:
+            self._history.held_since[owner] = self._clock.monotonic()
+        await super().hold(owner, ttl_s)

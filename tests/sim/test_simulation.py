@@ -1,0 +1,34 @@
+"""The protocol survives two minutes of everything going wrong, and each broken rule is noticed."""
+
+import os
+
+import pytest
+
+from tests.sim.__main__ import report, search, search_all
+from tests.sim.mutants import MUTANTS
+from tests.sim.schedule import run
+
+SECONDS = float(os.environ.get("SIM_SECONDS", "120"))
+MUTANT_SECONDS = 120.0
+
+
+@pytest.mark.timeout(SECONDS + 120)
+def test_no_schedule_breaks_a_promise() -> None:
+    num_schedules, num_turns, failure = search_all(0, SECONDS)
+    assert failure is None, report(failure)
+    assert num_turns > num_schedules  # something was going on
+
+
+@pytest.mark.timeout(MUTANT_SECONDS + 60)
+@pytest.mark.parametrize("name", MUTANTS)
+def test_a_broken_rule_is_found(name: str) -> None:
+    _, _, failure = search(0, 1, MUTANT_SECONDS, name)
+    assert failure is not None, f"{name} went unnoticed"
+
+
+def test_a_seed_gives_the_same_history_again() -> None:
+    def shape(events: list[str]) -> list[str]:
+        return [event.split("  ")[0] for event in events]
+
+    for seed in (1, 2, 3, 28):
+        assert shape(run(seed).events) == shape(run(seed).events)

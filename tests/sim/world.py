@@ -1,0 +1,365 @@
+"""A small fleet in virtual time: gateways, workers and controls over services that fail. One seed, one history.
+
+Everything but the services is production code: what survives here is what runs there.
+"""
+
+import asyncio
+import logging
+import random
+from collections.abc import AsyncIterator, Callable
+from dataclasses import dataclass, field
+from typing import Any, cast
+
+import structlog
+
+from axon.adapters.queue.memory import MemoryBroker
+from axon.admission.admission import Admission
+from axon.admission.config import AdmissionConfig
+from axon.control.config import ControlConfig
+from axon.control.persister import Persister
+from axon.control.sweeper import Sweeper
+from axon.dispatch.config import DispatchConfig
+from axon.dispatch.dispatch import Dispatch
+from axon.dispatch.ending import Ending
+from axon.dispatch.idempotency import Idempotency
+from axon.dispatch.liveness import Liveness
+from axon.domain.lane import lane_names
+from axon.domain.wire import encode
+from axon.engine.messages import Add, Emitted, Ready, StepOutput
+from axon.errors import AxonError
+from axon.gateway.follow import Follower
+from axon.gateway.opening import Opening
+from axon.ports.live import Live
+from axon.telemetry.metrics import Metrics
+from axon.text.tokenizer import ByteTokenizer
+from axon.worker.config import WorkerConfig
+from axon.worker.worker import Worker
+from tests.sim.faults import Rates, Through, Way
+from tests.sim.history import History
+from tests.sim.loop import SimLoop
+from tests.sim.processes import Process
+from tests.sim.services import SimJournal, SimMarkers, SimQueue, SimReader, SimStore, make_live
+
+DEPLOYMENT = "sim"
+NUM_LANES = 2
+SLOTS = 3
+STEP_S = 0.03
+GRACE_S = 3.0
+TOKENS_PER_MINUTE = 1_000_000.0
+_METRICS = Metrics()
+
+structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.CRITICAL))
+
+
+def token_at(seed: int, position: int) -> int:
+    """The one right token of a job at a position."""
+    return 32 + (seed * 31 + position * 17) % 90
+
+
+class SimEngine:
+    """One token a step for each sequence; a life ends when its process or the nemesis says so."""
+
+    def __init__(self, world: "World", process: Process) -> None:
+        self._world, self._process = world, process
+        self._sequences: dict[str, tuple[Add, int]] = {}
+        self._alive = True
+        self._work = asyncio.Event()
+        self._salt = 0 if world.deterministic else world.rng.randrange(1000)
+        self.pid = None
+
+    async def open(self, *, timeout_s: float) -> Ready:
+        await asyncio.sleep(0.2)
+        self._world.engines[self] = None
+        return Ready(kernel="sim", max_model_len=100, max_sequences=SLOTS, num_blocks=1, block_size=1)
+
+    async def outputs(self) -> AsyncIterator[StepOutput]:
+        while self._alive:
+            if not self._sequences:
+                self._work.clear()
+                await self._work.wait()
+                continue
+            await asyncio.sleep(STEP_S)
+            await self._process.gate()
+            if self._alive:
+                yield StepOutput(emitted=[self._emit(*entry) for entry in list(self._sequences.values())])
+
+    def _emit(self, add: Add, position: int) -> Emitted:
+        token = token_at(add.seed + self._salt, position)
+        length = 1 + add.seed % add.sampling.max_tokens
+        if position + 1 >= length:
+            del self._sequences[add.id]
+            return Emitted(add.id, token, "stop")
+        self._sequences[add.id] = (add, position + 1)
+        return Emitted(add.id, token)
+
+    def add(self, sequence: Add) -> None:
+        self._sequences[sequence.id] = (sequence, len(sequence.output_ids))
+        self._work.set()
+
+    def abort(self, ids: list[str]) -> None:
+        for sequence_id in ids:
+            self._sequences.pop(sequence_id, None)
+
+    def die(self) -> None:
+        self._alive = False
+        self._work.set()
+
+    async def aclose(self) -> None:
+        self.die()
+        self._world.engines.pop(self, None)
+
+    @property
+    def num_sequences(self) -> int:
+        return len(self._sequences)
+
+
+@dataclass(slots=True)
+class Node:
+    """A process and what it is made of; ``make`` builds its next incarnation."""
+
+    name: str
+    make: Callable[["Node"], None]
+    process: Process = field(init=False)
+    parts: dict[str, Any] = field(default_factory=dict)
+
+
+class World:
+    """Services, nodes and a nemesis, all driven by one seed."""
+
+    def __init__(self, seed: int, loop: SimLoop) -> None:
+        self.rng = rng = random.Random(seed)
+        self.loop = loop
+        self.history = History(loop.monotonic)
+        self.deterministic = rng.random() < 0.6
+        self.live = make_live(loop, self.history, rng)
+        self.broker = MemoryBroker()
+        self.broker.declare(lane_names(DEPLOYMENT, NUM_LANES))
+        self.markers = SimMarkers()
+        self.journal = SimJournal(self.history, self.markers, rng)
+        self.store = SimStore(self.history)
+        self.engines: dict[SimEngine, None] = {}
+        self.queues: list[SimQueue] = []
+        self.rates = Rates(
+            lost_call=rng.choice([0, 0, 0.01, 0.05]),
+            lost_answer=rng.choice([0, 0, 0.01, 0.05]),
+            crash=rng.choice([0, 0, 0.002, 0.01]),
+        )
+        self.healed = False
+        self.nodes = [
+            *[Node(f"gateway{i}", self._make_gateway) for i in range(2)],
+            *[Node(f"worker{i}", self._make_worker) for i in range(2)],
+            *[Node(f"control{i}", self._make_control) for i in range(2)],
+        ]
+        for node in self.nodes:
+            self.start(node)
+
+    # --- nodes
+
+    def start(self, node: Node) -> None:
+        node.process = Process(node.name, self.failed)
+        self.history.note(f"{node.name} starts")
+        node.make(node)
+
+    def failed(self, process: Process, error: BaseException) -> None:
+        """Production code let an error through: a defect, whatever the invariants say."""
+        if process.alive:
+            while isinstance(error, BaseExceptionGroup):
+                error = error.exceptions[0]
+            self.history.broken(f"{process.name} failed: {error!r}")
+
+    def crashed(self, process: Process) -> None:
+        """The process dies now and is started again after a while."""
+        self.history.note(f"{process.name} crashes")
+        node = next(node for node in self.nodes if node.process is process)
+        process.crash()
+        if (queue := node.parts.pop("queue", None)) is not None:
+            self._drop_connection(queue)
+        if (worker := node.parts.get("worker")) is not None:
+            self.history.held_since.pop(worker.incarnation, None)
+        for engine in [engine for engine in self.engines if engine._process is process]:
+            engine.die()
+            del self.engines[engine]
+        self.loop.call_later(self.rng.uniform(0.1, 3.0), self.start, node)
+
+    def _drop_connection(self, queue: SimQueue) -> None:
+        self.queues.remove(queue)
+        queue.drop()
+
+    def _reach(self, node: Node) -> tuple[Way, Live]:
+        way = Way(node.process, self.rates, self.rng, self.crashed, self.history)
+        live = {name: Through(getattr(self.live, name), way) for name in Live.__dataclass_fields__}
+        return way, Live(**cast("dict[str, Any]", live))
+
+    def _connect(self, node: Node, way: Way) -> Any:
+        queue = SimQueue(self.broker, self.history)
+        queue.connect_now()
+        self.queues.append(queue)
+        node.parts["queue"] = queue
+        return Through(queue, way, on_lost=queue.reconnect)  # an answer lost is a connection lost, for a broker
+
+    def _services(self, node: Node) -> tuple[Live, Any, Any, Any, Ending, Admission]:
+        way, live = self._reach(node)
+        queue = self._connect(node, way)
+        journal, store = Through(self.journal, way), Through(self.store, way)
+        admission = Admission(
+            live.buckets,
+            AdmissionConfig(requests_per_minute=0, tokens_per_minute=TOKENS_PER_MINUTE),
+            ticket_ttl_s=600,
+        )
+        return live, queue, journal, store, Ending(cast("Any", journal), admission.settle, self.loop), admission
+
+    def _dispatch(self, live: Live, journal: Any, queue: Any) -> Dispatch:
+        return Dispatch(
+            log=live.log,
+            journal=journal,
+            queue=queue,
+            wakeups=live.wakeups,
+            config=DispatchConfig(num_lanes=NUM_LANES),
+            reader_grace_s=GRACE_S,
+        )
+
+    def _make_gateway(self, node: Node) -> None:
+        live, queue, journal, store, _, admission = self._services(node)
+        dispatch = self._dispatch(live, journal, queue)
+        node.parts["opening"] = Opening(admission, dispatch, Idempotency(live.log, store), self.loop)
+        node.parts["follower"] = Follower(live, store, journal, self.loop, reader_grace_s=GRACE_S, silence_s=15)
+        node.parts["live"] = live
+
+    def _make_worker(self, node: Node) -> None:
+        live, queue, _, store, ending, _ = self._services(node)
+        process = node.process
+        worker = Worker(
+            deployment=DEPLOYMENT,
+            num_lanes=NUM_LANES,
+            queue=queue,
+            live=live,
+            turns=store,
+            ending=ending,
+            tokenizer=ByteTokenizer(),
+            make_engine=lambda: SimEngine(self, process),
+            config=WorkerConfig(),
+            reader_grace_s=GRACE_S,
+            clock=self.loop,
+            metrics=_METRICS,
+        )
+        node.parts["worker"] = worker
+        self.history.owners[worker.incarnation] = process
+        process.spawn(self._work(worker))
+
+    async def _work(self, worker: Worker) -> None:
+        while True:
+            try:
+                await worker.open()
+                break
+            except AxonError:
+                await asyncio.sleep(0.2)
+        await worker.run()
+
+    def _make_control(self, node: Node) -> None:
+        live, queue, journal, store, ending, admission = self._services(node)
+        sweeper = Sweeper(
+            turns=store,
+            live=live,
+            queue=queue,
+            dispatch=self._dispatch(live, journal, queue),
+            ending=ending,
+            liveness=Liveness(live.leases, self.loop, lease_s=1.5),
+            readmit=admission.readmit,
+            config=ControlConfig(orphan_s=4.0),
+            retention_s=3600,
+            clock=self.loop,
+        )
+        node.process.spawn(sweeper.run())
+        way, _ = self._reach(node)
+        persister = Persister(
+            cast("Any", Through(SimReader(self.journal), way)),
+            store,
+            cast("Any", Through(self.markers, way)),
+            clock=self.loop,
+        )
+        node.process.spawn(persister.run())
+
+    # --- the nemesis
+
+    async def torment(self, horizon_s: float) -> None:
+        """Faults at random times until the horizon."""
+        faults = [
+            *(self._crash_somebody, self._crash_somebody, self._pause_somebody, self._pause_somebody),
+            *(self._kill_engine, self._restart_broker, self._duplicate, self._lose_live, self._lose_tail),
+            *(self._store_away, self._freeze_and_forget, self._lag_and_forget),
+        ]
+        while self.loop.monotonic() < horizon_s:
+            await asyncio.sleep(self.rng.expovariate(1 / 0.6))
+            self.rng.choice(faults)()
+
+    def heal(self) -> None:
+        self.history.note("healed")
+        self.healed = True
+        self.rates.heal()
+        self.store.away = False
+        for node in self.nodes:
+            node.process.go_on()
+
+    def _crash_somebody(self) -> None:
+        node = self.rng.choice(self.nodes)
+        if node.process.alive:
+            self.crashed(node.process)
+
+    def _pause_somebody(self) -> None:
+        process = self.rng.choice(self.nodes).process
+        if process.alive and not process.paused:
+            self.history.note(f"{process.name} stands still")
+            process.pause()
+            self.loop.call_later(self.rng.uniform(0.2, 5.0), process.go_on)
+
+    def _freeze_and_forget(self) -> None:
+        """A worker stands still in the middle of its work, and comes back into a world that has forgotten it."""
+        busy = [node for node in self.nodes if "worker" in node.parts and node.parts["worker"].running]
+        if busy and not (process := self.rng.choice(busy).process).paused and process.alive:
+            self.history.note(f"{process.name} stands still, and all is forgotten")
+            process.pause()
+            self.loop.call_later(self.rng.uniform(0.2, 3.0), process.go_on)
+            self.loop.call_later(self.rng.uniform(0.05, 1.0), self.live.lose_everything)
+            self.loop.call_later(self.rng.uniform(0.1, 1.5), self._duplicate)
+            self.loop.call_later(self.rng.uniform(0.1, 1.5), self._duplicate)
+
+    def _lag_and_forget(self) -> None:
+        """The journal is not written for a while, and what is fast forgets everything meanwhile."""
+        controls = [node.process for node in self.nodes if node.name.startswith("control") and node.process.alive]
+        for process in controls:
+            self.history.note(f"{process.name} stands still")
+            process.pause()
+            self.loop.call_later(self.rng.uniform(1.0, 3.0), process.go_on)
+        self.loop.call_later(self.rng.uniform(0.1, 0.8), self.live.lose_everything)
+
+    def _kill_engine(self) -> None:
+        if self.engines:
+            engine = self.rng.choice(list(self.engines))
+            self.history.note(f"the engine of {engine._process.name} dies")
+            engine.die()
+
+    def _restart_broker(self) -> None:
+        self.history.note("the broker restarts: every unacked delivery returns")
+        for queue in self.queues:
+            queue.reconnect()
+
+    def _duplicate(self) -> None:
+        if self.history.opened:
+            turn = self.rng.choice(list(self.history.opened.values()))
+            self.history.note(f"{turn.id} is delivered once more")
+            self.broker.publish(turn.job.lane, encode(turn.job))
+
+    def _lose_live(self) -> None:
+        if self.rng.random() < 0.5:
+            self.live.lose_everything()
+
+    def _lose_tail(self) -> None:
+        cast("Any", self.live.log).lose_some_tail()
+
+    def _store_away(self) -> None:
+        self.history.note("the store goes away")
+        self.store.away = True
+        self.loop.call_later(self.rng.uniform(0.5, 4.0), self._store_back)
+
+    def _store_back(self) -> None:
+        self.store.away = False
