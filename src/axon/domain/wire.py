@@ -10,12 +10,16 @@ from axon.domain.job import Job
 from axon.domain.turn import Turn
 
 T = TypeVar("T", Job, Chunk, Turn)
+_NAMES: dict[type, dict[str, None]] = {
+    kind: {field.name: None for field in fields(kind) if field.name != "extra"} for kind in (Job, Chunk, Turn)
+}
+"""The fields of each kind, in the order they are written."""
 _ENCODER = msgspec.msgpack.Encoder()
 
 
 def _plain(value: Job | Chunk | Turn) -> dict[str, Any]:
-    body = {field.name: _nested(getattr(value, field.name)) for field in fields(value) if field.name != "extra"}
-    return {**value.extra, **body}
+    body = {name: _nested(getattr(value, name)) for name in _NAMES[type(value)]}
+    return {**value.extra, **body} if value.extra else body
 
 
 def _nested(value: Any) -> Any:
@@ -23,8 +27,8 @@ def _nested(value: Any) -> Any:
 
 
 def _value(kind: type[T], raw: dict[str, Any]) -> T:
-    known = {field.name for field in fields(kind)}
-    body = {name: value for name, value in raw.items() if name in known and name != "extra"}
+    known = _NAMES[kind]
+    body = {name: value for name, value in raw.items() if name in known}
     if kind is Turn and isinstance(body.get("job"), dict):
         body["job"] = _value(Job, body["job"])
     extra = {name: value for name, value in raw.items() if name not in known}
