@@ -296,3 +296,10 @@ class TestFailures:
         with pytest.raises(DependencyDown) as failure, translated():
             raise OSError(errno.ENOSPC, "No space left on device")
         assert failure.value.code == "storage_full"
+
+
+async def test_a_file_that_is_no_database_is_refused_with_its_name(tmp_path: Path) -> None:
+    path = tmp_path / "axon.db"
+    path.write_bytes(b"not a database, not at all" * 100)
+    with pytest.raises(Misconfigured, match=r"axon\.db"):
+        await SqliteStore(path).open()

@@ -73,7 +73,7 @@ class Server:
         lines = []
         for line in self._process.stdout:
             lines.append(line)
-            if "axon chat" in line:
+            if "stops the server" in line:
                 break
         self.screen = "".join(lines)
         found = re.search(r"(http://\S+)/v1", self.screen)

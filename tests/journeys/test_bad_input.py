@@ -1,14 +1,17 @@
 """Bad input gets a clear 4xx in OpenAI's shape, and the server goes on."""
 
+import contextlib
 import json
 import socket
+import subprocess
+import sys
 from urllib.parse import urlsplit
 
 import httpx
 import pytest
 
 from tests.journeys.conftest import Fresh
-from tests.journeys.server import Server
+from tests.journeys.server import Server, wait_until
 
 CHAT = {"model": "echo", "messages": [{"role": "user", "content": "hello"}]}
 
@@ -48,6 +51,7 @@ BAD_BODIES: dict[str, tuple[bytes, int, str | None]] = {
     "stream a text": (chat(stream="yes"), 400, "stream"),
     "five stop strings": (chat(stop=["a", "b", "c", "d", "e"]), 400, "stop"),
     "an empty stop string": (chat(stop=""), 400, "stop"),
+    "top_k beyond 31 bits": (chat(top_k=10**40), 400, "top_k"),
     "seed beyond 64 bits": (chat(seed=1 << 64), 400, "seed"),
     "n a million": (chat(n=1_000_000), 400, "n"),
     "NUL": (chat(messages=[{"role": "user", "content": "a\0b"}]), 400, None),
@@ -169,3 +173,54 @@ def test_neither_prompts_nor_keys_are_logged(fresh: Fresh) -> None:
     for text in (server.log, metrics):
         assert canary not in text
         assert secret not in text
+
+
+def test_headers_that_are_too_long_are_refused(echo: Server) -> None:
+    address = urlsplit(echo.url)
+    with socket.create_connection((address.hostname, address.port), timeout=10) as long:
+        long.sendall(b"GET /livez HTTP/1.1\r\nHost: x\r\nX-Long: ")
+        with contextlib.suppress(ConnectionError):
+            for _ in range(100):
+                long.sendall(b"x" * 10_000)
+        assert b" 431 " in long.recv(1000).split(b"\r\n")[0]
+    with echo.client() as http:
+        assert http.get("/v1/models", headers={"X-Long": "x" * 10_000}).status_code == 200
+
+
+def test_a_body_in_another_encoding_is_refused(echo: Server) -> None:
+    with echo.client() as http:
+        reply = http.post("/v1/chat/completions", content=chat(), headers={"Content-Encoding": "gzip"})
+    assert (reply.status_code, reply.json()["error"]["code"]) == (400, "unsupported_encoding")
+
+
+def test_a_revoked_key_is_refused_soon(fresh: Fresh) -> None:
+    server = fresh.start()
+    made = subprocess.run(
+        [sys.executable, "-m", "axon", "keys", "create", "--json"],
+        env=server.environment,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    key = json.loads(made.stdout)["key"]
+    with httpx.Client(base_url=server.url, headers={"Authorization": f"Bearer {key}"}) as http:
+        assert http.get("/v1/models").status_code == 200
+        subprocess.run(
+            [sys.executable, "-m", "axon", "keys", "revoke", key],
+            env=server.environment,
+            check=True,
+            capture_output=True,
+        )
+        wait_until(lambda: http.get("/v1/models").status_code == 401, "the key is out")
+
+
+def test_a_client_that_does_not_wait_for_its_answer_is_no_error_of_ours(fresh: Fresh) -> None:
+    server = fresh.start(engine_echo_step_s=0.05, sessions_reader_grace_s=0.3)
+    address = urlsplit(server.url)
+    body = json.dumps({"model": "echo", "prompt": "hello", "max_tokens": 500, "ignore_eos": True}).encode()
+    head = f"POST /v1/completions HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {server.key}\r\n"
+    with socket.create_connection((address.hostname, address.port), timeout=10) as client:
+        client.sendall(f"{head}Content-Length: {len(body)}\r\n\r\n".encode() + body)
+        wait_until(lambda: server.metric("axon_requests_running") == 1, "it runs")
+    wait_until(lambda: server.metric(r'axon_requests_total\{outcome="499"[^}]*\}') == 1, "it is counted as left")
+    wait_until(lambda: server.metric("axon_requests_running") == 0, "nothing runs for nobody")

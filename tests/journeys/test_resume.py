@@ -83,7 +83,7 @@ def test_a_finished_stream_is_read_again_from_any_seq(slow: Server, after: int) 
 def test_the_seq_a_client_sends_must_be_a_number(slow: Server) -> None:
     stream_id, _ = read_some(slow, ask(max_tokens=3), num_pieces=1)
     with slow.client() as http:
-        for wrong in ("-1", "x", "1.5", "9" * 400):
+        for wrong in ("-1", "x", "1.5", "9" * 400, "9" * 5000):
             reply = http.get(f"/v1/streams/{stream_id}", params={"after": wrong})
             assert (reply.status_code, reply.json()["error"]["param"]) == (400, "after")
 
@@ -114,4 +114,4 @@ def test_a_reader_gone_for_longer_than_the_grace_time_cancels_the_job(fresh: Fre
     read_some(server, ask(max_tokens=5000), num_pieces=3)
     wait_until(lambda: server.metric("axon_requests_running") == 0, "the engine is free again")
     wait_until(lambda: server.metric(r'axon_kv_blocks\{state="used"\}') == 0, "its blocks are free again")
-    assert server.metric(r'axon_tokens_total\{kind="output"') < 5000
+    assert 0 < server.metric(r'axon_tokens_total\{kind="output"[^}]*\}') < 5000

@@ -22,7 +22,7 @@ _DAY_S = 86400.0
 
 def create(settings: "Settings", *, tenant: str, name: str, expires_in_days: float | None, as_json: bool) -> None:
     """Makes a key. Its text alone goes to stdout, so that a script can catch it."""
-    from axon.bootstrap import load_pepper
+    from axon.bootstrap.services import load_pepper
 
     now = time.time()
     parts, text = new_key_text()
@@ -69,7 +69,7 @@ def revoke(settings: "Settings", key_id: str) -> None:
 
 def _in_store(settings: "Settings", act: Callable[["KeyStore"], Awaitable[T]]) -> T:
     """Opens the store for one act. Quietly: stdout is for the answer."""
-    from axon.bootstrap import open_store
+    from axon.bootstrap.services import open_store
     from axon.telemetry import logs
 
     async def run() -> T:

@@ -1,5 +1,6 @@
 """A running server as the command line sees it: an address, a key, two calls. Knows nothing of its inside."""
 
+import contextlib
 import json
 from collections.abc import Generator, Iterator
 from ipaddress import ip_address
@@ -103,6 +104,9 @@ def _error_message(response: httpx.Response) -> str:
 
 
 def _own_url(settings: "Settings") -> str:
+    """Of the server that uses this data folder, else where one would listen."""
+    with contextlib.suppress(OSError):
+        return (settings.data_dir / "server").read_text().strip()
     host = settings.gateway.host
     # Where a server listens on every address, loopback is one of them.
     host = {"0.0.0.0": "127.0.0.1", "::": "::1", "": "127.0.0.1"}.get(host, host)

@@ -1,7 +1,9 @@
 """What ``axon serve`` shows: progress while it starts, one screen when it is ready. Knows no part of the server."""
 
 import asyncio
+import os
 import shlex
+import shutil
 import sys
 from collections.abc import Callable
 from typing import TYPE_CHECKING
@@ -14,13 +16,13 @@ from axon.telemetry import logs
 from axon.telemetry.build import version
 
 if TYPE_CHECKING:
-    from axon.bootstrap import Ready
+    from axon.bootstrap.embedded import Ready
     from axon.settings import Settings
 
 
 def serve_until_stopped(settings: "Settings") -> int:
     """Runs the server; returns the process's exit code."""
-    from axon import bootstrap
+    from axon.bootstrap import embedded
 
     logs.configure(settings.log)
     progress = StartProgress(Console(stderr=True))
@@ -31,7 +33,7 @@ def serve_until_stopped(settings: "Settings") -> int:
 
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
         try:
-            return runner.run(bootstrap.serve(settings, on_ready=on_ready, on_progress=progress.update))
+            return runner.run(embedded.serve(settings, on_ready=on_ready, on_progress=progress.update))
         except KeyboardInterrupt:
             return 130
         finally:
@@ -92,10 +94,17 @@ def ready_screen(ready: "Ready", *, bold: Callable[[str], str] = str) -> str:
 
 curl {ready.url}/v1/chat/completions \\
   -H "Authorization: {authorization}" -H "Content-Type: application/json" \\
-  -d '{{"model": "{ready.model}", "messages": [{{"role": "user", "content": "{question}"}}]}}'
+  -d '{{"model": "{ready.model}", "messages": [{{"role": "user", "content": "{question}"}}], "temperature": 0}}'
 
-  or talk to it with: axon chat     ctrl-c stops the server (process {ready.pid})
+  or talk to it with: {_command()} chat     ctrl-c stops the server (process {ready.pid})
 """
+
+
+def _command() -> str:
+    """How this program was called, as one would call it again from here."""
+    if sys.argv[0].endswith("__main__.py"):
+        return "python -m axon"
+    return "axon" if shutil.which("axon") else shlex.quote(os.path.relpath(sys.argv[0]))
 
 
 def _bold(text: str) -> str:

@@ -13,3 +13,7 @@ class Deployment:
     max_model_len: int
     created: float
     owned_by: str = "axon"
+    temperature: float = 1.0
+    """What its model works best with; counts where a request does not say."""
+    top_p: float = 1.0
+    top_k: int = 0

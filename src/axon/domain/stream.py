@@ -44,7 +44,7 @@ class Cursor:
         self._epoch = chunk.epoch
         fresh = chunk.after(self.seq)
         self._ids += [token.id for token in fresh.tokens]
-        self.seq = max(self.seq, fresh.last)
+        self.seq = fresh.last
         self.ended = bool(fresh.terminal)
         return fresh
 

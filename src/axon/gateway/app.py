@@ -12,17 +12,10 @@ from axon.errors import AxonError, InvalidInput, NotFound
 from axon.gateway import chat, completions, health, models, streams
 from axon.gateway.auth import Authenticator
 from axon.gateway.edge import Edge
-from axon.gateway.problems import Internal, encoded, headers_of, status_of
+from axon.gateway.problems import Internal, MethodNotAllowed, encoded, headers_of, status_of
 from axon.gateway.turns import Gateway
 
 _DESCRIPTION = "OpenAI-compatible API of an Axon server. Every route but the probes needs an API key."
-
-
-class MethodNotAllowed(InvalidInput):
-    """This path does not take that method."""
-
-    kind = "method"
-    code = "method_not_allowed"
 
 
 def build_app(gateway: Gateway, authenticator: Authenticator, *, version: str) -> Edge:

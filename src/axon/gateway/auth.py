@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from axon.domain.key import Key, matches, parse_key
-from axon.errors import Unauthenticated
+from axon.errors import DependencyDown, Unauthenticated
 from axon.ports.store import KeyStore
 from axon.runtime.clock import Clock
 
@@ -28,7 +28,10 @@ class Identity:
 
 
 class Authenticator:
-    """Looks keys up in the store; an answer counts for a second, so a revoked key is out within one."""
+    """Looks keys up in the store; an answer counts for a second, so a revoked key is out within one.
+
+    While the store is away, a key that it once confirmed stays good, and nothing is said of any other.
+    """
 
     def __init__(self, keys: KeyStore, pepper: bytes, clock: Clock) -> None:
         self._keys, self._pepper, self._clock = keys, pepper, clock
@@ -50,7 +53,12 @@ class Authenticator:
         seen = self._seen.get(key_id)
         if seen is not None and seen[0] > now:
             return seen[1]
-        key = await self._keys.find(key_id)
+        try:
+            key = await self._keys.find(key_id)
+        except DependencyDown:
+            if seen is None or seen[1] is None:
+                raise
+            key = seen[1]
         self._seen[key_id] = (now + _CACHE_S, key)
         self._seen.move_to_end(key_id)
         if len(self._seen) > _CACHE_SIZE:

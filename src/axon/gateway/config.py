@@ -17,6 +17,8 @@ class GatewayConfig:
     """Port of /metrics, apart from the API; 0 takes a free one."""
     max_body_bytes: int = 4 << 20
     """Larger bodies are refused with 413."""
+    max_header_bytes: int = 64 << 10
+    """A request whose headers are longer is refused with 431."""
     header_timeout_s: float = 10.0
     """A connection that has not sent its request's headers by then is closed."""
     body_timeout_s: float = 30.0

@@ -18,6 +18,7 @@ from axon.ports.store import TurnStore
 from axon.runtime.clock import Clock
 
 _REREAD_S = 1.0
+_LONGEST_REREAD_S = 5.0
 _ASK_STORE_S = 3.0
 _BEYOND = 1 << 53
 _BARRIER_S = 2.0
@@ -29,17 +30,26 @@ _RETRY_S = 0.2
 class _Watch:
     """One reader's times."""
 
-    spoke_at: float
+    heard_at: float
+    """When the stream said something; ``spoke_at`` is when its reader was told anything, be it that there is nothing."""
+    spoke_at: float = field(init=False)
     touched_at: float = field(init=False)
     down_since: float | None = None
     _silence_asked_s: float = 0.0
 
     def __post_init__(self) -> None:
-        self.touched_at = self.spoke_at
+        self.spoke_at = self.touched_at = self.heard_at
+
+    def heard(self, now: float) -> None:
+        self.heard_at = self.spoke_at = now
+
+    def reread_in_s(self, now: float) -> float:
+        """After a second of silence, then ever more rarely: a lost connection wakes us, so hints are seldom missed."""
+        return min(max(_REREAD_S, now - self.heard_at), _LONGEST_REREAD_S)
 
     def store_is_due(self, now: float) -> bool:
         """Whether a silent stream should be looked up in the store: ever more rarely while the silence lasts."""
-        silence_s = now - self.spoke_at
+        silence_s = now - self.heard_at
         if silence_s < self._silence_asked_s:
             self._silence_asked_s = 0.0
         due = silence_s >= max(_ASK_STORE_S, 2 * self._silence_asked_s)
@@ -73,11 +83,12 @@ class Follower:
             payload = b""
             while True:
                 for chunk in await self._fresh_or_wait(job_id, cursor, payload, watch):
-                    watch.spoke_at = self._clock.monotonic()
+                    watch.heard(self._clock.monotonic())
                     yield chunk
                 if cursor.ended:
                     return
-                payload = await listener.next(min(_REREAD_S, self._silence_s)) or b""
+                reread_in_s = watch.reread_in_s(self._clock.monotonic())
+                payload = await listener.next(min(reread_in_s, self._silence_s, self._reader_grace_s / 3)) or b""
                 now = self._clock.monotonic()
                 if now - watch.touched_at > self._reader_grace_s / 3:
                     watch.touched_at = now
@@ -116,7 +127,7 @@ class Follower:
                 return [taken] if taken else []
         view = await self._live.log.read(job_id, after=cursor.seq)
         if view is None:
-            return cursor.take_all(await self._stored_chunks(job_id))
+            return cursor.take_all(_chunks_of(await self.stored(job_id)))
         fresh: list[Chunk] = []
         for chunk in view.chunks:
             taken = cursor.take(chunk)
@@ -128,7 +139,8 @@ class Follower:
             return fresh + await self._compared(job_id, cursor)  # it ended before the seq the reader stands at
         if fresh or not watch.store_is_due(self._clock.monotonic()):
             return fresh
-        return cursor.take_all(await self._stored_chunks(job_id))  # a log that lost its tail never says the end
+        # A log that lost its tail never says the end. What is on its way to the store is found when it is asked again.
+        return cursor.take_all(_chunks_of(await self._turns.get(job_id)))
 
     async def _compared(self, job_id: str, cursor: Cursor) -> list[Chunk]:
         """The whole stream since the reader came, held against what it was given."""
@@ -150,11 +162,11 @@ class Follower:
         await self._journal.barrier(timeout_s=_BARRIER_S)
         return await self._turns.get(job_id)
 
-    async def _stored_chunks(self, job_id: str) -> tuple[Chunk, ...]:
-        """What the store has of a stream that the log has forgotten; nothing while the turn goes on."""
-        turn = await self.stored(job_id)
-        if turn is None or not turn.state.terminal:
-            return ()
-        if turn.job.purged:
-            raise Gone()
-        return (turn.chunk(),)
+
+def _chunks_of(turn: Turn | None) -> tuple[Chunk, ...]:
+    """What the store has of a stream that the log has forgotten; nothing while the turn goes on."""
+    if turn is None or not turn.state.terminal:
+        return ()
+    if turn.job.purged:
+        raise Gone()
+    return (turn.chunk(),)

@@ -9,12 +9,14 @@ from axon.gateway.turns import gateway_of
 router = APIRouter(tags=["health"])
 
 
+@router.head("/livez", include_in_schema=False)
 @router.get("/livez", summary="Is the process alive?")
 async def livez() -> Response:
     """Answers as long as the event loop turns, whatever the state of anything else."""
     return JSONResponse({"status": "alive"})
 
 
+@router.head("/readyz", include_in_schema=False)
 @router.get("/readyz", summary="Can it take work now?")
 @router.get("/health", summary="Can it take work now?")
 async def readyz(request: Request) -> Response:

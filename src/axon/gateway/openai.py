@@ -9,6 +9,7 @@ from typing import Annotated, Any, Literal, TypeVar
 import msgspec
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
+from axon.domain.deployment import Deployment
 from axon.domain.sampling import Sampling
 from axon.errors import InvalidInput, Unsupported
 
@@ -47,7 +48,7 @@ class Request(Wire):
     max_tokens: Count | None = None
     temperature: Temperature | None = None
     top_p: Probability | None = None
-    top_k: Annotated[int, Field(ge=-1)] | None = None
+    top_k: Annotated[int, Field(ge=-1, lt=1 << 31)] | None = None
     stop: StopText | Annotated[list[StopText], Field(max_length=4)] | None = None
     seed: Annotated[int, Field(ge=-_SEED, lt=_SEED)] | None = None
     stream: bool | None = None
@@ -62,12 +63,12 @@ class Request(Wire):
     def include_usage(self) -> bool:
         return bool(self.stream_options and self.stream_options.include_usage)
 
-    def sampling(self, max_tokens: int | None) -> Sampling:
+    def sampling(self, max_tokens: int | None, defaults: Deployment) -> Sampling:
         return Sampling(
             max_tokens=max_tokens or 0,
-            temperature=1.0 if self.temperature is None else self.temperature,
-            top_k=max(0, self.top_k or 0),
-            top_p=1.0 if self.top_p is None else self.top_p,
+            temperature=defaults.temperature if self.temperature is None else self.temperature,
+            top_k=max(0, defaults.top_k if self.top_k is None else self.top_k),
+            top_p=defaults.top_p if self.top_p is None else self.top_p,
             stop=(self.stop,) if isinstance(self.stop, str) else tuple(self.stop or ()),
             ignore_eos=bool(self.ignore_eos),
         )
@@ -163,7 +164,9 @@ def _refuse_nul(value: Any) -> None:
 
 
 def _field_error(error: ValidationError) -> InvalidInput:
-    problem = error.errors(include_url=False, include_input=False)[0]
+    problems = error.errors(include_url=False, include_input=False)
+    # Of a union's branches, the one whose kind was right says more than those whose kind was wrong.
+    problem = min(problems, key=lambda each: (each["loc"][:1] != problems[0]["loc"][:1], "type" in each["type"]))
     place = ".".join(str(part) for part in problem["loc"] if not _UNION_TAG.search(str(part)))
     code = "missing_required_parameter" if problem["type"] == "missing" else "invalid_type"
     if problem["type"] in _VALUE_PROBLEMS:

@@ -40,7 +40,21 @@ class Gone(AxonError):
     code = "stream_expired"
 
 
-_STATUS |= {Timeout.kind: 408, Gone.kind: 410}
+class MethodNotAllowed(AxonError):
+    """This path does not take that method."""
+
+    kind = "method"
+    code = "method_not_allowed"
+
+
+class ClientLeft(AxonError):
+    """The client went away before the answer was there."""
+
+    kind = "left"
+    code = "client_closed_request"
+
+
+_STATUS |= {Timeout.kind: 408, Gone.kind: 410, MethodNotAllowed.kind: 405, ClientLeft.kind: 499}
 
 
 def status_of(error: AxonError) -> int:

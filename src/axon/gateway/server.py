@@ -2,17 +2,22 @@
 
 import asyncio
 import contextlib
-import socket
 from collections.abc import Iterator
 from typing import Any
 
 import uvicorn
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
+from axon.errors import InvalidInput
 from axon.gateway.config import GatewayConfig
 from axon.gateway.edge import Edge
+from axon.gateway.problems import encoded
 
-_BACKLOG = 2048
+_PROBLEM = InvalidInput("The request's headers are too long.", code="headers_too_long")
+_TOO_LONG = (
+    b"HTTP/1.1 431 Request Header Fields Too Large\r\ncontent-type: application/json\r\nconnection: close\r\n"
+    b"content-length: %d\r\n\r\n%s" % (len(encoded(_PROBLEM)), encoded(_PROBLEM))
+)
 
 
 class Server(uvicorn.Server):
@@ -27,7 +32,8 @@ def make_server(app: Edge, config: GatewayConfig) -> Server:
     return Server(
         uvicorn.Config(
             app,
-            http=_protocol(config.header_timeout_s),
+            http=_protocol(config),
+            ws="none",
             loop="none",
             lifespan="off",
             log_config=None,
@@ -40,25 +46,12 @@ def make_server(app: Edge, config: GatewayConfig) -> Server:
     )
 
 
-def listen(config: GatewayConfig) -> socket.socket:
-    """The API's socket; raises OSError when the address is taken."""
-    family = socket.AF_INET6 if ":" in config.host else socket.AF_INET
-    listener = socket.socket(family, socket.SOCK_STREAM)
-    try:
-        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        listener.bind((config.host, config.port))
-        listener.listen(_BACKLOG)  # from here on connections wait for us, however long the rest of the start takes
-    except OSError:
-        listener.close()
-        raise
-    return listener
-
-
-def _protocol(header_timeout_s: float) -> type[HttpToolsProtocol]:
+def _protocol(config: GatewayConfig) -> type[HttpToolsProtocol]:
     class Protocol(HttpToolsProtocol):
-        """Closes a connection whose request's headers do not come in time."""
+        """Bounds what comes before a request is known: its headers must be short and in time."""
 
         _deadline: asyncio.TimerHandle | None = None
+        _header_bytes = 0
 
         def connection_made(self, transport: Any) -> None:
             super().connection_made(transport)
@@ -67,6 +60,16 @@ def _protocol(header_timeout_s: float) -> type[HttpToolsProtocol]:
         def connection_lost(self, exc: Exception | None) -> None:
             self._disarm()
             super().connection_lost(exc)
+
+        def data_received(self, data: bytes) -> None:
+            if self._deadline is not None:
+                self._header_bytes += len(data)
+                # What comes in one piece may hold a body too: only the parser knows where it begins.
+                if self._header_bytes > config.max_header_bytes and b"\r\n\r\n" not in data[: config.max_header_bytes]:
+                    self.transport.write(_TOO_LONG)
+                    self.transport.close()
+                    return
+            super().data_received(data)
 
         def on_message_begin(self) -> None:
             super().on_message_begin()
@@ -78,7 +81,8 @@ def _protocol(header_timeout_s: float) -> type[HttpToolsProtocol]:
 
         def _arm(self) -> None:
             if self._deadline is None:
-                self._deadline = self.loop.call_later(header_timeout_s, self.transport.close)
+                self._header_bytes = 0
+                self._deadline = self.loop.call_later(config.header_timeout_s, self.transport.close)
 
         def _disarm(self) -> None:
             if self._deadline is not None:

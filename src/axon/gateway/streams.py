@@ -9,7 +9,7 @@ from axon.gateway.turns import find_job, gateway_of, stream_response
 
 router = APIRouter(tags=["streams"])
 
-_MAX_SEQ = 1 << 53
+_MAX_DIGITS = 15
 
 
 @router.get("/v1/streams/{stream_id}", summary="Continue a stream")
@@ -24,6 +24,6 @@ async def show(request: Request, stream_id: str, after: str = "0") -> Response:
 
 
 def _seq(text: str) -> int:
-    if not (text.isascii() and text.isdigit() and int(text) < _MAX_SEQ):
+    if not (len(text) <= _MAX_DIGITS and text.isascii() and text.isdigit()):
         raise InvalidInput("'after' must be a token's seq: a whole number, 0 or more.", param="after")
     return int(text)

@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from dataclasses import dataclass
 
 import msgspec
-from starlette.requests import Request
+from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response, StreamingResponse
 
 from axon.dispatch.config import DispatchConfig
@@ -20,9 +20,7 @@ from axon.gateway.config import GatewayConfig
 from axon.gateway.follow import Follower
 from axon.gateway.openai import Request as Ask
 from axon.gateway.pace import Pace
-from axon.gateway.problems import Gone, Internal, Timeout
-from axon.ports.live import Live
-from axon.ports.store import Store
+from axon.gateway.problems import ClientLeft, Gone, Timeout
 from axon.runtime.clock import Clock
 from axon.runtime.lifecycle import Lifecycle
 from axon.sessions.config import SessionsConfig
@@ -46,8 +44,6 @@ class Gateway:
     prompts: Prompts
     opening: opening.Opening
     follower: Follower
-    live: Live
-    store: Store
     lifecycle: Lifecycle
     clock: Clock
     metrics: Metrics
@@ -66,6 +62,11 @@ def identity_of(request: Request) -> Identity:
 
 async def read_body(request: Request, config: GatewayConfig) -> bytes:
     """The whole body, within its limits of size and time."""
+    encoding = request.headers.get("content-encoding", "identity")
+    if encoding != "identity":
+        raise InvalidInput(
+            f"A body in Content-Encoding '{encoding}' is not taken; send it plain.", code="unsupported_encoding"
+        )
     parts: list[bytes] = []
     size = 0
     try:
@@ -77,6 +78,8 @@ async def read_body(request: Request, config: GatewayConfig) -> bytes:
                 parts.append(part)
     except TimeoutError:
         raise Timeout() from None
+    except ClientDisconnect:
+        raise ClientLeft() from None
     return b"".join(parts)
 
 
@@ -111,7 +114,7 @@ async def open_turn(
             deployment=deployment,
             num_lanes=gateway.dispatching.num_lanes,
             prompt_ids=await prompt(),
-            sampling=ask.sampling(max_tokens),
+            sampling=ask.sampling(max_tokens, deployment),
             seed=ask.seed,
             now=now,
             timeout_s=gateway.sessions.turn_timeout_s,
@@ -154,22 +157,22 @@ async def find_job(request: Request, job_id: str) -> Job:
 async def answer(request: Request, job: Job, *, stream: bool) -> Response:
     """The answer to an accepted turn, streamed or whole."""
     if stream:
-        return stream_response(gateway_of(request), job, after=0)
+        return stream_response(gateway_of(request), job, after=0, started=job.created)
     return await _whole_response(request, job)
 
 
-def stream_response(gateway: Gateway, job: Job, *, after: int) -> Response:
+def stream_response(gateway: Gateway, job: Job, *, after: int, started: float | None = None) -> Response:
     """The stream past ``after`` as server-sent events; leaving early loses nothing, for as long as it is kept."""
     return StreamingResponse(
-        _events(gateway, job, after),
+        _events(gateway, job, after, started),
         media_type="text/event-stream",
         headers={**_SSE_HEADERS, STREAM_HEADER: job.id},
     )
 
 
-async def _events(gateway: Gateway, job: Job, after: int) -> AsyncIterator[bytes]:
+async def _events(gateway: Gateway, job: Job, after: int, started: float | None) -> AsyncIterator[bytes]:
     writer = frames.Writer(job, after=after)
-    pace = Pace(gateway.metrics, None if after else job.created)
+    pace = Pace(gateway.metrics, started)
     try:
         async for chunk in gateway.follower.follow(job.id, after=after):
             frame = writer.silence() if chunk is None else writer.frames(chunk)
@@ -191,7 +194,7 @@ async def _whole_response(request: Request, job: Job) -> Response:
         collecting.cancel()
         leaving.cancel()
     if not chunks or not chunks[-1].terminal:
-        raise Internal("The client went away before the answer was there.")
+        raise ClientLeft()
     if error := frames.failure(chunks[-1]):
         raise error
     body = msgspec.json.encode(frames.whole(job, chunks))

@@ -47,8 +47,10 @@ class SqliteStore:
                 await asyncio.to_thread(self._make_file)
                 if not await is_current(engine):
                     await asyncio.to_thread(self._migrate)
-        except BaseException:
+        except BaseException as error:
             await engine.dispose()
+            if isinstance(error, DependencyDown) and "not a database" in str(error.__cause__):
+                raise Misconfigured(f"{self._path} is no database of Axon's: move it away, or name another.") from None
             raise
         self._engine = engine
         database = Database(engine)

@@ -1,0 +1,1 @@
+"""Puts processes together: the only package that names an adapter."""

@@ -1,0 +1,140 @@
+"""What stands behind the ports: three URLs choose, and what is imported is what is used. Opens no web server."""
+
+from collections.abc import AsyncIterator, Callable, Coroutine
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+
+from axon.domain.key import Key, digest, new_key_text
+from axon.errors import Misconfigured
+from axon.ports.journal import Journal
+from axon.ports.live import Live
+from axon.ports.queue import Queue
+from axon.ports.store import Store
+from axon.runtime.clock import Clock
+from axon.runtime.datafolder import read_or_make_secret, write_secret
+from axon.settings import Settings
+
+if TYPE_CHECKING:
+    from axon.adapters.store.postgres import PostgresStore
+    from axon.adapters.store.sqlite import SqliteStore
+
+
+class _Openable(Protocol):
+    async def open(self) -> None: ...
+
+    async def aclose(self) -> None: ...
+
+
+Service = TypeVar("Service", bound=_Openable)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Services:
+    """What stands behind the ports, opened."""
+
+    store: Store
+    journal: Journal
+    live: Live
+    queue: Queue
+    queue_forgets: bool
+    """The queue lives in this process: what was in it is enqueued again from the store at start."""
+    background: tuple[Callable[[], Coroutine[Any, Any, None]], ...] = ()
+    """What has to run beside them."""
+
+
+async def open_services(settings: Settings, clock: Clock, stack: AsyncExitStack) -> Services:
+    """Three URLs choose; what is imported is what is used."""
+    store = await _open_store(settings, stack)
+    live = await _open_live(settings, clock, stack)
+    scheme = settings.queue.partition(":")[0]
+    if scheme == "memory":
+        from axon.adapters.journal.sqlite import SqliteJournal
+        from axon.adapters.queue.memory import MemoryBroker
+
+        journal = await _opened(SqliteJournal(store.turns), stack)
+        queue = await _opened(MemoryBroker().connect(), stack)
+        return Services(store=store, journal=journal, live=live, queue=queue, queue_forgets=True)
+    if scheme in ("amqp", "amqps"):
+        from axon.adapters.journal.rabbitmq import RabbitJournal
+        from axon.adapters.journal.rabbitmq_reader import RabbitJournalReader
+        from axon.adapters.queue.rabbitmq import RabbitQueue
+        from axon.control.persister import Persister
+
+        prefix = settings.namespace
+        rabbit = await _opened(RabbitQueue(settings.queue, prefix), stack)
+        wal = await _opened(
+            RabbitJournal(settings.queue, prefix, markers=store.markers, publisher=rabbit.publisher), stack
+        )
+        reader = await _opened(RabbitJournalReader(settings.queue, prefix), stack)
+        persister = Persister(reader, store.turns, store.markers, clock=clock)
+        return Services(
+            store=store,
+            journal=wal,
+            live=live,
+            queue=rabbit,
+            queue_forgets=False,
+            background=(persister.run, rabbit.keep_young),
+        )
+    raise Misconfigured(f"The queue cannot be on {scheme!r}: use memory:// or amqp://.")
+
+
+async def _open_store(settings: Settings, stack: AsyncExitStack) -> "SqliteStore | PostgresStore":
+    scheme = settings.store.partition(":")[0]
+    if scheme == "sqlite":
+        from axon.adapters.store.sqlite import SqliteStore
+
+        return await _opened(SqliteStore(settings.store), stack)
+    if scheme in ("postgresql", "postgres"):
+        from axon.adapters.store.postgres import PostgresStore
+
+        return await _opened(PostgresStore(settings.store), stack)
+    raise Misconfigured(f"The store cannot be on {scheme!r}: use sqlite:/// or postgresql://.")
+
+
+async def _open_live(settings: Settings, clock: Clock, stack: AsyncExitStack) -> Live:
+    scheme = settings.live.partition(":")[0]
+    retention_s = settings.sessions.retention_s
+    if scheme == "memory":
+        from axon.adapters.live.memory import open_memory_live
+
+        return open_memory_live(clock, retention_s=retention_s)
+    if scheme in ("redis", "rediss", "redis+cluster", "rediss+cluster"):
+        from axon.adapters.live.redis import RedisLive
+
+        return await _opened(RedisLive(settings.live, retention_s=retention_s, prefix=settings.namespace), stack)
+    raise Misconfigured(f"Live cannot be on {scheme!r}: use memory:// or redis://.")
+
+
+async def _opened(service: Service, stack: AsyncExitStack) -> Service:
+    """Opens it, and closes it with everything else."""
+    await service.open()
+    stack.push_async_callback(service.aclose)
+    return service
+
+
+@asynccontextmanager
+async def open_store(settings: Settings) -> AsyncIterator[Store]:
+    """The durable records alone, as the command line needs them."""
+    async with AsyncExitStack() as stack:
+        yield await _open_store(settings, stack)
+
+
+def load_pepper(settings: Settings) -> bytes:
+    """The secret that keys are hashed with: the setting, else a file made on first use."""
+    if settings.pepper:
+        return settings.pepper.encode()
+    return read_or_make_secret(settings.data_dir / "pepper").encode()
+
+
+async def development_key(store: Store, pepper: bytes, data_dir: Path, now: float) -> str | None:
+    """On a first start, a key to begin with; shown once and kept in a file that only its owner can read."""
+    if await store.keys.all():
+        return None
+    parsed, text = new_key_text()
+    key = Key(id=parsed.id, tenant="default", digest=digest(pepper, parsed.secret), name="development", created_at=now)
+    await store.keys.add(key)
+    (data_dir / "dev-key").unlink(missing_ok=True)
+    write_secret(data_dir / "dev-key", text)
+    return text

@@ -1,0 +1,171 @@
+"""Key → tenant: every way in which a key can be wrong, one at a time."""
+
+import base64
+from collections.abc import Sequence
+from dataclasses import replace
+
+import pytest
+
+from axon.domain.key import Key, _checksum, digest, new_key_text
+from axon.errors import Unauthenticated
+from axon.gateway.auth import Authenticator, Identity
+from axon.runtime.clock import FakeClock
+
+PEPPER = b"pepper"
+
+
+class Keys:
+    """A store of keys that counts how often it is asked."""
+
+    def __init__(self) -> None:
+        self.kept: dict[str, Key] = {}
+        self.num_asked = 0
+
+    async def add(self, key: Key) -> None:
+        self.kept[key.id] = key
+
+    async def find(self, key_id: str) -> Key | None:
+        self.num_asked += 1
+        return self.kept.get(key_id)
+
+    async def all(self) -> Sequence[Key]:
+        return list(self.kept.values())
+
+    async def revoke(self, key_id: str, *, at: float) -> bool:
+        self.kept[key_id] = replace(self.kept[key_id], revoked_at=at)
+        return True
+
+
+@pytest.fixture
+def clock() -> FakeClock:
+    return FakeClock()
+
+
+@pytest.fixture
+def keys() -> Keys:
+    return Keys()
+
+
+@pytest.fixture
+def door(keys: Keys, clock: FakeClock) -> Authenticator:
+    return Authenticator(keys, PEPPER, clock)
+
+
+async def make_key(keys: Keys, clock: FakeClock, tenant: str = "acme", lives_s: float | None = None) -> str:
+    parsed, text = new_key_text()
+    expires_at = None if lives_s is None else clock.now() + lives_s
+    await keys.add(
+        Key(
+            id=parsed.id,
+            tenant=tenant,
+            digest=digest(PEPPER, parsed.secret),
+            created_at=clock.now(),
+            expires_at=expires_at,
+        )
+    )
+    return text
+
+
+def bearer(text: str) -> list[bytes]:
+    return [f"Bearer {text}".encode()]
+
+
+async def test_a_key_is_known_by_its_tenant(door: Authenticator, keys: Keys, clock: FakeClock) -> None:
+    text = await make_key(keys, clock)
+    assert await door.identify(bearer(text)) == Identity(text[4:12], "acme")
+
+
+async def test_another_keys_secret_under_this_keys_id_is_refused(
+    door: Authenticator, keys: Keys, clock: FakeClock
+) -> None:
+    mine, other = await make_key(keys, clock), await make_key(keys, clock)
+    body = mine[:13] + other[13:-6]
+    forged = body + _checksum(body)
+    with pytest.raises(Unauthenticated):
+        await door.identify(bearer(forged))
+
+
+async def test_one_changed_character_of_the_secret_is_refused_though_the_checksum_fits(
+    door: Authenticator, keys: Keys, clock: FakeClock
+) -> None:
+    text = await make_key(keys, clock)
+    body = text[:20] + ("A" if text[20] != "A" else "B") + text[21:-6]
+    with pytest.raises(Unauthenticated):
+        await door.identify(bearer(body + _checksum(body)))
+
+
+async def test_a_key_hashed_with_another_pepper_is_refused(keys: Keys, clock: FakeClock) -> None:
+    text = await make_key(keys, clock)
+    with pytest.raises(Unauthenticated):
+        await Authenticator(keys, b"salt", clock).identify(bearer(text))
+
+
+async def test_an_unknown_key_is_refused(door: Authenticator) -> None:
+    with pytest.raises(Unauthenticated):
+        await door.identify(bearer(new_key_text()[1]))
+
+
+async def test_a_revoked_key_is_out_within_a_second(door: Authenticator, keys: Keys, clock: FakeClock) -> None:
+    text = await make_key(keys, clock)
+    await door.identify(bearer(text))
+    await keys.revoke(text[4:12], at=clock.now())
+    clock.advance(1.001)
+    with pytest.raises(Unauthenticated, match="revoked"):
+        await door.identify(bearer(text))
+
+
+async def test_an_expired_key_is_refused_from_its_last_moment_on(
+    door: Authenticator, keys: Keys, clock: FakeClock
+) -> None:
+    text = await make_key(keys, clock, lives_s=10)
+    clock.advance(9.9)
+    await door.identify(bearer(text))
+    clock.advance(0.1)
+    with pytest.raises(Unauthenticated, match="expired"):
+        await door.identify(bearer(text))
+
+
+async def test_the_store_is_asked_once_a_second_for_a_busy_key(
+    door: Authenticator, keys: Keys, clock: FakeClock
+) -> None:
+    text = await make_key(keys, clock)
+    for _ in range(50):
+        await door.identify(bearer(text))
+        clock.advance(0.1)
+    assert keys.num_asked <= 6
+
+
+async def test_a_mistyped_key_does_not_reach_the_store(door: Authenticator, keys: Keys) -> None:
+    with pytest.raises(Unauthenticated):
+        await door.identify(bearer(new_key_text()[1][:-1] + "!"))
+    assert keys.num_asked == 0
+
+
+async def test_a_browsers_password_counts_only_where_pages_are_shown(
+    door: Authenticator, keys: Keys, clock: FakeClock
+) -> None:
+    text = await make_key(keys, clock)
+    header = [b"Basic " + base64.b64encode(f"me:{text}".encode())]
+    assert (await door.identify(header, basic=True)).tenant == "acme"
+    with pytest.raises(Unauthenticated):
+        await door.identify(header)
+
+
+@pytest.mark.parametrize("headers", [[], [b""], [b"Bearer"], [b"Token x"], [b"Basic !!"], [b"Bearer \xff\xfe"]])
+async def test_anything_but_one_bearer_is_refused(door: Authenticator, headers: list[bytes]) -> None:
+    for basic in (False, True):
+        with pytest.raises(Unauthenticated):
+            await door.identify(headers, basic=basic)
+
+
+async def test_two_authorizations_are_none(door: Authenticator, keys: Keys, clock: FakeClock) -> None:
+    text = await make_key(keys, clock)
+    with pytest.raises(Unauthenticated):
+        await door.identify(bearer(text) * 2)
+
+
+async def test_an_error_never_quotes_a_secret(door: Authenticator) -> None:
+    text = new_key_text()[1]
+    with pytest.raises(Unauthenticated) as refusal:
+        await door.identify(bearer(text))
+    assert text[13:30] not in refusal.value.message
