@@ -206,12 +206,6 @@ class TestFailures:
             other.close()
             await store.turns.apply([opened(make_job())])
 
-    async def test_a_file_that_is_no_database_is_dependency_down(self, tmp_path: Path) -> None:
-        path = tmp_path / "axon.db"
-        path.write_bytes(b"this is a text, not a database" * 100)
-        with pytest.raises(DependencyDown):
-            await SqliteStore(path).open()
-
     async def test_a_folder_that_cannot_be_made_is_dependency_down(self, tmp_path: Path) -> None:
         (tmp_path / "file").touch()
         with pytest.raises(DependencyDown):
