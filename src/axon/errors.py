@@ -161,7 +161,6 @@ class EngineDied(EngineError):
     """The engine process ended while it ran this sequence."""
 
     code = "worker_crash"
-    retryable = True
 
 
 class Misconfigured(AxonError):

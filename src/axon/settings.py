@@ -41,7 +41,6 @@ _MAY_BE_ZERO = {
         "admission.requests_per_minute",
         "admission.tokens_per_minute",
         "lifecycle.drain_s",
-        "sessions.reader_grace_s",
         "sessions.retention_s",
     ),
 }

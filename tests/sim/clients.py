@@ -39,16 +39,15 @@ class Asked:
     """At least once; what was set aside for it was given back."""
     cancelled: bool = False
     left: bool = False
+    heard_at: float = 0.0
+    """When its reader last heard something, or the turn was accepted."""
+    longest_silence_s: float = 0.0
     readings: list[Reading] = field(default_factory=list)
 
     @property
     def seq(self) -> int:
         last = self.readings[-1] if self.readings else Reading(0)
         return last.start + len(last.ids)
-
-    @property
-    def reserved(self) -> int:
-        return len(PROMPT) + self.max_tokens
 
 
 class Client:
@@ -106,6 +105,7 @@ class Client:
     async def _read(self, asked: Asked) -> None:
         """Reads to the end, over as many connections as it takes; some clients cancel, some never come back."""
         rng = self._world.rng
+        asked.heard_at = self._world.loop.monotonic()
         deadline = self._world.loop.monotonic() + _GIVE_UP_S
         while self._world.loop.monotonic() < deadline:
             if not self._world.healed and rng.random() < 0.08:
@@ -141,6 +141,9 @@ class Client:
         expected = reading.start + len(reading.ids) + 1
         if chunk.first != expected:
             raise self._world.history.broken(f"{asked.job_id}: the reader got {chunk.first} instead of {expected}")
+        now = self._world.loop.monotonic()
+        asked.longest_silence_s = max(asked.longest_silence_s, now - asked.heard_at)
+        asked.heard_at = now
         reading.ids += [token.id for token in chunk.tokens]
         reading.terminal = chunk.terminal
         return bool(chunk.terminal) or len(reading.ids) >= cut_after

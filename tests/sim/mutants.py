@@ -1,7 +1,7 @@
 """The rules of the protocol, broken one at a time. The simulation must notice each."""
 
 import contextlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 from unittest.mock import patch
 
@@ -15,6 +15,7 @@ from axon.domain.turn import Turn, TurnState
 from axon.errors import AxonError
 from axon.gateway.follow import Follower
 from axon.ports.live import Appended
+from axon.ports.queue import Delivery
 from axon.worker import intake
 from axon.worker.emit import Emitter
 from axon.worker.running import Running
@@ -92,20 +93,15 @@ def settle_twice() -> contextlib.AbstractContextManager[Any]:
     return patch.object(Admission, "withdraw", withdraw)
 
 
-@contextlib.contextmanager
-def park_that_forgets() -> Iterator[None]:
-    class Forgetful(dict[int, Any]):
-        def __setitem__(self, tag: int, delivery: Any) -> None:
-            pass
+def park_that_forgets() -> contextlib.AbstractContextManager[Any]:
+    """A delivery whose job somebody else runs is dropped instead of kept."""
+    start = Worker._claim
 
-    original = Worker.__init__
+    async def claim(self: Worker, delivery: Delivery) -> None:
+        await start(self, delivery)
+        self._parked.pop(delivery.tag, None)
 
-    def init(self: Worker, **arguments: Any) -> None:
-        original(self, **arguments)
-        self._parked = Forgetful()
-
-    with patch.object(Worker, "__init__", init):
-        yield
+    return patch.object(Worker, "_claim", claim)
 
 
 def cancel_after_done() -> contextlib.AbstractContextManager[Any]:

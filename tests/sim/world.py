@@ -104,6 +104,9 @@ class SimEngine:
         self._alive = False
         self._work.set()
 
+    def kill(self) -> None:
+        self.die()
+
     async def aclose(self) -> None:
         self.die()
         self._world.engines.pop(self, None)

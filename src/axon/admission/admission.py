@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from axon.admission.config import AdmissionConfig
 from axon.domain.job import Job
-from axon.errors import LimitReached, Overloaded
+from axon.errors import AxonError, LimitReached, Overloaded
 from axon.ports.live import Buckets
 
 _EVERYBODY = "backlog"
@@ -46,10 +46,13 @@ class Admission:
                 code="backlog_full",
                 retry_after_s=_BACKLOG_RETRY_S,
             )
-        if not await self._enter(_EVERYBODY, job_id, self._config.backlog_total):
-            await self._buckets.leave(_crowd(key_id), job_id)
+        try:
+            if await self._enter(_EVERYBODY, job_id, self._config.backlog_total):
+                return Ticket(key_id)
             raise Overloaded(retry_after_s=_BACKLOG_RETRY_S)
-        return Ticket(key_id)
+        except AxonError:
+            await self._buckets.leave(_crowd(key_id), job_id)
+            raise
 
     async def reserve(self, ticket: Ticket, tokens: int) -> Ticket:
         """Sets aside what the turn may cost, as far as the bucket is deep."""

@@ -121,11 +121,13 @@ class _Embedded:
 
     async def _drain(self) -> None:
         """Lets what runs end; a second signal ends the waiting."""
-        draining = asyncio.create_task(self.worker.drain(self.settings.lifecycle.drain_s))
-        hurrying = asyncio.create_task(self.lifecycle.hurry.wait())
-        await asyncio.wait([draining, hurrying], return_when=asyncio.FIRST_COMPLETED)
-        draining.cancel()
-        hurrying.cancel()
+        drain_s, forgets = self.settings.lifecycle.drain_s, self.services.queue_forgets
+        async with asyncio.TaskGroup() as tasks:
+            draining = tasks.create_task(self.worker.drain(drain_s, empty_queue=forgets))
+            hurrying = tasks.create_task(self.lifecycle.hurry.wait())
+            await asyncio.wait([draining, hurrying], return_when=asyncio.FIRST_COMPLETED)
+            draining.cancel()
+            hurrying.cancel()
 
 
 @asynccontextmanager
@@ -164,6 +166,7 @@ async def _assembled(settings: Settings, lifecycle: Lifecycle, on_progress: OnPr
             reader_grace_s=settings.sessions.reader_grace_s,
         )
         deployment = deployment_of(settings.model_name, model, engine, clock.now())
+        worker.version = deployment.version
         yield _Embedded(
             settings=settings,
             lifecycle=lifecycle,

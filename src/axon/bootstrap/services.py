@@ -46,6 +46,11 @@ class Services:
 
 async def open_services(settings: Settings, clock: Clock, stack: AsyncExitStack) -> Services:
     """Three URLs choose; what is imported is what is used."""
+    if settings.queue.startswith("memory:") != settings.live.startswith("memory:"):
+        raise Misconfigured(
+            "The queue and live are either both in this process (memory://) or both services: what one of them keeps "
+            "must not be lost with the other."
+        )
     store = await _open_store(settings, stack)
     live = await _open_live(settings, clock, stack)
     scheme = settings.queue.partition(":")[0]

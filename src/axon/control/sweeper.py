@@ -1,6 +1,8 @@
 """Looks after turns that nobody else does: orphans, passed deadlines, text past its retention. Knows no engine."""
 
 import asyncio
+import contextlib
+from collections import Counter
 from collections.abc import Awaitable, Callable
 
 import structlog
@@ -46,17 +48,28 @@ class Sweeper:
         self._dispatch, self._ending, self._liveness = dispatch, ending, liveness
         self._readmit = readmit
         self._ownerless_since: dict[str, float] = {}
+        self._silent: Counter[tuple[str, int]] = Counter()
+        """Turns whose owner's lease has lapsed, with its epoch: how many sweeps have seen it so."""
         self._config, self._retention_s, self._clock = config, retention_s, clock
 
     async def recover(self) -> int:
         """Enqueues every accepted turn that has not ended; for a start whose queue and log are empty."""
         turns = await self._turns.unfinished(limit=1_000_000)
         for turn in turns:
-            await self._readmit(turn.job)
-            await self._dispatch.again(turn.job)
+            try:
+                await self._readmit(turn.job)
+                await self._dispatch.again(turn.job)
+            except AxonError as error:
+                await self._give_up(turn, error)
         if turns:
             _logger.info("turns.recovered", count=len(turns))
         return len(turns)
+
+    async def _give_up(self, turn: Turn, error: AxonError) -> None:
+        """Nobody can run it here any more, as when its deployment is gone: it ends, instead of every start."""
+        _logger.error("turn.not_recovered", turn=turn.id, error=str(error))
+        last = Chunk(first=1, epoch=0, terminal=TurnState.FAILED, code="deployment_gone", message=error.message)
+        await self._ending.finish(turn.job, [last])
 
     async def run(self) -> None:
         """Sweeps until cancelled."""
@@ -71,13 +84,24 @@ class Sweeper:
         """One look at everything."""
         await self._liveness.look()
         unfinished = await self._turns.unfinished(limit=_BATCH)
-        ownerless = [turn for turn in unfinished if await self._ownerless(turn)]
+        ownerless = [turn for turn in unfinished if await self._looked_at(turn)]
+        unfinished_ids = {turn.id for turn in unfinished}
+        self._silent = Counter({seen: num for seen, num in self._silent.items() if seen[0] in unfinished_ids})
         now = self._clock.monotonic()
         self._ownerless_since = {turn.id: self._ownerless_since.get(turn.id, now) for turn in ownerless}
         for turn in ownerless:
             if now - self._ownerless_since[turn.id] >= self._config.orphan_s:
-                await self._adopt(turn)
+                with contextlib.suppress(AxonError):
+                    await self._adopt(turn)
         await self._turns.purge(ended_before=self._clock.now() - self._retention_s)
+
+    async def _looked_at(self, turn: Turn) -> bool:
+        """``_ownerless``, for one turn that may fail without keeping the others from being looked at."""
+        try:
+            return await self._ownerless(turn)
+        except AxonError as error:
+            _logger.warning("turn.not_looked_at", turn=turn.id, error=str(error))
+            return False
 
     async def _ownerless(self, turn: Turn) -> bool:
         """Whether nobody runs the turn; one whose end is due is ended here and now."""
@@ -90,7 +114,19 @@ class Sweeper:
             await self._end(turn, view, TurnState.EXPIRED)
         elif view.cancelled:
             await self._end(turn, view, TurnState.CANCELLED)
+        elif view.owner:
+            await self._hand_on(turn, view)
         return True
+
+    async def _hand_on(self, turn: Turn, view: LogView) -> None:
+        """The broker lets a worker that is paused or cut off keep its deliveries: others get a copy, once an epoch.
+
+        A dead one's come back by themselves, and by the second look somebody has claimed them.
+        """
+        self._silent[turn.id, view.epoch] += 1
+        if self._silent[turn.id, view.epoch] == 2:
+            _logger.warning("turn.handed_on", turn=turn.id, owner=view.owner)
+            await self._dispatch.again(turn.job)
 
     async def _adopt(self, turn: Turn) -> None:
         """A turn that nobody has seen to for long: what has ended is told to the journal, what has not is run again.

@@ -40,19 +40,21 @@ class Dispatch:
         self._reader_grace_s = reader_grace_s
 
     async def accept(self, job: Job) -> None:
-        """Returns when the turn is accepted; else raises, and the turn will be tidied up, not run."""
+        """Returns when the turn is accepted; raises when that is not known. Twice is harmless."""
         body = encode(job)
         try:
             async with asyncio.timeout(self._config.accept_timeout_s):
                 await self._open(job, body)
-                await asyncio.gather(self._journal.append([opened(job)]), self._queue.publish(job.lane, body))
-        except (AxonError, TimeoutError) as error:
-            await self._log.flag(job.id, cancel=True)
-            if isinstance(error, AxonError):
-                raise
+                await self._confirmed(job, body)
+        except TimeoutError as error:
             raise DependencyDown("The journal or the queue did not confirm in time.", retry_after_s=1.0) from error
         failpoint("dispatch.accepted")
         await self._hint(job)
+
+    async def abandon(self, job_id: str) -> None:
+        """The turn's client was told that it was not accepted: should it be, it is ended, not run."""
+        with contextlib.suppress(AxonError):
+            await self._log.flag(job_id, cancel=True)
 
     async def again(self, job: Job) -> None:
         """Puts an accepted job back onto the queue, after the process that held it is gone."""
@@ -60,6 +62,15 @@ class Dispatch:
         await self._open(job, body)
         await self._queue.publish(job.lane, body)
         await self._hint(job)
+
+    async def _confirmed(self, job: Job, body: bytes) -> None:
+        """Both at once; both are waited for, whatever becomes of the other."""
+        answers = await asyncio.gather(
+            self._journal.append([opened(job)]), self._queue.publish(job.lane, body), return_exceptions=True
+        )
+        for answer in answers:
+            if answer is not None:
+                raise answer
 
     async def _hint(self, job: Job) -> None:
         """Wakes idle workers; a lost hint costs a second, not the job."""

@@ -23,7 +23,8 @@ class First:
     """The turn a key stands for already."""
 
     job: Job
-    ended: bool
+    claimed: bool
+    """A worker has it, or had it: it was accepted."""
 
 
 class Idempotency:
@@ -48,7 +49,7 @@ class Idempotency:
         view = await self._log.read(job_id, after=0)
         if view is not None:
             cancelled = bool(view.chunks and view.chunks[-1].terminal == TurnState.CANCELLED)
-            return First(decode(Job, view.body), view.ended), cancelled or (view.cancelled and not view.ended)
+            return First(decode(Job, view.body), view.epoch > 0), cancelled or (view.cancelled and not view.ended)
         turn = await self._turns.get(job_id)
         if turn is None:
             return None, False

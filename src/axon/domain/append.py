@@ -8,7 +8,7 @@ from axon.domain.chunk import Chunk
 class AppendStatus(StrEnum):
     OK = "ok"
     FENCED = "fenced"
-    """A later attempt owns the job: drop the sequence, give the delivery back, never ack it."""
+    """A later attempt owns the job: drop the sequence, keep the delivery until that one has ended it."""
     GAP = "gap"
     """The log ends at ``last``: send again from the next one."""
     DONE = "done"

@@ -62,6 +62,14 @@ class Cursor:
             return []  # still being written again: what it says next is not known to follow
         if len(ids) < known and terminal == TurnState.COMPLETED:
             raise StreamDiverged()
+        return self.take_run(chunks)
+
+    def must_compare(self, chunks: Sequence[Chunk]) -> bool:
+        """Whether chunks read past the cursor come from another attempt than what the reader has."""
+        return bool(self._ids and chunks) and chunks[0].epoch != self._epoch
+
+    def take_run(self, chunks: Sequence[Chunk]) -> list[Chunk]:
+        """The unread part of chunks that follow each other in the log, whoever wrote them."""
         fresh = []
         for chunk in chunks:
             self._epoch = chunk.epoch

@@ -58,7 +58,7 @@ class Authenticator:
         except DependencyDown:
             if seen is None or seen[1] is None:
                 raise
-            key = seen[1]
+            key, now = seen[1], self._clock.monotonic()  # a silent store is asked again no sooner than a second later
         self._seen[key_id] = (now + _CACHE_S, key)
         self._seen.move_to_end(key_id)
         if len(self._seen) > _CACHE_SIZE:

@@ -1,8 +1,7 @@
 """Follows a stream from a reader's seq to its end: the log is the truth, wake-ups only make it quick. Knows no HTTP."""
 
 import asyncio
-import contextlib
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator
 from dataclasses import dataclass, field
 
 from axon.domain.chunk import Chunk
@@ -31,7 +30,7 @@ class _Watch:
     """One reader's times."""
 
     heard_at: float
-    """When the stream said something; ``spoke_at`` is when its reader was told anything, be it that there is nothing."""
+    """When the stream said something; ``spoke_at`` is when its reader was told so, or that there is nothing."""
     spoke_at: float = field(init=False)
     touched_at: float = field(init=False)
     down_since: float | None = None
@@ -75,7 +74,7 @@ class Follower:
         self._reader_grace_s = reader_grace_s
         self._silence_s = silence_s
 
-    async def follow(self, job_id: str, *, after: int) -> AsyncIterator[Chunk | None]:
+    async def follow(self, job_id: str, *, after: int) -> AsyncGenerator[Chunk | None, None]:
         """Chunks past ``after`` until the terminal one; None when there was nothing to say for a while."""
         cursor = Cursor(after)
         watch = _Watch(self._clock.monotonic())
@@ -91,8 +90,7 @@ class Follower:
                 payload = await listener.next(min(reread_in_s, self._silence_s, self._reader_grace_s / 3)) or b""
                 now = self._clock.monotonic()
                 if now - watch.touched_at > self._reader_grace_s / 3:
-                    watch.touched_at = now
-                    await self._touch(job_id)
+                    watch.touched_at = now if await self._touch(job_id) else watch.touched_at
                 if now - watch.spoke_at > self._silence_s:
                     watch.spoke_at = now
                     yield None
@@ -101,9 +99,13 @@ class Follower:
         """A reader is here (again)."""
         await self._touch(job_id)
 
-    async def _touch(self, job_id: str) -> None:
-        with contextlib.suppress(DependencyDown):
+    async def _touch(self, job_id: str) -> bool:
+        """Says that the stream has a reader; False when that was not heard, and is to be said again."""
+        try:
             await self._live.log.flag(job_id, reader_ttl_s=self._reader_grace_s)
+        except DependencyDown:
+            return False
+        return True
 
     async def _fresh_or_wait(self, job_id: str, cursor: Cursor, payload: bytes, watch: "_Watch") -> list[Chunk]:
         """Rides out a log that does not answer: the stream is not lost, only slow."""
@@ -125,22 +127,20 @@ class Follower:
             taken = cursor.take(decode(Chunk, payload))
             if not isinstance(taken, Reread):
                 return [taken] if taken else []
+        # Whatever has to be read is read before anything is taken: what was taken must not be lost with an error.
         view = await self._live.log.read(job_id, after=cursor.seq)
         if view is None:
             return cursor.take_all(_chunks_of(await self.stored(job_id)))
-        fresh: list[Chunk] = []
-        for chunk in view.chunks:
-            taken = cursor.take(chunk)
-            if isinstance(taken, Reread):
-                return fresh + await self._compared(job_id, cursor)
-            if taken:
-                fresh.append(taken)
-        if view.ended and not cursor.ended:
-            return fresh + await self._compared(job_id, cursor)  # it ended before the seq the reader stands at
-        if fresh or not watch.store_is_due(self._clock.monotonic()):
+        if cursor.must_compare(view.chunks):
+            return await self._compared(job_id, cursor)
+        if fresh := cursor.take_run(view.chunks):
             return fresh
-        # A log that lost its tail never says the end. What is on its way to the store is found when it is asked again.
-        return cursor.take_all(_chunks_of(await self._turns.get(job_id)))
+        if view.ended:
+            return await self._compared(job_id, cursor)  # it ended before the seq the reader stands at
+        if watch.store_is_due(self._clock.monotonic()):
+            # A log that lost its tail never says the end. What is on its way to the store is found when asked again.
+            return cursor.take_all(_chunks_of(await self._turns.get(job_id)))
+        return []
 
     async def _compared(self, job_id: str, cursor: Cursor) -> list[Chunk]:
         """The whole stream since the reader came, held against what it was given."""

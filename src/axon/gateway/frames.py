@@ -11,7 +11,7 @@ from axon.domain.chunk import Chunk
 from axon.domain.job import Job
 from axon.domain.turn import TurnState
 from axon.domain.usage import Usage
-from axon.errors import AxonError, EngineError, Expired
+from axon.errors import AxonError, ContextTooLong, EngineError, Expired
 from axon.gateway.problems import body_of
 
 DONE = b"data: [DONE]\n\n"
@@ -21,12 +21,15 @@ _encode = msgspec.json.Encoder().encode
 class Cancelled(AxonError):
     """The request was cancelled."""
 
+    kind = "conflict"
     code = "cancelled"
 
 
 def failure(chunk: Chunk) -> AxonError | None:
     """Why the stream ended without an answer; None when it did not."""
     match chunk.terminal:
+        case TurnState.FAILED if chunk.code == ContextTooLong.code:
+            return ContextTooLong(chunk.message or None)
         case TurnState.FAILED:
             return EngineError(chunk.message or None, code=chunk.code or None)
         case TurnState.EXPIRED:

@@ -1,5 +1,6 @@
 """From an identified ask to an accepted turn: idempotency, admission, prompt, dispatch. Knows no HTTP."""
 
+import contextlib
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, replace
 
@@ -8,6 +9,7 @@ from axon.dispatch.dispatch import Dispatch
 from axon.dispatch.idempotency import First, Idempotency
 from axon.domain.ids import new_id
 from axon.domain.job import Job
+from axon.errors import AxonError
 from axon.runtime.clock import Clock
 
 MakeJob = Callable[[str, float], Awaitable[Job]]
@@ -46,7 +48,7 @@ class Opening:
 
     async def _again(self, first: First) -> Job:
         """Accepts once more what may not have been accepted to the end."""
-        if not first.ended:
+        if not first.claimed:
             await self._admission.readmit(first.job)
             await self._dispatch.accept(first.job)
         return first.job
@@ -59,6 +61,8 @@ class Opening:
             job = replace(job, ticket=str(ticket), idempotency_key=ask.idempotency_key, body_digest=ask.body_digest)
             await self._dispatch.accept(job)
         except BaseException:
-            await self._admission.withdraw(ticket, job_id)
+            await self._dispatch.abandon(job_id)
+            with contextlib.suppress(AxonError):
+                await self._admission.withdraw(ticket, job_id)
             raise
         return job

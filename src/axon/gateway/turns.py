@@ -2,7 +2,8 @@
 
 import asyncio
 import hashlib
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
+from contextlib import aclosing
 from dataclasses import dataclass
 
 import msgspec
@@ -131,7 +132,10 @@ async def open_turn(
         body_digest=hashlib.sha256(route.encode() + body).hexdigest(),
     )
     try:
-        return await gateway.opening.open(name, make)
+        job = await gateway.opening.open(name, make)
+        if name.idempotency_key:
+            await gateway.follower.arrive(job.id)  # a repeated request is a reader who has come back
+        return job
     except (LimitReached, Unavailable) as error:
         gateway.metrics.rejected.labels(error.code, gateway.metrics.tenants.label(who.tenant)).inc()
         raise
@@ -170,16 +174,17 @@ def stream_response(gateway: Gateway, job: Job, *, after: int, started: float | 
     )
 
 
-async def _events(gateway: Gateway, job: Job, after: int, started: float | None) -> AsyncIterator[bytes]:
+async def _events(gateway: Gateway, job: Job, after: int, started: float | None) -> AsyncGenerator[bytes, None]:
     writer = frames.Writer(job, after=after)
     pace = Pace(gateway.metrics, started)
     try:
-        async for chunk in gateway.follower.follow(job.id, after=after):
-            frame = writer.silence() if chunk is None else writer.frames(chunk)
-            if frame:
-                yield frame
-            if chunk is not None and chunk.tokens:
-                pace.saw(len(chunk.tokens), gateway.clock.now())
+        async with aclosing(gateway.follower.follow(job.id, after=after)) as stream:
+            async for chunk in stream:
+                frame = writer.silence() if chunk is None else writer.frames(chunk)
+                if frame:
+                    yield frame
+                if chunk is not None and chunk.tokens:
+                    pace.saw(len(chunk.tokens), gateway.clock.now())
     except AxonError as error:
         yield frames.error_frame(error)
 
@@ -193,6 +198,8 @@ async def _whole_response(request: Request, job: Job) -> Response:
         await asyncio.wait([collecting, leaving], return_when=asyncio.FIRST_COMPLETED)
         collecting.cancel()
         leaving.cancel()
+    if collecting.done() and not collecting.cancelled() and (problem := collecting.result()):
+        raise problem
     if not chunks or not chunks[-1].terminal:
         raise ClientLeft()
     if error := frames.failure(chunks[-1]):
@@ -201,10 +208,16 @@ async def _whole_response(request: Request, job: Job) -> Response:
     return Response(body, media_type="application/json", headers={STREAM_HEADER: job.id})
 
 
-async def _collect(gateway: Gateway, job: Job, chunks: list[Chunk]) -> None:
-    async for chunk in gateway.follower.follow(job.id, after=0):
-        if chunk is not None:
-            chunks.append(chunk)
+async def _collect(gateway: Gateway, job: Job, chunks: list[Chunk]) -> AxonError | None:
+    """Gathers the stream; what stops it is returned, so that it does not come out as a group."""
+    try:
+        async with aclosing(gateway.follower.follow(job.id, after=0)) as stream:
+            async for chunk in stream:
+                if chunk is not None:
+                    chunks.append(chunk)
+    except AxonError as error:
+        return error
+    return None
 
 
 async def _disconnected(request: Request) -> None:

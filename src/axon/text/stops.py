@@ -19,6 +19,8 @@ class StopScanner:
         """Returns the text that may be shown and whether a stop string was hit; after a hit nothing comes any more."""
         if self._hit:
             return "", True
+        if not self._stops:
+            return piece, False
         text = self._held + piece
         cut = self._find(text)
         self._hit = cut is not None

@@ -13,5 +13,7 @@ class WorkerConfig:
     """How often the lease is renewed."""
     engine_start_timeout_s: float = 120.0
     """An engine that is not ready by then is taken for broken."""
+    step_timeout_s: float = 120.0
+    """An engine that has work and makes no step for so long is killed and replaced."""
     strike_limit: int = 2
     """A job that crashed the engine so often, alone in it and without gaining a token, is ended as failed."""

@@ -6,6 +6,7 @@ from typing import Protocol
 import structlog
 
 from axon.dispatch.ending import Ending
+from axon.domain import record
 from axon.domain.chunk import Chunk
 from axon.domain.turn import TurnState
 from axon.errors import AxonError
@@ -89,20 +90,26 @@ class Emitter:
                 self.touch(running)
             case AppendStatus.CANCEL:
                 self._worker.end(running, TurnState.CANCELLED)
-            case AppendStatus.MISSING if await self._restored(running):
-                self.touch(running)
-            case AppendStatus.FENCED | AppendStatus.MISSING:
+            case AppendStatus.MISSING:
+                await self._restore(running)
+            case AppendStatus.FENCED:
                 self._metrics.fenced_writes.inc()
                 self._worker.park(running)
             case AppendStatus.DONE:
                 self._worker.park(running)  # looked at again, it is seen to have ended, and acked
 
-    async def _restored(self, running: Running) -> bool:
+    async def _restore(self, running: Running) -> None:
+        """Tells it all again if it is still ours; tried again when that cannot be found out now."""
         try:
-            return await self._worker.restore(running)
+            ours = await self._worker.restore(running)
         except AxonError as error:
             _logger.warning("log.restore_failed", error=str(error))
-            return False
+            await asyncio.sleep(_RETRY_S)
+            ours = True
+        if ours:
+            self.touch(running)
+        else:
+            self._worker.park(running)
 
     async def _finish(self, running: Running) -> None:
         """After the terminal append: journal, settle, ack. Tried until it succeeds: the turn was accepted."""
@@ -110,9 +117,12 @@ class Emitter:
             try:
                 turn = await self._ending.finish(running.job, [running.whole()])
                 await self._queue.ack(running.delivery)
+                self._metrics.usage(turn.tenant, turn.usage)
                 break
             except AxonError as error:
                 _logger.warning("turn.end_delayed", turn=running.job.id, error=str(error))
+                if error.code == record.REFUSED:
+                    self._worker.park(running)  # no retry would get it in: it must not hold a slot
+                    return
                 await asyncio.sleep(_RETRY_S)
-        self._metrics.usage(turn.tenant, turn.usage)
         self._worker.forget(running)

@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 
 from axon.engine.config import EngineConfig
-from axon.engine.frames import Decoder, Failed, Start, encode
+from axon.engine.frames import BadFrame, Decoder, Failed, Start, encode
 from axon.engine.messages import Abort, Add, Ready, StepOutput
 from axon.errors import EngineDied
 
@@ -40,6 +40,9 @@ class EngineProcess:
                 pass_fds=[theirs.fileno()],
                 start_new_session=True,  # signals to our group are for us: the engine ends when we let it
             )
+        except OSError as error:
+            ours.close()
+            raise EngineDied(f"The engine's process could not be started: {error.strerror}.") from error
         finally:
             theirs.close()
         self._reader, self._writer = await asyncio.open_connection(sock=ours)
@@ -63,20 +66,23 @@ class EngineProcess:
     def abort(self, ids: list[str]) -> None:
         self._send(Abort(ids=ids))
 
+    def kill(self) -> None:
+        """Ends the process at once."""
+        if self._process is not None:
+            with contextlib.suppress(ProcessLookupError):
+                self._process.kill()
+
     async def aclose(self) -> None:
         """Closes the socket, which ends the process; kills it when it does not listen."""
         if self._writer is not None:
-            self._writer.close()
-            with contextlib.suppress(OSError):
-                await self._writer.wait_closed()
+            self._writer.transport.abort()  # not close: that would wait for an engine that does not read
         if self._process is None:
             return
         try:
             async with asyncio.timeout(_STOP_S):
                 await self._process.wait()
         except TimeoutError:
-            with contextlib.suppress(ProcessLookupError):
-                self._process.kill()
+            self.kill()
             await self._process.wait()
 
     async def _first_word(self) -> Ready:
@@ -98,7 +104,11 @@ class EngineProcess:
                 return []
             if not data:
                 return []
-            if messages := self._decoder.feed(data):
+            try:
+                messages = self._decoder.feed(data)
+            except BadFrame:
+                return []  # what it says makes no sense any more: as good as gone
+            if messages:
                 return list(messages)
 
     def _send(self, message: Start | Add | Abort) -> None:

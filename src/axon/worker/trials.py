@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 _QUOTA = 8
+_LONGEST_QUOTA = 512
 
 
 @dataclass(slots=True)
@@ -50,7 +51,7 @@ class Trials:
 
     def gained(self, job_id: str, tokens: int) -> bool:
         """The job has gained so many tokens since it came into the engine; True when that clears a suspect."""
-        if job_id != self.suspect or tokens < _QUOTA ** self._records[job_id].crashes:
+        if job_id != self.suspect or tokens < min(_QUOTA ** self._records[job_id].crashes, _LONGEST_QUOTA):
             return False
         self._suspects.popleft()
         return True

@@ -34,6 +34,8 @@ from axon.worker.trials import Trials
 _IDLE_S = 1.0
 _RETRY_S = 0.2
 _TICK_S = 0.5
+_LONGEST_RETRY_S = 5.0
+_RELEASE_S = 5.0
 
 
 class Engine(Protocol):
@@ -49,6 +51,9 @@ class Engine(Protocol):
     def add(self, sequence: Add) -> None: ...
 
     def abort(self, ids: list[str]) -> None: ...
+
+    def kill(self) -> None:
+        """Ends it at once, whatever it does; ``outputs`` then ends."""
 
     async def aclose(self) -> None: ...
 
@@ -98,6 +103,11 @@ class Worker:
         """Lanes that may have jobs."""
         self._parked: dict[int, Delivery] = {}
         self._claiming: set[str] = set()
+        self._taking = True
+        self._engine_up = False
+        self._stepped_at = 0.0
+        self.version = ""
+        """Of the deployment it runs; jobs made for another one are not run. Empty takes all."""
         self._trials = Trials(strike_limit=config.strike_limit)
         self._sequences: dict[str, Running] = {}
         self._sequence_ids = itertools.count(1)
@@ -114,6 +124,7 @@ class Worker:
         await self._queue.declare(self._lanes)
         ready = await self._engine.open(timeout_s=self._config.engine_start_timeout_s)
         self._slots = ready.max_sequences
+        self._engine_up = True
         return ready
 
     async def run(self) -> None:
@@ -126,24 +137,39 @@ class Worker:
             tasks.create_task(self._tick())
             tasks.create_task(self._emitter.run())
 
-    async def drain(self, timeout_s: float) -> bool:
-        """Waits for all that runs and waits to end; nothing new may come in. True when it did."""
+    async def drain(self, timeout_s: float, *, empty_queue: bool) -> bool:
+        """Waits for what runs to end; True when it did. ``empty_queue``: what waits has nobody else to run it."""
+        self._taking = empty_queue
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(timeout_s):
                 # Looked at again and again: no queue tells when it has become empty.
-                while self.running or sum((await self._queue.depths(self._lanes)).values()):  # noqa: ASYNC110
+                while self.running or self._claiming or (empty_queue and await self._num_waiting()):  # noqa: ASYNC110
                     await asyncio.sleep(0.02)
         return not self.running
 
+    async def _num_waiting(self) -> int:
+        try:
+            return sum((await self._queue.depths(self._lanes)).values())
+        except AxonError:
+            return 1  # not known to be empty
+
     async def aclose(self) -> None:
         """Gives up what it still holds, so that another worker, or the next start, goes on at once."""
-        for running in self.running.values():
-            await self._live.log.release(running.job.id, running.epoch)
-            await self._queue.give_back(running.delivery)
-        for delivery in self._parked.values():
-            await self._queue.give_back(delivery)
-        await self._live.leases.drop(self.incarnation)
-        await self._engine.aclose()
+        try:
+            async with asyncio.timeout(_RELEASE_S):
+                for running in self.running.values():
+                    with contextlib.suppress(AxonError):
+                        await self._live.log.release(running.job.id, running.epoch)
+                        await self._queue.give_back(running.delivery)
+                for delivery in self._parked.values():
+                    with contextlib.suppress(AxonError):
+                        await self._queue.give_back(delivery)
+                with contextlib.suppress(AxonError):
+                    await self._live.leases.drop(self.incarnation)
+        except TimeoutError:
+            self._logger.warning("worker.not_released")  # leases and connections lapse by themselves
+        finally:
+            await self._engine.aclose()
 
     # --- taking
 
@@ -164,7 +190,7 @@ class Worker:
         while True:
             await self._room.wait()
             self._room.clear()
-            while len(self.running) < self._slots and self._hints:
+            while self._taking and len(self.running) < self._slots and self._hints:
                 hints, self._hints = self._hints, {}  # a hint that comes while we look counts for the next look
                 try:
                     delivery = await self._queue.take([lane for lane in order if lane in hints])
@@ -205,6 +231,8 @@ class Worker:
                 self._parked[delivery.tag] = delivery
             case Running():
                 self._metrics.queue_wait.observe(max(0.0, self._clock.now() - job.created))
+                if self.version not in ("", job.version):
+                    claimed.end(TurnState.FAILED, "version_gone", "The model version it was asked of is gone.")
                 self._run(claimed)
 
     def _run(self, running: Running) -> None:
@@ -215,6 +243,8 @@ class Worker:
 
     def _fill_engine(self) -> None:
         """Everything that runs is in the engine; while a job is on trial, it alone is."""
+        if not self._engine_up:
+            return  # a new one is on its way, and gets everything
         suspect = self._trials.suspect
         for running in self.running.values():
             wanted = running.terminal is None and suspect in (None, running.job.id)
@@ -226,6 +256,8 @@ class Worker:
     def _add(self, running: Running) -> None:
         """A new sequence for the job: what an aborted one still emits must not be taken for its tokens."""
         job = running.job
+        if not self._sequences:
+            self._stepped_at = self._clock.monotonic()
         running.enter(sequence_id := str(next(self._sequence_ids)))
         self._sequences[sequence_id] = running
         self._engine.add(
@@ -255,6 +287,7 @@ class Worker:
             await self._restart()
 
     def _settle(self, output: StepOutput) -> None:
+        self._stepped_at = self._clock.monotonic()
         for emitted in output.emitted:
             if running := self._sequences.get(emitted.id):
                 self._push(running, emitted)
@@ -268,14 +301,17 @@ class Worker:
         self._emitter.touch(running)
         if ended:
             self._abort(running)  # the engine would go on after a stop string
-        if self._trials.gained(running.job.id, running.gained):
+            self._acquit(running)
+        elif self._trials.gained(running.job.id, running.gained):
             self._fill_engine()
 
     async def _restart(self) -> None:
         self._logger.warning("engine.died", running=len(self.running), pid=self._engine.pid)
         self._metrics.failovers.labels(cause="engine_died").inc()
+        self._engine_up = False
         await self._engine.aclose()
         self._judge()
+        wait_s = _RETRY_S
         while True:
             self._engine = self._make_engine()
             try:
@@ -284,7 +320,9 @@ class Worker:
             except EngineDied as error:
                 self._logger.error("engine.start_failed", error=str(error))
                 await self._engine.aclose()
-                await asyncio.sleep(_RETRY_S)
+                await asyncio.sleep(wait_s)
+                wait_s = min(2 * wait_s, _LONGEST_RETRY_S)
+        self._engine_up = True
         for running in list(self.running.values()):
             await self._replay(running)
         self._logger.info("engine.restarted", running=len(self.running), pid=self._engine.pid)
@@ -328,6 +366,13 @@ class Worker:
         self._abort(running)
         running.end(state, code, message)
         self._emitter.touch(running)
+        self._acquit(running)
+
+    def _acquit(self, running: Running) -> None:
+        """A job that has ended is no suspect any more, however long its end takes to be written down."""
+        if self._trials.suspect == running.job.id:
+            self._trials.gone(running.job.id)
+            self._fill_engine()
 
     def forget(self, running: Running) -> None:
         """The job is no longer ours; its slot is free."""
@@ -353,12 +398,21 @@ class Worker:
         """What no token tells: deadlines, cancelled jobs that wait for their first token, parked deliveries."""
         while True:
             await asyncio.sleep(_TICK_S)
-            with contextlib.suppress(AxonError):
-                for running in list(self.running.values()):
+            for running in list(self.running.values()):
+                with contextlib.suppress(AxonError):
                     await self._look_at(running)
+            self._watch_engine()
             parked, self._parked = self._parked, {}
             for delivery in parked.values():
                 await self._start(delivery)
+
+    def _watch_engine(self) -> None:
+        """An engine that has work and makes no step hangs: it is killed, which is a failover like any other."""
+        silent_s = self._clock.monotonic() - self._stepped_at
+        if self._engine_up and self._sequences and silent_s > self._config.step_timeout_s:
+            self._logger.error("engine.hangs", silent_s=round(silent_s))
+            self._stepped_at = self._clock.monotonic()
+            self._engine.kill()
 
     async def _look_at(self, running: Running) -> None:
         if running.terminal is not None:
@@ -377,7 +431,7 @@ class Worker:
             await asyncio.sleep(self._config.renew_s)
 
     async def _hold(self) -> None:
-        await self._liveness.look()
         asked_at = self._clock.monotonic()
         await self._live.leases.hold(self.incarnation, self._config.lease_s)
         self._lease_until = asked_at + self._config.lease_s
+        await self._liveness.look()

@@ -1,0 +1,189 @@
+"""What an earlier release left in a queue, a log or a journal is read as it was meant."""
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+from axon.domain import record, wire
+from axon.domain.chunk import Chunk, End, Token
+from axon.domain.job import Job
+from axon.domain.record import Marker
+from axon.domain.sampling import Sampling
+from axon.domain.turn import Turn, TurnState
+from axon.domain.usage import Usage
+from tests.golden import write
+
+FOLDER = Path(write.__file__).parent
+EXTRA = {"added_later": {"by": ["somebody", 2]}}
+
+JOB = Job(
+    v=1,
+    id="turn_01hf7yat00k3v5q8w2n4m6p0rt",
+    tenant="acme",
+    deployment="small",
+    version="fp_0123456789ab",
+    lane="small/07",
+    prompt_ids=(1, 422, 70000, 2),
+    sampling=Sampling(
+        max_tokens=64,
+        temperature=0.7,
+        top_k=40,
+        top_p=0.9,
+        stop=("\n\n", "END"),
+        stop_ids=(2, 7),
+        ignore_eos=True,
+    ),
+    seed=9223372036854775807,
+    deadline=1700000600.25,
+    created=1700000000.5,
+    ticket="k0000001:1024",
+    priority=-3,
+    session="sess_1",
+    idempotency_key="order-17",
+    body_digest="9f86d081",
+    background=True,
+    retain=True,
+    trace="00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01",
+    reply={"route": "chat", "model": "small", "stream": True, "n": 1},
+)
+CHUNK = Chunk(
+    v=1,
+    first=5,
+    epoch=1700000000501,
+    tokens=(Token(0, 422, " Grüße"), Token(1, 70000, ""), Token(0, 9, "🙂")),
+)
+ENDS = Chunk(v=1, first=8, epoch=1700000000501, ends=(End(0, "stop"), End(1, "length")))
+TERMINAL = Chunk(
+    v=1,
+    first=8,
+    epoch=1700000000501,
+    tokens=(Token(0, 3, "!"),),
+    ends=(End(0, "length"),),
+    terminal="failed",
+    code="worker_crash",
+    message="This request crashed the engine repeatedly.",
+)
+OPENED = Turn(
+    v=1,
+    id="turn_01hf7yat00k3v5q8w2n4m6p0rt",
+    tenant="acme",
+    state=TurnState.OPENED,
+    opened_at=1700000000.5,
+    ended_at=None,
+    job=JOB,
+)
+COMPLETED = Turn(
+    v=1,
+    id="turn_01hf7yat00k3v5q8w2n4m6p0rt",
+    tenant="acme",
+    state=TurnState.COMPLETED,
+    opened_at=1700000000.5,
+    ended_at=1700000002.75,
+    job=JOB,
+    tokens=(Token(0, 422, " Grüße"), Token(0, 9, "🙂")),
+    ends=(End(0, "stop"),),
+    usage=Usage(prompt_tokens=4, cached_tokens=3, output_tokens=2),
+)
+FAILED = Turn(
+    v=1,
+    id="turn_01hf7yat00k3v5q8w2n4m6p0rt",
+    tenant="acme",
+    state=TurnState.FAILED,
+    opened_at=1700000000.5,
+    ended_at=1700000003.0,
+    job=JOB,
+    usage=Usage(prompt_tokens=4),
+    code="worker_crash",
+    message="This request crashed the engine repeatedly.",
+)
+MARKER = Marker(v=1, barrier="00112233445566778899aabbccddeeff")
+LATER_JOB = replace(JOB, v=2, extra=EXTRA)
+
+MEANT: dict[str, Job | Chunk | Turn | Marker] = {
+    "job-v1": JOB,
+    "job-later": LATER_JOB,
+    "chunk-v1": CHUNK,
+    "chunk-ends-v1": ENDS,
+    "chunk-terminal-v1": TERMINAL,
+    "chunk-later": replace(CHUNK, v=2, extra=EXTRA),
+    "turn-opened-v1": OPENED,
+    "turn-opened-later": replace(OPENED, v=2, job=LATER_JOB, extra=EXTRA),
+    "turn-completed-v1": COMPLETED,
+    "turn-completed-later": replace(COMPLETED, v=2, job=LATER_JOB, extra=EXTRA),
+    "turn-failed-v1": FAILED,
+    "marker-v1": MARKER,
+    "marker-later": Marker(v=2, barrier="00112233445566778899aabbccddeeff"),
+}
+
+
+def payload(name: str) -> bytes:
+    return (FOLDER / f"{name}.msgpack").read_bytes()
+
+
+def read(name: str) -> Any:
+    """As its reader would: turns and markers come out of the journal, the others are asked for by their kind."""
+    match MEANT[name]:
+        case Job():
+            return wire.decode(Job, payload(name))
+        case Chunk():
+            return wire.decode(Chunk, payload(name))
+    return record.decode(payload(name))
+
+
+def holds(whole: Any, part: Any) -> bool:
+    """Whether every field of ``part``, at any depth, stands in ``whole``; a later release may write more."""
+    if isinstance(part, dict):
+        return isinstance(whole, dict) and all(name in whole and holds(whole[name], part[name]) for name in part)
+    return bool(whole == part)
+
+
+@pytest.mark.parametrize("name", MEANT)
+def test_every_field_of_a_golden_payload_is_read_as_it_was_meant(name: str) -> None:
+    assert read(name) == MEANT[name]
+
+
+@pytest.mark.parametrize("name", [name for name in MEANT if not name.startswith("marker")])
+def test_what_is_written_again_holds_every_field_that_was_read(name: str) -> None:
+    again = msgspec.msgpack.decode(wire.encode(read(name)))
+    assert holds(again, msgspec.msgpack.decode(payload(name)))
+
+
+def test_a_marker_is_read_and_never_written_again() -> None:
+    assert record.decode(payload("marker-later")) == Marker(v=2, barrier=MARKER.barrier)
+    assert holds(msgspec.msgpack.decode(record.encode(MARKER)), msgspec.msgpack.decode(payload("marker-v1")))
+
+
+def test_every_golden_file_is_read_here() -> None:
+    assert {path.stem for path in FOLDER.glob("*.msgpack")} == set(MEANT)
+
+
+@pytest.mark.parametrize("kind", [*wire.T.__constraints__, Marker], ids=lambda kind: kind.__name__)
+def test_every_format_has_a_golden_file_of_its_version_and_one_of_a_later_one(kind: type) -> None:
+    versions = {value.v: value for value in MEANT.values() if isinstance(value, kind)}
+    [today] = [field.default for field in msgspec.inspect.type_info(kind).fields if field.name == "v"]  # type: ignore[attr-defined]
+    assert {today, today + 1} <= versions.keys()
+
+
+def test_a_golden_file_says_something_in_every_field() -> None:
+    """A field that is at its default everywhere could be lost without a test noticing."""
+    for kind in wire.T.__constraints__:
+        maps = [msgspec.msgpack.decode(payload(name)) for name, value in MEANT.items() if isinstance(value, kind)]
+        for name in {name for each in maps for name in each}:
+            assert any(each[name] for each in maps if name in each), (kind, name)
+
+
+def test_a_golden_file_is_never_written_again(tmp_path: Path) -> None:
+    write.write(tmp_path)
+    assert {path.name for path in tmp_path.iterdir()} == {f"{name}.msgpack" for name in MEANT}
+    before = {path: path.read_bytes() for path in tmp_path.iterdir()}
+    with pytest.raises(FileExistsError, match="job-v1"):
+        write.write(tmp_path)
+    assert {path: path.read_bytes() for path in tmp_path.iterdir()} == before
+
+
+@pytest.mark.parametrize("name", write.PAYLOADS)
+def test_the_script_still_says_what_lies_here(name: str) -> None:
+    assert msgspec.msgpack.decode(payload(name)) == write.PAYLOADS[name]

@@ -1,0 +1,128 @@
+"""Writes the golden payloads of release 0.1, as plain maps that know none of today's classes. Overwrites nothing.
+
+python -m tests.golden.write
+
+A release that changes a format adds files under a new version's name and keeps the old ones: every later release must
+read what this one left in a queue, a log or a journal.
+"""
+
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+FOLDER = Path(__file__).parent
+
+SAMPLING = {
+    "max_tokens": 64,
+    "temperature": 0.7,
+    "top_k": 40,
+    "top_p": 0.9,
+    "stop": ["\n\n", "END"],
+    "stop_ids": [2, 7],
+    "ignore_eos": True,
+}
+JOB = {
+    "v": 1,
+    "id": "turn_01hf7yat00k3v5q8w2n4m6p0rt",
+    "tenant": "acme",
+    "deployment": "small",
+    "version": "fp_0123456789ab",
+    "lane": "small/07",
+    "prompt_ids": [1, 422, 70000, 2],
+    "sampling": SAMPLING,
+    "seed": 2**63 - 1,
+    "deadline": 1700000600.25,
+    "created": 1700000000.5,
+    "ticket": "k0000001:1024",
+    "priority": -3,
+    "session": "sess_1",
+    "idempotency_key": "order-17",
+    "body_digest": "9f86d081",
+    "background": True,
+    "retain": True,
+    "trace": "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01",
+    "reply": {"route": "chat", "model": "small", "stream": True, "n": 1},
+}
+CHUNK = {
+    "v": 1,
+    "first": 5,
+    "epoch": 1700000000501,
+    "tokens": [[0, 422, " Grüße"], [1, 70000, ""], [0, 9, "🙂"]],
+    "ends": [],
+    "terminal": "",
+    "code": "",
+    "message": "",
+}
+ENDS = {**CHUNK, "first": 8, "tokens": [], "ends": [[0, "stop"], [1, "length"]]}
+TERMINAL = {
+    **CHUNK,
+    "first": 8,
+    "tokens": [[0, 3, "!"]],
+    "ends": [[0, "length"]],
+    "terminal": "failed",
+    "code": "worker_crash",
+    "message": "This request crashed the engine repeatedly.",
+}
+OPENED = {
+    "v": 1,
+    "id": JOB["id"],
+    "tenant": "acme",
+    "state": "opened",
+    "opened_at": 1700000000.5,
+    "ended_at": None,
+    "job": JOB,
+    "tokens": [],
+    "ends": [],
+    "usage": {"prompt_tokens": 0, "cached_tokens": 0, "output_tokens": 0},
+    "code": "",
+    "message": "",
+}
+COMPLETED = {
+    **OPENED,
+    "state": "completed",
+    "ended_at": 1700000002.75,
+    "tokens": [[0, 422, " Grüße"], [0, 9, "🙂"]],
+    "ends": [[0, "stop"]],
+    "usage": {"prompt_tokens": 4, "cached_tokens": 3, "output_tokens": 2},
+}
+FAILED = {
+    **OPENED,
+    "state": "failed",
+    "ended_at": 1700000003.0,
+    "usage": {"prompt_tokens": 4, "cached_tokens": 0, "output_tokens": 0},
+    "code": "worker_crash",
+    "message": "This request crashed the engine repeatedly.",
+}
+MARKER = {"v": 1, "barrier": "00112233445566778899aabbccddeeff"}
+LATER = {"v": 2, "added_later": {"by": ["somebody", 2]}}
+"""What a release we do not know may add."""
+
+PAYLOADS: dict[str, dict[str, Any]] = {
+    "job-v1": JOB,
+    "chunk-v1": CHUNK,
+    "chunk-ends-v1": ENDS,
+    "chunk-terminal-v1": TERMINAL,
+    "turn-opened-v1": OPENED,
+    "turn-completed-v1": COMPLETED,
+    "turn-failed-v1": FAILED,
+    "marker-v1": MARKER,
+    "job-later": {**JOB, **LATER},
+    "chunk-later": {**CHUNK, **LATER},
+    "turn-opened-later": {**OPENED, **LATER, "job": {**JOB, **LATER}},
+    "turn-completed-later": {**COMPLETED, **LATER, "job": {**JOB, **LATER}},
+    "marker-later": {**MARKER, **LATER},
+}
+
+
+def write(folder: Path) -> None:
+    """Writes every payload that is not there; refuses, before it writes any, when one is."""
+    targets = {folder / f"{name}.msgpack": payload for name, payload in PAYLOADS.items()}
+    if there := [path.name for path in targets if path.exists()]:
+        raise FileExistsError(f"A golden payload is never written again: {', '.join(there)}")
+    for path, payload in targets.items():
+        path.write_bytes(msgspec.msgpack.encode(payload))
+
+
+if __name__ == "__main__":
+    write(FOLDER)

@@ -1,0 +1,188 @@
+"""A job in a worker's hands: however its tokens are cut, sent again or taken over, they make one stream."""
+
+from collections.abc import Iterable
+from itertools import pairwise
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from axon.domain.chunk import Chunk, End, Token
+from axon.domain.sampling import Sampling
+from axon.domain.turn import TurnState
+from axon.ports.queue import Delivery
+from axon.text.stops import StopScanner
+from axon.text.tokenizer import ByteTokenizer
+from axon.worker.running import Running, Terminal
+from tests.contracts.builders import make_job
+
+TOKENIZER = ByteTokenizer()
+
+stop_strings = st.lists(st.text("ab\né", min_size=1, max_size=4), max_size=3).map(tuple)
+"""Of few letters, so that they begin and break off often; of more than one byte, so that a token is half a letter."""
+texts = st.text("ab\né🙂", max_size=24)
+
+
+def make_running(*, stop: Iterable[str] = (), epoch: int = 1) -> Running:
+    job = make_job(sampling=Sampling(max_tokens=1000, stop=tuple(stop)))
+    delivery = Delivery(tag=1, lane=job.lane, body=b"", redelivered=False)
+    return Running(job=job, delivery=delivery, epoch=epoch, tokenizer=TOKENIZER)
+
+
+def run(running: Running, ids: Iterable[int], finish: str = "length") -> Running:
+    """Pushes the rest of the ids, the last with its finish, until something ends the job."""
+    left = list(ids)[len(running.tokens) :]
+    for place, token_id in enumerate(left, start=1):
+        if running.push(token_id, finish if place == len(left) else None):
+            break
+    return running
+
+
+def text_of(tokens: Iterable[Token]) -> str:
+    return "".join(token.text for token in tokens)
+
+
+def joined(chunks: list[Chunk]) -> Chunk:
+    """What a reader makes of chunks that follow one another."""
+    for before, after in pairwise(chunks):
+        assert after.first == before.last + 1
+    last = chunks[-1]
+    tokens = tuple(token for chunk in chunks for token in chunk.tokens)
+    ends = tuple(end for chunk in chunks for end in chunk.ends)
+    return Chunk(first=1, epoch=last.epoch, tokens=tokens, ends=ends, terminal=last.terminal)
+
+
+def test_a_job_that_has_begun_has_nothing_to_tell() -> None:
+    running = make_running()
+    assert running.pending() is None
+    assert running.token_ids == []
+
+
+def test_a_token_is_told_from_the_first_one_the_log_lacks() -> None:
+    running = make_running(epoch=7)
+    running.push(97, None)
+    running.push(98, None)
+    running.sent = 1
+    assert running.pending() == Chunk(first=2, epoch=7, tokens=(Token(0, 98, "b"),))
+
+
+def test_a_log_that_lost_its_tail_is_told_again() -> None:
+    running = run(make_running(), b"abc")
+    running.sent = 3
+    running.sent = 1
+    chunk = running.pending()
+    assert chunk is not None
+    assert (chunk.first, chunk.last, text_of(chunk.tokens)) == (2, 3, "bc")
+
+
+def test_an_end_without_a_token_is_told_once() -> None:
+    running = make_running()
+    running.end(TurnState.CANCELLED)
+    assert running.pending() == Chunk(first=1, epoch=1, terminal="cancelled")
+    running.told = True
+    assert running.pending() is None
+
+
+def test_the_first_end_stays() -> None:
+    running = make_running()
+    running.end(TurnState.FAILED, "worker_crash", "why")
+    running.end(TurnState.CANCELLED)
+    assert running.terminal == Terminal(TurnState.FAILED, "worker_crash", "why")
+
+
+@pytest.mark.parametrize("finish", ["stop", "length"])
+def test_the_engines_finish_ends_the_choice_for_its_reason(finish: str) -> None:
+    running = make_running()
+    assert not running.push(97, None)
+    assert running.push(98, finish)
+    assert running.ends == (End(0, finish),)
+    assert running.terminal == Terminal(TurnState.COMPLETED)
+
+
+def test_a_stop_string_that_the_engines_last_token_completes_is_the_reason() -> None:
+    running = make_running(stop=["b"])
+    assert running.push(98, "length")
+    assert (running.ends, text_of(running.tokens)) == ((End(0, "stop"),), "")
+
+
+def test_half_a_character_at_the_end_comes_out_as_a_replacement() -> None:
+    running = run(make_running(), "é".encode()[:1])
+    assert text_of(running.tokens) == "�"
+
+
+def test_gained_counts_from_when_it_came_into_the_engine() -> None:
+    running = make_running()
+    running.replay([Chunk(first=1, epoch=1, tokens=(Token(0, 97, "a"),))])
+    running.enter("s1")
+    assert (running.gained, running.sequence_id) == (0, "s1")
+    running.push(98, None)
+    assert running.gained == 1
+
+
+@settings(deadline=None)
+@given(texts, stop_strings)
+def test_the_text_is_the_whole_text_up_to_its_first_stop_string(text: str, stop: tuple[str, ...]) -> None:
+    running = run(make_running(stop=stop), text.encode())
+    scanner = StopScanner(stop)
+    shown, hit = scanner.push(text)
+    assert text_of(running.tokens) == (shown if hit else shown + scanner.flush())
+    assert running.ends == ((End(0, "stop" if hit else "length"),) if text else ())
+
+
+@settings(deadline=None)
+@given(texts.filter(bool), stop_strings, st.lists(st.integers(0, 60), max_size=40))
+def test_chunks_put_together_are_the_whole_whatever_the_log_had_of_them(
+    text: str, stop: tuple[str, ...], looks: list[int]
+) -> None:
+    """``looks`` says after how many more tokens the log is told the next time."""
+    running = make_running(stop=stop)
+    chunks: list[Chunk] = []
+    ids = text.encode()
+    waits = iter(looks)
+    wait = next(waits, 0)
+    for place, token_id in enumerate(ids, start=1):
+        ended = running.push(token_id, "length" if place == len(ids) else None)
+        if (wait <= 0 or ended) and (chunk := running.pending()) is not None:
+            chunks.append(chunk)
+            running.sent = chunk.last
+            wait = next(waits, 0)
+        wait -= 1
+        if ended:
+            break
+    assert joined(chunks) == running.whole()
+
+
+@settings(deadline=None)
+@given(texts.filter(bool), stop_strings, st.data())
+def test_a_job_taken_over_at_any_token_goes_on_as_if_nothing_had_happened(
+    text: str, stop: tuple[str, ...], data: st.DataObject
+) -> None:
+    undisturbed = run(make_running(stop=stop), text.encode())
+    seq = data.draw(st.integers(0, len(undisturbed.tokens) - 1), label="seq of the log's last token")
+    cut = data.draw(st.integers(0, seq), label="where it was cut into chunks")
+    tokens = tuple(undisturbed.tokens)
+    taken_over = make_running(stop=stop, epoch=2)
+    taken_over.replay(
+        [Chunk(first=1, epoch=1, tokens=tokens[:cut]), Chunk(first=cut + 1, epoch=1, tokens=tokens[cut:seq])]
+    )
+    assert (taken_over.sent, taken_over.pending()) == (seq, None)
+    run(taken_over, text.encode())
+    assert taken_over.tokens == undisturbed.tokens
+    assert (taken_over.ends, taken_over.terminal) == (undisturbed.ends, undisturbed.terminal)
+    rest = taken_over.pending()
+    assert rest is not None
+    assert (rest.first, rest.epoch, rest.tokens) == (seq + 1, 2, tokens[seq:])
+
+
+@settings(deadline=None)
+@given(texts.filter(bool), stop_strings, st.lists(st.integers(0, 23), min_size=1, max_size=4))
+def test_a_job_taken_over_again_and_again_goes_on_as_well(text: str, stop: tuple[str, ...], places: list[int]) -> None:
+    undisturbed = run(make_running(stop=stop), text.encode())
+    attempt = make_running(stop=stop)
+    for epoch, place in enumerate(sorted(places), start=2):
+        earlier = attempt
+        attempt = make_running(stop=stop, epoch=epoch)
+        attempt.replay([Chunk(first=1, epoch=epoch - 1, tokens=tuple(earlier.tokens))])
+        for token_id in text.encode()[len(attempt.tokens) : min(place, len(undisturbed.tokens) - 1)]:
+            attempt.push(token_id, None)
+    assert run(attempt, text.encode()).tokens == undisturbed.tokens
