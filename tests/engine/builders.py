@@ -9,10 +9,12 @@ import numpy as np
 from safetensors.numpy import save_file
 
 from axon.domain.sampling import Sampling
+from axon.engine.batch import Drawn
 from axon.engine.blocks import BlockPool
 from axon.engine.config import EngineConfig
 from axon.engine.core import EngineCore
 from axon.engine.messages import Add
+from axon.engine.policy import Policy
 from axon.engine.scheduler import Scheduler
 
 TINY_CONFIG: dict[str, Any] = {
@@ -41,14 +43,20 @@ def make_scheduler(
     max_sequences: int = 4,
     max_batch_tokens: int = 16,
     max_model_len: int = 1000,
+    max_prefill_tokens: int = 0,
     eos_ids: frozenset[int] = frozenset(),
+    policy: Policy | None = None,
+    version: str = "",
 ) -> Scheduler:
     return Scheduler(
         BlockPool(blocks, block_size),
         max_sequences=max_sequences,
         max_batch_tokens=max_batch_tokens,
         max_model_len=max_model_len,
+        max_prefill_tokens=max_prefill_tokens,
         eos_ids=eos_ids,
+        policy=policy,
+        version=version,
     )
 
 
@@ -61,6 +69,9 @@ def make_add(
     seed: int = 0,
     choice: int = 0,
     tenant: str = "",
+    weight: float = 1.0,
+    priority: int = 0,
+    deadline: float | None = None,
     **sampling: Any,
 ) -> Add:
     """A prompt given as a number gets that many different ids."""
@@ -73,7 +84,15 @@ def make_add(
         seed=seed,
         choice=choice,
         tenant=tenant,
+        weight=weight,
+        priority=priority,
+        deadline=deadline,
     )
+
+
+def make_drawn(*token_ids: int) -> list[Drawn]:
+    """What a runner answers when it has drawn these tokens."""
+    return [Drawn(token_id) for token_id in token_ids]
 
 
 def make_tiny_llama(folder: Path, **changes: Any) -> Path:
@@ -81,6 +100,7 @@ def make_tiny_llama(folder: Path, **changes: Any) -> Path:
     config = TINY_CONFIG | changes
     random = np.random.default_rng(7)
     hidden, inner, dim = config["hidden_size"], config["intermediate_size"], config["head_dim"]
+    num_heads, num_kv_heads = config["num_attention_heads"], config["num_key_value_heads"]
     shapes = {"model.embed_tokens.weight": (config["vocab_size"], hidden), "model.norm.weight": (hidden,)}
     if not config["tie_word_embeddings"]:
         shapes["lm_head.weight"] = (config["vocab_size"], hidden)
@@ -89,19 +109,43 @@ def make_tiny_llama(folder: Path, **changes: Any) -> Path:
         shapes |= {
             f"{prefix}.input_layernorm.weight": (hidden,),
             f"{prefix}.post_attention_layernorm.weight": (hidden,),
-            f"{prefix}.self_attn.q_proj.weight": (config["num_attention_heads"] * dim, hidden),
-            f"{prefix}.self_attn.k_proj.weight": (config["num_key_value_heads"] * dim, hidden),
-            f"{prefix}.self_attn.v_proj.weight": (config["num_key_value_heads"] * dim, hidden),
-            f"{prefix}.self_attn.o_proj.weight": (hidden, config["num_attention_heads"] * dim),
+            f"{prefix}.self_attn.q_proj.weight": (num_heads * dim, hidden),
+            f"{prefix}.self_attn.k_proj.weight": (num_kv_heads * dim, hidden),
+            f"{prefix}.self_attn.v_proj.weight": (num_kv_heads * dim, hidden),
+            f"{prefix}.self_attn.o_proj.weight": (hidden, num_heads * dim),
             f"{prefix}.mlp.gate_proj.weight": (inner, hidden),
             f"{prefix}.mlp.up_proj.weight": (inner, hidden),
             f"{prefix}.mlp.down_proj.weight": (hidden, inner),
         }
+        if config["model_type"] == "qwen2":
+            shapes |= {f"{prefix}.self_attn.q_proj.bias": (num_heads * dim,)}
+            shapes |= {f"{prefix}.self_attn.{name}_proj.bias": (num_kv_heads * dim,) for name in "kv"}
+        if config["model_type"] == "qwen3":
+            shapes |= {f"{prefix}.self_attn.{name}_norm.weight": (dim,) for name in "qk"}
     tensors = {name: random.normal(0, 0.3, shape).astype(np.float32) for name, shape in shapes.items()}
     folder.mkdir(parents=True, exist_ok=True)
     save_file(tensors, folder / "model.safetensors")
     (folder / "config.json").write_text(json.dumps(config))
     return folder
+
+
+RELATIVES: dict[str, dict[str, Any]] = {
+    "llama3": {
+        "rope_theta": 500000.0,
+        "rope_scaling": {
+            "rope_type": "llama3",
+            "factor": 8.0,
+            "low_freq_factor": 1.0,
+            "high_freq_factor": 4.0,
+            "original_max_position_embeddings": 64,
+        },
+        "tie_word_embeddings": False,
+    },
+    "mistral": {"model_type": "mistral", "tie_word_embeddings": False, "sliding_window": None},
+    "qwen2": {"model_type": "qwen2", "rope_theta": 1000000.0, "rms_norm_eps": 1e-6},
+    "qwen3": {"model_type": "qwen3", "rope_theta": 1000000.0, "rms_norm_eps": 1e-6, "head_dim": 16},
+}
+"""How the config of each architecture differs from the tiny Llama's."""
 
 
 def run_to_end(engine: EngineCore, adds: list[Add]) -> dict[str, list[int]]:

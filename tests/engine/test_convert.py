@@ -9,6 +9,7 @@ import pytest
 from gguf import GGUFWriter
 from tokenizers import pre_tokenizers
 
+from axon.engine.architecture import Rope, read_architecture
 from axon.engine.convert import MANIFEST, convert_gguf, is_converted, unpermute
 from axon.engine.engine import Engine
 from axon.errors import Misconfigured
@@ -23,7 +24,9 @@ def permute(weight: np.ndarray[Any, Any], num_heads: int) -> np.ndarray[Any, Any
     return weight.reshape(num_heads, 2, rows // num_heads // 2, columns).swapaxes(1, 2).reshape(rows, columns)
 
 
-def write_gguf(path: Path, *, architecture: str = "llama", pre: str = "smollm") -> Path:
+def write_gguf(
+    path: Path, *, architecture: str = "llama", pre: str = "smollm", rope_factors: tuple[float, ...] = ()
+) -> Path:
     """A tiny random model with the bytes as its vocabulary."""
     tokens = ["<|end|>", *sorted(pre_tokenizers.ByteLevel.alphabet()), "he"]
     writer = GGUFWriter(path, architecture)
@@ -55,6 +58,14 @@ def write_gguf(path: Path, *, architecture: str = "llama", pre: str = "smollm") 
         "blk.0.ffn_up": (24, 16),
         "blk.0.ffn_down": (16, 24),
     }
+    if architecture == "qwen2":
+        random_biases = {"attn_q": 16, "attn_k": 8, "attn_v": 8}
+        for name, size in random_biases.items():
+            writer.add_tensor(f"blk.0.{name}.bias", random.normal(0, 0.3, size).astype(np.float32))
+    if architecture == "qwen3":
+        shapes |= {"blk.0.attn_q_norm": (4,), "blk.0.attn_k_norm": (4,)}
+    if rope_factors:
+        writer.add_tensor("rope_freqs.weight", np.array(rope_factors, dtype=np.float32))
     for name, shape in shapes.items():
         writer.add_tensor(f"{name}.weight", random.normal(0, 0.3, shape).astype(np.float32))
     writer.write_header_to_file()
@@ -104,3 +115,23 @@ def test_a_conversion_of_another_source_or_version_is_made_again(tmp_path: Path)
     assert not is_converted(source, folder)
     convert_gguf(source, folder)
     assert is_converted(source, folder)
+
+
+@pytest.mark.parametrize(("architecture", "pre"), [("qwen2", "qwen2"), ("qwen3", "qwen2"), ("llama", "llama-bpe")])
+def test_a_relative_of_llama_is_converted_too(architecture: str, pre: str, tmp_path: Path) -> None:
+    source, folder = write_gguf(tmp_path / "m.gguf", architecture=architecture, pre=pre), tmp_path / "out"
+    convert_gguf(source, folder)
+    assert json.loads((folder / "config.json").read_text())["model_type"] == architecture
+    tokenizer = load_tokenizer(folder)
+    assert tokenizer.decode(tokenizer.encode("he's 1234\n\nx")) == "he's 1234\n\nx"
+    tokens = run_to_end(Engine(with_config(), folder), [make_add(prompt=6, max_tokens=5, ignore_eos=True)])
+    assert len(tokens["a"]) == 5
+
+
+def test_rope_factors_of_a_file_divide_the_frequencies(tmp_path: Path) -> None:
+    source, folder = write_gguf(tmp_path / "m.gguf", rope_factors=(1.0, 8.0)), tmp_path / "out"
+    convert_gguf(source, folder)
+    rope = read_architecture(folder).rope
+    plain = Rope(theta=rope.theta).frequencies(4)
+    assert rope.frequencies(4) == [plain[0], plain[1] / 8]
+    run_to_end(Engine(with_config(), folder), [make_add(prompt=6, max_tokens=5, ignore_eos=True)])

@@ -1,5 +1,6 @@
 """The real default model: converted once, answering, and its rows its own."""
 
+import json
 from pathlib import Path
 
 import pytest
@@ -11,6 +12,7 @@ from axon.text.chat import ChatEncoder
 from axon.text.template import load_template, require_template
 from axon.text.tokenizer import Tokenizer, load_tokenizer
 from tests.engine.builders import make_add, run_to_end
+from tests.engine.reference.prompts import NUM_TOKENS, make_prompts
 
 pytestmark = pytest.mark.model
 
@@ -58,6 +60,19 @@ def test_eight_streams_say_what_each_says_alone(engine: Engine, chat: ChatEncode
     for n in (0, 3, 7):
         alone = make_add(str(n), prompt=prompts[n], max_tokens=16, ignore_eos=True, tenant=f"alone {n}")
         assert run_to_end(engine, [alone])[str(n)] == together[str(n)]
+
+
+def test_greedy_tokens_equal_those_of_transformers(engine: Engine, tokenizer: Tokenizer) -> None:
+    """A handful of the reference; ``tests/engine/reference/check_default_model.py`` compares all of it."""
+    prompts = make_prompts(lambda text: tokenizer.encode(text, parse_special=True))
+    answers = json.loads((Path(__file__).parent / "reference" / "default_model.json").read_text())["answers"]
+    assert len(answers) == len(prompts) >= 30
+    adds = [
+        make_add(str(index), prompt=prompts[index], max_tokens=NUM_TOKENS, ignore_eos=True)
+        for index in (0, 2, 3, 8, 15, 24, 30)
+    ]
+    for id, tokens in run_to_end(engine, adds).items():
+        assert tokens == answers[int(id)], f"prompt {id}"
 
 
 def test_its_tokenizer_gives_the_ids_the_model_was_trained_on(tokenizer: Tokenizer) -> None:

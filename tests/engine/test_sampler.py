@@ -1,75 +1,192 @@
-"""Sampling: greedy, cut, drawn; and the same draw gives the same token."""
+"""Sampling: greedy, penalised, cut, drawn; and the same draw gives the same token."""
 
+import math
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+import pytest
 import torch
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from axon.domain.sampling import Sampling
-from axon.engine.batch import Draw
-from axon.engine.sampler import choose, sample
+from axon.engine.batch import Draw, Drawn
+from axon.engine.sampler import sample
 from axon.engine.uniform import uniform
+from tests.engine.slow_sampler import distribution
+
+CHI_SQUARE_999 = {1: 10.83, 2: 13.82, 3: 16.27, 4: 18.47, 5: 20.52, 6: 22.46, 7: 24.32, 8: 26.12, 9: 27.88}
+"""By degrees of freedom: what one true distribution in a thousand exceeds."""
 
 
-def make_draw(position: int = 0, *, seed: int = 1, choice: int = 0, **sampling: Any) -> Draw:
+def make_draw(
+    position: int = 0,
+    *,
+    seed: int = 1,
+    choice: int = 0,
+    prompt: tuple[int, ...] = (),
+    output: tuple[int, ...] = (),
+    banned: tuple[int, ...] = (),
+    **sampling: Any,
+) -> Draw:
     return Draw(
         sampling=Sampling(max_tokens=1, **sampling),
         seed=seed,
         choice=choice,
         position=position,
+        prompt_ids=prompt,
+        output_ids=output,
+        banned_ids=banned,
     )
 
 
-def drawn(logits: list[float], count: int = 4000, **sampling: Any) -> npt.NDArray[np.float64]:
-    row = np.array(logits)
-    tokens = [choose(row, make_draw(position, **sampling)) for position in range(count)]
-    return np.bincount(tokens, minlength=len(logits)) / count
+def tokens_of(drawn: list[Drawn]) -> list[int]:
+    return [each.token for each in drawn]
+
+
+def counts_of(logits: list[float], count: int, **draw: Any) -> npt.NDArray[np.int64]:
+    rows = np.tile(np.array(logits, dtype=np.float32), (count, 1))
+    first = make_draw(**draw)
+    tokens = tokens_of(sample(rows, [replace(first, position=position) for position in range(count)]))
+    return np.bincount(tokens, minlength=len(logits))
 
 
 def test_greedy_takes_the_lowest_id_among_equals() -> None:
     logits = torch.tensor([[0.0, 3.0, 3.0, 1.0], [2.0, 2.0, 2.0, 2.0]])
-    assert sample(logits, [make_draw(temperature=0.0)] * 2) == [1, 0]
+    assert tokens_of(sample(logits, [make_draw(temperature=0.0)] * 2)) == [1, 0]
 
 
-def test_frequencies_follow_the_softmax() -> None:
-    logits = [0.0, 1.0, 2.0, -1.0]
-    expected = np.exp(logits) / np.exp(logits).sum()
-    assert np.abs(drawn(logits) - expected).max() < 0.03
+@pytest.mark.parametrize(
+    "sampling",
+    [
+        {},
+        {"temperature": 0.6},
+        {"temperature": 1.7, "top_k": 5},
+        {"top_p": 0.8},
+        {"min_p": 0.15},
+        {"temperature": 1.3, "top_k": 7, "top_p": 0.9, "min_p": 0.02},
+        {"repetition_penalty": 1.4, "presence_penalty": 0.5, "frequency_penalty": 0.3, "top_p": 0.95},
+        {"logit_bias": ((3, 2.0), (0, -1.5)), "top_k": 6},
+    ],
+    ids=str,
+)
+def test_twenty_thousand_draws_follow_the_exact_softmax(sampling: dict[str, Any]) -> None:
+    logits = np.random.default_rng(5).normal(0, 1.5, 10).astype(np.float32).tolist()
+    context: dict[str, Any] = {"prompt": (1, 4), "output": (2, 2, 7)}
+    count = 20_000
+    seen = counts_of(logits, count, seed=42, **context, **sampling)
+    expected = count * np.array(distribution(logits, make_draw(**context, **sampling)))
+    kept = expected > 0
+    assert seen[~kept].sum() == 0
+    if kept.sum() > 1:
+        statistic = ((seen[kept] - expected[kept]) ** 2 / expected[kept]).sum()
+        assert statistic < CHI_SQUARE_999[int(kept.sum()) - 1]
 
 
-def test_temperature_sharpens_and_flattens() -> None:
-    cold, hot = drawn([0.0, 1.0], temperature=0.25), drawn([0.0, 1.0], temperature=4.0)
-    assert cold[1] > 0.96
-    assert 0.5 < hot[1] < 0.62
+ids = st.integers(0, 11)
+samplings = st.fixed_dictionaries(
+    {
+        "temperature": st.sampled_from([0.0, 0.3, 1.0, 2.5]),
+        "top_k": st.integers(0, 14),
+        "top_p": st.sampled_from([0.0, 0.1, 0.5, 0.9, 1.0]),
+        "min_p": st.sampled_from([0.0, 0.05, 0.5, 1.0]),
+        "presence_penalty": st.sampled_from([0.0, 0.5, -1.0]),
+        "frequency_penalty": st.sampled_from([0.0, 0.25, -0.5]),
+        "repetition_penalty": st.sampled_from([1.0, 1.5, 0.5]),
+        "logit_bias": st.lists(st.tuples(st.integers(0, 80), st.integers(-5, 5)), max_size=3).map(tuple),
+        "output": st.lists(ids, max_size=5).map(tuple),
+        "prompt": st.lists(ids, max_size=5).map(tuple),
+        "banned": st.lists(ids, max_size=2).map(tuple),
+    }
+)
+logit_rows = st.lists(st.integers(-12, 12).map(lambda n: n / 4), min_size=12, max_size=12)
 
 
-def test_top_k_keeps_the_k_most_likely() -> None:
-    frequencies = drawn([0.0, 1.0, 0.5, -1.0], top_k=2)
-    assert (frequencies > 0).tolist() == [False, True, True, False]
+@settings(deadline=None)
+@given(logit_rows, samplings, st.integers(0, 1000))
+def test_a_choice_equals_the_slow_obvious_one(logits: list[float], options: dict[str, Any], position: int) -> None:
+    draw = make_draw(position, **options)
+    [drawn] = sample(np.array([logits], dtype=np.float32), [draw])
+    probabilities = distribution(logits, draw)
+    number = uniform(draw.seed, draw.choice, draw.position)
+    below = sum(probabilities[: drawn.token])
+    assert probabilities[drawn.token] > 0
+    assert below - 1e-9 <= number <= below + probabilities[drawn.token] + 1e-9
 
 
-def test_top_p_keeps_the_smallest_set_that_holds_the_mass() -> None:
-    logits = np.log([0.5, 0.3, 0.15, 0.05]).tolist()
-    assert (drawn(logits, top_p=0.75) > 0).tolist() == [True, True, False, False]
-    assert (drawn(logits, top_p=0.01) > 0).tolist() == [True, False, False, False]
-
-
-def test_a_nucleus_wider_than_the_first_sort_is_cut_right() -> None:
-    tokens = {choose(np.zeros(5000), make_draw(position, top_p=0.5)) for position in range(3000)}
-    assert max(tokens) < 2500
-    assert max(tokens) > 2300
-
-
-def test_a_row_is_drawn_the_same_alone_and_among_others() -> None:
-    logits = torch.randn(6, 300, generator=torch.Generator().manual_seed(0))
-    draws = [make_draw(row, temperature=float(row % 3), top_k=row * 7, top_p=0.9) for row in range(6)]
+@settings(deadline=None)
+@given(st.lists(st.tuples(logit_rows, samplings), min_size=1, max_size=6), st.integers(0, 3))
+def test_a_row_is_drawn_the_same_alone_and_among_others(
+    rows: list[tuple[list[float], dict[str, Any]]], count: int
+) -> None:
+    logits = torch.tensor([row for row, _ in rows]) * 0.77
+    draws = [make_draw(index, logprobs=count, **options) for index, (_, options) in enumerate(rows)]
+    before = logits.clone()
     together = sample(logits, draws)
-    assert together == [sample(logits[row : row + 1], [draws[row]])[0] for row in range(6)]
+    assert together == [sample(logits[row : row + 1], [draws[row]])[0] for row in range(len(rows))]
+    assert torch.equal(logits, before), "the logits are the runner's"
 
 
+def test_a_row_of_a_large_vocabulary_is_drawn_the_same_alone_and_among_others() -> None:
+    logits = torch.randn(7, 5003, generator=torch.Generator().manual_seed(0)) * 3
+    draws = [
+        make_draw(row, temperature=1 + row % 3, top_p=(0.97, 1.0)[row % 2], top_k=row * 700, logprobs=3)
+        for row in range(7)
+    ]
+    alone = [sample(logits[row : row + 1], [draws[row]])[0] for row in range(7)]
+    assert sample(logits, draws) == alone
+    assert sample(logits.numpy()[2:], draws[2:]) == alone[2:]
+
+
+def test_a_nucleus_wider_than_the_first_ranking_is_cut_right() -> None:
+    counts = counts_of([0.0] * 5000, 300, top_p=0.5)
+    assert counts[2500:].sum() == 0
+    assert counts[2200:2500].sum() > 0
+
+
+def test_top_k_beyond_the_first_ranking_keeps_exactly_k() -> None:
+    counts = counts_of(np.linspace(1, 0, 3000).tolist(), 300, top_k=2000)
+    assert counts[2000:].sum() == 0
+    assert counts[1500:2000].sum() > 0
+
+
+def test_min_p_beyond_the_first_ranking_keeps_all_that_are_likely_enough() -> None:
+    counts = counts_of(np.linspace(1, 0, 3000).tolist(), 300, min_p=math.exp(-0.5))
+    assert counts[1500:].sum() == 0
+    assert counts[1200:1500].sum() > 0
+
+
+def test_a_tiny_temperature_is_as_good_as_greedy() -> None:
+    assert counts_of([1.0, 1.5, -90.0], 5, temperature=1e-308).tolist() == [0, 5, 0]
+
+
+def test_a_banned_token_is_not_chosen_even_greedily() -> None:
+    logits = np.array([[1.0, 5.0, 3.0]], dtype=np.float32)
+    assert tokens_of(sample(logits, [make_draw(temperature=0.0, banned=(1, 999))])) == [2]
+    assert tokens_of(sample(logits, [make_draw(temperature=0.0, banned=(0, 1, 2))])) == [1], "something must be chosen"
+
+
+def test_logprobs_are_the_models_own() -> None:
+    logits = np.array([[0.0, 2.0, 1.0, 2.0]], dtype=np.float32)
+    expected = torch.log_softmax(torch.tensor(logits[0]).double(), dim=0).tolist()
+    draws = [make_draw(temperature=0.0, logit_bias=((0, 9.0),), logprobs=3)]
+    [drawn] = sample(logits, draws)
+    assert drawn.token == 0
+    assert drawn.logprob == pytest.approx(expected[0])
+    assert [id for id, _ in drawn.top] == [1, 3, 2]
+    assert [logprob for _, logprob in drawn.top] == pytest.approx([expected[1], expected[3], expected[2]])
+
+
+def test_zero_logprobs_are_those_of_the_chosen_token_and_none_are_none() -> None:
+    logits = np.zeros((2, 4), dtype=np.float32)
+    asked, silent = sample(logits, [make_draw(temperature=0.0, logprobs=0), make_draw(temperature=0.0)])
+    assert asked.logprob == pytest.approx(math.log(0.25))
+    assert (asked.top, silent.logprob, silent.top) == ((), None, ())
+
+
+@settings(deadline=None)
 @given(st.integers(-(2**70), 2**70), st.integers(0, 100), st.integers(0, 10**6))
 def test_a_uniform_number_is_in_range_and_repeats(seed: int, choice: int, position: int) -> None:
     number = uniform(seed, choice, position)

@@ -12,10 +12,35 @@ class Sampling:
     temperature: float = 1.0
     """0 is greedy."""
     top_k: int = 0
-    """0 keeps all."""
+    """Keeps the k most likely tokens; 0 keeps all."""
     top_p: float = 1.0
+    """Keeps the fewest, most likely tokens that hold this share of what ``top_k`` and ``min_p`` have kept."""
+    min_p: float = 0.0
+    """Keeps the tokens at least this likely, measured against the most likely one."""
+    presence_penalty: float = 0.0
+    """Taken from the logit of every token of the output."""
+    frequency_penalty: float = 0.0
+    """Taken from the logit of every token of the output, once for each time it stands there."""
+    repetition_penalty: float = 1.0
+    """Divides the positive and multiplies the negative logits of every token of prompt and output."""
+    logit_bias: tuple[tuple[int, float], ...] = ()
+    """Pairs of token id and what is added to its logit."""
+    min_tokens: int = 0
+    """No token that would end the choice is chosen before it has this many, replayed ones included."""
+    logprobs: int | None = None
+    """None: none; 0: of the chosen token; n: of the n most likely tokens as well."""
     stop: tuple[str, ...] = ()
     """Stop strings, seen by the worker's text side only."""
     stop_ids: tuple[int, ...] = ()
     """Token ids that end a choice as the model's own end token does."""
     ignore_eos: bool = False
+
+    @property
+    def penalises_output(self) -> bool:
+        """Whether it matters which tokens the choice has already."""
+        return bool(self.presence_penalty or self.frequency_penalty) or self.penalises_prompt
+
+    @property
+    def penalises_prompt(self) -> bool:
+        """Whether it matters which tokens the prompt has."""
+        return self.repetition_penalty != 1.0

@@ -8,6 +8,8 @@ from typing import Any
 
 from axon.errors import Misconfigured
 
+SUPPORTED = ("llama", "mistral", "qwen2", "qwen3")
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rope:
@@ -15,11 +17,13 @@ class Rope:
 
     theta: float = 10000.0
     kind: str = "default"
-    """``default``, ``linear`` or ``llama3``."""
+    """``default``, ``linear``, ``llama3`` or ``factors``."""
     factor: float = 1.0
     low_freq_factor: float = 1.0
     high_freq_factor: float = 4.0
     original_max_len: int = 8192
+    factors: tuple[float, ...] = ()
+    """What each frequency is divided by, where a file says it one by one."""
 
     def frequencies(self, head_dim: int) -> list[float]:
         """Radians per position of each pair of dimensions."""
@@ -28,6 +32,8 @@ class Rope:
             return [frequency / self.factor for frequency in plain]
         if self.kind == "llama3":
             return [self._stretch(frequency) for frequency in plain]
+        if self.kind == "factors":
+            return [frequency / factor for frequency, factor in zip(plain, self.factors, strict=True)]
         return plain
 
     def _stretch(self, frequency: float) -> float:
@@ -40,7 +46,7 @@ class Rope:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Architecture:
-    """A decoder of the Llama family."""
+    """A decoder of the Llama family: Llama, Mistral, Qwen 2.5 and Qwen 3 differ in the last fields alone."""
 
     vocab_size: int
     hidden_size: int
@@ -54,6 +60,10 @@ class Architecture:
     tied_embedding: bool
     max_model_len: int
     eos_ids: frozenset[int]
+    qkv_bias: bool = False
+    """Qwen 2.5: something is added to queries, keys and values."""
+    qk_norm: bool = False
+    """Qwen 3: each head's queries and keys are normalised before they are turned."""
 
     @property
     def group_size(self) -> int:
@@ -79,8 +89,10 @@ def read_architecture(model_dir: Path) -> Architecture:
             rms_norm_eps=config.get("rms_norm_eps", 1e-6),
             rope=_read_rope(config),
             tied_embedding=config.get("tie_word_embeddings", False),
-            max_model_len=config["max_position_embeddings"],
+            max_model_len=min(config["max_position_embeddings"], _read_window(config)),
             eos_ids=_read_eos_ids(config, _read_json(model_dir / "generation_config.json") or {}),
+            qkv_bias=config["model_type"] == "qwen2",
+            qk_norm=config["model_type"] == "qwen3",
         )
     except KeyError as error:
         raise Misconfigured(f"{model_dir}/config.json does not say {error}") from error
@@ -88,16 +100,25 @@ def read_architecture(model_dir: Path) -> Architecture:
 
 def _refuse_unsupported(config: dict[str, Any]) -> None:
     model_type = config.get("model_type")
-    if model_type != "llama":
-        raise Misconfigured(f"models of type {model_type!r} are not supported yet; llama is")
+    if model_type not in SUPPORTED:
+        raise Misconfigured(f"models of type {model_type!r} are not supported yet; {', '.join(SUPPORTED)} are")
     if config.get("attention_bias") or config.get("mlp_bias"):
-        raise Misconfigured("llama models with biases are not supported yet")
+        raise Misconfigured(f"{model_type} models with these biases are not supported yet")
+    if config.get("hidden_act", "silu") != "silu":
+        raise Misconfigured(f"an activation of type {config['hidden_act']!r} is not supported yet")
+
+
+def _read_window(config: dict[str, Any]) -> int:
+    """A sliding window matters only past its own length, so within it full attention is the same."""
+    is_used = config.get("use_sliding_window", config["model_type"] == "mistral")
+    window = config.get("sliding_window") if is_used else None
+    return int(window or config["max_position_embeddings"])
 
 
 def _read_rope(config: dict[str, Any]) -> Rope:
     scaling = config.get("rope_parameters") or config.get("rope_scaling") or {}
     kind = scaling.get("rope_type") or scaling.get("type") or "default"
-    if kind not in ("default", "linear", "llama3"):
+    if kind not in ("default", "linear", "llama3", "factors"):
         raise Misconfigured(f"rope scaling of type {kind!r} is not supported yet")
     return Rope(
         theta=scaling.get("rope_theta") or config.get("rope_theta", 10000.0),
@@ -106,6 +127,7 @@ def _read_rope(config: dict[str, Any]) -> Rope:
         low_freq_factor=scaling.get("low_freq_factor", 1.0),
         high_freq_factor=scaling.get("high_freq_factor", 4.0),
         original_max_len=scaling.get("original_max_position_embeddings", 8192),
+        factors=tuple(scaling.get("factors", ())),
     )
 
 

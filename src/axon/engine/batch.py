@@ -1,8 +1,12 @@
-"""One step's work as a value: which tokens of which sequences. Knows no tensors and no scheduler."""
+"""One step's work as a value, and what comes of it. Knows no tensors and no scheduler."""
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 
 from axon.domain.sampling import Sampling
+
+PLACEHOLDER = -1
+"""Stands for the token that the step before is still to draw; see ``fill``."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -13,6 +17,22 @@ class Draw:
     seed: int
     choice: int
     position: int
+    prompt_ids: tuple[int, ...] = ()
+    """Only where the sampling penalises them."""
+    output_ids: tuple[int, ...] = ()
+    """The tokens before this one, only where the sampling penalises them."""
+    banned_ids: tuple[int, ...] = ()
+    """Tokens that would end the choice too early."""
+
+
+@dataclass(frozen=True, slots=True)
+class Drawn:
+    """The token of a draw, and how likely the model found it and others, where the sampling asks."""
+
+    token: int
+    logprob: float | None = None
+    top: tuple[tuple[int, float], ...] = ()
+    """Token ids and logprobs, most likely first."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,6 +50,10 @@ class Span:
     """The sequence's blocks from position 0 on, those of this span included."""
     draw: Draw | None = None
     """None while known tokens remain: nothing is sampled after a chunk that is not the last."""
+    arrival: int = 0
+    """Tells the sequence from another one that is given the same id."""
+    admission: int = 0
+    """How often the sequence has been given blocks: tells whether it still holds those of this span."""
 
     @property
     def end(self) -> int:
@@ -51,3 +75,18 @@ class Batch:
     def draws(self) -> list[Draw]:
         """The draws of the spans that have one, in order: one token is sampled for each."""
         return [span.draw for span in self.spans if span.draw is not None]
+
+
+def fill(batch: Batch, latest: Mapping[str, int]) -> Batch:
+    """Puts the tokens that the step before has drawn, by sequence id, in the places that were kept for them."""
+    return Batch(tuple(_fill_span(span, latest) for span in batch.spans))
+
+
+def _fill_span(span: Span, latest: Mapping[str, int]) -> Span:
+    if span.token_ids[-1] != PLACEHOLDER:
+        return span
+    token = latest[span.id]
+    draw = span.draw
+    if draw is not None and draw.output_ids:
+        draw = replace(draw, output_ids=(*draw.output_ids[:-1], token))
+    return replace(span, token_ids=(*span.token_ids[:-1], token), draw=draw)

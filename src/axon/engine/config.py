@@ -18,6 +18,12 @@ class EngineConfig:
     """Sequences that run at once (the worker's slots)."""
     max_batch_tokens: int = 512
     """Token budget of a step, prefill and decode together."""
+    max_prefill_tokens: int = 128
+    """The most prompt tokens of a step while answers stream."""
+    max_slowdown: float = 2.0
+    """How much longer a step may take because of a prompt while answers stream; as many of its tokens are taken on."""
+    policy: Literal["fair", "first_come"] = "fair"
+    """Who is served first: ``fair`` takes the tenant served least by its weight, ``first_come`` the oldest."""
     max_model_len: int = 0
     """Longest prompt + answer; 0 takes the model's own limit."""
     block_size: int = 16

@@ -40,7 +40,11 @@ _LAYER_NAMES = {
     "ffn_gate": "mlp.gate_proj",
     "ffn_up": "mlp.up_proj",
     "ffn_down": "mlp.down_proj",
+    "attn_q_norm": "self_attn.q_norm",
+    "attn_k_norm": "self_attn.k_norm",
 }
+_ROPE_FACTORS = "rope_freqs.weight"  # Llama 3 files carry what each frequency is divided by
+_ARCHITECTURES = {"llama": "LlamaForCausalLM", "qwen2": "Qwen2ForCausalLM", "qwen3": "Qwen3ForCausalLM"}
 
 
 def default_gguf() -> Path:
@@ -73,14 +77,18 @@ def convert_gguf(path: Path, out_dir: Path, progress: Callable[[float], None] | 
     """Writes config, weights (float32), tokenizer and chat template; reports progress from 0 to 1."""
     reader = GGUFReader(path)
     metadata = {name: field.contents() for name, field in reader.fields.items()}
-    if metadata.get("general.architecture") != "llama":
-        raise Misconfigured(f"{path.name} is a {metadata.get('general.architecture')!r} model; only llama is supported")
+    architecture = metadata.get("general.architecture")
+    if architecture not in _ARCHITECTURES:
+        raise Misconfigured(f"{path.name} is a {architecture!r} model; {', '.join(_ARCHITECTURES)} are supported")
     draft = out_dir.with_name(f"{out_dir.name}.draft-{os.getpid()}")
     draft.mkdir(parents=True)
     try:
         tensors = _read_tensors(reader, metadata, progress or (lambda _: None))
+        factors = tensors.pop(_ROPE_FACTORS, None)
         save_file(tensors, draft / "model.safetensors", metadata={"format": "pt"})
-        _write_json(draft / "config.json", _make_config(metadata, tied="lm_head.weight" not in tensors))
+        _write_json(
+            draft / "config.json", _make_config(metadata, tied="lm_head.weight" not in tensors, factors=factors)
+        )
         _write_text(draft, metadata)
         _write_json(draft / MANIFEST, _make_manifest(path))
         shutil.rmtree(out_dir, ignore_errors=True)
@@ -92,12 +100,15 @@ def convert_gguf(path: Path, out_dir: Path, progress: Callable[[float], None] | 
 def _read_tensors(
     reader: Any, metadata: dict[str, Any], progress: Callable[[float], None]
 ) -> dict[str, npt.NDArray[np.float32]]:
-    heads = {"attn_q": metadata["llama.attention.head_count"], "attn_k": metadata["llama.attention.head_count_kv"]}
+    shape = _shape(metadata)
+    num_heads = shape("attention.head_count")
+    heads = {"attn_q": num_heads, "attn_k": shape("attention.head_count_kv", num_heads)}
+    is_permuted = metadata["general.architecture"] == "llama"  # the others' pairs stand as Hugging Face has them
     tensors = {}
     for index, tensor in enumerate(reader.tensors):
         values = dequantize(tensor.data, tensor.tensor_type).astype(np.float32)
         kind = tensor.name.split(".")[-2]
-        if kind in heads:
+        if is_permuted and kind in heads:
             values = unpermute(values, heads[kind])
         tensors[_hf_name(tensor.name)] = np.ascontiguousarray(values)
         progress((index + 1) / len(reader.tensors))
@@ -111,35 +122,52 @@ def unpermute(weight: npt.NDArray[np.float32], num_heads: int) -> npt.NDArray[np
 
 
 def _hf_name(name: str) -> str:
-    if name in _TOP_NAMES:
-        return _TOP_NAMES[name]
+    if name in _TOP_NAMES or name == _ROPE_FACTORS:
+        return _TOP_NAMES.get(name, name)
     try:
         _, layer, kind, suffix = name.split(".")
         return f"model.layers.{layer}.{_LAYER_NAMES[kind]}.{suffix}"
     except (ValueError, KeyError):
-        raise Misconfigured(f"a llama model does not have a tensor {name!r}") from None
+        raise Misconfigured(f"a model of this kind does not have a tensor {name!r}") from None
 
 
-def _make_config(metadata: dict[str, Any], *, tied: bool) -> dict[str, Any]:
-    hidden_size, num_heads = metadata["llama.embedding_length"], metadata["llama.attention.head_count"]
-    return {
-        "architectures": ["LlamaForCausalLM"],
-        "model_type": "llama",
+def _shape(metadata: dict[str, Any]) -> Callable[..., Any]:
+    """Looks up what the metadata says under the architecture's own name; raises Misconfigured without a default."""
+
+    def look_up(key: str, *default: Any) -> Any:
+        name = f"{metadata['general.architecture']}.{key}"
+        if name not in metadata and not default:
+            raise Misconfigured(f"the GGUF file does not say {name}")
+        return metadata.get(name, *default)
+
+    return look_up
+
+
+def _make_config(metadata: dict[str, Any], *, tied: bool, factors: npt.NDArray[np.float32] | None) -> dict[str, Any]:
+    shape = _shape(metadata)
+    hidden_size, num_heads = shape("embedding_length"), shape("attention.head_count")
+    head_dim = shape("attention.key_length", shape("rope.dimension_count", hidden_size // num_heads))
+    config = {
+        "architectures": [_ARCHITECTURES[metadata["general.architecture"]]],
+        "model_type": metadata["general.architecture"],
         "vocab_size": len(metadata["tokenizer.ggml.tokens"]),
         "hidden_size": hidden_size,
-        "intermediate_size": metadata["llama.feed_forward_length"],
-        "num_hidden_layers": metadata["llama.block_count"],
+        "intermediate_size": shape("feed_forward_length"),
+        "num_hidden_layers": shape("block_count"),
         "num_attention_heads": num_heads,
-        "num_key_value_heads": metadata.get("llama.attention.head_count_kv", num_heads),
-        "head_dim": metadata.get("llama.rope.dimension_count", hidden_size // num_heads),
-        "rms_norm_eps": metadata["llama.attention.layer_norm_rms_epsilon"],
-        "rope_theta": metadata.get("llama.rope.freq_base", 10000.0),
-        "max_position_embeddings": metadata["llama.context_length"],
+        "num_key_value_heads": shape("attention.head_count_kv", num_heads),
+        "head_dim": head_dim,
+        "rms_norm_eps": shape("attention.layer_norm_rms_epsilon"),
+        "rope_theta": shape("rope.freq_base", 10000.0),
+        "max_position_embeddings": shape("context_length"),
         "tie_word_embeddings": tied,
         "bos_token_id": metadata.get("tokenizer.ggml.bos_token_id"),
         "eos_token_id": metadata.get("tokenizer.ggml.eos_token_id"),
         "torch_dtype": "float32",
     }
+    if factors is not None:
+        config["rope_scaling"] = {"rope_type": "factors", "factors": factors.tolist()}
+    return config
 
 
 def _write_text(folder: Path, metadata: dict[str, Any]) -> None:

@@ -2,13 +2,19 @@
 
 from typing import Any
 
-from tokenizers import AddedToken, Tokenizer, decoders, pre_tokenizers
+from tokenizers import AddedToken, Regex, Tokenizer, decoders, pre_tokenizers
 from tokenizers.models import BPE
 
 from axon.errors import Misconfigured
 
 _CONTROL = 3  # a token that stands for no text
 _USER_DEFINED = 4
+_PATTERN = (
+    r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}%s| ?[^\s\p{L}\p{N}]+[\r\n]*"
+    r"|\s*[\r\n]+|\s+(?!\S)|\s+"
+)
+_DIGITS = {"llama-bpe": "{1,3}", "qwen2": ""}
+"""How many digits stand together, which is all that tells these pre-tokenizers apart."""
 
 
 def build_tokenizer(metadata: dict[str, Any]) -> Tokenizer:
@@ -33,6 +39,9 @@ def _pre_tokenizer(name: str) -> pre_tokenizers.PreTokenizer:
         return byte_level
     if name == "smollm":
         return pre_tokenizers.Sequence([pre_tokenizers.Digits(individual_digits=True), byte_level])
+    if name in _DIGITS:
+        split = pre_tokenizers.Split(Regex(_PATTERN % _DIGITS[name]), behavior="isolated")
+        return pre_tokenizers.Sequence([split, pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False)])
     raise Misconfigured(f"the pre-tokenizer {name!r} is not supported yet")
 
 

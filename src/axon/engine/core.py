@@ -3,25 +3,27 @@
 import time
 from typing import Protocol
 
-from axon.engine.batch import Batch
+from axon.engine.batch import Batch, Drawn
 from axon.engine.messages import Add, Counters, Ready, StepOutput
+from axon.engine.pace import Pace
 from axon.engine.scheduler import Scheduler
 
 
 class Runner(Protocol):
     """Computes a batch."""
 
-    def run(self, batch: Batch) -> list[int]:
-        """Returns one token for each draw of the batch, in order."""
+    def run(self, batch: Batch) -> list[Drawn]:
+        """Returns what came of each draw of the batch, in order; see ``axon.engine.sampler``."""
         ...
 
 
 class EngineCore:
     """Token ids in, token ids out, one step at a time."""
 
-    def __init__(self, scheduler: Scheduler, runner: Runner, *, kernel: str) -> None:
+    def __init__(self, scheduler: Scheduler, runner: Runner, *, kernel: str, pace: Pace | None = None) -> None:
         self._scheduler = scheduler
         self._runner = runner
+        self._pace = pace
         self._kernel = kernel
 
     @property
@@ -51,10 +53,15 @@ class EngineCore:
     def step(self) -> StepOutput:
         """Computes one batch and returns what came of it."""
         started = time.perf_counter()
-        batch = self._scheduler.schedule()
-        tokens = self._runner.run(batch) if batch.spans else []
-        emitted = self._scheduler.settle(batch, tokens)
-        counters = self._count(batch, time.perf_counter() - started)
+        if self._pace is not None:
+            self._scheduler.max_prefill_tokens = self._pace.num_prefill_tokens
+        batch = self._scheduler.schedule(time.time())
+        drawn = self._runner.run(batch) if batch.spans else []
+        emitted = self._scheduler.settle(batch, drawn)
+        step_s = time.perf_counter() - started
+        if self._pace is not None:
+            self._pace.observe(batch, step_s)
+        counters = self._count(batch, step_s)
         return StepOutput(emitted=emitted, refused=self._scheduler.take_refused(), counters=counters)
 
     def check(self) -> None:

@@ -8,10 +8,11 @@ import os
 import time
 from array import array
 
-from axon.engine.batch import Batch, Draw, Span
+from axon.engine.batch import Batch, Draw, Drawn, Span
 from axon.engine.blocks import BlockPool
 from axon.engine.config import EngineConfig
 from axon.engine.core import EngineCore
+from axon.engine.policy import make_policy
 from axon.engine.scheduler import Scheduler
 from axon.engine.uniform import uniform
 
@@ -34,8 +35,10 @@ class EchoEngine(EngineCore):
             BlockPool(num_blocks, config.block_size),
             max_sequences=config.max_sequences,
             max_batch_tokens=config.max_batch_tokens,
+            max_prefill_tokens=config.max_prefill_tokens,
             max_model_len=config.max_model_len or _DEFAULT_MODEL_LEN,
             eos_ids=frozenset({EOS_ID}),
+            policy=make_policy(config.policy),
         )
         super().__init__(scheduler, EchoRunner(num_blocks, config.block_size, config.echo_step_s), kernel="echo")
 
@@ -48,14 +51,14 @@ class EchoRunner:
         self._block_size = block_size
         self._step_s = step_s
 
-    def run(self, batch: Batch) -> list[int]:
+    def run(self, batch: Batch) -> list[Drawn]:
         """Writes every span's ids, then answers each draw from what stands in its blocks."""
         if self._step_s:
             time.sleep(self._step_s)
         for span in batch.spans:
             for offset, token_id in enumerate(span.token_ids):
                 self._memory[self._slot(span, span.first + offset)] = token_id
-        return [self._answer(span, span.draw) for span in batch.spans if span.draw is not None]
+        return [Drawn(self._answer(span, span.draw)) for span in batch.spans if span.draw is not None]
 
     def _answer(self, span: Span, draw: Draw) -> int:
         num_prompt = span.end - draw.position

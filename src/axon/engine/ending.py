@@ -5,6 +5,11 @@ from collections.abc import Collection
 from axon.domain.sampling import Sampling
 
 
+def ending_ids(sampling: Sampling, eos_ids: Collection[int]) -> tuple[int, ...]:
+    """The tokens that end a choice."""
+    return sampling.stop_ids if sampling.ignore_eos else (*sampling.stop_ids, *sorted(eos_ids))
+
+
 def finish_of(
     *,
     token: int,

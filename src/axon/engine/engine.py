@@ -11,6 +11,8 @@ from axon.engine.config import EngineConfig
 from axon.engine.core import EngineCore
 from axon.engine.kv import KVMemory, block_bytes
 from axon.engine.models.llama import Llama
+from axon.engine.pace import Pace
+from axon.engine.policy import make_policy
 from axon.engine.runner import ModelRunner
 from axon.engine.scheduler import Scheduler
 from axon.engine.weights import Weights
@@ -37,7 +39,11 @@ class Engine(EngineCore):
             BlockPool(num_blocks, config.block_size),
             max_sequences=config.max_sequences,
             max_batch_tokens=config.max_batch_tokens,
+            max_prefill_tokens=config.max_prefill_tokens,
             max_model_len=min(config.max_model_len or architecture.max_model_len, architecture.max_model_len),
             eos_ids=architecture.eos_ids,
+            policy=make_policy(config.policy),
+            version=f"{model_dir.resolve()} torch-{config.dtype}",
         )
-        super().__init__(scheduler, ModelRunner(model, attention), kernel=f"torch-{config.dtype}")
+        pace = Pace(max_prefill_tokens=config.max_prefill_tokens, max_slowdown=config.max_slowdown)
+        super().__init__(scheduler, ModelRunner(model, attention), kernel=f"torch-{config.dtype}", pace=pace)

@@ -17,6 +17,12 @@ class Add:
     seed: int
     choice: int = 0
     tenant: str = ""
+    weight: float = 1.0
+    """The tenant's share, measured against the others'."""
+    priority: int = 0
+    """A higher one goes before every lower one."""
+    deadline: float | None = None
+    """Unix time after which nobody waits for it: it is then given up, with ``deadline_exceeded``."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,6 +53,12 @@ class Emitted:
     id: str
     token: int
     finish: str | None = None
+    logprob: float | None = None
+    """Where the sampling asks for it: the model's own, before penalties and temperature."""
+    top: list[tuple[int, float]] = field(default_factory=list)
+    """Token ids and logprobs of the most likely tokens, most likely first."""
+    cached: int = 0
+    """On a sequence's first token: how many tokens of its prompt came from cached blocks."""
 
 
 @dataclass(frozen=True, slots=True)

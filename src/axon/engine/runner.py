@@ -5,7 +5,7 @@ from itertools import accumulate
 import torch
 
 from axon.engine.attention import Attention
-from axon.engine.batch import Batch
+from axon.engine.batch import Batch, Drawn
 from axon.engine.models.llama import Llama
 from axon.engine.sampler import sample
 from axon.engine.tiles import proven_sizes, tile
@@ -21,12 +21,12 @@ class ModelRunner:
         self._sizes = proven_sizes(model.linears)
 
     @torch.inference_mode()
-    def run(self, batch: Batch) -> list[int]:
+    def run(self, batch: Batch) -> list[Drawn]:
         """Computes the batch's tokens and samples behind the spans that have a draw."""
         hidden = self._forward(batch)
         if not batch.draws:
             return []
-        return sample(self._logits(batch, hidden), batch.draws)
+        return sample(self._logits(batch, hidden).float(), batch.draws)
 
     def _forward(self, batch: Batch) -> torch.Tensor:
         tiling = tile(batch.num_tokens, self._sizes)

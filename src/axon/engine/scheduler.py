@@ -1,21 +1,26 @@
 """Decides which tokens the next step computes and takes in what it produced. Pure: no tensors, no clock.
 
 There are no phases: every sequence lets its computed tokens catch up with its known tokens under one budget a step.
-A prefill chunk, a decode and a recompute after parking are the same thing. ``schedule`` returns a value and
-``settle`` finds sequences by id, so that a later step may be planned before this one is settled.
+A prefill chunk, a decode and a recompute after parking are the same thing.
+
+A step may be planned before the one before it is settled: ``schedule, schedule, settle, schedule, settle …`` is as
+good as ``schedule, settle, schedule, settle …``. The later step then holds placeholders for what the earlier one
+draws (the runner puts the tokens in, see ``batch.fill``), and steps are settled and run in the order of their planning.
 """
 
-from collections import deque
+from collections.abc import Iterable
+from itertools import count
 
-from axon.engine.batch import Batch, Span
+from axon.engine.batch import Batch, Drawn, Span
 from axon.engine.blocks import BlockPool
 from axon.engine.ending import finish_of
 from axon.engine.messages import Add, Emitted, Refused
+from axon.engine.policy import Fair, Policy, Rank
 from axon.engine.sequence import Sequence
 
 
 class Scheduler:
-    """Owns the sequences. ``running`` and ``waiting`` are both in the order of arrival, running ones first."""
+    """Owns the sequences; the policy says whose turn it is."""
 
     def __init__(
         self,
@@ -24,17 +29,24 @@ class Scheduler:
         max_sequences: int,
         max_batch_tokens: int,
         max_model_len: int,
+        max_prefill_tokens: int = 0,
         eos_ids: frozenset[int] = frozenset(),
+        policy: Policy | None = None,
+        version: str = "",
     ) -> None:
         self.pool = pool
         self.max_batch_tokens = max_batch_tokens
+        self.max_prefill_tokens = max_prefill_tokens or max_batch_tokens
         # Every running sequence gets a token each step, and each fits into the pool alone: so none waits for ever.
         self.max_sequences = min(max_sequences, max_batch_tokens)
         self.max_model_len = min(max_model_len, pool.num_blocks * pool.block_size)
         self.eos_ids = eos_ids
         self.preemptions = 0
+        self._policy = policy or Fair()
+        self._version = version
+        self._arrivals = count()
         self._running: list[Sequence] = []
-        self._waiting: deque[Sequence] = deque()
+        self._waiting: list[Sequence] = []
         self._sequences: dict[str, Sequence] = {}
         self._refused: list[Refused] = []
 
@@ -57,38 +69,38 @@ class Scheduler:
         if refusal:
             self._refused.append(refusal)
             return
-        sequence = Sequence(add, self.pool.block_size)
+        salt = f"{self._version}\0{add.tenant}"
+        sequence = Sequence(add, next(self._arrivals), self.pool.block_size, salt)
         self._sequences[add.id] = sequence
         self._waiting.append(sequence)
+        self._policy.arrive(sequence.claim)
 
-    def abort(self, ids: list[str]) -> None:
+    def abort(self, ids: Iterable[str]) -> None:
         """Forgets sequences and frees their blocks; unknown ids are ignored."""
-        for sequence in [self._sequences.pop(id) for id in ids if id in self._sequences]:
-            if sequence in self._running:
-                self._running.remove(sequence)
-            else:
-                self._waiting.remove(sequence)
-            self._free(sequence)
+        for id in ids:
+            if id in self._sequences:
+                self._end(self._sequences[id])
 
-    def schedule(self) -> Batch:
+    def schedule(self, now: float = 0.0) -> Batch:
         """Plans a step: the running sequences first, then as many waiting ones as budget and blocks allow."""
+        self._expire(now)
+        self._running.sort(key=self._rank)
         spans = self._plan_running()
-        budget = self.max_batch_tokens - sum(len(span.token_ids) for span in spans)
-        spans += self._plan_waiting(budget)
+        spans += self._plan_waiting(self._spare(spans))
         return Batch(tuple(spans))
 
-    def settle(self, batch: Batch, token_ids: list[int]) -> list[Emitted]:
+    def settle(self, batch: Batch, drawn: list[Drawn]) -> list[Emitted]:
         """Takes in a step's tokens, one for each draw of the batch in order."""
-        tokens = iter(token_ids)
+        results = iter(drawn)
         emitted: list[Emitted] = []
         for span in batch.spans:
-            token = next(tokens) if span.draw is not None else None
+            result = next(results) if span.draw is not None else None
             sequence = self._sequences.get(span.id)
-            if sequence is None:
+            if sequence is None or sequence.arrival != span.arrival:
                 continue
-            self._advance(sequence, span.end)
-            if token is not None:
-                emitted.append(self._emit(sequence, token))
+            self._advance(sequence, span)
+            if result is not None:
+                emitted.append(self._emit(sequence, result))
         return emitted
 
     def take_refused(self) -> list[Refused]:
@@ -107,6 +119,8 @@ class Scheduler:
         num_tokens = len(add.prompt_ids) + len(add.output_ids)
         if not add.prompt_ids:
             return Refused(add.id, "invalid_value", "The prompt is empty.")
+        if add.weight <= 0:
+            return Refused(add.id, "invalid_value", "A tenant's weight must be more than 0.")
         if len(add.output_ids) >= add.sampling.max_tokens:
             return Refused(add.id, "invalid_value", "Every token asked for has been emitted already.")
         if num_tokens >= self.max_model_len:
@@ -114,57 +128,105 @@ class Scheduler:
             return Refused(add.id, "context_length_exceeded", message)
         return None
 
+    def _expire(self, now: float) -> None:
+        for sequence in list(self._sequences.values()):
+            if sequence.add.deadline is not None and sequence.add.deadline <= now:
+                self._end(sequence)
+                self._refused.append(Refused(sequence.id, "deadline_exceeded", "The deadline has passed."))
+
+    def _rank(self, sequence: Sequence) -> Rank:
+        return self._policy.rank(sequence.claim)
+
     def _plan_running(self) -> list[Span]:
-        """Oldest first, parking from the newest end: a sequence that has its span is never parked in the same step."""
+        """In the policy's order, parking from its end: a sequence that has its span is not parked in the same step."""
         spans: list[Span] = []
         shares = self._shares()
         index = 0
         while index < len(self._running):
             sequence = self._running[index]
-            share = shares[sequence.id]
+            share = shares.get(sequence.id, 0)
             if not self._make_room(sequence, sequence.num_computed + share):
                 break
-            spans.append(sequence.span(share))
+            if share:
+                spans.append(sequence.plan(share, self.eos_ids))
             index += 1
         return spans
 
     def _shares(self) -> dict[str, int]:
-        """Splits the budget: one token for everybody, so that no stream stalls, the rest to the oldest."""
-        spare = self.max_batch_tokens - len(self._running)
+        """Splits the budget: one token for everybody, so that no stream stalls, the rest in the policy's order."""
+        ready = [sequence for sequence in self._running if self._is_ready(sequence)]
+        spare = self.max_batch_tokens - len(ready)
+        if any(sequence.num_pending == 1 for sequence in ready):
+            spare = min(spare, self.max_prefill_tokens)
         shares: dict[str, int] = {}
-        for sequence in self._running:
+        for sequence in ready:
             extra = min(sequence.num_pending - 1, spare)
             shares[sequence.id] = 1 + extra
             spare -= extra
         return shares
 
+    def _is_ready(self, sequence: Sequence) -> bool:
+        """Not while two of its tokens are still to be drawn, nor when the one in flight is its last."""
+        has_room = sequence.num_outputs < sequence.add.sampling.max_tokens and sequence.num_tokens < self.max_model_len
+        return has_room and sequence.num_unknown < 2
+
+    def _spare(self, spans: list[Span]) -> int:
+        """What the running sequences leave of the budget."""
+        spare = self.max_batch_tokens - sum(len(span.token_ids) for span in spans)
+        if any(len(span.token_ids) == 1 and span.draw is not None for span in spans):
+            return min(spare, self.max_prefill_tokens - sum(len(span.token_ids) - 1 for span in spans))
+        return spare
+
     def _make_room(self, sequence: Sequence, num_tokens: int) -> bool:
-        """Extends the sequence's blocks; False when it was itself the newest and had to be parked."""
+        """Extends the sequence's blocks; False when it was itself the last in the order and had to be parked."""
         num_missing = sequence.num_missing_blocks(num_tokens)
         while not self.pool.can_take([], num_missing):
-            if self._park_newest() is sequence:
+            if self._park_last() is sequence:
                 return False
         sequence.block_ids += self.pool.take([], num_missing)
         return True
 
-    def _park_newest(self) -> Sequence:
+    def _park_last(self) -> Sequence:
         sequence = self._running.pop()
         self._free(sequence)
-        self._waiting.appendleft(sequence)
+        self._waiting.append(sequence)
         self.preemptions += 1
         return sequence
 
     def _plan_waiting(self, budget: int) -> list[Span]:
+        """The first in the order that finds no blocks keeps the others waiting too: the room it needs is not theirs."""
         spans: list[Span] = []
-        while budget > 0 and self._waiting and len(self._running) < self.max_sequences:
-            sequence = self._waiting[0]
+        promised = self._promised()
+        for sequence in sorted(self._waiting, key=self._rank):
+            if budget <= 0 or len(self._running) >= self.max_sequences:
+                break
+            # Parked with a token in flight, or about to find its next block computed by another: a matter of steps.
+            if sequence.num_unknown or self._next_hash(sequence) in promised:
+                continue
             if not self._admit(sequence):
                 break
-            self._running.append(self._waiting.popleft())
-            span = sequence.span(min(sequence.num_pending, budget))
+            self._waiting.remove(sequence)
+            self._running.append(sequence)
+            promised.update(self._hashes_ahead(sequence))
+            span = sequence.plan(min(sequence.num_pending, budget), self.eos_ids)
             spans.append(span)
             budget -= len(span.token_ids)
         return spans
+
+    def _promised(self) -> set[bytes]:
+        """Hashes of the blocks that running sequences are about to have computed."""
+        if not self._waiting:
+            return set()
+        return {block_hash for sequence in self._running for block_hash in self._hashes_ahead(sequence)}
+
+    def _hashes_ahead(self, sequence: Sequence) -> list[bytes]:
+        return sequence.full_hashes(sequence.num_known)[sequence.num_settled // self.pool.block_size :]
+
+    def _next_hash(self, sequence: Sequence) -> bytes | None:
+        """Of the first full block that is not cached."""
+        hashes = sequence.full_hashes(sequence.num_tokens - 1)
+        num_found = len(self.pool.find(hashes))
+        return hashes[num_found] if num_found < len(hashes) else None
 
     def _admit(self, sequence: Sequence) -> bool:
         """Gives a sequence blocks for all its known tokens at once, so that it is not parked half way through them."""
@@ -174,35 +236,49 @@ class Scheduler:
         if not self.pool.can_take(found, num_new):
             return False
         sequence.block_ids = self.pool.take(found, num_new)
-        sequence.num_computed = len(found) * self.pool.block_size
+        sequence.num_computed = sequence.num_settled = len(found) * self.pool.block_size
+        sequence.num_admissions += 1
+        if sequence.num_cached is None:
+            sequence.num_cached = min(sequence.num_computed, len(sequence.add.prompt_ids))
+            sequence.num_charged = sequence.num_computed
         return True
 
-    def _advance(self, sequence: Sequence, num_computed: int) -> None:
-        first_full = sequence.num_computed // self.pool.block_size
-        sequence.num_computed = num_computed
-        num_full = num_computed // self.pool.block_size
+    def _advance(self, sequence: Sequence, span: Span) -> None:
+        """Counts a span as computed; its full blocks can be found from now on, generated tokens included."""
+        prefilled = max(0, min(span.end, sequence.num_given) - sequence.num_charged)
+        sequence.num_charged += prefilled
+        self._policy.charge(sequence.claim, prefilled=prefilled, emitted=int(span.draw is not None))
+        if not sequence.block_ids or span.admission != sequence.num_admissions:
+            return  # parked since: the blocks are another's
+        sequence.num_settled = span.end
+        first_full, num_full = span.first // self.pool.block_size, span.end // self.pool.block_size
         if num_full > first_full:
-            hashes = sequence.full_hashes(num_computed)
+            hashes = sequence.full_hashes(span.end)
             for index in range(first_full, num_full):
                 self.pool.publish(sequence.block_ids[index], hashes[index])
 
-    def _emit(self, sequence: Sequence, token: int) -> Emitted:
-        sequence.token_ids.append(token)
+    def _emit(self, sequence: Sequence, drawn: Drawn) -> Emitted:
+        sequence.learn(drawn.token)
         finish = finish_of(
-            token=token,
-            num_outputs=sequence.num_outputs,
-            num_tokens=sequence.num_tokens,
+            token=drawn.token,
+            num_outputs=sequence.num_known - len(sequence.add.prompt_ids),
+            num_tokens=sequence.num_known,
             sampling=sequence.add.sampling,
             eos_ids=self.eos_ids,
             max_model_len=self.max_model_len,
         )
         if finish:
-            del self._sequences[sequence.id]
-            self._running.remove(sequence)
-            self._free(sequence)
-        return Emitted(sequence.id, token, finish)
+            self._end(sequence)
+        cached, sequence.num_cached = sequence.num_cached or 0, 0
+        return Emitted(sequence.id, drawn.token, finish, drawn.logprob, list(drawn.top), cached)
+
+    def _end(self, sequence: Sequence) -> None:
+        del self._sequences[sequence.id]
+        (self._running if sequence in self._running else self._waiting).remove(sequence)
+        self._free(sequence)
+        self._policy.leave(sequence.claim)
 
     def _free(self, sequence: Sequence) -> None:
         self.pool.give_back(sequence.block_ids)
         sequence.block_ids = []
-        sequence.num_computed = 0
+        sequence.num_computed = sequence.num_settled = 0

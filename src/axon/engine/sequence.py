@@ -2,27 +2,48 @@
 
 from dataclasses import dataclass, field
 
-from axon.engine.batch import Draw, Span
+from axon.engine.batch import PLACEHOLDER, Draw, Span
 from axon.engine.blocks import chain_hashes
+from axon.engine.ending import ending_ids
 from axon.engine.messages import Add
+from axon.engine.policy import Claim
 
 
 @dataclass(slots=True, eq=False)
 class Sequence:
-    """Counters and lists only; everything else is derived from them."""
+    """Counters and lists only; everything else is derived from them.
+
+    |<- num_settled ->|<- steps in flight ->|<- num_pending ->|
+    |<---------- num_computed ------------->|
+    |<----------------------- token_ids --------------------->|
+    """
 
     add: Add
+    arrival: int
     block_size: int
+    salt: str
     token_ids: list[int] = field(init=False)
-    """Prompt and output."""
+    """Prompt and output; what steps in flight are to draw stands as placeholders at the end."""
+    num_unknown: int = 0
+    """Placeholders."""
     num_computed: int = 0
+    """Tokens whose KV stands in the blocks once the steps in flight are done."""
+    num_settled: int = 0
     """Tokens whose KV stands in the blocks."""
+    num_charged: int = 0
+    """Of the tokens it came with, those that the policy has been told of or that were cached."""
+    num_cached: int | None = None
+    """Tokens of the prompt that came from cached blocks; None until it has run, 0 once reported."""
+    num_admissions: int = 0
     block_ids: list[int] = field(default_factory=list)
     hashes: list[bytes] = field(default_factory=list)
     """Of the full blocks of token_ids, as far as asked for."""
+    claim: Claim = field(init=False)
 
     def __post_init__(self) -> None:
-        self.token_ids = [*self.add.prompt_ids, *self.add.output_ids]
+        add = self.add
+        self.token_ids = [*add.prompt_ids, *add.output_ids]
+        self.claim = Claim(arrival=self.arrival, tenant=add.tenant, weight=add.weight, priority=add.priority)
 
     @property
     def id(self) -> str:
@@ -33,12 +54,21 @@ class Sequence:
         return len(self.token_ids)
 
     @property
+    def num_known(self) -> int:
+        return len(self.token_ids) - self.num_unknown
+
+    @property
+    def num_given(self) -> int:
+        """Tokens it came with."""
+        return len(self.add.prompt_ids) + len(self.add.output_ids)
+
+    @property
     def num_outputs(self) -> int:
         return len(self.token_ids) - len(self.add.prompt_ids)
 
     @property
     def num_pending(self) -> int:
-        """Known tokens still to compute."""
+        """Tokens still to compute."""
         return len(self.token_ids) - self.num_computed
 
     def num_missing_blocks(self, num_tokens: int) -> int:
@@ -46,27 +76,43 @@ class Sequence:
         return max(0, -(-num_tokens // self.block_size) - len(self.block_ids))
 
     def full_hashes(self, num_tokens: int) -> list[bytes]:
-        """Hashes of the blocks that the first ``num_tokens`` fill."""
+        """Hashes of the blocks that the first ``num_tokens`` fill, which must be known."""
         num_full = num_tokens // self.block_size
         if len(self.hashes) < num_full:
-            chain_hashes(self.hashes, self.token_ids, num_full, self.block_size, salt=self.add.tenant)
+            chain_hashes(self.hashes, self.token_ids, num_full, self.block_size, salt=self.salt)
         return self.hashes[:num_full]
 
-    def span(self, num_tokens: int) -> Span:
-        """The next ``num_tokens`` pending tokens as work for a step."""
-        end = self.num_computed + num_tokens
-        draw = None
-        if end == self.num_tokens:
-            draw = Draw(
-                sampling=self.add.sampling,
-                seed=self.add.seed,
-                choice=self.add.choice,
-                position=self.num_outputs,
-            )
-        return Span(
+    def plan(self, num_tokens: int, eos_ids: frozenset[int]) -> Span:
+        """The next ``num_tokens`` pending tokens as work for a step, which counts as done from now on."""
+        first, end = self.num_computed, self.num_computed + num_tokens
+        span = Span(
             id=self.id,
-            first=self.num_computed,
-            token_ids=tuple(self.token_ids[self.num_computed : end]),
+            first=first,
+            token_ids=tuple(self.token_ids[first:end]),
             block_ids=tuple(self.block_ids),
-            draw=draw,
+            draw=self._draw(eos_ids) if end == self.num_tokens else None,
+            arrival=self.arrival,
+            admission=self.num_admissions,
+        )
+        self.num_computed = end
+        if span.draw is not None:
+            self.token_ids.append(PLACEHOLDER)
+            self.num_unknown += 1
+        return span
+
+    def learn(self, token: int) -> None:
+        """Puts a drawn token in the place of the oldest placeholder."""
+        self.token_ids[self.num_known] = token
+        self.num_unknown -= 1
+
+    def _draw(self, eos_ids: frozenset[int]) -> Draw:
+        sampling = self.add.sampling
+        return Draw(
+            sampling=sampling,
+            seed=self.add.seed,
+            choice=self.add.choice,
+            position=self.num_outputs,
+            prompt_ids=tuple(self.add.prompt_ids) if sampling.penalises_prompt else (),
+            output_ids=tuple(self.token_ids[len(self.add.prompt_ids) :]) if sampling.penalises_output else (),
+            banned_ids=ending_ids(sampling, eos_ids) if self.num_outputs < sampling.min_tokens else (),
         )

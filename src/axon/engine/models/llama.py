@@ -1,4 +1,4 @@
-"""The Llama decoder on a ragged batch of rows. Knows no sequences, no sampling and no files but by tensor name."""
+"""Llama and its relatives on a ragged batch of rows. Knows no sequences, no sampling and no files but by tensor name."""
 
 from dataclasses import dataclass
 
@@ -21,15 +21,18 @@ class Layer:
     mlp_norm: torch.Tensor
     gate_up: Linear
     down: Linear
+    qkv_bias: torch.Tensor | None = None
+    head_norm: torch.Tensor | None = None
+    """Of the query heads and then the key heads, one below the other."""
 
 
 class Llama:
-    """RMSNorm, rotary positions, grouped-query attention, SwiGLU."""
+    """RMSNorm, rotary positions, grouped-query attention, SwiGLU; biases and head norms where there are any."""
 
     def __init__(self, architecture: Architecture, weights: Weights) -> None:
         self._architecture = architecture
         self._embedding = weights.take("model.embed_tokens.weight")
-        self._layers = [_load_layer(weights, index) for index in range(architecture.num_layers)]
+        self._layers = [_load_layer(architecture, weights, index) for index in range(architecture.num_layers)]
         self._norm = weights.take("model.norm.weight")
         tied = architecture.tied_embedding
         self._head = Linear(self._embedding if tied else weights.take("lm_head.weight"))
@@ -68,8 +71,12 @@ class Llama:
     ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
         shape = self._architecture
         rows = layer.qkv(self._normalise(hidden, layer.input_norm), tiling)
+        if layer.qkv_bias is not None:
+            rows = rows + layer.qkv_bias
         heads = rows.view(rows.shape[0], -1, shape.head_dim)
         turned, values = torch.split(heads, [shape.num_heads + shape.num_kv_heads, shape.num_kv_heads], dim=1)
+        if layer.head_norm is not None:
+            turned = self._normalise(turned, layer.head_norm)
         queries, keys = torch.split(_rotate(turned, cos, sin), [shape.num_heads, shape.num_kv_heads], dim=1)
         return queries, keys, values
 
@@ -96,14 +103,21 @@ def _rope_table(architecture: Architecture, dtype: torch.dtype) -> tuple[torch.T
     return angles.cos().to(dtype).unsqueeze(1), angles.sin().to(dtype).unsqueeze(1)
 
 
-def _load_layer(weights: Weights, index: int) -> Layer:
+def _load_layer(architecture: Architecture, weights: Weights, index: int) -> Layer:
     prefix = f"model.layers.{index}"
-    attention = [f"{prefix}.self_attn.{name}_proj.weight" for name in ("q", "k", "v")]
+    attention = [f"{prefix}.self_attn.{name}_proj" for name in ("q", "k", "v")]
     return Layer(
         input_norm=weights.take(f"{prefix}.input_layernorm.weight"),
-        qkv=Linear(weights.take_stacked(attention)),
+        qkv=Linear(weights.take_stacked(f"{name}.weight" for name in attention)),
         output=Linear(weights.take(f"{prefix}.self_attn.o_proj.weight")),
         mlp_norm=weights.take(f"{prefix}.post_attention_layernorm.weight"),
         gate_up=Linear(weights.take_stacked([f"{prefix}.mlp.{name}_proj.weight" for name in ("gate", "up")])),
         down=Linear(weights.take(f"{prefix}.mlp.down_proj.weight")),
+        qkv_bias=weights.take_stacked(f"{name}.bias" for name in attention) if architecture.qkv_bias else None,
+        head_norm=_load_head_norm(architecture, weights, prefix) if architecture.qk_norm else None,
     )
+
+
+def _load_head_norm(architecture: Architecture, weights: Weights, prefix: str) -> torch.Tensor:
+    queries, keys = (weights.take(f"{prefix}.self_attn.{name}_norm.weight") for name in "qk")
+    return torch.cat([queries.expand(architecture.num_heads, -1), keys.expand(architecture.num_kv_heads, -1)])

@@ -1,0 +1,121 @@
+"""Whose turn it is: one order for who starts next and, read backwards, for who is parked first. Knows no blocks.
+
+Pure: claims in, ranks out, and no clock. The same order both ways is what keeps the scheduler from going round in
+circles: the first in the order is never parked for anybody else.
+"""
+
+from collections import Counter
+from dataclasses import dataclass
+from typing import Literal, Protocol
+
+PolicyName = Literal["fair", "first_come"]
+Rank = tuple[float, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Claim:
+    """A sequence as a policy sees it."""
+
+    arrival: int
+    """Rises from sequence to sequence."""
+    tenant: str = ""
+    weight: float = 1.0
+    """The tenant's share, measured against the others'."""
+    priority: int = 0
+    """A higher one goes before every lower one."""
+
+
+class Policy(Protocol):
+    """Orders claims."""
+
+    def arrive(self, claim: Claim) -> None:
+        """The sequence is here, waiting."""
+        ...
+
+    def leave(self, claim: Claim) -> None:
+        """The sequence has ended or was given up."""
+        ...
+
+    def charge(self, claim: Claim, *, prefilled: int, emitted: int) -> None:
+        """The sequence was served these tokens."""
+        ...
+
+    def rank(self, claim: Claim) -> Rank:
+        """The smaller, the sooner served and the later parked; no two claims rank the same."""
+        ...
+
+
+class FirstCome:
+    """In the order of arrival, within a priority."""
+
+    def arrive(self, claim: Claim) -> None:
+        """Nothing to remember."""
+
+    def leave(self, claim: Claim) -> None:
+        """Nothing to remember."""
+
+    def charge(self, claim: Claim, *, prefilled: int, emitted: int) -> None:
+        """Service does not matter."""
+
+    def rank(self, claim: Claim) -> Rank:
+        """Priority, then arrival."""
+        return (-claim.priority, claim.arrival)
+
+
+class Fair:
+    """The least served tenant first: a virtual token counter for each, after Sheng et al. (OSDI 2024).
+
+    A counter rises by the tokens served over the tenant's weight. Who comes back from idling is lifted to the smallest
+    counter of those who are here: nobody saves up a claim to the whole machine.
+    """
+
+    def __init__(self, *, prefilled_cost: float = 1.0, emitted_cost: float = 2.0) -> None:
+        self._prefilled_cost = prefilled_cost
+        self._emitted_cost = emitted_cost
+        self._served: dict[str, float] = {}
+        self._num_here: Counter[str] = Counter()
+        self._level = 0.0
+        """Where a counter starts at least; it never falls."""
+
+    def served(self, tenant: str) -> float:
+        """The tenant's counter."""
+        served = self._served.get(tenant, 0.0)
+        return served if tenant in self._num_here else max(served, self._level)
+
+    def arrive(self, claim: Claim) -> None:
+        """Lifts the tenant if this is its only sequence."""
+        if claim.tenant not in self._num_here:
+            self._raise_level()
+            self._served[claim.tenant] = self.served(claim.tenant)
+        self._num_here[claim.tenant] += 1
+
+    def leave(self, claim: Claim) -> None:
+        """Forgets a tenant that has gone as soon as a lift would make up for what is forgotten."""
+        self._num_here[claim.tenant] -= 1
+        if not self._num_here[claim.tenant]:
+            del self._num_here[claim.tenant]
+            if not self._num_here:
+                self._level = max(self._level, self._served[claim.tenant])
+        self._raise_level()
+        gone = [tenant for tenant in self._served if tenant not in self._num_here]
+        for tenant in gone:
+            if self._served[tenant] <= self._level:
+                del self._served[tenant]
+
+    def charge(self, claim: Claim, *, prefilled: int, emitted: int) -> None:
+        """Raises the tenant's counter."""
+        cost = self._prefilled_cost * prefilled + self._emitted_cost * emitted
+        self._served[claim.tenant] += cost / claim.weight
+
+    def rank(self, claim: Claim) -> Rank:
+        """Priority, then the tenant's counter, then arrival."""
+        return (-claim.priority, self._served[claim.tenant], claim.arrival)
+
+    def _raise_level(self) -> None:
+        if self._num_here:
+            self._level = max(self._level, min(self._served[tenant] for tenant in self._num_here))
+
+
+def make_policy(name: PolicyName) -> Policy:
+    """The policy of that name."""
+    return Fair() if name == "fair" else FirstCome()
