@@ -134,9 +134,12 @@ def read(name: str) -> Any:
 
 
 def holds(whole: Any, part: Any) -> bool:
-    """Whether every field of ``part``, at any depth, stands in ``whole``; a later release may write more."""
+    """Whether all of ``part`` is in ``whole``; a place that a later format added may be empty behind it."""
     if isinstance(part, dict):
         return isinstance(whole, dict) and all(name in whole and holds(whole[name], part[name]) for name in part)
+    if isinstance(part, list):
+        added = whole[len(part) :]
+        return len(whole) >= len(part) and all(map(holds, whole, part)) and all(each is None for each in added)
     return bool(whole == part)
 
 

@@ -15,6 +15,8 @@ class Token(NamedTuple):
     choice: int
     id: int
     text: str
+    extras: Mapping[str, Any] | None = None
+    """What else is known of it, such as its log probability."""
 
 
 class End(NamedTuple):
