@@ -10,8 +10,8 @@ class EngineConfig:
 
     kind: Literal["axon", "echo"] = "axon"
     """``axon`` runs a model; ``echo`` repeats its prompt without one, for tests of everything above."""
-    dtype: Literal["float32", "bfloat16"] = "float32"
-    """Arithmetic of the model."""
+    dtype: Literal["float32", "bfloat16", "int8"] = "float32"
+    """Arithmetic of the model. ``int8`` runs native kernels that are built on first use (a C++ compiler is needed)."""
     threads: int = 0
     """CPU threads of a step; 0 takes every core."""
     max_sequences: int = 16

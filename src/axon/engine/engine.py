@@ -1,14 +1,15 @@
 """The engine over a model folder: loads it and sizes its memory. Token ids in, token ids out."""
 
+import os
 from pathlib import Path
 
 import torch
 
-from axon.engine.architecture import read_architecture
+from axon.engine.architecture import Architecture, read_architecture
 from axon.engine.attention import Attention
 from axon.engine.blocks import BlockPool
 from axon.engine.config import EngineConfig
-from axon.engine.core import EngineCore
+from axon.engine.core import EngineCore, Runner
 from axon.engine.kv import KVMemory, block_bytes
 from axon.engine.models.llama import Llama
 from axon.engine.pace import Pace
@@ -26,24 +27,56 @@ class Engine(EngineCore):
 
     @torch.inference_mode()
     def __init__(self, config: EngineConfig, model_dir: Path) -> None:
-        torch.set_num_threads(config.threads or torch.get_num_threads())
         architecture = read_architecture(model_dir)
-        dtype = _DTYPES[config.dtype]
-        num_blocks = config.kv_memory_bytes // block_bytes(architecture, config.block_size, dtype)
-        if num_blocks < 1:
-            raise Misconfigured(f"kv_memory_bytes = {config.kv_memory_bytes} holds not even one block")
-        with Weights(model_dir, dtype) as weights:
-            model = Llama(architecture, weights)
-        attention = Attention(architecture, KVMemory(architecture, num_blocks, config.block_size, dtype))
+        limit = min(config.max_model_len or architecture.max_model_len, architecture.max_model_len)
+        if config.dtype == "int8":
+            runner, num_blocks, kernel = _open_native(config, model_dir, architecture, limit)
+        else:
+            runner, num_blocks, kernel = _open_torch(config, model_dir, architecture)
         scheduler = Scheduler(
             BlockPool(num_blocks, config.block_size),
             max_sequences=config.max_sequences,
             max_batch_tokens=config.max_batch_tokens,
             max_prefill_tokens=config.max_prefill_tokens,
-            max_model_len=min(config.max_model_len or architecture.max_model_len, architecture.max_model_len),
+            max_model_len=limit,
             eos_ids=architecture.eos_ids,
             policy=make_policy(config.policy),
-            version=f"{model_dir.resolve()} torch-{config.dtype}",
+            version=f"{model_dir.resolve()} {kernel}",
         )
         pace = Pace(max_prefill_tokens=config.max_prefill_tokens, max_slowdown=config.max_slowdown)
-        super().__init__(scheduler, ModelRunner(model, attention), kernel=f"torch-{config.dtype}", pace=pace)
+        super().__init__(scheduler, runner, kernel=kernel, pace=pace)
+
+
+def _open_torch(config: EngineConfig, model_dir: Path, architecture: Architecture) -> tuple[Runner, int, str]:
+    """The plain way: any dtype of torch's, the reference for every other way."""
+    torch.set_num_threads(config.threads or torch.get_num_threads())
+    dtype = _DTYPES[config.dtype]
+    num_blocks = _num_blocks(config, block_bytes(architecture, config.block_size, dtype))
+    with Weights(model_dir, dtype) as weights:
+        model = Llama(architecture, weights)
+    attention = Attention(architecture, KVMemory(architecture, num_blocks, config.block_size, dtype))
+    return ModelRunner(model, attention), num_blocks, f"torch-{config.dtype}"
+
+
+def _open_native(
+    config: EngineConfig, model_dir: Path, architecture: Architecture, max_model_len: int
+) -> tuple[Runner, int, str]:
+    """The quick way: int8 kernels, built on first use; raises ``Misconfigured`` where there is no compiler."""
+    from axon.engine.native import library, model, runner
+
+    if config.block_size != library.BLOCK_SIZE:
+        raise Misconfigured(f"engine.dtype = int8 needs engine.block_size = {library.BLOCK_SIZE}")
+    torch.set_num_threads(1)  # the kernels have threads of their own
+    num_blocks = _num_blocks(config, model.block_bytes(architecture))
+    threads = config.threads or os.cpu_count() or 1
+    native = runner.open_runner(
+        architecture, model_dir, num_blocks=num_blocks, threads=threads, max_model_len=max_model_len
+    )
+    return native, num_blocks, library.kernel_id()
+
+
+def _num_blocks(config: EngineConfig, bytes_per_block: int) -> int:
+    num_blocks = config.kv_memory_bytes // bytes_per_block
+    if num_blocks < 1:
+        raise Misconfigured(f"kv_memory_bytes = {config.kv_memory_bytes} holds not even one block")
+    return num_blocks

@@ -1,4 +1,4 @@
-"""Llama and its relatives on a ragged batch of rows. Knows no sequences, no sampling and no files but by tensor name."""
+"""Llama and its relatives on a ragged batch of rows. Knows no sequences, no sampling, and tensors by name only."""
 
 from dataclasses import dataclass
 

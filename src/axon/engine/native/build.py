@@ -1,0 +1,151 @@
+"""Compiles the kernels into one shared object, once, and finds it again. Knows no model.
+
+    python -m axon.engine.native.build [folder]
+
+Each instruction set is an object of its own, compiled with its own flags; which one runs is decided at run time, so a
+library built on one machine serves every machine of its architecture.
+"""
+
+import hashlib
+import logging
+import os
+import platform
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+from axon.errors import Misconfigured
+
+logger = logging.getLogger(__name__)
+
+GROUP_SIZE = 32
+"""Inputs that share an activation scale: 64 are 10 percent faster in batches, but lose twice the perplexity."""
+
+_FOLDER = Path(__file__).parent
+_COMPILERS = ("g++", "c++", "clang++")
+_TIMEOUT_S = 300
+# No contraction: the sources say where a product and a sum are one rounding, so that all machines agree.
+_FLAGS = ("-O3", "-std=c++17", "-fPIC", "-fvisibility=hidden", "-ffp-contract=off", "-Wall", "-Wextra", "-pthread")
+_AVX512 = ("f", "bw", "vl", "dq", "vnni")
+
+
+@dataclass(frozen=True, slots=True)
+class _Unit:
+    """One object file."""
+
+    name: str
+    source: str
+    flags: tuple[str, ...] = ()
+
+
+class NotBuilt(Misconfigured):
+    """The native kernels could not be built."""
+
+
+def default_folder() -> Path:
+    """Where built libraries are kept unless told otherwise."""
+    return Path.home() / ".cache" / "axon" / "native"
+
+
+def library(folder: Path | None = None) -> Path:
+    """The path of the library for these sources, built first where it is missing; raises NotBuilt."""
+    shipped = _FOLDER / f"{_stem()}.so"
+    if shipped.is_file():
+        return shipped
+    compiler = _find_compiler()
+    target = (folder or default_folder()) / f"{_stem()}-{_digest(compiler, _version(compiler))}.so"
+    if not target.is_file():
+        build(target, compiler)
+    return target
+
+
+def build(target: Path, compiler: str, machine: str = "") -> None:
+    """Compiles everything in parallel and puts the library in its place in one move; raises NotBuilt."""
+    logger.info("building the native kernels into %s", target)
+    try:
+        target.parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(dir=target.parent) as name:
+            objects = [f"{name}/{unit.name}.o" for unit in _units(machine)]
+            commands = [
+                [
+                    compiler,
+                    *_FLAGS,
+                    f"-DAXON_GROUP={GROUP_SIZE}",
+                    *unit.flags,
+                    "-c",
+                    str(_FOLDER / unit.source),
+                    "-o",
+                    to,
+                ]
+                for unit, to in zip(_units(machine), objects, strict=True)
+            ]
+            _run_all(commands)
+            _run_all([[compiler, "-shared", "-pthread", "-o", f"{name}/library.so", *objects]])
+            os.replace(f"{name}/library.so", target)
+    except OSError as error:
+        raise NotBuilt(f"the native kernels could not be built in {target.parent}: {error}") from error
+
+
+@cache
+def source_digest() -> str:
+    """Changes with the kernels' sources and flags."""
+    files = sorted([*_FOLDER.glob("*.cpp"), *_FOLDER.glob("*.h")])
+    return _digest(repr((GROUP_SIZE, _FLAGS, _units())), *(file.read_text(encoding="utf-8") for file in files))
+
+
+def _units(machine: str = "") -> list[_Unit]:
+    tiles: dict[str, dict[str, tuple[str, ...]]] = {
+        "aarch64": {
+            "neon": (
+                "-march=armv8.2-a+dotprod",
+                "-fno-schedule-insns",
+            )
+        },
+        "x86_64": {
+            "avx2": ("-mavx2", "-mfma"),
+            "avx512": ("-mavx2", "-mfma", *(f"-mavx512{part}" for part in _AVX512), "-mprefer-vector-width=512"),
+        },
+    }
+    here = {"scalar": (), **tiles.get(machine or platform.machine(), {})}
+    steps = [
+        _Unit(tile, "step.cpp", (*flags, f'-DAXON_TILE="tile_{tile}.h"', f"-DAXON_STEP=step_{tile}"))
+        for tile, flags in here.items()
+    ]
+    return [*steps, _Unit("kernel", "kernel.cpp")]
+
+
+def _stem() -> str:
+    return f"kernel-{platform.machine()}-{source_digest()}"
+
+
+def _find_compiler() -> str:
+    for name in _COMPILERS:
+        if path := shutil.which(name):
+            return path
+    raise NotBuilt(f"the native kernels need a C++ compiler, and none of {', '.join(_COMPILERS)} is here")
+
+
+def _version(compiler: str) -> str:
+    return subprocess.run([compiler, "--version"], capture_output=True, text=True, timeout=_TIMEOUT_S).stdout
+
+
+def _run_all(commands: Sequence[Sequence[str]]) -> None:
+    """Runs commands side by side; the first that fails is told, after all have ended."""
+    running = [subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT) for command in commands]
+    outputs = [process.communicate(timeout=_TIMEOUT_S)[0] for process in running]
+    for process, output in zip(running, outputs, strict=True):
+        if process.returncode:
+            raise NotBuilt(f"the C++ compiler failed: {output.decode(errors='replace')[-2000:]}")
+
+
+def _digest(*parts: str) -> str:
+    return hashlib.sha256("\0".join(parts).encode()).hexdigest()[:12]
+
+
+if __name__ == "__main__":
+    print(library(Path(sys.argv[1]) if len(sys.argv) > 1 else None))

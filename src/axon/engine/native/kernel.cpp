@@ -1,0 +1,338 @@
+// The C interface of the native runner: builds a model, keeps its memory and threads, runs steps. Compiled for every
+// machine of the architecture; the arithmetic is in step.cpp, of which the best compiled one is chosen here.
+
+#include <sys/mman.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <cstring>
+#include <memory>
+#include <new>
+#include <vector>
+
+#if defined(__aarch64__)
+#include <sys/auxv.h>
+#endif
+
+#include "model.h"
+#include "team.h"
+
+namespace axon {
+
+void step_scalar(const Model&, const Step&, int thread);
+#if defined(__aarch64__)
+void step_neon(const Model&, const Step&, int thread);
+#elif defined(__x86_64__)
+void step_avx2(const Model&, const Step&, int thread);
+void step_avx512(const Model&, const Step&, int thread);
+#endif
+
+void meet(Team* team) { team->meet(); }
+
+namespace {
+
+struct InstructionSet {
+    const char* name;
+    StepFunction step;
+    bool (*is_here)();
+};
+
+bool always() { return true; }
+
+#if defined(__aarch64__)
+bool has_dotprod() { return getauxval(AT_HWCAP) & (1UL << 20); }  // HWCAP_ASIMDDP
+#elif defined(__x86_64__)
+bool has_avx2() { return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma"); }
+bool has_vnni() {
+    return has_avx2() && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
+           __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512dq") &&
+           __builtin_cpu_supports("avx512vnni");
+}
+#endif
+
+// The best first.
+const InstructionSet kInstructionSets[] = {
+#if defined(__aarch64__)
+    {"neon-dotprod", step_neon, has_dotprod},
+#elif defined(__x86_64__)
+    {"avx512-vnni", step_avx512, has_vnni},
+    {"avx2", step_avx2, has_avx2},
+#endif
+    {"scalar", step_scalar, always},
+};
+
+const InstructionSet* find(const char* name) {
+    for (const InstructionSet& set : kInstructionSets)
+        if (set.is_here() && (!*name || !std::strcmp(name, set.name))) return &set;
+    return nullptr;
+}
+
+// Zeros, mapped on first touch, on large pages where the system has them.
+class Memory {
+ public:
+    explicit Memory(size_t size) : size_(std::max(size, size_t{1})) {
+        void* start = mmap(nullptr, size_, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+        if (start == MAP_FAILED) throw std::bad_alloc();
+        start_ = start;
+        madvise(start_, size_, MADV_HUGEPAGE);
+    }
+    ~Memory() { munmap(start_, size_); }
+    Memory(const Memory&) = delete;
+    Memory& operator=(const Memory&) = delete;
+
+    template <class T>
+    T* as() const { return static_cast<T*>(start_); }
+
+ private:
+    size_t size_;
+    void* start_;
+};
+
+// Hands out aligned pieces of one allocation: asked twice, first to learn the size, then for the pieces.
+class Carver {
+ public:
+    explicit Carver(uint8_t* start) : start_(start) {}
+
+    template <class T>
+    T* take(size_t count) {
+        T* piece = start_ ? reinterpret_cast<T*>(start_ + used_) : nullptr;
+        used_ += (count * sizeof(T) + 63) / 64 * 64;
+        return piece;
+    }
+
+    size_t used() const { return used_; }
+
+ private:
+    uint8_t* start_;
+    size_t used_ = 0;
+};
+
+constexpr int kStretchRows = 64;
+
+class Runner {
+ public:
+    Runner(const Shape& shape, int num_blocks, int num_threads, const InstructionSet& set)
+        : step_function_(set.step), layers_(shape.layers), team_(std::max(num_threads, 1)) {
+        model_.shape = shape;
+        model_.layers = layers_.data();
+        model_.hidden_stride = round_up(shape.hidden, kGroup);
+        model_.heads_stride = round_up(shape.heads * shape.head_dim, kGroup);
+        model_.intermediate_stride = round_up(shape.intermediate, kGroup);
+        model_.qkv_stride = round_up((shape.heads + 2 * shape.kv_heads) * shape.head_dim, kLanes);
+        model_.dim_stride = round_up(shape.head_dim, kLanes);
+        model_.kv_head_bytes = kLanes * (2 * model_.dim_stride + 2 * sizeof(float));
+        model_.kv_layer_bytes = model_.kv_head_bytes * shape.kv_heads;
+        model_.kv_block_bytes = model_.kv_layer_bytes * shape.layers;
+        kv_ = std::make_unique<Memory>(model_.kv_block_bytes * num_blocks);
+        model_.kv = kv_->as<uint8_t>();
+    }
+
+    Model& model() { return model_; }
+
+    void copy_block(int from, int to) {
+        std::memcpy(model_.kv + to * model_.kv_block_bytes, model_.kv + from * model_.kv_block_bytes,
+                    model_.kv_block_bytes);
+    }
+
+    void run(Step step, int32_t* best_tokens) {
+        plan(step);
+        reserve(step);
+        std::memset(step_.counters, 0, sizeof(int32_t) * num_counters());
+        team_.run([](void* self, int thread) { static_cast<Runner*>(self)->work(thread); }, this);
+        if (best_tokens)
+            for (int row = 0; row < step.num_outputs; ++row) best_tokens[row] = best_token(row);
+    }
+
+ private:
+    Model model_{};
+    StepFunction step_function_;
+    std::vector<Layer> layers_;
+    Team team_;
+    std::unique_ptr<Memory> kv_;
+    std::unique_ptr<Memory> buffers_;
+    size_t rows_reserved_ = 0, tokens_reserved_ = 0;
+    std::vector<Item> items_;
+    std::vector<Scratch> scratch_;
+    Step step_{};
+
+    void work(int thread) { step_function_(model_, step_, thread); }
+
+    size_t num_counters() const { return static_cast<size_t>(model_.shape.layers) * kTasksPerLayer + 8; }
+
+    // Cuts the spans into items, and finds the longest context.
+    void plan(Step& step) {
+        items_.clear();
+        step.one_row_spans = step.num_spans == step.num_rows;
+        int longest = 1;
+        for (int span = 0; span < step.num_spans; ++span) {
+            const int end = step.span_starts[span + 1];
+            for (int row = step.span_starts[span]; row < end; row += kQueriesPerItem)
+                items_.push_back({span, row, std::min(kQueriesPerItem, end - row)});
+            longest = std::max(longest, step.positions[end - 1] + 1);
+        }
+        step.items = items_.data();
+        step.num_items = static_cast<int>(items_.size());
+        step.score_stride = round_up(longest, kLanes);
+        step.num_threads = team_.size();
+        step.team = &team_;
+    }
+
+    // Sets the step's buffers, larger ones where it needs them.
+    void reserve(const Step& step) {
+        const size_t rows = step.num_rows, tokens = step.score_stride;
+        if (rows > rows_reserved_ || tokens > tokens_reserved_) {
+            rows_reserved_ = std::max<size_t>(rows_reserved_, std::max<size_t>(rows, kOwnQuantisedRows));
+            tokens_reserved_ = std::max<size_t>(tokens_reserved_, round_up(static_cast<int>(tokens), 512));
+            Carver measure(nullptr);
+            carve(measure);
+            buffers_ = std::make_unique<Memory>(measure.used());
+            Carver carver(buffers_->as<uint8_t>());
+            carve(carver);
+        }
+        const Step carved = step_;
+        step_ = step;
+        step_.hidden = carved.hidden;
+        step_.qkv = carved.qkv;
+        step_.seen = carved.seen;
+        step_.input = carved.input;
+        step_.inner = carved.inner;
+        step_.counters = carved.counters;
+        step_.scratch = scratch_.data();
+    }
+
+    int widest_input() const { return std::max(model_.hidden_stride, model_.heads_stride); }
+
+    void carve(Carver& carver) {
+        const size_t rows = rows_reserved_;
+        step_.hidden = carver.take<float>(rows * model_.hidden_stride);
+        step_.qkv = carver.take<float>(rows * model_.qkv_stride);
+        step_.seen = carver.take<float>(rows * model_.heads_stride);
+        step_.input = carve_rows(carver, rows, widest_input());
+        step_.inner = carve_rows(carver, rows, model_.intermediate_stride);
+        step_.counters = carver.take<int32_t>(num_counters());
+        scratch_.resize(team_.size());
+        for (Scratch& scratch : scratch_) carve_scratch(carver, scratch);
+    }
+
+    QuantisedRows carve_rows(Carver& carver, size_t rows, int width) {
+        const int groups = width / kGroup;
+        return {carver.take<int8_t>(rows * width), carver.take<float>(rows * groups), width, groups};
+    }
+
+    void carve_scratch(Carver& carver, Scratch& scratch) {
+        const size_t queries = kQueriesPerItem * (model_.shape.heads / model_.shape.kv_heads);
+        const size_t unit = std::max(2 * kGroup, 8 * kLanes);
+        scratch.quantised = carve_rows(carver, kOwnQuantisedRows, widest_input());
+        scratch.blocks = carver.take<uint8_t*>(tokens_reserved_ / kLanes);
+        scratch.scores = carver.take<float>(queries * tokens_reserved_);
+        scratch.weights = carver.take<int8_t>(queries * tokens_reserved_);
+        scratch.weight_scales = carver.take<float>(queries * tokens_reserved_ / kLanes);
+        scratch.queries = carver.take<int8_t>(queries * model_.dim_stride);
+        scratch.query_scales = carver.take<float>(queries);
+        scratch.tile = carver.take<float>(std::max(kStretchRows * unit, queries * model_.dim_stride));
+        scratch.best_value = carver.take<float>(rows_reserved_);
+        scratch.best_token = carver.take<int32_t>(rows_reserved_);
+    }
+
+    // The best of what the threads found; the lowest token wins a tie.
+    int best_token(int row) const {
+        float value = scratch_[0].best_value[row];
+        int token = scratch_[0].best_token[row];
+        for (const Scratch& scratch : scratch_) {
+            const float other = scratch.best_value[row];
+            if (other > value || (other == value && scratch.best_token[row] < token)) {
+                value = other;
+                token = scratch.best_token[row];
+            }
+        }
+        return token;
+    }
+};
+
+Linear* linear_of(Model& model, int layer, int which) {
+    if (layer < 0) return which == 0 ? &model.embedding : &model.head;
+    Layer& weights = model.layers[layer];
+    Linear* linears[] = {&weights.qkv, &weights.output, &weights.gate_up, &weights.down};
+    return linears[which];
+}
+
+const float** vector_of(Model& model, int layer, int which) {
+    if (layer < 0) {
+        const float** vectors[] = {&model.final_norm, &model.rope_cos, &model.rope_sin};
+        return vectors[which];
+    }
+    Layer& weights = model.layers[layer];
+    const float** vectors[] = {&weights.input_norm, &weights.mlp_norm, &weights.query_norm, &weights.key_norm,
+                               &weights.qkv.bias};
+    return vectors[which];
+}
+
+}  // namespace
+}  // namespace axon
+
+using axon::Runner;
+
+#define AXON_API extern "C" __attribute__((visibility("default")))
+
+// The instruction set that would be taken for this name ("" for the best), or null.
+AXON_API const char* axon_instruction_set(const char* name) {
+    const axon::InstructionSet* set = axon::find(name);
+    return set ? set->name : nullptr;
+}
+
+AXON_API int axon_group_size() { return axon::kGroup; }
+
+// Null when memory is short or the instruction set is not here.
+AXON_API Runner* axon_create(const axon::Shape* shape, int num_blocks, int num_threads, const char* instruction_set) {
+    const axon::InstructionSet* set = axon::find(instruction_set);
+    if (!set) return nullptr;
+    try {
+        return new Runner(*shape, num_blocks, num_threads, *set);
+    } catch (...) {
+        return nullptr;
+    }
+}
+
+AXON_API void axon_destroy(Runner* runner) { delete runner; }
+
+AXON_API uint64_t axon_block_bytes(Runner* runner) { return runner->model().kv_block_bytes; }
+
+// Weights are not copied: they must outlive the runner. Layer -1: 0 is the embedding, 1 the head; in a layer 0 is qkv,
+// 1 output, 2 gate_up, 3 down.
+AXON_API void axon_set_linear(Runner* runner, int layer, int which, const int8_t* panels, const float* scales,
+                              int num_panels, int num_inputs) {
+    axon::Linear& linear = *axon::linear_of(runner->model(), layer, which);
+    linear = {panels, scales, linear.bias, num_panels, num_inputs};
+}
+
+// Layer -1: 0 is the final norm, 1 the cosines, 2 the sines; in a layer 0 is the input norm, 1 the MLP's, 2 the queries',
+// 3 the keys', 4 the bias of qkv.
+AXON_API void axon_set_vector(Runner* runner, int layer, int which, const float* values) {
+    *axon::vector_of(runner->model(), layer, which) = values;
+}
+
+AXON_API void axon_copy_block(Runner* runner, int from, int to) { runner->copy_block(from, to); }
+
+// Computes spans of consecutive tokens and, for the named rows, logits (where not null) and the best token each.
+// Returns 0, or -1 when memory is short.
+AXON_API int axon_step(Runner* runner, const int32_t* tokens, const int32_t* positions, int num_rows,
+                       const int32_t* span_starts, int num_spans, const int32_t* block_ids, const int32_t* table_starts,
+                       const int32_t* output_rows, int num_outputs, float* logits, int32_t* best_tokens) {
+    axon::Step step{};
+    step.tokens = tokens;
+    step.positions = positions;
+    step.num_rows = num_rows;
+    step.span_starts = span_starts;
+    step.num_spans = num_spans;
+    step.block_ids = block_ids;
+    step.table_starts = table_starts;
+    step.output_rows = output_rows;
+    step.num_outputs = num_outputs;
+    step.logits = logits;
+    try {
+        runner->run(step, best_tokens);
+    } catch (const std::bad_alloc&) {
+        return -1;
+    }
+    return 0;
+}

@@ -1,0 +1,85 @@
+"""The kernels' C interface as Python sees it. Knows no model folder and no batch."""
+
+import ctypes
+from ctypes import POINTER, c_char_p, c_float, c_int, c_int32, c_uint64, c_void_p
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy.typing as npt
+
+from axon.engine.native.build import GROUP_SIZE, NotBuilt, library, source_digest
+
+BLOCK_SIZE = 16
+"""Tokens of a KV block; the kernels' layout knows no other."""
+LANES = 16
+"""Outputs of a panel."""
+MAX_HEAD_DIM = 512
+MAX_SHARE = 16
+"""The most query heads of a KV head."""
+
+
+class Shape(ctypes.Structure):
+    """The model's sizes, as model.h has them."""
+
+    _fields_ = (
+        ("vocab", c_int32),
+        ("hidden", c_int32),
+        ("intermediate", c_int32),
+        ("layers", c_int32),
+        ("heads", c_int32),
+        ("kv_heads", c_int32),
+        ("head_dim", c_int32),
+        ("norm_epsilon", c_float),
+    )
+
+
+_INTS, _FLOATS = c_void_p, c_void_p  # addresses of numpy arrays, which are checked before
+_SIGNATURES: dict[str, tuple[Any, list[Any]]] = {
+    "axon_instruction_set": (c_char_p, [c_char_p]),
+    "axon_group_size": (c_int, []),
+    "axon_create": (c_void_p, [POINTER(Shape), c_int, c_int, c_char_p]),
+    "axon_destroy": (None, [c_void_p]),
+    "axon_block_bytes": (c_uint64, [c_void_p]),
+    "axon_set_linear": (None, [c_void_p, c_int, c_int, c_void_p, _FLOATS, c_int, c_int]),
+    "axon_set_vector": (None, [c_void_p, c_int, c_int, _FLOATS]),
+    "axon_copy_block": (None, [c_void_p, c_int, c_int]),
+    "axon_step": (
+        c_int,
+        [c_void_p, _INTS, _INTS, c_int, _INTS, c_int, _INTS, _INTS, _INTS, c_int, _FLOATS, _INTS],
+    ),
+}
+
+
+@cache
+def load(folder: Path | None = None) -> ctypes.CDLL:
+    """Builds the library where it is missing, and opens it; raises NotBuilt."""
+    path = library(folder)
+    try:
+        opened = ctypes.CDLL(str(path))
+    except OSError as error:
+        raise NotBuilt(f"{path} cannot be opened: {error}") from error
+    for name, (result, arguments) in _SIGNATURES.items():
+        function = getattr(opened, name)
+        function.restype, function.argtypes = result, arguments
+    assert opened.axon_group_size() == GROUP_SIZE
+    return opened
+
+
+def instruction_set(opened: ctypes.CDLL, name: str = "") -> str | None:
+    """The instruction set that runs for this name, the best one for no name; None where the machine lacks it."""
+    found: bytes | None = opened.axon_instruction_set(name.encode())
+    return found.decode() if found is not None else None
+
+
+def kernel_id(folder: Path | None = None) -> str:
+    """Identifies the arithmetic, e.g. ``int8-g64-neon-dotprod-1a2b3c4d5e6f``; raises NotBuilt."""
+    return f"int8-g{GROUP_SIZE}-{instruction_set(load(folder))}-{source_digest()}"
+
+
+def address(array: npt.NDArray[Any] | None) -> int | None:
+    """Where a contiguous array begins; the caller keeps it alive."""
+    if array is None:
+        return None
+    assert array.flags.c_contiguous
+    return array.ctypes.data

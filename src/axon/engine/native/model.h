@@ -1,0 +1,138 @@
+// What the kernels compute on: a model's shape and weights, its paged KV, one step's rows. Plain data, no code:
+// this header is compiled several times with different instruction sets.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+namespace axon {
+
+constexpr int kLanes = 16;           // outputs of a weight panel, and tokens of a KV block
+constexpr int kGroup = AXON_GROUP;   // consecutive inputs that share an activation scale
+constexpr int kTasksPerLayer = 10;   // at most this many shared loops in a layer
+constexpr int kQueriesPerItem = 4;   // query tokens whose attention is computed together
+constexpr int kOwnQuantisedRows = 4; // up to here every thread quantises for itself, which saves a meeting
+
+constexpr int round_up(int count, int multiple) { return (count + multiple - 1) / multiple * multiple; }
+
+struct Shape {
+    int32_t vocab;
+    int32_t hidden;
+    int32_t intermediate;
+    int32_t layers;
+    int32_t heads;
+    int32_t kv_heads;
+    int32_t head_dim;
+    float norm_epsilon;
+};
+
+// int8 weights with a scale per output. A panel holds 16 outputs: [inputs / 4][output][4], so that one vector of 4
+// inputs of a row meets 16 outputs, and sums never cross lanes. Outputs and inputs are padded with zeros.
+struct Linear {
+    const int8_t* panels;
+    const float* scales;
+    const float* bias;  // or null
+    int32_t num_panels;
+    int32_t num_inputs;
+};
+
+struct Layer {
+    Linear qkv, output, gate_up, down;  // gate and up take turns, panel by panel
+    const float* input_norm;
+    const float* mlp_norm;
+    const float* query_norm;  // or null; so is the next
+    const float* key_norm;
+};
+
+struct Model {
+    Shape shape;
+    Layer* layers;
+    Linear embedding;  // rows are read from it one by one
+    Linear head;
+    const float* final_norm;
+    const float* rope_cos;  // [position][head_dim / 2]
+    const float* rope_sin;
+
+    // Sizes with their padding.
+    int32_t hidden_stride;
+    int32_t heads_stride;         // of a row of attention output
+    int32_t intermediate_stride;
+    int32_t qkv_stride;
+    int32_t dim_stride;           // a head as keys and values are kept
+
+    // [block][layer][kv head]: keys [dim / 4][token][4], values [dim / 16][token / 4][16][4], both as panels are,
+    // then 16 key scales and 16 value scales. A block's bytes are in one piece, so copying it is one move.
+    uint8_t* kv;
+    size_t kv_head_bytes;
+    size_t kv_layer_bytes;
+    size_t kv_block_bytes;
+};
+
+// Rows as int8, one scale per row and group.
+struct QuantisedRows {
+    int8_t* values;
+    float* scales;
+    int32_t stride;        // bytes of a row
+    int32_t scale_stride;  // groups of a row
+};
+
+struct Item {  // consecutive queries of one span
+    int32_t span;
+    int32_t first_row;
+    int32_t num_rows;
+};
+
+class Team;
+
+// What one thread has for itself.
+struct Scratch {
+    QuantisedRows quantised;
+    uint8_t** blocks;       // of the item at hand
+    float* scores;
+    int8_t* weights;        // softmax as int8
+    float* weight_scales;   // one per block of 16 tokens
+    int8_t* queries;
+    float* query_scales;
+    float* tile;            // [row][output] of one unit of a product
+    float* best_value;      // of each output row, so far
+    int32_t* best_token;
+};
+
+struct Step {
+    const int32_t* tokens;
+    const int32_t* positions;
+    int32_t num_rows;
+    const int32_t* span_starts;  // num_spans + 1 rows
+    int32_t num_spans;
+    const int32_t* block_ids;    // of all spans, one behind the other
+    const int32_t* table_starts; // where each span's begin
+    const int32_t* output_rows;
+    int32_t num_outputs;
+    float* logits;               // [output row][vocab], or null
+
+    float* hidden;
+    float* qkv;
+    float* seen;                 // attention's output
+    QuantisedRows input;         // of qkv, output and gate_up in turn
+    QuantisedRows inner;         // of down
+    const Item* items;
+    int32_t num_items;
+    bool one_row_spans;          // a decode step: an item can write its own keys and values
+    int32_t score_stride;        // tokens, whole blocks of the longest span
+
+    Scratch* scratch;            // by thread
+    int32_t* counters;           // one per shared loop, zero before the step
+    int32_t num_threads;
+    Team* team;
+};
+
+// Small enough, and called often enough, that a call would cost more than the work.
+#define AXON_INLINE inline __attribute__((always_inline))
+
+// Defined in kernel.cpp, which is compiled for every machine: the team's threads wait here for each other.
+void meet(Team* team);
+
+// One per instruction set, each in its own object file.
+using StepFunction = void (*)(const Model&, const Step&, int thread);
+
+}  // namespace axon

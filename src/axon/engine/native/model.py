@@ -1,0 +1,161 @@
+"""A model in the kernels' hands: mapped weights, KV blocks, threads. Knows no scheduler and no sampling."""
+
+import ctypes
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from axon.engine.architecture import Architecture
+from axon.engine.native import library
+from axon.engine.native.pack import Packed
+from axon.errors import Misconfigured
+
+Ints = npt.NDArray[np.int32]
+Floats = npt.NDArray[np.float32]
+
+_LINEARS = ("qkv", "output", "gate_up", "down")
+_VECTORS = ("input_norm", "mlp_norm", "query_norm", "key_norm", "bias")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rows:
+    """One step: spans of consecutive tokens, one behind the other."""
+
+    tokens: Ints
+    positions: Ints
+    span_starts: Ints
+    """One more than there are spans: the last is the number of rows."""
+    block_ids: Ints
+    """Of every span from position 0 on, one table behind the other."""
+    table_starts: Ints
+    outputs: Ints
+    """The rows whose next token is wanted."""
+
+
+class NativeModel:
+    """Owns a model's native memory until ``close``."""
+
+    def __init__(
+        self,
+        architecture: Architecture,
+        packed: Packed,
+        *,
+        num_blocks: int,
+        threads: int,
+        max_model_len: int,
+        instruction_set: str = "",
+        build_folder: Path | None = None,
+    ) -> None:
+        refuse_unsupported(architecture)
+        self._library = library.load(build_folder)
+        self._vocab_size = architecture.vocab_size
+        shape = library.Shape(
+            architecture.vocab_size,
+            architecture.hidden_size,
+            architecture.intermediate_size,
+            architecture.num_layers,
+            architecture.num_heads,
+            architecture.num_kv_heads,
+            architecture.head_dim,
+            architecture.rms_norm_eps,
+        )
+        handle = self._library.axon_create(ctypes.byref(shape), num_blocks, threads, instruction_set.encode())
+        if handle is None:
+            raise Misconfigured(f"no memory for {num_blocks} KV blocks, or no instruction set {instruction_set!r} here")
+        self._handle: int | None = handle
+        self._kept: list[npt.NDArray[Any]] = []
+        self._set_weights(architecture, packed)
+        cos, sin = rope_table(architecture, max_model_len)
+        self._set_vector(-1, 1, cos)
+        self._set_vector(-1, 2, sin)
+
+    def step(self, rows: Rows, logits: Floats | None = None) -> Ints:
+        """Computes the rows; returns the likeliest next token of each output row, and fills ``logits`` where given."""
+        best = np.empty(len(rows.outputs), np.int32)
+        assert self._handle is not None, "closed"
+        assert logits is None or (logits.dtype == np.float32 and logits.shape == (len(best), self._vocab_size))
+        result = self._library.axon_step(
+            self._handle,
+            library.address(rows.tokens),
+            library.address(rows.positions),
+            len(rows.tokens),
+            library.address(rows.span_starts),
+            len(rows.span_starts) - 1,
+            library.address(rows.block_ids),
+            library.address(rows.table_starts),
+            library.address(rows.outputs),
+            len(best),
+            library.address(logits),
+            library.address(best),
+        )
+        if result != 0:
+            raise MemoryError(f"no memory for a step of {len(rows.tokens)} tokens")
+        return best
+
+    def copy_block(self, source: int, target: int) -> None:
+        """Copies the keys and values of a block over all layers."""
+        self._library.axon_copy_block(self._handle, source, target)
+
+    def close(self) -> None:
+        """Ends the threads and frees the memory; a second call does nothing."""
+        if self._handle is not None:
+            self._library.axon_destroy(self._handle)
+            self._handle = None
+
+    def __del__(self) -> None:
+        if getattr(self, "_handle", None) is not None:
+            self.close()
+
+    def _set_weights(self, architecture: Architecture, packed: Packed) -> None:
+        self._set_linear(packed, -1, 0, "embedding")
+        self._set_linear(packed, -1, 1, "embedding" if architecture.tied_embedding else "head")
+        self._set_vector(-1, 0, packed["norm"])
+        for layer in range(architecture.num_layers):
+            for which, name in enumerate(_LINEARS):
+                self._set_linear(packed, layer, which, f"{layer}.{name}")
+            for which, name in enumerate(_VECTORS):
+                if f"{layer}.{name}" in packed:
+                    self._set_vector(layer, which, packed[f"{layer}.{name}"])
+
+    def _set_linear(self, packed: Packed, layer: int, which: int, name: str) -> None:
+        panels, scales = packed[f"{name}.panels"], packed[f"{name}.scales"]
+        self._kept += [panels, scales]
+        self._library.axon_set_linear(
+            self._handle,
+            layer,
+            which,
+            library.address(panels),
+            library.address(scales),
+            panels.shape[0],
+            panels.shape[1] * 4,
+        )
+
+    def _set_vector(self, layer: int, which: int, values: npt.NDArray[Any]) -> None:
+        assert values.dtype == np.float32
+        self._kept.append(values)
+        self._library.axon_set_vector(self._handle, layer, which, library.address(values))
+
+
+def refuse_unsupported(architecture: Architecture) -> None:
+    """Raises Misconfigured for shapes the kernels do not have."""
+    if architecture.head_dim % 2 or architecture.head_dim > library.MAX_HEAD_DIM:
+        raise Misconfigured(f"the native kernels have no heads of {architecture.head_dim} dimensions")
+    if architecture.group_size > library.MAX_SHARE:
+        raise Misconfigured(f"the native kernels share a KV head among {library.MAX_SHARE} heads at most")
+
+
+def block_bytes(architecture: Architecture) -> int:
+    """Memory of one KV block over all layers: int8 keys and values, a scale for each token and head."""
+    dim = -(-architecture.head_dim // library.LANES) * library.LANES
+    per_token = 2 * architecture.num_layers * architecture.num_kv_heads * (dim + 4)
+    return per_token * library.BLOCK_SIZE
+
+
+def rope_table(architecture: Architecture, max_model_len: int) -> tuple[Floats, Floats]:
+    """Cosines and sines [position, head_dim / 2]."""
+    frequencies = np.array(architecture.rope.frequencies(architecture.head_dim))
+    angles = np.outer(np.arange(max_model_len), frequencies)
+    return np.cos(angles).astype(np.float32), np.sin(angles).astype(np.float32)

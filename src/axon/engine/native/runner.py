@@ -1,0 +1,72 @@
+"""Runs a batch on the native kernels: forward pass, then one token for each draw. Knows no scheduler."""
+
+from itertools import accumulate
+from pathlib import Path
+
+import numpy as np
+
+from axon.engine.adjust import is_adjusted
+from axon.engine.architecture import Architecture
+from axon.engine.batch import Batch, Draw, Drawn
+from axon.engine.native.build import GROUP_SIZE
+from axon.engine.native.model import Floats, Ints, NativeModel, Rows
+from axon.engine.native.pack import ensure_packed
+from axon.engine.sampler import sample
+
+
+class NativeRunner:
+    """Holds the native model; logits leave it only where a draw needs more than the likeliest token."""
+
+    def __init__(self, model: NativeModel, vocab_size: int) -> None:
+        self._model = model
+        self._logits = np.empty((0, vocab_size), np.float32)
+
+    def run(self, batch: Batch) -> list[Drawn]:
+        """Computes the batch's tokens and samples behind the spans that have a draw."""
+        draws = batch.draws
+        if all(_is_greedy(draw) for draw in draws):
+            return [Drawn(token) for token in self._model.step(to_rows(batch)).tolist()]
+        logits = self._buffer(len(draws))
+        self._model.step(to_rows(batch), logits)
+        return sample(logits, draws)
+
+    def _buffer(self, num_rows: int) -> Floats:
+        if len(self._logits) < num_rows:
+            self._logits = np.empty((num_rows, self._logits.shape[1]), np.float32)
+        return self._logits[:num_rows]
+
+
+def open_runner(
+    architecture: Architecture, model_dir: Path, *, num_blocks: int, threads: int, max_model_len: int
+) -> NativeRunner:
+    """Builds the kernels and packs the weights where that has not been done yet; raises NotBuilt, Misconfigured."""
+    model = NativeModel(
+        architecture,
+        ensure_packed(architecture, model_dir, GROUP_SIZE),
+        num_blocks=num_blocks,
+        threads=threads,
+        max_model_len=max_model_len,
+    )
+    return NativeRunner(model, architecture.vocab_size)
+
+
+def to_rows(batch: Batch) -> Rows:
+    """The batch as the kernels take it."""
+    spans = batch.spans
+    starts = [0, *accumulate(len(span.token_ids) for span in spans)]
+    return Rows(
+        tokens=_ints([token_id for span in spans for token_id in span.token_ids]),
+        positions=np.concatenate([np.arange(span.first, span.end, dtype=np.int32) for span in spans]),
+        span_starts=_ints(starts),
+        block_ids=_ints([block_id for span in spans for block_id in span.block_ids]),
+        table_starts=_ints([0, *accumulate(len(span.block_ids) for span in spans)]),
+        outputs=_ints([end - 1 for span, end in zip(spans, starts[1:], strict=True) if span.draw is not None]),
+    )
+
+
+def _ints(numbers: list[int]) -> Ints:
+    return np.array(numbers, np.int32)
+
+
+def _is_greedy(draw: Draw) -> bool:
+    return draw.sampling.temperature <= 0 and draw.sampling.logprobs is None and not is_adjusted(draw)

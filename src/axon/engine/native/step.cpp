@@ -1,0 +1,539 @@
+// One step of a Llama-like decoder over a ragged batch of rows. Knows no Python, no scheduler and no threads but its own
+// number. Compiled once for each instruction set (AXON_TILE names the header, AXON_STEP the entry point).
+//
+// A row is its own, bit by bit: products are whole numbers within a group of inputs, groups are added in order,
+// attention goes block by block from position 0, and every sum over lanes has one fixed shape. How rows are cut into
+// tiles, and which thread takes which tile, therefore changes nothing. Nothing here is in a namespace with linkage
+// except the entry point: code compiled for a newer machine must not be picked by the linker for an older one.
+
+#include "model.h"
+
+#include AXON_TILE
+
+namespace axon {
+namespace {
+
+// ---- small vector helpers -------------------------------------------------------------------------------------------
+
+// e^x to about 2 units in the last place: 2^n times a polynomial on [-ln 2 / 2, ln 2 / 2].
+AXON_INLINE Lanes exponential(Lanes x) {
+    x = min(max(x, splat(-87.0f)), splat(88.0f));
+    const Lanes magic = splat(12582912.0f);  // adding 1.5 * 2^23 and taking it away rounds to a whole number
+    const Lanes n = fma(x, splat(1.44269504f), magic) - magic;
+    Lanes r = fma(n, splat(-0.693359375f), x);
+    r = fma(n, splat(2.12194440e-4f), r);
+    Lanes p = splat(1.9875691500e-4f);
+    p = fma(p, r, splat(1.3981999507e-3f));
+    p = fma(p, r, splat(8.3334519073e-3f));
+    p = fma(p, r, splat(4.1665795894e-2f));
+    p = fma(p, r, splat(1.6666665459e-1f));
+    p = fma(p, r, splat(5.0000001201e-1f));
+    p = fma(p, r * r, r + splat(1.0f));
+    return times_power_of_two(p, n);
+}
+
+// Writes count (a multiple of 16) floats as int8 and returns their scale.
+inline float quantise(const float* from, int count, int8_t* to) {
+    Lanes peaks = splat(0);
+    for (int i = 0; i < count; i += kLanes) peaks = max(peaks, abs(load(from + i)));
+    const float peak = largest(peaks);
+    const Lanes inverse = splat(peak > 0 ? 127.0f / peak : 0.0f);
+    for (int i = 0; i < count; i += kLanes) store_int8(to + i, load(from + i) * inverse);
+    return peak / 127.0f;
+}
+
+inline void quantise_groups(const float* from, int count, int8_t* to, float* scales) {
+    for (int i = 0; i < count; i += kGroup) scales[i / kGroup] = quantise(from + i, kGroup, to + i);
+}
+
+inline int8_t* values_of(const QuantisedRows& rows, int row) {
+    return rows.values + static_cast<size_t>(row) * rows.stride;
+}
+
+inline float* scales_of(const QuantisedRows& rows, int row) {
+    return rows.scales + static_cast<size_t>(row) * rows.scale_stride;
+}
+
+// 1 / root mean square of the first `count` of `padded` numbers; the padding is zeros.
+inline float inverse_rms(const float* x, int count, int padded, float epsilon) {
+    Lanes squares = splat(0);
+    for (int i = 0; i < padded; i += kLanes) squares = fma(load(x + i), load(x + i), squares);
+    return 1.0f / __builtin_sqrtf(sum(squares) / static_cast<float>(count) + epsilon);
+}
+
+// ---- tiles of any number of rows ------------------------------------------------------------------------------------
+
+using ProductFunction = void (*)(const int8_t*, int, const float*, int, const int8_t*, int, float*, int, const int8_t*,
+                                 int);
+using DotFunction = void (*)(const int8_t*, int, const int8_t*, int, int32_t*);
+using WeighFunction = void (*)(const int8_t*, int, const float*, int, const uint8_t* const*, size_t, int, float*, int);
+
+struct TileFunctions {
+    ProductFunction product[kTileRows + 1];
+    DotFunction dot[kTileRows + 1];
+    WeighFunction weigh[kTileRows + 1];
+};
+
+template <int M>
+constexpr void fill(TileFunctions& functions) {
+    functions.product[M] = product<M>;
+    functions.dot[M] = dot<M>;
+    functions.weigh[M] = weigh<M>;
+    if constexpr (M > 1) fill<M - 1>(functions);
+}
+
+constexpr TileFunctions make_tile_functions() {
+    TileFunctions functions{};
+    fill<kTileRows>(functions);
+    return functions;
+}
+
+constexpr TileFunctions kTiles = make_tile_functions();
+
+// Cuts rows into even tiles: 5 rows are 3 + 2, not 4 + 1.
+inline int tile_rows(int num_rows) {
+    const int num_tiles = (num_rows + kTileRows - 1) / kTileRows;
+    return (num_rows + num_tiles - 1) / num_tiles;
+}
+
+inline int smaller(int a, int b) { return a < b ? a : b; }
+
+// ---- one thread's way through a step --------------------------------------------------------------------------------
+
+class Walk {
+ public:
+    Walk(const Model& model, const Step& step, int thread)
+        : model_(model), shape_(model.shape), step_(step), scratch_(step.scratch[thread]) {}
+
+    void run() {
+        embed();
+        for (int layer = 0; layer < shape_.layers; ++layer) {
+            attention_block(layer);
+            mlp_block(model_.layers[layer]);
+        }
+        if (step_.num_outputs > 0) head();
+    }
+
+ private:
+    const Model& model_;
+    const Shape& shape_;
+    const Step& step_;
+    Scratch& scratch_;
+    int next_counter_ = 0;
+
+    // Shares out [0, count) over the team, one number at a time to whoever is free. Every thread makes the same calls in
+    // the same order, so the counters agree.
+    template <class Task>
+    void share(int count, Task task) {
+        int32_t* counter = step_.counters + next_counter_++;
+        if (step_.num_threads == 1) {
+            for (int i = 0; i < count; ++i) task(i);
+            return;
+        }
+        for (;;) {
+            const int i = __atomic_fetch_add(counter, 1, __ATOMIC_RELAXED);
+            if (i >= count) return;
+            task(i);
+        }
+    }
+
+    void everyone_done() { meet(step_.team); }
+
+    // ---- embedding --------------------------------------------------------------------------------------------------
+
+    void embed() {
+        share(step_.num_rows, [&](int row) { embed_row(step_.tokens[row], hidden_of(row)); });
+        everyone_done();
+    }
+
+    float* hidden_of(int row) { return step_.hidden + static_cast<size_t>(row) * model_.hidden_stride; }
+
+    void embed_row(int token, float* to) {
+        const Linear& table = model_.embedding;
+        const int8_t* panel = table.panels + static_cast<size_t>(token / kLanes) * table.num_inputs * kLanes;
+        const float scale = table.scales[token];
+        for (int k = 0; k < model_.hidden_stride; ++k)
+            to[k] = scale * panel[k / 4 * 64 + token % kLanes * 4 + k % 4];
+    }
+
+    // ---- rows as int8 -----------------------------------------------------------------------------------------------
+
+    // Calls quantise_row(row, rows) for all rows, into every thread's own copy when there are few.
+    template <class QuantiseRow>
+    QuantisedRows quantise_rows(int num_rows, QuantiseRow quantise_row) {
+        if (num_rows <= kOwnQuantisedRows) {
+            for (int row = 0; row < num_rows; ++row) quantise_row(row, scratch_.quantised);
+            return scratch_.quantised;
+        }
+        share(num_rows, [&](int row) { quantise_row(row, step_.input); });
+        everyone_done();
+        return step_.input;
+    }
+
+    void normalise(const float* from, const float* norm, int row, const QuantisedRows& to) {
+        const Lanes scale = splat(inverse_rms(from, shape_.hidden, model_.hidden_stride, shape_.norm_epsilon));
+        alignas(64) float group[kGroup];
+        for (int i = 0; i < model_.hidden_stride; i += kGroup) {
+            for (int j = 0; j < kGroup; j += kLanes)
+                store(group + j, load(from + i + j) * scale * load(norm + i + j));
+            scales_of(to, row)[i / kGroup] = quantise(group, kGroup, values_of(to, row) + i);
+        }
+    }
+
+    // ---- products ---------------------------------------------------------------------------------------------------
+
+    // Computes rows x linear in units of a few panels and hands each piece [rows][unit x 16] to finish(unit, row, count).
+    // A panel stays in the first-level cache while all rows of a stretch pass it.
+    template <class Finish>
+    void multiply(const Linear& linear, const QuantisedRows& rows, int num_rows, int unit_panels, Finish finish) {
+        constexpr int kStretch = 64;
+        const int num_units = (linear.num_panels + unit_panels - 1) / unit_panels;
+        share(num_units, [&](int unit) {
+            const int first = unit * unit_panels;
+            const int last = smaller(first + unit_panels, linear.num_panels);
+            for (int row = 0; row < num_rows; row += kStretch) {
+                const int count = smaller(kStretch, num_rows - row);
+                for (int panel = first; panel < last; ++panel)
+                    multiply_panel(linear, panel, rows, row, count, scratch_.tile + (panel - first) * kLanes,
+                                   unit_panels * kLanes);
+                finish(unit, row, count);
+            }
+        });
+    }
+
+    void multiply_panel(const Linear& linear, int panel, const QuantisedRows& rows, int first_row, int num_rows,
+                        float* out, int out_stride) {
+        const size_t panel_bytes = static_cast<size_t>(linear.num_inputs) * kLanes;
+        const int8_t* weights = linear.panels + panel * panel_bytes;
+        const int8_t* ahead = weights + panel_bytes;
+        const int size = tile_rows(num_rows);
+        // The next panel comes while this one is worked on: all of it beside a lone tile, half beside each of the first
+        // two otherwise. A single row is not worth it: it reads memory in one stream, which the machine foresees.
+        int lines = panel + 1 == linear.num_panels || num_rows == 1 ? 0 : num_rows > size ? 2 : 4;
+        for (int row = 0; row < num_rows; row += size) {
+            const int count = smaller(size, num_rows - row);
+            kTiles.product[count](values_of(rows, first_row + row), rows.stride, scales_of(rows, first_row + row),
+                                  rows.scale_stride, weights, linear.num_inputs / kGroup,
+                                  out + static_cast<size_t>(row) * out_stride, out_stride, ahead, lines);
+            ahead += panel_bytes / 2;
+            if (row > 0) lines = 0;
+        }
+    }
+
+    // The finished 16 outputs `lane` of a row of the tile: scaled per output, with the bias.
+    Lanes output_of(const Linear& linear, const float* tile, int output) {
+        const Lanes scaled = load(tile) * load(linear.scales + output);
+        return linear.bias ? scaled + load(linear.bias + output) : scaled;
+    }
+
+    void multiply_and_store(const Linear& linear, const QuantisedRows& rows, float* to, int to_stride) {
+        constexpr int kUnit = 2;
+        multiply(linear, rows, step_.num_rows, kUnit, [&](int unit, int row, int count) {
+            for (int i = 0; i < count; ++i)
+                for (int j = 0; j < kUnit && unit * kUnit + j < linear.num_panels; ++j) {
+                    const int output = (unit * kUnit + j) * kLanes;
+                    store(to + static_cast<size_t>(row + i) * to_stride + output,
+                          output_of(linear, scratch_.tile + (i * kUnit + j) * kLanes, output));
+                }
+        });
+    }
+
+    // hidden += rows x linear.
+    void multiply_and_add(const Linear& linear, const QuantisedRows& rows) {
+        constexpr int kUnit = 2;
+        multiply(linear, rows, step_.num_rows, kUnit, [&](int unit, int row, int count) {
+            for (int i = 0; i < count; ++i)
+                for (int j = 0; j < kUnit && unit * kUnit + j < linear.num_panels; ++j) {
+                    const int output = (unit * kUnit + j) * kLanes;
+                    float* to = hidden_of(row + i) + output;
+                    store(to, load(to) + output_of(linear, scratch_.tile + (i * kUnit + j) * kLanes, output));
+                }
+        });
+    }
+
+    // ---- attention --------------------------------------------------------------------------------------------------
+
+    void attention_block(int index) {
+        const Layer& layer = model_.layers[index];
+        const QuantisedRows input = quantise_rows(step_.num_rows, [&](int row, const QuantisedRows& to) {
+            normalise(hidden_of(row), layer.input_norm, row, to);
+        });
+        multiply_and_store(layer.qkv, input, step_.qkv, model_.qkv_stride);
+        everyone_done();
+        if (!step_.one_row_spans) {
+            share(step_.num_items, [&](int item) { turn_and_keep(index, step_.items[item], 0, shape_.kv_heads); });
+            everyone_done();
+        }
+        share(step_.num_items * shape_.kv_heads, [&](int i) {
+            // From the back: late queries see the most keys, and long work is best begun first.
+            const Item& item = step_.items[step_.num_items - 1 - i / shape_.kv_heads];
+            const int kv_head = i % shape_.kv_heads;
+            if (step_.one_row_spans) turn_and_keep(index, item, kv_head, kv_head + 1);
+            attend(index, item, kv_head);
+        });
+        everyone_done();
+        if (heads_fill_groups()) {
+            multiply_and_add(layer.output, step_.input);
+        } else {
+            multiply_and_add(layer.output, quantise_rows(step_.num_rows, [&](int row, const QuantisedRows& to) {
+                quantise_groups(seen_of(row), model_.heads_stride, values_of(to, row), scales_of(to, row));
+            }));
+        }
+        everyone_done();
+    }
+
+    // Whether what one KV head's queries see is whole groups, so that it can be quantised where it is computed.
+    bool heads_fill_groups() const { return shape_.heads / shape_.kv_heads * shape_.head_dim % kGroup == 0; }
+
+    float* qkv_of(int row) { return step_.qkv + static_cast<size_t>(row) * model_.qkv_stride; }
+    float* seen_of(int row) { return step_.seen + static_cast<size_t>(row) * model_.heads_stride; }
+
+    uint8_t* kept(int layer, int block, int kv_head) {
+        return model_.kv + block * model_.kv_block_bytes + layer * model_.kv_layer_bytes +
+               kv_head * model_.kv_head_bytes;
+    }
+
+    float* key_scales(uint8_t* head) { return reinterpret_cast<float*>(head + 2 * kLanes * model_.dim_stride); }
+    float* value_scales(uint8_t* head) { return key_scales(head) + kLanes; }
+
+    // Turns queries and keys by their position, and stores keys and values.
+    void turn_and_keep(int index, const Item& item, int first_head, int last_head) {
+        const Layer& layer = model_.layers[index];
+        const int dim = shape_.head_dim, share = shape_.heads / shape_.kv_heads;
+        for (int row = item.first_row; row < item.first_row + item.num_rows; ++row) {
+            const int position = step_.positions[row];
+            const int block = step_.block_ids[step_.table_starts[item.span] + position / kLanes];
+            for (int head = first_head; head < last_head; ++head) {
+                float* queries = qkv_of(row) + static_cast<size_t>(head) * share * dim;
+                float* key = qkv_of(row) + static_cast<size_t>(shape_.heads + head) * dim;
+                const float* value = key + static_cast<size_t>(shape_.kv_heads) * dim;
+                for (int i = 0; i < share; ++i) turn(queries + static_cast<size_t>(i) * dim, layer.query_norm, position);
+                turn(key, layer.key_norm, position);
+                keep(kept(index, block, head), position % kLanes, key, value);
+            }
+        }
+    }
+
+    void turn(float* head, const float* norm, int position) {
+        const int half = shape_.head_dim / 2;
+        if (norm) normalise_head(head, norm);
+        const float* cos = model_.rope_cos + static_cast<size_t>(position) * half;
+        const float* sin = model_.rope_sin + static_cast<size_t>(position) * half;
+        for (int i = 0; i < half; ++i) {
+            const float first = head[i], second = head[i + half];
+            head[i] = first * cos[i] - second * sin[i];
+            head[i + half] = second * cos[i] + first * sin[i];
+        }
+    }
+
+    void normalise_head(float* head, const float* norm) {
+        alignas(64) float padded[kMaxDim] = {};
+        for (int i = 0; i < shape_.head_dim; ++i) padded[i] = head[i];
+        const float scale = inverse_rms(padded, shape_.head_dim, model_.dim_stride, shape_.norm_epsilon);
+        for (int i = 0; i < shape_.head_dim; ++i) head[i] = head[i] * scale * norm[i];
+    }
+
+    static constexpr int kMaxDim = 512;
+
+    // A head as int8, padded with zeros to whole vectors.
+    float quantise_head(const float* head, int8_t* to) {
+        if (shape_.head_dim == model_.dim_stride) return quantise(head, shape_.head_dim, to);
+        alignas(64) float padded[kMaxDim] = {};
+        for (int i = 0; i < shape_.head_dim; ++i) padded[i] = head[i];
+        return quantise(padded, model_.dim_stride, to);
+    }
+
+    void keep(uint8_t* head, int slot, const float* key, const float* value) {
+        const int dim = model_.dim_stride;
+        alignas(64) int8_t row[kMaxDim];
+        key_scales(head)[slot] = quantise_head(key, row);
+        for (int d = 0; d < dim; d += 4) __builtin_memcpy(head + d * kLanes + slot * 4, row + d, 4);
+        value_scales(head)[slot] = quantise_head(value, row);
+        uint8_t* values = head + dim * kLanes + slot / 4 * 64 + slot % 4;
+        for (int d = 0; d < dim; ++d) values[d / kLanes * 256 + d % kLanes * 4] = static_cast<uint8_t>(row[d]);
+    }
+
+    // What the queries of an item see through one KV head. Rows here are query x head of the KV head's share.
+    void attend(int layer, const Item& item, int kv_head) {
+        const int share = shape_.heads / shape_.kv_heads, num_rows = item.num_rows * share;
+        const int num_tokens = step_.positions[item.first_row + item.num_rows - 1] + 1;
+        const int num_blocks = (num_tokens + kLanes - 1) / kLanes;
+        find_blocks(layer, item, kv_head, num_blocks);
+        quantise_queries(item, kv_head);
+        score(num_rows, num_blocks);
+        float inverse_sums[kQueriesPerItem * kMaxShare];
+        for (int row = 0; row < num_rows; ++row)
+            inverse_sums[row] = 1.0f / soften(row, step_.positions[item.first_row + row / share] + 1, num_blocks);
+        gather_values(num_rows, num_blocks);
+        for (int query = 0; query < item.num_rows; ++query)
+            give_out(item.first_row + query, kv_head, query * share, inverse_sums + query * share);
+    }
+
+    static constexpr int kMaxShare = 16;
+
+    void find_blocks(int layer, const Item& item, int kv_head, int num_blocks) {
+        const int32_t* ids = step_.block_ids + step_.table_starts[item.span];
+        for (int i = 0; i < num_blocks; ++i) scratch_.blocks[i] = kept(layer, ids[i], kv_head);
+    }
+
+    void quantise_queries(const Item& item, int kv_head) {
+        const int share = shape_.heads / shape_.kv_heads;
+        const float scale = 1.0f / __builtin_sqrtf(static_cast<float>(shape_.head_dim));
+        for (int i = 0; i < item.num_rows * share; ++i) {
+            const float* query =
+                qkv_of(item.first_row + i / share) + static_cast<size_t>(kv_head * share + i % share) * shape_.head_dim;
+            scratch_.query_scales[i] = scale * quantise_head(query, scratch_.queries + i * model_.dim_stride);
+        }
+    }
+
+    void score(int num_rows, int num_blocks) {
+        alignas(64) int32_t products[kTileRows * kLanes];
+        const int size = tile_rows(num_rows);
+        for (int block = 0; block < num_blocks; ++block) {
+            uint8_t* head = scratch_.blocks[block];
+            if (block + 1 < num_blocks) prefetch_head(scratch_.blocks[block + 1]);
+            const Lanes scales = load(key_scales(head));
+            for (int row = 0; row < num_rows; row += size) {
+                const int count = smaller(size, num_rows - row);
+                kTiles.dot[count](scratch_.queries + row * model_.dim_stride, model_.dim_stride,
+                                  reinterpret_cast<const int8_t*>(head), model_.dim_stride, products);
+                for (int i = 0; i < count; ++i)
+                    store(scores_of(row + i) + block * kLanes,
+                          from_ints(products + i * kLanes) * (scales * splat(scratch_.query_scales[row + i])));
+            }
+        }
+    }
+
+    void prefetch_head(const uint8_t* head) {
+        for (size_t i = 0; i < model_.kv_head_bytes; i += 64) prefetch(head + i);
+    }
+
+    float* scores_of(int row) { return scratch_.scores + static_cast<size_t>(row) * step_.score_stride; }
+    int8_t* weights_of(int row) { return scratch_.weights + static_cast<size_t>(row) * step_.score_stride; }
+    float* weight_scales_of(int row) {
+        return scratch_.weight_scales + static_cast<size_t>(row) * (step_.score_stride / kLanes);
+    }
+
+    // Turns a row's scores into softmax weights, times the value scales, as int8 with a scale per block; returns the
+    // sum that the softmax is divided by. Tokens the row does not see get exact zeros.
+    float soften(int row, int num_seen, int num_blocks) {
+        const float* scores = scores_of(row);
+        int8_t* weights = weights_of(row);
+        float* weight_scales = weight_scales_of(row);
+        const int own_blocks = (num_seen + kLanes - 1) / kLanes, rest = num_seen - (own_blocks - 1) * kLanes;
+        Lanes peaks = first_or(load(scores + (own_blocks - 1) * kLanes), rest, -1e30f);
+        for (int block = 0; block + 1 < own_blocks; ++block) peaks = max(peaks, load(scores + block * kLanes));
+        const Lanes peak = splat(largest(peaks));
+        Lanes total = splat(0);
+        for (int block = 0; block < own_blocks; ++block) {
+            Lanes weight = exponential(load(scores + block * kLanes) - peak);
+            Lanes scaled = weight * load(value_scales(scratch_.blocks[block]));
+            if (block + 1 == own_blocks) {
+                weight = first_or(weight, rest, 0);
+                scaled = first_or(scaled, rest, 0);
+            }
+            total = total + weight;
+            const float top = largest(scaled);
+            weight_scales[block] = top * (1.0f / 127.0f);
+            store_int8(weights + block * kLanes, scaled * splat(top > 1e-30f ? 127.0f / top : 0.0f));
+        }
+        for (int block = own_blocks; block < num_blocks; ++block) {
+            weight_scales[block] = 0;
+            store_int8(weights + block * kLanes, splat(0));
+        }
+        return sum(total);
+    }
+
+    // The weighted values of all rows, over the scores, which are no longer needed: [row][dim].
+    void gather_values(int num_rows, int num_blocks) {
+        const int size = tile_rows(num_rows), dim = model_.dim_stride;
+        for (int panel = 0; panel < dim / kLanes; ++panel)
+            for (int row = 0; row < num_rows; row += size)
+                kTiles.weigh[smaller(size, num_rows - row)](
+                    weights_of(row), step_.score_stride, weight_scales_of(row), step_.score_stride / kLanes, scratch_.blocks,
+                    static_cast<size_t>(kLanes) * dim + panel * 256, num_blocks,
+                    scratch_.tile + row * dim + panel * kLanes, dim);
+    }
+
+    void give_out(int row, int kv_head, int first, const float* inverse_sums) {
+        const int share = shape_.heads / shape_.kv_heads, dim = shape_.head_dim, start = kv_head * share * dim;
+        float* to = seen_of(row) + start;
+        for (int i = 0; i < share; ++i)
+            for (int d = 0; d < dim; ++d)
+                to[i * dim + d] = scratch_.tile[(first + i) * model_.dim_stride + d] * inverse_sums[i];
+        if (heads_fill_groups())
+            quantise_groups(to, share * dim, values_of(step_.input, row) + start,
+                            scales_of(step_.input, row) + start / kGroup);
+    }
+
+    // ---- the rest of a layer ----------------------------------------------------------------------------------------
+
+    void mlp_block(const Layer& layer) {
+        const QuantisedRows input = quantise_rows(step_.num_rows, [&](int row, const QuantisedRows& to) {
+            normalise(hidden_of(row), layer.mlp_norm, row, to);
+        });
+        // A unit is as many panels of gate and up as make one group of down's inputs.
+        constexpr int kUnit = 2 * kGroup / kLanes;
+        multiply(layer.gate_up, input, step_.num_rows, kUnit, [&](int unit, int row, int count) {
+            for (int i = 0; i < count; ++i) gate(layer.gate_up, unit, scratch_.tile + i * kUnit * kLanes, row + i);
+        });
+        everyone_done();
+        multiply_and_add(layer.down, step_.inner);
+        everyone_done();
+    }
+
+    // silu(gate) * up of one group, straight to int8.
+    void gate(const Linear& linear, int unit, const float* tile, int row) {
+        alignas(64) float group[kGroup];
+        for (int i = 0; i < kGroup; i += kLanes) {
+            const int output = (unit * kGroup + i) * 2;
+            const Lanes gate = output_of(linear, tile + 2 * i, output);
+            const Lanes up = output_of(linear, tile + 2 * i + kLanes, output + kLanes);
+            store(group + i, gate / (splat(1.0f) + exponential(splat(0.0f) - gate)) * up);
+        }
+        scales_of(step_.inner, row)[unit] = quantise(group, kGroup, values_of(step_.inner, row) + unit * kGroup);
+    }
+
+    // ---- the head ---------------------------------------------------------------------------------------------------
+
+    void head() {
+        const QuantisedRows input = quantise_rows(step_.num_outputs, [&](int row, const QuantisedRows& to) {
+            normalise(hidden_of(step_.output_rows[row]), model_.final_norm, row, to);
+        });
+        for (int row = 0; row < step_.num_outputs; ++row) {
+            scratch_.best_value[row] = -1e30f;
+            scratch_.best_token[row] = 0;
+        }
+        constexpr int kUnit = 8;
+        multiply(model_.head, input, step_.num_outputs, kUnit, [&](int unit, int row, int count) {
+            for (int j = 0; j < kUnit && unit * kUnit + j < model_.head.num_panels; ++j)
+                for (int i = 0; i < count; ++i)
+                    take_logits(unit * kUnit + j, scratch_.tile + (i * kUnit + j) * kLanes, row + i);
+        });
+        everyone_done();
+    }
+
+    // Stores 16 logits of a row where they are wanted, and remembers the largest; the lowest token wins a tie.
+    void take_logits(int panel, const float* tile, int row) {
+        const int first = panel * kLanes, count = smaller(kLanes, shape_.vocab - first);
+        const Lanes logits = first_or(output_of(model_.head, tile, first), count, -1e30f);
+        alignas(64) float values[kLanes];
+        store(values, logits);
+        if (step_.logits)
+            __builtin_memcpy(step_.logits + static_cast<size_t>(row) * shape_.vocab + first, values, sizeof(float) * count);
+        const float top = largest(logits);
+        if (top < scratch_.best_value[row]) return;
+        int lane = 0;
+        while (values[lane] != top && lane + 1 < count) ++lane;
+        if (top > scratch_.best_value[row] || first + lane < scratch_.best_token[row]) {
+            scratch_.best_value[row] = top;
+            scratch_.best_token[row] = first + lane;
+        }
+    }
+};
+
+}  // namespace
+
+void AXON_STEP(const Model& model, const Step& step, int thread) { Walk(model, step, thread).run(); }
+
+}  // namespace axon
