@@ -122,12 +122,12 @@ def _check_readings(world: World, asked: Asked, turn: Turn) -> None:
             continue  # generated anew, it may say something else than what was read to the end before
         if whole and turn.state is TurnState.COMPLETED and reading.ids != right:
             raise world.history.broken(f"{asked.job_id}: read {reading.ids} from {reading.start}, stored {ids}")
+        if damaged:
+            continue  # what the log forgot after it was read may end otherwise
         asked_for = asked.cancelled or asked.left or asked.refused
         absent = asked.longest_silence_s > GRACE_S / 2
         if turn.state is TurnState.CANCELLED and not asked_for and not absent:
             raise world.history.broken(f"{asked.job_id} was cancelled, and nobody asked for it")
-        if damaged:
-            continue  # what the log forgot after it was read may end otherwise
         if reading.terminal == TurnState.COMPLETED and reading.start + len(reading.ids) != len(ids):
             raise world.history.broken(f"{asked.job_id}: the reader has not got all of it")
         if reading.terminal and reading.terminal != turn.state:
