@@ -45,6 +45,8 @@ class History:
         self.owner_of: dict[str, str] = {}
         self.given_to: dict[str, float] = defaultdict(float)
         self.taken_by: dict[str, float] = defaultdict(float)
+        self.told: set[str] = set()
+        """Jobs whose end the log was told, whatever it has forgotten since."""
         self.damaged: set[str] = set()
         """Jobs whose stream lost something."""
         self.lost_at = -1.0
@@ -81,6 +83,8 @@ class History:
             raise self.broken(f"{job_id} has a gap: {chunk.first} after {len(copy.tokens)}")
         copy.tokens += [token.id for token in chunk.tokens]
         copy.ended = bool(chunk.terminal)
+        if copy.ended:
+            self.told.add(job_id)
 
     def log_lost(self) -> None:
         self.note("the log lost everything")

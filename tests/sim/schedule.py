@@ -106,7 +106,7 @@ def _check_turn(world: World, turn: Turn) -> None:
         raise history.broken(f"{turn.id}: the log says {log.tokens}, the store {ids}")
     quiet_since = history.lost_at + 2.0
     ended_at = (turn.ended_at or 0.0) - world.loop.now() + world.loop.monotonic()
-    if ended_at > quiet_since and not (log is not None and log.ended):
+    if ended_at > quiet_since and turn.id not in history.told and not (log is not None and log.ended):
         raise history.broken(f"{turn.id} has ended, and the log does not know")
 
 
