@@ -21,7 +21,7 @@ plain: st.SearchStrategy[Any] = st.recursive(
 )
 extras = st.dictionaries(text.map(lambda name: f"x_{name}"), plain, max_size=2)
 """Fields of a later version: names no value of today has."""
-tokens = st.builds(Token, st.integers(0, 3), numbers, text)
+tokens = st.tuples(st.integers(0, 3), numbers, text).map(lambda parts: Token(*parts))
 ends = st.builds(End, st.integers(0, 3), st.sampled_from(["stop", "length"]))
 samplings = st.builds(
     Sampling,
