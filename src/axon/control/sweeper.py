@@ -17,7 +17,7 @@ from axon.domain.ownership import LogView
 from axon.domain.turn import Turn, TurnState
 from axon.errors import AxonError
 from axon.ports.live import AppendStatus, Live
-from axon.ports.queue import Queue
+from axon.ports.queue import LANE_UNKNOWN, Queue
 from axon.ports.store import TurnStore
 from axon.runtime.clock import Clock
 
@@ -60,15 +60,18 @@ class Sweeper:
                 await self._readmit(turn.job)
                 await self._dispatch.again(turn.job)
             except AxonError as error:
-                await self._give_up(turn, error)
+                _logger.error("turn.not_recovered", turn=turn.id, error=str(error))
+                if error.code == LANE_UNKNOWN:
+                    await self._give_up(turn)
+                # Anything else passes: a turn that nobody runs is adopted by a later sweep.
         if turns:
             _logger.info("turns.recovered", count=len(turns))
         return len(turns)
 
-    async def _give_up(self, turn: Turn, error: AxonError) -> None:
-        """Nobody can run it here any more, as when its deployment is gone: it ends, instead of every start."""
-        _logger.error("turn.not_recovered", turn=turn.id, error=str(error))
-        last = Chunk(first=1, epoch=0, terminal=TurnState.FAILED, code="deployment_gone", message=error.message)
+    async def _give_up(self, turn: Turn) -> None:
+        """Its deployment is gone, so nobody can ever run it here."""
+        message = f"The model '{turn.job.deployment}' it was asked of is not served here any more."
+        last = Chunk(first=1, epoch=0, terminal=TurnState.FAILED, code="deployment_gone", message=message)
         await self._ending.finish(turn.job, [last])
 
     async def run(self) -> None:

@@ -4,6 +4,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
+LANE_UNKNOWN = "lane_unknown"
+"""The code of a publish to a lane that was never declared: no retry would change it."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Delivery:

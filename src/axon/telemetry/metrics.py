@@ -64,8 +64,6 @@ class Metrics:
         )
         self.tokens = self._counter("axon_tokens_total", "Tokens by kind: prompt, cached or output.", "kind", "tenant")
         self.rejected = self._counter("axon_rejected_total", "Requests admission turned away.", "reason", "tenant")
-        self.backlog_requests = self._gauge("axon_backlog_requests", "Turns admitted and not ended.")
-        self.backlog_tokens = self._gauge("axon_backlog_tokens", "Tokens the turns in the backlog may still cost.")
         self.requests_running = self._gauge("axon_requests_running", "Sequences running in the engine.")
 
     def _declare_latencies(self) -> None:
@@ -95,7 +93,6 @@ class Metrics:
             "axon_fenced_writes_total", "Appends refused because a later attempt owns the job."
         )
         self.stream_resumes = self._counter("axon_stream_resumes_total", "Streams read again from a seq.", "result")
-        self.dependency_up = self._gauge("axon_dependency_up", "1 while a dependency answers, else 0.", "dep")
         self.event_loop_lag = self._histogram(
             "axon_event_loop_lag_seconds", "How late the event loop wakes a sleeper.", _LAG
         )

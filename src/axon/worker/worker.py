@@ -114,10 +114,6 @@ class Worker:
         self._lease_until = 0.0
         self._logger = structlog.get_logger("axon.worker").bind(worker=self.incarnation)
 
-    @property
-    def engine_pid(self) -> int | None:
-        return self._engine.pid
-
     async def open(self) -> Ready:
         """Holds the lease, declares the lanes and starts the engine."""
         await self._hold()
@@ -176,6 +172,8 @@ class Worker:
     async def _listen(self) -> None:
         """Wakes the taking: when there is work, and now and then in case a hint was lost."""
         while True:
+            self._hints |= dict.fromkeys(self._lanes)  # at the start, and while nobody can be listened to
+            self._room.set()
             with contextlib.suppress(AxonError):
                 async with self._live.wakeups.listen(work_channel(self._deployment)) as listener:
                     while True:

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from axon.errors import DependencyDown
-from axon.ports.queue import Delivery
+from axon.ports.queue import LANE_UNKNOWN, Delivery
 
 
 class MemoryBroker:
@@ -32,7 +32,7 @@ class MemoryBroker:
     def publish(self, lane: str, body: bytes) -> None:
         waiting = self._lanes.get(lane)
         if waiting is None:
-            raise DependencyDown(f"Lane {lane!r} was never declared.", code="lane_unknown")
+            raise DependencyDown(f"Lane {lane!r} was never declared.", code=LANE_UNKNOWN)
         if len(waiting) >= self.max_waiting:
             raise DependencyDown(f"Lane {lane!r} is full.", code="queue_full")
         waiting.append(Delivery(tag=0, lane=lane, body=body, redelivered=False))
