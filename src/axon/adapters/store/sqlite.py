@@ -5,6 +5,8 @@ every commit. Purged text is overwritten in the file; the write-ahead file besid
 """
 
 import asyncio
+import sqlite3
+import time
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +22,7 @@ from axon.adapters.store.version import is_current
 from axon.errors import DependencyDown, Misconfigured
 
 _SCHEME = "sqlite:///"
+_BUSY_PAUSE_S = 0.01
 
 
 class SqliteStore:
@@ -91,6 +94,23 @@ class SqliteStore:
     def _make_file(self) -> None:
         self._path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         self._path.touch(mode=0o600)
+        self._write_ahead()
+
+    def _write_ahead(self) -> None:
+        """Turns the write-ahead file on, for good. While somebody else does so SQLite says busy without waiting."""
+        give_up_at = time.monotonic() + self._busy_timeout_s
+        connection = sqlite3.connect(self._path, timeout=self._busy_timeout_s)
+        try:
+            while True:
+                try:
+                    connection.execute("PRAGMA journal_mode=WAL")
+                    return
+                except sqlite3.OperationalError:
+                    if time.monotonic() > give_up_at:
+                        raise
+                    time.sleep(_BUSY_PAUSE_S)
+        finally:
+            connection.close()
 
     def _make_engine(self) -> AsyncEngine:
         engine = create_async_engine(
@@ -106,7 +126,7 @@ class SqliteStore:
 
     def _prepare(self, connection: Any, _record: object) -> None:
         cursor = connection.cursor()
-        for setting in ("journal_mode=WAL", "synchronous=FULL", "foreign_keys=ON", "secure_delete=ON"):
+        for setting in ("synchronous=FULL", "foreign_keys=ON", "secure_delete=ON"):
             cursor.execute(f"PRAGMA {setting}")
         if self._max_bytes is not None:
             cursor.execute("PRAGMA page_size")
