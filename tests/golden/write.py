@@ -22,6 +22,15 @@ SAMPLING = {
     "stop_ids": [2, 7],
     "ignore_eos": True,
 }
+MORE_SAMPLING = {
+    "min_p": 0.05,
+    "presence_penalty": 0.5,
+    "frequency_penalty": -0.5,
+    "repetition_penalty": 1.1,
+    "logit_bias": [[7, -100.0]],
+    "min_tokens": 3,
+    "logprobs": 5,
+}
 JOB = {
     "v": 1,
     "id": "turn_01hf7yat00k3v5q8w2n4m6p0rt",
@@ -94,6 +103,14 @@ FAILED = {
     "code": "worker_crash",
     "message": "This request crashed the engine repeatedly.",
 }
+CHOICES = {
+    **CHUNK,
+    "tokens": [
+        [1, 422, " Grüße", {"bytes": b" Gr\xc3\xbc\xc3\x9fe", "logprob": -0.25, "top": [[b"!", -1.5]], "offset": 3}]
+    ],
+    "ends": [[1, "stop", 5]],
+    "cached": 32,
+}
 MARKER = {"v": 1, "barrier": "00112233445566778899aabbccddeeff"}
 LATER = {"v": 2, "added_later": {"by": ["somebody", 2]}}
 """What a release we do not know may add."""
@@ -107,6 +124,8 @@ PAYLOADS: dict[str, dict[str, Any]] = {
     "turn-completed-v1": COMPLETED,
     "turn-failed-v1": FAILED,
     "marker-v1": MARKER,
+    "job-choices-v1": {**JOB, "choices": 2, "sampling": {**SAMPLING, **MORE_SAMPLING}},
+    "chunk-choices-v1": CHOICES,
     "job-later": {**JOB, **LATER},
     "chunk-later": {**CHUNK, **LATER},
     "turn-opened-later": {**OPENED, **LATER, "job": {**JOB, **LATER}},
@@ -116,12 +135,11 @@ PAYLOADS: dict[str, dict[str, Any]] = {
 
 
 def write(folder: Path) -> None:
-    """Writes every payload that is not there; refuses, before it writes any, when one is."""
-    targets = {folder / f"{name}.msgpack": payload for name, payload in PAYLOADS.items()}
-    if there := [path.name for path in targets if path.exists()]:
-        raise FileExistsError(f"A golden payload is never written again: {', '.join(there)}")
-    for path, payload in targets.items():
-        path.write_bytes(msgspec.msgpack.encode(payload))
+    """Writes every payload that is not there: one that is, is never written again."""
+    for name, payload in PAYLOADS.items():
+        path = folder / f"{name}.msgpack"
+        if not path.exists():
+            path.write_bytes(msgspec.msgpack.encode(payload))
 
 
 if __name__ == "__main__":

@@ -2,9 +2,10 @@
 
 import asyncio
 import hashlib
-from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass
+from typing import Any
 
 import msgspec
 from starlette.requests import ClientDisconnect, Request
@@ -103,6 +104,7 @@ async def open_turn(
     prefix: str,
     max_tokens: int | None,
     prompt: Callable[[], Awaitable[Sequence[int]]],
+    options: Mapping[str, Any] | None = None,
 ) -> Job:
     """The accepted job that answers this request: a new one, or the first one's when the request is a repeated one."""
     gateway, who = gateway_of(request), identity_of(request)
@@ -121,7 +123,14 @@ async def open_turn(
             timeout_s=gateway.sessions.turn_timeout_s,
             retain=bool(ask.store),
             trace=request.headers.get("traceparent", ""),
-            reply={"route": route, "model": ask.model, "include_usage": ask.include_usage},
+            choices=ask.n or 1,
+            reply={
+                "route": route,
+                "model": ask.model,
+                "include_usage": ask.include_usage,
+                "continuous_usage": ask.continuous_usage,
+                **(options or {}),
+            },
         )
 
     name = opening.Ask(
