@@ -1,6 +1,7 @@
 """A stream's tokens as OpenAI's clients read them. Pure: what is written depends on the tokens, never on their cuts.
 
-Frames are bare ``data: `` lines: some clients lose every token after a comment, an id or an event line.
+Frames are bare ``data: `` lines: some clients lose every token after a comment, an id or an event line. A reader who
+asks for ids gets them, for then it knows what to do with them.
 """
 
 from collections.abc import Container, Iterator, Sequence
@@ -63,8 +64,9 @@ class Writer:
     everything up to there, whichever choice it belongs to.
     """
 
-    def __init__(self, job: Job, *, after: int = 0) -> None:
+    def __init__(self, job: Job, *, after: int = 0, with_ids: bool = False) -> None:
         self._job = job
+        self._with_ids = with_ids
         self._seq = after
         self._cached = 0
         self._chat = job.reply.get("route") == "chat"
@@ -79,20 +81,22 @@ class Writer:
     def frames(self, chunk: Chunk) -> bytes:
         """Everything this chunk adds to the stream; empty while a character is incomplete."""
         self._cached = max(self._cached, chunk.cached)
-        out = b"".join(self._choices(chunk))
+        bodies = [body for body in self._choices(chunk) if body is not None]
         if error := failure(chunk):
-            return out + error_frame(error)
+            return b"".join(map(self._line, bodies)) + error_frame(error)
         if not chunk.terminal:
-            return out
+            return b"".join(map(self._line, bodies))
         if self._include_usage:
-            out += self._line({"choices": [], "usage": usage_body(self._usage())})
-        return out + DONE
+            bodies.append(self._body({"choices": [], "usage": usage_body(self._usage())}))
+        if bodies:
+            bodies[-1]["axon"]["end"] = True  # so that a reader can tell an end from a connection that broke off
+        return b"".join(map(self._line, bodies)) + DONE
 
     def silence(self) -> bytes:
         """A frame that says nothing, so that nobody in between takes the stream for dead."""
-        return self._frame(0, {} if self._chat else "")
+        return self._line(self._frame(0, {} if self._chat else ""))
 
-    def _choices(self, chunk: Chunk) -> Iterator[bytes]:
+    def _choices(self, chunk: Chunk) -> Iterator[dict[str, Any] | None]:
         ends = _ends_by_seq(chunk)
         yield from map(self._close, ends.get(chunk.first - 1, ()))
         for seq, tokens in _runs(chunk, ends):
@@ -100,17 +104,17 @@ class Writer:
             yield self._run(tokens[0].choice, tokens)
             yield from map(self._close, ends.get(seq, ()))
 
-    def _run(self, choice: int, tokens: Sequence[Token]) -> bytes:
+    def _run(self, choice: int, tokens: Sequence[Token]) -> dict[str, Any] | None:
         text = "".join(token.text for token in tokens)
         found = logprobs.of_chat(tokens) if self._chat else logprobs.of_completion(tokens, num_before=len(self._echo))
         if not text and found is None and choice not in self._unopened:
-            return b""
+            return None
         return self._frame(choice, self._delta(choice, text), found)
 
-    def _close(self, end: End) -> bytes:
+    def _close(self, end: End) -> dict[str, Any] | None:
         """Says how a choice ended, once."""
         if end.choice in self._closed:
-            return b""
+            return None
         self._closed.add(end.choice)
         return self._frame(end.choice, {} if self._chat else "", finish=end.reason)
 
@@ -121,18 +125,22 @@ class Writer:
             return self._echo + text if opens else text
         return {"role": "assistant", "content": text} if opens else {"content": text}
 
-    def _frame(self, choice: int, delta: Any, found: Any = None, finish: str | None = None) -> bytes:
+    def _frame(self, choice: int, delta: Any, found: Any = None, finish: str | None = None) -> dict[str, Any]:
         name = "delta" if self._chat else "text"
         body: dict[str, Any] = {"choices": [{"index": choice, name: delta, "logprobs": found, "finish_reason": finish}]}
         if self._include_usage:
             body["usage"] = usage_body(self._usage()) if self._continuous_usage else None
-        return self._line(body)
+        return self._body(body)
 
     def _usage(self) -> Usage:
         return Usage(prompt_tokens=len(self._job.prompt_ids), cached_tokens=self._cached, output_tokens=self._seq)
 
+    def _body(self, body: dict[str, Any]) -> dict[str, Any]:
+        return {**self._head, **body, "axon": {"seq": self._seq}}
+
     def _line(self, body: dict[str, Any]) -> bytes:
-        return b"data: " + _encode({**self._head, **body, "axon": {"seq": self._seq}}) + b"\n\n"
+        head = b"id: %d\n" % body["axon"]["seq"] if self._with_ids else b""
+        return head + b"data: " + _encode(body) + b"\n\n"
 
 
 def whole(job: Job, chunks: Sequence[Chunk]) -> dict[str, Any]:
