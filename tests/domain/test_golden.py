@@ -128,6 +128,7 @@ CHOICES_JOB = replace(
         logprobs=5,
     ),
 )
+REASONING = Chunk(v=1, first=5, epoch=1700000000501, tokens=(Token(0, 9, "", {"reasoning": "hmm"}),), reasoned=1)
 MARKER = Marker(v=1, barrier="00112233445566778899aabbccddeeff")
 LATER_JOB = replace(JOB, v=2, extra=EXTRA)
 
@@ -137,6 +138,9 @@ MEANT: dict[str, Job | Chunk | Turn | Marker] = {
     "job-choices-v1": CHOICES_JOB,
     "chunk-v1": CHUNK,
     "chunk-choices-v1": CHOICES,
+    "chunk-reasoning-v1": REASONING,
+    "job-reasoning-v1": replace(JOB, reasoning="inside"),
+    "turn-reasoning-v1": replace(COMPLETED, usage=replace(COMPLETED.usage, reasoning_tokens=1)),
     "chunk-ends-v1": ENDS,
     "chunk-terminal-v1": TERMINAL,
     "chunk-later": replace(CHUNK, v=2, extra=EXTRA),

@@ -192,3 +192,21 @@ def test_a_stream_that_fails_says_what_it_has_and_then_why(terminal: str) -> Non
     assert json.loads(frames[0][6:])["choices"][0]["delta"]["content"] == "a"
     assert json.loads(frames[1][6:])["error"]["message"] == "why"
     assert frames[2] == DONE.strip()
+
+
+def test_thinking_comes_apart_from_the_answer_and_is_counted() -> None:
+    tokens = (Token(0, 1, "", {"reasoning": "hm"}), Token(0, 2, "", {"reasoning": "m"}), Token(0, 3, "Hi"))
+    stream = Chunk(first=1, epoch=1, tokens=tokens, ends=(End(0, "stop", 3),), terminal="completed", reasoned=2)
+    body = whole(job_of(1, "chat"), [stream])
+    assert body["choices"][0]["message"] == {
+        "role": "assistant",
+        "content": "Hi",
+        "refusal": None,
+        "reasoning_content": "hmm",
+    }
+    assert body["usage"]["completion_tokens_details"] == {"reasoning_tokens": 2}
+    chunks = cut(stream, [2])
+    frames = frames_of(Writer(job_of(1, "chat")).frames(chunks[0]))
+    assert json.loads(frames[0][6:])["choices"][0]["delta"]["reasoning_content"] == "hmm"
+    resumed = frames_of(Writer(job_of(1, "chat", include_usage=True), after=2).frames(chunks[1]))
+    assert json.loads(resumed[-2][6:])["usage"]["completion_tokens_details"] == {"reasoning_tokens": 2}

@@ -87,13 +87,14 @@ OPENED = {
     "code": "",
     "message": "",
 }
+USAGE = {"prompt_tokens": 4, "cached_tokens": 3, "output_tokens": 2}
 COMPLETED = {
     **OPENED,
     "state": "completed",
     "ended_at": 1700000002.75,
     "tokens": [[0, 422, " Grüße"], [0, 9, "🙂"]],
     "ends": [[0, "stop"]],
-    "usage": {"prompt_tokens": 4, "cached_tokens": 3, "output_tokens": 2},
+    "usage": USAGE,
 }
 FAILED = {
     **OPENED,
@@ -111,6 +112,7 @@ CHOICES = {
     "ends": [[1, "stop", 5]],
     "cached": 32,
 }
+REASONING = {**CHUNK, "tokens": [[0, 9, "", {"reasoning": "hmm"}]], "reasoned": 1}
 MARKER = {"v": 1, "barrier": "00112233445566778899aabbccddeeff"}
 LATER = {"v": 2, "added_later": {"by": ["somebody", 2]}}
 """What a release we do not know may add."""
@@ -126,6 +128,9 @@ PAYLOADS: dict[str, dict[str, Any]] = {
     "marker-v1": MARKER,
     "job-choices-v1": {**JOB, "choices": 2, "sampling": {**SAMPLING, **MORE_SAMPLING}},
     "chunk-choices-v1": CHOICES,
+    "chunk-reasoning-v1": REASONING,
+    "job-reasoning-v1": {**JOB, "reasoning": "inside"},
+    "turn-reasoning-v1": {**COMPLETED, "usage": {**USAGE, "reasoning_tokens": 1}},
     "job-later": {**JOB, **LATER},
     "chunk-later": {**CHUNK, **LATER},
     "turn-opened-later": {**OPENED, **LATER, "job": {**JOB, **LATER}},

@@ -24,8 +24,8 @@ stop_strings = st.lists(st.text("ab\né", min_size=1, max_size=4), max_size=3).m
 texts = st.text("ab\né🙂", max_size=24)
 
 
-def make_running(*, stop: Iterable[str] = (), epoch: int = 1, choices: int = 1) -> Running:
-    job = make_job(sampling=Sampling(max_tokens=1000, stop=tuple(stop)), choices=choices)
+def make_running(*, stop: Iterable[str] = (), epoch: int = 1, choices: int = 1, reasoning: str = "") -> Running:
+    job = make_job(sampling=Sampling(max_tokens=1000, stop=tuple(stop)), choices=choices, reasoning=reasoning)
     delivery = Delivery(tag=1, lane=job.lane, body=b"", redelivered=False)
     return Running(job=job, delivery=delivery, epoch=epoch, tokenizer=TOKENIZER)
 
@@ -303,3 +303,27 @@ def test_the_first_attempts_count_of_cached_tokens_stays() -> None:
     again.replay([chunk])
     again.push(again.choices[0], Emitted("", 98, "stop", cached=2))
     assert (chunk.cached, again.whole().cached) == (32, 32)
+
+
+def thinking_of(running: Running) -> str:
+    return "".join(token.extras.get("reasoning", "") for token in running.tokens if token.extras)
+
+
+@pytest.mark.parametrize("taken_over_at", [0, 3, 9, 14, 17, 20])
+def test_thinking_is_parted_from_the_answer_also_when_another_attempt_goes_on(taken_over_at: int) -> None:
+    text = b"<think>hmm</think>Hello <3"
+    undisturbed = run(make_running(reasoning="text"), text)
+    assert (text_of(undisturbed.tokens), thinking_of(undisturbed), undisturbed.whole().reasoned) == (
+        "Hello <3",
+        "hmm",
+        3,
+    )
+    attempt = make_running(reasoning="text")
+    attempt.replay([Chunk(first=1, epoch=1, tokens=tuple(undisturbed.tokens[:taken_over_at]))])
+    attempt.reasoned = sum(bool(token.extras) for token in attempt.tokens)
+    assert run(attempt, text).tokens == undisturbed.tokens
+
+
+def test_a_stop_string_in_the_thinking_ends_it_and_loses_nothing_before_it() -> None:
+    running = run(make_running(reasoning="inside", stop=["XX"]), b"hm </tXX")
+    assert (text_of(running.tokens), thinking_of(running)) == ("", "hm </t")

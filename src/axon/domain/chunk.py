@@ -16,7 +16,7 @@ class Token(NamedTuple):
     id: int
     text: str
     extras: Mapping[str, Any] | None = None
-    """What else is known of it, such as its log probability."""
+    """What else is known of it: its log probability, the part of its text that is ``reasoning``."""
 
 
 class End(NamedTuple):
@@ -45,6 +45,8 @@ class Chunk:
     message: str = ""
     cached: int = 0
     """Tokens of the prompt that were not computed, as far as is known by then."""
+    reasoned: int = 0
+    """Tokens of thinking in the stream, up to the last one here."""
     extra: Mapping[str, Any] = field(default_factory=dict)
 
     @property
@@ -66,5 +68,6 @@ class Chunk:
             code=self.code,
             message=self.message,
             cached=self.cached,
+            reasoned=self.reasoned,
             extra=self.extra,
         )

@@ -28,6 +28,8 @@ class Job:
     deadline: float
     """Unix time after which nobody waits for it."""
     created: float
+    reasoning: str = ""
+    """Whether thinking is parted from the answer: empty for no, ``text`` or ``inside`` when the prompt has begun it."""
     ticket: str = ""
     priority: int = 0
     session: str = ""

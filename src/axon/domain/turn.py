@@ -61,6 +61,7 @@ class Turn:
             code=self.code,
             message=self.message,
             cached=self.usage.cached_tokens,
+            reasoned=self.usage.reasoning_tokens,
         )
 
 
@@ -81,7 +82,12 @@ def ended(turn: Turn, chunks: tuple[Chunk, ...], *, at: float) -> Turn:
         ended_at=at,
         tokens=tokens,
         ends=tuple({end.choice: end for chunk in chunks for end in chunk.ends}.values()),
-        usage=Usage(prompt_tokens=len(turn.job.prompt_ids), cached_tokens=last.cached, output_tokens=len(tokens)),
+        usage=Usage(
+            prompt_tokens=len(turn.job.prompt_ids),
+            cached_tokens=max(chunk.cached for chunk in chunks),
+            output_tokens=len(tokens),
+            reasoning_tokens=max(chunk.reasoned for chunk in chunks),
+        ),
         code=last.code,
         message=last.message,
     )

@@ -53,7 +53,7 @@ def usage_body(usage: Usage) -> dict[str, Any]:
         "completion_tokens": usage.output_tokens,
         "total_tokens": usage.total_tokens,
         "prompt_tokens_details": {"cached_tokens": usage.cached_tokens},
-        "completion_tokens_details": {"reasoning_tokens": 0},
+        "completion_tokens_details": {"reasoning_tokens": usage.reasoning_tokens},
     }
 
 
@@ -68,7 +68,7 @@ class Writer:
         self._job = job
         self._with_ids = with_ids
         self._seq = after
-        self._cached = 0
+        self._cached = self._reasoned = 0
         self._chat = job.reply.get("route") == "chat"
         self._echo = str(job.reply.get("echo", ""))
         self._include_usage = bool(job.reply.get("include_usage"))
@@ -80,7 +80,7 @@ class Writer:
 
     def frames(self, chunk: Chunk) -> bytes:
         """Everything this chunk adds to the stream; empty while a character is incomplete."""
-        self._cached = max(self._cached, chunk.cached)
+        self._cached, self._reasoned = max(self._cached, chunk.cached), max(self._reasoned, chunk.reasoned)
         bodies = [body for body in self._choices(chunk) if body is not None]
         if error := failure(chunk):
             return b"".join(map(self._line, bodies)) + error_frame(error)
@@ -105,11 +105,11 @@ class Writer:
             yield from map(self._close, ends.get(seq, ()))
 
     def _run(self, choice: int, tokens: Sequence[Token]) -> dict[str, Any] | None:
-        text = "".join(token.text for token in tokens)
+        text, thinking = _text(tokens), _thinking(tokens)
         found = logprobs.of_chat(tokens) if self._chat else logprobs.of_completion(tokens, num_before=len(self._echo))
-        if not text and found is None and choice not in self._unopened:
+        if not (text or thinking) and found is None and choice not in self._unopened:
             return None
-        return self._frame(choice, self._delta(choice, text), found)
+        return self._frame(choice, self._delta(choice, text, thinking), found)
 
     def _close(self, end: End) -> dict[str, Any] | None:
         """Says how a choice ended, once."""
@@ -118,12 +118,13 @@ class Writer:
         self._closed.add(end.choice)
         return self._frame(end.choice, {} if self._chat else "", finish=end.reason)
 
-    def _delta(self, choice: int, text: str) -> Any:
+    def _delta(self, choice: int, text: str, thinking: str) -> Any:
         opens = choice in self._unopened
         self._unopened.discard(choice)
         if not self._chat:
             return self._echo + text if opens else text
-        return {"role": "assistant", "content": text} if opens else {"content": text}
+        delta = {"role": "assistant", "content": text} if opens else {"content": text}
+        return {**delta, "reasoning_content": thinking} if thinking else delta
 
     def _frame(self, choice: int, delta: Any, found: Any = None, finish: str | None = None) -> dict[str, Any]:
         name = "delta" if self._chat else "text"
@@ -133,7 +134,12 @@ class Writer:
         return self._body(body)
 
     def _usage(self) -> Usage:
-        return Usage(prompt_tokens=len(self._job.prompt_ids), cached_tokens=self._cached, output_tokens=self._seq)
+        return Usage(
+            prompt_tokens=len(self._job.prompt_ids),
+            cached_tokens=self._cached,
+            output_tokens=self._seq,
+            reasoning_tokens=self._reasoned,
+        )
 
     def _body(self, body: dict[str, Any]) -> dict[str, Any]:
         return {**self._head, **body, "axon": {"seq": self._seq}}
@@ -152,6 +158,7 @@ def whole(job: Job, chunks: Sequence[Chunk]) -> dict[str, Any]:
         prompt_tokens=len(job.prompt_ids),
         cached_tokens=max((chunk.cached for chunk in chunks), default=0),
         output_tokens=len(tokens),
+        reasoning_tokens=max((chunk.reasoned for chunk in chunks), default=0),
     )
     return {
         **_head(job, "chat.completion" if chat else "text_completion"),
@@ -164,13 +171,23 @@ def whole(job: Job, chunks: Sequence[Chunk]) -> dict[str, Any]:
 
 
 def _whole_choice(job: Job, index: int, tokens: Sequence[Token], reason: str) -> dict[str, Any]:
-    text = "".join(token.text for token in tokens)
+    text = _text(tokens)
     if job.reply.get("route") == "chat":
         message = {"role": "assistant", "content": text, "refusal": None}
+        if thinking := _thinking(tokens):
+            message["reasoning_content"] = thinking
         return {"index": index, "message": message, "logprobs": logprobs.of_chat(tokens), "finish_reason": reason}
     echo = str(job.reply.get("echo", ""))
     found = logprobs.of_completion(tokens, num_before=len(echo))
     return {"index": index, "text": echo + text, "logprobs": found, "finish_reason": reason}
+
+
+def _text(tokens: Sequence[Token]) -> str:
+    return "".join(token.text for token in tokens)
+
+
+def _thinking(tokens: Sequence[Token]) -> str:
+    return "".join(token.extras.get("reasoning", "") for token in tokens if token.extras)
 
 
 def _head(job: Job, kind: str) -> dict[str, Any]:

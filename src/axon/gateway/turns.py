@@ -114,12 +114,13 @@ async def open_turn(
     deployment = find_deployment(gateway, ask.model)
 
     async def make(job_id: str, now: float) -> Job:
+        prompt_ids = await prompt()
         return make_job(
             job_id=job_id,
             tenant=who.tenant,
             deployment=deployment,
             num_lanes=gateway.dispatching.num_lanes,
-            prompt_ids=await prompt(),
+            prompt_ids=prompt_ids,
             sampling=ask.sampling(max_tokens, deployment),
             seed=ask.seed,
             now=now,
@@ -127,6 +128,7 @@ async def open_turn(
             retain=bool(ask.store),
             trace=request.headers.get("traceparent", ""),
             choices=ask.n or 1,
+            reasoning=gateway.prompts.reasoning(prompt_ids) if route == "chat" and deployment.reasons else "",
             reply={
                 "route": route,
                 "model": ask.model,

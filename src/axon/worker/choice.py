@@ -7,6 +7,7 @@ from axon.domain.chunk import Token
 from axon.domain.sampling import Sampling
 from axon.engine.messages import Emitted
 from axon.text.detokenizer import Detokenizer
+from axon.text.reasoning import ReasoningSplitter
 from axon.text.stops import StopScanner
 from axon.text.tokenizer import Tokenizer
 
@@ -26,10 +27,14 @@ class Choice:
     sequence_id: str | None = None
     """Its name in the engine; None while it is not there."""
     _num_characters: int = 0
+    reasoning: str = ""
+    """As in its job."""
     _detokenizer: Detokenizer = field(init=False)
     _stops: StopScanner = field(init=False)
+    _splitter: ReasoningSplitter | None = field(init=False)
 
     def __post_init__(self) -> None:
+        self._splitter = ReasoningSplitter(inside=self.reasoning == "inside") if self.reasoning else None
         self._detokenizer = Detokenizer(self.tokenizer)
         self._stops = StopScanner(self.sampling.stop)
 
@@ -51,26 +56,37 @@ class Choice:
 
     def push(self, emitted: Emitted) -> None:
         """One token from the engine."""
-        text, stopped = self._text(emitted.token, last=emitted.finish is not None)
-        self.waiting.append(Token(self.index, emitted.token, text, self._extras(emitted)))
+        text, thinking, stopped = self._text(emitted.token, last=emitted.finish is not None)
+        self.waiting.append(Token(self.index, emitted.token, text, self._extras(emitted, thinking)))
         self._num_characters += len(text)
         self.token_ids.append(emitted.token)
         if stopped or emitted.finish is not None:
             self.reason = "stop" if stopped else emitted.finish or "stop"
 
-    def _text(self, token_id: int, *, last: bool) -> tuple[str, bool]:
+    def _text(self, token_id: int, *, last: bool) -> tuple[str, str, bool]:
+        """What the token adds to the answer and to the thinking, and whether a stop string ends them."""
         piece = self._detokenizer.push(token_id)
         if last:
             piece += self._detokenizer.flush()
         text, stopped = self._stops.push(piece)
         if last and not stopped:
             text += self._stops.flush()
-        return text, stopped
+        if self._splitter is None:
+            return text, "", stopped
+        answer, thinking = self._splitter.push(text)
+        if last or stopped:
+            rest, more = self._splitter.flush()
+            return answer + rest, thinking + more, stopped
+        return answer, thinking, stopped
 
-    def _extras(self, emitted: Emitted) -> dict[str, object] | None:
+    def _extras(self, emitted: Emitted, thinking: str) -> dict[str, object] | None:
+        extras: dict[str, object] = {"reasoning": thinking} if thinking else {}
+        if emitted.logprob is not None:
+            extras |= self._logprobs(emitted)
+        return extras or None
+
+    def _logprobs(self, emitted: Emitted) -> dict[str, object]:
         """What a writer of log probabilities needs, in bytes: by then the tokenizer may be another one."""
-        if emitted.logprob is None:
-            return None
         return {
             "bytes": self.tokenizer.token_bytes(emitted.token),
             "logprob": emitted.logprob,

@@ -38,6 +38,8 @@ class Running:
     terminal: Terminal | None = None
     cached: int = 0
     """Tokens of the prompt that the engine had already."""
+    reasoned: int = 0
+    """Tokens of thinking among its own."""
     sent: int = 0
     """Seq of the last token that the log is known to have."""
     told: bool = False
@@ -48,7 +50,7 @@ class Running:
 
     def __post_init__(self) -> None:
         self.choices = [
-            Choice(index=index, sampling=self.job.sampling, tokenizer=self.tokenizer)
+            Choice(index=index, sampling=self.job.sampling, tokenizer=self.tokenizer, reasoning=self.job.reasoning)
             for index in range(self.job.choices)
         ]
 
@@ -67,6 +69,7 @@ class Running:
         """Takes over what earlier attempts have written."""
         for chunk in chunks:
             self.cached = self.cached or chunk.cached
+            self.reasoned = max(self.reasoned, chunk.reasoned)
             for token in chunk.tokens:
                 self.choices[token.choice].replay(token)
             for end in chunk.ends:
@@ -104,7 +107,8 @@ class Running:
     def _place(self) -> None:
         """Gives its place in the stream to every token that has one by now."""
         while (choice := self._next()) is not None and choice.waiting:
-            self.tokens.append(choice.waiting.popleft())
+            self.tokens.append(token := choice.waiting.popleft())
+            self.reasoned += bool(token.extras and "reasoning" in token.extras)
             if choice.over:
                 self.ends.append(End(choice.index, choice.reason, len(self.tokens)))
 
@@ -125,4 +129,5 @@ class Running:
             code=end.code if end else "",
             message=end.message if end else "",
             cached=self.cached,
+            reasoned=self.reasoned,
         )
