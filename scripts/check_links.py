@@ -9,7 +9,7 @@ ROOT = Path(__file__).resolve().parent.parent
 LINK = re.compile(r"(?<!!)\[[^\]]*\]\(([^)\s]+)\)|!\[[^\]]*\]\(([^)\s]+)\)")
 FENCE = re.compile(r"^```.*?^```", re.DOTALL | re.MULTILINE)
 HEADING = re.compile(r"^#+ +(.+)$", re.MULTILINE)
-SKIPPED = {".venv", ".git", "node_modules"}
+SKIPPED = {".venv", ".git", ".peers", "node_modules"}
 
 
 def pages() -> list[Path]:
