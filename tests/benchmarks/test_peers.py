@@ -1,9 +1,11 @@
+import argparse
 import os
 import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
+from benchmarks.measures.comparison import Best, best_peers, chart, table
 from benchmarks.measures.figures import Figures
 from benchmarks.peers import engines
 from benchmarks.peers.install import vllm_requirements
@@ -34,17 +36,18 @@ def is_alive(pid: int) -> bool:
 
 def test_the_ratio_is_against_the_peer_that_is_best_at_that_number_of_streams() -> None:
     medians = {"axon": rates(300.0, 20.0), "slow": rates(60.0, 5.0), "quick": rates(120.0, 40.0)}
-    assert cpu.ratios(medians) == {"4": {"best_peer": "quick", "ratio": 2.5}}
-    assert cpu.ratios(medians, "ttft_p50_ms") == {"4": {"best_peer": "slow", "ratio": 4.0}}
-    assert "| 4 | axon | 300 | 20 | 1 | 2.50× |" in cpu.table(medians)
+    assert best_peers(medians) == {4: Best("quick", 2.5)}
+    assert best_peers(medians, "ttft_p50_ms") == {4: Best("slow", 4.0)}
+    assert "| 4 | axon | 300 | 20 | 1 | 2.50× |" in table(medians)
+    assert "4 streams" in chart(medians)
 
 
 def test_without_a_peer_nothing_is_compared_and_the_message_says_what_to_run(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
-    monkeypatch.setattr(engines, "read_manifest", lambda: {"vllm": {"missing": "no wheel"}})
+    options = argparse.Namespace(smoke=False, engines=[], dtype="int8")
     with pytest.raises(SystemExit) as ended:
-        cpu.choose([], dtype="int8", smoke=False)
+        cpu.choose(options, {"vllm": {"missing": "no wheel"}})
     assert ended.value.code == 2
     told = capsys.readouterr()
     assert "vllm is not installed: no wheel" in told.out
