@@ -13,13 +13,13 @@ import shlex
 import sys
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from statistics import median
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 ROOT = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(ROOT)]
@@ -31,9 +31,6 @@ from benchmarks.measures import batching, conversation, kv_cache, kv_memory, lon
 from benchmarks.measures.figures import Figures, rounded, table  # noqa: E402
 from benchmarks.measures.machine import load_average, machine  # noqa: E402
 from benchmarks.measures.svg import Point, Series, bar_chart, line_chart  # noqa: E402
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 SEED = 0
 BATCH_SIZE = 16
@@ -225,10 +222,10 @@ class Bench:
             }
         }
         plot = line_chart(
-            f"Between two tokens of a stream, while {sizes.prompt_tokens} tokens are prefilled (shaded)",
+            f"A running stream beside a prompt of {sizes.prompt_tokens:,} tokens (shaded)",
             x_label="seconds",
             y_label="ms since the token before",
-            series=[Series(name="one of the running streams", points=found.gaps, dots=True)],
+            series=[Series(name=f"one of {sizes.num_streams} streams", points=found.gaps, dots=True)],
             shaded=(found.began_s, found.ended_s),
         )
         return Outcome(rows, plot, {})
@@ -249,22 +246,17 @@ class Bench:
         return torch_block_bytes(self._architecture, self._config.block_size, dtype) / self._config.block_size
 
 
-def parts_of(bench: Bench) -> dict[str, Callable[[], Outcome]]:
-    """In the order they are run: memory first, while the process is small."""
-    return {
-        "kv_memory": bench.kv_memory,
-        "kv_cache": bench.kv_cache,
-        "conversation": bench.conversation,
-        "long_prompt": bench.long_prompt,
-        "batching": bench.batching,
-    }
-
-
-PARTS = ("kv_memory", "kv_cache", "conversation", "long_prompt", "batching")
+PARTS: dict[str, Callable[[Bench], Outcome]] = {
+    "kv_memory": Bench.kv_memory,  # first, while the process is small
+    "kv_cache": Bench.kv_cache,
+    "conversation": Bench.conversation,
+    "long_prompt": Bench.long_prompt,
+    "batching": Bench.batching,
+}
 
 
 @contextmanager
-def opened(options: argparse.Namespace) -> "Iterator[Bench]":
+def opened(options: argparse.Namespace) -> Iterator[Bench]:
     """The default model on the native kernels; the smallest run has a tiny random model in float32."""
     if not options.smoke:
         config = EngineConfig(dtype=options.dtype, threads=options.threads, max_sequences=BATCH_SIZE)
@@ -285,33 +277,38 @@ def _default_model() -> Path:
     return MODEL_DIR
 
 
-def main() -> None:
+def parse() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--only", nargs="+", choices=PARTS, default=PARTS)
+    parser.add_argument("--only", nargs="+", choices=list(PARTS), default=list(PARTS))
     parser.add_argument("--dtype", choices=("int8", "float32", "bfloat16"), default="int8")
     parser.add_argument("--threads", type=int, default=os.cpu_count() or 1)
     parser.add_argument("--save", action="store_true", help="keep the result and the plots")
     parser.add_argument("--note", default="", help="a word on the circumstances, kept with the result")
-    parser.add_argument("--smoke", action="store_true", help="the smallest run, on a tiny random model")
-    options = parser.parse_args()
+    parser.add_argument("--smoke", action="store_true", help="the smallest run, on a tiny random model; keeps nothing")
+    return parser.parse_args()
+
+
+def run(options: argparse.Namespace) -> dict[str, Outcome]:
+    """The parts one after the other, each told when it is done."""
+    outcomes: dict[str, Outcome] = {}
+    with opened(options) as bench:
+        print(
+            f"seed {SEED}, {options.threads} threads, {'a tiny model' if options.smoke else options.dtype}", flush=True
+        )
+        for name in PARTS:
+            if name in options.only:
+                outcomes[name] = PARTS[name](bench)
+                print(table({f"{name}: {row}": figures for row, figures in outcomes[name].rows.items()}), flush=True)
+    return outcomes
+
+
+def main() -> None:
+    options = parse()
     command = shlex.join(["python", "-m", "benchmarks.engine", *sys.argv[1:]])
     started, load_before = time.perf_counter(), load_average()
     print(f"{command}\nmachine {machine()}, load average {load_before}", flush=True)
-    rows: dict[str, Figures] = {}
-    points: dict[str, dict[str, list[Point]]] = {}
-    with opened(options) as bench:
-        print(f"seed {SEED}, {options.threads} threads, {'tiny model' if options.smoke else options.dtype}")
-        for name, run in parts_of(bench).items():
-            if name not in options.only:
-                continue
-            outcome = run()
-            own = {f"{name}: {row}": figures for row, figures in outcome.rows.items()}
-            print(table(own), flush=True)
-            rows |= own
-            points[name] = outcome.points
-            if options.save and not options.smoke:
-                PLOTS.mkdir(exist_ok=True)
-                (PLOTS / f"{name.replace('_', '-')}.svg").write_text(outcome.plot)
+    outcomes = run(options)
+    figures = {f"{name}: {row}": each for name, outcome in outcomes.items() for row, each in outcome.rows.items()}
     result = {
         "benchmark": "engine",
         "command": command,
@@ -320,12 +317,18 @@ def main() -> None:
         "load_average": {"before": load_before, "after": load_average()},
         "seconds": round(time.perf_counter() - started),
         "note": options.note,
-        "figures": rounded(rows),
-        "points": {part: {name: _rounded(each) for name, each in by.items()} for part, by in points.items() if by},
+        "figures": rounded(figures),
+        "points": {
+            name: {series: _rounded(points) for series, points in outcome.points.items()}
+            for name, outcome in outcomes.items()
+        },
     }
     if options.save and not options.smoke:
-        path = ROOT / "benchmarks" / "results" / f"engine-{result['date'][:10]}.json"
+        path = ROOT / "benchmarks" / "results" / f"engine-{datetime.now(UTC):%Y-%m-%d}.json"
         path.write_text(json.dumps(result, indent=2) + "\n")
+        PLOTS.mkdir(exist_ok=True)
+        for name, outcome in outcomes.items():
+            (PLOTS / f"{name.replace('_', '-')}.svg").write_text(outcome.plot)
     print(json.dumps(result))
 
 
