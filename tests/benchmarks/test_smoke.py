@@ -2,10 +2,13 @@
 
 import json
 import os
+import signal
 import subprocess
 import sys
 from pathlib import Path
 from typing import Any
+
+import pytest
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 
@@ -31,6 +34,27 @@ def test_the_comparison_prints_its_command_a_table_and_a_json_line() -> None:
     assert result["peers"] == ["echo-peer"]
     assert result["ratio_to_best_peer"].keys() == {"2"}
     assert result["engines"]["axon"]["streams"]["2"]["tokens_per_s"] > 0
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_an_interrupted_comparison_leaves_no_server_behind(number: signal.Signals) -> None:
+    with subprocess.Popen(
+        [sys.executable, "-m", "benchmarks.cpu", "--smoke"],
+        cwd=REPOSITORY,
+        env={**os.environ, "PYTHONPATH": str(REPOSITORY / "src"), "PYTHONUNBUFFERED": "1"},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        text=True,
+    ) as process:
+        assert process.stdout is not None
+        for line in process.stdout:
+            if line.startswith("  idle"):
+                break
+        servers = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()
+        assert len(servers) == 2
+        process.send_signal(number)
+    assert process.returncode != 0
+    assert not [pid for pid in servers if Path(f"/proc/{pid}").exists()]
 
 
 def test_the_engines_benchmark_measures_every_claim() -> None:
