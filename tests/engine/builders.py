@@ -130,6 +130,7 @@ def make_tiny_llama(folder: Path, **changes: Any) -> Path:
 
 
 RELATIVES: dict[str, dict[str, Any]] = {
+    "smollm2": {"rope_theta": 100000.0},
     "llama3": {
         "rope_theta": 500000.0,
         "rope_scaling": {
@@ -141,11 +142,11 @@ RELATIVES: dict[str, dict[str, Any]] = {
         },
         "tie_word_embeddings": False,
     },
-    "mistral": {"model_type": "mistral", "tie_word_embeddings": False, "sliding_window": None},
+    "mistral": {"model_type": "mistral", "tie_word_embeddings": False, "sliding_window": None, "head_dim": 12},
     "qwen2": {"model_type": "qwen2", "rope_theta": 1000000.0, "rms_norm_eps": 1e-6},
     "qwen3": {"model_type": "qwen3", "rope_theta": 1000000.0, "rms_norm_eps": 1e-6, "head_dim": 16},
 }
-"""How the config of each architecture differs from the tiny Llama's."""
+"""How the config of each architecture differs from the tiny Llama's; in two, heads are not hidden size / heads wide."""
 
 
 def run_to_end(engine: EngineCore, adds: list[Add]) -> dict[str, list[int]]:
