@@ -54,7 +54,7 @@ def build_tokenizer(metadata: dict[str, Any]) -> Tokenizer:
 
 
 def _byte_level(metadata: dict[str, Any]) -> Tokenizer:
-    name = metadata.get("tokenizer.ggml.pre", "default")
+    name = _pre_name(metadata)
     if "tokenizer.ggml.merges" not in metadata:
         raise Misconfigured("the GGUF file's tokenizer has no merges")
     merges = [tuple(merge.split(" ")) for merge in metadata["tokenizer.ggml.merges"]]
@@ -64,6 +64,12 @@ def _byte_level(metadata: dict[str, Any]) -> Tokenizer:
     if name == "qwen2":
         tokenizer.normalizer = normalizers.NFC()
     return tokenizer
+
+
+def _pre_name(metadata: dict[str, Any]) -> str:
+    """Older files have other names for Llama 3's."""
+    name = str(metadata.get("tokenizer.ggml.pre", "default"))
+    return "llama-bpe" if name in ("llama3", "llama-v3") else name
 
 
 def _pre_tokenizer(name: str) -> pre_tokenizers.PreTokenizer:
@@ -112,7 +118,7 @@ def find_merges(metadata: dict[str, Any]) -> list[tuple[str, str]]:
 
 def _add_ends(tokenizer: Tokenizer, metadata: dict[str, Any]) -> None:
     """Puts the tokens that begin and end a text around it, where the model was trained with them."""
-    is_usual = metadata["tokenizer.ggml.model"] == "llama" or metadata.get("tokenizer.ggml.pre") in _WHOLE_WORDS
+    is_usual = metadata["tokenizer.ggml.model"] == "llama" or _pre_name(metadata) in _WHOLE_WORDS
     begin = _end_token(metadata, "bos", is_usual=is_usual)
     end = _end_token(metadata, "eos", is_usual=False)
     ends = [*begin, *end]
