@@ -1,4 +1,4 @@
-"""Compares Axon's greedy tokens with the reference, for every prompt; the tests leave out three long ones. In float32.
+"""Compares Axon's greedy tokens with the reference, for every prompt; the tests leave out five long ones. In float32.
 
 python -m tests.engine.reference.check_default_model MODEL_FOLDER
 """
