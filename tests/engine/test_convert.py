@@ -218,6 +218,16 @@ def test_what_a_killed_conversion_left_is_neither_used_nor_kept(source: Path, tm
     assert not draft.exists()
 
 
+def test_a_folder_of_somebody_else_is_left_alone(source: Path, tmp_path: Path) -> None:
+    (tmp_path / "out").mkdir()
+    (tmp_path / "out" / "model.safetensors").write_text("precious")
+    with pytest.raises(Misconfigured, match="is in the way"):
+        convert_gguf(source, tmp_path / "out")
+    with pytest.raises(Misconfigured, match="is in the way"):
+        convert_gguf(source, tmp_path / "out" / "..")
+    assert (tmp_path / "out" / "model.safetensors").read_text() == "precious"
+
+
 def test_a_second_conversion_finds_nothing_left_to_do(source: Path, tmp_path: Path) -> None:
     steps: list[float] = []
     convert_gguf(source, tmp_path / "out", steps.append)

@@ -72,6 +72,8 @@ def convert_gguf(path: Path, out_dir: Path, progress: Progress | None = None) ->
     with _alone(out_dir.parent):
         if is_converted(path, out_dir):
             return
+        if out_dir.exists() and not (out_dir / MANIFEST).exists():
+            raise Misconfigured(f"{out_dir} is in the way of converting {path.name}: choose another --model-name")
         draft = out_dir.with_name(f"{out_dir.name}.draft")
         shutil.rmtree(draft, ignore_errors=True)  # of somebody who was killed
         draft.mkdir()
