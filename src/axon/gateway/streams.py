@@ -18,6 +18,8 @@ async def show(request: Request, stream_id: str, after: str = "0") -> Response:
     gateway = gateway_of(request)
     seq = _seq(after)
     job = await find_job(request, stream_id)
+    if job.reply.get("route") == "response":
+        raise InvalidInput(f"Continue a response with GET /v1/responses/{stream_id}?stream=true.", param="stream_id")
     await gateway.follower.arrive(stream_id)
     gateway.metrics.stream_resumes.labels(result="ok").inc()
     return stream_response(gateway, job, after=seq)
