@@ -96,6 +96,8 @@ class Histories:
                     await self.remember(tenant, history, head=turn_id)
                     await held.enter_async_context(locked.pop_all())
                     return history
+            if self._clock.monotonic() > deadline:
+                raise Busy(retry_after_s=1.0)
             await self.lookup.ended(running, wait_s=deadline - self._clock.monotonic())
 
     async def peek(self, tenant: str, conversation_id: str) -> History:
@@ -110,10 +112,12 @@ class Histories:
             if not known.head:
                 return history, ""
             turn = await self.lookup.in_log(known.head)
+            if turn is not None and not turn.state.terminal and await self.lookup.is_claimed(turn.id):
+                turn = await self.lookup.find(turn.id)
+                if turn is not None and not turn.state.terminal:
+                    return history, turn.id
             if turn is not None and turn.state.terminal:
                 return _with(history, turn), ""
-            if turn is not None and await self.lookup.is_claimed(turn.id):
-                return history, turn.id
             # Waiting, or never accepted, or forgotten: the store knows.
         return await self._stored(tenant, conversation_id)
 
