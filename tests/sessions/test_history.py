@@ -1,6 +1,7 @@
 """What a turn is told of what was said before: all of it, wherever it is by now, or an error; never silently less."""
 
 import asyncio
+import itertools
 from contextlib import AsyncExitStack
 
 import pytest
@@ -145,7 +146,7 @@ class TestConversations:
 
         told = sorted(await asyncio.gather(*map(ask, range(6))), key=len)
         assert [len(each.split()) for each in told] == [0, 2, 4, 6, 8, 10]
-        assert all(longer.startswith(shorter) for shorter, longer in zip(told, told[1:], strict=False))
+        assert all(longer.startswith(shorter) for shorter, longer in itertools.pairwise(told))
 
     async def test_a_turn_that_was_never_accepted_is_no_part_of_it(self, kept: Kept) -> None:
         talk = await kept.conversations.create(TENANT, [], {})
