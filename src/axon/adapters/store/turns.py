@@ -167,9 +167,7 @@ def _idle(idle_before: float) -> Select[tuple[str]]:
     """Retained turns of sessions that nobody has gone on with: a session lives and goes as one."""
     later = schema.turns.alias("later")
     goes_on = exists().where(later.c.session == _COLUMNS.session, later.c.opened_at >= idle_before)
-    used = exists().where(
-        schema.conversations.c.id == _COLUMNS.session, schema.conversations.c.used_at >= idle_before
-    )
+    used = exists().where(schema.conversations.c.id == _COLUMNS.session, schema.conversations.c.used_at >= idle_before)
     kept = _COLUMNS.retain == True  # noqa: E712
     return _purgeable(kept, _COLUMNS.session != "", _COLUMNS.ended_at < idle_before, ~goes_on, ~used)
 
