@@ -451,3 +451,40 @@ def test_a_kept_conversation_answers_as_the_same_messages_sent_whole(real: Serve
             assert kept.usage.input_tokens == whole.usage.prompt_tokens
             messages.append({"role": "assistant", "content": kept.output_text})
             previous = chained.id
+
+
+@pytest.mark.parametrize(
+    ("path", "body", "param"),
+    [
+        ("conversations", {"items": "x"}, "items"),
+        ("conversations", {"items": [{"role": "user", "content": [{"type": "input_image"}]}]}, "items.0.content"),
+        ("conversations", {"metadata": {"a": ["b"]}}, "metadata"),
+        ("conversations/conv_1", {}, "metadata"),
+        ("conversations/conv_1/items", {"items": []}, "items"),
+        ("responses/input_tokens", {"model": "echo"}, "input"),
+        ("responses/input_tokens", {"input": "x"}, "model"),
+    ],
+)
+def test_other_bodies_are_checked_as_well(echo: Server, path: str, body: dict[str, Any], param: str) -> None:
+    with echo.client() as http:
+        reply = http.post(f"/v1/{path}", json=body)
+    assert (reply.status_code, reply.json()["error"]["param"]) == (400, param), reply.text
+
+
+def test_an_empty_body_makes_an_empty_conversation(echo: Server) -> None:
+    with echo.client() as http:
+        made = http.post("/v1/conversations")
+        assert made.status_code == 200
+        listed = http.get(f"/v1/conversations/{made.json()['id']}/items").json()
+    assert (listed["data"], listed["has_more"], listed["first_id"]) == ([], False, None)
+
+
+def test_the_page_of_the_api_names_every_route(echo: Server) -> None:
+    with echo.client() as http:
+        paths = http.get("/openapi.json").json()["paths"]
+    assert set(paths["/v1/responses/{response_id}"]) == {"get", "delete"}
+    assert set(paths["/v1/conversations/{conversation_id}/items/{item_id}"]) == {"get", "delete"}
+    named = {each["name"] for each in paths["/v1/responses/{response_id}"]["get"]["parameters"]}
+    assert named == {"response_id", "stream", "starting_after"}
+    body = paths["/v1/responses"]["post"]["requestBody"]["content"]["application/json"]["schema"]
+    assert {"input", "previous_response_id", "conversation", "truncation"} <= set(body["properties"])

@@ -11,7 +11,7 @@ from axon.errors import NotFound
 from axon.gateway.asks import ConversationRequest, ItemsRequest, MetadataRequest
 from axon.gateway.items import item_body, items_of
 from axon.gateway.openai import parse
-from axon.gateway.paging import listed, page
+from axon.gateway.paging import DEFAULT_LIMIT, listed, page
 from axon.gateway.schema import body_of_kind
 from axon.gateway.turns import gateway_of, identity_of, read_body
 from axon.sessions.conversations import Conversations
@@ -59,9 +59,12 @@ async def add_items(request: Request, conversation_id: str) -> dict[str, Any]:
 
 
 @router.get("/{conversation_id}/items", summary="List items")
-async def list_items(request: Request, conversation_id: str) -> dict[str, Any]:
-    """What was said and added, page by page; what a running response says is not among it."""
-    return page(await _kept(request).items(_tenant(request), conversation_id), request.query_params)
+async def list_items(
+    request: Request, conversation_id: str, after: str = "", limit: str = DEFAULT_LIMIT, order: str = "desc"
+) -> dict[str, Any]:
+    """What was said and added, page by page, the newest first; what a running response says is not among it."""
+    items = await _kept(request).items(_tenant(request), conversation_id)
+    return page(items, after=after, limit=limit, order=order)
 
 
 @router.get("/{conversation_id}/items/{item_id}", summary="Retrieve an item")

@@ -1,24 +1,24 @@
 """Lists with cursors, as OpenAI's clients page through them. Pure."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from axon.domain.item import Item
 from axon.errors import InvalidInput
 from axon.gateway.items import item_body
 
-_DEFAULT_LIMIT = 20
+DEFAULT_LIMIT = "20"
 _MAX_LIMIT = 100
 
 
-def page(items: Sequence[Item], query: Mapping[str, str]) -> dict[str, Any]:
-    """The part of a list that ``after``, ``limit`` and ``order`` ask for; the newest first unless told otherwise."""
-    limit, order = _limit(query.get("limit")), query.get("order", "desc")
+def page(items: Sequence[Item], *, after: str, limit: str, order: str) -> dict[str, Any]:
+    """The part of a list that a query's words ask for."""
+    num = _limit(limit)
     if order not in ("asc", "desc"):
         raise InvalidInput("'order' must be 'asc' or 'desc'.", param="order")
     ordered = list(items) if order == "asc" else list(reversed(items))
-    start = _start(ordered, query.get("after", ""))
-    return listed(ordered[start : start + limit], has_more=start + limit < len(ordered))
+    start = _start(ordered, after)
+    return listed(ordered[start : start + num], has_more=start + num < len(ordered))
 
 
 def listed(items: Sequence[Item], *, has_more: bool = False) -> dict[str, Any]:
@@ -41,9 +41,7 @@ def _start(items: Sequence[Item], after: str) -> int:
     raise InvalidInput(f"No item with id '{after}' in this list.", param="after")
 
 
-def _limit(text: str | None) -> int:
-    if text is None:
-        return _DEFAULT_LIMIT
+def _limit(text: str) -> int:
     if not (text.isascii() and text.isdigit() and len(text) <= 3 and 1 <= int(text) <= _MAX_LIMIT):
         raise InvalidInput(f"'limit' must be a whole number from 1 to {_MAX_LIMIT}.", param="limit")
     return int(text)

@@ -20,7 +20,7 @@ from axon.gateway.asks import NOT_YET, Context, ResponseRequest
 from axon.gateway.items import items_of, messages_of
 from axon.gateway.openai import parse
 from axon.gateway.pace import Pace
-from axon.gateway.paging import page
+from axon.gateway.paging import DEFAULT_LIMIT, page
 from axon.gateway.response_object import response_body
 from axon.gateway.schema import body_of_kind
 from axon.gateway.turns import (
@@ -79,13 +79,13 @@ async def count(request: Request) -> dict[str, Any]:
 
 
 @router.get("/v1/responses/{response_id}", summary="Retrieve a response, or continue its stream")
-async def show(request: Request, response_id: str) -> Response:
+async def show(request: Request, response_id: str, stream: str = "false", starting_after: str = "") -> Response:
     """The response as it stands; with ``stream=true`` its events past number ``starting_after``, live if it runs."""
     gateway = gateway_of(request)
-    if request.query_params.get("stream", "false").lower() != "true":
+    if stream.lower() != "true":
         return await _object(gateway, await _find(request, response_id))
     turn = await _find(request, response_id, unstored=True)
-    after = _number(request.query_params.get("starting_after"))
+    after = _number(starting_after)
     await gateway.follower.arrive(response_id)
     gateway.metrics.stream_resumes.labels(result="ok").inc()
     return _stream(gateway, turn.job, after=after)
@@ -110,10 +110,12 @@ async def cancel(request: Request, response_id: str) -> Response:
 
 
 @router.get("/v1/responses/{response_id}/input_items", summary="List a response's input items")
-async def input_items(request: Request, response_id: str) -> dict[str, Any]:
-    """What was said in this response before its answer, page by page."""
+async def input_items(
+    request: Request, response_id: str, after: str = "", limit: str = DEFAULT_LIMIT, order: str = "desc"
+) -> dict[str, Any]:
+    """What was said in this response before its answer, page by page, the newest first unless told otherwise."""
     turn = await _find(request, response_id)
-    return page(turn.job.items, request.query_params)
+    return page(turn.job.items, after=after, limit=limit, order=order)
 
 
 async def _open(request: Request, ask: ResponseRequest, body: bytes) -> Job:
@@ -124,7 +126,7 @@ async def _open(request: Request, ask: ResponseRequest, body: bytes) -> Job:
 
         async def make(job_id: str, now: float) -> Job:
             history = await _history(request, ask, job_id, held)
-            require_room(history, len(items))
+            require_room(history, items)
             job = make_job(
                 job_id=job_id,
                 tenant=tenant,
@@ -251,8 +253,8 @@ def _patience_s(request: Request) -> float:
     raise InvalidInput(f"{BUSY_HEADER} must be 'wait' or 'refuse'.", param=BUSY_HEADER)
 
 
-def _number(text: str | None) -> int:
-    if text is None or text == "":
+def _number(text: str) -> int:
+    if not text:
         return -1
     if not (len(text) <= _MAX_DIGITS and text.isascii() and text.isdigit()):
         raise InvalidInput("'starting_after' must be an event's number: 0 or more.", param="starting_after")

@@ -13,6 +13,8 @@ from axon.sessions.config import SessionsConfig
 from axon.sessions.erasure import Erasure
 from axon.sessions.history import MAX_STEPS, Histories, no_conversation
 
+_MAX_CHARS = 8 << 20
+
 
 class Conversations:
     """A tenant's conversations; another's are unknown to it."""
@@ -63,7 +65,7 @@ class Conversations:
         """Adds items behind all there is, a running turn included."""
         async with await self._histories.lock(conversation_id, wait_s=self._config.busy_wait_s):
             history, running = await self._histories.look(tenant, conversation_id)
-            require_room(history, len(items))
+            require_room(history, items)
             now = self._clock.now()
             ordinal = history.ordinal + 2 if running else history.ordinal + 1  # a running turn has the next one
             entry = Entry(ordinal=ordinal, at=now, id=new_id("ent_", now), items=tuple(items))
@@ -81,6 +83,9 @@ class Conversations:
             await self._store.remove_item(conversation_id, item_id)
 
 
-def require_room(history: History, num_items: int) -> None:
-    if len(history.items) + num_items > MAX_STEPS:
-        raise InvalidInput(f"A conversation holds at most {MAX_STEPS} items.", code="conversation_full")
+def require_room(history: History, items: Sequence[Item]) -> None:
+    """Refuses what would make a session longer than one can be read at a time."""
+    told = (*history.items, *items)
+    if len(told) > MAX_STEPS or sum(len(item.text) for item in told) > _MAX_CHARS:
+        message = f"A conversation holds at most {MAX_STEPS} items and {_MAX_CHARS} characters; begin another one."
+        raise InvalidInput(message, code="conversation_full")
