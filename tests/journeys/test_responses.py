@@ -221,6 +221,9 @@ def test_what_outgrows_the_window_is_an_error_unless_it_may_be_cut(fresh: Fresh)
         with pytest.raises(openai.BadRequestError) as hopeless:
             api.responses.create(**{**asked, "input": "x" * 500}, truncation="auto")
         assert hopeless.value.code == "context_length_exceeded"
+        with pytest.raises(openai.BadRequestError) as too_much:
+            api.responses.create(**GREEDY, input="x", max_output_tokens=500)
+        assert (too_much.value.code, too_much.value.param) == ("context_length_exceeded", "max_output_tokens")
 
 
 def test_what_is_not_stored_is_nowhere_once_it_was_read(fresh: Fresh) -> None:
@@ -421,14 +424,28 @@ def test_a_repeated_request_gets_the_first_ones_answer(echo: Server) -> None:
         assert len(list(api.conversations.items.list(talk.id))) == 2
 
 
+def test_a_repeated_request_whose_answer_was_erased_is_told_so(echo: Server) -> None:
+    with client(echo) as api:
+        headers = {"Idempotency-Key": "erased-since"}
+        made = api.responses.create(**GREEDY, input="one", extra_headers=headers)
+        api.responses.delete(made.id)
+        with pytest.raises(openai.APIStatusError) as gone:
+            api.responses.create(**GREEDY, input="one", extra_headers=headers)
+    assert gone.value.status_code == 410
+
+
 def test_a_response_is_not_continued_as_a_chat_stream(echo: Server) -> None:
     with client(echo) as api, echo.client() as http:
         made = api.responses.create(**GREEDY, input="one")
         reply = http.get(f"/v1/streams/{made.id}")
         assert reply.status_code == 400
         assert f"/v1/responses/{made.id}" in reply.json()["error"]["message"]
-        chat = http.post("/v1/chat/completions", json={**GREEDY, "messages": [{"role": "user", "content": "x"}]}).json()
+        chat = http.post(
+            "/v1/chat/completions", json={**GREEDY, "messages": [{"role": "user", "content": "x"}], "store": True}
+        ).json()
         assert http.get(f"/v1/responses/{chat['id']}").status_code == 404
+        go_on = {**GREEDY, "input": "x", "previous_response_id": chat["id"]}
+        assert http.post("/v1/responses", json=go_on).json()["error"]["code"] == "previous_response_not_found"
 
 
 @pytest.mark.model
@@ -458,7 +475,7 @@ def test_a_kept_conversation_answers_as_the_same_messages_sent_whole(real: Serve
     [
         ("conversations", {"items": "x"}, "items"),
         ("conversations", {"items": [{"role": "user", "content": [{"type": "input_image"}]}]}, "items.0.content"),
-        ("conversations", {"metadata": {"a": ["b"]}}, "metadata"),
+        ("conversations", {"metadata": {"a": ["b"]}}, "metadata.a"),
         ("conversations/conv_1", {}, "metadata"),
         ("conversations/conv_1/items", {"items": []}, "items"),
         ("responses/input_tokens", {"model": "echo"}, "input"),

@@ -14,13 +14,14 @@ from axon.domain.conversation import History
 from axon.domain.item import Item
 from axon.domain.job import Job
 from axon.domain.turn import Turn, ended, opened
-from axon.errors import AxonError, InvalidInput, NotFound
+from axon.errors import AxonError, ContextTooLong, InvalidInput, NotFound
 from axon.gateway import events
 from axon.gateway.asks import NOT_YET, Context, ResponseRequest
 from axon.gateway.items import items_of, messages_of
 from axon.gateway.openai import parse
 from axon.gateway.pace import Pace
 from axon.gateway.paging import DEFAULT_LIMIT, page
+from axon.gateway.problems import Gone
 from axon.gateway.response_object import response_body
 from axon.gateway.schema import body_of_kind
 from axon.gateway.turns import (
@@ -53,6 +54,7 @@ async def create(request: Request) -> Response:
     body = await read_body(request, gateway.config)
     ask = parse(ResponseRequest, body, NOT_YET)
     ask.check()
+    find_deployment(gateway, ask.model)
     job = await _open(request, ask, body)
     if ask.stream:
         return _stream(gateway, job, after=-1, started=job.created)
@@ -119,28 +121,14 @@ async def input_items(
 
 
 async def _open(request: Request, ask: ResponseRequest, body: bytes) -> Job:
-    gateway, tenant = gateway_of(request), identity_of(request).tenant
-    deployment = find_deployment(gateway, ask.model)
-    items = items_of(ask.input or [], now=gateway.clock.now())
+    """The accepted job; while it is being accepted, a conversation's place is held."""
+    items = items_of(ask.input or [], now=gateway_of(request).clock.now())
     async with AsyncExitStack() as held:
 
         async def make(job_id: str, now: float) -> Job:
             history = await _history(request, ask, job_id, held)
             require_room(history, items)
-            job = make_job(
-                job_id=job_id,
-                tenant=tenant,
-                deployment=deployment,
-                num_lanes=gateway.dispatching.num_lanes,
-                prompt_ids=await _prompt(gateway, ask, history.items, items),
-                sampling=ask.sampling(deployment),
-                seed=ask.seed,
-                now=now,
-                timeout_s=gateway.sessions.turn_timeout_s,
-                retain=ask.stored,
-                trace=request.headers.get("traceparent", ""),
-                reply=_reply(ask),
-            )
+            job = await _job(request, ask, job_id, now, [*history.items, *items])
             return replace(
                 job,
                 session=history.session if ask.stored else "",
@@ -151,7 +139,34 @@ async def _open(request: Request, ask: ResponseRequest, body: bytes) -> Job:
                 forget=not ask.stored,
             )
 
-        return await accepted(request, body, route="response", prefix="resp_", make=make)
+        job = await accepted(request, body, route="response", prefix="resp_", make=make)
+    if job.purged:
+        raise Gone("The answer to this repeated request is not kept any more.", code="response_erased")
+    return job
+
+
+async def _job(request: Request, ask: ResponseRequest, job_id: str, now: float, told: Sequence[Item]) -> Job:
+    gateway = gateway_of(request)
+    deployment = find_deployment(gateway, ask.model)
+    try:
+        return make_job(
+            job_id=job_id,
+            tenant=identity_of(request).tenant,
+            deployment=deployment,
+            num_lanes=gateway.dispatching.num_lanes,
+            prompt_ids=await _prompt(gateway, ask, told),
+            sampling=ask.sampling(deployment),
+            seed=ask.seed,
+            now=now,
+            timeout_s=gateway.sessions.turn_timeout_s,
+            retain=ask.stored,
+            trace=request.headers.get("traceparent", ""),
+            reply=_reply(ask),
+        )
+    except ContextTooLong as error:
+        raise ContextTooLong(
+            error.message, param="max_output_tokens" if error.param == "max_tokens" else "input"
+        ) from None
 
 
 async def _history(request: Request, ask: ResponseRequest, job_id: str, held: AsyncExitStack) -> History:
@@ -175,8 +190,7 @@ async def _peek(request: Request, ask: Context) -> History:
     return History(session="")
 
 
-async def _prompt(gateway: Gateway, ask: ResponseRequest, history: Sequence[Item], items: Sequence[Item]) -> list[int]:
-    told = [*history, *items]
+async def _prompt(gateway: Gateway, ask: ResponseRequest, told: Sequence[Item]) -> list[int]:
     if ask.truncation != "auto":
         return await gateway.prompts.chat(messages_of(ask.instructions, told), what="input")
     return await fitted(

@@ -64,7 +64,7 @@ class Histories:
         turn = await self.lookup.find(response_id)
         if turn is not None and not turn.state.terminal and turn.tenant == tenant:
             turn = await self.lookup.ended(response_id, wait_s=wait_s)
-        if turn is None or turn.tenant != tenant or not turn.job.retain or turn.job.purged:
+        if turn is None or turn.tenant != tenant or not turn.job.session or turn.job.purged:
             raise _no_response(response_id)
         if turn.state is not TurnState.COMPLETED:
             raise InvalidInput(
