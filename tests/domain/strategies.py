@@ -22,7 +22,7 @@ plain: st.SearchStrategy[Any] = st.recursive(
 extras = st.dictionaries(text.map(lambda name: f"x_{name}"), plain, max_size=2)
 """Fields of a later version: names no value of today has."""
 tokens = st.tuples(st.integers(0, 3), numbers, text).map(lambda parts: Token(*parts))
-ends = st.builds(End, st.integers(0, 3), st.sampled_from(["stop", "length"]))
+ends = st.builds(End, st.integers(0, 3), st.sampled_from(["stop", "length"]), st.none() | st.integers(1, 20))
 samplings = st.builds(
     Sampling,
     max_tokens=numbers,
@@ -65,6 +65,7 @@ def jobs() -> st.SearchStrategy[Job]:
         deadline=times,
         created=times,
         ticket=text,
+        choices=st.integers(1, 4),
         priority=st.integers(-5, 5),
         session=text,
         background=st.booleans(),
@@ -85,6 +86,7 @@ def chunks() -> st.SearchStrategy[Chunk]:
         terminal=st.sampled_from(["", *TurnState]).map(str),
         code=text,
         message=text,
+        cached=numbers,
         extra=extras,
     )
 
@@ -114,8 +116,9 @@ def streams() -> st.SearchStrategy[Chunk]:
         numbered = tuple(Token(seq % 2, seq, piece) for seq, piece in enumerate(texts, start=1))
         return Chunk(first=1, epoch=1, tokens=numbered, ends=tuple(marks), terminal=terminal)
 
+    marks = st.lists(ends, max_size=2, unique_by=lambda end: end.choice)
     states = st.sampled_from([str(state) for state in TurnState if state.terminal])
-    return st.builds(build, st.lists(text, max_size=12), st.lists(ends, max_size=2), states)
+    return st.builds(build, st.lists(text, max_size=12), marks, states)
 
 
 def cuts() -> st.SearchStrategy[list[int]]:

@@ -47,7 +47,7 @@ def test_every_end_outranks_the_opening_and_no_other_end() -> None:
 def test_usage_counts_the_tokens_of_all_choices() -> None:
     tokens = (Token(0, 5, "a"), Token(1, 6, "b"), Token(0, 7, "c"))
     chunk = Chunk(first=1, epoch=1, tokens=tokens, ends=(End(0, "stop"), End(1, "length")), terminal="completed")
-    turn = ended(opened(make_job(prompt_ids=(1, 2))), (chunk,), at=9.0, cached_tokens=1)
+    turn = ended(opened(make_job(prompt_ids=(1, 2))), (replace(chunk, cached=1),), at=9.0)
     assert turn.usage == Usage(prompt_tokens=2, cached_tokens=1, output_tokens=3)
     assert turn.usage.total_tokens == 5
 

@@ -28,8 +28,22 @@ JOB = make_job(
 )
 
 
-def whole_stream(texts: list[str], terminal: str, reason: str) -> Chunk:
-    tokens = tuple(Token(0, number, text) for number, text in enumerate(texts, start=1))
+LIKELY = {"bytes": b"a", "logprob": -0.5, "top": [[b"b", -1.0]], "offset": 0}
+
+
+def whole_stream(
+    texts: list[str], terminal: str, reason: str, thoughts: list[str] | None = None, likely: bool = False
+) -> Chunk:
+    """A stream that may begin with thinking; the last thought and the first text may come in one token."""
+    known = LIKELY if likely else {}
+    thinking = [(text, "") for text in thoughts or []]
+    if thinking and texts and len(texts) % 2:
+        thinking[-1], texts = (thinking[-1][0], texts[0]), texts[1:]
+    parts = [*thinking, *(("", text) for text in texts)]
+    tokens = tuple(
+        Token(0, number, text, {**known, **({"reasoning": thought} if thought else {})} or None)
+        for number, (thought, text) in enumerate(parts, start=1)
+    )
     ends = (End(0, reason),) if terminal == "completed" else ()
     return Chunk(first=1, epoch=1, tokens=tokens, ends=ends, terminal=terminal, code="worker_crash", message="oh")
 
@@ -39,6 +53,8 @@ streams = st.builds(
     st.lists(st.sampled_from(["", "a", "é", " of", "\n\n", "data: x", "🦀"]), max_size=12),
     st.sampled_from(TERMINAL),
     st.sampled_from(["stop", "length"]),
+    st.lists(st.sampled_from(["", "hmm", " so", "\n"]), max_size=4),
+    st.booleans(),
 )
 jobs = st.builds(lambda background: make_job("resp_1", background=background, reply=JOB.reply), st.booleans())
 
@@ -91,11 +107,15 @@ def test_numbers_have_no_gap_and_the_stream_has_one_end(job: Job, stream: Chunk)
 @given(jobs, streams, cuts())
 def test_deltas_add_up_to_the_text_that_every_later_event_tells(job: Job, stream: Chunk, places: list[int]) -> None:
     events = [event(frame) for frame in frames(job, cut_chunk(stream, places))]
-    text = "".join(each["delta"] for each in events if each["type"] == "response.output_text.delta")
-    output = events[-1]["response"]["output"]
-    assert [part["text"] for item in output for part in item["content"]] == ([text] if output else [])
-    done = [each["text"] for each in events if each["type"] == "response.output_text.done"]
-    assert done == ([text] if output else [])
+    said = [each["delta"] for each in events if each["type"] == "response.output_text.delta"]
+    thought = [each["delta"] for each in events if each["type"] == "response.reasoning_text.delta"]
+    output = {item["type"]: item["content"][0]["text"] for item in events[-1]["response"]["output"]}
+    done = {each["type"]: each["text"] for each in events if each["type"].endswith("_text.done")}
+    assert output.get("message", "") == done.get("response.output_text.done", "") == "".join(said)
+    assert output.get("reasoning", "") == done.get("response.reasoning_text.done", "") == "".join(thought)
+    assert [event["item"] for event in events if event["type"] == "response.output_item.done"] == events[-1][
+        "response"
+    ]["output"]
 
 
 @settings(deadline=None)
@@ -127,6 +147,30 @@ def test_the_official_client_knows_every_event(job: Job, stream: Chunk) -> None:
 def test_an_end_has_its_event_and_its_status(terminal: str, reason: str, name: str, status: str) -> None:
     last = event(frames(JOB, (whole_stream(["a"], terminal, reason),))[-1])
     assert (last["type"], last["response"]["status"]) == (name, status)
+
+
+def test_log_probabilities_come_with_the_text_they_belong_to() -> None:
+    events = [event(frame) for frame in frames(JOB, (whole_stream(["", "a", "b"], "completed", "stop", likely=True),))]
+    deltas = [len(each["logprobs"]) for each in events if each["type"] == "response.output_text.delta"]
+    assert deltas == [2, 1]
+    [message] = events[-1]["response"]["output"]
+    assert len(message["content"][0]["logprobs"]) == 3
+    assert message["content"][0]["logprobs"][0]["top_logprobs"] == [{"token": "b", "logprob": -1.0, "bytes": [98]}]
+
+
+def test_thinking_is_an_item_before_the_answer() -> None:
+    stream = whole_stream(["a", "b"], "completed", "stop", ["hmm", " so"])
+    events = [event(frame) for frame in frames(JOB, (stream,))]
+    names = [each["type"].removeprefix("response.") for each in events]
+    assert names == [
+        *("created", "in_progress", "output_item.added", "content_part.added"),
+        *("reasoning_text.delta", "reasoning_text.delta"),
+        *("reasoning_text.done", "content_part.done", "output_item.done", "output_item.added", "content_part.added"),
+        *("output_text.delta", "output_text.delta", "output_text.done", "content_part.done", "output_item.done"),
+        "completed",
+    ]
+    assert [item["type"] for item in events[-1]["response"]["output"]] == ["reasoning", "message"]
+    assert {each["output_index"] for each in events if each["type"] == "response.output_text.delta"} == {1}
 
 
 def test_an_error_that_breaks_the_stream_off_takes_no_number() -> None:

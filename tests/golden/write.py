@@ -22,6 +22,15 @@ SAMPLING = {
     "stop_ids": [2, 7],
     "ignore_eos": True,
 }
+MORE_SAMPLING = {
+    "min_p": 0.05,
+    "presence_penalty": 0.5,
+    "frequency_penalty": -0.5,
+    "repetition_penalty": 1.1,
+    "logit_bias": [[7, -100.0]],
+    "min_tokens": 3,
+    "logprobs": 5,
+}
 JOB = {
     "v": 1,
     "id": "turn_01hf7yat00k3v5q8w2n4m6p0rt",
@@ -78,13 +87,14 @@ OPENED = {
     "code": "",
     "message": "",
 }
+USAGE = {"prompt_tokens": 4, "cached_tokens": 3, "output_tokens": 2}
 COMPLETED = {
     **OPENED,
     "state": "completed",
     "ended_at": 1700000002.75,
     "tokens": [[0, 422, " Grüße"], [0, 9, "🙂"]],
     "ends": [[0, "stop"]],
-    "usage": {"prompt_tokens": 4, "cached_tokens": 3, "output_tokens": 2},
+    "usage": USAGE,
 }
 FAILED = {
     **OPENED,
@@ -106,6 +116,15 @@ RESPONSE_JOB = {
 }
 """Of a response: what was said in it, and where it stands in its session. Added to jobs before 0.1 was released."""
 RESPONSE = {**COMPLETED, "id": RESPONSE_JOB["id"], "job": RESPONSE_JOB}
+CHOICES = {
+    **CHUNK,
+    "tokens": [
+        [1, 422, " Grüße", {"bytes": b" Gr\xc3\xbc\xc3\x9fe", "logprob": -0.25, "top": [[b"!", -1.5]], "offset": 3}]
+    ],
+    "ends": [[1, "stop", 5]],
+    "cached": 32,
+}
+REASONING = {**CHUNK, "tokens": [[0, 9, "", {"reasoning": "hmm"}]], "reasoned": 1}
 MARKER = {"v": 1, "barrier": "00112233445566778899aabbccddeeff"}
 LATER = {"v": 2, "added_later": {"by": ["somebody", 2]}}
 """What a release we do not know may add."""
@@ -121,6 +140,11 @@ PAYLOADS: dict[str, dict[str, Any]] = {
     "marker-v1": MARKER,
     "job-response-v1": RESPONSE_JOB,
     "turn-response-v1": RESPONSE,
+    "job-choices-v1": {**JOB, "choices": 2, "sampling": {**SAMPLING, **MORE_SAMPLING}},
+    "chunk-choices-v1": CHOICES,
+    "chunk-reasoning-v1": REASONING,
+    "job-reasoning-v1": {**JOB, "reasoning": "inside"},
+    "turn-reasoning-v1": {**COMPLETED, "usage": {**USAGE, "reasoning_tokens": 1}},
     "job-later": {**JOB, **LATER},
     "chunk-later": {**CHUNK, **LATER},
     "turn-opened-later": {**OPENED, **LATER, "job": {**JOB, **LATER}},
@@ -130,12 +154,11 @@ PAYLOADS: dict[str, dict[str, Any]] = {
 
 
 def write(folder: Path) -> None:
-    """Writes every payload that is not there; refuses, before it writes any, when one is."""
-    targets = {folder / f"{name}.msgpack": payload for name, payload in PAYLOADS.items()}
-    if there := [path.name for path in targets if path.exists()]:
-        raise FileExistsError(f"A golden payload is never written again: {', '.join(there)}")
-    for path, payload in targets.items():
-        path.write_bytes(msgspec.msgpack.encode(payload))
+    """Writes every payload that is not there: one that is, is never written again."""
+    for name, payload in PAYLOADS.items():
+        path = folder / f"{name}.msgpack"
+        if not path.exists():
+            path.write_bytes(msgspec.msgpack.encode(payload))
 
 
 if __name__ == "__main__":

@@ -9,6 +9,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import httpx
 
@@ -104,6 +105,11 @@ class Server:
         self.stop(signal.SIGKILL)
         for pid in engines:
             wait_until(lambda pid=pid: not _alive(pid), "the engine goes with its worker")  # type: ignore[misc]
+
+    def start_again(self) -> "Server":
+        """On the same port, as a supervisor would."""
+        self._settings["gateway_port"] = urlsplit(self.url).port
+        return self.start()
 
     def client(self, **arguments: object) -> httpx.Client:
         headers = {"Authorization": f"Bearer {self.key}"}

@@ -58,7 +58,17 @@ BAD_BODIES: dict[str, tuple[bytes, int, str | None]] = {
     "a lone surrogate": (b'{"model":"echo","messages":[{"role":"user","content":"\\ud800"}]}', 400, None),
     "tools": (chat(tools=[{"type": "function", "function": {"name": "f"}}]), 400, "tools"),
     "a JSON schema": (chat(response_format={"type": "json_object"}), 400, "response_format"),
-    "two choices": (chat(n=2), 400, "n"),
+    "no choice": (chat(n=0), 400, "n"),
+    "top_logprobs without logprobs": (chat(top_logprobs=2), 400, "top_logprobs"),
+    "21 top_logprobs": (chat(logprobs=True, top_logprobs=21), 400, "top_logprobs"),
+    "logprobs a number": (chat(logprobs=1), 400, "logprobs"),
+    "a bias of a word": (chat(logit_bias={"hello": 1}), 400, "logit_bias"),
+    "a bias beyond 100": (chat(logit_bias={"5": 101}), 400, "logit_bias"),
+    "presence_penalty 3": (chat(presence_penalty=3), 400, "presence_penalty"),
+    "repetition_penalty 0": (chat(repetition_penalty=0), 400, "repetition_penalty"),
+    "min_p 2": (chat(min_p=2), 400, "min_p"),
+    "min_tokens more than max_tokens": (chat(min_tokens=5, max_tokens=4), 400, "min_tokens"),
+    "negative stop_token_ids": (chat(stop_token_ids=[-1]), 400, "stop_token_ids"),
     "10 MB": (chat(messages=[{"role": "user", "content": "x" * 10_000_000}]), 413, None),
 }
 

@@ -1,5 +1,7 @@
 """A client program's first minutes: the official OpenAI client, unmodified."""
 
+from typing import Any
+
 import openai
 import pytest
 from openai import OpenAI
@@ -40,7 +42,7 @@ def test_the_official_client_streams_a_chat(echo: Server) -> None:
     assert len({event.id for event in events}) == 1
     assert events[-2].choices[0].finish_reason == "stop"
     assert events[-1].choices == []
-    assert events[-1].usage == whole.usage
+    assert events[-1].usage.total_tokens == whole.usage.total_tokens  # type: ignore[union-attr]
 
 
 def test_completions_go_on_with_a_text(echo: Server) -> None:
@@ -114,3 +116,56 @@ def test_frames_are_bare_data_lines_with_their_seq(echo: Server) -> None:
         got = list(pieces(reply.iter_lines()))
     assert [piece.seq for piece in got] == sorted(piece.seq for piece in got)
     assert "capital of France" in text_of(got)
+
+
+def test_several_choices_come_in_one_answer_and_in_one_stream(echo: Server) -> None:
+    asked: Any = {"model": "echo", "prompt": "a random walk", "max_tokens": 20, "seed": 7, "temperature": 1}
+    with client(echo) as api:
+        alone = api.completions.create(**asked)
+        whole = api.completions.create(**asked, n=3)
+        events = list(api.completions.create(**asked, n=3, stream=True))
+    texts = [choice.text for choice in whole.choices]
+    assert [choice.index for choice in whole.choices] == [0, 1, 2]
+    assert texts[0] == alone.choices[0].text
+    assert len(set(texts)) == 3
+    assert whole.usage is not None
+    assert whole.usage.completion_tokens <= 60
+    streamed = dict.fromkeys(range(3), "")
+    for event in events:
+        streamed[event.choices[0].index] += event.choices[0].text
+    assert list(streamed.values()) == texts
+    assert sorted(event.choices[0].index for event in events if event.choices[0].finish_reason) == [0, 1, 2]
+
+
+def test_log_probabilities_come_with_chats_and_completions(echo: Server) -> None:
+    with client(echo) as api:
+        asked: Any = {"model": "echo", "messages": QUESTION, "max_tokens": 4, "temperature": 0}
+        chat = api.chat.completions.create(**asked, logprobs=True, top_logprobs=1)
+        text = api.completions.create(model="echo", prompt="abc", max_tokens=3, temperature=0, logprobs=1)
+    content = chat.choices[0].logprobs.content
+    assert [entry.logprob for entry in content] == [0.0] * 4
+    assert bytes(content[0].bytes).decode() == content[0].token == content[0].top_logprobs[0].token
+    assert text.choices[0].logprobs is not None
+    assert text.choices[0].logprobs.tokens == ["a", "b", "c"]
+    assert text.choices[0].logprobs.text_offset == [0, 1, 2]
+
+
+def test_a_prompt_is_echoed_before_the_answer(echo: Server) -> None:
+    with client(echo) as api:
+        asked: Any = {"model": "echo", "prompt": "ping", "max_tokens": 4, "temperature": 0, "echo": True}
+        assert api.completions.create(**asked).choices[0].text == "pingping"
+        assert "".join(event.choices[0].text for event in api.completions.create(**asked, stream=True)) == "pingping"
+
+
+def test_a_prompt_sent_again_is_found_in_the_cache(echo: Server) -> None:
+    prompt = "the same words again and again, long enough to fill a few blocks of the cache " * 3
+    with client(echo) as api:
+        first, again = (
+            api.completions.create(model="echo", prompt=prompt, max_tokens=2, temperature=0).usage for _ in range(2)
+        )
+    assert first is not None
+    assert first.prompt_tokens_details is not None
+    assert again is not None
+    assert again.prompt_tokens_details is not None
+    assert first.prompt_tokens_details.cached_tokens == 0
+    assert again.prompt_tokens - 32 <= (again.prompt_tokens_details.cached_tokens or 0) < again.prompt_tokens

@@ -122,6 +122,26 @@ def test_input_may_be_text_messages_parts_or_earlier_output(echo: Server) -> Non
     assert [part.text for part in items[0].content] == ["Be ", "kind."]
 
 
+def test_log_probabilities_are_told_when_they_are_asked_for(echo: Server) -> None:
+    asked = {**GREEDY, "input": "one", "include": ["message.output_text.logprobs"], "top_logprobs": 2}
+    with client(echo) as api:
+        made = api.responses.create(**asked)
+        events = list(api.responses.create(**asked, stream=True))
+        assert api.responses.retrieve(made.id) == made
+    told = made.output[0].content[0].logprobs
+    deltas = [entry for each in events if each.type == "response.output_text.delta" for entry in each.logprobs]
+    assert "".join(entry.token for entry in deltas) == made.output_text
+    assert [entry.logprob for entry in told][: len(deltas)] == [entry.logprob for entry in deltas]
+    assert made.top_logprobs == 2
+
+
+def test_thinking_that_is_passed_back_is_not_told_again(echo: Server) -> None:
+    thought = {"type": "reasoning", "id": "rs_1", "summary": [], "content": [{"type": "reasoning_text", "text": "hmm"}]}
+    with client(echo) as api:
+        made = api.responses.create(**GREEDY, input=[thought, {"role": "user", "content": "one"}])
+    assert made.output_text == "user: one\nassistant:"
+
+
 def test_instructions_are_not_carried_over(echo: Server) -> None:
     with client(echo) as api:
         first = api.responses.create(**GREEDY, input="one", instructions="Be brief.")
@@ -367,8 +387,8 @@ REFUSED: dict[str, tuple[dict[str, Any], str]] = {
     "tools": ({"tools": [{"type": "web_search"}]}, "tools"),
     "a tool that must be called": ({"tool_choice": "required"}, "tool_choice"),
     "a JSON schema": ({"text": {"format": {"type": "json_schema", "name": "x", "schema": {}}}}, "text"),
-    "log probabilities": ({"include": ["message.output_text.logprobs"]}, "include"),
-    "likely tokens": ({"top_logprobs": 3}, "top_logprobs"),
+    "what a file search found": ({"include": ["file_search_call.results"]}, "include"),
+    "too many likely tokens": ({"top_logprobs": 21}, "top_logprobs"),
     "reasoning": ({"reasoning": {"effort": "high"}}, "reasoning"),
     "a stored prompt": ({"prompt": {"id": "p"}}, "prompt"),
     "unstored in the background": ({"store": False, "background": True}, "store"),

@@ -112,3 +112,25 @@ def test_a_reader_gone_for_longer_than_the_grace_time_cancels_the_job(fresh: Fre
     wait_until(lambda: server.metric("axon_requests_running") == 0, "the engine is free again")
     wait_until(lambda: server.metric(r'axon_kv_blocks\{state="used"\}') == 0, "its blocks are free again")
     assert 0 < server.metric(r'axon_tokens_total\{kind="output"[^}]*\}') < 5000
+
+
+def test_a_reader_of_event_ids_comes_back_with_the_last_one(slow: Server) -> None:
+    headers = {"x-axon-event-ids": "true"}
+    with slow.client() as http:
+        whole = http.post("/v1/completions", json=ask(stream=False)).json()["choices"][0]["text"]
+        with http.stream("POST", "/v1/completions", json=ask(), headers=headers) as reply:
+            stream_id = reply.headers["x-axon-stream"]
+            lines = reply.iter_lines()
+            read = [next(lines) for _ in range(30)]
+        last_id = [line for line in read if line.startswith("id: ")][-1].removeprefix("id: ")
+        given = [line for line in read if line.startswith("data: ")]
+        got = list(pieces([*given, "data: [DONE]"]))
+        got = [piece for piece in got if piece.seq <= int(last_id)]
+        with http.stream("GET", f"/v1/streams/{stream_id}", headers={"last-event-id": str(got[-1].seq)}) as reply:
+            rest = list(pieces(line for line in reply.iter_lines() if not line.startswith("id: ")))
+    assert text_of(got) + text_of(rest) == whole
+
+
+def test_only_the_last_frame_says_that_it_is_the_last(slow: Server) -> None:
+    _, got = read_some(slow, ask(max_tokens=20), num_pieces=1000)
+    assert [bool(piece.event["axon"].get("end")) for piece in got] == [*[False] * (len(got) - 1), True]

@@ -34,6 +34,7 @@ class Asked:
     name: str
     seed: int
     max_tokens: int
+    choices: int
     job_id: str = ""
     accepted: bool = False
     refused: bool = False
@@ -66,7 +67,8 @@ class Client:
         rng = self._world.rng
         for number in range(num_requests):
             await asyncio.sleep(rng.expovariate(1 / 0.4))
-            asked = Asked(f"{self._name}.{number}", rng.randrange(1000), rng.choice([3, 8, 12, 80]))
+            max_tokens, choices = rng.choice([(3, 1), (8, 1), (12, 1), (80, 1), (3, 3), (8, 2)])
+            asked = Asked(f"{self._name}.{number}", rng.randrange(1000), max_tokens, choices)
             asked.talks = rng.random() < 0.8
             self.asked.append(asked)
             key = f"idem-{asked.name}" if rng.random() < 0.4 else ""
@@ -95,6 +97,7 @@ class Client:
                 version="v1",
                 lane=lane_of(self._name, DEPLOYMENT, NUM_LANES),
                 prompt_ids=PROMPT,
+                choices=asked.choices,
                 sampling=Sampling(max_tokens=asked.max_tokens),
                 seed=asked.seed,
                 deadline=now + 40.0,

@@ -8,7 +8,7 @@ from axon.domain.turn import Turn, TurnState
 from tests.sim.clients import Asked, Client
 from tests.sim.history import History, Violation
 from tests.sim.loop import SimLoop, Stuck
-from tests.sim.world import GRACE_S, World, token_at
+from tests.sim.world import GRACE_S, World, stream_of
 
 HORIZON_S = 5.0
 SETTLE_S = 90.0
@@ -111,9 +111,11 @@ def _check_turn(world: World, turn: Turn) -> None:
     history = world.history
     ids = [token.id for token in turn.tokens]
     log = history.logs.get(turn.id)
-    if turn.state is TurnState.COMPLETED and len(ids) != 1 + turn.job.seed % turn.job.sampling.max_tokens:
+    if turn.state is TurnState.COMPLETED and len(ids) != len(stream_of(turn.job)):
         raise history.broken(f"{turn.id} is completed with {len(ids)} tokens")
-    if world.deterministic and ids != [token_at(turn.job.seed, position) for position in range(len(ids))]:
+    if turn.state is TurnState.COMPLETED and sorted(end.choice for end in turn.ends) != [*range(turn.job.choices)]:
+        raise history.broken(f"{turn.id} is completed and its choices ended as {turn.ends}")
+    if world.deterministic and ids != stream_of(turn.job)[: len(ids)]:
         raise history.broken(f"{turn.id} has other tokens than an undisturbed run")
     if turn.usage.output_tokens != len(ids):
         raise history.broken(f"{turn.id} is billed {turn.usage.output_tokens} tokens and has {len(ids)}")

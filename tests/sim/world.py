@@ -24,6 +24,7 @@ from axon.dispatch.dispatch import Dispatch
 from axon.dispatch.ending import Ending
 from axon.dispatch.idempotency import Idempotency
 from axon.dispatch.liveness import Liveness
+from axon.domain.job import Job
 from axon.domain.lane import lane_names
 from axon.domain.wire import encode
 from axon.engine.messages import Add, Emitted, Ready, StepOutput
@@ -54,9 +55,25 @@ _METRICS = Metrics()
 structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.CRITICAL))
 
 
-def token_at(seed: int, position: int) -> int:
-    """The one right token of a job at a position."""
-    return 32 + (seed * 31 + position * 17) % 90
+def token_at(seed: int, choice: int, position: int) -> int:
+    """The one right token of a job's choice at a position."""
+    return 32 + (seed * 31 + choice * 13 + position * 17) % 90
+
+
+def length_of(job: Job | Add, choice: int) -> int:
+    """How long an undisturbed choice gets."""
+    return 1 + (job.seed + 3 * choice) % job.sampling.max_tokens
+
+
+def stream_of(job: Job) -> list[int]:
+    """The one right stream of a job, in the order of position and choice."""
+    lengths = [length_of(job, choice) for choice in range(job.choices)]
+    return [
+        token_at(job.seed, choice, position)
+        for position in range(max(lengths))
+        for choice in range(job.choices)
+        if position < lengths[choice]
+    ]
 
 
 class SimEngine:
@@ -87,9 +104,8 @@ class SimEngine:
                 yield StepOutput(emitted=[self._emit(*entry) for entry in list(self._sequences.values())])
 
     def _emit(self, add: Add, position: int) -> Emitted:
-        token = token_at(add.seed + self._salt, position)
-        length = 1 + add.seed % add.sampling.max_tokens
-        if position + 1 >= length:
+        token = token_at(add.seed + self._salt, add.choice, position)
+        if position + 1 >= length_of(add, add.choice):
             del self._sequences[add.id]
             return Emitted(add.id, token, "stop")
         self._sequences[add.id] = (add, position + 1)

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from axon.domain.chunk import Chunk, End, Token
 from axon.domain.sampling import Sampling
 from axon.domain.turn import TurnState
+from axon.engine.messages import Emitted
 from axon.ports.queue import Delivery
 from axon.text.stops import StopScanner
 from axon.text.tokenizer import ByteTokenizer
@@ -23,17 +24,21 @@ stop_strings = st.lists(st.text("ab\né", min_size=1, max_size=4), max_size=3).m
 texts = st.text("ab\né🙂", max_size=24)
 
 
-def make_running(*, stop: Iterable[str] = (), epoch: int = 1) -> Running:
-    job = make_job(sampling=Sampling(max_tokens=1000, stop=tuple(stop)))
+def make_running(*, stop: Iterable[str] = (), epoch: int = 1, choices: int = 1, reasoning: str = "") -> Running:
+    job = make_job(sampling=Sampling(max_tokens=1000, stop=tuple(stop)), choices=choices, reasoning=reasoning)
     delivery = Delivery(tag=1, lane=job.lane, body=b"", redelivered=False)
     return Running(job=job, delivery=delivery, epoch=epoch, tokenizer=TOKENIZER)
+
+
+def push(running: Running, token_id: int, finish: str | None = None, *, choice: int = 0) -> bool:
+    return running.push(running.choices[choice], Emitted("", token_id, finish))
 
 
 def run(running: Running, ids: Iterable[int], finish: str = "length") -> Running:
     """Pushes the rest of the ids, the last with its finish, until something ends the job."""
     left = list(ids)[len(running.tokens) :]
     for place, token_id in enumerate(left, start=1):
-        if running.push(token_id, finish if place == len(left) else None):
+        if push(running, token_id, finish if place == len(left) else None):
             break
     return running
 
@@ -48,20 +53,20 @@ def joined(chunks: list[Chunk]) -> Chunk:
         assert after.first == before.last + 1
     last = chunks[-1]
     tokens = tuple(token for chunk in chunks for token in chunk.tokens)
-    ends = tuple(end for chunk in chunks for end in chunk.ends)
+    ends = tuple({end: None for chunk in chunks for end in chunk.ends})
     return Chunk(first=1, epoch=last.epoch, tokens=tokens, ends=ends, terminal=last.terminal)
 
 
 def test_a_job_that_has_begun_has_nothing_to_tell() -> None:
     running = make_running()
     assert running.pending() is None
-    assert running.token_ids == []
+    assert running.tokens == []
 
 
 def test_a_token_is_told_from_the_first_one_the_log_lacks() -> None:
     running = make_running(epoch=7)
-    running.push(97, None)
-    running.push(98, None)
+    push(running, 97, None)
+    push(running, 98, None)
     running.sent = 1
     assert running.pending() == Chunk(first=2, epoch=7, tokens=(Token(0, 98, "b"),))
 
@@ -93,16 +98,16 @@ def test_the_first_end_stays() -> None:
 @pytest.mark.parametrize("finish", ["stop", "length"])
 def test_the_engines_finish_ends_the_choice_for_its_reason(finish: str) -> None:
     running = make_running()
-    assert not running.push(97, None)
-    assert running.push(98, finish)
-    assert running.ends == (End(0, finish),)
+    assert not push(running, 97, None)
+    assert push(running, 98, finish)
+    assert running.ends == [End(0, finish, 2)]
     assert running.terminal == Terminal(TurnState.COMPLETED)
 
 
 def test_a_stop_string_that_the_engines_last_token_completes_is_the_reason() -> None:
     running = make_running(stop=["b"])
-    assert running.push(98, "length")
-    assert (running.ends, text_of(running.tokens)) == ((End(0, "stop"),), "")
+    assert push(running, 98, "length")
+    assert (running.ends, text_of(running.tokens)) == ([End(0, "stop", 1)], "")
 
 
 def test_half_a_character_at_the_end_comes_out_as_a_replacement() -> None:
@@ -113,9 +118,9 @@ def test_half_a_character_at_the_end_comes_out_as_a_replacement() -> None:
 def test_gained_counts_from_when_it_came_into_the_engine() -> None:
     running = make_running()
     running.replay([Chunk(first=1, epoch=1, tokens=(Token(0, 97, "a"),))])
-    running.enter("s1")
-    assert (running.gained, running.sequence_id) == (0, "s1")
-    running.push(98, None)
+    running.enter(running.choices[0], "s1")
+    assert (running.gained, running.choices[0].sequence_id) == (0, "s1")
+    push(running, 98, None)
     assert running.gained == 1
 
 
@@ -126,7 +131,7 @@ def test_the_text_is_the_whole_text_up_to_its_first_stop_string(text: str, stop:
     scanner = StopScanner(stop)
     shown, hit = scanner.push(text)
     assert text_of(running.tokens) == (shown if hit else shown + scanner.flush())
-    assert running.ends == ((End(0, "stop" if hit else "length"),) if text else ())
+    assert running.ends == ([End(0, "stop" if hit else "length", len(running.tokens))] if text else [])
 
 
 @settings(deadline=None)
@@ -141,7 +146,7 @@ def test_chunks_put_together_are_the_whole_whatever_the_log_had_of_them(
     waits = iter(looks)
     wait = next(waits, 0)
     for place, token_id in enumerate(ids, start=1):
-        ended = running.push(token_id, "length" if place == len(ids) else None)
+        ended = push(running, token_id, "length" if place == len(ids) else None)
         if (wait <= 0 or ended) and (chunk := running.pending()) is not None:
             chunks.append(chunk)
             running.sent = chunk.last
@@ -184,5 +189,141 @@ def test_a_job_taken_over_again_and_again_goes_on_as_well(text: str, stop: tuple
         attempt = make_running(stop=stop, epoch=epoch)
         attempt.replay([Chunk(first=1, epoch=epoch - 1, tokens=tuple(earlier.tokens))])
         for token_id in text.encode()[len(attempt.tokens) : min(place, len(undisturbed.tokens) - 1)]:
-            attempt.push(token_id, None)
+            push(attempt, token_id, None)
     assert run(attempt, text.encode()).tokens == undisturbed.tokens
+
+
+def test_choices_stand_in_the_order_of_position_and_choice_whichever_was_first() -> None:
+    running = make_running(choices=2)
+    push(running, 98, choice=1)
+    push(running, 66, "stop", choice=1)
+    assert running.pending() is None
+    push(running, 97, choice=0)
+    assert [(token.choice, token.text) for token in running.tokens] == [(0, "a"), (1, "b")]
+    assert running.ends == []
+    push(running, 65, choice=0)
+    assert [(token.choice, token.text) for token in running.tokens[2:]] == [(0, "A"), (1, "B")]
+    assert running.ends == [End(1, "stop", 4)]
+    push(running, 33, "length", choice=0)
+    assert (running.ends[1:], running.terminal) == ([End(0, "length", 5)], Terminal(TurnState.COMPLETED))
+
+
+def test_an_end_is_told_with_its_choices_last_token_and_again_at_the_end_of_all() -> None:
+    running = make_running(choices=2)
+    push(running, 97, "stop", choice=0)
+    push(running, 98, choice=1)
+    first = running.pending()
+    assert first is not None
+    assert first.ends == (End(0, "stop", 1),)
+    running.sent = first.last
+    push(running, 99, choice=1)
+    second = running.pending()
+    assert second is not None
+    assert second.ends == ()
+    running.sent = second.last
+    push(running, 99, "length", choice=1)
+    last = running.pending()
+    assert last is not None
+    assert last.ends == (End(0, "stop", 1), End(1, "length", 4))
+
+
+answers = st.lists(st.text("ab\né", min_size=1, max_size=10).map(str.encode), min_size=1, max_size=4)
+
+
+def play(running: Running, texts: list[bytes], order: Iterable[int]) -> None:
+    """Pushes what each choice still lacks; ``order`` says whose token the engine has next, as often as it says."""
+    left = {choice.index: list(texts[choice.index][len(choice.token_ids) :]) for choice in running.absent}
+    turns = iter(order)
+    while left and running.terminal is None:
+        index = sorted(left)[next(turns, 0) % len(left)]
+        token_id = left[index].pop(0)
+        if push(running, token_id, None if left[index] else "length", choice=index) or not left[index]:
+            del left[index]
+
+
+@settings(deadline=None)
+@given(answers, stop_strings, st.lists(st.integers(0, 3), max_size=60))
+def test_the_stream_of_many_choices_does_not_depend_on_their_pace(
+    texts: list[bytes], stop: tuple[str, ...], order: list[int]
+) -> None:
+    even, uneven = make_running(stop=stop, choices=len(texts)), make_running(stop=stop, choices=len(texts))
+    play(even, texts, ())
+    play(uneven, texts, order)
+    assert uneven.whole() == even.whole()
+    for index, text in enumerate(texts):
+        alone = run(make_running(stop=stop), text)
+        assert text_of(token for token in even.tokens if token.choice == index) == text_of(alone.tokens)
+        assert [end.reason for end in even.ends if end.choice == index] == [end.reason for end in alone.ends]
+
+
+@settings(deadline=None)
+@given(answers, stop_strings, st.lists(st.integers(0, 3), max_size=60), st.data())
+def test_many_choices_taken_over_at_any_token_go_on_as_if_nothing_had_happened(
+    texts: list[bytes], stop: tuple[str, ...], order: list[int], data: st.DataObject
+) -> None:
+    undisturbed = make_running(stop=stop, choices=len(texts))
+    play(undisturbed, texts, ())
+    seq = data.draw(st.integers(0, len(undisturbed.tokens) - 1), label="seq of the log's last token")
+    cut = data.draw(st.integers(0, seq), label="where it was cut into chunks")
+    whole = undisturbed.whole()
+    pieces = [
+        Chunk(
+            first=first + 1,
+            epoch=1,
+            tokens=whole.tokens[first:last],
+            ends=tuple(end for end in whole.ends if end.at is not None and first < end.at <= last),
+        )
+        for first, last in ((0, cut), (cut, seq))
+    ]
+    taken_over = make_running(stop=stop, epoch=1, choices=len(texts))
+    taken_over.replay(pieces)
+    assert taken_over.pending() is None
+    play(taken_over, texts, order)
+    assert taken_over.whole() == whole
+
+
+def test_log_probabilities_travel_with_their_token_as_bytes() -> None:
+    running = make_running()
+    half = "é".encode()[0]
+    running.push(running.choices[0], Emitted("", half, None, -0.5, [(half, -0.5), (97, -1.5)]))
+    assert running.tokens[0].extras == {
+        "bytes": bytes([half]),
+        "logprob": -0.5,
+        "top": [(bytes([half]), -0.5), (b"a", -1.5)],
+        "offset": 0,
+    }
+
+
+def test_the_first_attempts_count_of_cached_tokens_stays() -> None:
+    running = make_running()
+    running.push(running.choices[0], Emitted("", 97, cached=32))
+    chunk = running.pending()
+    assert chunk is not None
+    again = make_running(epoch=2)
+    again.replay([chunk])
+    again.push(again.choices[0], Emitted("", 98, "stop", cached=2))
+    assert (chunk.cached, again.whole().cached) == (32, 32)
+
+
+def thinking_of(running: Running) -> str:
+    return "".join(token.extras.get("reasoning", "") for token in running.tokens if token.extras)
+
+
+@pytest.mark.parametrize("taken_over_at", [0, 3, 9, 14, 17, 20])
+def test_thinking_is_parted_from_the_answer_also_when_another_attempt_goes_on(taken_over_at: int) -> None:
+    text = b"<think>hmm</think>Hello <3"
+    undisturbed = run(make_running(reasoning="text"), text)
+    assert (text_of(undisturbed.tokens), thinking_of(undisturbed), undisturbed.whole().reasoned) == (
+        "Hello <3",
+        "hmm",
+        3,
+    )
+    attempt = make_running(reasoning="text")
+    attempt.replay([Chunk(first=1, epoch=1, tokens=tuple(undisturbed.tokens[:taken_over_at]))])
+    attempt.reasoned = sum(bool(token.extras) for token in attempt.tokens)
+    assert run(attempt, text).tokens == undisturbed.tokens
+
+
+def test_a_stop_string_in_the_thinking_ends_it_and_loses_nothing_before_it() -> None:
+    running = run(make_running(reasoning="inside", stop=["XX"]), b"hm </tXX")
+    assert (text_of(running.tokens), thinking_of(running)) == ("", "hm </t")

@@ -63,6 +63,7 @@ def deployment_of(name: str, model: Model, engine: Ready, now: float) -> Deploym
         version=f"fp_{mark.hexdigest()[:12]}",
         max_model_len=engine.max_model_len,
         created=now,
+        reasons=model.template is not None and model.template.reasons,
         **_sampling_defaults(model.folder),
     )
 

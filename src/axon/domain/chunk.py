@@ -16,14 +16,16 @@ class Token(NamedTuple):
     id: int
     text: str
     extras: Mapping[str, Any] | None = None
-    """What else is known of it, such as its log probability."""
+    """What else is known of it: its log probability, the part of its text that is ``reasoning``."""
 
 
 class End(NamedTuple):
-    """A choice ended after the tokens before it. ``reason`` is ``stop`` or ``length``."""
+    """A choice ended. ``reason`` is ``stop`` or ``length``."""
 
     choice: int
     reason: str
+    at: int | None = None
+    """Seq of its last token; where it is not said, the chunk's last."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,11 +37,16 @@ class Chunk:
     epoch: int
     tokens: tuple[Token, ...] = ()
     ends: tuple[End, ...] = ()
+    """Of the choices whose last token is here; of all of them on the last chunk, for who missed them on the way."""
     terminal: str = ""
     """The job's terminal state, on its last chunk only."""
     code: str = ""
     """Why it failed, when it did."""
     message: str = ""
+    cached: int = 0
+    """Tokens of the prompt that were not computed, as far as is known by then."""
+    reasoned: int = 0
+    """Tokens of thinking in the stream, up to the last one here."""
     extra: Mapping[str, Any] = field(default_factory=dict)
 
     @property
@@ -47,7 +54,7 @@ class Chunk:
         return self.first + len(self.tokens) - 1
 
     def after(self, seq: int) -> "Chunk":
-        """The part of this chunk past ``seq``."""
+        """The part of this chunk past ``seq``; who stopped at a choice's last token may not know of its end."""
         skip = max(0, seq + 1 - self.first)
         if skip == 0:
             return self
@@ -56,9 +63,11 @@ class Chunk:
             first=self.first + skip,
             epoch=self.epoch,
             tokens=self.tokens[skip:],
-            ends=self.ends,
+            ends=self.ends if self.terminal else tuple(end for end in self.ends if end.at is None or end.at >= seq),
             terminal=self.terminal,
             code=self.code,
             message=self.message,
+            cached=self.cached,
+            reasoned=self.reasoned,
             extra=self.extra,
         )

@@ -17,3 +17,5 @@ class Deployment:
     """What its model works best with; counts where a request does not say."""
     top_p: float = 1.0
     top_k: int = 0
+    reasons: bool = False
+    """Whether its model thinks aloud before it answers."""

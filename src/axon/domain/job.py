@@ -21,11 +21,16 @@ class Job:
     lane: str
     prompt_ids: tuple[int, ...]
     sampling: Sampling
+    """Of each choice."""
+    choices: int = 1
+    """Answers asked for: one stream carries them all."""
     seed: int
     """Drawn at acceptance when the client gave none: a regenerated token is the same token."""
     deadline: float
     """Unix time after which nobody waits for it."""
     created: float
+    reasoning: str = ""
+    """Whether thinking is parted from the answer: empty for no, ``text`` or ``inside`` when the prompt has begun it."""
     ticket: str = ""
     priority: int = 0
     session: str = ""
@@ -50,6 +55,11 @@ class Job:
     """How its gateway writes the answer (route, model name, options); opaque below the gateway."""
     extra: Mapping[str, Any] = field(default_factory=dict)
     """Fields of a later version, kept as they came."""
+
+    @property
+    def most_tokens(self) -> int:
+        """What it may cost at most."""
+        return len(self.prompt_ids) + self.choices * self.sampling.max_tokens
 
     @property
     def purged(self) -> bool:

@@ -60,6 +60,8 @@ class Turn:
             terminal=self.state if self.state.terminal else "",
             code=self.code,
             message=self.message,
+            cached=self.usage.cached_tokens,
+            reasoned=self.usage.reasoning_tokens,
         )
 
 
@@ -68,7 +70,7 @@ def opened(job: Job) -> Turn:
     return Turn(id=job.id, tenant=job.tenant, state=TurnState.OPENED, opened_at=job.created, job=job)
 
 
-def ended(turn: Turn, chunks: tuple[Chunk, ...], *, at: float, cached_tokens: int = 0) -> Turn:
+def ended(turn: Turn, chunks: tuple[Chunk, ...], *, at: float) -> Turn:
     """The turn after its stream's terminal chunk; a turn that has ended stays as it is."""
     if turn.state.terminal:
         return turn
@@ -79,8 +81,13 @@ def ended(turn: Turn, chunks: tuple[Chunk, ...], *, at: float, cached_tokens: in
         state=TurnState(last.terminal),
         ended_at=at,
         tokens=tokens,
-        ends=tuple(end for chunk in chunks for end in chunk.ends),
-        usage=Usage(prompt_tokens=len(turn.job.prompt_ids), cached_tokens=cached_tokens, output_tokens=len(tokens)),
+        ends=tuple({end.choice: end for chunk in chunks for end in chunk.ends}.values()),
+        usage=Usage(
+            prompt_tokens=len(turn.job.prompt_ids),
+            cached_tokens=max(chunk.cached for chunk in chunks),
+            output_tokens=len(tokens),
+            reasoning_tokens=max(chunk.reasoned for chunk in chunks),
+        ),
         code=last.code,
         message=last.message,
     )

@@ -10,6 +10,8 @@ class Usage:
     prompt_tokens: int = 0
     cached_tokens: int = 0
     output_tokens: int = 0
+    reasoning_tokens: int = 0
+    """The part of the output that was thinking."""
 
     @property
     def total_tokens(self) -> int:

@@ -58,7 +58,14 @@ class EchoRunner:
         for span in batch.spans:
             for offset, token_id in enumerate(span.token_ids):
                 self._memory[self._slot(span, span.first + offset)] = token_id
-        return [Drawn(self._answer(span, span.draw)) for span in batch.spans if span.draw is not None]
+        return [self._drawn(span, span.draw) for span in batch.spans if span.draw is not None]
+
+    def _drawn(self, span: Span, draw: Draw) -> Drawn:
+        """It is always sure of itself."""
+        token = self._answer(span, draw)
+        if draw.sampling.logprobs is None:
+            return Drawn(token)
+        return Drawn(token, 0.0, ((token, 0.0),) if draw.sampling.logprobs else ())
 
     def _answer(self, span: Span, draw: Draw) -> int:
         num_prompt = span.end - draw.position

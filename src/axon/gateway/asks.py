@@ -8,8 +8,9 @@ from axon.domain.deployment import Deployment
 from axon.domain.sampling import Sampling
 from axon.errors import InvalidInput, Unsupported
 from axon.gateway.items import Input, InputItem
-from axon.gateway.openai import Count, Probability, Temperature, Wire
+from axon.gateway.openai import Count, NumTop, Probability, Temperature, Wire
 
+LOGPROBS = "message.output_text.logprobs"
 Metadata = Annotated[
     dict[Annotated[str, Field(max_length=64)], Annotated[str, Field(max_length=512)]], Field(max_length=16)
 ]
@@ -64,6 +65,8 @@ class ResponseRequest(Context):
     max_output_tokens: Count | None = None
     temperature: Temperature | None = None
     top_p: Probability | None = None
+    include: list[str] | None = None
+    top_logprobs: NumTop | None = None
     text: TextOptions | None = None
     user: str | None = None
     safety_identifier: str | None = None
@@ -85,12 +88,19 @@ class ResponseRequest(Context):
         if kind != "text":
             raise Unsupported(f"'text.format' of type '{kind}' is not supported by this server yet.", param="text")
 
+    @property
+    def num_logprobs(self) -> int | None:
+        """How many likely tokens are asked for beside the chosen one; None: not even that one's log probability."""
+        asked = self.top_logprobs or LOGPROBS in (self.include or ())
+        return self.top_logprobs or 0 if asked else None
+
     def sampling(self, defaults: Deployment) -> Sampling:
         return Sampling(
             max_tokens=self.max_output_tokens or 0,
             temperature=defaults.temperature if self.temperature is None else self.temperature,
             top_k=defaults.top_k,
             top_p=defaults.top_p if self.top_p is None else self.top_p,
+            logprobs=self.num_logprobs,
             ignore_eos=bool(self.ignore_eos),
         )
 
@@ -119,8 +129,7 @@ NOT_YET: dict[str, tuple[Any, ...]] = {
     "tools": ([],),
     "tool_choice": ("none", "auto"),
     "max_tool_calls": (),
-    "include": ([],),
-    "top_logprobs": (0,),
+    "include": ([], [LOGPROBS]),
     "prompt": (),
     "reasoning": ({}, {"effort": None, "summary": None}),
     "context_management": ([],),

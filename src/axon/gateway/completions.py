@@ -20,6 +20,8 @@ async def create(request: Request) -> Response:
     gateway = gateway_of(request)
     body = await read_body(request, gateway.config)
     ask = parse(CompletionRequest, body)
+    if ask.best_of not in (None, ask.n or 1):
+        raise Unsupported("'best_of' other than 'n' is not supported by this server.", param="best_of")
     job = await open_turn(
         request,
         ask,
@@ -28,11 +30,25 @@ async def create(request: Request) -> Response:
         prefix="cmpl-",
         max_tokens=ask.max_tokens or _DEFAULT_MAX_TOKENS,
         prompt=lambda: _prompt_ids(gateway, ask.prompt),
+        options={"echo": _echoed(gateway, ask.prompt)} if ask.echo else {},
     )
     return await answer(request, job, stream=bool(ask.stream))
 
 
-async def _prompt_ids(gateway: Gateway, prompt: str | list[str] | list[int] | list[list[int]]) -> list[int]:
+Prompt = str | list[str] | list[int] | list[list[int]]
+
+
+def _echoed(gateway: Gateway, prompt: Prompt) -> str:
+    """The prompt as the answer begins with it."""
+    if isinstance(prompt, str):
+        return prompt
+    first = prompt[0] if prompt else ""
+    if isinstance(first, int):
+        return gateway.prompts.tokenizer.decode(token for token in prompt if isinstance(token, int))
+    return _echoed(gateway, first)
+
+
+async def _prompt_ids(gateway: Gateway, prompt: Prompt) -> list[int]:
     if isinstance(prompt, list) and prompt and not isinstance(prompt[0], int):
         if len(prompt) > 1:
             raise Unsupported("A list of several prompts is not supported by this server yet.", param="prompt")

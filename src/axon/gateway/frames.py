@@ -1,17 +1,20 @@
 """A stream's tokens as OpenAI's clients read them. Pure: what is written depends on the tokens, never on their cuts.
 
-Frames are bare ``data: `` lines: some clients lose every token after a comment, an id or an event line.
+Frames are bare ``data: `` lines: some clients lose every token after a comment, an id or an event line. A reader who
+asks for ids gets them, for then it knows what to do with them.
 """
 
+from collections.abc import Container, Iterator, Sequence
 from typing import Any
 
 import msgspec
 
-from axon.domain.chunk import Chunk
+from axon.domain.chunk import Chunk, End, Token
 from axon.domain.job import Job
 from axon.domain.turn import TurnState
 from axon.domain.usage import Usage
 from axon.errors import AxonError, ContextTooLong, EngineError, Expired
+from axon.gateway import logprobs
 from axon.gateway.problems import body_of
 
 DONE = b"data: [DONE]\n\n"
@@ -50,81 +53,167 @@ def usage_body(usage: Usage) -> dict[str, Any]:
         "completion_tokens": usage.output_tokens,
         "total_tokens": usage.total_tokens,
         "prompt_tokens_details": {"cached_tokens": usage.cached_tokens},
-        "completion_tokens_details": {"reasoning_tokens": 0},
+        "completion_tokens_details": {"reasoning_tokens": usage.reasoning_tokens},
     }
 
 
 class Writer:
-    """Writes one reader's frames from where it stands."""
+    """Writes one reader's frames from where it stands.
 
-    def __init__(self, job: Job, *, after: int = 0) -> None:
+    A frame holds tokens of one choice that follow each other, and the seq of the last of them: whoever has read it has
+    everything up to there, whichever choice it belongs to.
+    """
+
+    def __init__(self, job: Job, *, after: int = 0, with_ids: bool = False) -> None:
         self._job = job
+        self._with_ids = with_ids
         self._seq = after
+        self._cached = self._reasoned = 0
         self._chat = job.reply.get("route") == "chat"
-        self._role_due = self._chat and after == 0
+        self._echo = str(job.reply.get("echo", ""))
         self._include_usage = bool(job.reply.get("include_usage"))
-        self._head = {
-            "id": job.id,
-            "object": "chat.completion.chunk" if self._chat else "text_completion",
-            "created": int(job.created),
-            "model": job.reply.get("model", job.deployment),
-            "system_fingerprint": job.version,
-        }
+        self._continuous_usage = bool(job.reply.get("continuous_usage"))
+        # The first tokens of a stream are the first ones of its choices.
+        self._unopened = set(range(after, job.choices)) if self._chat or self._echo else set()
+        self._closed: set[int] = set()
+        self._head = _head(job, "chat.completion.chunk" if self._chat else "text_completion")
 
     def frames(self, chunk: Chunk) -> bytes:
         """Everything this chunk adds to the stream; empty while a character is incomplete."""
-        self._seq = max(self._seq, chunk.last)
-        text = "".join(token.text for token in chunk.tokens)
-        out = self._frame(self._delta(text), None) if text else b""
+        self._cached, self._reasoned = max(self._cached, chunk.cached), max(self._reasoned, chunk.reasoned)
+        bodies = [body for body in self._choices(chunk) if body is not None]
         if error := failure(chunk):
-            return out + error_frame(error)
+            return b"".join(map(self._line, bodies)) + error_frame(error)
         if not chunk.terminal:
-            return out
-        if self._role_due:
-            out += self._frame(self._delta(""), None)
-        for end in chunk.ends:
-            out += self._frame({} if self._chat else "", end.reason)
+            return b"".join(map(self._line, bodies))
         if self._include_usage:
-            out += self._usage_frame()
-        return out + DONE
+            bodies.append(self._body({"choices": [], "usage": usage_body(self._usage())}))
+        if bodies:
+            bodies[-1]["axon"]["end"] = True  # so that a reader can tell an end from a connection that broke off
+        return b"".join(map(self._line, bodies)) + DONE
 
     def silence(self) -> bytes:
         """A frame that says nothing, so that nobody in between takes the stream for dead."""
-        return self._frame({} if self._chat else "", None)
+        return self._line(self._frame(0, {} if self._chat else ""))
 
-    def _delta(self, text: str) -> Any:
+    def _choices(self, chunk: Chunk) -> Iterator[dict[str, Any] | None]:
+        ends = _ends_by_seq(chunk)
+        yield from map(self._close, ends.get(chunk.first - 1, ()))
+        for seq, tokens in _runs(chunk, ends):
+            self._seq = seq
+            yield self._run(tokens[0].choice, tokens)
+            yield from map(self._close, ends.get(seq, ()))
+
+    def _run(self, choice: int, tokens: Sequence[Token]) -> dict[str, Any] | None:
+        text, thinking = _text(tokens), thinking_of(tokens)
+        found = logprobs.of_chat(tokens) if self._chat else logprobs.of_completion(tokens, num_before=len(self._echo))
+        if not (text or thinking) and found is None and choice not in self._unopened:
+            return None
+        return self._frame(choice, self._delta(choice, text, thinking), found)
+
+    def _close(self, end: End) -> dict[str, Any] | None:
+        """Says how a choice ended, once."""
+        if end.choice in self._closed:
+            return None
+        self._closed.add(end.choice)
+        return self._frame(end.choice, {} if self._chat else "", finish=end.reason)
+
+    def _delta(self, choice: int, text: str, thinking: str) -> Any:
+        opens = choice in self._unopened
+        self._unopened.discard(choice)
         if not self._chat:
-            return text
-        if self._role_due:
-            self._role_due = False
-            return {"role": "assistant", "content": text}
-        return {"content": text}
+            return self._echo + text if opens else text
+        delta = {"role": "assistant", "content": text} if opens else {"content": text}
+        return {**delta, "reasoning_content": thinking} if thinking else delta
 
-    def _frame(self, delta: Any, finish: str | None) -> bytes:
-        choice = {"index": 0, "delta" if self._chat else "text": delta, "logprobs": None, "finish_reason": finish}
-        return self._line({"choices": [choice]})
+    def _frame(self, choice: int, delta: Any, found: Any = None, finish: str | None = None) -> dict[str, Any]:
+        name = "delta" if self._chat else "text"
+        body: dict[str, Any] = {"choices": [{"index": choice, name: delta, "logprobs": found, "finish_reason": finish}]}
+        if self._include_usage:
+            body["usage"] = usage_body(self._usage()) if self._continuous_usage else None
+        return self._body(body)
 
-    def _usage_frame(self) -> bytes:
-        usage = Usage(prompt_tokens=len(self._job.prompt_ids), output_tokens=self._seq)
-        return self._line({"choices": [], "usage": usage_body(usage)})
+    def _usage(self) -> Usage:
+        return Usage(
+            prompt_tokens=len(self._job.prompt_ids),
+            cached_tokens=self._cached,
+            output_tokens=self._seq,
+            reasoning_tokens=self._reasoned,
+        )
+
+    def _body(self, body: dict[str, Any]) -> dict[str, Any]:
+        return {**self._head, **body, "axon": {"seq": self._seq}}
 
     def _line(self, body: dict[str, Any]) -> bytes:
-        return b"data: " + _encode({**self._head, **body, "axon": {"seq": self._seq}}) + b"\n\n"
+        head = b"id: %d\n" % body["axon"]["seq"] if self._with_ids else b""
+        return head + b"data: " + _encode(body) + b"\n\n"
 
 
-def whole(job: Job, chunks: list[Chunk]) -> dict[str, Any]:
+def whole(job: Job, chunks: Sequence[Chunk]) -> dict[str, Any]:
     """The answer as one object, for a client that does not stream."""
     chat = job.reply.get("route") == "chat"
-    text = "".join(token.text for chunk in chunks for token in chunk.tokens)
-    reason = next((end.reason for chunk in chunks for end in chunk.ends), "stop")
-    answer = {"message": {"role": "assistant", "content": text, "refusal": None}} if chat else {"text": text}
-    usage = Usage(prompt_tokens=len(job.prompt_ids), output_tokens=sum(len(chunk.tokens) for chunk in chunks))
+    tokens = [token for chunk in chunks for token in chunk.tokens]
+    reasons = {end.choice: end.reason for chunk in chunks for end in chunk.ends}
+    usage = Usage(
+        prompt_tokens=len(job.prompt_ids),
+        cached_tokens=max((chunk.cached for chunk in chunks), default=0),
+        output_tokens=len(tokens),
+        reasoning_tokens=max((chunk.reasoned for chunk in chunks), default=0),
+    )
+    return {
+        **_head(job, "chat.completion" if chat else "text_completion"),
+        "choices": [
+            _whole_choice(job, index, [token for token in tokens if token.choice == index], reasons.get(index, "stop"))
+            for index in range(job.choices)
+        ],
+        "usage": usage_body(usage),
+    }
+
+
+def _whole_choice(job: Job, index: int, tokens: Sequence[Token], reason: str) -> dict[str, Any]:
+    text = _text(tokens)
+    if job.reply.get("route") == "chat":
+        message = {"role": "assistant", "content": text, "refusal": None}
+        if thinking := thinking_of(tokens):
+            message["reasoning_content"] = thinking
+        return {"index": index, "message": message, "logprobs": logprobs.of_chat(tokens), "finish_reason": reason}
+    echo = str(job.reply.get("echo", ""))
+    found = logprobs.of_completion(tokens, num_before=len(echo))
+    return {"index": index, "text": echo + text, "logprobs": found, "finish_reason": reason}
+
+
+def _text(tokens: Sequence[Token]) -> str:
+    return "".join(token.text for token in tokens)
+
+
+def thinking_of(tokens: Sequence[Token]) -> str:
+    return "".join(token.extras.get("reasoning", "") for token in tokens if token.extras)
+
+
+def _head(job: Job, kind: str) -> dict[str, Any]:
     return {
         "id": job.id,
-        "object": "chat.completion" if chat else "text_completion",
+        "object": kind,
         "created": int(job.created),
         "model": job.reply.get("model", job.deployment),
-        "choices": [{"index": 0, **answer, "logprobs": None, "finish_reason": reason}],
-        "usage": usage_body(usage),
         "system_fingerprint": job.version,
     }
+
+
+def _ends_by_seq(chunk: Chunk) -> dict[int, list[End]]:
+    """The choices' ends by the token they follow; one that was told before this chunk counts as just before it."""
+    ends: dict[int, list[End]] = {}
+    for end in chunk.ends:
+        ends.setdefault(max(chunk.last if end.at is None else end.at, chunk.first - 1), []).append(end)
+    return ends
+
+
+def _runs(chunk: Chunk, ends: Container[int]) -> Iterator[tuple[int, Sequence[Token]]]:
+    """Tokens of one choice that follow each other, up to its end, with the seq of the last."""
+    start = 0
+    for place, token in enumerate(chunk.tokens, start=1):
+        follower = chunk.tokens[place] if place < len(chunk.tokens) else None
+        seq = chunk.first + place - 1
+        if follower is None or follower.choice != token.choice or seq in ends:
+            yield seq, chunk.tokens[start:place]
+            start = place

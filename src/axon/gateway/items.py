@@ -40,7 +40,11 @@ def items_of(given: str | Sequence[InputItem], *, now: float, param: str = "inpu
     """The items in an input, under ids of our own."""
     if isinstance(given, str):
         return (Item(id=new_id("msg_", now), role="user", texts=(given,)),)
-    return tuple(_item(each, new_id("msg_", now), f"{param}.{index}") for index, each in enumerate(given))
+    return tuple(
+        _item(each, new_id("msg_", now), f"{param}.{index}")
+        for index, each in enumerate(given)
+        if each.type != "reasoning"  # an earlier response's thinking: the model is not told it again
+    )
 
 
 def messages_of(instructions: str | None, items: Sequence[Item]) -> list[dict[str, str]]:

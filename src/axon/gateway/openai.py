@@ -20,6 +20,10 @@ _SEED = 1 << 63
 Probability = Annotated[float, Field(gt=0, le=1, allow_inf_nan=False)]
 Temperature = Annotated[float, Field(ge=0, le=2, allow_inf_nan=False)]
 Count = Annotated[int, Field(ge=1, le=1 << 31)]
+Penalty = Annotated[float, Field(ge=-2, le=2)]
+Bias = Annotated[float, Field(ge=-100, le=100)]
+TokenKey = Annotated[str, Field(pattern=r"^[0-9]{1,9}$")]
+NumTop = Annotated[int, Field(ge=0, le=20)]
 StopText = Annotated[str, Field(min_length=1, max_length=256)]
 
 
@@ -40,6 +44,7 @@ class Message(Wire):
 
 class StreamOptions(Wire):
     include_usage: bool | None = None
+    continuous_usage_stats: bool | None = None
 
 
 class Request(Wire):
@@ -57,20 +62,44 @@ class Request(Wire):
     store: bool | None = None
     ignore_eos: bool | None = None
     n: Annotated[int, Field(ge=1, le=128)] | None = None
-    presence_penalty: Annotated[float, Field(ge=-2, le=2)] | None = None
-    frequency_penalty: Annotated[float, Field(ge=-2, le=2)] | None = None
+    presence_penalty: Penalty | None = None
+    frequency_penalty: Penalty | None = None
+    repetition_penalty: Annotated[float, Field(gt=0, le=10)] | None = None
+    min_p: Annotated[float, Field(ge=0, le=1)] | None = None
+    min_tokens: Annotated[int, Field(ge=0, le=1 << 31)] | None = None
+    logit_bias: Annotated[dict[TokenKey, Bias], Field(max_length=1024)] | None = None
+    stop_token_ids: Annotated[list[Annotated[int, Field(ge=0, lt=1 << 31)]], Field(max_length=64)] | None = None
 
     @property
     def include_usage(self) -> bool:
         return bool(self.stream_options and self.stream_options.include_usage)
 
+    @property
+    def continuous_usage(self) -> bool:
+        return self.include_usage and bool(self.stream_options and self.stream_options.continuous_usage_stats)
+
+    @property
+    def num_logprobs(self) -> int | None:
+        """How many likely tokens are asked for beside the chosen one; None: not even that one's log probability."""
+        raise NotImplementedError
+
     def sampling(self, max_tokens: int | None, defaults: Deployment) -> Sampling:
+        if max_tokens and self.min_tokens and self.min_tokens > max_tokens:
+            raise InvalidInput("'min_tokens' must not be more than 'max_tokens'.", param="min_tokens")
         return Sampling(
             max_tokens=max_tokens or 0,
             temperature=defaults.temperature if self.temperature is None else self.temperature,
             top_k=max(0, defaults.top_k if self.top_k is None else self.top_k),
             top_p=defaults.top_p if self.top_p is None else self.top_p,
+            min_p=self.min_p or 0.0,
+            presence_penalty=self.presence_penalty or 0.0,
+            frequency_penalty=self.frequency_penalty or 0.0,
+            repetition_penalty=self.repetition_penalty or 1.0,
+            logit_bias=tuple((int(id), bias) for id, bias in (self.logit_bias or {}).items()),
+            min_tokens=self.min_tokens or 0,
+            logprobs=self.num_logprobs,
             stop=(self.stop,) if isinstance(self.stop, str) else tuple(self.stop or ()),
+            stop_ids=tuple(self.stop_token_ids or ()),
             ignore_eos=bool(self.ignore_eos),
         )
 
@@ -80,6 +109,14 @@ class ChatRequest(Request):
 
     messages: Annotated[list[Message], Field(min_length=1, max_length=10_000)]
     max_completion_tokens: Count | None = None
+    logprobs: bool | None = None
+    top_logprobs: NumTop | None = None
+
+    @property
+    def num_logprobs(self) -> int | None:
+        if self.top_logprobs and not self.logprobs:
+            raise InvalidInput("'top_logprobs' needs 'logprobs' to be true.", param="top_logprobs")
+        return self.top_logprobs or 0 if self.logprobs else None
 
     def texts(self) -> list[dict[str, str]]:
         """Role and text of each message, in the roles that templates know."""
@@ -93,21 +130,19 @@ class CompletionRequest(Request):
     """Body of POST /v1/completions."""
 
     prompt: str | list[str] | list[int] | list[list[int]]
+    logprobs: NumTop | None = None
+    echo: bool | None = None
+    best_of: Annotated[int, Field(ge=1, le=128)] | None = None
+
+    @property
+    def num_logprobs(self) -> int | None:
+        if self.logprobs is not None and self.echo:
+            raise Unsupported("'logprobs' of an echoed prompt are not supported by this server yet.", param="logprobs")
+        return self.logprobs
 
 
 # name → the values that mean "as if it were not there"
 _NOT_YET: dict[str, tuple[Any, ...]] = {
-    "n": (1,),
-    "best_of": (1,),
-    "presence_penalty": (0,),
-    "frequency_penalty": (0,),
-    "repetition_penalty": (1,),
-    "min_p": (0,),
-    "min_tokens": (0,),
-    "logit_bias": ({},),
-    "logprobs": (False,),
-    "top_logprobs": (0,),
-    "echo": (False,),
     "suffix": ("",),
     "tools": ([],),
     "functions": ([],),

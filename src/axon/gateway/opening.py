@@ -57,7 +57,7 @@ class Opening:
         ticket = await self._admission.admit(ask.key_id, job_id)
         try:
             job = await make_job(job_id, self._clock.now())
-            ticket = await self._admission.reserve(ticket, len(job.prompt_ids) + job.sampling.max_tokens)
+            ticket = await self._admission.reserve(ticket, job.most_tokens)
             job = replace(job, ticket=str(ticket), idempotency_key=ask.idempotency_key, body_digest=ask.body_digest)
             await self._dispatch.accept(job)
         except BaseException:

@@ -5,7 +5,7 @@ from typing import Any
 
 import msgspec
 
-from axon.errors import AxonError
+from axon.errors import AxonError, ContextTooLong
 
 _STATUS = {
     "invalid": 400,
@@ -64,7 +64,9 @@ def status_of(error: AxonError) -> int:
 def body_of(error: AxonError) -> dict[str, Any]:
     status = status_of(error)
     kind = _TYPE.get(status, "invalid_request_error" if status < 500 else "server_error")
-    return {"error": {"message": error.message, "type": kind, "param": error.param, "code": error.code}}
+    # LangChain takes a prompt that is too long for one only when the message has the code in it.
+    message = f"{error.message} ({error.code})" if isinstance(error, ContextTooLong) else error.message
+    return {"error": {"message": message, "type": kind, "param": error.param, "code": error.code}}
 
 
 def headers_of(error: AxonError) -> dict[str, str]:

@@ -2,13 +2,13 @@
 
 from typing import Any
 
-from axon.domain.chunk import Chunk
+from axon.domain.chunk import Chunk, Token
 from axon.domain.conversation import answer, is_conversation
-from axon.domain.item import Item
 from axon.domain.job import Job
 from axon.domain.turn import Turn, TurnState
 from axon.domain.usage import Usage
-from axon.gateway.frames import failure
+from axon.gateway import logprobs
+from axon.gateway.frames import failure, thinking_of
 from axon.gateway.items import item_body
 
 
@@ -29,7 +29,7 @@ def response_body(turn: Turn, *, status: str | None = None) -> dict[str, Any]:
         "max_tool_calls": None,
         "metadata": reply.get("metadata") or {},
         "model": reply.get("model", job.deployment),
-        "output": [item_body(item) for item in output(turn)] if ended else [],
+        "output": output(turn) if ended else [],
         "parallel_tool_calls": True,
         "previous_response_id": job.previous or None,
         "conversation": {"id": job.session} if is_conversation(job.session) else None,
@@ -42,7 +42,7 @@ def response_body(turn: Turn, *, status: str | None = None) -> dict[str, Any]:
         "text": {"format": {"type": "text"}},
         "tool_choice": "auto",
         "tools": [],
-        "top_logprobs": 0,
+        "top_logprobs": job.sampling.logprobs or 0,
         "top_p": job.sampling.top_p,
         "truncation": reply.get("truncation") or "disabled",
         "usage": usage_body(turn.usage) if ended else None,
@@ -62,9 +62,45 @@ def status_of(turn: Turn) -> str:
     return "failed"
 
 
-def output(turn: Turn) -> tuple[Item, ...]:
-    """What the model said; nothing when it never began."""
-    return (answer(turn),) if turn.tokens or turn.state is TurnState.COMPLETED else ()
+def output(turn: Turn) -> list[dict[str, Any]]:
+    """What the model thought and said; nothing when it never came to it."""
+    bodies = [thinking_body(turn)] if thinking_of(turn.tokens) else []
+    return [*bodies, message_body(turn)] if _speaks(turn) else bodies
+
+
+def message_body(turn: Turn) -> dict[str, Any]:
+    """The answer, with what else is known of its tokens."""
+    body = item_body(answer(turn))
+    body["content"][0]["logprobs"] = [entry for token in turn.tokens for entry in likelihoods(token)]
+    return body
+
+
+def thinking_body(turn: Turn) -> dict[str, Any]:
+    """The thinking, for models that think aloud; it is over when the answer begins."""
+    status = "completed" if any(token.text for token in turn.tokens) else answer(turn).status
+    return {**thinking_head(turn.id, status), "content": [thought_part(thinking_of(turn.tokens))]}
+
+
+def thinking_head(turn_id: str, status: str) -> dict[str, Any]:
+    return {"id": thinking_id(turn_id), "type": "reasoning", "status": status, "summary": [], "content": []}
+
+
+def thinking_id(turn_id: str) -> str:
+    return f"rs_{turn_id.partition('_')[2]}"
+
+
+def thought_part(text: str) -> dict[str, str]:
+    return {"type": "reasoning_text", "text": text}
+
+
+def likelihoods(token: Token) -> list[dict[str, Any]]:
+    """Log probabilities of a token of the answer; empty where none was asked for."""
+    found = logprobs.of_chat([token]) if token.text or not thinking_of([token]) else None
+    return found["content"] if found else []
+
+
+def _speaks(turn: Turn) -> bool:
+    return turn.state is TurnState.COMPLETED or any(token.text for token in turn.tokens)
 
 
 def usage_body(usage: Usage) -> dict[str, Any]:
@@ -72,7 +108,7 @@ def usage_body(usage: Usage) -> dict[str, Any]:
         "input_tokens": usage.prompt_tokens,
         "input_tokens_details": {"cached_tokens": usage.cached_tokens, "cache_write_tokens": 0},
         "output_tokens": usage.output_tokens,
-        "output_tokens_details": {"reasoning_tokens": 0},
+        "output_tokens_details": {"reasoning_tokens": usage.reasoning_tokens},
         "total_tokens": usage.total_tokens,
     }
 

@@ -149,18 +149,20 @@ async def _job(request: Request, ask: ResponseRequest, job_id: str, now: float, 
     gateway = gateway_of(request)
     deployment = find_deployment(gateway, ask.model)
     try:
+        prompt_ids = await _prompt(gateway, ask, told)
         return make_job(
             job_id=job_id,
             tenant=identity_of(request).tenant,
             deployment=deployment,
             num_lanes=gateway.dispatching.num_lanes,
-            prompt_ids=await _prompt(gateway, ask, told),
+            prompt_ids=prompt_ids,
             sampling=ask.sampling(deployment),
             seed=ask.seed,
             now=now,
             timeout_s=gateway.sessions.turn_timeout_s,
             retain=ask.stored,
             trace=request.headers.get("traceparent", ""),
+            reasoning=gateway.prompts.reasoning(prompt_ids) if deployment.reasons else "",
             reply=_reply(ask),
         )
     except ContextTooLong as error:

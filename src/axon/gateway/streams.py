@@ -5,27 +5,22 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from axon.errors import InvalidInput
-from axon.gateway.turns import find_job, gateway_of, stream_response
+from axon.gateway.turns import find_job, gateway_of, last_event_id, seq_of, stream_response
 
 router = APIRouter(tags=["streams"])
 
-_MAX_DIGITS = 15
-
 
 @router.get("/v1/streams/{stream_id}", summary="Continue a stream")
-async def show(request: Request, stream_id: str, after: str = "0") -> Response:
-    """The stream's chunks past token ``after``: what was generated meanwhile at once, the rest as it comes."""
+async def show(request: Request, stream_id: str, after: str = "") -> Response:
+    """The stream's chunks past token ``after``: what was generated meanwhile at once, the rest as it comes.
+
+    ``Last-Event-ID`` says the same as ``after``, for readers of event ids.
+    """
     gateway = gateway_of(request)
-    seq = _seq(after)
+    seq = seq_of(after, "after") if after else last_event_id(request)
     job = await find_job(request, stream_id)
     if job.reply.get("route") == "response":
         raise InvalidInput(f"Continue a response with GET /v1/responses/{stream_id}?stream=true.", param="stream_id")
     await gateway.follower.arrive(stream_id)
     gateway.metrics.stream_resumes.labels(result="ok").inc()
-    return stream_response(gateway, job, after=seq)
-
-
-def _seq(text: str) -> int:
-    if not (len(text) <= _MAX_DIGITS and text.isascii() and text.isdigit()):
-        raise InvalidInput("'after' must be a token's seq: a whole number, 0 or more.", param="after")
-    return int(text)
+    return stream_response(request, job, after=seq)

@@ -2,9 +2,10 @@
 
 import asyncio
 import hashlib
-from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass
+from typing import Any
 
 import msgspec
 from starlette.requests import ClientDisconnect, Request
@@ -31,6 +32,9 @@ from axon.sessions.turns import make_job
 from axon.telemetry.metrics import Metrics
 
 STREAM_HEADER = "x-axon-stream"
+IDS_HEADER = "x-axon-event-ids"
+"""With ``true`` the frames of a stream have their seq as the event's id."""
+_MAX_SEQ_DIGITS = 15
 _MAX_KEY_CHARS = 255
 SSE_HEADERS = {"cache-control": "no-cache", "x-accel-buffering": "no"}
 
@@ -105,25 +109,35 @@ async def open_turn(
     prefix: str,
     max_tokens: int | None,
     prompt: Callable[[], Awaitable[Sequence[int]]],
+    options: Mapping[str, Any] | None = None,
 ) -> Job:
     """The accepted job that answers this request: a new one, or the first one's when the request is a repeated one."""
     gateway, who = gateway_of(request), identity_of(request)
     deployment = find_deployment(gateway, ask.model)
 
     async def make(job_id: str, now: float) -> Job:
+        prompt_ids = await prompt()
         return make_job(
             job_id=job_id,
             tenant=who.tenant,
             deployment=deployment,
             num_lanes=gateway.dispatching.num_lanes,
-            prompt_ids=await prompt(),
+            prompt_ids=prompt_ids,
             sampling=ask.sampling(max_tokens, deployment),
             seed=ask.seed,
             now=now,
             timeout_s=gateway.sessions.turn_timeout_s,
             retain=bool(ask.store),
             trace=request.headers.get("traceparent", ""),
-            reply={"route": route, "model": ask.model, "include_usage": ask.include_usage},
+            choices=ask.n or 1,
+            reasoning=gateway.prompts.reasoning(prompt_ids) if route == "chat" and deployment.reasons else "",
+            reply={
+                "route": route,
+                "model": ask.model,
+                "include_usage": ask.include_usage,
+                "continuous_usage": ask.continuous_usage,
+                **(options or {}),
+            },
         )
 
     return await accepted(request, body, route=route, prefix=prefix, make=make)
@@ -169,21 +183,40 @@ async def find_job(request: Request, job_id: str) -> Job:
 async def answer(request: Request, job: Job, *, stream: bool) -> Response:
     """The answer to an accepted turn, streamed or whole."""
     if stream:
-        return stream_response(gateway_of(request), job, after=0, started=job.created)
+        after = last_event_id(request) if _idempotency_key(request) else 0
+        return stream_response(request, job, after=after, started=job.created)
     return await _whole_response(request, job)
 
 
-def stream_response(gateway: Gateway, job: Job, *, after: int, started: float | None = None) -> Response:
+def last_event_id(request: Request) -> int:
+    """The seq at which a reader of event ids has left; 0 when it has read nothing."""
+    return seq_of(request.headers.get("last-event-id") or "0", "Last-Event-ID")
+
+
+def seq_of(text: str, name: str) -> int:
+    """A seq that a client sends."""
+    if not (len(text) <= _MAX_SEQ_DIGITS and text.isascii() and text.isdigit()):
+        raise InvalidInput(f"'{name}' must be a token's seq: a whole number, 0 or more.", param=name)
+    return int(text)
+
+
+def stream_response(request: Request, job: Job, *, after: int, started: float | None = None) -> Response:
     """The stream past ``after`` as server-sent events; leaving early loses nothing, for as long as it is kept."""
+    writer = frames.Writer(job, after=after, with_ids=_wants_ids(request))
     return StreamingResponse(
-        _events(gateway, job, after, started),
+        _events(gateway_of(request), job, writer, after, started),
         media_type="text/event-stream",
         headers={**SSE_HEADERS, STREAM_HEADER: job.id},
     )
 
 
-async def _events(gateway: Gateway, job: Job, after: int, started: float | None) -> AsyncGenerator[bytes, None]:
-    writer = frames.Writer(job, after=after)
+def _wants_ids(request: Request) -> bool:
+    return "last-event-id" in request.headers or request.headers.get(IDS_HEADER, "").lower() in ("1", "true")
+
+
+async def _events(
+    gateway: Gateway, job: Job, writer: frames.Writer, after: int, started: float | None
+) -> AsyncGenerator[bytes, None]:
     pace = Pace(gateway.metrics, started)
     try:
         async with aclosing(gateway.follower.follow(job.id, after=after)) as stream:

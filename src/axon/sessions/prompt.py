@@ -6,10 +6,12 @@ from concurrent.futures import ThreadPoolExecutor
 
 from axon.errors import ContextTooLong, InvalidInput
 from axon.text.chat import ChatEncoder
+from axon.text.reasoning import OPEN
 from axon.text.template import ChatTemplate, require_template
 from axon.text.tokenizer import Tokenizer
 
 Message = Mapping[str, str]
+_TAIL = 16
 
 
 class Prompts:
@@ -42,6 +44,11 @@ class Prompts:
         if not all(0 <= token_id < self.tokenizer.vocab_size for token_id in prompt_ids):
             raise InvalidInput(f"Token ids must be below {self.tokenizer.vocab_size}.", param="prompt")
         return self._checked(list(prompt_ids), "prompt")
+
+    def reasoning(self, prompt_ids: Sequence[int]) -> str:
+        """How the answer to a chat's prompt begins: ``inside`` when the template has opened the thinking already."""
+        tail = self.tokenizer.decode(prompt_ids[-_TAIL:])
+        return "inside" if tail.rstrip().endswith(OPEN) else "text"
 
     def close(self) -> None:
         self._threads.shutdown(wait=False, cancel_futures=True)

@@ -26,6 +26,8 @@ def make_job(
     retain: bool,
     trace: str,
     reply: Mapping[str, Any],
+    choices: int = 1,
+    reasoning: str = "",
 ) -> Job:
     """The job of an admitted turn, still without its ticket. ``sampling.max_tokens`` of 0 means: as many as fit."""
     return Job(
@@ -35,6 +37,8 @@ def make_job(
         version=deployment.version,
         lane=lane_of(tenant, deployment.name, num_lanes),
         prompt_ids=tuple(prompt_ids),
+        choices=choices,
+        reasoning=reasoning,
         sampling=_within_context(sampling, len(prompt_ids), deployment.max_model_len),
         seed=new_seed() if seed is None else seed,
         deadline=now + timeout_s,

@@ -10,6 +10,7 @@ from jinja2 import TemplateError
 from jinja2.sandbox import ImmutableSandboxedEnvironment
 
 from axon.errors import InvalidInput, Misconfigured, Unsupported
+from axon.text.reasoning import CLOSE
 
 DEFAULT_TEMPLATE = (
     "{% for message in messages %}{{ message.role }}: {{ message.content }}\n{% endfor %}"
@@ -28,6 +29,8 @@ class ChatTemplate:
         environment.filters["tojson"] = _to_json
         environment.globals["raise_exception"] = _raise_exception
         environment.globals["strftime_now"] = lambda format: datetime.now().strftime(format)
+        self.reasons = CLOSE in source
+        """Whether the model's answers may begin with a block of thinking."""
         self._special = {"bos_token": bos_token, "eos_token": eos_token}
         try:
             self._template = environment.from_string(source)

@@ -1,6 +1,7 @@
 """A job in this worker's hands: its tokens from seq 1, the text they make, and what the log has of them.
 
-Knows no engine and no port: pushes tokens in, takes chunks out.
+Knows no engine and no port: pushes tokens in, takes chunks out. The choices of a job run each at its own pace; in the
+stream their tokens stand in the order (position, choice), so that it is the same whoever computed it.
 """
 
 from collections.abc import Iterable
@@ -9,10 +10,10 @@ from dataclasses import dataclass, field
 from axon.domain.chunk import Chunk, End, Token
 from axon.domain.job import Job
 from axon.domain.turn import TurnState
+from axon.engine.messages import Emitted
 from axon.ports.queue import Delivery
-from axon.text.detokenizer import Detokenizer
-from axon.text.stops import StopScanner
 from axon.text.tokenizer import Tokenizer
+from axon.worker.choice import Choice
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,51 +34,60 @@ class Running:
     epoch: int
     tokenizer: Tokenizer
     tokens: list[Token] = field(default_factory=list)
-    ends: tuple[End, ...] = ()
+    ends: list[End] = field(default_factory=list)
     terminal: Terminal | None = None
+    cached: int = 0
+    """Tokens of the prompt that the engine had already."""
+    reasoned: int = 0
+    """Tokens of thinking among its own."""
     sent: int = 0
     """Seq of the last token that the log is known to have."""
     told: bool = False
     """The log has the terminal chunk: nothing may be said after it."""
-    sequence_id: str | None = None
-    """Its name in the engine; None while it is not there."""
-    _entered_at: int = 0
-    _detokenizer: Detokenizer = field(init=False)
-    _stops: StopScanner = field(init=False)
+    gained: int = 0
+    """Tokens since it last came into the engine."""
+    choices: list[Choice] = field(init=False)
 
     def __post_init__(self) -> None:
-        self._detokenizer = Detokenizer(self.tokenizer)
-        self._stops = StopScanner(self.job.sampling.stop)
+        self.choices = [
+            Choice(index=index, sampling=self.job.sampling, tokenizer=self.tokenizer, reasoning=self.job.reasoning)
+            for index in range(self.job.choices)
+        ]
 
     @property
-    def token_ids(self) -> list[int]:
-        return [token.id for token in self.tokens]
+    def absent(self) -> list[Choice]:
+        """The choices that are to go on and are not in the engine."""
+        if self.terminal is not None:
+            return []
+        return [choice for choice in self.choices if not choice.reason and choice.sequence_id is None]
 
-    @property
-    def gained(self) -> int:
-        """Tokens since it last came into the engine."""
-        return len(self.tokens) - self._entered_at
-
-    def enter(self, sequence_id: str) -> None:
-        """Comes into the engine under this name."""
-        self.sequence_id, self._entered_at = sequence_id, len(self.tokens)
+    def enter(self, choice: Choice, sequence_id: str) -> None:
+        """A choice comes into the engine under this name."""
+        choice.sequence_id, self.gained = sequence_id, 0
 
     def replay(self, chunks: Iterable[Chunk]) -> None:
-        """Takes over what earlier attempts have written; text and stop strings go on from there."""
+        """Takes over what earlier attempts have written."""
         for chunk in chunks:
+            self.cached = self.cached or chunk.cached
+            self.reasoned = max(self.reasoned, chunk.reasoned)
             for token in chunk.tokens:
-                self._text(token.id, last=False)
-                self.tokens.append(token)
+                self.choices[token.choice].replay(token)
+            for end in chunk.ends:
+                self.choices[end.choice].reason = end.reason
+            self.tokens += chunk.tokens
+            self.ends += chunk.ends
         self.sent = len(self.tokens)
 
-    def push(self, token_id: int, finish: str | None) -> bool:
-        """One token from the engine; True when it ends the job, be it by a stop string the engine does not know."""
-        text, stopped = self._text(token_id, last=finish is not None)
-        self.tokens.append(Token(0, token_id, text))
-        if stopped or finish is not None:
-            self.ends = (End(0, "stop" if stopped else finish or "stop"),)
-            self.terminal = Terminal(TurnState.COMPLETED)
-        return self.terminal is not None
+    def push(self, choice: Choice, emitted: Emitted) -> bool:
+        """One token from the engine; True when it ends its choice."""
+        if not self.tokens:
+            self.cached = max(self.cached, emitted.cached)
+        choice.push(emitted)
+        self.gained += 1
+        self._place()
+        if self._next() is None:
+            self.end(TurnState.COMPLETED)
+        return bool(choice.reason)
 
     def end(self, state: TurnState, code: str = "", message: str = "") -> None:
         """Ends the job from outside; the first end stays."""
@@ -94,23 +104,30 @@ class Running:
         """The stream as one chunk."""
         return self._chunk(first=1)
 
+    def _place(self) -> None:
+        """Gives its place in the stream to every token that has one by now."""
+        while (choice := self._next()) is not None and choice.waiting:
+            self.tokens.append(token := choice.waiting.popleft())
+            self.reasoned += bool(token.extras and "reasoning" in token.extras)
+            if choice.over:
+                self.ends.append(End(choice.index, choice.reason, len(self.tokens)))
+
+    def _next(self) -> Choice | None:
+        """The choice whose token comes next in the stream; None after the last one's end."""
+        going_on = [choice for choice in self.choices if not choice.over]
+        return min(going_on, key=lambda choice: choice.num_placed, default=None)
+
     def _chunk(self, *, first: int) -> Chunk:
         end = self.terminal
+        ends = self.ends if end else [each for each in self.ends if each.at is None or each.at >= first]
         return Chunk(
             first=first,
             epoch=self.epoch,
             tokens=tuple(self.tokens[first - 1 :]),
-            ends=self.ends,
+            ends=tuple(ends),
             terminal=end.state if end else "",
             code=end.code if end else "",
             message=end.message if end else "",
+            cached=self.cached,
+            reasoned=self.reasoned,
         )
-
-    def _text(self, token_id: int, *, last: bool) -> tuple[str, bool]:
-        piece = self._detokenizer.push(token_id)
-        if last:
-            piece += self._detokenizer.flush()
-        text, stopped = self._stops.push(piece)
-        if last and not stopped:
-            text += self._stops.flush()
-        return text, stopped

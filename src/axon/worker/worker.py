@@ -7,7 +7,7 @@ import asyncio
 import contextlib
 import itertools
 import uuid
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Iterable
 from typing import Protocol
 
 import structlog
@@ -17,14 +17,15 @@ from axon.dispatch.ending import Ending
 from axon.dispatch.liveness import Liveness
 from axon.domain.lane import lane_names
 from axon.domain.turn import TurnState
-from axon.engine.messages import Add, Emitted, Ready, StepOutput
-from axon.errors import AxonError, EngineDied
+from axon.engine.messages import Add, Emitted, Ready, Refused, StepOutput
+from axon.errors import AxonError, EngineDied, Expired
 from axon.ports.live import Live
 from axon.ports.queue import Delivery, Queue
 from axon.ports.store import TurnStore
 from axon.runtime.clock import Clock
 from axon.telemetry.metrics import Metrics
 from axon.text.tokenizer import Tokenizer
+from axon.worker.choice import Choice
 from axon.worker.config import WorkerConfig
 from axon.worker.emit import Emitter
 from axon.worker.intake import Intake, Parked
@@ -109,7 +110,7 @@ class Worker:
         self.version = ""
         """Of the deployment it runs; jobs made for another one are not run. Empty takes all."""
         self._trials = Trials(strike_limit=config.strike_limit)
-        self._sequences: dict[str, Running] = {}
+        self._sequences: dict[str, tuple[Running, Choice]] = {}
         self._sequence_ids = itertools.count(1)
         self._lease_until = 0.0
         self._logger = structlog.get_logger("axon.worker").bind(worker=self.incarnation)
@@ -188,7 +189,7 @@ class Worker:
         while True:
             await self._room.wait()
             self._room.clear()
-            while self._taking and len(self.running) < self._slots and self._hints:
+            while self._taking and self._num_sequences < self._slots and self._hints:
                 hints, self._hints = self._hints, {}  # a hint that comes while we look counts for the next look
                 try:
                     delivery = await self._queue.take([lane for lane in order if lane in hints])
@@ -233,6 +234,11 @@ class Worker:
                     claimed.end(TurnState.FAILED, "version_gone", "The model version it was asked of is gone.")
                 self._run(claimed)
 
+    @property
+    def _num_sequences(self) -> int:
+        """Places in the engine that its jobs take or will take."""
+        return sum(running.job.choices for running in self.running.values())
+
     def _run(self, running: Running) -> None:
         """Takes the job in; one that is at its end already only tells so."""
         self.running[running.job.id] = running
@@ -245,35 +251,40 @@ class Worker:
             return  # a new one is on its way, and gets everything
         suspect = self._trials.suspect
         for running in self.running.values():
-            wanted = running.terminal is None and suspect in (None, running.job.id)
-            if wanted and running.sequence_id is None:
-                self._add(running)
-            elif not wanted:
-                self._abort(running)
+            if running.terminal is None and suspect in (None, running.job.id):
+                for choice in running.absent:
+                    self._add(running, choice)
+            else:
+                self._abort(running.choices)
 
-    def _add(self, running: Running) -> None:
-        """A new sequence for the job: what an aborted one still emits must not be taken for its tokens."""
+    def _add(self, running: Running, choice: Choice) -> None:
+        """A new sequence for the choice: what an aborted one still emits must not be taken for its tokens."""
         job = running.job
         if not self._sequences:
             self._stepped_at = self._clock.monotonic()
-        running.enter(sequence_id := str(next(self._sequence_ids)))
-        self._sequences[sequence_id] = running
+        running.enter(choice, sequence_id := str(next(self._sequence_ids)))
+        self._sequences[sequence_id] = running, choice
         self._engine.add(
             Add(
                 id=sequence_id,
                 prompt_ids=list(job.prompt_ids),
-                output_ids=running.token_ids,
+                output_ids=list(choice.token_ids),
                 sampling=job.sampling,
                 seed=job.seed,
+                choice=choice.index,
                 tenant=job.tenant,
+                priority=job.priority,
+                deadline=job.deadline,
             )
         )
 
-    def _abort(self, running: Running) -> None:
-        if running.sequence_id is not None:
-            del self._sequences[running.sequence_id]
-            self._engine.abort([running.sequence_id])
-            running.sequence_id = None
+    def _abort(self, choices: Iterable[Choice]) -> None:
+        ids = [choice.sequence_id for choice in choices if choice.sequence_id is not None]
+        for sequence_id in ids:
+            _, choice = self._sequences.pop(sequence_id)
+            choice.sequence_id = None
+        if ids:
+            self._engine.abort(ids)
 
     # --- stepping
 
@@ -287,21 +298,27 @@ class Worker:
     def _settle(self, output: StepOutput) -> None:
         self._stepped_at = self._clock.monotonic()
         for emitted in output.emitted:
-            if running := self._sequences.get(emitted.id):
-                self._push(running, emitted)
+            if entry := self._sequences.get(emitted.id):
+                self._push(*entry, emitted)
         for refused in output.refused:
-            if running := self._sequences.get(refused.id):
-                self.end(running, TurnState.FAILED, refused.code, refused.message)
+            if entry := self._sequences.get(refused.id):
+                self._refuse(entry[0], refused)
         self._metrics.engine(output.counters)
 
-    def _push(self, running: Running, emitted: Emitted) -> None:
-        ended = running.push(emitted.token, emitted.finish)
+    def _push(self, running: Running, choice: Choice, emitted: Emitted) -> None:
+        if running.push(choice, emitted):
+            self._abort([choice])  # the engine would go on after a stop string
         self._emitter.touch(running)
-        if ended:
-            self._abort(running)  # the engine would go on after a stop string
+        if running.terminal is not None:
             self._acquit(running)
         elif self._trials.gained(running.job.id, running.gained):
             self._fill_engine()
+
+    def _refuse(self, running: Running, refused: Refused) -> None:
+        if refused.code == Expired.code:
+            self.end(running, TurnState.EXPIRED)
+        else:
+            self.end(running, TurnState.FAILED, refused.code, refused.message)
 
     async def _restart(self) -> None:
         self._logger.warning("engine.died", running=len(self.running), pid=self._engine.pid)
@@ -328,9 +345,10 @@ class Worker:
     def _judge(self) -> None:
         """Who was in the engine when it died? A job that has done so by itself, again and again, is ended."""
         crashed, self._sequences = self._sequences, {}
-        guilty = self._trials.crashed({running.job.id: running.gained for running in crashed.values()})
-        for running in crashed.values():
-            running.sequence_id = None
+        for _, choice in crashed.values():
+            choice.sequence_id = None
+        guilty = self._trials.crashed({running.job.id: running.gained for running, _ in crashed.values()})
+        for running, _ in crashed.values():
             if running.job.id in guilty:
                 self.end(running, TurnState.FAILED, EngineDied.code, "This request crashed the engine repeatedly.")
 
@@ -361,7 +379,7 @@ class Worker:
 
     def end(self, running: Running, state: TurnState, code: str = "", message: str = "") -> None:
         """Ends the job from outside the engine."""
-        self._abort(running)
+        self._abort(running.choices)
         running.end(state, code, message)
         self._emitter.touch(running)
         self._acquit(running)
@@ -375,7 +393,7 @@ class Worker:
     def forget(self, running: Running) -> None:
         """The job is no longer ours; its slot is free."""
         if self.holds(running):
-            self._abort(running)
+            self._abort(running.choices)
             del self.running[running.job.id]
             self._trials.gone(running.job.id)
             self._fill_engine()

@@ -1,0 +1,164 @@
+"""OpenAI's own client, with streams that survive: a connection that breaks is made again, and nothing is lost.
+
+    client = OpenAI(base_url="http://127.0.0.1:8000/v1", api_key=key)
+    stream = client.chat.completions.create(model=model, messages=messages, stream=True)
+    for chunk in resumed(client, stream):
+        print(chunk.choices[0].delta.content or "", end="")
+
+Works with the streams of chat completions, completions and responses; ``aresumed`` does the same for ``AsyncOpenAI``.
+Needs the package ``openai``; imports nothing of the server.
+"""
+
+import asyncio
+import random
+import sys
+import time
+from collections.abc import AsyncIterator, Iterator
+from typing import Any, TypeVar
+
+from openai import APIConnectionError, APIStatusError, AsyncOpenAI, AsyncStream, OpenAI, Stream
+from openai.types import Completion
+from openai.types.chat import ChatCompletionChunk
+
+T = TypeVar("T")
+
+_STREAM_HEADER = "x-axon-stream"
+_FIRST_PAUSE_S, _LONGEST_PAUSE_S = 0.1, 2.0
+_PATIENCE_S = 60.0
+_LAST_EVENTS = frozenset({"response.completed", "response.incomplete", "response.failed", "error"})
+
+
+class StreamLost(Exception):
+    """The stream could not be picked up again in time; ``stream_id`` and ``seq`` say where it can be later."""
+
+    def __init__(self, stream_id: str, seq: int) -> None:
+        super().__init__(f"stream {stream_id} was lost after {seq} and could not be resumed")
+        self.stream_id, self.seq = stream_id, seq
+
+
+def resumed(client: OpenAI, stream: Stream[T], *, patience_s: float = _PATIENCE_S) -> Iterator[T]:
+    """Everything the stream says, over as many connections as it takes.
+
+    Raises ``StreamLost`` when no connection could be made for ``patience_s``; what the server says of the request
+    itself, such as that it failed, is raised as the client raises it.
+    """
+    place = _Place(stream.response, patience_s)
+    current: Stream[Any] | None = stream
+    while True:
+        try:
+            if current is None:
+                current = place.reopen(client)
+            with current:
+                for event in current:
+                    place.take(event)
+                    yield event
+        except place.broken as error:
+            place.weigh(error)
+        if place.ended:
+            return
+        current = None
+        time.sleep(place.pause())
+
+
+async def aresumed(client: AsyncOpenAI, stream: AsyncStream[T], *, patience_s: float = _PATIENCE_S) -> AsyncIterator[T]:
+    """The same for an asynchronous client."""
+    place = _Place(stream.response, patience_s)
+    current: AsyncStream[Any] | None = stream
+    while True:
+        try:
+            if current is None:
+                current = await place.areopen(client)
+            async with current:
+                async for event in current:
+                    place.take(event)
+                    yield event
+        except place.broken as error:
+            place.weigh(error)
+        if place.ended:
+            return
+        current = None
+        await asyncio.sleep(place.pause())
+
+
+class _Place:
+    """Where a reader stands in a stream, and how it gets back to it."""
+
+    def __init__(self, response: Any, patience_s: float) -> None:
+        # Releases of the client differ in the HTTP library whose errors come out of a broken stream.
+        http = sys.modules[type(response).__module__.partition(".")[0]]
+        self.broken: tuple[type[Exception], ...] = (http.TransportError, APIConnectionError, APIStatusError)
+        self._stream_id = str(response.headers.get(_STREAM_HEADER, ""))
+        if not self._stream_id:
+            raise ValueError("this stream cannot be resumed: its server does not say which one it is")
+        self._kind = str(response.request.url.path).rpartition("/v1/")[2]
+        self._patience_s = patience_s
+        self._seq = -1 if self._is_response else 0
+        self._heard_at = time.monotonic()
+        self._num_tries = 0
+        self.ended = False
+
+    @property
+    def _is_response(self) -> bool:
+        return self._kind.startswith("responses")
+
+    def take(self, event: Any) -> None:
+        """Notes how far the stream has come."""
+        if self._is_response:
+            self._seq, self.ended = event.sequence_number, event.type in _LAST_EVENTS
+        else:
+            place = event.model_extra["axon"]
+            self._seq, self.ended = place["seq"], bool(place.get("end"))
+        self._heard_at, self._num_tries = time.monotonic(), 0
+
+    def weigh(self, error: Exception) -> None:
+        """Raises what another try would not change."""
+        if isinstance(error, APIStatusError) and error.status_code < 500 and error.status_code != 429:
+            raise error
+        if time.monotonic() - self._heard_at > self._patience_s:
+            raise StreamLost(self._stream_id, self._seq) from error
+
+    def pause(self) -> float:
+        """How long to wait before the next try: none before the first."""
+        self._num_tries += 1
+        if self._num_tries == 1:
+            return 0.0
+        longest = min(_FIRST_PAUSE_S * 2**self._num_tries, _LONGEST_PAUSE_S)
+        return random.uniform(longest / 2, longest)
+
+    def reopen(self, client: OpenAI) -> Stream[Any]:
+        client = client.with_options(max_retries=0)
+        if self._is_response:
+            events: Stream[Any] = client.responses.retrieve(self._stream_id, stream=True, **self._starting_after())
+            return events
+        kind = self._chunk_kind()
+        opened: Stream[Any] = client.get(
+            f"/streams/{self._stream_id}",
+            cast_to=kind,
+            options={"params": {"after": self._seq}},
+            stream=True,
+            stream_cls=Stream[kind],  # type: ignore[valid-type]
+        )
+        return opened
+
+    async def areopen(self, client: AsyncOpenAI) -> AsyncStream[Any]:
+        client = client.with_options(max_retries=0)
+        if self._is_response:
+            events: AsyncStream[Any] = await client.responses.retrieve(
+                self._stream_id, stream=True, **self._starting_after()
+            )
+            return events
+        kind = self._chunk_kind()
+        opened: AsyncStream[Any] = await client.get(
+            f"/streams/{self._stream_id}",
+            cast_to=kind,
+            options={"params": {"after": self._seq}},
+            stream=True,
+            stream_cls=AsyncStream[kind],  # type: ignore[valid-type]
+        )
+        return opened
+
+    def _starting_after(self) -> dict[str, Any]:
+        return {"starting_after": self._seq} if self._seq >= 0 else {}
+
+    def _chunk_kind(self) -> Any:
+        return ChatCompletionChunk if self._kind.startswith("chat") else Completion

@@ -1,0 +1,111 @@
+"""The client that reconnects by itself, over a network that cuts most connections."""
+
+import asyncio
+from collections import defaultdict
+from collections.abc import Iterable
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import pytest
+from openai import APIConnectionError, AsyncOpenAI, OpenAI
+
+from axon.client import StreamLost, aresumed, resumed
+from tests.journeys.conftest import Fresh
+from tests.journeys.cutting import cutting
+from tests.journeys.server import Server
+
+WORDS = "the quick brown fox jumps over the lazy dog, größer, 更大 "
+
+
+def asked(number: int, route: str) -> dict[str, Any]:
+    """A request of its own kind: short or long, one choice or two, by the number."""
+    common = {"model": "echo", "max_tokens": 20 + 37 * number % 200, "seed": number, "n": 1 + number % 2}
+    sampling = {"temperature": 1.0, "extra_body": {"ignore_eos": True}}
+    text = f"{number}: {WORDS}"
+    if route == "chat":
+        return {**common, **sampling, "messages": [{"role": "user", "content": text}]}
+    return {**common, **sampling, "prompt": text}
+
+
+def texts_of(chunks: Iterable[Any]) -> dict[int, str]:
+    texts: dict[int, str] = defaultdict(str)
+    for chunk in chunks:
+        for choice in chunk.choices:
+            texts[choice.index] += getattr(choice, "text", None) or (
+                choice.delta.content or "" if hasattr(choice, "delta") else ""
+            )
+    return dict(texts)
+
+
+def whole(api: OpenAI, request: dict[str, Any], route: str) -> dict[int, str]:
+    if route == "chat":
+        return {each.index: each.message.content or "" for each in api.chat.completions.create(**request).choices}
+    return {each.index: each.text for each in api.completions.create(**request).choices}
+
+
+def test_two_hundred_streams_over_a_network_that_cuts_say_what_was_said(slow: Server) -> None:
+    with (
+        OpenAI(base_url=f"{slow.url}/v1", api_key=slow.key, max_retries=0) as straight,
+        cutting(slow.url, seed=5) as network,
+        OpenAI(base_url=f"{network.url}/v1", api_key=slow.key, max_retries=0) as broken,
+    ):
+
+        def one(number: int) -> tuple[dict[int, str], dict[int, str]]:
+            route = "chat" if number % 3 else "completion"
+            request = asked(number, route)
+            create = broken.chat.completions.create if route == "chat" else broken.completions.create
+            while True:
+                try:
+                    stream: Any = create(**request, stream=True)
+                    break
+                except APIConnectionError:
+                    continue  # cut before the headers: no stream to resume
+            return texts_of(resumed(broken, stream)), whole(straight, request, route)
+
+        with ThreadPoolExecutor(16) as readers:
+            answers = list(readers.map(one, range(200)))
+    assert network.num_cut > 200
+    for streamed, said in answers:
+        assert streamed == said
+
+
+async def test_an_asynchronous_client_resumes_as_well(slow: Server) -> None:
+    with cutting(slow.url, seed=6) as network:
+        async with AsyncOpenAI(base_url=f"{network.url}/v1", api_key=slow.key, max_retries=4) as api:
+            request = asked(190, "chat")
+            streams: list[Any] = [await api.chat.completions.create(**request, stream=True) for _ in range(4)]
+
+            async def read(stream: Any) -> dict[int, str]:
+                return texts_of([chunk async for chunk in aresumed(api, stream)])
+
+            answers = await asyncio.gather(*map(read, streams))
+    assert answers[0]
+    assert answers == [answers[0]] * 4
+
+
+def test_a_stream_goes_on_over_a_killed_server(fresh: Fresh) -> None:
+    server = fresh.start(engine_echo_step_s=0.02)
+    with OpenAI(base_url=f"{server.url}/v1", api_key=server.key, max_retries=0) as api:
+        request = asked(130, "chat")
+        said = whole(api, request, "chat")
+        stream: Any = api.chat.completions.create(**request, stream=True)
+        chunks = []
+        for chunk in resumed(api, stream):
+            chunks.append(chunk)
+            if len(chunks) == 20:
+                server.kill()
+                server.start_again()
+    assert texts_of(chunks) == said
+
+
+def test_a_server_that_stays_away_is_given_up_with_where_the_stream_stands(fresh: Fresh) -> None:
+    server = fresh.start(engine_echo_step_s=0.02)
+    with OpenAI(base_url=f"{server.url}/v1", api_key=server.key, max_retries=0) as api:
+        stream: Any = api.chat.completions.create(**asked(130, "chat"), stream=True)
+        reading = resumed(api, stream, patience_s=0.5)
+        first = next(reading)
+        server.kill()
+        with pytest.raises(StreamLost) as lost:
+            list(reading)
+    assert lost.value.stream_id == first.id
+    assert lost.value.seq >= first.axon["seq"]
