@@ -9,6 +9,7 @@
     ├── NotFound                  unknown, foreign or gone: told apart by nobody
     ├── TooLarge
     ├── Conflict                  the same idempotency key with another body
+    │   └── Busy                  one turn at a time; comes with a time to retry after
     ├── LimitReached              the tenant's own limit; comes with a time to retry after
     ├── Unavailable               the fleet cannot take it now; comes with a time to retry after
     │   ├── Overloaded
@@ -101,6 +102,13 @@ class Conflict(AxonError):
 
     kind = "conflict"
     code = "idempotency_key_reused"
+
+
+class Busy(Conflict):
+    """Another turn of this conversation is still running; try again soon."""
+
+    code = "conversation_locked"
+    retryable = True
 
 
 class LimitReached(AxonError):

@@ -338,3 +338,33 @@ class TestLosing:
         await append(log, replace(make_chunk(1, 2), epoch=epoch))
         await lives.lose_tail(JOB, 0)
         assert await append(log, make_chunk(3, epoch=epoch)) == Appended(AppendStatus.GAP, 0)
+
+
+class TestForgetting:
+    async def test_an_ended_stream_can_be_forgotten_at_once(self, log: TokenLog, epoch: int) -> None:
+        await append(log, make_chunk(1, 2, epoch=epoch, terminal="completed"))
+        assert await log.forget(JOB, in_s=0)
+        assert await log.read(JOB, after=0) is None
+        assert not await log.forget(JOB, in_s=0)
+        assert await log.open(JOB, b"anew", reader_ttl_s=None)
+        assert ids(await read(log)) == []
+
+    async def test_one_that_is_to_be_forgotten_soon_can_be_read_until_then(
+        self, lives: LiveBackend, log: TokenLog, epoch: int
+    ) -> None:
+        await append(log, make_chunk(1, 2, epoch=epoch, terminal="completed"))
+        assert await log.forget(JOB, in_s=RETENTION_S / 4)
+        assert ids(await read(log)) == [1, 2]
+        await lives.pass_time(RETENTION_S / 2)
+        assert await log.read(JOB, after=0) is None
+
+    async def test_no_stream_is_kept_longer_by_it(self, lives: LiveBackend, log: TokenLog, epoch: int) -> None:
+        await append(log, make_chunk(1, 2, epoch=epoch, terminal="completed"))
+        assert await log.forget(JOB, in_s=3600.0)
+        await lives.pass_time(RETENTION_S * 1.5)
+        assert await log.read(JOB, after=0) is None
+
+    async def test_a_running_stream_is_not_forgotten(self, log: TokenLog, epoch: int) -> None:
+        await append(log, make_chunk(1, 2, epoch=epoch))
+        assert not await log.forget(JOB, in_s=0)
+        assert ids(await read(log)) == [1, 2]

@@ -9,6 +9,7 @@ import pytest
 
 from axon.domain import record, wire
 from axon.domain.chunk import Chunk, End, Token
+from axon.domain.item import Item
 from axon.domain.job import Job
 from axon.domain.record import Marker
 from axon.domain.sampling import Sampling
@@ -99,6 +100,16 @@ FAILED = Turn(
     code="worker_crash",
     message="This request crashed the engine repeatedly.",
 )
+RESPONSE_JOB = replace(
+    JOB,
+    id="resp_01hf7yat00k3v5q8w2n4m6p0rt",
+    session="conv_1",
+    ordinal=3,
+    previous="resp_0",
+    items=(Item(type="message", id="msg_1", role="user", texts=("Grüße ", "🙂"), status="incomplete"),),
+    forget=True,
+)
+RESPONSE = replace(COMPLETED, id=RESPONSE_JOB.id, job=RESPONSE_JOB)
 CHOICES = Chunk(
     v=1,
     first=5,
@@ -149,6 +160,8 @@ MEANT: dict[str, Job | Chunk | Turn | Marker] = {
     "turn-completed-v1": COMPLETED,
     "turn-completed-later": replace(COMPLETED, v=2, job=LATER_JOB, extra=EXTRA),
     "turn-failed-v1": FAILED,
+    "job-response-v1": RESPONSE_JOB,
+    "turn-response-v1": RESPONSE,
     "marker-v1": MARKER,
     "marker-later": Marker(v=2, barrier="00112233445566778899aabbccddeeff"),
 }

@@ -104,6 +104,18 @@ FAILED = {
     "code": "worker_crash",
     "message": "This request crashed the engine repeatedly.",
 }
+ITEM = {"type": "message", "id": "msg_1", "role": "user", "texts": ["Grüße ", "🙂"], "status": "incomplete"}
+RESPONSE_JOB = {
+    **JOB,
+    "id": "resp_01hf7yat00k3v5q8w2n4m6p0rt",
+    "session": "conv_1",
+    "ordinal": 3,
+    "previous": "resp_0",
+    "items": [ITEM],
+    "forget": True,
+}
+"""Of a response: what was said in it, and where it stands in its session. Added to jobs before 0.1 was released."""
+RESPONSE = {**COMPLETED, "id": RESPONSE_JOB["id"], "job": RESPONSE_JOB}
 CHOICES = {
     **CHUNK,
     "tokens": [
@@ -126,6 +138,8 @@ PAYLOADS: dict[str, dict[str, Any]] = {
     "turn-completed-v1": COMPLETED,
     "turn-failed-v1": FAILED,
     "marker-v1": MARKER,
+    "job-response-v1": RESPONSE_JOB,
+    "turn-response-v1": RESPONSE,
     "job-choices-v1": {**JOB, "choices": 2, "sampling": {**SAMPLING, **MORE_SAMPLING}},
     "chunk-choices-v1": CHOICES,
     "chunk-reasoning-v1": REASONING,

@@ -1,7 +1,8 @@
 """Client programs of the simulated world: they ask, read, go away, come back elsewhere, cancel and ask again."""
 
 import asyncio
-from dataclasses import dataclass, field
+from contextlib import AsyncExitStack
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from axon.domain.chunk import Chunk
@@ -43,6 +44,10 @@ class Asked:
     heard_at: float = 0.0
     """When its reader last heard something, or the turn was accepted."""
     longest_silence_s: float = 0.0
+    talks: bool = False
+    """In its client's conversation."""
+    told: frozenset[str] | None = None
+    """The answers that it was told of; None when it was accepted without asking."""
     readings: list[Reading] = field(default_factory=list)
 
     @property
@@ -64,6 +69,7 @@ class Client:
             await asyncio.sleep(rng.expovariate(1 / 0.4))
             max_tokens, choices = rng.choice([(3, 1), (8, 1), (12, 1), (80, 1), (3, 3), (8, 2)])
             asked = Asked(f"{self._name}.{number}", rng.randrange(1000), max_tokens, choices)
+            asked.talks = rng.random() < 0.8
             self.asked.append(asked)
             key = f"idem-{asked.name}" if rng.random() < 0.4 else ""
             if await self._ask(asked, key):
@@ -81,8 +87,10 @@ class Client:
         return False
 
     async def _open(self, parts: dict[str, Any], asked: Asked, key: str, found: list[str]) -> None:
+        told: list[frozenset[str]] = []
+
         async def make(job_id: str, now: float) -> Job:
-            return Job(
+            job = Job(
                 id=job_id,
                 tenant=self._name,
                 deployment=DEPLOYMENT,
@@ -95,15 +103,22 @@ class Client:
                 deadline=now + 40.0,
                 created=now,
             )
+            if not asked.talks:
+                return job
+            history = await parts["histories"].enter(held, self._name, f"conv_{self._name}", job_id, wait_s=1.0)
+            told.append(frozenset(item.id for item in history.items))
+            return replace(job, session=history.session, ordinal=history.ordinal + 1)
 
         ask = Ask(
-            prefix=f"{asked.name}-",
+            prefix=f"resp_{asked.name}-",
             tenant=self._name,
             key_id=asked.name,
             idempotency_key=key,
             body_digest=str(asked.seed),
         )
-        found.append((await parts["opening"].open(ask, make)).id)
+        async with AsyncExitStack() as held:
+            found.append((await parts["opening"].open(ask, make)).id)
+        asked.told = told[0] if told else None
 
     async def _read(self, asked: Asked) -> None:
         """Reads to the end, over as many connections as it takes; some clients cancel, some never come back."""

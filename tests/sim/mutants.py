@@ -16,6 +16,8 @@ from axon.errors import AxonError
 from axon.gateway.follow import Follower
 from axon.ports.live import Appended
 from axon.ports.queue import Delivery
+from axon.sessions.history import Histories
+from axon.sessions.lookup import Lookup
 from axon.worker import intake
 from axon.worker.emit import Emitter
 from axon.worker.running import Running
@@ -121,6 +123,25 @@ def barrier_skipped() -> contextlib.AbstractContextManager[Any]:
     return patch.object(Follower, "stored", stored)
 
 
+def history_without_a_barrier() -> contextlib.AbstractContextManager[Any]:
+    async def behind_barrier(self: Lookup) -> None:
+        return None
+
+    return patch.object(Lookup, "behind_barrier", behind_barrier)
+
+
+def turn_remembered_too_late() -> contextlib.AbstractContextManager[Any]:
+    """A conversation's newest turn is noted after its acceptance, when the gateway may be dead."""
+    remember = Histories.remember
+
+    async def later(self: Histories, tenant: str, history: Any, *, head: str = "") -> None:
+        known = await self._recall(history.session)
+        if known is None or not head:
+            await remember(self, tenant, history, head="")
+
+    return patch.object(Histories, "remember", later)
+
+
 MUTANTS: dict[str, Mutant] = {
     mutant.__name__: mutant
     for mutant in (
@@ -136,5 +157,7 @@ MUTANTS: dict[str, Mutant] = {
         park_that_forgets,
         cancel_after_done,
         barrier_skipped,
+        history_without_a_barrier,
+        turn_remembered_too_late,
     )
 }

@@ -3,6 +3,7 @@
 import asyncio
 from dataclasses import dataclass
 
+from axon.domain.conversation import answer_id
 from axon.domain.turn import Turn, TurnState
 from tests.sim.clients import Asked, Client
 from tests.sim.history import History, Violation
@@ -89,7 +90,21 @@ def _check(world: World, asked: list[Asked]) -> None:
     for each in asked:
         if each.accepted:
             _check_readings(world, each, world.store.all[each.job_id])
+            _check_told(world, each, world.store.all[each.job_id])
         _check_bill(world, each)
+
+
+def _check_told(world: World, asked: Asked, turn: Turn) -> None:
+    """A turn of a conversation was told every answer that was there before it, and none that was not."""
+    if asked.told is None:
+        return
+    others = [each for each in world.store.all.values() if each.job.session == turn.job.session and each.id != turn.id]
+    completed = {answer_id(each.id): each for each in others if each.state is TurnState.COMPLETED}
+    if strange := asked.told - completed.keys():
+        raise world.history.broken(f"{turn.id} was told {strange}, which nobody said")
+    for name, each in completed.items():
+        if (each.ended_at or 0.0) < turn.opened_at and name not in asked.told:
+            raise world.history.broken(f"{turn.id} was not told {each.id}, which had ended before it was asked")
 
 
 def _check_turn(world: World, turn: Turn) -> None:

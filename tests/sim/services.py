@@ -17,6 +17,7 @@ from axon.domain import record
 from axon.domain import turn as turns
 from axon.domain.append import AppendStatus
 from axon.domain.chunk import Chunk
+from axon.domain.conversation import Conversation, Entry
 from axon.domain.job import Job
 from axon.domain.turn import Turn
 from axon.domain.wire import decode, encode
@@ -197,9 +198,29 @@ class SimStore:
         self._answer()
         return 0
 
+    async def of_session(self, session: str, *, limit: int) -> Sequence[Turn]:
+        self._answer()
+        own = [turn for turn in self._turns.values() if turn.job.session == session]
+        return sorted(own, key=lambda turn: (turn.job.ordinal, turn.opened_at, turn.id))[-limit:]
+
     @property
     def all(self) -> dict[str, Turn]:
         return self._turns
+
+
+class SimConversations:
+    """Every client has one, under its own name, and adds nothing to it by hand."""
+
+    def __init__(self, store: SimStore) -> None:
+        self._store = store
+
+    async def get(self, conversation_id: str) -> Conversation:
+        self._store._answer()
+        return Conversation(id=conversation_id, tenant=conversation_id.removeprefix("conv_"), created_at=0.0)
+
+    async def entries(self, conversation_id: str, *, limit: int) -> tuple[Sequence[Entry], frozenset[str]]:
+        self._store._answer()
+        return [], frozenset()
 
 
 class SimQueue(MemoryQueue):

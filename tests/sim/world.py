@@ -8,6 +8,7 @@ import logging
 import random
 from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass, field
+from types import SimpleNamespace
 from typing import Any, cast
 
 import structlog
@@ -31,6 +32,8 @@ from axon.errors import AxonError
 from axon.gateway.follow import Follower
 from axon.gateway.opening import Opening
 from axon.ports.live import Live
+from axon.sessions.config import SessionsConfig
+from axon.sessions.sessions import make_sessions
 from axon.telemetry.metrics import Metrics
 from axon.text.tokenizer import ByteTokenizer
 from axon.worker.config import WorkerConfig
@@ -39,7 +42,7 @@ from tests.sim.faults import Rates, Through, Way
 from tests.sim.history import History
 from tests.sim.loop import SimLoop
 from tests.sim.processes import Process
-from tests.sim.services import SimJournal, SimMarkers, SimQueue, SimReader, SimStore, make_live
+from tests.sim.services import SimConversations, SimJournal, SimMarkers, SimQueue, SimReader, SimStore, make_live
 
 DEPLOYMENT = "sim"
 NUM_LANES = 2
@@ -243,6 +246,10 @@ class World:
         node.parts["opening"] = Opening(admission, dispatch, Idempotency(live.log, store), self.loop)
         node.parts["follower"] = Follower(live, store, journal, self.loop, reader_grace_s=GRACE_S, silence_s=15)
         node.parts["live"] = live
+        conversations = Through(SimConversations(self.store), self._reach(node)[0])
+        kept = SimpleNamespace(turns=store, conversations=conversations, tombstones=None)
+        sessions = make_sessions(live, cast("Any", kept), journal, self.loop, SessionsConfig())
+        node.parts["histories"] = sessions.histories
 
     def _make_worker(self, node: Node) -> None:
         live, queue, _, store, ending, _ = self._services(node)

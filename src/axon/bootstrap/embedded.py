@@ -1,6 +1,7 @@
 """``axon serve``: gateway, worker and control in one process, and the one owner that closes what it opens."""
 
 import asyncio
+import contextlib
 import importlib
 import os
 import signal
@@ -14,19 +15,22 @@ from typing import TYPE_CHECKING, TypeVar
 from axon.admission.admission import Admission
 from axon.bootstrap.model import OnProgress, deployment_of, prepare_model
 from axon.bootstrap.services import Services, development_key, load_pepper, open_services
+from axon.control.retention import Retention
 from axon.control.sweeper import Sweeper
 from axon.dispatch.dispatch import Dispatch
-from axon.dispatch.ending import Ending
+from axon.dispatch.ending import Ending, Forget
 from axon.dispatch.idempotency import Idempotency
 from axon.dispatch.liveness import Liveness
 from axon.domain.deployment import Deployment
-from axon.errors import Misconfigured
+from axon.domain.job import Job
+from axon.errors import DependencyDown, Misconfigured
 from axon.runtime import failpoints
 from axon.runtime.clock import Clock, SystemClock
 from axon.runtime.datafolder import locked
 from axon.runtime.lag import watch_lag
 from axon.runtime.lifecycle import Lifecycle
 from axon.sessions.prompt import Prompts
+from axon.sessions.sessions import make_sessions
 from axon.settings import Settings
 from axon.telemetry.build import version
 from axon.telemetry.metrics import Metrics
@@ -71,6 +75,7 @@ class _Embedded:
     gateway: "Gateway"
     worker: Worker
     sweeper: Sweeper
+    retention: Retention
     services: Services
 
     async def run(self, listener: socket.socket, on_ready: Callable[[Ready], None]) -> int:
@@ -97,7 +102,10 @@ class _Embedded:
         )
         try:
             async with asyncio.TaskGroup() as tasks:
-                parts = (self.worker.run, self.sweeper.run, self._watch_lag, *self.services.background)
+                parts = (
+                    *(self.worker.run, self.sweeper.run, self.retention.run, self._watch_lag),
+                    *self.services.background,
+                )
                 background = [tasks.create_task(part()) for part in parts]
                 serving = tasks.create_task(http.serve(sockets=[listener]))
                 if self.services.queue_forgets:
@@ -137,7 +145,7 @@ async def _assembled(settings: Settings, lifecycle: Lifecycle, on_progress: OnPr
         services = await open_services(settings, clock, stack)
         model = await asyncio.to_thread(prepare_model, settings, on_progress)
         admission = Admission(services.live.buckets, settings.admission, ticket_ttl_s=_ticket_ttl_s(settings))
-        ending = Ending(services.journal, admission.settle, clock)
+        ending = Ending(services.journal, admission.settle, clock, _forgetting(settings, services))
         worker = Worker(
             deployment=settings.model_name,
             num_lanes=settings.dispatch.num_lanes,
@@ -185,6 +193,13 @@ async def _assembled(settings: Settings, lifecycle: Lifecycle, on_progress: OnPr
                 retention_s=settings.sessions.retention_s,
                 clock=clock,
             ),
+            retention=Retention(
+                services.store.turns,
+                services.store.conversations,
+                services.store.tombstones,
+                idle_ttl_s=settings.sessions.idle_ttl_s,
+                clock=clock,
+            ),
             services=services,
         )
 
@@ -219,10 +234,21 @@ def _gateway(
             reader_grace_s=settings.sessions.reader_grace_s,
             silence_s=settings.gateway.silence_s,
         ),
+        kept=make_sessions(services.live, services.store, services.journal, clock, settings.sessions),
         lifecycle=lifecycle,
         clock=clock,
         metrics=metrics,
     )
+
+
+def _forgetting(settings: Settings, services: Services) -> Forget:
+    """A stream that is kept nowhere stays for as long as its reader may be away."""
+
+    async def forget(job: Job) -> None:
+        with contextlib.suppress(DependencyDown):  # then it leaves by itself, at the end of its time
+            await services.live.log.forget(job.id, in_s=settings.sessions.reader_grace_s)
+
+    return forget
 
 
 async def _import_gateway() -> None:

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from axon.domain.item import Item
 from axon.domain.sampling import Sampling
 
 
@@ -33,6 +34,12 @@ class Job:
     ticket: str = ""
     priority: int = 0
     session: str = ""
+    ordinal: int = 0
+    """Its place in its session; of equal ones the earlier comes first."""
+    previous: str = ""
+    """The turn it goes on from, where it names one."""
+    items: tuple[Item, ...] = ()
+    """What was said in this turn before its answer; what was said before it is its session's."""
     idempotency_key: str = ""
     body_digest: str = ""
     """Of the request's body, to tell a repeated request from another one under the same key."""
@@ -40,6 +47,8 @@ class Job:
     """Goes on without a reader."""
     retain: bool = False
     """Its text is kept past the retention time (``store: true``)."""
+    forget: bool = False
+    """Its text is kept nowhere once it has ended (``store: false`` of a response)."""
     trace: str = ""
     """W3C traceparent."""
     reply: Mapping[str, Any] = field(default_factory=dict)

@@ -9,7 +9,7 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, Response
 
 from axon.errors import AxonError, InvalidInput, NotFound
-from axon.gateway import chat, completions, health, models, streams
+from axon.gateway import chat, completions, conversations, health, models, responses, streams
 from axon.gateway.auth import Authenticator
 from axon.gateway.edge import Edge
 from axon.gateway.problems import Internal, MethodNotAllowed, encoded, headers_of, status_of
@@ -28,7 +28,7 @@ def routes(version: str) -> FastAPI:
         redoc_url=None,
         openapi_url="/openapi.json",
     )
-    for part in (chat, completions, models, streams, health):
+    for part in (responses, conversations, chat, completions, models, streams, health):
         app.include_router(part.router)
     app.add_api_route("/docs", _docs, include_in_schema=False)
     return app

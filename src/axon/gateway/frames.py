@@ -105,7 +105,7 @@ class Writer:
             yield from map(self._close, ends.get(seq, ()))
 
     def _run(self, choice: int, tokens: Sequence[Token]) -> dict[str, Any] | None:
-        text, thinking = _text(tokens), _thinking(tokens)
+        text, thinking = _text(tokens), thinking_of(tokens)
         found = logprobs.of_chat(tokens) if self._chat else logprobs.of_completion(tokens, num_before=len(self._echo))
         if not (text or thinking) and found is None and choice not in self._unopened:
             return None
@@ -174,7 +174,7 @@ def _whole_choice(job: Job, index: int, tokens: Sequence[Token], reason: str) ->
     text = _text(tokens)
     if job.reply.get("route") == "chat":
         message = {"role": "assistant", "content": text, "refusal": None}
-        if thinking := _thinking(tokens):
+        if thinking := thinking_of(tokens):
             message["reasoning_content"] = thinking
         return {"index": index, "message": message, "logprobs": logprobs.of_chat(tokens), "finish_reason": reason}
     echo = str(job.reply.get("echo", ""))
@@ -186,7 +186,7 @@ def _text(tokens: Sequence[Token]) -> str:
     return "".join(token.text for token in tokens)
 
 
-def _thinking(tokens: Sequence[Token]) -> str:
+def thinking_of(tokens: Sequence[Token]) -> str:
     return "".join(token.extras.get("reasoning", "") for token in tokens if token.extras)
 
 

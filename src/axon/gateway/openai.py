@@ -4,6 +4,7 @@ Unknown fields are ignored; a field whose meaning we cannot honour yet is refuse
 """
 
 import re
+from collections.abc import Mapping
 from typing import Annotated, Any, Literal, TypeVar
 
 import msgspec
@@ -168,8 +169,6 @@ class CompletionRequest(Request):
         return self.logprobs
 
 
-R = TypeVar("R", bound=Request)
-
 # name → the values that mean "as if it were not there"
 _NOT_YET: dict[str, tuple[Any, ...]] = {
     "suffix": ("",),
@@ -184,7 +183,10 @@ _NOT_YET: dict[str, tuple[Any, ...]] = {
 }
 
 
-def parse(kind: type[R], body: bytes) -> R:
+W = TypeVar("W", bound=Wire)
+
+
+def parse(kind: type[W], body: bytes, not_yet: Mapping[str, tuple[Any, ...]] | None = None) -> W:
     """The request in a body; raises ``InvalidInput`` that names the field."""
     raw = _json(body)
     _refuse_nul(raw)
@@ -192,7 +194,7 @@ def parse(kind: type[R], body: bytes) -> R:
         request = kind.model_validate(raw)
     except ValidationError as error:
         raise _field_error(error) from None
-    for name, neutral in _NOT_YET.items():
+    for name, neutral in (_NOT_YET if not_yet is None else not_yet).items():
         value = raw.get(name)
         if value is not None and value not in neutral:
             raise Unsupported(f"'{name}' is not supported by this server yet.", param=name)

@@ -4,6 +4,7 @@ from fastapi import APIRouter
 from starlette.requests import Request
 from starlette.responses import Response
 
+from axon.errors import InvalidInput
 from axon.gateway.turns import find_job, gateway_of, last_event_id, seq_of, stream_response
 
 router = APIRouter(tags=["streams"])
@@ -18,6 +19,8 @@ async def show(request: Request, stream_id: str, after: str = "") -> Response:
     gateway = gateway_of(request)
     seq = seq_of(after, "after") if after else last_event_id(request)
     job = await find_job(request, stream_id)
+    if job.reply.get("route") == "response":
+        raise InvalidInput(f"Continue a response with GET /v1/responses/{stream_id}?stream=true.", param="stream_id")
     await gateway.follower.arrive(stream_id)
     gateway.metrics.stream_resumes.labels(result="ok").inc()
     return stream_response(request, job, after=seq)

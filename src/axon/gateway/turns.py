@@ -27,6 +27,7 @@ from axon.runtime.clock import Clock
 from axon.runtime.lifecycle import Lifecycle
 from axon.sessions.config import SessionsConfig
 from axon.sessions.prompt import Prompts
+from axon.sessions.sessions import Sessions
 from axon.sessions.turns import make_job
 from axon.telemetry.metrics import Metrics
 
@@ -35,7 +36,7 @@ IDS_HEADER = "x-axon-event-ids"
 """With ``true`` the frames of a stream have their seq as the event's id."""
 _MAX_SEQ_DIGITS = 15
 _MAX_KEY_CHARS = 255
-_SSE_HEADERS = {"cache-control": "no-cache", "x-accel-buffering": "no"}
+SSE_HEADERS = {"cache-control": "no-cache", "x-accel-buffering": "no"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,6 +50,7 @@ class Gateway:
     prompts: Prompts
     opening: opening.Opening
     follower: Follower
+    kept: Sessions
     lifecycle: Lifecycle
     clock: Clock
     metrics: Metrics
@@ -138,6 +140,12 @@ async def open_turn(
             },
         )
 
+    return await accepted(request, body, route=route, prefix=prefix, make=make)
+
+
+async def accepted(request: Request, body: bytes, *, route: str, prefix: str, make: opening.MakeJob) -> Job:
+    """The job that ``make`` makes, accepted; or the first one's, when the request is a repeated one."""
+    gateway, who = gateway_of(request), identity_of(request)
     name = opening.Ask(
         prefix=prefix,
         tenant=who.tenant,
@@ -198,7 +206,7 @@ def stream_response(request: Request, job: Job, *, after: int, started: float | 
     return StreamingResponse(
         _events(gateway_of(request), job, writer, after, started),
         media_type="text/event-stream",
-        headers={**_SSE_HEADERS, STREAM_HEADER: job.id},
+        headers={**SSE_HEADERS, STREAM_HEADER: job.id},
     )
 
 
@@ -223,6 +231,12 @@ async def _events(
 
 
 async def _whole_response(request: Request, job: Job) -> Response:
+    body = msgspec.json.encode(frames.whole(job, await answered(request, job)))
+    return Response(body, media_type="application/json", headers={STREAM_HEADER: job.id})
+
+
+async def answered(request: Request, job: Job) -> list[Chunk]:
+    """The whole stream of a turn that completed; raises what it failed of, or when the client leaves first."""
     gateway = gateway_of(request)
     chunks: list[Chunk] = []
     async with asyncio.TaskGroup() as tasks:
@@ -237,8 +251,7 @@ async def _whole_response(request: Request, job: Job) -> Response:
         raise ClientLeft()
     if error := frames.failure(chunks[-1]):
         raise error
-    body = msgspec.json.encode(frames.whole(job, chunks))
-    return Response(body, media_type="application/json", headers={STREAM_HEADER: job.id})
+    return chunks
 
 
 async def _collect(gateway: Gateway, job: Job, chunks: list[Chunk]) -> AxonError | None:

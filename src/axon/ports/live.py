@@ -46,6 +46,9 @@ class TokenLog(Protocol):
     async def flag(self, job_id: str, *, cancel: bool = False, reader_ttl_s: float | None = None) -> bool:
         """Asks for the job's end, or says that a reader is there for so long; False when missing or ended."""
 
+    async def forget(self, job_id: str, *, in_s: float) -> bool:
+        """Forgets an ended stream after so long, if that is sooner than its time; False when missing or running."""
+
 
 class Leases(Protocol):
     """Who is alive. Missing is not expired: compare ``run_id`` before reaping."""

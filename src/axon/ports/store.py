@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from typing import Protocol
 
+from axon.domain.conversation import Conversation, Entry
 from axon.domain.key import Key
 from axon.domain.turn import Turn
 from axon.errors import DependencyDown
@@ -37,6 +38,19 @@ class TurnStore(Protocol):
         """Forgets prompt and text of ended turns (not of retained ones); their usage stays. Returns how many."""
 
 
+class SessionTurns(TurnStore, Protocol):
+    """Turns, as the sessions need them."""
+
+    async def of_session(self, session: str, *, limit: int) -> Sequence[Turn]:
+        """The session's turns in order, the last ``limit`` of them; purged ones without their words."""
+
+    async def erase(self, erased_id: str) -> int:
+        """Forgets prompt and text of an ended turn, or of a session's ended turns. Returns how many."""
+
+    async def purge_idle(self, *, before: float) -> int:
+        """Forgets prompt and text of retained turns whose session nobody has gone on with since. Returns how many."""
+
+
 class TurnWriter(Protocol):
     """The part of a turn store that the persister needs."""
 
@@ -53,6 +67,43 @@ class Markers(Protocol):
     async def seen(self, marker_id: str) -> bool: ...
 
 
+class ConversationStore(Protocol):
+    """Conversations and the items that were added to them by hand. What was said in turns is the turns' own."""
+
+    async def put(self, conversation: Conversation, *, at: float, first: Entry | None = None) -> None:
+        """Makes it, with its first items if it has any, or changes its metadata."""
+
+    async def get(self, conversation_id: str) -> Conversation | None: ...
+
+    async def add(self, conversation_id: str, entry: Entry) -> None: ...
+
+    async def entries(self, conversation_id: str, *, limit: int) -> tuple[Sequence[Entry], frozenset[str]]:
+        """What was added, the last ``limit`` of it, and the ids of all items that were taken away."""
+
+    async def remove_item(self, conversation_id: str, item_id: str) -> None:
+        """Takes one item away, whoever said it."""
+
+    async def erase(self, conversation_ids: Sequence[str]) -> None:
+        """Forgets them and all that was added to them."""
+
+
+class IdleConversations(ConversationStore, Protocol):
+    """Conversations, as their retention needs them."""
+
+    async def idle(self, *, before: float, limit: int) -> Sequence[str]:
+        """Conversations that nobody has added to or had a turn in since then."""
+
+
+class Tombstones(Protocol):
+    """Ids of turns and sessions whose words must not come back, whatever is still on its way to the store."""
+
+    async def put(self, erased_ids: Sequence[str], *, at: float) -> None:
+        """From now on the store takes their turns without words."""
+
+    async def purge(self, *, before: float) -> int:
+        """Forgets the old ones: nothing of theirs is on its way any more."""
+
+
 class Store(Protocol):
     """The aggregates."""
 
@@ -60,10 +111,16 @@ class Store(Protocol):
     def keys(self) -> KeyStore: ...
 
     @property
-    def turns(self) -> TurnStore: ...
+    def turns(self) -> SessionTurns: ...
 
     @property
     def markers(self) -> Markers: ...
+
+    @property
+    def conversations(self) -> IdleConversations: ...
+
+    @property
+    def tombstones(self) -> Tombstones: ...
 
     async def ping(self) -> None:
         """Raises ``DependencyDown`` when the store does not answer."""

@@ -24,11 +24,15 @@ class Prompts:
         self._threads = ThreadPoolExecutor(max_workers=2, thread_name_prefix="prompts")
         self._turn = asyncio.Semaphore(2)
 
-    async def chat(self, messages: Sequence[Message]) -> list[int]:
-        """The prompt that asks the model for the next message."""
-        self._refuse_hopeless(sum(len(message["content"]) for message in messages), "messages")
+    async def chat(self, messages: Sequence[Message], *, what: str = "messages") -> list[int]:
+        """The prompt that asks the model for the next message; ``what`` names the messages in an error."""
+        return self._checked(await self.unchecked(messages, what=what), what)
+
+    async def unchecked(self, messages: Sequence[Message], *, what: str = "messages") -> list[int]:
+        """The same, whether or not it leaves room for an answer."""
+        self._refuse_hopeless(sum(len(message["content"]) for message in messages), what)
         encoder = ChatEncoder(self.tokenizer, require_template(self._template))
-        return self._checked(await self._run(lambda: encoder.encode(messages)), "messages")
+        return await self._run(lambda: encoder.encode(messages))
 
     async def text(self, prompt: str) -> list[int]:
         """A bare text, begun as the model's texts begin."""

@@ -4,6 +4,7 @@ Ended streams are kept in the order they ended, so forgetting the old ones looks
 """
 
 import bisect
+import heapq
 from collections import OrderedDict
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
@@ -86,6 +87,7 @@ class MemoryTokenLog:
         self._max_kept_bytes = max_kept_bytes
         self._streams: dict[str, _Stream] = {}
         self._ended: OrderedDict[str, float] = OrderedDict()
+        self._sooner: list[tuple[float, str]] = []
         self._kept_bytes = 0
 
     async def open(self, job_id: str, body: bytes, *, reader_ttl_s: float | None) -> bool:
@@ -139,10 +141,19 @@ class MemoryTokenLog:
             self._wakeups.wake(stream_channel(job_id))
         return True
 
+    async def forget(self, job_id: str, *, in_s: float) -> bool:
+        stream = self._find(job_id)
+        if stream is None or not stream.ended:
+            return False
+        heapq.heappush(self._sooner, (self._clock.monotonic() + in_s, job_id))
+        self._find(job_id)
+        return True
+
     def lose_everything(self) -> None:
         """What a flush of the service does; for tests."""
         self._streams.clear()
         self._ended.clear()
+        self._sooner.clear()
         self._kept_bytes = 0
 
     def lose_tail(self, job_id: str, keep: int) -> None:
@@ -170,6 +181,10 @@ class MemoryTokenLog:
         now = self._clock.monotonic()
         while self._ended and next(iter(self._ended.values())) <= now:
             self._forget_oldest()
+        while self._sooner and self._sooner[0][0] <= now:
+            _, sooner = heapq.heappop(self._sooner)
+            if self._ended.pop(sooner, None) is not None:
+                self._kept_bytes -= self._streams.pop(sooner).num_bytes
         return self._streams.get(job_id)
 
     def _retain(self, job_id: str, stream: _Stream) -> None:

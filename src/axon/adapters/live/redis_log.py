@@ -14,7 +14,7 @@ from axon.domain.wire import decode, encode
 from axon.ports.live import Appended, AppendStatus, stream_channel
 
 _OPEN, _CLAIM, _RELEASE = load("open"), load("claim"), load("release")
-_APPEND, _READ, _FLAG = load("append"), load("read"), load("flag")
+_APPEND, _READ, _FLAG, _FORGET = load("append"), load("read"), load("flag"), load("forget")
 _STATUS = {status.value.encode(): status for status in AppendStatus}
 _UNFINISHED_MS = milliseconds(24 * 3600)
 """How long a stream is kept that nobody claims, reads or ends: long after its job was given up."""
@@ -63,6 +63,9 @@ class RedisTokenLog:
     async def flag(self, job_id: str, *, cancel: bool = False, reader_ttl_s: float | None = None) -> bool:
         arguments = (int(cancel), _ttl(reader_ttl_s), self._channel(job_id), _UNFINISHED_MS)
         return bool(await self._client.run(_FLAG, self._keys(job_id), *arguments))
+
+    async def forget(self, job_id: str, *, in_s: float) -> bool:
+        return bool(await self._client.run(_FORGET, self._keys(job_id), milliseconds(in_s) if in_s > 0 else 0))
 
     def _arguments(self, job_id: str, chunk: Chunk) -> tuple[str | bytes | int, ...]:
         payload = encode(chunk) if chunk.tokens or chunk.ends or chunk.terminal else b""

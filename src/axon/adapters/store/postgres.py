@@ -14,11 +14,13 @@ from sqlalchemy.engine.interfaces import ExceptionContext
 from sqlalchemy.exc import InvalidatePoolError
 from sqlalchemy.ext.asyncio import AsyncEngine, create_async_engine
 
+from axon.adapters.store.conversations import SqlConversations
 from axon.adapters.store.database import Database
 from axon.adapters.store.failures import READ_ONLY, sqlstate, translated
 from axon.adapters.store.keys import SqlKeys
 from axon.adapters.store.markers import SqlMarkers
 from axon.adapters.store.postgres_connection import PostgresConnection, is_stale
+from axon.adapters.store.tombstones import SqlTombstones
 from axon.adapters.store.turns import SqlTurns
 from axon.adapters.store.version import is_current
 from axon.errors import DependencyDown, Misconfigured
@@ -67,6 +69,8 @@ class PostgresStore:
         self._keys = SqlKeys(self._database)
         self._turns = SqlTurns(self._database)
         self._markers = SqlMarkers(self._database)
+        self._conversations = SqlConversations(self._database)
+        self._tombstones = SqlTombstones(self._database)
 
     async def aclose(self) -> None:
         engine, self._engine = self._engine, None
@@ -87,6 +91,16 @@ class PostgresStore:
     def markers(self) -> SqlMarkers:
         self._check_open()
         return self._markers
+
+    @property
+    def conversations(self) -> SqlConversations:
+        self._check_open()
+        return self._conversations
+
+    @property
+    def tombstones(self) -> SqlTombstones:
+        self._check_open()
+        return self._tombstones
 
     async def ping(self) -> None:
         self._check_open()

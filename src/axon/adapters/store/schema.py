@@ -2,7 +2,7 @@
 
 from sqlalchemy import Boolean, Column, Double, Index, Integer, LargeBinary, MetaData, SmallInteger, Table, Text
 
-HEAD = "0002"
+HEAD = "0003"
 """The migration that makes these tables."""
 
 metadata = MetaData()
@@ -29,6 +29,8 @@ turns = Table(
     Column("deployment", Text, nullable=False),
     Column("version", Text, nullable=False),
     Column("session", Text, nullable=False),
+    Column("ordinal", Integer, nullable=False, server_default="0"),
+    Column("previous", Text, nullable=False, server_default=""),
     Column("opened_at", Double, nullable=False),
     Column("ended_at", Double),
     Column("prompt_tokens", Integer, nullable=False),
@@ -47,6 +49,51 @@ Index(
     sqlite_where=turns.c.body.is_not(None),
     postgresql_where=turns.c.body.is_not(None),
 )
+Index(
+    "turns_by_session",
+    turns.c.session,
+    turns.c.ordinal,
+    sqlite_where=turns.c.session != "",
+    postgresql_where=turns.c.session != "",
+)
+
+conversations = Table(
+    "conversations",
+    metadata,
+    Column("id", Text, primary_key=True),
+    Column("tenant", Text, nullable=False),
+    Column("created_at", Double, nullable=False),
+    Column("used_at", Double, nullable=False),
+    Column("metadata", LargeBinary, nullable=False),
+)
+
+Index("conversations_by_use", conversations.c.used_at)
+
+entries = Table(
+    "entries",
+    metadata,
+    Column("conversation", Text, primary_key=True),
+    Column("id", Text, primary_key=True),
+    Column("ordinal", Integer, nullable=False),
+    Column("added_at", Double, nullable=False),
+    Column("items", LargeBinary, nullable=False),
+)
+
+hidden_items = Table(
+    "hidden_items",
+    metadata,
+    Column("conversation", Text, primary_key=True),
+    Column("id", Text, primary_key=True),
+)
+
+tombstones = Table(
+    "tombstones",
+    metadata,
+    Column("id", Text, primary_key=True),
+    Column("erased_at", Double, nullable=False),
+)
+
+Index("tombstones_by_age", tombstones.c.erased_at)
 
 markers = Table(
     "markers",

@@ -13,10 +13,12 @@ from typing import Any
 from sqlalchemy import URL, event, text
 from sqlalchemy.ext.asyncio import AsyncEngine, create_async_engine
 
+from axon.adapters.store.conversations import SqlConversations
 from axon.adapters.store.database import Database
 from axon.adapters.store.failures import translated
 from axon.adapters.store.keys import SqlKeys
 from axon.adapters.store.markers import SqlMarkers
+from axon.adapters.store.tombstones import SqlTombstones
 from axon.adapters.store.turns import SqlTurns
 from axon.adapters.store.version import is_current
 from axon.errors import DependencyDown, Misconfigured
@@ -60,6 +62,8 @@ class SqliteStore:
         self._keys = SqlKeys(database)
         self._turns = SqlTurns(database)
         self._markers = SqlMarkers(database)
+        self._conversations = SqlConversations(database)
+        self._tombstones = SqlTombstones(database)
 
     async def aclose(self) -> None:
         engine, self._engine = self._engine, None
@@ -80,6 +84,16 @@ class SqliteStore:
     def markers(self) -> SqlMarkers:
         self._opened()
         return self._markers
+
+    @property
+    def conversations(self) -> SqlConversations:
+        self._opened()
+        return self._conversations
+
+    @property
+    def tombstones(self) -> SqlTombstones:
+        self._opened()
+        return self._tombstones
 
     async def ping(self) -> None:
         with translated():

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import msgspec
-from sqlalchemy import Row, Select, select, update
+from sqlalchemy import ColumnElement, Row, Select, bindparam, exists, or_, select, update
 from sqlalchemy.dialects import postgresql, sqlite
 
 from axon.adapters.store import schema
@@ -33,6 +33,15 @@ from axon.errors import DependencyDown
 _COLUMNS = schema.turns.c
 _PURGE_ROWS = 500
 """A purge holds the write lock for so many rows at a time."""
+
+_ENDED = _COLUMNS.rank > TurnState.OPENED.rank
+_FORGET_ERASED = (
+    update(schema.turns)
+    .where(_COLUMNS.id.in_(bindparam("ids", expanding=True)), _COLUMNS.body.is_not(None), _ENDED)
+    .where(exists().where(schema.tombstones.c.id.in_([_COLUMNS.id, _COLUMNS.session])))
+    .values(body=None)
+)
+"""In the transaction that wrote them: what was erased while its turn ran does not come back with its end."""
 
 _log = logging.getLogger(__name__)
 
@@ -80,10 +89,26 @@ class SqlTurns:
         return [turn for row in rows if (turn := _turn_or_none(row)) is not None]
 
     async def purge(self, *, ended_before: float) -> int:
-        num_purged = 0
-        while (num_rows := await self._purge_some(ended_before)) > 0:
-            num_purged += num_rows
-        return num_purged
+        return await self._purge_all(_past_retention(ended_before))
+
+    async def purge_idle(self, *, before: float) -> int:
+        return await self._purge_all(_idle(before))
+
+    async def of_session(self, session: str, *, limit: int) -> Sequence[Turn]:
+        last = (_COLUMNS.ordinal.desc(), _COLUMNS.opened_at.desc(), _COLUMNS.id.desc())
+        query = select(schema.turns).where(_COLUMNS.session == session, _COLUMNS.session != "").order_by(*last)
+        rows: Sequence[Row[Any]] = ()
+        with known_ids_only():
+            async with self._database.connect() as connection:
+                rows = (await connection.execute(query.limit(limit))).all()
+        return [_turn(row) for row in reversed(rows)]
+
+    async def erase(self, erased_id: str) -> int:
+        own = or_(_COLUMNS.id == erased_id, _COLUMNS.session == erased_id)
+        forget = update(schema.turns).where(own, _COLUMNS.body.is_not(None), _ENDED).values(body=None)
+        with translated():
+            async with self._database.begin() as connection:
+                return (await connection.execute(forget)).rowcount
 
     async def _commit(self, rows: Sequence[dict[str, Any]]) -> None:
         if rows:
@@ -92,6 +117,8 @@ class SqlTurns:
                 ordered = sorted(rows, key=_by_id)
                 # A list of one goes a slower way through the driver.
                 await connection.execute(self._upsert, ordered if len(ordered) > 1 else ordered[0])
+                if erasable := [row["id"] for row in ordered if row["session"] and row["rank"]]:
+                    await connection.execute(_FORGET_ERASED, {"ids": erasable})
 
     async def _write_each(self, rows: Sequence[dict[str, Any] | None]) -> Sequence[DependencyDown | None]:
         """Finds the records that are refused; a failure of the store itself ends the search."""
@@ -106,8 +133,14 @@ class SqlTurns:
                     return failures + [refused() if left is None else failures[-1] for left in rows[number + 1 :]]
         return failures
 
-    async def _purge_some(self, ended_before: float) -> int:
-        forget = update(schema.turns).where(_COLUMNS.id.in_(_purgeable(ended_before))).values(body=None)
+    async def _purge_all(self, due: Select[tuple[str]]) -> int:
+        num_purged = 0
+        while (num_rows := await self._purge_some(due)) > 0:
+            num_purged += num_rows
+        return num_purged
+
+    async def _purge_some(self, due: Select[tuple[str]]) -> int:
+        forget = update(schema.turns).where(_COLUMNS.id.in_(due)).values(body=None)
         with translated():
             async with self._database.begin() as connection:
                 return (await connection.execute(forget)).rowcount
@@ -126,14 +159,27 @@ def _by_id(row: Mapping[str, Any]) -> str:
     return str(row["id"])
 
 
-def _purgeable(ended_before: float) -> Select[tuple[str]]:
+def _past_retention(ended_before: float) -> Select[tuple[str]]:
+    return _purgeable(_COLUMNS.retain == False, _COLUMNS.ended_at < ended_before)  # noqa: E712
+
+
+def _idle(idle_before: float) -> Select[tuple[str]]:
+    """Retained turns of sessions that nobody has gone on with: a session lives and goes as one."""
+    later = schema.turns.alias("later")
+    goes_on = exists().where(later.c.session == _COLUMNS.session, later.c.opened_at >= idle_before)
+    used = exists().where(schema.conversations.c.id == _COLUMNS.session, schema.conversations.c.used_at >= idle_before)
+    kept = _COLUMNS.retain == True  # noqa: E712
+    return _purgeable(kept, _COLUMNS.session != "", _COLUMNS.ended_at < idle_before, ~goes_on, ~used)
+
+
+def _purgeable(*due: ColumnElement[bool]) -> Select[tuple[str]]:
     """Rows that a writer holds are left for the next purge, so that neither waits for the other."""
-    query = select(_COLUMNS.id).where(_COLUMNS.body.is_not(None), _COLUMNS.retain == False)  # noqa: E712
     return (
-        query.where(_COLUMNS.ended_at < ended_before)
+        select(_COLUMNS.id)
+        .where(_COLUMNS.body.is_not(None), *due)
         .order_by(_COLUMNS.ended_at)
         .limit(_PURGE_ROWS)
-        .with_for_update(skip_locked=True)
+        .with_for_update(skip_locked=True, of=schema.turns)
     )
 
 
@@ -146,6 +192,8 @@ def _row(turn: Turn) -> dict[str, Any]:
         "deployment": turn.job.deployment,
         "version": turn.job.version,
         "session": turn.job.session,
+        "ordinal": turn.job.ordinal,
+        "previous": turn.job.previous,
         "opened_at": turn.opened_at,
         "ended_at": turn.ended_at,
         "prompt_tokens": turn.usage.prompt_tokens,
@@ -196,6 +244,9 @@ def _remains(row: Row[Any]) -> Turn:
         deadline=row.opened_at,
         created=row.opened_at,
         session=row.session,
+        ordinal=row.ordinal,
+        previous=row.previous,
+        retain=row.retain,
     )
     usage = Usage(prompt_tokens=row.prompt_tokens, cached_tokens=row.cached_tokens, output_tokens=row.output_tokens)
     return Turn(

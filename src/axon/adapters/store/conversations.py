@@ -1,0 +1,127 @@
+"""Conversations in a database: metadata, what was added by hand, what was taken away. Knows no turn's text."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import msgspec
+from sqlalchemy import Row, delete, exists, select, update
+from sqlalchemy.dialects import postgresql, sqlite
+
+from axon.adapters.store import schema
+from axon.adapters.store.database import Database
+from axon.adapters.store.failures import known_ids_only, translated
+from axon.domain.conversation import Conversation, Entry
+from axon.domain.item import Item
+from axon.errors import DependencyDown
+
+_CONVERSATIONS, _ENTRIES, _HIDDEN = schema.conversations, schema.entries, schema.hidden_items
+_encode = msgspec.msgpack.encode
+
+
+class SqlConversations:
+    """The ``conversations`` table and those that belong to it."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+        self._insert: Any = sqlite.insert if database.dialect == "sqlite" else postgresql.insert
+
+    async def put(self, conversation: Conversation, *, at: float, first: Entry | None = None) -> None:
+        row = {
+            "id": conversation.id,
+            "tenant": conversation.tenant,
+            "created_at": conversation.created_at,
+            "used_at": at,
+            "metadata": _encode(dict(conversation.metadata)),
+        }
+        upsert = self._insert(_CONVERSATIONS).values(row)
+        changed = {name: upsert.excluded[name] for name in ("used_at", "metadata")}
+        with translated():
+            async with self._database.begin() as connection:
+                await connection.execute(upsert.on_conflict_do_update(index_elements=["id"], set_=changed))
+                if first is not None:
+                    await connection.execute(_ENTRIES.insert().values(_row(conversation.id, first)))
+
+    async def get(self, conversation_id: str) -> Conversation | None:
+        query = select(_CONVERSATIONS).where(_CONVERSATIONS.c.id == conversation_id)
+        row = None
+        with known_ids_only():
+            async with self._database.connect() as connection:
+                row = (await connection.execute(query)).one_or_none()
+        return None if row is None else _conversation(row)
+
+    async def add(self, conversation_id: str, entry: Entry) -> None:
+        used = update(_CONVERSATIONS).where(_CONVERSATIONS.c.id == conversation_id).values(used_at=entry.at)
+        insert = self._insert(_ENTRIES).values(_row(conversation_id, entry)).on_conflict_do_nothing()
+        with translated():
+            async with self._database.begin() as connection:
+                await connection.execute(used)
+                await connection.execute(insert)
+
+    async def entries(self, conversation_id: str, *, limit: int) -> tuple[Sequence[Entry], frozenset[str]]:
+        last = (_ENTRIES.c.ordinal.desc(), _ENTRIES.c.added_at.desc(), _ENTRIES.c.id.desc())
+        added = select(_ENTRIES).where(_ENTRIES.c.conversation == conversation_id).order_by(*last).limit(limit)
+        hidden = select(_HIDDEN.c.id).where(_HIDDEN.c.conversation == conversation_id)
+        rows: Sequence[Row[Any]] = ()
+        ids: Sequence[str] = ()
+        with known_ids_only():
+            async with self._database.connect() as connection:
+                rows = (await connection.execute(added)).all()
+                ids = (await connection.execute(hidden)).scalars().all()
+        return [_entry(row) for row in reversed(rows)], frozenset(ids)
+
+    async def remove_item(self, conversation_id: str, item_id: str) -> None:
+        hide = self._insert(_HIDDEN).values(conversation=conversation_id, id=item_id).on_conflict_do_nothing()
+        own = select(_ENTRIES).where(_ENTRIES.c.conversation == conversation_id).with_for_update()
+        with translated():
+            async with self._database.begin() as connection:
+                await connection.execute(hide)
+                for row in (await connection.execute(own)).all():
+                    entry = _entry(row)
+                    left = [item for item in entry.items if item.id != item_id]
+                    if len(left) < len(entry.items):  # its words go with it
+                        where = (_ENTRIES.c.conversation == conversation_id, _ENTRIES.c.id == entry.id)
+                        await connection.execute(update(_ENTRIES).where(*where).values(items=_encode(left)))
+
+    async def erase(self, conversation_ids: Sequence[str]) -> None:
+        ids = list(conversation_ids)
+        with translated():
+            async with self._database.begin() as connection:
+                await connection.execute(delete(_ENTRIES).where(_ENTRIES.c.conversation.in_(ids)))
+                await connection.execute(delete(_HIDDEN).where(_HIDDEN.c.conversation.in_(ids)))
+                await connection.execute(delete(_CONVERSATIONS).where(_CONVERSATIONS.c.id.in_(ids)))
+
+    async def idle(self, *, before: float, limit: int) -> Sequence[str]:
+        turns = schema.turns.c
+        goes_on = exists().where(turns.session == _CONVERSATIONS.c.id, turns.opened_at >= before)
+        query = select(_CONVERSATIONS.c.id).where(_CONVERSATIONS.c.used_at < before, ~goes_on).limit(limit)
+        with translated():
+            async with self._database.connect() as connection:
+                return (await connection.execute(query)).scalars().all()
+
+
+def _row(conversation_id: str, entry: Entry) -> dict[str, Any]:
+    return {
+        "conversation": conversation_id,
+        "id": entry.id,
+        "ordinal": entry.ordinal,
+        "added_at": entry.at,
+        "items": _encode(entry.items),
+    }
+
+
+def _conversation(row: Row[Any]) -> Conversation:
+    metadata = _decoded(row.metadata, dict[str, str], row.id)
+    return Conversation(id=row.id, tenant=row.tenant, created_at=row.created_at, metadata=metadata)
+
+
+def _entry(row: Row[Any]) -> Entry:
+    items = _decoded(row.items, tuple[Item, ...], row.conversation)
+    return Entry(ordinal=row.ordinal, at=row.added_at, id=row.id, items=items)
+
+
+def _decoded(body: bytes, kind: Any, conversation_id: str) -> Any:
+    try:
+        return msgspec.msgpack.decode(body, type=kind)
+    except msgspec.DecodeError as error:
+        message = f"The record of conversation {conversation_id} cannot be read."
+        raise DependencyDown(message, code="record_unreadable") from error

@@ -1,0 +1,33 @@
+"""Tombstones in a database: which ids' words must stay away. Knows no turn."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from sqlalchemy import delete
+from sqlalchemy.dialects import postgresql, sqlite
+
+from axon.adapters.store import schema
+from axon.adapters.store.database import Database
+from axon.adapters.store.failures import translated
+
+
+class SqlTombstones:
+    """The ``tombstones`` table; ``SqlTurns`` looks into it with every ended turn it writes."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+        insert: Any = sqlite.insert if database.dialect == "sqlite" else postgresql.insert
+        self._insert = insert(schema.tombstones).on_conflict_do_nothing()
+
+    async def put(self, erased_ids: Sequence[str], *, at: float) -> None:
+        rows = [{"id": erased_id, "erased_at": at} for erased_id in sorted(set(erased_ids))]
+        with translated():
+            async with self._database.begin() as connection:
+                if rows:
+                    await connection.execute(self._insert, rows)
+
+    async def purge(self, *, before: float) -> int:
+        with translated():
+            async with self._database.begin() as connection:
+                forget = delete(schema.tombstones).where(schema.tombstones.c.erased_at < before)
+                return (await connection.execute(forget)).rowcount

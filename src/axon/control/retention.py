@@ -1,0 +1,49 @@
+"""Forgets sessions that nobody has gone on with, and tombstones that have nothing left to hold down. Knows no log."""
+
+import asyncio
+
+import structlog
+
+from axon.errors import AxonError
+from axon.ports.store import IdleConversations, SessionTurns, Tombstones
+from axon.runtime.clock import Clock
+
+_EVERY_S = 60.0
+_BATCH = 500
+_TOMBSTONES_S = 30 * 24 * 3600.0
+"""Longer than any record can be on its way to the store."""
+
+_logger = structlog.get_logger("axon.control")
+
+
+class Retention:
+    """``run`` from the start on. Several may run: each finds what is left to do."""
+
+    def __init__(
+        self,
+        turns: SessionTurns,
+        conversations: IdleConversations,
+        tombstones: Tombstones,
+        *,
+        idle_ttl_s: float,
+        clock: Clock,
+    ) -> None:
+        self._turns, self._conversations, self._tombstones = turns, conversations, tombstones
+        self._idle_ttl_s, self._clock = idle_ttl_s, clock
+
+    async def run(self) -> None:
+        """Looks until cancelled."""
+        while True:
+            await asyncio.sleep(_EVERY_S)
+            try:
+                await self.look()
+            except AxonError as error:
+                _logger.warning("retention.failed", error=str(error))
+
+    async def look(self) -> None:
+        """One look at everything."""
+        idle_before = self._clock.now() - self._idle_ttl_s
+        await self._turns.purge_idle(before=idle_before)
+        while idle := await self._conversations.idle(before=idle_before, limit=_BATCH):
+            await self._conversations.erase(idle)
+        await self._tombstones.purge(before=self._clock.now() - _TOMBSTONES_S)

@@ -1,0 +1,277 @@
+"""/v1/responses: a turn whose history the server keeps; it can be read, resumed, cancelled and erased."""
+
+from collections.abc import AsyncGenerator, Sequence
+from contextlib import AsyncExitStack, aclosing
+from dataclasses import replace
+from typing import Any
+
+import msgspec
+from fastapi import APIRouter
+from starlette.requests import Request
+from starlette.responses import Response, StreamingResponse
+
+from axon.domain.conversation import History
+from axon.domain.item import Item
+from axon.domain.job import Job
+from axon.domain.turn import Turn, ended, opened
+from axon.errors import AxonError, ContextTooLong, InvalidInput, NotFound
+from axon.gateway import events
+from axon.gateway.asks import NOT_YET, Context, ResponseRequest
+from axon.gateway.items import items_of, messages_of
+from axon.gateway.openai import parse
+from axon.gateway.pace import Pace
+from axon.gateway.paging import DEFAULT_LIMIT, page
+from axon.gateway.problems import Gone
+from axon.gateway.response_object import response_body
+from axon.gateway.schema import body_of_kind
+from axon.gateway.turns import (
+    SSE_HEADERS,
+    STREAM_HEADER,
+    Gateway,
+    accepted,
+    answered,
+    find_deployment,
+    gateway_of,
+    identity_of,
+    read_body,
+)
+from axon.sessions.conversations import require_room
+from axon.sessions.turns import make_job
+from axon.sessions.window import fitted
+
+router = APIRouter(tags=["responses"])
+
+BUSY_HEADER = "x-axon-when-busy"
+_CANCEL_S = 5.0
+_MAX_DIGITS = 15
+_ECHOED = ("model", "instructions", "max_output_tokens", "truncation", "user", "safety_identifier", "prompt_cache_key")
+
+
+@router.post("/v1/responses", openapi_extra=body_of_kind(ResponseRequest), summary="Create a response")
+async def create(request: Request) -> Response:
+    """The model's answer, kept so that the next one can go on from it: whole, streamed, or in the background."""
+    gateway = gateway_of(request)
+    body = await read_body(request, gateway.config)
+    ask = parse(ResponseRequest, body, NOT_YET)
+    ask.check()
+    find_deployment(gateway, ask.model)
+    job = await _open(request, ask, body)
+    if ask.stream:
+        return _stream(gateway, job, after=-1, started=job.created)
+    if ask.background:
+        found = await gateway.kept.lookup.find(job.id)  # a repeated request may find more than a beginning
+        return await _object(gateway, found or opened(job))
+    chunks = await answered(request, job)
+    return await _object(gateway, ended(opened(job), tuple(chunks), at=gateway.clock.now()))
+
+
+@router.post(
+    "/v1/responses/input_tokens", openapi_extra=body_of_kind(Context), summary="Count the tokens of a response's input"
+)
+async def count(request: Request) -> dict[str, Any]:
+    """How many tokens the model would read, history and instructions included."""
+    gateway = gateway_of(request)
+    ask = parse(Context, await read_body(request, gateway.config), NOT_YET)
+    ask.check()
+    find_deployment(gateway, ask.model)
+    history = await _peek(request, ask)
+    items = (*history.items, *items_of(ask.input or [], now=gateway.clock.now()))
+    ids = await gateway.prompts.unchecked(messages_of(ask.instructions, items), what="input")
+    return {"object": "response.input_tokens", "input_tokens": len(ids)}
+
+
+@router.get("/v1/responses/{response_id}", summary="Retrieve a response, or continue its stream")
+async def show(request: Request, response_id: str, stream: str = "false", starting_after: str = "") -> Response:
+    """The response as it stands; with ``stream=true`` its events past number ``starting_after``, live if it runs."""
+    gateway = gateway_of(request)
+    if stream.lower() != "true":
+        return await _object(gateway, await _find(request, response_id))
+    turn = await _find(request, response_id, unstored=True)
+    after = _number(starting_after)
+    await gateway.follower.arrive(response_id)
+    gateway.metrics.stream_resumes.labels(result="ok").inc()
+    return _stream(gateway, turn.job, after=after)
+
+
+@router.delete("/v1/responses/{response_id}", summary="Delete a response")
+async def delete(request: Request, response_id: str) -> dict[str, Any]:
+    """Erases the response and its words; one that runs is cancelled."""
+    turn = await _find(request, response_id)
+    await gateway_of(request).kept.erasure.turn(turn)
+    return {"id": response_id, "object": "response", "deleted": True}
+
+
+@router.post("/v1/responses/{response_id}/cancel", summary="Cancel a response")
+async def cancel(request: Request, response_id: str) -> Response:
+    """Ends a response that runs; one that has ended stays as it is."""
+    turn = await _find(request, response_id, unstored=True)
+    gateway = gateway_of(request)
+    if not turn.state.terminal:
+        turn = await gateway.kept.lookup.stopped(response_id, wait_s=_CANCEL_S) or turn
+    return await _object(gateway, turn)
+
+
+@router.get("/v1/responses/{response_id}/input_items", summary="List a response's input items")
+async def input_items(
+    request: Request, response_id: str, after: str = "", limit: str = DEFAULT_LIMIT, order: str = "desc"
+) -> dict[str, Any]:
+    """What was said in this response before its answer, page by page, the newest first unless told otherwise."""
+    turn = await _find(request, response_id)
+    return page(turn.job.items, after=after, limit=limit, order=order)
+
+
+async def _open(request: Request, ask: ResponseRequest, body: bytes) -> Job:
+    """The accepted job; while it is being accepted, a conversation's place is held."""
+    items = items_of(ask.input or [], now=gateway_of(request).clock.now())
+    async with AsyncExitStack() as held:
+
+        async def make(job_id: str, now: float) -> Job:
+            history = await _history(request, ask, job_id, held)
+            require_room(history, items)
+            job = await _job(request, ask, job_id, now, [*history.items, *items])
+            return replace(
+                job,
+                session=history.session if ask.stored else "",
+                ordinal=history.ordinal + 1,
+                previous=ask.previous_response_id or "",
+                items=items,
+                background=bool(ask.background),
+                forget=not ask.stored,
+            )
+
+        job = await accepted(request, body, route="response", prefix="resp_", make=make)
+    if job.purged:
+        raise Gone("The answer to this repeated request is not kept any more.", code="response_erased")
+    return job
+
+
+async def _job(request: Request, ask: ResponseRequest, job_id: str, now: float, told: Sequence[Item]) -> Job:
+    gateway = gateway_of(request)
+    deployment = find_deployment(gateway, ask.model)
+    try:
+        prompt_ids = await _prompt(gateway, ask, told)
+        return make_job(
+            job_id=job_id,
+            tenant=identity_of(request).tenant,
+            deployment=deployment,
+            num_lanes=gateway.dispatching.num_lanes,
+            prompt_ids=prompt_ids,
+            sampling=ask.sampling(deployment),
+            seed=ask.seed,
+            now=now,
+            timeout_s=gateway.sessions.turn_timeout_s,
+            retain=ask.stored,
+            trace=request.headers.get("traceparent", ""),
+            reasoning=gateway.prompts.reasoning(prompt_ids) if deployment.reasons else "",
+            reply=_reply(ask),
+        )
+    except ContextTooLong as error:
+        raise ContextTooLong(
+            error.message, param="max_output_tokens" if error.param == "max_tokens" else "input"
+        ) from None
+
+
+async def _history(request: Request, ask: ResponseRequest, job_id: str, held: AsyncExitStack) -> History:
+    """What the new turn goes on from; a conversation's place is held until the turn is accepted."""
+    gateway, tenant = gateway_of(request), identity_of(request).tenant
+    histories, wait_s = gateway.kept.histories, _patience_s(request)
+    if ask.conversation_id:
+        return await histories.enter(held, tenant, ask.conversation_id, job_id, wait_s=wait_s)
+    if not ask.previous_response_id:
+        return History(session=job_id)
+    history = await histories.of_response(tenant, ask.previous_response_id, wait_s=wait_s)
+    return await histories.go_on(tenant, history, job_id) if ask.stored else history
+
+
+async def _peek(request: Request, ask: Context) -> History:
+    gateway, tenant = gateway_of(request), identity_of(request).tenant
+    if ask.conversation_id:
+        return await gateway.kept.histories.peek(tenant, ask.conversation_id)
+    if ask.previous_response_id:
+        return await gateway.kept.histories.of_response(tenant, ask.previous_response_id, wait_s=_patience_s(request))
+    return History(session="")
+
+
+async def _prompt(gateway: Gateway, ask: ResponseRequest, told: Sequence[Item]) -> list[int]:
+    if ask.truncation != "auto":
+        return await gateway.prompts.chat(messages_of(ask.instructions, told), what="input")
+    return await fitted(
+        gateway.prompts,
+        lambda num_dropped: messages_of(ask.instructions, told[num_dropped:]),
+        droppable=max(0, len(told) - 1),
+        max_tokens=ask.max_output_tokens,
+    )
+
+
+def _reply(ask: ResponseRequest) -> dict[str, Any]:
+    """What the response object repeats of its request."""
+    given = {name: value for name in _ECHOED if (value := getattr(ask, name)) is not None}
+    return {"route": "response", **given, **({"metadata": ask.metadata} if ask.metadata else {})}
+
+
+async def _find(request: Request, response_id: str, *, unstored: bool = False) -> Turn:
+    """A response of the asker's own; a foreign one is answered exactly like an unknown one.
+
+    One that is not stored can be read while it runs, by whoever lost its stream, and never retrieved.
+    """
+    turn = await gateway_of(request).kept.lookup.find(response_id)
+    if (
+        turn is None
+        or turn.tenant != identity_of(request).tenant
+        or turn.job.purged
+        or turn.job.reply.get("route") != "response"
+        or (turn.job.forget and not unstored)
+    ):
+        raise NotFound(f"Response with id '{response_id}' not found.", code="response_not_found", param="response_id")
+    return turn
+
+
+async def _object(gateway: Gateway, turn: Turn) -> Response:
+    """The response as one JSON object; one that nobody has begun on says so."""
+    begun = turn.state.terminal or await gateway.kept.lookup.is_claimed(turn.id)
+    body = response_body(turn, status=None if begun else "queued")
+    return Response(msgspec.json.encode(body), media_type="application/json", headers={STREAM_HEADER: turn.id})
+
+
+def _stream(gateway: Gateway, job: Job, *, after: int, started: float | None = None) -> Response:
+    """The response's events past number ``after``; leaving early loses nothing, for as long as it is kept."""
+    return StreamingResponse(
+        _events(gateway, job, after, started),
+        media_type="text/event-stream",
+        headers={**SSE_HEADERS, STREAM_HEADER: job.id},
+    )
+
+
+async def _events(gateway: Gateway, job: Job, after: int, started: float | None) -> AsyncGenerator[bytes, None]:
+    writer = events.Writer(job, after=after)
+    pace = Pace(gateway.metrics, started)
+    if opening := writer.opening():
+        yield opening
+    try:
+        async with aclosing(gateway.follower.follow(job.id, after=0)) as stream:
+            async for chunk in stream:
+                frame = events.SILENCE if chunk is None else writer.frames(chunk)
+                if frame:
+                    yield frame
+                if chunk is not None and chunk.tokens:
+                    pace.saw(len(chunk.tokens), gateway.clock.now())
+    except AxonError as error:
+        yield writer.error(error)
+
+
+def _patience_s(request: Request) -> float:
+    """How long to wait for a turn that is before this one."""
+    match request.headers.get(BUSY_HEADER, "wait"):
+        case "wait":
+            return gateway_of(request).sessions.busy_wait_s
+        case "refuse":
+            return 0.0
+    raise InvalidInput(f"{BUSY_HEADER} must be 'wait' or 'refuse'.", param=BUSY_HEADER)
+
+
+def _number(text: str) -> int:
+    if not text:
+        return -1
+    if not (len(text) <= _MAX_DIGITS and text.isascii() and text.isdigit()):
+        raise InvalidInput("'starting_after' must be an event's number: 0 or more.", param="starting_after")
+    return int(text)

@@ -1,0 +1,91 @@
+"""Conversations by name: made, changed, added to, erased. What is said in their turns is the turns' own."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+from axon.domain.conversation import PREFIX, Conversation, Entry, History
+from axon.domain.ids import new_id
+from axon.domain.item import Item
+from axon.errors import InvalidInput
+from axon.ports.store import ConversationStore
+from axon.runtime.clock import Clock
+from axon.sessions.config import SessionsConfig
+from axon.sessions.erasure import Erasure
+from axon.sessions.history import MAX_STEPS, Histories, no_conversation
+
+_MAX_CHARS = 8 << 20
+
+
+class Conversations:
+    """A tenant's conversations; another's are unknown to it."""
+
+    def __init__(
+        self,
+        store: ConversationStore,
+        histories: Histories,
+        erasure: Erasure,
+        clock: Clock,
+        config: SessionsConfig,
+    ) -> None:
+        self._store, self._histories, self._erasure = store, histories, erasure
+        self._clock, self._config = clock, config
+
+    async def create(self, tenant: str, items: Sequence[Item], metadata: Mapping[str, str]) -> Conversation:
+        now = self._clock.now()
+        made = Conversation(id=new_id(PREFIX, now), tenant=tenant, created_at=now, metadata=metadata)
+        first = Entry(ordinal=1, at=now, id=new_id("ent_", now), items=tuple(items)) if items else None
+        await self._store.put(made, at=now, first=first)
+        history = History(session=made.id, ordinal=1 if items else 0, items=tuple(items))
+        await self._histories.remember(tenant, history)
+        return made
+
+    async def get(self, tenant: str, conversation_id: str) -> Conversation:
+        found = await self._store.get(conversation_id)
+        if found is None or found.tenant != tenant:
+            raise no_conversation(conversation_id)
+        return found
+
+    async def update(self, tenant: str, conversation_id: str, metadata: Mapping[str, str]) -> Conversation:
+        changed = replace(await self.get(tenant, conversation_id), metadata=metadata)
+        await self._store.put(changed, at=self._clock.now())
+        return changed
+
+    async def delete(self, tenant: str, conversation_id: str) -> None:
+        """Erases the conversation and every word said in it."""
+        await self.get(tenant, conversation_id)
+        async with await self._histories.lock(conversation_id, wait_s=self._config.busy_wait_s):
+            await self._store.erase([conversation_id])
+            await self._erasure.session(conversation_id)
+
+    async def items(self, tenant: str, conversation_id: str) -> tuple[Item, ...]:
+        """All of them in order."""
+        return (await self._histories.peek(tenant, conversation_id)).items
+
+    async def add(self, tenant: str, conversation_id: str, items: Sequence[Item]) -> None:
+        """Adds items behind all there is, a running turn included."""
+        async with await self._histories.lock(conversation_id, wait_s=self._config.busy_wait_s):
+            history, running = await self._histories.look(tenant, conversation_id)
+            require_room(history, items)
+            now = self._clock.now()
+            ordinal = history.ordinal + 2 if running else history.ordinal + 1  # a running turn has the next one
+            entry = Entry(ordinal=ordinal, at=now, id=new_id("ent_", now), items=tuple(items))
+            await self._histories.drop(conversation_id)
+            await self._store.add(conversation_id, entry)
+            if not running:
+                grown = replace(history, ordinal=ordinal, items=(*history.items, *items))
+                await self._histories.remember(tenant, grown)
+
+    async def remove(self, tenant: str, conversation_id: str, item_id: str) -> None:
+        """Takes an item away; the model is not told it again."""
+        async with await self._histories.lock(conversation_id, wait_s=self._config.busy_wait_s):
+            await self.get(tenant, conversation_id)
+            await self._histories.drop(conversation_id)
+            await self._store.remove_item(conversation_id, item_id)
+
+
+def require_room(history: History, items: Sequence[Item]) -> None:
+    """Refuses what would make a session longer than one can be read at a time."""
+    told = (*history.items, *items)
+    if len(told) > MAX_STEPS or sum(len(item.text) for item in told) > _MAX_CHARS:
+        message = f"A conversation holds at most {MAX_STEPS} items and {_MAX_CHARS} characters; begin another one."
+        raise InvalidInput(message, code="conversation_full")

@@ -1,0 +1,99 @@
+"""A turn by its id, wherever it is by now: in the log, on its way to the store, or there. Knows no tenant's rights."""
+
+from axon.domain.job import Job
+from axon.domain.ownership import LogView
+from axon.domain.turn import Turn, ended, opened
+from axon.domain.wire import decode
+from axon.errors import Busy, DependencyDown
+from axon.ports.journal import Journal
+from axon.ports.live import Live, stream_channel
+from axon.ports.store import TurnStore
+from axon.runtime.clock import Clock
+
+_BARRIER_S = 2.0
+_BEYOND = 1 << 53
+_REREAD_S = 1.0
+
+
+def erased_key(erased_id: str) -> str:
+    """Where the cache says that an id was erased, for as long as a log may still hold its words."""
+    return f"erased/{erased_id}"
+
+
+class Lookup:
+    """Finds turns."""
+
+    def __init__(self, live: Live, turns: TurnStore, journal: Journal, clock: Clock) -> None:
+        self._live, self._turns, self._journal, self._clock = live, turns, journal, clock
+
+    async def find(self, turn_id: str) -> Turn | None:
+        """The turn as it stands; None when there is none, or none any more."""
+        view = await self._live.log.read(turn_id, after=0)
+        if view is None:
+            return await self._stored(turn_id)
+        turn = self._standing(view)
+        if await self.is_erased(turn):
+            return None
+        if turn.state.terminal:
+            return turn
+        try:  # a log that lost its tail never says the end
+            stored = await self._turns.get(turn_id)
+        except DependencyDown:
+            return turn
+        return stored if stored is not None and stored.state.terminal else turn
+
+    async def in_log(self, turn_id: str) -> Turn | None:
+        """The turn as far as the log knows it; None when it does not, or when its words are not to be read."""
+        view = await self._live.log.read(turn_id, after=0)
+        if view is None:
+            return None
+        turn = self._standing(view)
+        return None if await self.is_erased(turn) else turn
+
+    async def is_claimed(self, turn_id: str) -> bool:
+        """Whether a worker has it, or had it: then it was accepted."""
+        view = await self._live.log.read(turn_id, after=_BEYOND)
+        return view is not None and view.epoch > 0
+
+    async def is_erased(self, turn: Turn) -> bool:
+        cache = self._live.cache
+        if await cache.get(erased_key(turn.id)) is not None:
+            return True
+        session = turn.job.session
+        return session not in ("", turn.id) and await cache.get(erased_key(session)) is not None
+
+    async def ended(self, turn_id: str, *, wait_s: float) -> Turn | None:
+        """The turn when it has ended; raises ``Busy`` when it has not within that time."""
+        deadline = self._clock.monotonic() + wait_s
+        async with self._live.wakeups.listen(stream_channel(turn_id)) as listener:
+            while True:
+                left_s = deadline - self._clock.monotonic()
+                view = await self._live.log.read(turn_id, after=_BEYOND)
+                if view is None or view.ended or left_s <= 0:
+                    turn = await self.find(turn_id)
+                    if turn is None or turn.state.terminal:
+                        return turn
+                if left_s <= 0:
+                    raise Busy(retry_after_s=1.0)
+                await listener.next(min(left_s, _REREAD_S))
+
+    async def stopped(self, turn_id: str, *, wait_s: float) -> Turn | None:
+        """Asks for the turn's end and waits for it; raises ``Busy`` when it has not come by then."""
+        await self._live.log.flag(turn_id, cancel=True)
+        return await self.ended(turn_id, wait_s=wait_s)
+
+    async def behind_barrier(self) -> None:
+        """Returns when all that was said up to now can be read in the store."""
+        try:
+            await self._journal.barrier(timeout_s=_BARRIER_S)
+        except DependencyDown as error:
+            message = "What was said before cannot be read just now; try again soon."
+            raise DependencyDown(message, code="history_unavailable", retry_after_s=1.0) from error
+
+    async def _stored(self, turn_id: str) -> Turn | None:
+        await self.behind_barrier()
+        return await self._turns.get(turn_id)
+
+    def _standing(self, view: LogView) -> Turn:
+        turn = opened(decode(Job, view.body))
+        return ended(turn, view.chunks, at=self._clock.now()) if view.ended else turn

@@ -1,0 +1,31 @@
+"""What the server keeps for its tenants between requests, put together."""
+
+from dataclasses import dataclass
+
+from axon.ports.journal import Journal
+from axon.ports.live import Live
+from axon.ports.store import Store
+from axon.runtime.clock import Clock
+from axon.sessions.config import SessionsConfig
+from axon.sessions.conversations import Conversations
+from axon.sessions.erasure import Erasure
+from axon.sessions.history import Histories
+from axon.sessions.lookup import Lookup
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sessions:
+    """Turns by their ids, histories, conversations, and how to take words back."""
+
+    lookup: Lookup
+    histories: Histories
+    conversations: Conversations
+    erasure: Erasure
+
+
+def make_sessions(live: Live, store: Store, journal: Journal, clock: Clock, config: SessionsConfig) -> Sessions:
+    lookup = Lookup(live, store.turns, journal, clock)
+    histories = Histories(lookup, live.cache, store.turns, store.conversations, clock, config)
+    erasure = Erasure(live, store.turns, store.tombstones, histories, clock, retention_s=config.retention_s)
+    conversations = Conversations(store.conversations, histories, erasure, clock, config)
+    return Sessions(lookup=lookup, histories=histories, conversations=conversations, erasure=erasure)

@@ -1,0 +1,156 @@
+"""The store's contract for sessions: turns in order, conversations, and words that were taken back."""
+
+from dataclasses import replace
+
+import pytest
+
+from axon.domain.conversation import Conversation, Entry
+from axon.domain.item import Item
+from axon.domain.turn import opened
+from axon.ports.store import Store
+from tests.contracts.builders import make_ended, make_job
+
+CONVERSATION = Conversation(id="conv_1", tenant="acme", created_at=100.0, metadata={"topic": "größer"})
+
+
+def item(number: int) -> Item:
+    return Item(id=f"msg_{number}", role="user", texts=(f"word {number}", " 🦀"))
+
+
+def entry(ordinal: int, *numbers: int, at: float = 100.0) -> Entry:
+    return Entry(ordinal=ordinal, at=at, id=f"ent_{ordinal}", items=tuple(map(item, numbers)))
+
+
+class TestTurnsOfASession:
+    async def test_they_come_in_order_whoever_was_written_first(self, store: Store) -> None:
+        turns = [
+            make_ended(make_job(f"resp_{ordinal}", session="conv_1", ordinal=ordinal, items=(item(ordinal),)))
+            for ordinal in (3, 1, 2)
+        ]
+        await store.turns.apply([*turns, make_ended(make_job("resp_other", session="conv_2"))])
+        assert await store.turns.of_session("conv_1", limit=10) == [turns[1], turns[2], turns[0]]
+        assert await store.turns.of_session("conv_1", limit=2) == [turns[2], turns[0]]
+        assert await store.turns.of_session("conv_3", limit=2) == []
+
+    async def test_of_two_with_the_same_place_none_is_lost_and_the_earlier_comes_first(self, store: Store) -> None:
+        turns = [make_ended(make_job(f"resp_{at}", session="conv_1", ordinal=1, created=at)) for at in (5.0, 4.0)]
+        await store.turns.apply(turns)
+        assert await store.turns.of_session("conv_1", limit=10) == [turns[1], turns[0]]
+
+    async def test_turns_without_a_session_are_in_none(self, store: Store) -> None:
+        await store.turns.apply([make_ended(make_job(session=""))])
+        assert await store.turns.of_session("", limit=10) == []
+
+    async def test_an_id_that_no_store_can_hold_is_unknown(self, store: Store) -> None:
+        assert await store.turns.of_session("conv_\x00", limit=10) == []
+        assert await store.conversations.get("conv_\x00") is None
+
+
+class TestErasing:
+    async def test_an_erased_turn_keeps_its_usage_and_its_place(self, store: Store) -> None:
+        turn = make_ended(make_job("resp_2", session="resp_1", ordinal=2, previous="resp_1", items=(item(1),)))
+        await store.turns.apply([turn])
+        assert await store.turns.erase("resp_2") == 1
+        [left] = await store.turns.of_session("resp_1", limit=10)
+        assert (left.job.purged, left.tokens, left.job.items) == (True, (), ())
+        assert (left.usage, left.job.previous, left.job.ordinal) == (turn.usage, "resp_1", 2)
+
+    async def test_a_session_is_erased_with_all_its_ended_turns(self, store: Store) -> None:
+        ended = [make_ended(make_job(f"resp_{number}", session="conv_1", ordinal=number)) for number in (1, 2)]
+        running = opened(make_job("resp_3", session="conv_1", ordinal=3))
+        await store.turns.apply([*ended, running, make_ended(make_job("resp_9", session="conv_2"))])
+        assert await store.turns.erase("conv_1") == 2
+        purged = [turn.job.purged for turn in await store.turns.of_session("conv_1", limit=10)]
+        assert purged == [True, True, False]
+        assert not (await store.turns.of_session("conv_2", limit=10))[0].job.purged
+
+    @pytest.mark.parametrize("erased_id", ["resp_1", "conv_1"])
+    async def test_the_end_of_a_turn_erased_while_it_ran_brings_no_words_back(
+        self, store: Store, erased_id: str
+    ) -> None:
+        end = make_ended(make_job("resp_1", session="conv_1", items=(item(1),)))
+        await store.turns.apply([opened(end.job)])
+        await store.tombstones.put([erased_id, erased_id], at=100.0)
+        await store.tombstones.put([erased_id], at=101.0)
+        await store.turns.apply([end, make_ended(make_job("resp_2", session="conv_2"))])
+        found = await store.turns.get("resp_1")
+        assert found is not None
+        assert (found.job.purged, found.tokens, found.usage) == (True, (), end.usage)
+        other = await store.turns.get("resp_2")
+        assert other is not None
+        assert not other.job.purged
+
+    async def test_tombstones_leave_when_nothing_can_be_on_its_way(self, store: Store) -> None:
+        await store.tombstones.put(["resp_1"], at=100.0)
+        await store.tombstones.put(["resp_2"], at=200.0)
+        assert await store.tombstones.purge(before=150.0) == 1
+        assert await store.tombstones.purge(before=150.0) == 0
+
+
+class TestIdling:
+    async def test_a_session_that_nobody_goes_on_with_is_forgotten_as_one(self, store: Store) -> None:
+        def turn(turn_id: str, session: str, opened_at: float) -> None:
+            job = make_job(turn_id, session=session, created=opened_at, retain=True)
+            turns.append(make_ended(job, at=opened_at + 1))
+
+        turns: list[object] = []
+        turn("resp_1", "resp_1", 100.0)
+        turn("resp_2", "resp_1", 200.0)
+        turn("resp_3", "resp_3", 100.0)
+        turn("resp_4", "resp_3", 900.0)
+        turn("resp_5", "conv_1", 100.0)
+        await store.turns.apply([*turns, make_ended(make_job("chat", session="", retain=True))])  # type: ignore[list-item]
+        await store.conversations.put(CONVERSATION, at=800.0)
+        assert await store.turns.purge_idle(before=500.0) == 2
+        assert await store.turns.purge_idle(before=500.0) == 0
+        purged = {}
+        for turn_id in ("resp_1", "resp_2", "resp_3", "resp_4", "resp_5", "chat"):
+            found = await store.turns.get(turn_id)
+            purged[turn_id] = found is not None and found.job.purged
+        assert [turn_id for turn_id, gone in purged.items() if gone] == ["resp_1", "resp_2"]
+
+    async def test_conversations_idle_by_their_last_use_or_turn(self, store: Store) -> None:
+        for name in ("conv_1", "conv_2", "conv_3"):
+            await store.conversations.put(replace(CONVERSATION, id=name), at=100.0)
+        await store.conversations.add("conv_2", entry(1, 1, at=600.0))
+        await store.turns.apply([make_ended(make_job("resp_1", session="conv_3", created=600.0))])
+        assert await store.conversations.idle(before=500.0, limit=10) == ["conv_1"]
+
+
+class TestConversations:
+    async def test_one_comes_back_as_it_was_put_and_its_metadata_can_change(self, store: Store) -> None:
+        await store.conversations.put(CONVERSATION, at=100.0)
+        assert await store.conversations.get("conv_1") == CONVERSATION
+        changed = replace(CONVERSATION, metadata={"a": "b"})
+        await store.conversations.put(changed, at=101.0)
+        assert await store.conversations.get("conv_1") == changed
+        assert await store.conversations.get("conv_2") is None
+
+    async def test_entries_come_in_order(self, store: Store) -> None:
+        first, second, third = entry(1, 1, 2), entry(2, 3), entry(5, 4)
+        await store.conversations.put(CONVERSATION, at=100.0, first=first)
+        await store.conversations.add("conv_1", third)
+        await store.conversations.add("conv_1", second)
+        await store.conversations.add("conv_1", second)
+        assert await store.conversations.entries("conv_1", limit=10) == ([first, second, third], frozenset())
+        assert await store.conversations.entries("conv_1", limit=1) == ([third], frozenset())
+
+    async def test_a_removed_item_is_hidden_and_its_words_are_gone(self, store: Store) -> None:
+        await store.conversations.put(CONVERSATION, at=100.0, first=entry(1, 1, 2))
+        await store.conversations.remove_item("conv_1", "msg_1")
+        await store.conversations.remove_item("conv_1", "msg_1")
+        await store.conversations.remove_item("conv_1", "msg_of_a_turn")
+        entries, hidden = await store.conversations.entries("conv_1", limit=10)
+        assert entries == [replace(entry(1), items=(item(2),))]
+        assert hidden == {"msg_1", "msg_of_a_turn"}
+
+    async def test_an_erased_conversation_takes_everything_with_it(self, store: Store) -> None:
+        other = replace(CONVERSATION, id="conv_2")
+        for each in (CONVERSATION, other):
+            await store.conversations.put(each, at=100.0, first=entry(1, 1))
+            await store.conversations.remove_item(each.id, "msg_9")
+        await store.conversations.erase(["conv_1"])
+        await store.conversations.erase(["conv_1"])
+        assert await store.conversations.get("conv_1") is None
+        assert await store.conversations.entries("conv_1", limit=10) == ([], frozenset())
+        assert await store.conversations.entries("conv_2", limit=10) == ([entry(1, 1)], frozenset({"msg_9"}))

@@ -1,0 +1,54 @@
+"""What does not fit is cut from its oldest end, and only as much as must be."""
+
+import pytest
+
+from axon.errors import ContextTooLong
+from axon.sessions.prompt import Prompts
+from axon.sessions.window import fitted
+from axon.text.template import ChatTemplate
+from axon.text.tokenizer import ByteTokenizer
+
+TEMPLATE = "{% for message in messages %}{{ message.content }}{% endfor %}"
+
+
+@pytest.fixture
+def prompts() -> Prompts:
+    return Prompts(ByteTokenizer(), ChatTemplate(TEMPLATE), max_model_len=80)
+
+
+async def cut(prompts: Prompts, texts: list[str], max_tokens: int | None = None) -> str:
+    """A byte is a token here."""
+    ids = await fitted(
+        prompts,
+        lambda num_dropped: [
+            {"role": "system", "content": "S"},
+            *({"role": "user", "content": text} for text in texts[num_dropped:]),
+        ],
+        droppable=len(texts) - 1,
+        max_tokens=max_tokens,
+    )
+    return bytes(ids).decode()
+
+
+async def test_what_fits_is_left_whole(prompts: Prompts) -> None:
+    assert await cut(prompts, ["a" * 30, "b" * 30]) == "S" + "a" * 30 + "b" * 30
+    assert await cut(prompts, ["a" * 78]) == "S" + "a" * 78
+
+
+@pytest.mark.parametrize("size", [1, 3, 7, 20])
+async def test_the_oldest_go_first_and_no_more_than_must(prompts: Prompts, size: int) -> None:
+    texts = [chr(97 + number % 26) * size for number in range(100)]
+    told = await cut(prompts, texts, max_tokens=20)
+    assert told[0] == "S"
+    assert told[1:] == "".join(texts)[-len(told) + 1 :]
+    assert 60 - size < len(told) <= 60
+
+
+async def test_room_is_left_for_an_answer_of_unknown_length(prompts: Prompts) -> None:
+    assert len(await cut(prompts, ["a"] * 100)) == 70
+
+
+async def test_what_is_asked_now_is_never_cut(prompts: Prompts) -> None:
+    with pytest.raises(ContextTooLong) as hopeless:
+        await cut(prompts, ["a", "b" * 200])
+    assert hopeless.value.param == "input"

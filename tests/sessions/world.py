@@ -1,0 +1,140 @@
+"""Sessions on the twins, with a journal that lags when it is told to, and turns that are answered by hand."""
+
+from collections.abc import AsyncIterator, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from axon.adapters.live.memory import MemoryLive, open_memory_live
+from axon.adapters.store.sqlite import SqliteStore
+from axon.dispatch.ending import Ending
+from axon.domain.chunk import Chunk, End, Token
+from axon.domain.conversation import History
+from axon.domain.item import Item
+from axon.domain.job import Job
+from axon.domain.turn import Turn, opened
+from axon.domain.wire import encode
+from axon.errors import DependencyDown
+from axon.runtime.clock import SystemClock
+from axon.sessions.config import SessionsConfig
+from axon.sessions.sessions import make_sessions
+from tests.contracts.builders import make_job
+
+TENANT = "acme"
+
+
+class LaggingJournal:
+    """Records reach the store at a barrier, or never while it is stuck."""
+
+    def __init__(self, store: SqliteStore) -> None:
+        self._store = store
+        self.records: list[Turn] = []
+        self.stuck = False
+
+    async def append(self, turns: Sequence[Turn]) -> None:
+        self.records += turns
+
+    async def barrier(self, *, timeout_s: float) -> None:
+        if self.stuck:
+            raise DependencyDown("behind", code="journal_behind")
+        written, self.records = self.records, []
+        await self._store.turns.apply(written)
+
+
+class CountedTurns:
+    """The turn store, with its reads counted; it can be away."""
+
+    def __init__(self, turns: Any) -> None:
+        self._turns = turns
+        self.num_reads = 0
+        self.away = False
+
+    def __getattr__(self, name: str) -> Any:
+        self.num_reads += 1
+        if self.away:
+            raise DependencyDown("away")
+        return getattr(self._turns, name)
+
+
+class Kept:
+    """One gateway's sessions and all that stands behind them."""
+
+    def __init__(self, store: SqliteStore, live: MemoryLive) -> None:
+        self.live, self.store = live, store
+        self.journal = LaggingJournal(store)
+        self.turns = CountedTurns(store.turns)
+        clock, config = SystemClock(), SessionsConfig(busy_wait_s=0.05)
+        self.sessions = make_sessions(live, _Seen(store, self.turns), self.journal, clock, config)  # type: ignore[arg-type]
+        self.histories, self.conversations = self.sessions.histories, self.sessions.conversations
+        self.erasure, self.lookup = self.sessions.erasure, self.sessions.lookup
+        self._ending = Ending(self.journal, _settle, clock)
+        self._num_turns = 0
+
+    async def open(self, text: str, *, previous: str = "", conversation: str = "", wait_s: float = 0.05) -> Job:
+        """A turn, accepted and not begun on; ``heard`` is what it was told before."""
+        self._num_turns += 1
+        job_id = f"resp_{self._num_turns}"
+        async with AsyncExitStack() as held:
+            history = await self._history(held, job_id, previous, conversation, wait_s)
+            job = replace(
+                make_job(job_id, retain=True, created=float(self._num_turns)),
+                session=history.session,
+                ordinal=history.ordinal + 1,
+                previous=previous,
+                items=(Item(id=f"msg_in_{self._num_turns}", role="user", texts=(text,)),),
+                reply={"heard": [item.text for item in history.items]},
+            )
+            await self.live.log.open(job.id, encode(job), reader_ttl_s=None)
+            await self.journal.append([opened(job)])
+        return job
+
+    async def answer(self, job: Job, text: str, state: str = "completed", reason: str = "stop") -> Job:
+        """Ends an accepted turn as a worker does."""
+        epoch = await self.live.log.claim(job.id, "w1", over=0)
+        assert epoch is not None
+        end = Chunk(first=1, epoch=epoch, tokens=(Token(0, 1, text),), ends=(End(0, reason),), terminal=state)
+        await self.live.log.append([(job.id, end)])
+        await self._ending.finish(job, [end])
+        return job
+
+    async def say(self, text: str, **where: Any) -> Job:
+        """A whole turn, answered with the text in capitals."""
+        return await self.answer(await self.open(text, **where), text.upper())
+
+    async def _history(
+        self, held: AsyncExitStack, job_id: str, previous: str, conversation: str, wait_s: float
+    ) -> History:
+        if conversation:
+            return await self.histories.enter(held, TENANT, conversation, job_id, wait_s=wait_s)
+        if not previous:
+            return History(session=job_id)
+        history = await self.histories.of_response(TENANT, previous, wait_s=wait_s)
+        return await self.histories.go_on(TENANT, history, job_id)
+
+
+class _Seen:
+    """The store with its turns watched."""
+
+    def __init__(self, store: SqliteStore, turns: CountedTurns) -> None:
+        self.turns = turns
+        self.conversations, self.tombstones = store.conversations, store.tombstones
+
+
+def heard(job: Job) -> str:
+    """What a turn was told before it."""
+    return " ".join(job.reply["heard"])
+
+
+async def _settle(job: Job, num_tokens: int) -> None:
+    return None
+
+
+@asynccontextmanager
+async def open_kept(folder: Path) -> AsyncIterator[Kept]:
+    store = SqliteStore(folder / "axon.db")
+    await store.open()
+    try:
+        yield Kept(store, open_memory_live(SystemClock(), retention_s=60.0))
+    finally:
+        await store.aclose()
