@@ -40,7 +40,7 @@ def chat(model_dir: Path, tokenizer: Tokenizer) -> ChatEncoder:
 
 @pytest.fixture(scope="session")
 def engine(model_dir: Path) -> Engine:
-    return Engine(EngineConfig(kv_memory_bytes=256 << 20), model_dir)
+    return Engine(EngineConfig(dtype="float32", kv_memory_bytes=256 << 20), model_dir)
 
 
 def test_it_knows_the_capital_of_france(engine: Engine, chat: ChatEncoder, tokenizer: Tokenizer) -> None:
