@@ -38,7 +38,9 @@ TINY_CONFIG: dict[str, Any] = {
     "eos_token_id": 257,
 }
 
-ENGINE_CONFIG = EngineConfig(threads=1, kv_memory_bytes=2 << 20, block_size=4, max_batch_tokens=96, max_sequences=8)
+ENGINE_CONFIG = EngineConfig(
+    dtype="float32", threads=1, kv_memory_bytes=2 << 20, block_size=4, max_batch_tokens=96, max_sequences=8
+)
 
 
 def make_scheduler(
