@@ -31,8 +31,7 @@ def environment_of(name: str) -> Path:
     if stamp.exists() and stamp.read_text() == wanted:
         return folder
     subprocess.run([sys.executable, "-m", "venv", "--clear", folder], check=True, timeout=_INSTALL_S)
-    # Everything is pinned, so there is nothing to resolve.
-    install = ["-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-deps", "-r", str(pins)]
+    install = ["-m", "pip", "install", "--quiet", "--disable-pip-version-check", "-r", str(pins)]
     subprocess.run([folder / "bin" / "python", *install], check=True, timeout=_INSTALL_S)
     stamp.write_text(wanted)
     return folder
