@@ -198,3 +198,13 @@ def test_its_tokenizer_gives_the_ids_the_model_was_trained_on(tokenizer: Tokeniz
 def test_a_half_conversion_is_not_taken_for_a_whole_one(tmp_path: Path) -> None:
     (tmp_path / "config.json").write_text("{}")
     assert not is_converted(default_gguf(), tmp_path)
+
+
+def test_it_knows_the_capital_of_france_in_the_arithmetic_that_is_chosen_by_default(
+    model_dir: Path, chat: ChatEncoder, tokenizer: Tokenizer
+) -> None:
+    prompt = chat.encode([{"role": "user", "content": "What is the capital of France?"}])
+    engine = Engine(EngineConfig(kv_memory_bytes=64 << 20), model_dir)
+    assert tokenizer.decode(run_to_end(engine, [make_add(prompt=prompt, max_tokens=24)])["a"]) == (
+        "The capital of France is Paris."
+    )
