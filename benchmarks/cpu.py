@@ -68,8 +68,11 @@ class Contender:
         self.server.resume()
         try:
             asyncio.run(run_load(self._endpoint, warm, num_streams=1, num_tokens=WARM_TOKENS))
+            before_s = self.server.cpu_s()
             load = run_load(self._endpoint, prompts, num_streams=num_streams, num_tokens=num_tokens)
-            return figures_of(*asyncio.run(load))
+            figures = figures_of(*asyncio.run(load))
+            spent_s = self.server.cpu_s() - before_s
+            return figures | {"cpu_ms_per_token": 1000 * spent_s / (len(prompts) * num_tokens)}
         except ExceptionGroup as errors:
             raise LoadError(f"{errors.exceptions[0]!r}") from errors
         finally:
@@ -144,12 +147,12 @@ def choose(options: argparse.Namespace, manifest: Mapping[str, dict[str, Any]]) 
         print(f"{name} is not installed: {why}")
     for name, why in engines.notes(manifest).items():
         print(f"{name} is limited here: {why}")
-    peers = engines.installed_peers(manifest)
+    peers = engines.installed_peers(manifest, options.threads)
     names = options.engines
     wanted = [peer for peer in peers if not names or any(peer.name.startswith(name) for name in names)]
     if not wanted:
         fail("no peer to compare with is installed: run `make bench-peers` first (it builds llama.cpp: half an hour)")
-    return [engines.axon(dtype=options.dtype), *wanted]
+    return [engines.axon(dtype=options.dtype, threads=options.threads), *wanted]
 
 
 def run(
@@ -186,6 +189,7 @@ def parse() -> argparse.Namespace:
     parser.add_argument("--streams", type=int, nargs="+", default=STREAMS)
     parser.add_argument("--rounds", type=int, default=ROUNDS)
     parser.add_argument("--engines", nargs="+", default=[], metavar="NAME")
+    parser.add_argument("--threads", type=int, default=engines.NUM_THREADS, help="of every engine's arithmetic")
     parser.add_argument("--dtype", default="int8", help="of Axon's engine")
     parser.add_argument("--save", action="store_true", help="keep the result in benchmarks/results/")
     parser.add_argument("--note", default="", help="a word on the circumstances, kept with the result")

@@ -18,7 +18,7 @@ SHIM = Path(engines.__file__).with_name("openvino_server.py")
 
 
 def rates(tokens_per_s: float, ttft_ms: float = 10.0) -> dict[int, Figures]:
-    return {4: {"tokens_per_s": tokens_per_s, "ttft_p50_ms": ttft_ms, "tpot_p50_ms": 1.0}}
+    return {4: {"tokens_per_s": tokens_per_s, "ttft_p50_ms": ttft_ms, "tpot_p50_ms": 1.0, "cpu_ms_per_token": 2.0}}
 
 
 def shim(folder: Path) -> Server:
@@ -38,14 +38,14 @@ def test_the_ratio_is_against_the_peer_that_is_best_at_that_number_of_streams() 
     medians = {"axon": rates(300.0, 20.0), "slow": rates(60.0, 5.0), "quick": rates(120.0, 40.0)}
     assert best_peers(medians) == {4: Best("quick", 2.5)}
     assert best_peers(medians, "ttft_p50_ms") == {4: Best("slow", 4.0)}
-    assert "| 4 | axon | 300 | 20 | 1 | 2.50× |" in table(medians)
+    assert "| 4 | axon | 300 | 20 | 1 | 2 | 2.50× |" in table(medians)
     assert "4 streams" in chart(medians)
 
 
 def test_without_a_peer_nothing_is_compared_and_the_message_says_what_to_run(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    options = argparse.Namespace(smoke=False, engines=[], dtype="int8")
+    options = argparse.Namespace(smoke=False, engines=[], dtype="int8", threads=2)
     with pytest.raises(SystemExit) as ended:
         cpu.choose(options, {"vllm": {"missing": "no wheel"}})
     assert ended.value.code == 2
