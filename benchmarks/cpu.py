@@ -27,7 +27,7 @@ from typing import Any, NoReturn
 ROOT = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(ROOT)]
 
-from benchmarks.measures.comparison import AXON, RATE, best_peers, chart, table  # noqa: E402
+from benchmarks.measures.comparison import AXON, RATE, best_peers, chart, is_far_behind, table  # noqa: E402
 from benchmarks.measures.figures import Figures, median, rounded  # noqa: E402
 from benchmarks.measures.load import LoadError, figures_of, make_prompt, run_load  # noqa: E402
 from benchmarks.measures.machine import load_average, machine  # noqa: E402
@@ -119,13 +119,17 @@ def idle_shares(contenders: Sequence[Contender]) -> dict[str, float]:
 def measure(
     contenders: Sequence[Contender], options: argparse.Namespace, num_tokens: int, failed: dict[str, str]
 ) -> Rounds:
-    """Figures by engine and number of streams; a peer that fails is left out from then on, Axon may not."""
+    """Figures by engine and number of streams.
+
+    A peer that fails is left out from then on; one that is far behind after the first round has only that one.
+    """
     results: Rounds = {each.name: {num: [] for num in options.streams} for each in contenders}
     for number in range(options.rounds):
         first = number % len(contenders)  # the order changes from round to round
         for num_streams in options.streams:
+            rates = {name: median(by[num_streams])[RATE] for name, by in results.items() if by[num_streams]}
             for each in [*contenders[first:], *contenders[:first]]:
-                if each.name in failed:
+                if each.name in failed or is_far_behind(each.name, rates):
                     continue
                 try:
                     figures = each.measure(number, num_streams, num_tokens)

@@ -31,6 +31,12 @@ def best_peers(medians: Mapping[str, ByStreams], figure: str = RATE) -> dict[int
     return found
 
 
+def is_far_behind(name: str, rates: Mapping[str, float]) -> bool:
+    """Whether a peer is slower than half the best one, so that more rounds of it would change no ratio."""
+    best = max((rate for each, rate in rates.items() if each != AXON), default=0.0)
+    return name != AXON and rates.get(name, best) < best / 2
+
+
 def table(medians: Mapping[str, ByStreams]) -> str:
     """Markdown, the quickest first for each number of streams."""
     lines = [

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from benchmarks.measures.comparison import Best, best_peers, chart, table
+from benchmarks.measures.comparison import Best, best_peers, chart, is_far_behind, table
 from benchmarks.measures.figures import Figures
 from benchmarks.peers import engines
 from benchmarks.peers.install import vllm_requirements
@@ -40,6 +40,12 @@ def test_the_ratio_is_against_the_peer_that_is_best_at_that_number_of_streams() 
     assert best_peers(medians, "ttft_p50_ms") == {4: Best("slow", 4.0)}
     assert "| 4 | axon | 300 | 20 | 1 | 2 | 2.50× |" in table(medians)
     assert "4 streams" in chart(medians)
+
+
+def test_only_a_peer_below_half_of_the_best_peer_is_spared_more_rounds() -> None:
+    rates_by_name = {"axon": 10.0, "best": 40.0, "near": 20.0, "far": 19.0}
+    assert [name for name in rates_by_name if is_far_behind(name, rates_by_name)] == ["far"]
+    assert not is_far_behind("far", {}), "nobody is behind before the first round"
 
 
 def test_without_a_peer_nothing_is_compared_and_the_message_says_what_to_run(
