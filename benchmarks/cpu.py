@@ -27,7 +27,7 @@ from typing import Any, NoReturn
 ROOT = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(ROOT)]
 
-from benchmarks.measures.comparison import AXON, RATE, best_peers, chart, table  # noqa: E402
+from benchmarks.measures.comparison import AXON, RATE, best_peers, chart, is_far_behind, table  # noqa: E402
 from benchmarks.measures.figures import Figures, median, rounded  # noqa: E402
 from benchmarks.measures.load import LoadError, figures_of, make_prompt, run_load  # noqa: E402
 from benchmarks.measures.machine import load_average, machine  # noqa: E402
@@ -68,8 +68,11 @@ class Contender:
         self.server.resume()
         try:
             asyncio.run(run_load(self._endpoint, warm, num_streams=1, num_tokens=WARM_TOKENS))
+            before_s = self.server.cpu_s()
             load = run_load(self._endpoint, prompts, num_streams=num_streams, num_tokens=num_tokens)
-            return figures_of(*asyncio.run(load))
+            figures = figures_of(*asyncio.run(load))
+            spent_s = self.server.cpu_s() - before_s
+            return figures | {"cpu_ms_per_token": 1000 * spent_s / (len(prompts) * num_tokens)}
         except ExceptionGroup as errors:
             raise LoadError(f"{errors.exceptions[0]!r}") from errors
         finally:
@@ -116,13 +119,17 @@ def idle_shares(contenders: Sequence[Contender]) -> dict[str, float]:
 def measure(
     contenders: Sequence[Contender], options: argparse.Namespace, num_tokens: int, failed: dict[str, str]
 ) -> Rounds:
-    """Figures by engine and number of streams; a peer that fails is left out from then on, Axon may not."""
+    """Figures by engine and number of streams.
+
+    A peer that fails is left out from then on; one that is far behind after the first round has only that one.
+    """
     results: Rounds = {each.name: {num: [] for num in options.streams} for each in contenders}
     for number in range(options.rounds):
         first = number % len(contenders)  # the order changes from round to round
         for num_streams in options.streams:
+            rates = {name: median(by[num_streams])[RATE] for name, by in results.items() if by[num_streams]}
             for each in [*contenders[first:], *contenders[:first]]:
-                if each.name in failed:
+                if each.name in failed or is_far_behind(each.name, rates):
                     continue
                 try:
                     figures = each.measure(number, num_streams, num_tokens)
@@ -144,12 +151,12 @@ def choose(options: argparse.Namespace, manifest: Mapping[str, dict[str, Any]]) 
         print(f"{name} is not installed: {why}")
     for name, why in engines.notes(manifest).items():
         print(f"{name} is limited here: {why}")
-    peers = engines.installed_peers(manifest)
+    peers = engines.installed_peers(manifest, options.threads)
     names = options.engines
     wanted = [peer for peer in peers if not names or any(peer.name.startswith(name) for name in names)]
     if not wanted:
         fail("no peer to compare with is installed: run `make bench-peers` first (it builds llama.cpp: half an hour)")
-    return [engines.axon(dtype=options.dtype), *wanted]
+    return [engines.axon(dtype=options.dtype, threads=options.threads), *wanted]
 
 
 def run(
@@ -186,6 +193,7 @@ def parse() -> argparse.Namespace:
     parser.add_argument("--streams", type=int, nargs="+", default=STREAMS)
     parser.add_argument("--rounds", type=int, default=ROUNDS)
     parser.add_argument("--engines", nargs="+", default=[], metavar="NAME")
+    parser.add_argument("--threads", type=int, default=engines.NUM_THREADS, help="of every engine's arithmetic")
     parser.add_argument("--dtype", default="int8", help="of Axon's engine")
     parser.add_argument("--save", action="store_true", help="keep the result in benchmarks/results/")
     parser.add_argument("--note", default="", help="a word on the circumstances, kept with the result")

@@ -31,17 +31,23 @@ def best_peers(medians: Mapping[str, ByStreams], figure: str = RATE) -> dict[int
     return found
 
 
+def is_far_behind(name: str, rates: Mapping[str, float]) -> bool:
+    """Whether a peer is slower than half the best one, so that more rounds of it would change no ratio."""
+    best = max((rate for each, rate in rates.items() if each != AXON), default=0.0)
+    return name != AXON and rates.get(name, best) < best / 2
+
+
 def table(medians: Mapping[str, ByStreams]) -> str:
     """Markdown, the quickest first for each number of streams."""
     lines = [
-        "| streams | engine | tokens/s | TTFT p50 ms | TPOT p50 ms | against the best peer |",
-        "|---|---|---|---|---|---|",
+        "| streams | engine | tokens/s | TTFT p50 ms | TPOT p50 ms | CPU ms a token | against the best peer |",
+        "|---|---|---|---|---|---|---|",
     ]
     for num_streams, best in best_peers(medians).items():
         top = medians[best.name][num_streams][RATE]
         for name in sorted(medians, key=lambda name: -medians[name][num_streams][RATE]):
             row = medians[name][num_streams]
-            cells = [shown(row[figure]) for figure in (RATE, "ttft_p50_ms", "tpot_p50_ms")]
+            cells = [shown(row[figure]) for figure in (RATE, "ttft_p50_ms", "tpot_p50_ms", "cpu_ms_per_token")]
             lines.append(f"| {num_streams} | {name} | {' | '.join(cells)} | {row[RATE] / top:.2f}× |")
     return "\n".join(lines)
 

@@ -1,7 +1,7 @@
 """The engines as servers: command line, environment, model. Installs nothing and measures nothing.
 
-Every engine has two threads for its arithmetic, room for sixteen streams, the same weights, and the flags that were
-found best for it; what was tried stands in docs/performance.md.
+Every engine has two threads for its arithmetic unless told otherwise, room for sixteen streams, the same weights, and
+the flags that were found best for it; what was tried stands in docs/performance.md.
 """
 
 import json
@@ -64,7 +64,7 @@ class Engine:
         return told.replace(f"{ROOT}/", "").replace("{folder}/", "").replace("{port}", "N")
 
 
-def axon(kind: str = "axon", dtype: str = "int8") -> Engine:
+def axon(kind: str = "axon", dtype: str = "int8", threads: int = NUM_THREADS) -> Engine:
     """The whole server, as ``axon serve`` starts it."""
     settings: dict[str, object] = {
         "data_dir": "{folder}/axon",
@@ -75,7 +75,7 @@ def axon(kind: str = "axon", dtype: str = "int8") -> Engine:
         "admission_requests_per_minute": 0,
         "engine_kind": kind,
         "engine_dtype": dtype,
-        "engine_threads": NUM_THREADS,
+        "engine_threads": threads,
         "engine_max_sequences": MAX_STREAMS,
         "log_level": "warning",
     }
@@ -97,34 +97,34 @@ def echo_peer() -> Engine:
     return Engine(name="echo-peer", version="1", command=command)
 
 
-def _llama(weights: str, manifest: dict[str, Any]) -> Engine:
+def _llama(weights: str, manifest: dict[str, Any], threads: int) -> Engine:
     return Engine(
         name=f"llama.cpp-{weights}",
         version=manifest["version"],
         command=(
             str(PEERS / "llama.cpp" / "build" / "bin" / "llama-server"),
             *("--model", str(PEERS / "weights" / f"{weights}.gguf"), "--alias", "smollm2"),
-            *("--host", "127.0.0.1", "--port", "{port}", "--threads", str(NUM_THREADS)),
+            *("--host", "127.0.0.1", "--port", "{port}", "--threads", str(threads)),
             *("--parallel", str(MAX_STREAMS), "--ctx-size", str(MAX_STREAMS * CONTEXT), "--cont-batching"),
             *("--threads-http", str(MAX_STREAMS + 2), "--flash-attn", "on", "--no-webui", "--log-disable"),
         ),
     )
 
 
-def _openvino(manifest: dict[str, Any]) -> Engine:
+def _openvino(manifest: dict[str, Any], threads: int) -> Engine:
     return Engine(
         name="openvino",
         version=manifest["version"],
         command=(
             str(PEERS / "openvino" / "bin" / "python"),
             *(str(ROOT / "benchmarks" / "peers" / "openvino_server.py"), "--port", "{port}"),
-            *("--model", str(PEERS / "weights" / f"{manifest['weights']}.gguf"), "--threads", str(NUM_THREADS)),
+            *("--model", str(PEERS / "weights" / f"{manifest['weights']}.gguf"), "--threads", str(threads)),
             *("--backend", manifest["backend"]),
         ),
     )
 
 
-def _vllm(manifest: dict[str, Any]) -> Engine:
+def _vllm(manifest: dict[str, Any], threads: int) -> Engine:
     return Engine(
         name="vllm",
         version=manifest["version"],
@@ -136,7 +136,7 @@ def _vllm(manifest: dict[str, Any]) -> Engine:
         environment={
             "VLLM_CPU_KVCACHE_SPACE": "1",
             "VLLM_CPU_OMP_THREADS_BIND": "nobind",
-            "OMP_NUM_THREADS": str(NUM_THREADS),
+            "OMP_NUM_THREADS": str(threads),
             "VLLM_NO_USAGE_STATS": "1",
             "VLLM_CACHE_ROOT": str(PEERS / "vllm" / "cache"),
             "HF_HUB_OFFLINE": "1",
@@ -144,10 +144,10 @@ def _vllm(manifest: dict[str, Any]) -> Engine:
     )
 
 
-_PEERS: dict[str, Callable[[dict[str, Any]], list[Engine]]] = {
-    "llama.cpp": lambda manifest: [_llama(weights, manifest) for weights in manifest["weights"]],
-    "openvino": lambda manifest: [_openvino(manifest)],
-    "vllm": lambda manifest: [_vllm(manifest)],
+_PEERS: dict[str, Callable[[dict[str, Any], int], list[Engine]]] = {
+    "llama.cpp": lambda manifest, threads: [_llama(weights, manifest, threads) for weights in manifest["weights"]],
+    "openvino": lambda manifest, threads: [_openvino(manifest, threads)],
+    "vllm": lambda manifest, threads: [_vllm(manifest, threads)],
 }
 
 
@@ -156,13 +156,13 @@ def read_manifest(path: Path = MANIFEST) -> dict[str, dict[str, Any]]:
     return json.loads(path.read_text()) if path.exists() else {}
 
 
-def installed_peers(manifest: Mapping[str, dict[str, Any]]) -> list[Engine]:
+def installed_peers(manifest: Mapping[str, dict[str, Any]], threads: int = NUM_THREADS) -> list[Engine]:
     """The peers that can be started here; llama.cpp once for each form of the weights."""
     return [
         engine
         for name, noted in manifest.items()
         if "missing" not in noted and name in _PEERS
-        for engine in _PEERS[name](noted)
+        for engine in _PEERS[name](noted, threads)
     ]
 
 

@@ -75,8 +75,12 @@ class Server:
             self._process = None
 
     def cpu_s(self) -> float:
-        """CPU time of the processes of its group that live now."""
-        return sum(_cpu_s(stat) for stat in _group_stats(self.pid))
+        """CPU time of the process and of all that descend from it and live now, in whatever group."""
+        stats = dict(_stats())
+        family = {self.pid}
+        while more := {pid for pid, stat in stats.items() if int(stat[1]) in family} - family:
+            family |= more
+        return sum(_cpu_s(stats[pid]) for pid in family if pid in stats)
 
     @property
     def pid(self) -> int:
@@ -116,14 +120,11 @@ def free_port() -> int:
         return int(sock.getsockname()[1])
 
 
-def _group_stats(group: int) -> Iterator[list[str]]:
+def _stats() -> Iterator[tuple[int, list[str]]]:
+    """Of every process: its id, and what its stat says behind the name: state, parent, group, …"""
     for path in Path("/proc").glob("[0-9]*/stat"):
-        try:
-            fields = path.read_text().rpartition(")")[2].split()
-        except OSError:
-            continue
-        if int(fields[2]) == group:
-            yield fields
+        with suppress(OSError):
+            yield int(path.parent.name), path.read_text().rpartition(")")[2].split()
 
 
 def _cpu_s(fields: Sequence[str]) -> float:

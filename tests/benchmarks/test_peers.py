@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from benchmarks.measures.comparison import Best, best_peers, chart, table
+from benchmarks.measures.comparison import Best, best_peers, chart, is_far_behind, table
 from benchmarks.measures.figures import Figures
 from benchmarks.peers import engines
 from benchmarks.peers.install import vllm_requirements
@@ -18,7 +18,7 @@ SHIM = Path(engines.__file__).with_name("openvino_server.py")
 
 
 def rates(tokens_per_s: float, ttft_ms: float = 10.0) -> dict[int, Figures]:
-    return {4: {"tokens_per_s": tokens_per_s, "ttft_p50_ms": ttft_ms, "tpot_p50_ms": 1.0}}
+    return {4: {"tokens_per_s": tokens_per_s, "ttft_p50_ms": ttft_ms, "tpot_p50_ms": 1.0, "cpu_ms_per_token": 2.0}}
 
 
 def shim(folder: Path) -> Server:
@@ -38,14 +38,20 @@ def test_the_ratio_is_against_the_peer_that_is_best_at_that_number_of_streams() 
     medians = {"axon": rates(300.0, 20.0), "slow": rates(60.0, 5.0), "quick": rates(120.0, 40.0)}
     assert best_peers(medians) == {4: Best("quick", 2.5)}
     assert best_peers(medians, "ttft_p50_ms") == {4: Best("slow", 4.0)}
-    assert "| 4 | axon | 300 | 20 | 1 | 2.50× |" in table(medians)
+    assert "| 4 | axon | 300 | 20 | 1 | 2 | 2.50× |" in table(medians)
     assert "4 streams" in chart(medians)
+
+
+def test_only_a_peer_below_half_of_the_best_peer_is_spared_more_rounds() -> None:
+    rates_by_name = {"axon": 10.0, "best": 40.0, "near": 20.0, "far": 19.0}
+    assert [name for name in rates_by_name if is_far_behind(name, rates_by_name)] == ["far"]
+    assert not is_far_behind("far", {}), "nobody is behind before the first round"
 
 
 def test_without_a_peer_nothing_is_compared_and_the_message_says_what_to_run(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    options = argparse.Namespace(smoke=False, engines=[], dtype="int8")
+    options = argparse.Namespace(smoke=False, engines=[], dtype="int8", threads=2)
     with pytest.raises(SystemExit) as ended:
         cpu.choose(options, {"vllm": {"missing": "no wheel"}})
     assert ended.value.code == 2
