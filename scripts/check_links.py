@@ -9,11 +9,15 @@ ROOT = Path(__file__).resolve().parent.parent
 LINK = re.compile(r"(?<!!)\[[^\]]*\]\(([^)\s]+)\)|!\[[^\]]*\]\(([^)\s]+)\)")
 FENCE = re.compile(r"^```.*?^```", re.DOTALL | re.MULTILINE)
 HEADING = re.compile(r"^#+ +(.+)$", re.MULTILINE)
-SKIPPED = {".venv", ".git", "node_modules"}
 
 
 def pages() -> list[Path]:
-    return sorted(path for path in ROOT.rglob("*.md") if not SKIPPED & set(path.relative_to(ROOT).parts))
+    """The pages of this repository; what lies in hidden folders was made or fetched by others."""
+    return sorted(path for path in ROOT.rglob("*.md") if not _is_foreign(path.relative_to(ROOT)))
+
+
+def _is_foreign(path: Path) -> bool:
+    return "node_modules" in path.parts or any(part.startswith(".") for part in path.parts[:-1])
 
 
 def anchors(path: Path) -> set[str]:

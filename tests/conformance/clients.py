@@ -31,14 +31,13 @@ def environment_of(name: str) -> Path:
     if stamp.exists() and stamp.read_text() == wanted:
         return folder
     subprocess.run([sys.executable, "-m", "venv", "--clear", folder], check=True, timeout=_INSTALL_S)
-    # Everything is pinned, so there is nothing to resolve.
-    install = ["-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-deps", "-r", str(pins)]
+    install = ["-m", "pip", "install", "--quiet", "--disable-pip-version-check", "-r", str(pins)]
     subprocess.run([folder / "bin" / "python", *install], check=True, timeout=_INSTALL_S)
     stamp.write_text(wanted)
     return folder
 
 
-def run(name: str, command: list[str], *, cwd: Path, settings: Mapping[str, str]) -> str:
+def run(name: str, command: list[str], *, cwd: Path, settings: Mapping[str, str], timeout_s: float = _RUN_S) -> str:
     """Runs a command of the client's environment, away from our own packages; returns what it prints."""
     folder = environment_of(name)
     clean = {key: value for key, value in os.environ.items() if not key.startswith(("AXON_", "PYTHON", "OPENAI_"))}
@@ -48,7 +47,7 @@ def run(name: str, command: list[str], *, cwd: Path, settings: Mapping[str, str]
         cwd=cwd,
         capture_output=True,
         text=True,
-        timeout=_RUN_S,
+        timeout=timeout_s,
         check=False,
     )
     assert done.returncode == 0, (

@@ -6,6 +6,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pytest
+import torch
 from safetensors.numpy import save_file
 
 from axon.domain.sampling import Sampling
@@ -13,7 +15,10 @@ from axon.engine.batch import Drawn
 from axon.engine.blocks import BlockPool
 from axon.engine.config import EngineConfig
 from axon.engine.core import EngineCore
-from axon.engine.messages import Add
+from axon.engine.engine import Engine
+from axon.engine.messages import Add, Emitted
+from axon.engine.native import library
+from axon.engine.native.build import NotBuilt
 from axon.engine.policy import Policy
 from axon.engine.scheduler import Scheduler
 
@@ -33,7 +38,9 @@ TINY_CONFIG: dict[str, Any] = {
     "eos_token_id": 257,
 }
 
-ENGINE_CONFIG = EngineConfig(threads=1, kv_memory_bytes=2 << 20, block_size=4, max_batch_tokens=96, max_sequences=8)
+ENGINE_CONFIG = EngineConfig(
+    dtype="float32", threads=1, kv_memory_bytes=2 << 20, block_size=4, max_batch_tokens=96, max_sequences=8
+)
 
 
 def make_scheduler(
@@ -130,6 +137,7 @@ def make_tiny_llama(folder: Path, **changes: Any) -> Path:
 
 
 RELATIVES: dict[str, dict[str, Any]] = {
+    "smollm2": {"rope_theta": 100000.0},
     "llama3": {
         "rope_theta": 500000.0,
         "rope_scaling": {
@@ -141,26 +149,48 @@ RELATIVES: dict[str, dict[str, Any]] = {
         },
         "tie_word_embeddings": False,
     },
-    "mistral": {"model_type": "mistral", "tie_word_embeddings": False, "sliding_window": None},
+    "mistral": {"model_type": "mistral", "tie_word_embeddings": False, "sliding_window": None, "head_dim": 12},
     "qwen2": {"model_type": "qwen2", "rope_theta": 1000000.0, "rms_norm_eps": 1e-6},
     "qwen3": {"model_type": "qwen3", "rope_theta": 1000000.0, "rms_norm_eps": 1e-6, "head_dim": 16},
 }
-"""How the config of each architecture differs from the tiny Llama's."""
+"""How the config of each architecture differs from the tiny Llama's; in two, heads are not hidden size / heads wide."""
 
 
 def run_to_end(engine: EngineCore, adds: list[Add]) -> dict[str, list[int]]:
     """Adds all at once and steps until nothing is left; returns each sequence's new tokens."""
-    outputs: dict[str, list[int]] = {add.id: [] for add in adds}
+    return {id: [each.token for each in emitted] for id, emitted in run_exactly(engine, adds).items()}
+
+
+def run_exactly(engine: EngineCore, adds: list[Add]) -> dict[str, list[Emitted]]:
+    """Like ``run_to_end``, with all that is said of each token except whether its prompt was cached."""
+    outputs: dict[str, list[Emitted]] = {add.id: [] for add in adds}
     for add in adds:
         engine.add(add)
     for _ in range(5000):
         if not engine.has_work:
             break
         for emitted in engine.step().emitted:
-            outputs[emitted.id].append(emitted.token)
+            outputs[emitted.id].append(replace(emitted, cached=0))
     assert not engine.has_work, "the engine does not come to an end"
     engine.check()
     return outputs
+
+
+def open_engine(folder: Path, config: EngineConfig, **changes: Any) -> Engine:
+    """An engine over the folder, which leaves torch's threads to the others of this process."""
+    num_threads = torch.get_num_threads()
+    try:
+        return Engine(replace(config, **changes), folder)
+    finally:
+        torch.set_num_threads(num_threads)
+
+
+def require_native() -> None:
+    """Without a compiler there is no int8, and tests of it skip."""
+    try:
+        library.load()
+    except NotBuilt as error:
+        pytest.skip(f"no native kernels here: {error}")
 
 
 def with_config(**changes: Any) -> EngineConfig:

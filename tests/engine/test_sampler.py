@@ -1,6 +1,7 @@
 """Sampling: greedy, penalised, cut, drawn; and the same draw gives the same token."""
 
 import math
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -12,6 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from axon.domain.sampling import Sampling
+from axon.engine import cut, sampler
 from axon.engine.batch import Draw, Drawn
 from axon.engine.sampler import sample
 from axon.engine.uniform import uniform
@@ -58,31 +60,62 @@ def test_greedy_takes_the_lowest_id_among_equals() -> None:
     assert tokens_of(sample(logits, [make_draw(temperature=0.0)] * 2)) == [1, 0]
 
 
-@pytest.mark.parametrize(
-    "sampling",
-    [
-        {},
-        {"temperature": 0.6},
-        {"temperature": 1.7, "top_k": 5},
-        {"top_p": 0.8},
-        {"min_p": 0.15},
-        {"temperature": 1.3, "top_k": 7, "top_p": 0.9, "min_p": 0.02},
-        {"repetition_penalty": 1.4, "presence_penalty": 0.5, "frequency_penalty": 0.3, "top_p": 0.95},
-        {"logit_bias": ((3, 2.0), (0, -1.5)), "top_k": 6},
-    ],
-    ids=str,
-)
-def test_twenty_thousand_draws_follow_the_exact_softmax(sampling: dict[str, Any]) -> None:
+SAMPLINGS: list[dict[str, Any]] = [
+    {},
+    {"temperature": 0.6},
+    {"temperature": 1.7, "top_k": 5},
+    {"top_p": 0.8},
+    {"min_p": 0.15},
+    {"temperature": 1.3, "top_k": 7, "top_p": 0.9, "min_p": 0.02},
+    {"repetition_penalty": 1.4, "presence_penalty": 0.5, "frequency_penalty": 0.3, "top_p": 0.95},
+    {"logit_bias": ((3, 2.0), (0, -1.5)), "top_k": 6},
+]
+
+
+def follows_the_softmax(sampling: dict[str, Any]) -> bool:
+    """Whether 20,000 draws are spread as the exact distribution says, by a chi-square test."""
     logits = np.random.default_rng(5).normal(0, 1.5, 10).astype(np.float32).tolist()
     context: dict[str, Any] = {"prompt": (1, 4), "output": (2, 2, 7)}
     count = 20_000
     seen = counts_of(logits, count, seed=42, **context, **sampling)
     expected = count * np.array(distribution(logits, make_draw(**context, **sampling)))
     kept = expected > 0
-    assert seen[~kept].sum() == 0
-    if kept.sum() > 1:
-        statistic = ((seen[kept] - expected[kept]) ** 2 / expected[kept]).sum()
-        assert statistic < CHI_SQUARE_999[int(kept.sum()) - 1]
+    if seen[~kept].sum():
+        return False
+    statistic = float(((seen[kept] - expected[kept]) ** 2 / expected[kept]).sum())
+    return kept.sum() == 1 or statistic < CHI_SQUARE_999[int(kept.sum()) - 1]
+
+
+@pytest.mark.parametrize("sampling", SAMPLINGS, ids=str)
+def test_twenty_thousand_draws_follow_the_exact_softmax(sampling: dict[str, Any]) -> None:
+    assert follows_the_softmax(sampling)
+
+
+def forget(**names: Any) -> Callable[..., Any]:
+    """The same cut, blind to these."""
+    return lambda scores, weights, sampling: cut.kept_ids(scores, weights, replace(sampling, **names))
+
+
+WIDEN = sampler._widen
+MUTANTS: dict[str, tuple[str, Any, dict[str, Any]]] = {
+    "a temperature 5 % off": ("_widen", lambda rows, indices: WIDEN(rows, indices) * 1.05, {"temperature": 0.6}),
+    "numbers that lean to one side": ("uniform", lambda *key: uniform(*key) ** 1.1, {}),
+    "numbers of a coarse grain": ("uniform", lambda *key: int(uniform(*key) * 32) / 32, {}),
+    "the same number for all positions": ("uniform", lambda seed, choice, position: uniform(seed, choice, 0), {}),
+    "no top-k": ("kept_ids", forget(top_k=0), {"temperature": 1.7, "top_k": 5}),
+    "no top-p": ("kept_ids", forget(top_p=1.0), {"top_p": 0.8}),
+    "no min-p": ("kept_ids", forget(min_p=0.0), {"min_p": 0.15}),
+    "one token too few": ("kept_ids", lambda *each: cut.kept_ids(*each)[:-1], {"temperature": 1.7, "top_k": 5}),
+    "no penalties": ("adjust", lambda scores, draws: None, {"repetition_penalty": 1.4, "frequency_penalty": 0.3}),
+}
+
+
+@pytest.mark.parametrize("mutant", MUTANTS)
+def test_a_wrong_sampler_would_be_caught(mutant: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    name, wrong, sampling = MUTANTS[mutant]
+    assert follows_the_softmax(sampling)
+    monkeypatch.setattr(sampler, name, wrong)
+    assert not follows_the_softmax(sampling)
 
 
 ids = st.integers(0, 11)

@@ -1,8 +1,11 @@
 """The scheduler's decisions: budget, joining, leaving, parking, refusing."""
 
+import pytest
+
 from axon.engine.batch import Batch
 from axon.engine.scheduler import Scheduler
 from tests.engine.builders import make_add, make_drawn, make_scheduler
+from tests.engine.pipeline import Pipeline
 
 
 def step(scheduler: Scheduler, token: int = 99) -> Batch:
@@ -216,12 +219,45 @@ def test_the_next_turn_finds_the_answer_of_the_last_one_cached() -> None:
     assert span.first == 12, "6 of the prompt and 6 of the answer, the last of which was never computed"
 
 
-def test_choices_of_one_prompt_compute_it_once() -> None:
-    scheduler = make_scheduler(blocks=40, max_batch_tokens=64, max_sequences=8)
+def num_computed(scheduler: Scheduler, lag: int) -> tuple[int, int]:
+    """Tokens computed until the end, and the most blocks that were used at once."""
+    pipeline = Pipeline(scheduler, lag)
+    num_tokens = most_used = 0
+    while scheduler.has_work:
+        batch, _ = pipeline.step()
+        num_tokens += batch.num_tokens
+        most_used = max(most_used, scheduler.pool.num_used)
+        scheduler.check()
+    return num_tokens, most_used
+
+
+@pytest.mark.parametrize("lag", [0, 1])
+@pytest.mark.parametrize("budget", [512, 24])
+@pytest.mark.parametrize(("prompt", "again"), [(100, 4), (97, 1), (112, 16), (10, 10)])
+def test_four_choices_compute_the_full_blocks_of_their_prompt_once(
+    prompt: int, again: int, budget: int, lag: int
+) -> None:
+    """Cold, all four at once, whole and in chunks: only what stands in the last block is computed for each choice."""
+    scheduler = make_scheduler(blocks=80, block_size=16, max_batch_tokens=budget, max_sequences=8)
     for choice in range(4):
-        scheduler.add(make_add(str(choice), prompt=17, choice=choice))
-    assert lengths(step(scheduler)) == {"0": 17}
-    assert lengths(step(scheduler)) == {"0": 1, "1": 1, "2": 1, "3": 1}
+        scheduler.add(make_add(str(choice), prompt=prompt, choice=choice, max_tokens=1))
+    assert num_computed(scheduler, lag)[0] == prompt + 3 * again
+
+
+def test_four_choices_hold_the_blocks_of_their_prompt_once() -> None:
+    scheduler = make_scheduler(blocks=80, block_size=16, max_batch_tokens=512, max_sequences=8)
+    for choice in range(4):
+        scheduler.add(make_add(str(choice), prompt=100, choice=choice, max_tokens=8))
+    assert num_computed(scheduler, 0) == (100 + 3 * 4 + 4 * 7, 6 + 4)
+
+
+def test_choices_whose_first_one_is_aborted_do_its_work_themselves() -> None:
+    scheduler = make_scheduler(blocks=80, block_size=16, max_batch_tokens=24, max_sequences=8)
+    for choice in range(4):
+        scheduler.add(make_add(str(choice), prompt=100, choice=choice, max_tokens=1))
+    assert lengths(step(scheduler)) == {"0": 24}
+    scheduler.abort(["0"])
+    assert num_computed(scheduler, 0)[0] == 100 - 16 + 2 * 4, "the first block is cached"
 
 
 def test_a_block_of_another_model_version_is_not_found() -> None:

@@ -84,6 +84,16 @@ class EngineMachine(RuleBasedStateMachine):
         if not self.scheduler.take_refused():
             self.expected[id] = answer[len(output) :]
 
+    @rule(prompt=prompts, count=st.integers(2, 4), max_tokens=st.integers(1, 12), tenant=st.sampled_from("xy"))
+    def add_choices(self, prompt: list[int], count: int, max_tokens: int, tenant: str) -> None:
+        """Sequences of one prompt at once, which wait for each other's blocks."""
+        for choice in range(count):
+            self.count += 1
+            id = str(self.count)
+            self.scheduler.add(make_add(id, prompt=prompt, max_tokens=max_tokens, tenant=tenant, choice=choice))
+            if not self.scheduler.take_refused():
+                self.expected[id] = [*prompt, EOS_ID][:max_tokens]
+
     @rule()
     def step(self) -> None:
         self.now += 1
@@ -166,6 +176,31 @@ def test_the_oldest_sequence_is_never_overtaken_by_parking(jobs: list[tuple[list
         assert all(old < new for old in stayed for new in parked)
         emitted = scheduler.settle(batch, make_drawn(*[1] * len(batch.draws)))
         running = served - {int(each.id) for each in emitted if each.finish}
+
+
+newcomers = st.lists(st.tuples(prompts, st.integers(1, 12), st.sampled_from("xyz")), min_size=1, max_size=6)
+
+
+@given(newcomers, st.integers(4, 9), st.integers(1, 12), st.integers(0, 1), policies)
+@settings(max_examples=60, deadline=None)
+def test_a_sequence_ends_however_many_more_keep_coming(
+    newcomers: list[tuple[list[int], int, str]], blocks: int, budget: int, lag: int, policy: PolicyName
+) -> None:
+    """More come each step than are served, over all tenants, and for ever: who was first in its tenant still ends."""
+    scheduler = make_scheduler(
+        blocks=blocks, max_batch_tokens=budget, eos_ids=frozenset({EOS_ID}), policy=make_policy(policy)
+    )
+    pipeline = Pipeline(scheduler, lag)
+    scheduler.add(make_add("patient", prompt=[1, 2] * 6, max_tokens=13, tenant="x"))
+    assert not scheduler.take_refused()
+    for count in range(1000):
+        prompt, max_tokens, tenant = newcomers[count % len(newcomers)]
+        scheduler.add(make_add(str(count), prompt=prompt, max_tokens=max_tokens, tenant=tenant))
+        if any(emitted.id == "patient" and emitted.finish for emitted in pipeline.step()[1]):
+            break
+        scheduler.check()
+    else:
+        raise AssertionError("it starves")
 
 
 @given(jobs, st.integers(4, 9), st.integers(1, 12), policies)

@@ -24,23 +24,47 @@ def asked(number: int, route: str) -> dict[str, Any]:
     text = f"{number}: {WORDS}"
     if route == "chat":
         return {**common, **sampling, "messages": [{"role": "user", "content": text}]}
+    if route == "response":
+        return {"model": "echo", "max_output_tokens": common["max_tokens"], "temperature": 0, "input": text * 4}
     return {**common, **sampling, "prompt": text}
 
 
-def texts_of(chunks: Iterable[Any]) -> dict[int, str]:
+def create(api: OpenAI, route: str, request: dict[str, Any], **more: Any) -> Any:
+    match route:
+        case "chat":
+            return api.chat.completions.create(**request, **more)
+        case "response":
+            return api.responses.create(**request, **more)
+    return api.completions.create(**request, **more)
+
+
+def texts_of(events: Iterable[Any]) -> dict[int, str]:
+    """What each choice says; a response has one."""
     texts: dict[int, str] = defaultdict(str)
-    for chunk in chunks:
-        for choice in chunk.choices:
-            texts[choice.index] += getattr(choice, "text", None) or (
-                choice.delta.content or "" if hasattr(choice, "delta") else ""
-            )
+    for event in events:
+        if event.object == "text_completion":
+            texts[event.choices[0].index] += event.choices[0].text
+        elif event.object == "chat.completion.chunk":
+            texts[event.choices[0].index] += event.choices[0].delta.content or ""
     return dict(texts)
 
 
+def told(events: Iterable[Any], route: str) -> dict[int, str]:
+    if route != "response":
+        return texts_of(events)
+    seen = list(events)
+    assert [event.sequence_number for event in seen] == list(range(len(seen)))
+    return {0: "".join(event.delta for event in seen if event.type == "response.output_text.delta")}
+
+
 def whole(api: OpenAI, request: dict[str, Any], route: str) -> dict[int, str]:
-    if route == "chat":
-        return {each.index: each.message.content or "" for each in api.chat.completions.create(**request).choices}
-    return {each.index: each.text for each in api.completions.create(**request).choices}
+    answer = create(api, route, request)
+    match route:
+        case "chat":
+            return {each.index: each.message.content or "" for each in answer.choices}
+        case "response":
+            return {0: answer.output_text}
+    return {each.index: each.text for each in answer.choices}
 
 
 def test_two_hundred_streams_over_a_network_that_cuts_say_what_was_said(slow: Server) -> None:
@@ -51,16 +75,15 @@ def test_two_hundred_streams_over_a_network_that_cuts_say_what_was_said(slow: Se
     ):
 
         def one(number: int) -> tuple[dict[int, str], dict[int, str]]:
-            route = "chat" if number % 3 else "completion"
+            route = ("chat", "completion", "response")[number % 3]
             request = asked(number, route)
-            create = broken.chat.completions.create if route == "chat" else broken.completions.create
             while True:
                 try:
-                    stream: Any = create(**request, stream=True)
+                    stream = create(broken, route, request, stream=True)
                     break
                 except APIConnectionError:
                     continue  # cut before the headers: no stream to resume
-            return texts_of(resumed(broken, stream)), whole(straight, request, route)
+            return told(resumed(broken, stream), route), whole(straight, request, route)
 
         with ThreadPoolExecutor(16) as readers:
             answers = list(readers.map(one, range(200)))

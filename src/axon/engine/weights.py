@@ -9,6 +9,7 @@ from typing import Any, Self
 import torch
 from safetensors import safe_open
 
+from axon.engine.checkpoint import find_tensors
 from axon.errors import Misconfigured
 
 
@@ -22,12 +23,12 @@ class Weights:
         self._file_of: dict[str, Any] = {}
 
     def __enter__(self) -> Self:
-        paths = sorted(self._model_dir.glob("*.safetensors"))
-        if not paths:
-            raise Misconfigured(f"{self._model_dir} has no *.safetensors files")
-        for path in paths:
-            file = self._stack.enter_context(safe_open(path, framework="pt"))
-            self._file_of.update(dict.fromkeys(file.keys(), file))
+        places = find_tensors(self._model_dir)
+        files = {
+            path: self._stack.enter_context(safe_open(path, framework="pt"))
+            for path in sorted({place.path for place in places.values()})
+        }
+        self._file_of = {name: files[place.path] for name, place in places.items()}
         return self
 
     def __exit__(

@@ -18,8 +18,8 @@ from axon.gateway.turns import Gateway
 _DESCRIPTION = "OpenAI-compatible API of an Axon server. Every route but the probes needs an API key."
 
 
-def build_app(gateway: Gateway, authenticator: Authenticator, *, version: str) -> Edge:
-    """The application, ready to serve."""
+def routes(version: str) -> FastAPI:
+    """The application's routes, which is all that its OpenAPI document needs."""
     app = FastAPI(
         title="Axon",
         version=version,
@@ -28,10 +28,16 @@ def build_app(gateway: Gateway, authenticator: Authenticator, *, version: str) -
         redoc_url=None,
         openapi_url="/openapi.json",
     )
-    app.state.gateway = gateway
     for part in (responses, conversations, chat, completions, models, streams, health):
         app.include_router(part.router)
     app.add_api_route("/docs", _docs, include_in_schema=False)
+    return app
+
+
+def build_app(gateway: Gateway, authenticator: Authenticator, *, version: str) -> Edge:
+    """The application, ready to serve."""
+    app = routes(version)
+    app.state.gateway = gateway
     app.add_exception_handler(AxonError, _on_error)
     app.add_exception_handler(Exception, _on_error)
     app.add_exception_handler(HTTPException, _on_http_error)

@@ -28,7 +28,7 @@ StopText = Annotated[str, Field(min_length=1, max_length=256)]
 
 
 class Wire(BaseModel):
-    model_config = ConfigDict(strict=True, extra="ignore", allow_inf_nan=False)
+    model_config = ConfigDict(strict=True, extra="ignore", allow_inf_nan=False, use_attribute_docstrings=True)
 
 
 class TextPart(Wire):
@@ -44,31 +44,51 @@ class Message(Wire):
 
 class StreamOptions(Wire):
     include_usage: bool | None = None
+    """Ends the stream with a chunk that has no choices and the usage."""
     continuous_usage_stats: bool | None = None
+    """With ``include_usage``: every chunk has the usage so far."""
 
 
 class Request(Wire):
     """What chat and completions share."""
 
     model: str
+    """The deployment's name, as ``GET /v1/models`` lists it."""
     max_tokens: Count | None = None
+    """The most tokens of an answer."""
     temperature: Temperature | None = None
+    """0 takes the likeliest token; without it, what the model's makers advise."""
     top_p: Probability | None = None
+    """Keeps the fewest, likeliest tokens that hold this share of the probability."""
     top_k: Annotated[int, Field(ge=-1, lt=1 << 31)] | None = None
+    """Keeps so many of the likeliest tokens; 0 or -1 keeps all."""
+    min_p: Annotated[float, Field(ge=0, le=1)] | None = None
+    """Keeps tokens at least this likely, measured against the likeliest."""
     stop: StopText | Annotated[list[StopText], Field(max_length=4)] | None = None
+    """Texts that end the answer; they are not part of it."""
+    stop_token_ids: Annotated[list[Annotated[int, Field(ge=0, lt=1 << 31)]], Field(max_length=64)] | None = None
+    """Tokens that end the answer as the model's own end token does."""
+    ignore_eos: bool | None = None
+    """Goes on past the model's own end token."""
+    min_tokens: Annotated[int, Field(ge=0, le=1 << 31)] | None = None
+    """No end before so many tokens."""
+    presence_penalty: Penalty | None = None
+    """Taken from the logit of every token that the answer has already."""
+    frequency_penalty: Penalty | None = None
+    """The same, once for each time it has it."""
+    repetition_penalty: Annotated[float, Field(gt=0, le=10)] | None = None
+    """Makes every token of prompt and answer less likely; 1 changes nothing."""
+    logit_bias: Annotated[dict[TokenKey, Bias], Field(max_length=1024)] | None = None
+    """What is added to the logits of these token ids."""
+    n: Annotated[int, Field(ge=1, le=128)] | None = None
+    """How many answers; they share the prompt's computation."""
     seed: Annotated[int, Field(ge=-_SEED, lt=_SEED)] | None = None
+    """The same seed, prompt, settings and ``system_fingerprint`` give the same answer."""
     stream: bool | None = None
+    """Sends the answer token by token as server-sent events."""
     stream_options: StreamOptions | None = None
     store: bool | None = None
-    ignore_eos: bool | None = None
-    n: Annotated[int, Field(ge=1, le=128)] | None = None
-    presence_penalty: Penalty | None = None
-    frequency_penalty: Penalty | None = None
-    repetition_penalty: Annotated[float, Field(gt=0, le=10)] | None = None
-    min_p: Annotated[float, Field(ge=0, le=1)] | None = None
-    min_tokens: Annotated[int, Field(ge=0, le=1 << 31)] | None = None
-    logit_bias: Annotated[dict[TokenKey, Bias], Field(max_length=1024)] | None = None
-    stop_token_ids: Annotated[list[Annotated[int, Field(ge=0, lt=1 << 31)]], Field(max_length=64)] | None = None
+    """Keeps the turn past its retention time."""
 
     @property
     def include_usage(self) -> bool:
@@ -108,9 +128,13 @@ class ChatRequest(Request):
     """Body of POST /v1/chat/completions."""
 
     messages: Annotated[list[Message], Field(min_length=1, max_length=10_000)]
+    """The conversation so far; texts only."""
     max_completion_tokens: Count | None = None
+    """The same as ``max_tokens``, and goes before it."""
     logprobs: bool | None = None
+    """Adds the log probability of every token."""
     top_logprobs: NumTop | None = None
+    """With ``logprobs``: adds so many of the likeliest tokens."""
 
     @property
     def num_logprobs(self) -> int | None:
@@ -130,9 +154,13 @@ class CompletionRequest(Request):
     """Body of POST /v1/completions."""
 
     prompt: str | list[str] | list[int] | list[list[int]]
+    """One text, or the ids of its tokens."""
     logprobs: NumTop | None = None
+    """Adds the log probability of every token and of so many of the likeliest ones."""
     echo: bool | None = None
+    """Begins the answer with the prompt."""
     best_of: Annotated[int, Field(ge=1, le=128)] | None = None
+    """Only the same as ``n``."""
 
     @property
     def num_logprobs(self) -> int | None:

@@ -35,9 +35,9 @@ class Prompts:
         return await self._run(lambda: encoder.encode(messages))
 
     async def text(self, prompt: str) -> list[int]:
-        """A bare text, as it is."""
+        """A bare text, begun as the model's texts begin."""
         self._refuse_hopeless(len(prompt), "prompt")
-        return self._checked(await self._run(lambda: self.tokenizer.encode(prompt)), "prompt")
+        return self._checked(await self._run(lambda: self.tokenizer.encode(prompt, add_special=True)), "prompt")
 
     def ids(self, prompt_ids: Sequence[int]) -> list[int]:
         """Token ids that the client chose itself."""

@@ -32,7 +32,10 @@ class Tokenizer(Protocol):
         ...
 
     def encode(self, text: str, *, add_special: bool = False, parse_special: bool = False) -> list[int]:
-        """Ids of a text. Control tokens written out in it stay plain text unless ``parse_special``."""
+        """Ids of a text. Control tokens written out in it stay plain text unless ``parse_special``.
+
+        ``add_special`` puts those around it that the model's texts begin and end with.
+        """
         ...
 
     def token_bytes(self, token_id: int) -> bytes:
@@ -61,8 +64,8 @@ class ByteTokenizer:
     control_texts: frozenset[str] = frozenset()
 
     def encode(self, text: str, *, add_special: bool = False, parse_special: bool = False) -> list[int]:
-        """The bytes of the text; ``parse_special`` finds nothing, because control tokens have no text here."""
-        return [*[self.BOS_ID] * add_special, *text.encode()]
+        """The bytes of the text, and nothing else: control tokens have no text here, and no text begins with one."""
+        return [*text.encode()]
 
     def token_bytes(self, token_id: int) -> bytes:
         return bytes([token_id]) if 0 <= token_id < 256 else b""
@@ -90,7 +93,11 @@ class HFTokenizer:
         path = model_dir / "tokenizer.json"
         if not path.is_file():
             raise Misconfigured(f"{model_dir} has no tokenizer.json")
-        return cls(RustTokenizer.from_file(str(path)), _read_eos_ids(model_dir))
+        try:
+            tokenizer = RustTokenizer.from_file(str(path))
+        except Exception as error:  # the library raises nothing narrower
+            raise Misconfigured(f"{path} cannot be read: {error}") from error
+        return cls(tokenizer, _read_eos_ids(model_dir))
 
     @cached_property
     def max_token_chars(self) -> int:

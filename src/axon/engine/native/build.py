@@ -2,8 +2,9 @@
 
     python -m axon.engine.native.build [folder]
 
-Each instruction set is an object of its own, compiled with its own flags; which one runs is decided at run time, so a
-library built on one machine serves every machine of its architecture.
+Looked for in this order: beside the sources, where a wheel carries it; in the cache, where an earlier start built it;
+then it is built. Each instruction set is an object of its own, compiled with its own flags; which one runs is decided
+at run time, so a library built on one machine serves every machine of its architecture.
 """
 
 import hashlib
@@ -14,7 +15,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -54,40 +55,43 @@ def default_folder() -> Path:
 
 def library(folder: Path | None = None) -> Path:
     """The path of the library for these sources, built first where it is missing; raises NotBuilt."""
-    shipped = _FOLDER / f"{_stem()}.so"
-    if shipped.is_file():
-        return shipped
-    compiler = _find_compiler()
-    target = (folder or default_folder()) / f"{_stem()}-{_digest(compiler, _version(compiler))}.so"
-    if not target.is_file():
-        build(target, compiler)
-    return target
+    cached = (folder or default_folder()) / file_name()
+    for path in (_FOLDER / file_name(), cached):
+        if path.is_file():
+            return path
+    compiler = find_compiler()
+    logger.warning("building the native kernels (once, about ten seconds) into %s", cached)
+    build(cached, compiler)
+    return cached
+
+
+def file_name() -> str:
+    """What the library of these sources is called on this kind of machine."""
+    return f"kernel-{platform.machine()}-{source_digest()}.so"
+
+
+def find_compiler() -> str:
+    """The path of a C++ compiler; raises NotBuilt."""
+    for name in _COMPILERS:
+        if path := shutil.which(name):
+            return path
+    raise NotBuilt(f"the native kernels need a C++ compiler, and none of {', '.join(_COMPILERS)} is here")
 
 
 def build(target: Path, compiler: str, machine: str = "") -> None:
     """Compiles everything in parallel and puts the library in its place in one move; raises NotBuilt."""
-    logger.info("building the native kernels into %s", target)
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(dir=target.parent) as name:
             objects = [f"{name}/{unit.name}.o" for unit in _units(machine)]
-            commands = [
-                [
-                    compiler,
-                    *_FLAGS,
-                    f"-DAXON_GROUP={GROUP_SIZE}",
-                    *unit.flags,
-                    "-c",
-                    str(_FOLDER / unit.source),
-                    "-o",
-                    to,
-                ]
+            common = (compiler, *_FLAGS, f"-DAXON_GROUP={GROUP_SIZE}")
+            _run_all(
+                [*common, *unit.flags, "-c", str(_FOLDER / unit.source), "-o", to]
                 for unit, to in zip(_units(machine), objects, strict=True)
-            ]
-            _run_all(commands)
+            )
             _run_all([[compiler, "-shared", "-pthread", "-o", f"{name}/library.so", *objects]])
             os.replace(f"{name}/library.so", target)
-    except OSError as error:
+    except (OSError, subprocess.TimeoutExpired) as error:
         raise NotBuilt(f"the native kernels could not be built in {target.parent}: {error}") from error
 
 
@@ -119,25 +123,15 @@ def _units(machine: str = "") -> list[_Unit]:
     return [*steps, _Unit("kernel", "kernel.cpp")]
 
 
-def _stem() -> str:
-    return f"kernel-{platform.machine()}-{source_digest()}"
-
-
-def _find_compiler() -> str:
-    for name in _COMPILERS:
-        if path := shutil.which(name):
-            return path
-    raise NotBuilt(f"the native kernels need a C++ compiler, and none of {', '.join(_COMPILERS)} is here")
-
-
-def _version(compiler: str) -> str:
-    return subprocess.run([compiler, "--version"], capture_output=True, text=True, timeout=_TIMEOUT_S).stdout
-
-
-def _run_all(commands: Sequence[Sequence[str]]) -> None:
+def _run_all(commands: Iterable[Sequence[str]]) -> None:
     """Runs commands side by side; the first that fails is told, after all have ended."""
     running = [subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT) for command in commands]
-    outputs = [process.communicate(timeout=_TIMEOUT_S)[0] for process in running]
+    try:
+        outputs = [process.communicate(timeout=_TIMEOUT_S)[0] for process in running]
+    finally:
+        for process in running:
+            process.kill()  # does nothing to one that has ended
+            process.wait()
     for process, output in zip(running, outputs, strict=True):
         if process.returncode:
             raise NotBuilt(f"the C++ compiler failed: {output.decode(errors='replace')[-2000:]}")

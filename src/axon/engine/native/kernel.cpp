@@ -299,7 +299,7 @@ AXON_API uint64_t axon_block_bytes(Runner* runner) { return runner->model().kv_b
 
 // Weights are not copied: they must outlive the runner. Layer -1: 0 is the embedding, 1 the head; in a layer 0 is qkv,
 // 1 output, 2 gate_up, 3 down.
-AXON_API void axon_set_linear(Runner* runner, int layer, int which, const int8_t* panels, const float* scales,
+AXON_API void axon_set_linear(Runner* runner, int layer, int which, const int8_t* panels, const uint16_t* scales,
                               int num_panels, int num_inputs) {
     axon::Linear& linear = *axon::linear_of(runner->model(), layer, which);
     linear = {panels, scales, linear.bias, num_panels, num_inputs};

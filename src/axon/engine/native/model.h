@@ -8,7 +8,7 @@
 namespace axon {
 
 constexpr int kLanes = 16;           // outputs of a weight panel, and tokens of a KV block
-constexpr int kGroup = AXON_GROUP;   // consecutive inputs that share an activation scale
+constexpr int kGroup = AXON_GROUP;   // consecutive inputs that share a scale, of a row and of an output's weights
 constexpr int kTasksPerLayer = 10;   // at most this many shared loops in a layer
 constexpr int kQueriesPerItem = 4;   // query tokens whose attention is computed together
 constexpr int kOwnQuantisedRows = 4; // up to here every thread quantises for itself, which saves a meeting
@@ -26,11 +26,12 @@ struct Shape {
     float norm_epsilon;
 };
 
-// int8 weights with a scale per output. A panel holds 16 outputs: [inputs / 4][output][4], so that one vector of 4
-// inputs of a row meets 16 outputs, and sums never cross lanes. Outputs and inputs are padded with zeros.
+// int8 weights with a scale per output and group of inputs. A panel holds 16 outputs: [inputs / 4][output][4], so that
+// one vector of 4 inputs of a row meets 16 outputs, and sums never cross lanes. Its scales are [group][output], each the
+// upper half of a float. Outputs and inputs are padded with zeros.
 struct Linear {
     const int8_t* panels;
-    const float* scales;
+    const uint16_t* scales;
     const float* bias;  // or null
     int32_t num_panels;
     int32_t num_inputs;

@@ -1,11 +1,12 @@
 """A model folder's weights as the kernels read them: int8 panels in one file, written once, mapped at start.
 
-Knows no arithmetic beyond rounding. The file stands beside the model with a manifest that says what it was made from;
-the manifest is written last, so a half-written file is never taken for a whole one.
+Knows no arithmetic beyond rounding. The file stands beside the model (or in the cache) with a manifest that says what
+it was made from; the manifest is written last, so a half-written file is never taken for a whole one.
 """
 
 import hashlib
 import json
+import logging
 import os
 import tempfile
 from collections.abc import Callable, Iterator
@@ -21,7 +22,9 @@ from axon.engine.architecture import Architecture
 from axon.engine.native.library import LANES
 from axon.engine.weights import Weights
 
-FORMAT = 1
+logger = logging.getLogger(__name__)
+
+FORMAT = 2
 FILE = "native-int8.bin"
 MANIFEST = "native-int8.json"
 _ALIGNMENT = 64
@@ -29,6 +32,7 @@ _ALIGNMENT = 64
 Array = npt.NDArray[Any]
 Floats = npt.NDArray[np.float32]
 Panels = npt.NDArray[np.int8]
+Halves = npt.NDArray[np.uint16]
 Take = Callable[[str], Floats]
 
 
@@ -50,28 +54,54 @@ class Packed:
         return piece
 
 
-def ensure_packed(architecture: Architecture, model_dir: Path, group_size: int, folder: Path | None = None) -> Packed:
-    """Opens the packed weights, made first where they are missing or of another model, format or group size."""
-    folder = folder or model_dir
+def default_folder() -> Path:
+    """Where the weights of models in read-only folders are kept."""
+    return Path.home() / ".cache" / "axon" / "packed"
+
+
+def ensure_packed(architecture: Architecture, model_dir: Path, group_size: int, spare: Path | None = None) -> Packed:
+    """Opens the packed weights, made first where they are missing or of another model, format or group size.
+
+    They stand beside the model, or in a folder below ``spare`` where nothing can be written there.
+    """
     source = _fingerprint(model_dir, group_size)
-    if not _is_packed(folder, source):
-        with Weights(model_dir, torch.float32) as weights:
-            _write(folder, source, _pieces(architecture, weights, group_size))
+    elsewhere = (spare or default_folder()) / source[:16]
+    for folder in (model_dir, elsewhere):
+        if _is_packed(folder, source):
+            return Packed(folder)
+    folder = model_dir if os.access(model_dir, os.W_OK) else elsewhere
+    logger.warning("packing the weights as int8 (once, some seconds) into %s", folder)
+    folder.mkdir(parents=True, exist_ok=True)
+    with Weights(model_dir, torch.float32) as weights:
+        _write(folder, source, _pieces(architecture, weights, group_size))
     return Packed(folder)
 
 
-def quantise(weight: Floats, group_size: int) -> tuple[Panels, Floats]:
-    """Rounds [output, input] to int8 with a scale per output, and lays it out in panels of 16 outputs.
+def quantise(weight: Floats, group_size: int) -> tuple[Panels, Halves]:
+    """Rounds [output, input] to int8, a scale per output and group of inputs, and lays it out in panels of 16 outputs.
 
-    Panels are [output / 16, input / 4, 16, 4]; both sides are padded with zeros.
+    Panels are [output / 16, input / 4, 16, 4], scales [output / 16, group, 16]; both sides are padded with zeros.
     """
     num_outputs, num_inputs = (_padded(weight.shape[0], LANES), _padded(weight.shape[1], group_size))
     padded = np.zeros((num_outputs, num_inputs), np.float32)
     padded[: weight.shape[0], : weight.shape[1]] = weight
-    scales = np.abs(padded).max(axis=1) / np.float32(127)
-    rounded = np.rint(padded / np.where(scales > 0, scales, 1)[:, None]).astype(np.int8)
+    groups = padded.reshape(num_outputs, num_inputs // group_size, group_size)
+    halves = upper_halves(np.abs(groups).max(axis=2) / np.float32(127))
+    scales = from_halves(halves)[:, :, None]
+    rounded = np.rint(groups / np.where(scales > 0, scales, 1)).astype(np.int8)
     panels = rounded.reshape(num_outputs // LANES, LANES, num_inputs // 4, 4).transpose(0, 2, 1, 3)
-    return np.ascontiguousarray(panels), scales
+    laid_out = halves.reshape(num_outputs // LANES, LANES, -1).transpose(0, 2, 1)
+    return np.ascontiguousarray(panels), np.ascontiguousarray(laid_out)
+
+
+def upper_halves(values: Floats) -> Halves:
+    """Floats cut to their upper 16 bits, rounded up: as scales they never make a weight larger than 127."""
+    return ((values.view(np.uint32) + np.uint32(0xFFFF)) >> 16).astype(np.uint16)
+
+
+def from_halves(halves: Halves) -> Floats:
+    """The floats that the kernels make of upper halves."""
+    return (halves.astype(np.uint32) << 16).view(np.float32)
 
 
 def interleave(gate: Floats, up: Floats, group_size: int) -> Floats:

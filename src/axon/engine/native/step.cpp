@@ -46,6 +46,18 @@ inline void quantise_groups(const float* from, int count, int8_t* to, float* sca
     for (int i = 0; i < count; i += kGroup) scales[i / kGroup] = quantise(from + i, kGroup, to + i);
 }
 
+inline const uint16_t* scales_of(const Linear& linear, int panel) {
+    return linear.scales + static_cast<size_t>(panel) * (linear.num_inputs / kGroup) * kLanes;
+}
+
+// A float of which only the upper half is kept.
+inline float from_half(uint16_t upper) {
+    const uint32_t bits = static_cast<uint32_t>(upper) << 16;
+    float result;
+    __builtin_memcpy(&result, &bits, 4);
+    return result;
+}
+
 inline int8_t* values_of(const QuantisedRows& rows, int row) {
     return rows.values + static_cast<size_t>(row) * rows.stride;
 }
@@ -63,8 +75,8 @@ inline float inverse_rms(const float* x, int count, int padded, float epsilon) {
 
 // ---- tiles of any number of rows ------------------------------------------------------------------------------------
 
-using ProductFunction = void (*)(const int8_t*, int, const float*, int, const int8_t*, int, float*, int, const int8_t*,
-                                 int);
+using ProductFunction = void (*)(const int8_t*, int, const float*, int, const int8_t*, const uint16_t*, int, float*, int,
+                                 const int8_t*, int);
 using DotFunction = void (*)(const int8_t*, int, const int8_t*, int, int32_t*);
 using WeighFunction = void (*)(const int8_t*, int, const float*, int, const uint8_t* const*, size_t, int, float*, int);
 
@@ -151,9 +163,9 @@ class Walk {
     void embed_row(int token, float* to) {
         const Linear& table = model_.embedding;
         const int8_t* panel = table.panels + static_cast<size_t>(token / kLanes) * table.num_inputs * kLanes;
-        const float scale = table.scales[token];
+        const uint16_t* scales = scales_of(table, token / kLanes) + token % kLanes;
         for (int k = 0; k < model_.hidden_stride; ++k)
-            to[k] = scale * panel[k / 4 * 64 + token % kLanes * 4 + k % 4];
+            to[k] = from_half(scales[k / kGroup * kLanes]) * panel[k / 4 * 64 + token % kLanes * 4 + k % 4];
     }
 
     // ---- rows as int8 -----------------------------------------------------------------------------------------------
@@ -205,25 +217,27 @@ class Walk {
                         float* out, int out_stride) {
         const size_t panel_bytes = static_cast<size_t>(linear.num_inputs) * kLanes;
         const int8_t* weights = linear.panels + panel * panel_bytes;
+        const uint16_t* scales = scales_of(linear, panel);
         const int8_t* ahead = weights + panel_bytes;
-        const int size = tile_rows(num_rows);
+        const int num_groups = linear.num_inputs / kGroup, size = tile_rows(num_rows);
         // The next panel comes while this one is worked on: all of it beside a lone tile, half beside each of the first
         // two otherwise. A single row is not worth it: it reads memory in one stream, which the machine foresees.
         int lines = panel + 1 == linear.num_panels || num_rows == 1 ? 0 : num_rows > size ? 2 : 4;
+        if (lines > 0)
+            for (int i = 0; i < num_groups * kLanes; i += 32) prefetch(scales + num_groups * kLanes + i);
         for (int row = 0; row < num_rows; row += size) {
             const int count = smaller(size, num_rows - row);
             kTiles.product[count](values_of(rows, first_row + row), rows.stride, scales_of(rows, first_row + row),
-                                  rows.scale_stride, weights, linear.num_inputs / kGroup,
+                                  rows.scale_stride, weights, scales, num_groups,
                                   out + static_cast<size_t>(row) * out_stride, out_stride, ahead, lines);
             ahead += panel_bytes / 2;
             if (row > 0) lines = 0;
         }
     }
 
-    // The finished 16 outputs `lane` of a row of the tile: scaled per output, with the bias.
+    // 16 finished outputs of a row of the tile, with the bias.
     Lanes output_of(const Linear& linear, const float* tile, int output) {
-        const Lanes scaled = load(tile) * load(linear.scales + output);
-        return linear.bias ? scaled + load(linear.bias + output) : scaled;
+        return linear.bias ? load(tile) + load(linear.bias + output) : load(tile);
     }
 
     void multiply_and_store(const Linear& linear, const QuantisedRows& rows, float* to, int to_stride) {

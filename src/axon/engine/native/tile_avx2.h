@@ -46,6 +46,16 @@ AXON_INLINE Lanes first_or(Lanes a, int count, float fill) {
 }
 #undef AXON_EACH
 
+// Floats of which only the upper halves are kept.
+AXON_INLINE Lanes load_halves(const uint16_t* p) {
+    Lanes result;
+    for (int i = 0; i < 2; ++i) {
+        const __m128i halves = _mm_loadu_si128(reinterpret_cast<const __m128i*>(p + 8 * i));
+        result.v[i] = _mm256_castsi256_ps(_mm256_slli_epi32(_mm256_cvtepu16_epi32(halves), 16));
+    }
+    return result;
+}
+
 AXON_INLINE void store(float* p, Lanes a) {
     for (int i = 0; i < 2; ++i) _mm256_storeu_ps(p + 8 * i, a.v[i]);
 }
@@ -109,8 +119,9 @@ struct Sums {
         for (int i = 0; i < 4; ++i) add_four(rows + 4 * i, stride, panel + 64 * i);
     }
 
-    // out[m] (+)= scale of the row x sums.
-    AXON_INLINE void add_to(float* out, int out_stride, const float* scales, int scale_stride, bool first) const {
+    // out[m] (+)= scale of the row x (scale of the output x) sums.
+    AXON_INLINE void add_to(float* out, int out_stride, const float* scales, int scale_stride, bool first,
+                            const Lanes* output_scales = nullptr) const {
 #pragma GCC unroll 4
         for (int m = 0; m < M; ++m) {
             const __m256 scale = _mm256_set1_ps(scales[static_cast<size_t>(m) * scale_stride]);
@@ -118,7 +129,9 @@ struct Sums {
             for (int j = 0; j < 2; ++j) {
                 float* to = out + static_cast<size_t>(m) * out_stride + 8 * j;
                 const __m256 before = first ? _mm256_setzero_ps() : _mm256_loadu_ps(to);
-                _mm256_storeu_ps(to, _mm256_fmadd_ps(_mm256_cvtepi32_ps(v[m][j]), scale, before));
+                __m256 sum = _mm256_cvtepi32_ps(v[m][j]);
+                if (output_scales) sum = _mm256_mul_ps(sum, output_scales->v[j]);
+                _mm256_storeu_ps(to, _mm256_fmadd_ps(sum, scale, before));
             }
         }
     }
@@ -127,14 +140,16 @@ struct Sums {
 // See tile_neon.h for what these three compute.
 template <int M>
 void product(const int8_t* rows, int stride, const float* scales, int scale_stride, const int8_t* panel,
-             int num_groups, float* out, int out_stride, const int8_t* ahead, int ahead_lines) {
+             const uint16_t* panel_scales, int num_groups, float* out, int out_stride, const int8_t* ahead,
+             int ahead_lines) {
     for (int group = 0; group < num_groups; ++group) {
         Sums<M> sums;
         for (int k = group * kGroup; k < (group + 1) * kGroup; k += 16) {
             for (int line = 0; line < ahead_lines; ++line, ahead += 64) prefetch(ahead);
             sums.add_sixteen(rows + k, stride, panel + 16 * k);
         }
-        sums.add_to(out, out_stride, scales + group, scale_stride, group == 0);
+        const Lanes output_scales = load_halves(panel_scales + 16 * group);
+        sums.add_to(out, out_stride, scales + group, scale_stride, group == 0, &output_scales);
     }
 }
 

@@ -35,6 +35,12 @@ AXON_INLINE Lanes first_or(Lanes a, int count, float fill) {
     return {_mm512_mask_mov_ps(_mm512_set1_ps(fill), static_cast<__mmask16>((1u << count) - 1), a.v)};
 }
 
+// Floats of which only the upper halves are kept.
+AXON_INLINE Lanes load_halves(const uint16_t* p) {
+    const __m256i halves = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(p));
+    return {_mm512_castsi512_ps(_mm512_slli_epi32(_mm512_cvtepu16_epi32(halves), 16))};
+}
+
 AXON_INLINE void store(float* p, Lanes a) { _mm512_storeu_ps(p, a.v); }
 
 // Rounds to nearest, ties to even.
@@ -104,7 +110,8 @@ struct Sums {
 // See tile_neon.h for what these three compute.
 template <int M>
 void product(const int8_t* rows, int stride, const float* scales, int scale_stride, const int8_t* panel,
-             int num_groups, float* out, int out_stride, const int8_t* ahead, int ahead_lines) {
+             const uint16_t* panel_scales, int num_groups, float* out, int out_stride, const int8_t* ahead,
+             int ahead_lines) {
     __m512 totals[M];
 #pragma GCC unroll 8
     for (int m = 0; m < M; ++m) totals[m] = _mm512_setzero_ps();
@@ -116,10 +123,12 @@ void product(const int8_t* rows, int stride, const float* scales, int scale_stri
             sums.add_sixteen(at + k, stride, panel + 16 * (group * kGroup + k));
         }
         sums.correct(at, stride, kGroup);
+        const __m512 weight_scales = load_halves(panel_scales + 16 * group).v;
 #pragma GCC unroll 8
         for (int m = 0; m < M; ++m) {
             const __m512 scale = _mm512_set1_ps(scales[static_cast<size_t>(m) * scale_stride + group]);
-            totals[m] = _mm512_fmadd_ps(_mm512_cvtepi32_ps(sums.v[m]), scale, totals[m]);
+            const __m512 scaled = _mm512_mul_ps(_mm512_cvtepi32_ps(sums.v[m]), weight_scales);
+            totals[m] = _mm512_fmadd_ps(scaled, scale, totals[m]);
         }
     }
 #pragma GCC unroll 8

@@ -42,6 +42,17 @@ AXON_INLINE Lanes first_or(Lanes a, int count, float fill) {
 }
 #undef AXON_EACH
 
+// Floats of which only the upper halves are kept.
+AXON_INLINE float32x4_t load_four_halves(const uint16_t* p) {
+    return vreinterpretq_f32_u32(vshll_n_u16(vld1_u16(p), 16));
+}
+
+AXON_INLINE Lanes load_halves(const uint16_t* p) {
+    Lanes result;
+    for (int i = 0; i < 4; ++i) result.v[i] = load_four_halves(p + 4 * i);
+    return result;
+}
+
 AXON_INLINE void store(float* p, Lanes a) {
     for (int i = 0; i < 4; ++i) vst1q_f32(p + 4 * i, a.v[i]);
 }
@@ -147,6 +158,22 @@ struct Totals {
         }
     }
 
+    // The same, with a scale of each output besides.
+    AXON_INLINE void add(const Sums<M, J>& sums, const float* scales, int scale_stride, const uint16_t* output_scales) {
+        float32x4_t of_output[J];
+#pragma GCC unroll 4
+        for (int j = 0; j < J; ++j) of_output[j] = load_four_halves(output_scales + 4 * j);
+#pragma GCC unroll 4
+        for (int m = 0; m < M; ++m) {
+            const float scale = scales[static_cast<size_t>(m) * scale_stride];
+#pragma GCC unroll 4
+            for (int j = 0; j < J; ++j) {
+                const float32x4_t sum = vsubq_f32(vreinterpretq_f32_s32(sums.v[m][j]), vdupq_n_f32(kMagic));
+                v[m][j] = vfmaq_n_f32(v[m][j], vmulq_f32(sum, of_output[j]), scale);
+            }
+        }
+    }
+
     AXON_INLINE void write(float* out, int out_stride) const {
 #pragma GCC unroll 4
         for (int m = 0; m < M; ++m)
@@ -159,11 +186,12 @@ struct Totals {
 template <int M>
 constexpr int kColumns = M <= 2 ? 4 : 2;
 
-// out[m][16] = sum over groups of (row scale of the group) x (whole-number product of the group).
+// out[m][16] = sum over groups of (row's scale) x ((output's scale) x (whole-number product of the group)).
 // Meanwhile `ahead_lines` lines of memory from `ahead` on are prefetched for every 16 inputs.
 template <int M>
 void product(const int8_t* rows, int stride, const float* scales, int scale_stride, const int8_t* panel,
-             int num_groups, float* out, int out_stride, const int8_t* ahead, int ahead_lines) {
+             const uint16_t* panel_scales, int num_groups, float* out, int out_stride, const int8_t* ahead,
+             int ahead_lines) {
     constexpr int J = kColumns<M>;
     const int lines = ahead_lines * J / 4;
     for (int column = 0; column < 4; column += J) {
@@ -177,7 +205,7 @@ void product(const int8_t* rows, int stride, const float* scales, int scale_stri
                 sums.add_sixteen(rows + group * kGroup + k, stride, at + 16 * k);
             }
             at += 16 * kGroup;
-            totals.add(sums, scales + group, scale_stride);
+            totals.add(sums, scales + group, scale_stride, panel_scales + 16 * group + 4 * column);
         }
         totals.write(out + 4 * column, out_stride);
     }

@@ -43,6 +43,16 @@ inline float add_to_exponent(float x, int n) {
 AXON_INLINE Lanes times_power_of_two(Lanes a, Lanes n) { AXON_EACH(add_to_exponent(a.v[i], static_cast<int>(n.v[i]))); }
 #undef AXON_EACH
 
+// Floats of which only the upper halves are kept.
+AXON_INLINE Lanes load_halves(const uint16_t* p) {
+    Lanes result;
+    for (int i = 0; i < 16; ++i) {
+        const uint32_t bits = static_cast<uint32_t>(p[i]) << 16;
+        std::memcpy(&result.v[i], &bits, 4);
+    }
+    return result;
+}
+
 AXON_INLINE void store(float* p, Lanes a) { std::memcpy(p, a.v, sizeof a.v); }
 
 // Rounds to nearest, ties to even.
@@ -76,14 +86,15 @@ inline void add_sixteen(const int8_t* row, const int8_t* panel, int32_t* sums) {
 
 template <int M>
 void product(const int8_t* rows, int stride, const float* scales, int scale_stride, const int8_t* panel,
-             int num_groups, float* out, int out_stride, const int8_t*, int) {
+             const uint16_t* panel_scales, int num_groups, float* out, int out_stride, const int8_t*, int) {
     for (int m = 0; m < M; ++m) {
         const int8_t* row = rows + static_cast<size_t>(m) * stride;
         Lanes total = splat(0);
         for (int group = 0; group < num_groups; ++group) {
             int32_t sums[16] = {};
             for (int k = group * kGroup; k < (group + 1) * kGroup; k += 16) add_sixteen(row + k, panel + 16 * k, sums);
-            total = fma(from_ints(sums), splat(scales[static_cast<size_t>(m) * scale_stride + group]), total);
+            const Lanes scaled = from_ints(sums) * load_halves(panel_scales + 16 * group);
+            total = fma(scaled, splat(scales[static_cast<size_t>(m) * scale_stride + group]), total);
         }
         store(out + static_cast<size_t>(m) * out_stride, total);
     }

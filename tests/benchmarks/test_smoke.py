@@ -1,0 +1,65 @@
+"""Each benchmark at its smallest, as a user starts it."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+REPOSITORY = Path(__file__).resolve().parents[2]
+
+
+def run(module: str) -> tuple[list[str], dict[str, Any]]:
+    done = subprocess.run(
+        [sys.executable, "-m", module, "--smoke"],
+        cwd=REPOSITORY,
+        env={**os.environ, "PYTHONPATH": str(REPOSITORY / "src")},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    lines = done.stdout.splitlines()
+    return lines, json.loads(lines[-1])
+
+
+def test_the_comparison_prints_its_command_a_table_and_a_json_line() -> None:
+    lines, result = run("benchmarks.cpu")
+    assert lines[0] == "python -m benchmarks.cpu --smoke"
+    assert any(line.startswith("| 2 | axon |") for line in lines)
+    assert result["peers"] == ["echo-peer"]
+    assert result["ratio_to_best_peer"].keys() == {"2"}
+    assert result["engines"]["axon"]["streams"]["2"]["tokens_per_s"] > 0
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_an_interrupted_comparison_leaves_no_server_behind(number: signal.Signals) -> None:
+    with subprocess.Popen(
+        [sys.executable, "-m", "benchmarks.cpu", "--smoke"],
+        cwd=REPOSITORY,
+        env={**os.environ, "PYTHONPATH": str(REPOSITORY / "src"), "PYTHONUNBUFFERED": "1"},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        text=True,
+    ) as process:
+        assert process.stdout is not None
+        for line in process.stdout:
+            if line.startswith("  idle"):
+                break
+        servers = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()
+        assert len(servers) == 2
+        process.send_signal(number)
+    assert process.returncode != 0
+    assert not [pid for pid in servers if Path(f"/proc/{pid}").exists()]
+
+
+def test_the_engines_benchmark_measures_every_claim() -> None:
+    lines, result = run("benchmarks.engine")
+    assert lines[0] == "python -m benchmarks.engine --smoke"
+    parts = {row.partition(":")[0] for row in result["figures"]}
+    assert parts == {"kv_cache", "batching", "conversation", "kv_memory", "long_prompt"}
+    assert result["figures"]["batching: continuous against static"]["bound_of_these_lengths"] > 1

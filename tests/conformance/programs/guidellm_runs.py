@@ -1,0 +1,42 @@
+"""What somebody does who measures a server with guidellm: completions, and conversations that the server keeps."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+from tokenizers import Tokenizer, decoders, models, pre_tokenizers
+
+tokenizer_dir = Path("tokenizer")
+tokenizer_dir.mkdir()
+alphabet = sorted(pre_tokenizers.ByteLevel.alphabet())
+tokenizer = Tokenizer(models.BPE(vocab={letter: id for id, letter in enumerate(alphabet)}, merges=[]))
+tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+tokenizer.decoder = decoders.ByteLevel()
+tokenizer.save(str(tokenizer_dir / "tokenizer.json"))
+(tokenizer_dir / "tokenizer_config.json").write_text('{"tokenizer_class": "PreTrainedTokenizerFast"}')
+
+
+def measure(name, request_format, *, backend="", data=""):
+    target = os.environ["BASE_URL"].removesuffix("/v1")
+    common = f"kind=openai_http,target={target},model=echo,api_key={os.environ['API_KEY']}"
+    command = [
+        *(sys.executable, "-m", "guidellm", "run"),
+        *("--backend", f"{common},request_format={request_format}{backend}"),
+        *("--profile", "kind=concurrent,streams=2"),
+        *("--constraint", "kind=max_requests,count=6"),
+        *("--tokenizer", f"kind=huggingface_auto,model={tokenizer_dir.resolve()}"),
+        *("--data", f"kind=synthetic_text,prompt_tokens=64,output_tokens=12{data}"),
+        *("--disable-console-interactive", "--output", f"kind=json,path={name}.json"),
+    ]
+    done = subprocess.run(command, capture_output=True, text=True, env={**os.environ, "HF_HUB_OFFLINE": "1"})
+    assert done.returncode == 0, (done.stdout[-2000:], done.stderr[-4000:])
+    totals = json.loads(Path(f"{name}.json").read_text())["benchmarks"][0]["metrics"]["request_totals"]
+    assert (totals["successful"], totals["errored"], totals["incomplete"]) == (6, 0, 0), totals
+
+
+measure("completions", "/v1/completions")
+measure("chat", "/v1/chat/completions")
+measure("kept", "/v1/responses", backend=",server_history=true", data=",turns=3")
+print("ok")

@@ -1,0 +1,54 @@
+"""Where the kernels' library comes from: a wheel, the cache, a compiler; and what is said where none of them has it."""
+
+import shutil
+from pathlib import Path
+
+import pytest
+
+from axon.engine.native import build
+
+
+def no_compiler(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("shutil.which", lambda name: None)
+
+
+def test_without_a_compiler_the_error_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    no_compiler(monkeypatch)
+    with pytest.raises(build.NotBuilt, match=r"need a C\+\+ compiler"):
+        build.library(tmp_path)
+
+
+def test_a_failing_compiler_is_told_with_its_words(tmp_path: Path) -> None:
+    compiler = tmp_path / "broken"
+    compiler.write_text("#!/bin/sh\necho no such flag\nexit 1\n")
+    compiler.chmod(0o755)
+    with pytest.raises(build.NotBuilt, match="no such flag"):
+        build.build(tmp_path / "out.so", str(compiler))
+    assert not (tmp_path / "out.so").exists()
+
+
+def test_what_was_built_once_needs_no_compiler_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / build.file_name()).write_bytes(b"built")
+    no_compiler(monkeypatch)
+    monkeypatch.setattr(build, "_FOLDER", tmp_path / "sources")
+    assert build.library(tmp_path) == tmp_path / build.file_name()
+
+
+def test_a_wheels_library_is_taken_first(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    shipped, cache = tmp_path / "wheel", tmp_path / "cache"
+    shutil.copytree(Path(build.__file__).parent, shipped, ignore=shutil.ignore_patterns("*.so", "__pycache__"))
+    for folder in (shipped, cache):
+        folder.mkdir(exist_ok=True)
+        (folder / build.file_name()).write_bytes(b"built")
+    no_compiler(monkeypatch)
+    monkeypatch.setattr(build, "_FOLDER", shipped)
+    assert build.library(cache) == shipped / build.file_name()
+
+
+def test_the_first_build_is_announced(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(build, "find_compiler", lambda: "c++")
+    monkeypatch.setattr(build, "build", lambda target, compiler: target.write_bytes(b"built"))
+    assert build.library(tmp_path).is_file()
+    assert "building the native kernels (once" in caplog.text

@@ -1,0 +1,38 @@
+"""An engine's memory does not grow with the requests it has served; ``benchmarks/memory.py`` shows it at length."""
+
+import gc
+from pathlib import Path
+
+import pytest
+from benchmarks.memory import Load, measure
+
+from tests.engine.builders import TINY_CONFIG, open_engine, require_native, with_config
+
+KV_BYTES = {"float32": 100_000, "int8": 60_000}
+"""About 16 blocks, which eight sequences do not fit into."""
+NUM_REQUESTS = {"float32": 150, "int8": 400}
+
+
+@pytest.mark.parametrize("dtype", ["float32", "int8"])
+def test_memory_after_many_mixed_requests_is_that_after_the_first(dtype: str, tiny_llama: Path) -> None:
+    if dtype == "int8":
+        require_native()
+    config = with_config(dtype=dtype, block_size=16, kv_memory_bytes=KV_BYTES[dtype])
+    engine = open_engine(tiny_llama, config)
+    load = Load(TINY_CONFIG["vocab_size"], longest=60)
+    before, after = measure(engine, load, first=50, total=NUM_REQUESTS[dtype])
+    assert after <= 1.05 * before
+    assert min(load.num_aborted, load.num_refused) > 0, "a mixed load"
+
+
+def test_nothing_is_remembered_of_sequences_that_have_ended(tiny_llama: Path) -> None:
+    """Counted, because a few bytes a request would hide in a process's memory."""
+    engine = open_engine(tiny_llama, with_config(block_size=16, kv_memory_bytes=KV_BYTES["float32"]))
+    load = Load(TINY_CONFIG["vocab_size"], longest=60)
+    load.run(engine, 40)
+    gc.collect()
+    before = len(gc.get_objects())
+    load.run(engine, 40, first=40)
+    gc.collect()
+    assert len(gc.get_objects()) - before < 50
+    assert not engine._scheduler._sequences
