@@ -37,6 +37,19 @@ class TestTurnsOfASession:
         await store.turns.apply(turns)
         assert await store.turns.of_session("conv_1", limit=10) == [turns[1], turns[0]]
 
+    async def test_sessions_that_went_on_from_another_are_found(self, store: Store) -> None:
+        await store.turns.apply(
+            [
+                make_ended(make_job("resp_1", session="conv_1", ordinal=1)),
+                make_ended(make_job("resp_2", session="conv_1", ordinal=2)),
+                make_ended(make_job("resp_3", session="resp_3", previous="resp_1")),
+                make_ended(make_job("resp_4", session="resp_3", previous="resp_3")),
+                make_ended(make_job("resp_5", session="resp_5", previous="resp_unknown")),
+            ]
+        )
+        assert await store.turns.branches("conv_1") == ["resp_3"]
+        assert await store.turns.branches("resp_3") == []
+
     async def test_turns_without_a_session_are_in_none(self, store: Store) -> None:
         await store.turns.apply([make_ended(make_job(session=""))])
         assert await store.turns.of_session("", limit=10) == []

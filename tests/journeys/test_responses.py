@@ -53,6 +53,7 @@ def test_a_response_goes_on_from_the_one_before(echo: Server) -> None:
         )
     assert third.output_text == whole.choices[0].message.content
     assert third.previous_response_id == second.id
+    assert third.usage.input_tokens_details.cached_tokens > 0  # the engine has seen what was said before
 
 
 def test_the_clients_stream_helper_is_satisfied(echo: Server) -> None:

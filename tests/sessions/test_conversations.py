@@ -96,3 +96,13 @@ class TestErasure:
             assert stored is not None
             assert stored.job.purged
             assert await kept.lookup.in_log(turn.id) is None
+
+    async def test_what_went_on_from_an_erased_turn_is_not_told_it_again(self, kept: Kept) -> None:
+        talk = await kept.conversations.create(TENANT, [], {})
+        first = await kept.say("secret", conversation=talk.id)
+        second = await kept.say("b", conversation=talk.id)
+        aside = await kept.say("c", previous=second.id)
+        found = await kept.lookup.find(first.id)
+        assert found is not None
+        await kept.erasure.turn(found)
+        assert heard(await kept.open("d", previous=aside.id)) == "b B c C"

@@ -44,6 +44,9 @@ class SessionTurns(TurnStore, Protocol):
     async def of_session(self, session: str, *, limit: int) -> Sequence[Turn]:
         """The session's turns in order, the last ``limit`` of them; purged ones without their words."""
 
+    async def branches(self, session: str) -> Sequence[str]:
+        """Other sessions that went on from a turn of this one: they hold its words too."""
+
     async def erase(self, erased_id: str) -> int:
         """Forgets prompt and text of an ended turn, or of a session's ended turns. Returns how many."""
 

@@ -52,7 +52,7 @@ class Erasure:
     async def _bury(self, erased_id: str, session: str) -> None:
         await self._tombstones.put([erased_id], at=self._clock.now())
         await self._live.cache.put(erased_key(erased_id), b"", ttl_s=self._mark_s)
-        await self._histories.drop(session)
+        await self._drop(session)
 
     async def _silence(self, turn: Turn) -> None:
         """Ends it if it runs, and empties its stream; a stream that does not end in time leaves by itself."""
@@ -66,4 +66,9 @@ class Erasure:
         """What was on its way to the store before the tombstone stood is there now."""
         await self._histories.lookup.behind_barrier()
         await self._turns.erase(erased_id)
-        await self._histories.drop(session)
+        await self._drop(session)
+
+    async def _drop(self, session: str) -> None:
+        """Quick memory forgets what the session holds, and what went on from it."""
+        for each in (session, *await self._turns.branches(session)):
+            await self._histories.drop(each)

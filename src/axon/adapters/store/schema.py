@@ -56,6 +56,12 @@ Index(
     sqlite_where=turns.c.session != "",
     postgresql_where=turns.c.session != "",
 )
+Index(
+    "turns_by_previous",
+    turns.c.previous,
+    sqlite_where=turns.c.previous != "",
+    postgresql_where=turns.c.previous != "",
+)
 
 conversations = Table(
     "conversations",

@@ -103,6 +103,18 @@ class SqlTurns:
                 rows = (await connection.execute(query.limit(limit))).all()
         return [_turn(row) for row in reversed(rows)]
 
+    async def branches(self, session: str) -> Sequence[str]:
+        own = schema.turns.alias("own")
+        query = (
+            select(_COLUMNS.session)
+            .join(own, own.c.id == _COLUMNS.previous)
+            .where(own.c.session == session, _COLUMNS.session != session, _COLUMNS.previous != "")
+            .distinct()
+        )
+        with translated():
+            async with self._database.connect() as connection:
+                return (await connection.execute(query)).scalars().all()
+
     async def erase(self, erased_id: str) -> int:
         own = or_(_COLUMNS.id == erased_id, _COLUMNS.session == erased_id)
         forget = update(schema.turns).where(own, _COLUMNS.body.is_not(None), _ENDED).values(body=None)

@@ -13,8 +13,8 @@ def upgrade() -> None:
     # With a default in the database: a gateway of the release before writes neither of them.
     op.add_column("turns", sa.Column("ordinal", sa.Integer, nullable=False, server_default="0"))
     op.add_column("turns", sa.Column("previous", sa.Text, nullable=False, server_default=""))
-    turns = sa.table("turns", sa.column("session"))
-    of_session = turns.c.session != ""
+    turns = sa.table("turns", sa.column("session"), sa.column("previous"))
+    of_session, goes_on = turns.c.session != "", turns.c.previous != ""
     op.create_index(
         "turns_by_session",
         "turns",
@@ -22,6 +22,7 @@ def upgrade() -> None:
         sqlite_where=of_session,
         postgresql_where=of_session,
     )
+    op.create_index("turns_by_previous", "turns", ["previous"], sqlite_where=goes_on, postgresql_where=goes_on)
     op.create_table(
         "conversations",
         sa.Column("id", sa.Text, primary_key=True),
