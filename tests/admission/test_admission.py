@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from axon.adapters.live.memory_buckets import MemoryBuckets
 from axon.admission.admission import Admission, Ticket
 from axon.admission.config import AdmissionConfig
+from axon.admission.meters import Meter, Meters
 from axon.domain.job import Job
 from axon.errors import LimitReached, Overloaded
 from axon.runtime.clock import FakeClock
@@ -27,6 +28,7 @@ class Door:
     def __post_init__(self) -> None:
         self.buckets = MemoryBuckets(self.clock)
         self.admission = Admission(self.buckets, self.config, ticket_ttl_s=TTL_S)
+        self.meters = Meters()
 
     async def tokens_left(self, key_id: str = "key") -> float:
         """What the bucket holds, found by taking nothing."""
@@ -39,7 +41,9 @@ class Door:
         return await self.buckets.count(f"backlog/{key_id}"), await self.buckets.count("backlog")
 
     async def enter(self, job_id: str, *, tokens: int = 0, key_id: str = "key") -> Job:
-        ticket = await self.admission.reserve(await self.admission.admit(key_id, job_id), tokens)
+        ticket = await self.admission.reserve(
+            await self.admission.admit(key_id, job_id, self.meters), tokens, self.meters
+        )
         return make_job(job_id, ticket=str(ticket))
 
 
@@ -143,9 +147,9 @@ async def test_more_than_the_bucket_is_deep_sets_aside_the_whole_bucket() -> Non
 async def test_tokens_that_are_not_there_are_refused_with_a_time() -> None:
     door = make_door(tokens_per_minute=600)
     await door.enter("job1", tokens=600)
-    ticket = await door.admission.admit("key", "job2")
+    ticket = await door.admission.admit("key", "job2", door.meters)
     with pytest.raises(LimitReached) as refused:
-        await door.admission.reserve(ticket, 100)
+        await door.admission.reserve(ticket, 100, door.meters)
     assert refused.value.retry_after_s == pytest.approx(10.0, abs=0.01)
     await door.admission.withdraw(ticket, "job2")
     assert await door.backlog() == (1, 1)
@@ -243,3 +247,13 @@ async def test_whatever_is_repeated_no_token_is_given_back_twice(actions: list[t
             inside.discard(number)
         assert await door.tokens_left() == max(0, 10_000 - sum(spent.values()))
         assert await door.backlog() == (len(inside), len(inside))
+
+
+async def test_what_is_left_of_the_limits_is_noted_also_when_they_are_reached() -> None:
+    door = make_door(requests_per_minute=2, tokens_per_minute=100)
+    await door.enter("job1", tokens=40)
+    assert door.meters.seen == {"requests": Meter(2, 1, 30), "tokens": Meter(100, 60, 24)}
+    await door.enter("job2", tokens=60)
+    with pytest.raises(LimitReached):
+        await door.enter("job3")
+    assert door.meters.seen["requests"] == Meter(2, 0, 60)

@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -40,6 +41,9 @@ def test_a_raw_answer_has_the_headers_that_clients_read(echo: Server) -> None:
     assert raw.headers["openai-version"] == "2020-10-01"
     assert raw.headers["x-axon-stream"] == raw.parse().id
     assert raw.parse()._request_id == "mine-1"
+    assert int(raw.headers["x-ratelimit-limit-requests"]) == 600
+    assert 0 <= int(raw.headers["x-ratelimit-remaining-requests"]) < 600
+    assert re.fullmatch(r"(\d+m)?[\d.]+m?s", raw.headers["x-ratelimit-reset-requests"])
 
 
 def test_a_streaming_answer_is_read_line_by_line(echo: Server) -> None:
@@ -94,6 +98,7 @@ def test_the_client_waits_as_long_as_it_is_told_and_tries_again(tmp_path: Path) 
                 [hasty.completions.create(model="echo", prompt="x", max_tokens=1) for _ in range(200)]
             assert 0 < int(full.value.response.headers["retry-after-ms"]) <= 2000
             assert full.value.response.headers["x-should-retry"] == "true"
+            assert full.value.response.headers["x-ratelimit-remaining-requests"] == "0"
         with client(server, max_retries=5) as patient:
             answers = [patient.completions.create(model="echo", prompt="x", max_tokens=1) for _ in range(3)]
         assert [answer.choices[0].text for answer in answers] == ["x"] * 3

@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 
 from axon.admission.config import AdmissionConfig
+from axon.admission.meters import Meters
 from axon.domain.job import Job
 from axon.errors import AxonError, LimitReached, Overloaded
 from axon.ports.live import Buckets
@@ -37,9 +38,9 @@ class Admission:
         self._config = config
         self._ticket_ttl_s = ticket_ttl_s
 
-    async def admit(self, key_id: str, job_id: str) -> Ticket:
+    async def admit(self, key_id: str, job_id: str, meters: Meters) -> Ticket:
         """A ticket for the job, or a refusal that says when to come back."""
-        await self._take_request(key_id)
+        await self._take_request(key_id, meters)
         if not await self._enter(_crowd(key_id), job_id, self._config.backlog_per_key):
             raise LimitReached(
                 f"This API key has {self._config.backlog_per_key} requests queued or running, which is its limit.",
@@ -54,7 +55,7 @@ class Admission:
             await self._buckets.leave(_crowd(key_id), job_id)
             raise
 
-    async def reserve(self, ticket: Ticket, tokens: int) -> Ticket:
+    async def reserve(self, ticket: Ticket, tokens: int, meters: Meters) -> Ticket:
         """Sets aside what the turn may cost, as far as the bucket is deep."""
         per_minute = self._config.tokens_per_minute
         if per_minute <= 0:
@@ -63,6 +64,7 @@ class Admission:
         taken = await self._buckets.take(
             _tokens(ticket.key_id), wanted, capacity=per_minute, refill_per_s=per_minute / 60
         )
+        meters.note("tokens", taken, per_minute=per_minute)
         if not taken.granted:
             raise LimitReached(
                 f"Rate limit reached for this API key: {per_minute:g} tokens per minute.",
@@ -94,11 +96,12 @@ class Admission:
         await self._enter(_crowd(ticket.key_id), job.id, _NO_LIMIT)
         await self._enter(_EVERYBODY, job.id, _NO_LIMIT)
 
-    async def _take_request(self, key_id: str) -> None:
+    async def _take_request(self, key_id: str, meters: Meters) -> None:
         per_minute = self._config.requests_per_minute
         if per_minute <= 0:
             return
         taken = await self._buckets.take(f"requests/{key_id}", 1, capacity=per_minute, refill_per_s=per_minute / 60)
+        meters.note("requests", taken, per_minute=per_minute)
         if not taken.granted:
             raise LimitReached(
                 f"Rate limit reached for this API key: {per_minute:g} requests per minute.",

@@ -1,5 +1,6 @@
 """Around every request: an id, a key, a count, and errors in one shape. Deny by default. Knows no route's meaning."""
 
+import math
 import time
 import uuid
 from collections.abc import MutableMapping
@@ -8,6 +9,7 @@ from typing import Any
 import structlog
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from axon.admission.meters import Meters
 from axon.errors import AxonError, Draining, Overloaded
 from axon.gateway.auth import Authenticator
 from axon.gateway.problems import Internal, encoded, headers_of, status_of
@@ -17,6 +19,8 @@ from axon.telemetry.metrics import Metrics
 PUBLIC = frozenset({"/livez", "/readyz", "/health"})
 _BASIC = frozenset({"/docs", "/openapi.json"})  # pages a person opens in a browser
 _VERSION = b"2020-10-01"
+METERS = "axon.meters"
+"""Where a request keeps what it has seen of its key's limits."""
 
 _logger = structlog.get_logger("axon.gateway")
 
@@ -120,7 +124,28 @@ class _Exchange:
             (b"x-request-id", self._request_id.encode()),
             (b"openai-version", _VERSION),
             (b"openai-processing-ms", str(_ms(self._started)).encode()),
+            *_limits(self._scope.get(METERS)),
         ]
+
+
+def _limits(meters: Meters | None) -> list[tuple[bytes, bytes]]:
+    """What is left of the key's limits, in the words of OpenAI's headers."""
+    found: list[tuple[bytes, bytes]] = []
+    for name, meter in (meters.seen if meters else {}).items():
+        found += [
+            (f"x-ratelimit-limit-{name}".encode(), str(int(meter.limit)).encode()),
+            (f"x-ratelimit-remaining-{name}".encode(), str(int(max(0, meter.remaining))).encode()),
+            (f"x-ratelimit-reset-{name}".encode(), duration(meter.reset_s).encode()),
+        ]
+    return found
+
+
+def duration(seconds: float) -> str:
+    """As Go writes it: ``12ms``, ``1.5s``, ``6m0s``."""
+    if seconds < 1:
+        return f"{math.ceil(max(0.0, seconds) * 1000)}ms"
+    minutes, rest = divmod(round(seconds, 3), 60)
+    return f"{int(minutes)}m{rest:g}s" if minutes else f"{rest:g}s"
 
 
 def _request_id(scope: MutableMapping[str, Any]) -> str:

@@ -2,9 +2,10 @@
 
 import contextlib
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from axon.admission.admission import Admission
+from axon.admission.meters import Meters
 from axon.dispatch.dispatch import Dispatch
 from axon.dispatch.idempotency import First, Idempotency
 from axon.domain.ids import new_id
@@ -26,6 +27,8 @@ class Ask:
     key_id: str
     idempotency_key: str = ""
     body_digest: str = ""
+    meters: Meters = field(default_factory=Meters)
+    """What is left of the key's limits; filled in on the way."""
 
 
 class Opening:
@@ -54,10 +57,10 @@ class Opening:
         return first.job
 
     async def _admit(self, ask: Ask, job_id: str, make_job: MakeJob) -> Job:
-        ticket = await self._admission.admit(ask.key_id, job_id)
+        ticket = await self._admission.admit(ask.key_id, job_id, ask.meters)
         try:
             job = await make_job(job_id, self._clock.now())
-            ticket = await self._admission.reserve(ticket, job.most_tokens)
+            ticket = await self._admission.reserve(ticket, job.most_tokens, ask.meters)
             job = replace(job, ticket=str(ticket), idempotency_key=ask.idempotency_key, body_digest=ask.body_digest)
             await self._dispatch.accept(job)
         except BaseException:

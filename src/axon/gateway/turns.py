@@ -19,6 +19,7 @@ from axon.errors import AxonError, InvalidInput, LimitReached, NotFound, TooLarg
 from axon.gateway import frames, opening
 from axon.gateway.auth import Identity
 from axon.gateway.config import GatewayConfig
+from axon.gateway.edge import METERS
 from axon.gateway.follow import Follower
 from axon.gateway.openai import Request as Ask
 from axon.gateway.pace import Pace
@@ -153,6 +154,7 @@ async def accepted(request: Request, body: bytes, *, route: str, prefix: str, ma
         idempotency_key=_idempotency_key(request),
         body_digest=hashlib.sha256(route.encode() + body).hexdigest(),
     )
+    request.scope[METERS] = name.meters
     try:
         job = await gateway.opening.open(name, make)
         if name.idempotency_key:
