@@ -1,0 +1,33 @@
+"""What somebody does who measures a server with aiperf: chats, completions and responses, streamed."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+from tokenizers import Tokenizer, decoders, models, pre_tokenizers
+
+tokenizer_dir = Path("tokenizer")
+tokenizer_dir.mkdir()
+alphabet = sorted(pre_tokenizers.ByteLevel.alphabet())
+tokenizer = Tokenizer(models.BPE(vocab={letter: id for id, letter in enumerate(alphabet)}, merges=[]))
+tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+tokenizer.decoder = decoders.ByteLevel()
+tokenizer.save(str(tokenizer_dir / "tokenizer.json"))
+(tokenizer_dir / "tokenizer_config.json").write_text('{"tokenizer_class": "PreTrainedTokenizerFast"}')
+
+for kind in ("chat", "completions", "responses"):
+    command = [
+        *(str(Path(sys.executable).with_name("python")), "-m", "aiperf", "profile", "--model", "echo"),
+        *("--url", os.environ["BASE_URL"].removesuffix("/v1"), "--api-key", os.environ["API_KEY"]),
+        *("--endpoint-type", kind, "--streaming", "--request-count", "6", "--concurrency", "2"),
+        *("--synthetic-input-tokens-mean", "30", "--output-tokens-mean", "10"),
+        *("--tokenizer", str(tokenizer_dir.resolve()), "--ui-type", "none", "--artifact-dir", kind),
+    ]
+    done = subprocess.run(command, capture_output=True, text=True)
+    assert done.returncode == 0, (kind, done.stdout[-4000:], done.stderr[-2000:])
+    report = json.loads((Path(kind) / "profile_export_aiperf.json").read_text())
+    assert report["request_count"]["avg"] == 6, (kind, report["request_count"])
+    assert not report.get("error_summary"), (kind, report["error_summary"])
+print("ok")
