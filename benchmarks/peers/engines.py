@@ -1,7 +1,7 @@
 """The engines as servers: command line, environment, model. Installs nothing and measures nothing.
 
 Every engine has two threads for its arithmetic unless told otherwise, room for sixteen streams, the same weights, and
-the flags that were found best for it; what was tried stands in docs/performance.md.
+flags meant for this load; which of them were compared with others stands in docs/performance.md.
 """
 
 import json
