@@ -48,7 +48,7 @@ SHAPES: dict[str, dict[str, Any]] = {
         "rope_theta": 1000000.0, "rms_norm_eps": 1e-6, "tie_word_embeddings": True, "max_position_embeddings": 2304,
     },
 }  # fmt: skip
-MAX_BATCH_TOKENS = {"8b": 8192, "0.6b": 16384}
+MAX_BATCH_TOKENS = {"8b": 16384, "0.6b": 16384}
 
 
 @dataclass(frozen=True)

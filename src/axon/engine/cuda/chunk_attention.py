@@ -23,12 +23,12 @@ def _attend(
     MASKED: tl.constexpr,
     PRECISION: tl.constexpr,
 ) -> tl.tensor:
-    scores = tl.dot(queries, keys.T, input_precision=PRECISION) * scale
+    scores = tl.dot(queries, keys.T, input_precision=PRECISION)
     if MASKED:
         tokens = first_token + tl.arange(0, TILE)
         scores = tl.where(tokens[None, :] <= query_positions[:, None], scores, float("-inf"))
-    new_highest = tl.maximum(highest, tl.max(scores, 1))
-    weights = tl.exp2(scores - new_highest[:, None])
+    new_highest = tl.maximum(highest, tl.max(scores, 1) * scale)
+    weights = tl.exp2(scores * scale - new_highest[:, None])  # one operation for product and difference
     shrink = tl.exp2(highest - new_highest)
     total = total * shrink + tl.sum(weights, 1)
     sums = sums * shrink[:, None]

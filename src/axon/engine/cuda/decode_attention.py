@@ -1,7 +1,7 @@
 """Attention of rows that are alone in their sequence: turns, writes the new key and value, attends, in one kernel.
 
 A program serves one row, one KV head with all its query heads, and one part of the past. The last part of a row to
-arrive combines them all.
+arrive combines them all. Rows with the longest past stand first, so that the short ones fill the gaps at the end.
 """
 
 import triton.language as tl
@@ -63,6 +63,7 @@ def decode_attention(
     slots: tl.tensor,
     tables: tl.tensor,
     table_width: tl.tensor,
+    described: tl.tensor,
     kv: tl.tensor,
     layer_row: tl.tensor,
     out: tl.tensor,
@@ -85,12 +86,13 @@ def decode_attention(
     NORM: tl.constexpr,
     STAGES: tl.constexpr,
     EARLY: tl.constexpr,
+    DESCRIBED: tl.constexpr,
     PRECISION: tl.constexpr,
     PDL: tl.constexpr,
 ) -> None:
-    """EARLY: the first tile is loaded before the kernel waits for the one before it."""
-    row = tl.program_id(0)
-    head = tl.program_id(1)
+    """EARLY: the first tile is loaded before the kernel waits for the one before it; DESCRIBED: by the copy engine."""
+    head = tl.program_id(0)
+    row = tl.program_id(1)
     split = tl.program_id(2)
     GROUP: tl.constexpr = NUM_HEADS // NUM_KV_HEADS
     HALF: tl.constexpr = DIM // 2
@@ -149,16 +151,21 @@ def decode_attention(
         for tile in tl.range(start, end, num_stages=STAGES):
             token = tile * TILE + in_tile
             seen = token < position
-            if TILE == BLOCK_SIZE:
-                block = tl.load(table + tile).to(tl.int64)
-                kv_row = block * BLOCK_ROWS + head_row + in_tile
+            if DESCRIBED:
+                first_row = tl.load(table + tile) * BLOCK_ROWS + head_row
+                keys = described.load([first_row, 0])
+                values = described.load([first_row + VALUES, 0])
             else:
-                block = tl.load(table + token // BLOCK_SIZE, mask=seen, other=0).to(tl.int64)
-                kv_row = block * BLOCK_ROWS + head_row + token % BLOCK_SIZE
-            place = kv + kv_row[:, None] * DIM + at[None, :]
-            mask = seen[:, None] if DIM == DIM_WIDTH else seen[:, None] & in_dim[None, :]
-            keys = tl.load(place, mask=mask, other=0.0)
-            values = tl.load(place + VALUES * DIM, mask=mask, other=0.0)
+                if TILE == BLOCK_SIZE:
+                    block = tl.load(table + tile).to(tl.int64)
+                    kv_row = block * BLOCK_ROWS + head_row + in_tile
+                else:
+                    block = tl.load(table + token // BLOCK_SIZE, mask=seen, other=0).to(tl.int64)
+                    kv_row = block * BLOCK_ROWS + head_row + token % BLOCK_SIZE
+                place = kv + kv_row[:, None] * DIM + at[None, :]
+                mask = seen[:, None] if DIM == DIM_WIDTH else seen[:, None] & in_dim[None, :]
+                keys = tl.load(place, mask=mask, other=0.0)
+                values = tl.load(place + VALUES * DIM, mask=mask, other=0.0)
             highest, total, sums = _attend(queries, keys, values, seen, highest, total, sums, PRECISION)
 
         if split == 0:  # the new token itself

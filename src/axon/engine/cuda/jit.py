@@ -18,11 +18,6 @@ def kernel(function: Callable[..., Any]) -> Any:
     return triton.jit(function)
 
 
-def is_interpreted() -> bool:
-    """Whether kernels run in Triton's interpreter, on the CPU: for tests of their logic."""
-    return bool(triton.knobs.runtime.interpret)
-
-
 def overlaps(device: torch.device) -> bool:
     """Whether the device can start a kernel while the one before it ends."""
     return device.type == "cuda" and torch.cuda.get_device_capability(device) >= (9, 0)

@@ -14,15 +14,13 @@ from axon.engine.architecture import Architecture
 from axon.engine.cuda import tuning
 from axon.engine.cuda.chunk_attention import chunk_attention
 from axon.engine.cuda.decode_attention import decode_attention
-from axon.engine.cuda.jit import ceil_pow2, is_interpreted, launch, overlaps
+from axon.engine.cuda.jit import ceil_pow2, launch, overlaps
 from axon.engine.cuda.memory import KVBlocks
 from axon.engine.cuda.products import few_rows, one_row
 from axon.engine.cuda.rope import rope_write
 from axon.engine.cuda.rows import add_norm, embed_norm, gate
 
-QUERIES_PER_TILE = 128
 _GATE_WIDTH = 1024
-_MAX_SPLIT_ROWS = 64
 
 
 class Source(Protocol):
@@ -77,7 +75,8 @@ class CudaLlama:
         self._head = self._embedding if architecture.tied_embedding else weights.take("lm_head.weight").to(device)
         self._cos, self._sin = _rope_table(architecture, max_model_len, device)
         self._pdl = overlaps(device)
-        self._precision = "ieee" if self.dtype == torch.float32 else "tf32"
+        self._is_exact = self.dtype == torch.float32
+        self._precision = "ieee" if self._is_exact else "tf32"
         self._scratch = _Scratch(architecture, max_rows, self.dtype, device)
 
     def decode(
@@ -256,16 +255,17 @@ class CudaLlama:
         pdl: bool,
     ) -> None:
         model, scratch = self.architecture, self._scratch
-        shape = tuning.decode_shape(num_rows, model.hidden_size, kv.block_size)
-        decode_attention[(num_rows, model.num_kv_heads, shape.num_splits)](
+        shape = self._decode_shape(num_rows, kv.block_size)
+        described = shape.described and kv.described
+        decode_attention[(model.num_kv_heads, num_rows, shape.num_splits)](
             qkv.tensor, qkv.stride, *self._head_weights(layer), self._cos, self._sin, positions, slots,
-            kv.tables, kv.table_width, kv.tensor, kv.layer_row(index), seen,
+            kv.tables, kv.table_width, kv.descriptor if described else kv.tensor, kv.tensor, kv.layer_row(index), seen,
             scratch.part_sums, scratch.part_logs, scratch.arrivals, model.head_dim**-0.5, model.rms_norm_eps,
             NUM_HEADS=model.num_heads, NUM_KV_HEADS=model.num_kv_heads,
             GROUP_WIDTH=max(16, ceil_pow2(model.group_size)), DIM=model.head_dim, DIM_WIDTH=_dim_width(model),
             BLOCK_SIZE=kv.block_size, BLOCK_ROWS=kv.block_rows, TILE=shape.tile, NUM_SPLITS=shape.num_splits,
             NUM_PARTS=qkv.count, BIAS=model.qkv_bias, NORM=model.qk_norm, STAGES=shape.stages, EARLY=shape.early,
-            PRECISION=self._precision, PDL=pdl, **launch(num_warps=shape.num_warps, pdl=pdl),
+            DESCRIBED=described, PRECISION=self._precision, PDL=pdl, **launch(num_warps=shape.num_warps, pdl=pdl),
         )  # fmt: skip
 
     def _chunk_attention(
@@ -294,13 +294,13 @@ class CudaLlama:
             HALF_WIDTH=ceil_pow2(model.head_dim // 2), BIAS=model.qkv_bias, NORM=model.qk_norm,
             **common, **launch(num_warps=4),
         )  # fmt: skip
-        tile = min(64, max(16, kv.block_size))
-        described = kv.described and not is_interpreted()
+        shape = tuning.chunk_shape(kv.block_size, is_exact=self._is_exact)
+        described = kv.described and shape.tile == kv.block_size
         chunk_attention[(model.num_heads, len(inputs["tiles"]))](
             qkv, kv.descriptor if described else kv.tensor, kv.tensor, kv.layer_row(index), kv.tables, kv.table_width,
             inputs["tiles"], seen, model.head_dim**-0.5,
-            DIM_WIDTH=_dim_width(model), QUERIES=self.queries_per_tile, TILE=tile,
-            STAGES=2, DESCRIBED=described, PRECISION=self._precision, **common, **launch(num_warps=4),
+            DIM_WIDTH=_dim_width(model), QUERIES=shape.queries, TILE=shape.tile, STAGES=shape.stages,
+            DESCRIBED=described, PRECISION=self._precision, **common, **launch(num_warps=shape.num_warps),
         )  # fmt: skip
 
     def _head_weights(self, layer: Layer) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
@@ -313,10 +313,20 @@ class CudaLlama:
             none if key_norm is None else key_norm,
         )
 
+    def _decode_shape(self, num_rows: int, block_size: int) -> tuning.DecodeShape:
+        return tuning.decode_shape(num_rows, block_size, is_exact=self._is_exact)
+
     @property
     def queries_per_tile(self) -> int:
         """Of ``chunk_attention``."""
-        return QUERIES_PER_TILE if self.dtype != torch.float32 else 32
+        return tuning.chunk_shape(64, is_exact=self._is_exact).queries
+
+    @property
+    def num_weights(self) -> int:
+        """Numbers that a token is multiplied with."""
+        layer = self._layers[0]
+        per_layer = sum(weight.numel() for weight in (layer.qkv, layer.output, layer.gate_up, layer.down))
+        return per_layer * len(self._layers) + self._head.numel()
 
 
 class _Scratch:
@@ -334,9 +344,10 @@ class _Scratch:
         self.qkv = empty(1, heads + 2 * model.num_kv_heads * model.head_dim)
         self.logits = empty(1, model.vocab_size)
         num_splits = max(
-            rows * tuning.decode_shape(rows, model.hidden_size, 64).num_splits
-            for rows in range(1, _MAX_SPLIT_ROWS + 1)
-            if tuning.decode_shape(rows, model.hidden_size, 64).num_splits > 1
+            rows * shape.num_splits
+            for rows in range(1, max_rows + 1)
+            for is_exact in (False, True)
+            if (shape := tuning.decode_shape(rows, 64, is_exact=is_exact)).num_splits > 1
         )
         self.part_sums = empty(num_splits * heads, dtype=torch.float32)
         self.part_logs = empty(num_splits * model.num_heads, dtype=torch.float32)

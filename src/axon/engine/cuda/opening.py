@@ -96,4 +96,4 @@ def _open(config: EngineConfig, model: CudaLlama, max_model_len: int, max_rows: 
         dtype=model.dtype,
         device=model.device,
     )
-    return CudaRunner(model, kv, max_rows=max_rows)
+    return CudaRunner(model, kv, max_rows=max_rows, max_tokens=config.max_batch_tokens)

@@ -89,9 +89,9 @@ class Mixed:
 
 
 def pack_mixed(
-    spans: Sequence[Span], slots: Slots, latest: Mapping[int, int], queries_per_tile: int
+    spans: Sequence[Span], slots: Slots, latest: Mapping[int, int], queries_per_tile: int, *, as_chunks: bool = False
 ) -> tuple[Mixed, Packed]:
-    """``spans`` with decodes first; draws are in the order of the spans."""
+    """``spans`` with decodes first; draws are in the order of the spans. ``as_chunks``: decodes are taken as chunks."""
     places = slots.take(spans)
     packed = Packed(places, [], [])
     for span, slot in zip(spans, places, strict=True):
@@ -103,21 +103,48 @@ def pack_mixed(
     drawn = [index for index, span in enumerate(spans) if span.draw is not None]
     drawn_slots = [places[index] for index in drawn]
     arrays: dict[str, Array] = {
-        "ids": np.array([id for span in spans for id in _ids(span, latest)], np.int32),
+        "ids": np.concatenate([np.array(_ids(span, latest), np.int32) for span in spans]),
         "positions": np.concatenate([np.arange(span.first, span.end, dtype=np.int32) for span in spans]),
         "slots": np.repeat(np.array(places, np.int32), lengths),
-        "tiles": _tiles(spans, starts, places, queries_per_tile),
+        "tiles": _tiles(spans, starts, places, queries_per_tile, 1 if as_chunks else 2),
         "drawn_rows": (starts[1:][drawn] - 1).astype(np.int32),
         "inverse_temperatures": slots.inverse_temperatures[drawn_slots],
         "numbers": _numbers([spans[index] for index in drawn], drawn_slots, slots),
     }
-    num_decodes = sum(len(span.token_ids) == 1 for span in spans)
+    num_decodes = 0 if as_chunks else sum(len(span.token_ids) == 1 for span in spans)
     return Mixed(arrays=arrays, num_decodes=num_decodes, num_rows=int(starts[-1])), packed
 
 
 def order(spans: Sequence[Span]) -> list[Span]:
-    """Decodes first."""
-    return sorted(spans, key=lambda span: len(span.token_ids) > 1)
+    """Decodes first, and of these those with the longest past."""
+    return sorted(spans, key=lambda span: (len(span.token_ids) > 1, -span.first))
+
+
+class Chunks:
+    """The shapes of a step with chunks that has a graph: so many tokens, and padding where there are fewer."""
+
+    MAX_SPANS = 16
+
+    def __init__(self, num_tokens: int, queries_per_tile: int) -> None:
+        num_tiles = -(-num_tokens // queries_per_tile) + self.MAX_SPANS
+        self.num_tokens = num_tokens
+        self.empty: dict[str, Array] = {
+            "ids": np.zeros(num_tokens, np.int32),
+            "positions": np.zeros(num_tokens, np.int32),
+            "slots": np.zeros(num_tokens, np.int32),
+            "tiles": np.zeros((num_tiles, 4), np.int32),
+            "drawn_rows": np.zeros(self.MAX_SPANS, np.int32),
+            "inverse_temperatures": np.zeros(self.MAX_SPANS, np.float32),
+            "numbers": np.zeros(self.MAX_SPANS, np.float64),
+        }
+
+    def pad(self, arrays: Mapping[str, Array], spare_slot: int) -> dict[str, Array]:
+        """The arrays, filled up with rows that write to the spare block and tiles of nothing."""
+        padded = {name: empty.copy() for name, empty in self.empty.items()}
+        padded["slots"][:] = spare_slot
+        for name, array in arrays.items():
+            padded[name][: len(array)] = array
+        return padded
 
 
 def halve(spans: Sequence[Span]) -> tuple[list[Span], list[Span]] | None:
@@ -159,12 +186,12 @@ def _numbers(spans: Sequence[Span], places: list[int], slots: Slots) -> npt.NDAr
     return uniforms(slots.states[places], positions)
 
 
-def _tiles(spans: Sequence[Span], starts: Array, places: list[int], queries_per_tile: int) -> Array:
+def _tiles(spans: Sequence[Span], starts: Array, places: list[int], queries_per_tile: int, fewest: int) -> Array:
     """[first row, number of rows, position of the first row, slot] of each tile of queries, longest past first."""
     tiles = [
         (int(start) + offset, min(queries_per_tile, len(span.token_ids) - offset), span.first + offset, slot)
         for span, start, slot in zip(spans, starts[:-1], places, strict=True)
-        if len(span.token_ids) > 1
+        if len(span.token_ids) >= fewest
         for offset in range(0, len(span.token_ids), queries_per_tile)
     ]
     tiles.sort(key=lambda tile: -tile[2])

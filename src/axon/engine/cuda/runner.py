@@ -1,11 +1,13 @@
 """Launches steps on the device and fetches what they drew. Knows no scheduler.
 
 A step is launched while the one before it runs: what that one draws stays on the device and becomes input there. A
-step of decodes is one graph; a step with prompt chunks is launched kernel by kernel, which its size hides.
+step of decodes is one graph, and so is one with few prompt tokens; one with many is launched kernel by kernel, which
+its size hides.
 """
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -16,7 +18,7 @@ from axon.engine.cuda import tuning
 from axon.engine.cuda.jit import launch, overlaps
 from axon.engine.cuda.memory import KVBlocks
 from axon.engine.cuda.model import CudaLlama
-from axon.engine.cuda.pack import Decodes, Packed, halve, layout, order, pack_mixed
+from axon.engine.cuda.pack import Chunks, Decodes, Packed, halve, layout, order, pack_mixed
 from axon.engine.cuda.rows import write_tables
 from axon.engine.cuda.sampler import DeviceSampler, Special
 from axon.engine.cuda.slots import Slots
@@ -54,20 +56,34 @@ class CudaFlight:
         return int(self.tokens[self.place_of[arrival]])
 
 
+@dataclass(frozen=True, slots=True)
+class _ChunkGraph:
+    """A recorded step with prompt chunks, and where its inputs stand."""
+
+    shapes: Chunks
+    words: torch.Tensor
+    inputs: dict[str, torch.Tensor]
+    graph: Any
+    logits: torch.Tensor
+
+
 class CudaRunner:
     """Holds the model, its KV and the graphs."""
 
     @torch.inference_mode()
-    def __init__(self, model: CudaLlama, kv: KVBlocks, *, max_rows: int) -> None:
+    def __init__(self, model: CudaLlama, kv: KVBlocks, *, max_rows: int, max_tokens: int) -> None:
         self.device = model.device
         self._model = model
         self._kv = kv
         self._pdl = overlaps(self.device)
-        self._sampler = DeviceSampler(model.architecture.vocab_size, max_rows, self.device)
+        max_draws = max(max_rows, Chunks.MAX_SPANS)
+        self._sampler = DeviceSampler(model.architecture.vocab_size, max_draws, self.device)
         self._slots = Slots(max_rows, kv.table_width)
         self._sizes = tuning.ladder(max_rows)
+        self._chunk_sizes = tuning.chunk_ladder(model.num_weights, max_tokens)
         self._graphs: dict[int, tuple[Any, torch.Tensor]] = {}
-        self._sampled = torch.zeros(max_rows, dtype=torch.int32, device=self.device)
+        self._chunk_graphs: dict[int, _ChunkGraph] = {}
+        self._sampled = torch.zeros(max_draws, dtype=torch.int32, device=self.device)
         self._most_tokens: int | None = None
         """Steps with more are halved: one of about this size found no memory."""
         self._previous: CudaFlight | None = None
@@ -79,7 +95,7 @@ class CudaRunner:
         self._staged_views = [self._decodes.views(each.numpy(), np.float32, np.float64) for each in self._staged]
         self._words = torch.zeros(words, dtype=torch.int32, device=self.device)
         self._inputs: dict[str, torch.Tensor] = self._decodes.views(self._words, torch.float32, torch.float64)
-        self._fetched = [torch.zeros(max_rows, dtype=torch.int32, pin_memory=pinned) for _ in range(_RING)]
+        self._fetched = [torch.zeros(max_draws, dtype=torch.int32, pin_memory=pinned) for _ in range(_RING)]
         self._events = [torch.cuda.Event() for _ in range(_RING)] if pinned else []  # type: ignore[no-untyped-call]
         self._turn = 0
 
@@ -92,7 +108,7 @@ class CudaRunner:
         """Starts a step behind those already launched. Its placeholders stand for what the last of them draws."""
         self._turn = (self._turn + 1) % _RING
         is_decode = all(len(span.token_ids) == 1 for span in batch.spans)
-        spans = list(batch.spans) if is_decode else order(batch.spans)
+        spans = order(batch.spans)
         place_of: dict[int, int] = {}
         if is_decode:
             place_of = {span.arrival: row for row, span in enumerate(spans) if span.draw is not None}
@@ -111,20 +127,31 @@ class CudaRunner:
         """Records a graph for each number of rows; the largest first, whose memory the others then share."""
         stream = torch.cuda.Stream()  # type: ignore[no-untyped-call]
         pool = None
-        words = self._decodes.views(self._staged[0].numpy(), np.float32, np.float64)
-        self._decodes.pad(words, 0, self._decodes.max_rows, self._slots)
+        self._decodes.pad(self._staged_views[0], 0, self._decodes.max_rows, self._slots)
         self._words.copy_(self._staged[0])
-        for size in reversed(self._sizes):
+
+        def record(compute: Callable[[], torch.Tensor]) -> tuple[Any, torch.Tensor]:
+            nonlocal pool
             stream.wait_stream(torch.cuda.current_stream())
             with torch.cuda.stream(stream):
-                self._compute_decodes(size)
+                compute()
             torch.cuda.current_stream().wait_stream(stream)
             torch.cuda.synchronize()
             graph = torch.cuda.CUDAGraph()
             with torch.cuda.graph(graph, pool=pool):
-                logits = self._compute_decodes(size)
+                logits = compute()
             pool = graph.pool()
-            self._graphs[size] = (graph, logits)
+            return graph, logits
+
+        for size in reversed(self._chunk_sizes):
+            shapes = Chunks(size, self._model.queries_per_tile)
+            padding = shapes.pad({}, self._slots.spare_slot)
+            words = torch.zeros(layout(padding)[1], dtype=torch.int32, device=self.device)
+            inputs = self._send(padding, words)
+            graph, logits = record(partial(self._compute_chunks, inputs, 0, self._sampled, self._sampled))
+            self._chunk_graphs[size] = _ChunkGraph(shapes, words, inputs, graph, logits)
+        for size in reversed(self._sizes):
+            self._graphs[size] = record(partial(self._compute_decodes, size))
         torch.cuda.synchronize()
 
     def _launch_decodes(self, spans: Sequence[Span]) -> dict[int, Drawn]:
@@ -170,15 +197,19 @@ class CudaRunner:
         return from_host | self._launch_mixed(order(halves[1]), previous, first_place)
 
     def _compute_mixed(self, spans: list[Span], previous: torch.Tensor, first_place: int) -> dict[int, Drawn]:
-        mixed, packed = pack_mixed(spans, self._slots, self._latest, self._model.queries_per_tile)
-        self._write_tables(packed)
-        inputs = self._send(mixed.arrays)
-        logits = self._model.chunks(inputs, mixed.num_decodes, previous, self._kv)
-        if not len(logits):
-            return {}
         sampled = self._sampled[first_place:]
-        temperatures, numbers = inputs["inverse_temperatures"], inputs["numbers"]
-        self._sampler.draw(logits, temperatures, numbers, sampled, pdl=False)
+        chunk_graph = self._chunk_graph(spans) if previous is self._sampled else None
+        mixed, packed = pack_mixed(
+            spans, self._slots, self._latest, self._model.queries_per_tile, as_chunks=chunk_graph is not None
+        )
+        self._write_tables(packed)
+        if chunk_graph:
+            inputs, logits = chunk_graph.inputs, chunk_graph.logits
+            self._send(chunk_graph.shapes.pad(mixed.arrays, self._slots.spare_slot), chunk_graph.words)
+            chunk_graph.graph.replay()
+        else:
+            inputs = self._send(mixed.arrays)
+            logits = self._compute_chunks(inputs, mixed.num_decodes, previous, sampled)
         drawn = [(index, span) for index, span in enumerate(spans) if span.draw is not None]
         rows = [(row, span) for row, (_, span) in enumerate(drawn)]
         slots = Packed([packed.slots[index] for index, _ in drawn], [], [])
@@ -187,6 +218,21 @@ class CudaRunner:
             return {}
         from_host = self._draw_specials(logits, specials, inputs, sampled)
         return {first_place + row: each for row, each in from_host.items()}
+
+    def _chunk_graph(self, spans: Sequence[Span]) -> _ChunkGraph | None:
+        if len(spans) > Chunks.MAX_SPANS:
+            return None
+        num_tokens = sum(len(span.token_ids) for span in spans)
+        return next((graph for size, graph in sorted(self._chunk_graphs.items()) if size >= num_tokens), None)
+
+    def _compute_chunks(
+        self, inputs: dict[str, torch.Tensor], num_decodes: int, previous: torch.Tensor, sampled: torch.Tensor
+    ) -> torch.Tensor:
+        logits = self._model.chunks(inputs, num_decodes, previous, self._kv)
+        if len(logits):
+            temperatures, numbers = inputs["inverse_temperatures"], inputs["numbers"]
+            self._sampler.draw(logits, temperatures, numbers, sampled, pdl=False)
+        return logits
 
     @property
     def _latest(self) -> Mapping[int, int]:
@@ -231,15 +277,20 @@ class CudaRunner:
                 self._kv.tables, news["places"], news["blocks"], count, WIDTH=_NEWS_WIDTH, **launch(num_warps=4)
             )
 
-    def _send(self, arrays: Mapping[str, np.ndarray[Any, Any]]) -> dict[str, torch.Tensor]:
-        """Copies arrays to the device in one piece."""
+    def _send(
+        self, arrays: Mapping[str, np.ndarray[Any, Any]], words_there: torch.Tensor | None = None
+    ) -> dict[str, torch.Tensor]:
+        """Copies arrays to the device in one piece, to ``words_there`` where that is given."""
         starts, num_words = layout(arrays)
         staged = torch.empty(num_words, dtype=torch.int32, pin_memory=self.device.type == "cuda")
         words = staged.numpy()
         for name, array in arrays.items():
             flat = np.ascontiguousarray(array).reshape(-1).view(np.int32)
             words[starts[name] : starts[name] + len(flat)] = flat
-        there = staged.to(self.device, non_blocking=True)
+        if words_there is None:
+            there = staged.to(self.device, non_blocking=True)
+        else:
+            there = words_there.copy_(staged, non_blocking=True)
         return {
             name: there[starts[name] : starts[name] + array.nbytes // 4].view(_TORCH[array.dtype]).view(array.shape)
             for name, array in arrays.items()

@@ -36,6 +36,17 @@ class DecodeShape(NamedTuple):
     stages: int
     num_warps: int
     early: bool
+    described: bool = False
+    """Tiles come by the copy engine."""
+
+
+class ChunkShape(NamedTuple):
+    """Shape of a program of ``chunk_attention``."""
+
+    queries: int
+    tile: int
+    stages: int
+    num_warps: int
 
 
 _ONE_WIDE = {
@@ -109,16 +120,41 @@ def few_rows(name: str, hidden_size: int, num_rows: int, num_outputs: int, num_i
     return shape if fits else None
 
 
-def decode_shape(num_rows: int, hidden_size: int, block_size: int) -> DecodeShape:
-    """Many parts of the past for few rows, so that the device is full; one for many."""
-    tile = 64 if block_size >= 64 else max(16, block_size)
-    if num_rows <= 2:
-        return DecodeShape(tile, 8, 2, 4, True)
-    if num_rows <= 16:
-        return DecodeShape(tile, 8, 2, 4, True) if hidden_size >= _WIDE else DecodeShape(tile, 4, 3, 4, False)
-    if num_rows <= 32:
-        return DecodeShape(tile, 1, 3, 4, False)
-    return DecodeShape(tile, 1, 4, 2, False)
+_DECODES = {
+    8: DecodeShape(64, 8, 2, 4, early=True),
+    16: DecodeShape(64, 4, 4, 2, early=False),
+    32: DecodeShape(64, 2, 5, 4, early=False),
+    56: DecodeShape(64, 1, 7, 4, early=False),
+    80: DecodeShape(64, 1, 4, 2, early=False),
+    112: DecodeShape(64, 1, 5, 2, early=False),
+}
+_MANY_DECODES = DecodeShape(64, 1, 4, 2, early=False)
+
+
+def decode_shape(num_rows: int, block_size: int, *, is_exact: bool = False) -> DecodeShape:
+    """Many parts of the past for few rows, so that the device is full; one for many. ``is_exact``: in float32."""
+    if is_exact:
+        return DecodeShape(16, 4, 2, 4, early=False)
+    shape = next((shape for most, shape in _DECODES.items() if num_rows <= most), _MANY_DECODES)
+    return shape._replace(tile=64 if block_size >= 64 else max(16, block_size))
+
+
+def chunk_shape(block_size: int, *, is_exact: bool = False) -> ChunkShape:
+    """Of prompt chunks; ``is_exact``: in float32."""
+    if is_exact:
+        return ChunkShape(16, 16, 2, 4)
+    return ChunkShape(64, min(64, max(16, block_size)), 5, 4)
+
+
+_CHUNK_LADDER = (64, 128, 192, 256, 384, 512, 768, 1024, 1536, 2048, 3072, 4096)
+_LAUNCH_FLOPS = 7e12
+"""What the device does in the time in which the host launches a step kernel by kernel."""
+
+
+def chunk_ladder(num_weights: int, max_tokens: int) -> list[int]:
+    """Numbers of tokens for which a step with prompt chunks has a graph: those quicker computed than launched."""
+    most = min(max_tokens, max(512, int(_LAUNCH_FLOPS / (2 * num_weights))))
+    return [size for size in _CHUNK_LADDER if size <= most]
 
 
 def ladder(max_rows: int) -> list[int]:
