@@ -1,11 +1,12 @@
 """The engine on one GPU, driven as a worker drives it: add, step, outputs. Random weights, no server around it.
 
 python benchmarks/engine_gpu.py                        every row, for both shapes; one JSON line last
-python benchmarks/engine_gpu.py --shape 8b --row mixed --profile
+python benchmarks/engine_gpu.py --shape 8b --row mixed --profile mixed
 python benchmarks/engine_gpu.py --save FOLDER          also keeps the JSON there
 
-Each row runs on prompts of its own, first to warm up and then for its figure. Every sequence must get its number of
-tokens, and the tokens of many sequences together must be distributed as those of each alone.
+Each row runs on prompts of its own, first to warm up and then for its figure (the quickest of the rounds). Every
+sequence must get its number of tokens, and the tokens of many sequences together must be distributed as those of each
+alone.
 """
 
 import argparse
@@ -28,7 +29,6 @@ ROOT = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(ROOT / "src"), str(ROOT)]
 
 import torch  # noqa: E402
-import triton  # noqa: E402
 
 from axon.domain.sampling import Sampling  # noqa: E402
 from axon.engine.config import EngineConfig  # noqa: E402
@@ -273,6 +273,8 @@ def profile(engine: Engine, row: Row, shape: str, seed: int) -> dict[str, Any]:
 
 
 def versions() -> dict[str, str]:
+    import triton
+
     return {
         "device": torch.cuda.get_device_name(),
         "torch": torch.__version__,
@@ -304,7 +306,7 @@ def run_shape(shape: str, options: argparse.Namespace, report: dict[str, Any]) -
             f"ratio {result['ratio']:.2f}  limit {result['limit'] or 0:>8,.0f}  {goal}  {result['seconds']}",
             flush=True,
         )
-        if options.profile:
+        if options.profile and options.profile in row.name:
             report["profiles"][result["workload"]] = made = profile(engine, row, shape, 100 * (index + 1) + 50)
             print(json.dumps(made), flush=True)
     if not options.row:
@@ -319,9 +321,12 @@ def main() -> None:
     parser.add_argument("--shape", choices=list(SHAPES), default="")
     parser.add_argument("--row", default="", help="only rows whose name has this in it")
     parser.add_argument("--rounds", type=int, default=1)
-    parser.add_argument("--profile", action="store_true")
+    parser.add_argument("--profile", default="", help="says where the time goes in rows whose name has this in it")
     parser.add_argument("--save", type=Path)
     options = parser.parse_args()
+    if not torch.cuda.is_available():
+        print("engine_gpu needs an NVIDIA GPU, and there is none")
+        return
     now = datetime.now(UTC)
     command = " ".join(["python", *sys.argv])
     print(f"{command}\n{versions()}", flush=True)

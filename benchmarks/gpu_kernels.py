@@ -22,6 +22,10 @@ sys.path[:0] = [str(ROOT / "src"), str(ROOT)]
 
 import torch  # noqa: E402
 
+if not torch.cuda.is_available():
+    print("gpu_kernels needs an NVIDIA GPU, and there is none")
+    sys.exit()
+
 from axon.engine.architecture import Architecture, Rope  # noqa: E402
 from axon.engine.cuda import tuning  # noqa: E402
 from axon.engine.cuda.memory import KVBlocks  # noqa: E402

@@ -7,7 +7,6 @@ from functools import cached_property
 from typing import Any
 
 import torch
-from triton.tools.tensor_descriptor import TensorDescriptor
 
 from axon.engine.architecture import Architecture
 
@@ -61,6 +60,8 @@ class KVBlocks:
     @cached_property
     def descriptor(self) -> Any:
         """Of the rows, a block of one head at a time."""
+        from triton.tools.tensor_descriptor import TensorDescriptor
+
         dim = self.tensor.shape[-1]
         return TensorDescriptor.from_tensor(self.tensor.view(-1, dim), [self.block_size, dim])
 

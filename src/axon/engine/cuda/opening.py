@@ -23,14 +23,14 @@ def open_runner(
     *,
     max_model_len: int,
     device: torch.device = _DEVICE,
-    graphs: bool = True,
 ) -> tuple[CudaRunner, int]:
     """A runner and how many blocks it has; raises ``Misconfigured`` where there is not room for one."""
     max_rows = min(config.max_sequences, config.max_batch_tokens)
     model = CudaLlama(architecture, weights, device, max_model_len=max_model_len, max_rows=max_rows)
     num_blocks = _num_blocks(config, model, max_model_len, max_rows)
     runner, num_blocks = _open_largest(config, model, max_model_len, max_rows, num_blocks)
-    if graphs and device.type == "cuda":
+    runner.rehearse()
+    if device.type == "cuda":
         runner.capture()
     return runner, num_blocks
 

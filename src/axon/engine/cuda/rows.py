@@ -102,10 +102,8 @@ def gate(
 
 
 @kernel
-def write_tables(
-    tables: tl.tensor, places: tl.tensor, blocks: tl.tensor, count: tl.tensor, WIDTH: tl.constexpr
-) -> None:
-    """Puts block ids into the tables of the sequences."""
+def write_tables(tables: tl.tensor, places: tl.tensor, blocks: tl.tensor, WIDTH: tl.constexpr) -> None:
+    """Puts block ids into the tables of the sequences; a place of -1 is padding."""
     at = tl.program_id(0) * WIDTH + tl.arange(0, WIDTH)
-    place = tl.load(places + at, mask=at < count, other=0)
-    tl.store(tables + place, tl.load(blocks + at, mask=at < count, other=0), mask=at < count)
+    place = tl.load(places + at)
+    tl.store(tables + place, tl.load(blocks + at), mask=place >= 0)

@@ -13,7 +13,8 @@ from typing import Any
 import numpy as np
 import torch
 
-from axon.engine.batch import PLACEHOLDER, Batch, Drawn, Span
+from axon.domain.sampling import Sampling
+from axon.engine.batch import PLACEHOLDER, Batch, Draw, Drawn, Span
 from axon.engine.cuda import tuning
 from axon.engine.cuda.jit import launch, overlaps
 from axon.engine.cuda.memory import KVBlocks
@@ -121,6 +122,15 @@ class CudaRunner:
         places = [place_of[span.arrival] for span in batch.spans if span.draw is not None]
         self._previous = CudaFlight(self._fetch(count), self._arrival(), places, from_host, place_of)
         return self._previous
+
+    def rehearse(self) -> None:
+        """Runs each kind of step once, so that no kernel is compiled while anybody waits for it."""
+        plain, cut = Sampling(max_tokens=1), Sampling(max_tokens=1, top_k=2, top_p=0.5, min_p=0.1)
+        counts = [0, 3, *tuning.decode_counts(), self._slots.num_slots - 1]
+        for count in sorted({count for count in counts if count < self._slots.num_slots}):
+            spans = [_rehearsed(index, 1, plain) for index in range(count)]
+            self.run(Batch((*spans, _rehearsed(count, 2, cut))))
+        self._slots.forget()
 
     @torch.inference_mode()
     def capture(self) -> None:
@@ -268,14 +278,14 @@ class CudaRunner:
         return {special.row: each for special, each in zip(on_host, drawn, strict=True)}
 
     def _write_tables(self, packed: Packed) -> None:
-        count = len(packed.new_places)
-        if count:
-            news = self._send(
-                {"places": np.array(packed.new_places, np.int32), "blocks": np.array(packed.new_blocks, np.int32)}
-            )
-            write_tables[(-(-count // _NEWS_WIDTH),)](
-                self._kv.tables, news["places"], news["blocks"], count, WIDTH=_NEWS_WIDTH, **launch(num_warps=4)
-            )
+        if not packed.new_places:
+            return
+        padding = [-1] * (-len(packed.new_places) % _NEWS_WIDTH)
+        arrays = {"places": packed.new_places + padding, "blocks": packed.new_blocks + padding}
+        news = self._send({name: np.array(numbers, np.int32) for name, numbers in arrays.items()})
+        write_tables[(len(news["places"]) // _NEWS_WIDTH,)](
+            self._kv.tables, news["places"], news["blocks"], WIDTH=_NEWS_WIDTH, **launch(num_warps=4)
+        )
 
     def _send(
         self, arrays: Mapping[str, np.ndarray[Any, Any]], words_there: torch.Tensor | None = None
@@ -307,6 +317,12 @@ class CudaRunner:
         event = self._events[self._turn]
         event.record()
         return event.synchronize
+
+
+def _rehearsed(index: int, length: int, sampling: Sampling) -> Span:
+    """Of a sequence that is not, in a block that is not yet anybody's."""
+    draw = Draw(sampling=sampling, seed=0, choice=0, position=0)
+    return Span(id="", first=0, token_ids=(0,) * length, block_ids=(0,), draw=draw, arrival=-2 - index)
 
 
 def _already() -> None:

@@ -139,6 +139,11 @@ def decode_shape(num_rows: int, block_size: int, *, is_exact: bool = False) -> D
     return shape._replace(tile=64 if block_size >= 64 else max(16, block_size))
 
 
+def decode_counts() -> list[int]:
+    """Numbers of rows of which no two take the same shape, nor any other number another."""
+    return [*_DECODES, max(_DECODES) + 1]
+
+
 def chunk_shape(block_size: int, *, is_exact: bool = False) -> ChunkShape:
     """Of prompt chunks; ``is_exact``: in float32."""
     if is_exact:
