@@ -225,6 +225,13 @@ def bfloat16_agrees_with_float32(make_folder: Folders) -> None:
             assert same > 0.8, (name, way)
 
 
+def attention_agrees_with_the_plain_one(make_folder: Folders) -> None:
+    from tests.engine.cuda.attention import compare
+
+    for dtype, block_size in ((torch.bfloat16, 64), (torch.bfloat16, 16), (torch.float32, 16)):
+        compare(make_folder(WIDE["llama"]), torch.device("cuda"), dtype, block_size)
+
+
 def emit(engine: Engine, adds: list[Add]) -> list[Emitted]:
     for add in adds:
         engine.add(add)
@@ -235,6 +242,7 @@ def emit(engine: Engine, adds: list[Add]) -> list[Emitted]:
 
 
 CHECKS: list[Callable[[Folders], None]] = [
+    attention_agrees_with_the_plain_one,
     greedy_tokens_equal_the_kept_ones_of_transformers,
     tokens_equal_those_of_the_cpu,
     logprobs_equal_those_of_the_cpu,
@@ -262,7 +270,7 @@ def make_folders(root: Path) -> Folders:
 
 def main() -> int:
     """Runs every check, or those named; returns how many failed."""
-    failed = 0
+    passed = failed = 0
     with tempfile.TemporaryDirectory() as root:
         make = make_folders(Path(root))
         for check in CHECKS:
@@ -271,11 +279,12 @@ def main() -> int:
             started = time.perf_counter()
             try:
                 check(make)
+                passed += 1
                 print(f"passed {check.__name__} ({time.perf_counter() - started:.1f} s)", flush=True)
             except Exception:
                 failed += 1
                 print(f"FAILED {check.__name__}\n{traceback.format_exc(limit=6)[-2500:]}", flush=True)
-    print(f"{len(CHECKS) - failed} passed, {failed} failed")
+    print(f"{passed} passed, {failed} failed, {len(CHECKS) - passed - failed} not asked for")
     return failed
 
 
