@@ -1,6 +1,6 @@
 """The engine's section of the settings. Free of torch, so that the command line stays quick."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 
@@ -10,26 +10,48 @@ class EngineConfig:
 
     kind: Literal["axon", "echo"] = "axon"
     """``axon`` runs a model; ``echo`` repeats its prompt without one, for tests of everything above."""
+    device: Literal["auto", "cpu", "cuda"] = "auto"
+    """Where the model runs: ``auto`` takes an NVIDIA GPU where there is one and ``dtype`` can run there."""
     dtype: Literal["auto", "int8", "float32", "bfloat16"] = "auto"
-    """Arithmetic of the model. ``auto`` is ``int8`` where its native kernels are shipped or can be built (a C++
-    compiler is needed once), and ``float32`` elsewhere; ``int8`` refuses to start there."""
+    """Arithmetic of the model. ``auto`` is ``bfloat16`` on a GPU; on the CPU ``int8`` where its native kernels are
+    shipped or can be built (a C++ compiler is needed once), else ``float32``; ``int8`` refuses to start there."""
     threads: int = 0
     """CPU threads of a step; 0 takes every core."""
-    max_sequences: int = 16
-    """Sequences that run at once (the worker's slots)."""
-    max_batch_tokens: int = 512
-    """Token budget of a step, prefill and decode together."""
-    max_prefill_tokens: int = 128
-    """The most prompt tokens of a step while answers stream."""
+    max_sequences: int = 0
+    """Sequences that run at once (the worker's slots); 0 takes 16, or 256 on a GPU."""
+    max_batch_tokens: int = 0
+    """Token budget of a step, prefill and decode together; 0 takes 512, or 8192 on a GPU."""
+    max_prefill_tokens: int = 0
+    """The most prompt tokens of a step while answers stream; 0 takes 128, or 2048 on a GPU."""
     max_slowdown: float = 2.0
     """How much longer a step may take because of a prompt while answers stream; as many of its tokens are taken on."""
     policy: Literal["fair", "first_come"] = "fair"
     """Who is served first: ``fair`` takes the tenant served least by its weight, ``first_come`` the oldest."""
     max_model_len: int = 0
     """Longest prompt + answer; 0 takes the model's own limit."""
-    block_size: int = 16
-    """Tokens of KV in a block."""
-    kv_memory_bytes: int = 1 << 30
-    """Memory for KV blocks."""
+    block_size: int = 0
+    """Tokens of KV in a block; 0 takes 16, or 64 on a GPU."""
+    kv_memory_bytes: int = 0
+    """Memory for KV blocks; 0 takes 1 GiB, or all that ``gpu_memory_fraction`` leaves on a GPU."""
+    gpu_memory_fraction: float = 0.9
+    """How much of a GPU's memory weights, blocks and the largest step may fill together."""
     echo_step_s: float = 0.0
     """Time the echo engine takes for a step."""
+
+
+_DEFAULTS = {
+    "cpu": {
+        "max_sequences": 16,
+        "max_batch_tokens": 512,
+        "max_prefill_tokens": 128,
+        "block_size": 16,
+        "kv_memory_bytes": 1 << 30,
+    },
+    "cuda": {"max_sequences": 256, "max_batch_tokens": 8192, "max_prefill_tokens": 2048, "block_size": 64},
+}
+
+
+def for_device(config: EngineConfig, device: Literal["cpu", "cuda"]) -> EngineConfig:
+    """The section with what it leaves to the device put in."""
+    chosen = {name: default for name, default in _DEFAULTS[device].items() if not getattr(config, name)}
+    return replace(config, device=device, **chosen)  # type: ignore[arg-type]

@@ -17,19 +17,49 @@ class Runner(Protocol):
         ...
 
 
-class EngineCore:
-    """Token ids in, token ids out, one step at a time."""
+class Flight(Protocol):
+    """A batch that is being computed."""
 
-    def __init__(self, scheduler: Scheduler, runner: Runner, *, kernel: str, pace: Pace | None = None) -> None:
+    def land(self) -> list[Drawn]:
+        """Waits for it, and returns what came of each draw, in order."""
+        ...
+
+
+class Launcher(Protocol):
+    """Computes batches beside this thread, in the order of their launches."""
+
+    def launch(self, batch: Batch) -> Flight:
+        """Starts a batch; its placeholders stand for what the batch launched before it draws."""
+        ...
+
+
+class EngineCore:
+    """Token ids in, token ids out, one step at a time.
+
+    With a launcher a step plans and launches a batch and then settles the one before it, so that the device has its
+    next batch before it is done with the last.
+    """
+
+    def __init__(
+        self,
+        scheduler: Scheduler,
+        runner: Runner,
+        *,
+        kernel: str,
+        pace: Pace | None = None,
+        launcher: Launcher | None = None,
+    ) -> None:
         self._scheduler = scheduler
         self._runner = runner
+        self._launcher = launcher
+        self._flying: tuple[Batch, Flight] | None = None
         self._pace = pace
         self._kernel = kernel
 
     @property
     def has_work(self) -> bool:
         """Whether a step would do something."""
-        return self._scheduler.has_work
+        return self._scheduler.has_work or self._flying is not None
 
     def ready(self) -> Ready:
         """What this engine runs, and how much of it at once."""
@@ -51,12 +81,11 @@ class EngineCore:
         self._scheduler.abort(ids)
 
     def step(self) -> StepOutput:
-        """Computes one batch and returns what came of it."""
+        """Computes one batch and returns what came of it, or of the one before it where batches are launched."""
         started = time.perf_counter()
         if self._pace is not None:
             self._scheduler.max_prefill_tokens = self._pace.num_prefill_tokens
-        batch = self._scheduler.schedule(time.time())
-        drawn = self._runner.run(batch) if batch.spans else []
+        batch, drawn = self._compute(self._scheduler.schedule(time.time()))
         emitted = self._scheduler.settle(batch, drawn)
         step_s = time.perf_counter() - started
         if self._pace is not None:
@@ -67,6 +96,14 @@ class EngineCore:
     def check(self) -> None:
         """Proves the engine's bookkeeping; raises AssertionError where it is wrong."""
         self._scheduler.check()
+
+    def _compute(self, batch: Batch) -> tuple[Batch, list[Drawn]]:
+        """The batch that is done, which need not be the one that is given, and what was drawn."""
+        if self._launcher is None:
+            return batch, self._runner.run(batch) if batch.spans else []
+        due = self._flying
+        self._flying = (batch, self._launcher.launch(batch)) if batch.spans else None
+        return (due[0], due[1].land()) if due else (Batch(), [])
 
     def _count(self, batch: Batch, step_s: float) -> Counters:
         pool = self._scheduler.pool

@@ -10,7 +10,7 @@ from array import array
 
 from axon.engine.batch import Batch, Draw, Drawn, Span
 from axon.engine.blocks import BlockPool
-from axon.engine.config import EngineConfig
+from axon.engine.config import EngineConfig, for_device
 from axon.engine.core import EngineCore
 from axon.engine.policy import make_policy
 from axon.engine.scheduler import Scheduler
@@ -30,6 +30,7 @@ class EchoEngine(EngineCore):
     """Emits the prompt's ids in order and then the end token."""
 
     def __init__(self, config: EngineConfig) -> None:
+        config = for_device(config, "cpu")
         num_blocks = max(1, config.kv_memory_bytes // (config.block_size * _KV_BYTES_PER_TOKEN))
         scheduler = Scheduler(
             BlockPool(num_blocks, config.block_size),

@@ -2,6 +2,8 @@
 
 import logging
 import os
+from collections.abc import Callable
+from contextlib import AbstractContextManager
 from dataclasses import replace
 from pathlib import Path
 from typing import Literal
@@ -11,8 +13,8 @@ import torch
 from axon.engine.architecture import Architecture, read_architecture
 from axon.engine.attention import Attention
 from axon.engine.blocks import BlockPool
-from axon.engine.config import EngineConfig
-from axon.engine.core import EngineCore, Runner
+from axon.engine.config import EngineConfig, for_device
+from axon.engine.core import EngineCore, Launcher, Runner
 from axon.engine.kv import KVMemory, block_bytes
 from axon.engine.models.llama import Llama
 from axon.engine.pace import Pace
@@ -27,16 +29,30 @@ logger = logging.getLogger(__name__)
 _DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16}
 
 
+OpenWeights = Callable[[Path, torch.dtype], AbstractContextManager[Weights]]
+
+
 class Engine(EngineCore):
-    """Runs a Llama on this machine's cores."""
+    """Runs a Llama on this machine's cores or its GPU."""
 
     @torch.inference_mode()
-    def __init__(self, config: EngineConfig, model_dir: Path) -> None:
+    def __init__(self, config: EngineConfig, model_dir: Path, open_weights: OpenWeights = Weights) -> None:
+        device = choose_device(config)
+        config = for_device(config, device)
         architecture = read_architecture(model_dir)
         limit = min(config.max_model_len or architecture.max_model_len, architecture.max_model_len)
         if config.dtype == "auto":
-            config = replace(config, dtype=_choose_dtype(config, architecture))
-        if config.dtype == "int8":
+            config = replace(config, dtype="bfloat16" if device == "cuda" else _choose_dtype(config, architecture))
+        launcher: Launcher | None = None
+        pace: Pace | None = Pace(max_prefill_tokens=config.max_prefill_tokens, max_slowdown=config.max_slowdown)
+        if device == "cuda":
+            from axon.engine.cuda.opening import open_runner
+
+            with open_weights(model_dir, _DTYPES[config.dtype]) as weights:
+                launcher, num_blocks = open_runner(config, architecture, weights, max_model_len=limit)
+            runner: Runner = launcher
+            kernel, pace = f"cuda-{config.dtype}", None  # how long a launched step takes is not seen
+        elif config.dtype == "int8":
             runner, num_blocks, kernel = _open_native(config, model_dir, architecture, limit)
         else:
             runner, num_blocks, kernel = _open_torch(config, model_dir, architecture)
@@ -50,8 +66,18 @@ class Engine(EngineCore):
             policy=make_policy(config.policy),
             version=f"{model_dir.resolve()} {kernel}",
         )
-        pace = Pace(max_prefill_tokens=config.max_prefill_tokens, max_slowdown=config.max_slowdown)
-        super().__init__(scheduler, runner, kernel=kernel, pace=pace)
+        super().__init__(scheduler, runner, kernel=kernel, pace=pace, launcher=launcher)
+
+
+def choose_device(config: EngineConfig) -> Literal["cpu", "cuda"]:
+    """Where an engine of these settings runs; raises ``Misconfigured`` where it cannot."""
+    has_gpu = torch.cuda.is_available()
+    if config.device == "cuda" and not has_gpu:
+        raise Misconfigured("engine.device = cuda, but torch finds no NVIDIA GPU")
+    runs_there = config.dtype == "auto" or config.dtype in _DTYPES
+    if config.device == "cuda" and not runs_there:
+        raise Misconfigured(f"engine.dtype = {config.dtype} does not run on a GPU; bfloat16 and float32 do")
+    return "cuda" if config.device != "cpu" and has_gpu and runs_there else "cpu"
 
 
 def _open_torch(config: EngineConfig, model_dir: Path, architecture: Architecture) -> tuple[Runner, int, str]:

@@ -1,0 +1,349 @@
+"""The engine on one GPU, driven as a worker drives it: add, step, outputs. Random weights, no server around it.
+
+python benchmarks/engine_gpu.py                        every row, for both shapes; one JSON line last
+python benchmarks/engine_gpu.py --shape 8b --row mixed --profile mixed
+python benchmarks/engine_gpu.py --save FOLDER          also keeps the JSON there
+
+Each row runs on prompts of its own, first to warm up and then for its figure (the quickest of the rounds). Every
+sequence must get its number of tokens, and the tokens of many sequences together must be distributed as those of each
+alone.
+"""
+
+import argparse
+import gc
+import json
+import platform
+import random
+import sys
+import tempfile
+import time
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).resolve().parent.parent
+sys.path[:0] = [str(ROOT / "src"), str(ROOT)]
+
+import torch  # noqa: E402
+
+from axon.domain.sampling import Sampling  # noqa: E402
+from axon.engine.config import EngineConfig  # noqa: E402
+from axon.engine.engine import Engine  # noqa: E402
+from axon.engine.messages import Add  # noqa: E402
+
+TEMPERATURE = 0.6
+SHAPES: dict[str, dict[str, Any]] = {
+    "8b": {
+        "model_type": "llama", "hidden_size": 4096, "intermediate_size": 14336, "num_hidden_layers": 32,
+        "num_attention_heads": 32, "num_key_value_heads": 8, "head_dim": 128, "vocab_size": 128256,
+        "rope_theta": 500000.0, "rms_norm_eps": 1e-5, "tie_word_embeddings": False, "max_position_embeddings": 2304,
+    },
+    "0.6b": {
+        "model_type": "qwen3", "hidden_size": 1024, "intermediate_size": 3072, "num_hidden_layers": 28,
+        "num_attention_heads": 16, "num_key_value_heads": 8, "head_dim": 128, "vocab_size": 151936,
+        "rope_theta": 1000000.0, "rms_norm_eps": 1e-6, "tie_word_embeddings": True, "max_position_embeddings": 2304,
+    },
+}  # fmt: skip
+MAX_BATCH_TOKENS = {"8b": 16384, "0.6b": 16384}
+
+
+@dataclass(frozen=True)
+class Row:
+    """A workload: prompt and output lengths, the peer's figure for each shape, and the limit where one is known."""
+
+    name: str
+    lengths: list[tuple[int, int]]
+    peer: dict[str, float]
+    limit: dict[str, float]
+    goal: dict[str, float]
+    counts_all: bool = False
+    """Prompt tokens count as well."""
+
+
+def mixed_lengths() -> list[tuple[int, int]]:
+    numbers = random.Random(0)
+    prompts = [numbers.randint(100, 1024) for _ in range(256)]
+    return list(zip(prompts, [numbers.randint(100, 1024) for _ in range(256)], strict=True))
+
+
+ROWS = [
+    Row("1 x (128, 256)", [(128, 256)], {"8b": 205, "0.6b": 482}, {"8b": 286}, {"8b": 255, "0.6b": 1300}),
+    Row("8 x (512, 128)", [(512, 128)] * 8, {"8b": 1388, "0.6b": 3200}, {}, {"8b": 1600, "0.6b": 6500}),
+    Row("64 x (512, 128)", [(512, 128)] * 64, {"8b": 5102, "0.6b": 14796}, {}, {"8b": 5600, "0.6b": 25000}),
+    Row("256 x (512, 128)", [(512, 128)] * 256, {"8b": 6752, "0.6b": 22587}, {}, {"8b": 7300, "0.6b": 33000}),
+    Row("mixed 256 x (100-1024, 100-1024)", mixed_lengths(), {"8b": 10203, "0.6b": 23645},
+        {"8b": 13900, "0.6b": 31000}, {"8b": 10900, "0.6b": 27000}),
+    Row("prefill 32 x 2000", [(2000, 1)] * 32, {"8b": 42450, "0.6b": 386580}, {"8b": 52700},
+        {"8b": 43500, "0.6b": 440000}, counts_all=True),
+]  # fmt: skip
+"""The peer is vLLM 0.23.0 on an H200, 2026-11-15, with the same lengths, temperature and at most 512 sequences."""
+
+
+class RandomWeights:
+    """Weights by name, made on the device: what their values are does not matter to their speed."""
+
+    def __init__(self, config: dict[str, Any], dtype: torch.dtype) -> None:
+        self._dtype = dtype
+        self._heads = config["num_attention_heads"] * config["head_dim"]
+        self._kv_heads = config["num_key_value_heads"] * config["head_dim"]
+        self._config = config
+        self._generator = torch.Generator("cuda").manual_seed(0)
+
+    def take(self, name: str) -> torch.Tensor:
+        """A matrix of small numbers, a norm around one."""
+        shape = self._shape(name)
+        values = torch.empty(shape, dtype=self._dtype, device="cuda")
+        if "norm" in name:
+            return values.uniform_(0.8, 1.2, generator=self._generator)
+        return values.normal_(0, 0.5 if "embed" in name else 0.02, generator=self._generator)
+
+    def take_stacked(self, names: Iterable[str]) -> torch.Tensor:
+        """Several, one below the other."""
+        return torch.cat([self.take(name) for name in names])
+
+    def _shape(self, name: str) -> tuple[int, ...]:
+        hidden, inner = self._config["hidden_size"], self._config["intermediate_size"]
+        if "q_norm" in name or "k_norm" in name:
+            return (self._config["head_dim"],)
+        if "norm" in name:
+            return (hidden,)
+        if "embed_tokens" in name or "lm_head" in name:
+            return (self._config["vocab_size"], hidden)
+        shapes = {
+            "q_proj": (self._heads, hidden), "k_proj": (self._kv_heads, hidden), "v_proj": (self._kv_heads, hidden),
+            "o_proj": (hidden, self._heads), "gate_proj": (inner, hidden), "up_proj": (inner, hidden),
+            "down_proj": (hidden, inner),
+        }  # fmt: skip
+        return shapes[name.split(".")[-2]]
+
+
+def open_engine(shape: str, **changes: Any) -> Engine:
+    """An engine whose folder has a config and no weights."""
+    config = SHAPES[shape]
+
+    @contextmanager
+    def open_weights(model_dir: Path, dtype: torch.dtype) -> Iterator[Any]:
+        yield RandomWeights(config, dtype)
+
+    budget = MAX_BATCH_TOKENS[shape]
+    settings: dict[str, Any] = {
+        "device": "cuda", "dtype": "bfloat16", "max_sequences": 256, "max_batch_tokens": budget,
+        "max_prefill_tokens": budget,
+    }  # fmt: skip
+    with tempfile.TemporaryDirectory() as folder:
+        (Path(folder) / "config.json").write_text(json.dumps(config))
+        return Engine(EngineConfig(**settings | changes), Path(folder), open_weights)
+
+
+def make_adds(lengths: list[tuple[int, int]], vocab_size: int, seed: int) -> list[Add]:
+    numbers = random.Random(seed)
+    return [
+        Add(
+            id=f"{seed}.{index}",
+            prompt_ids=numbers.choices(range(10, min(10000, vocab_size)), k=num_prompt),
+            sampling=Sampling(max_tokens=num_output, temperature=TEMPERATURE, ignore_eos=True),
+            seed=seed * 1000 + index,
+        )
+        for index, (num_prompt, num_output) in enumerate(lengths)
+    ]
+
+
+def drive(engine: Engine, adds: list[Add]) -> tuple[float, dict[str, list[int]]]:
+    """Seconds from the first add to the last token, and each sequence's tokens."""
+    tokens: dict[str, list[int]] = {add.id: [] for add in adds}
+    num_cached = 0
+    started = time.perf_counter()
+    for add in adds:
+        engine.add(add)
+    while engine.has_work:
+        for emitted in engine.step().emitted:
+            tokens[emitted.id].append(emitted.token)
+            num_cached += emitted.cached
+    elapsed = time.perf_counter() - started
+    assert num_cached == 0, "a prompt was cached: the figure would flatter"
+    wrong = [add.id for add in adds if len(tokens[add.id]) != add.sampling.max_tokens]
+    assert not wrong, f"{len(wrong)} sequences did not get their tokens"
+    engine.check()
+    return elapsed, tokens
+
+
+def measure(engine: Engine, row: Row, shape: str, num_rounds: int, first_seed: int) -> dict[str, Any]:
+    total = sum(output + (prompt if row.counts_all else 0) for prompt, output in row.lengths)
+    vocab_size = SHAPES[shape]["vocab_size"]
+    seconds = [drive(engine, make_adds(row.lengths, vocab_size, first_seed + n))[0] for n in range(num_rounds + 1)]
+    axon = total / min(seconds[1:])
+    return {
+        "workload": f"{shape}: {row.name}",
+        "axon": round(axon, 1),
+        "vllm": row.peer[shape],
+        "ratio": round(axon / row.peer[shape], 3),
+        "limit": row.limit.get(shape),
+        "goal": row.goal[shape],
+        "seconds": [round(each, 4) for each in seconds],
+    }
+
+
+def distribution_gap(engine: Engine, shape: str, num_prompt: int) -> float:
+    """The largest gap between the distributions of the tokens of 256 sequences together and of each alone."""
+    prompt = make_adds([(num_prompt, 1)], SHAPES[shape]["vocab_size"], 7)[0].prompt_ids
+
+    def add(index: int) -> Add:
+        sampling = Sampling(max_tokens=1, temperature=TEMPERATURE, ignore_eos=True)
+        return Add(id=str(index), prompt_ids=prompt, sampling=sampling, seed=index, tenant=f"d{num_prompt}.{index}")
+
+    together = sorted(ids[0] for ids in drive(engine, [add(index) for index in range(256)])[1].values())
+    alone = sorted(drive(engine, [add(index)])[1][str(index)][0] for index in range(256))
+    gaps = [
+        abs(sum(id <= edge for id in together) - sum(id <= edge for id in alone)) / 256 for edge in {*together, *alone}
+    ]
+    return max(gaps)
+
+
+@contextmanager
+def timed_host(engine: Engine) -> Iterator[dict[str, list[float]]]:
+    """Seconds of each step's parts on the host."""
+    times: dict[str, list[float]] = defaultdict(list)
+    scheduler: Any = engine._scheduler
+    launcher: Any = engine._launcher
+    kept = scheduler.schedule, scheduler.settle, launcher.launch
+
+    def timed(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
+        def run(*arguments: Any) -> Any:
+            started = time.perf_counter()
+            result = function(*arguments)
+            times[name].append(time.perf_counter() - started)
+            return result
+
+        return run
+
+    def launch(batch: Any) -> Any:
+        flight = timed("launch", kept[2])(batch)
+        flight_land = flight.land
+
+        class Timed:
+            land = staticmethod(timed("land", flight_land))
+
+        return Timed()
+
+    scheduler.schedule, scheduler.settle = timed("schedule", kept[0]), timed("settle", kept[1])
+    launcher.launch = launch
+    try:
+        yield times
+    finally:
+        del scheduler.schedule, scheduler.settle, launcher.launch
+
+
+_KINDS = {
+    "decode_attention": "attention", "chunk_attention": "attention", "rope_write": "attention", "one_row": "products",
+    "few_rows": "products", "gemm": "products", "nvjet": "products", "cutlass": "products", "splitK": "products",
+    "sum_sections": "draws", "draw": "draws", "add_norm": "rows", "embed_norm": "rows", "gate": "rows",
+    "Memcpy": "copies",
+}  # fmt: skip
+
+
+def profile(engine: Engine, row: Row, shape: str, seed: int) -> dict[str, Any]:
+    """Where a run's time goes: milliseconds of the device by kind of kernel, and of the host by part of a step."""
+    adds = make_adds(row.lengths, SHAPES[shape]["vocab_size"], seed)
+    with timed_host(engine) as times:
+        elapsed, _ = drive(engine, adds)
+    host = {name: [round(1e3 * sum(each), 2), len(each)] for name, each in times.items()}
+    adds = make_adds(row.lengths, SHAPES[shape]["vocab_size"], seed + 1)
+    with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CUDA]) as profiled:
+        drive(engine, adds)
+        torch.cuda.synchronize()
+    device: Counter[str] = Counter()
+    names: Counter[str] = Counter()
+    counts: Counter[str] = Counter()
+    for event in profiled.key_averages():
+        kind = next((kind for part, kind in _KINDS.items() if part in event.key), "other")
+        device[kind] += event.device_time_total / 1e3
+        names[event.key[:60]] += event.device_time_total / 1e3
+        counts[event.key[:60]] += event.count
+    top = {name: [round(ms, 2), counts[name]] for name, ms in names.most_common(14)}
+    return {
+        "elapsed_ms": round(elapsed * 1e3, 1),
+        "host_ms": host,
+        "device_ms": {kind: round(ms, 1) for kind, ms in device.most_common()},
+        "kernels_ms": top,
+    }
+
+
+def versions() -> dict[str, str]:
+    import triton
+
+    return {
+        "device": torch.cuda.get_device_name(),
+        "torch": torch.__version__,
+        "triton": triton.__version__,
+        "python": platform.python_version(),
+    }
+
+
+def run_shape(shape: str, options: argparse.Namespace, report: dict[str, Any]) -> None:
+    started = time.perf_counter()
+    engine = open_engine(shape)
+    gc.collect()
+    gc.freeze()
+    ready = engine.ready()
+    free, total = torch.cuda.mem_get_info()
+    print(
+        f"{shape}: opened in {time.perf_counter() - started:.1f} s, {ready.num_blocks} blocks of "
+        f"{ready.block_size} tokens, {(total - free) / 2**30:.1f} of {total / 2**30:.1f} GiB",
+        flush=True,
+    )
+    for index, row in enumerate(ROWS):
+        if options.row and options.row not in row.name:
+            continue
+        result = measure(engine, row, shape, options.rounds, 100 * (index + 1))
+        report["rows"].append(result)
+        goal = "reached" if result["axon"] >= result["goal"] else f"goal {result['goal']:,.0f}"
+        print(
+            f"{result['workload']:42} axon {result['axon']:>10,.0f}  vllm {result['vllm']:>8,.0f}  "
+            f"ratio {result['ratio']:.2f}  limit {result['limit'] or 0:>8,.0f}  {goal}  {result['seconds']}",
+            flush=True,
+        )
+        if options.profile and options.profile in row.name:
+            report["profiles"][result["workload"]] = made = profile(engine, row, shape, 100 * (index + 1) + 50)
+            print(json.dumps(made), flush=True)
+    if not options.row:
+        gaps = {str(length): round(distribution_gap(engine, shape, length), 4) for length in (1, 40)}
+        report["distribution_gaps"][shape] = gaps
+        print(f"{shape}: gap between distributions together and alone, by prompt length: {gaps} (noise is below 0.14)")
+        assert max(gaps.values()) < 0.144, "the tokens of a batch are distributed otherwise than those of each alone"
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--shape", choices=list(SHAPES), default="")
+    parser.add_argument("--row", default="", help="only rows whose name has this in it")
+    parser.add_argument("--rounds", type=int, default=1)
+    parser.add_argument("--profile", default="", help="says where the time goes in rows whose name has this in it")
+    parser.add_argument("--save", type=Path)
+    options = parser.parse_args()
+    if not torch.cuda.is_available():
+        print("engine_gpu needs an NVIDIA GPU, and there is none")
+        return
+    now = datetime.now(UTC)
+    command = " ".join(["python", *sys.argv])
+    print(f"{command}\n{versions()}", flush=True)
+    report: dict[str, Any] = {
+        "benchmark": "engine_gpu", "command": command, "date": now.isoformat(timespec="seconds"),
+        "versions": versions(), "temperature": TEMPERATURE, "rows": [], "profiles": {}, "distribution_gaps": {},
+    }  # fmt: skip
+    for shape in [options.shape] if options.shape else ["0.6b", "8b"]:
+        run_shape(shape, options, report)
+        gc.unfreeze()
+        gc.collect()
+        torch.cuda.empty_cache()
+    if options.save:
+        options.save.mkdir(parents=True, exist_ok=True)
+        (options.save / f"engine-gpu-{now.date()}.json").write_text(json.dumps(report, indent=1) + "\n")
+    print(json.dumps(report))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,336 @@
+"""Launches steps on the device and fetches what they drew. Knows no scheduler.
+
+A step is launched while the one before it runs: what that one draws stays on the device and becomes input there. A
+step of decodes is one graph, and so is one with few prompt tokens; one with many is launched kernel by kernel, which
+its size hides.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any
+
+import numpy as np
+import torch
+
+from axon.domain.sampling import Sampling
+from axon.engine.batch import PLACEHOLDER, Batch, Draw, Drawn, Span
+from axon.engine.cuda import tuning
+from axon.engine.cuda.jit import launch, overlaps
+from axon.engine.cuda.memory import KVBlocks
+from axon.engine.cuda.model import CudaLlama
+from axon.engine.cuda.pack import Chunks, Decodes, Packed, halve, layout, order, pack_mixed
+from axon.engine.cuda.rows import write_tables
+from axon.engine.cuda.sampler import DeviceSampler, Special
+from axon.engine.cuda.slots import Slots
+
+_RING = 4
+"""Steps whose buffers on the host may be in use: two are in flight at the most."""
+_NEWS_WIDTH = 256
+
+
+@dataclass(slots=True)
+class CudaFlight:
+    """A launched step; ``land`` waits for it."""
+
+    tokens: torch.Tensor
+    """On the host once ``arrived``."""
+    arrived: Callable[[], None]
+    places: list[int]
+    """Of each draw of the batch, in order, among the tokens."""
+    from_host: dict[int, Drawn]
+    """By place: what the host has drawn, with its logprobs."""
+    place_of: dict[int, int]
+    """By the sequence's arrival."""
+
+    def land(self) -> list[Drawn]:
+        """What came of each draw of the batch, in order."""
+        self.arrived()
+        tokens: list[int] = self.tokens.tolist()
+        if not self.from_host:
+            return [Drawn(tokens[place]) for place in self.places]
+        return [self.from_host.get(place) or Drawn(tokens[place]) for place in self.places]
+
+    def token_of(self, arrival: int) -> int:
+        """What the step drew for a sequence."""
+        self.arrived()
+        return int(self.tokens[self.place_of[arrival]])
+
+
+@dataclass(frozen=True, slots=True)
+class _ChunkGraph:
+    """A recorded step with prompt chunks, and where its inputs stand."""
+
+    shapes: Chunks
+    words: torch.Tensor
+    inputs: dict[str, torch.Tensor]
+    graph: Any
+    logits: torch.Tensor
+
+
+class CudaRunner:
+    """Holds the model, its KV and the graphs."""
+
+    @torch.inference_mode()
+    def __init__(self, model: CudaLlama, kv: KVBlocks, *, max_rows: int, max_tokens: int) -> None:
+        self.device = model.device
+        self._model = model
+        self._kv = kv
+        self._pdl = overlaps(self.device)
+        max_draws = max(max_rows, Chunks.MAX_SPANS)
+        self._sampler = DeviceSampler(model.architecture.vocab_size, max_draws, self.device)
+        self._slots = Slots(max_rows, kv.table_width)
+        self._sizes = tuning.ladder(max_rows)
+        self._chunk_sizes = tuning.chunk_ladder(model.num_weights, max_tokens)
+        self._graphs: dict[int, tuple[Any, torch.Tensor]] = {}
+        self._chunk_graphs: dict[int, _ChunkGraph] = {}
+        self._sampled = torch.zeros(max_draws, dtype=torch.int32, device=self.device)
+        self._most_tokens: int | None = None
+        """Steps with more are halved: one of about this size found no memory."""
+        self._previous: CudaFlight | None = None
+
+        pinned = self.device.type == "cuda"
+        self._decodes = Decodes(max_rows)
+        words = self._decodes.num_words
+        self._staged = [torch.zeros(words, dtype=torch.int32, pin_memory=pinned) for _ in range(_RING)]
+        self._staged_views = [self._decodes.views(each.numpy(), np.float32, np.float64) for each in self._staged]
+        self._words = torch.zeros(words, dtype=torch.int32, device=self.device)
+        self._inputs: dict[str, torch.Tensor] = self._decodes.views(self._words, torch.float32, torch.float64)
+        self._fetched = [torch.zeros(max_draws, dtype=torch.int32, pin_memory=pinned) for _ in range(_RING)]
+        self._events = [torch.cuda.Event() for _ in range(_RING)] if pinned else []  # type: ignore[no-untyped-call]
+        self._turn = 0
+
+    def run(self, batch: Batch) -> list[Drawn]:
+        """Launches a step and waits for it."""
+        return self.launch(batch).land()
+
+    @torch.inference_mode()
+    def launch(self, batch: Batch) -> CudaFlight:
+        """Starts a step behind those already launched. Its placeholders stand for what the last of them draws."""
+        self._turn = (self._turn + 1) % _RING
+        is_decode = all(len(span.token_ids) == 1 for span in batch.spans)
+        spans = order(batch.spans)
+        place_of: dict[int, int] = {}
+        if is_decode:
+            place_of = {span.arrival: row for row, span in enumerate(spans) if span.draw is not None}
+            from_host = self._launch_decodes(spans)
+            count = len(spans)
+        else:
+            place_of = {span.arrival: place for place, span in enumerate(s for s in spans if s.draw is not None)}
+            from_host = self._launch_mixed(spans, self._sampled, 0)
+            count = len(place_of)
+        places = [place_of[span.arrival] for span in batch.spans if span.draw is not None]
+        self._previous = CudaFlight(self._fetch(count), self._arrival(), places, from_host, place_of)
+        return self._previous
+
+    def rehearse(self) -> None:
+        """Runs each kind of step once, so that no kernel is compiled while anybody waits for it."""
+        plain, cut = Sampling(max_tokens=1), Sampling(max_tokens=1, top_k=2, top_p=0.5, min_p=0.1)
+        counts = [0, 3, *tuning.decode_counts(), self._slots.num_slots - 1]
+        for count in sorted({count for count in counts if count < self._slots.num_slots}):
+            spans = [_rehearsed(index, 1, plain) for index in range(count)]
+            self.run(Batch((*spans, _rehearsed(count, 2, cut))))
+        self._slots.forget()
+
+    @torch.inference_mode()
+    def capture(self) -> None:
+        """Records a graph for each number of rows; the largest first, whose memory the others then share."""
+        stream = torch.cuda.Stream()  # type: ignore[no-untyped-call]
+        pool = None
+        self._decodes.pad(self._staged_views[0], 0, self._decodes.max_rows, self._slots)
+        self._words.copy_(self._staged[0])
+
+        def record(compute: Callable[[], torch.Tensor]) -> tuple[Any, torch.Tensor]:
+            nonlocal pool
+            stream.wait_stream(torch.cuda.current_stream())
+            with torch.cuda.stream(stream):
+                compute()
+            torch.cuda.current_stream().wait_stream(stream)
+            torch.cuda.synchronize()
+            graph = torch.cuda.CUDAGraph()
+            with torch.cuda.graph(graph, pool=pool):
+                logits = compute()
+            pool = graph.pool()
+            return graph, logits
+
+        for size in reversed(self._chunk_sizes):
+            shapes = Chunks(size, self._model.queries_per_tile)
+            padding = shapes.pad({}, self._slots.spare_slot)
+            words = torch.zeros(layout(padding)[1], dtype=torch.int32, device=self.device)
+            inputs = self._send(padding, words)
+            graph, logits = record(partial(self._compute_chunks, inputs, 0, self._sampled, self._sampled))
+            self._chunk_graphs[size] = _ChunkGraph(shapes, words, inputs, graph, logits)
+        for size in reversed(self._sizes):
+            self._graphs[size] = record(partial(self._compute_decodes, size))
+        torch.cuda.synchronize()
+
+    def _launch_decodes(self, spans: Sequence[Span]) -> dict[int, Drawn]:
+        count = len(spans)
+        size = next(size for size in self._sizes if size >= count)
+        views = self._staged_views[self._turn]
+        packed = self._decodes.write(views, spans, self._slots, self._latest)
+        self._decodes.pad(views, count, size, self._slots)
+        self._write_tables(packed)
+        self._words.copy_(self._staged[self._turn], non_blocking=True)
+        if size in self._graphs:
+            graph, logits = self._graphs[size]
+            graph.replay()
+        else:
+            logits = self._compute_decodes(size)
+        specials = self._specials(list(enumerate(spans)), packed)
+        return self._draw_specials(logits, specials, self._inputs, self._sampled) if specials else {}
+
+    def _compute_decodes(self, size: int) -> torch.Tensor:
+        inputs = self._inputs
+        logits = self._model.decode(inputs, size, self._sampled, self._kv)
+        temperatures, numbers = inputs["inverse_temperatures"], inputs["numbers"]
+        self._sampler.draw(logits, temperatures, numbers, self._sampled, pdl=self._pdl)
+        return logits
+
+    def _launch_mixed(self, spans: list[Span], previous: torch.Tensor, first_place: int) -> dict[int, Drawn]:
+        """Where memory does not suffice, the step is computed in halves, which comes to the same."""
+        num_tokens = sum(len(span.token_ids) for span in spans)
+        if self._most_tokens is None or num_tokens <= self._most_tokens:
+            try:
+                return self._compute_mixed(spans, previous, first_place)
+            except torch.OutOfMemoryError:
+                torch.cuda.empty_cache()
+                self._slots.forget()
+                self._most_tokens = max(1, num_tokens // 2)
+        halves = halve(spans)
+        if halves is None:
+            raise torch.OutOfMemoryError("not even one token's step finds memory")
+        if previous is self._sampled:
+            previous = self._sampled.clone()
+        from_host = self._launch_mixed(order(halves[0]), previous, first_place)
+        first_place += sum(span.draw is not None for span in halves[0])
+        return from_host | self._launch_mixed(order(halves[1]), previous, first_place)
+
+    def _compute_mixed(self, spans: list[Span], previous: torch.Tensor, first_place: int) -> dict[int, Drawn]:
+        sampled = self._sampled[first_place:]
+        chunk_graph = self._chunk_graph(spans) if previous is self._sampled else None
+        mixed, packed = pack_mixed(
+            spans, self._slots, self._latest, self._model.queries_per_tile, as_chunks=chunk_graph is not None
+        )
+        self._write_tables(packed)
+        if chunk_graph:
+            inputs, logits = chunk_graph.inputs, chunk_graph.logits
+            self._send(chunk_graph.shapes.pad(mixed.arrays, self._slots.spare_slot), chunk_graph.words)
+            chunk_graph.graph.replay()
+        else:
+            inputs = self._send(mixed.arrays)
+            logits = self._compute_chunks(inputs, mixed.num_decodes, previous, sampled)
+        drawn = [(index, span) for index, span in enumerate(spans) if span.draw is not None]
+        rows = [(row, span) for row, (_, span) in enumerate(drawn)]
+        slots = Packed([packed.slots[index] for index, _ in drawn], [], [])
+        specials = self._specials(rows, slots)
+        if not specials:
+            return {}
+        from_host = self._draw_specials(logits, specials, inputs, sampled)
+        return {first_place + row: each for row, each in from_host.items()}
+
+    def _chunk_graph(self, spans: Sequence[Span]) -> _ChunkGraph | None:
+        if len(spans) > Chunks.MAX_SPANS:
+            return None
+        num_tokens = sum(len(span.token_ids) for span in spans)
+        return next((graph for size, graph in sorted(self._chunk_graphs.items()) if size >= num_tokens), None)
+
+    def _compute_chunks(
+        self, inputs: dict[str, torch.Tensor], num_decodes: int, previous: torch.Tensor, sampled: torch.Tensor
+    ) -> torch.Tensor:
+        logits = self._model.chunks(inputs, num_decodes, previous, self._kv)
+        if len(logits):
+            temperatures, numbers = inputs["inverse_temperatures"], inputs["numbers"]
+            self._sampler.draw(logits, temperatures, numbers, sampled, pdl=False)
+        return logits
+
+    @property
+    def _latest(self) -> Mapping[int, int]:
+        return self._previous.place_of if self._previous else {}
+
+    def _specials(self, rows: list[tuple[int, Span]], packed: Packed) -> list[Special]:
+        is_special = self._slots.is_special
+        return [
+            Special(row, self._known(span))
+            for (row, span), slot in zip(rows, packed.slots, strict=True)
+            if span.draw is not None and is_special[slot]
+        ]
+
+    def _known(self, span: Span) -> Any:
+        """The span's draw, whose history the host may have to know to its end."""
+        draw = span.draw
+        assert draw is not None
+        if not draw.output_ids or draw.output_ids[-1] != PLACEHOLDER:
+            return draw
+        assert self._previous is not None, "a placeholder has a step before it"
+        return replace(draw, output_ids=(*draw.output_ids[:-1], self._previous.token_of(span.arrival)))
+
+    def _draw_specials(
+        self, logits: torch.Tensor, specials: list[Special], inputs: Mapping[str, torch.Tensor], sampled: torch.Tensor
+    ) -> dict[int, Drawn]:
+        cut = [special for special in specials if special.needs_cut]
+        if cut:
+            self._sampler.draw_cut(logits, cut, inputs["inverse_temperatures"], inputs["numbers"], sampled)
+        on_host = [special for special in specials if special.needs_host]
+        if not on_host:
+            return {}
+        drawn = self._sampler.draw_on_host(logits, on_host, sampled)
+        return {special.row: each for special, each in zip(on_host, drawn, strict=True)}
+
+    def _write_tables(self, packed: Packed) -> None:
+        if not packed.new_places:
+            return
+        padding = [-1] * (-len(packed.new_places) % _NEWS_WIDTH)
+        arrays = {"places": packed.new_places + padding, "blocks": packed.new_blocks + padding}
+        news = self._send({name: np.array(numbers, np.int32) for name, numbers in arrays.items()})
+        write_tables[(len(news["places"]) // _NEWS_WIDTH,)](
+            self._kv.tables, news["places"], news["blocks"], WIDTH=_NEWS_WIDTH, **launch(num_warps=4)
+        )
+
+    def _send(
+        self, arrays: Mapping[str, np.ndarray[Any, Any]], words_there: torch.Tensor | None = None
+    ) -> dict[str, torch.Tensor]:
+        """Copies arrays to the device in one piece, to ``words_there`` where that is given."""
+        starts, num_words = layout(arrays)
+        staged = torch.empty(num_words, dtype=torch.int32, pin_memory=self.device.type == "cuda")
+        words = staged.numpy()
+        for name, array in arrays.items():
+            flat = np.ascontiguousarray(array).reshape(-1).view(np.int32)
+            words[starts[name] : starts[name] + len(flat)] = flat
+        if words_there is None:
+            there = staged.to(self.device, non_blocking=True)
+        else:
+            there = words_there.copy_(staged, non_blocking=True)
+        return {
+            name: there[starts[name] : starts[name] + array.nbytes // 4].view(_TORCH[array.dtype]).view(array.shape)
+            for name, array in arrays.items()
+        }
+
+    def _fetch(self, count: int) -> torch.Tensor:
+        fetched = self._fetched[self._turn][:count]
+        fetched.copy_(self._sampled[:count], non_blocking=True)
+        return fetched
+
+    def _arrival(self) -> Callable[[], None]:
+        if not self._events:
+            return _already
+        event = self._events[self._turn]
+        event.record()
+        return event.synchronize
+
+
+def _rehearsed(index: int, length: int, sampling: Sampling) -> Span:
+    """Of a sequence that is not, in a block that is not yet anybody's."""
+    draw = Draw(sampling=sampling, seed=0, choice=0, position=0)
+    return Span(id="", first=0, token_ids=(0,) * length, block_ids=(0,), draw=draw, arrival=-2 - index)
+
+
+def _already() -> None:
+    """On the CPU a step is done when it has been launched."""
+
+
+_TORCH: Mapping[Any, torch.dtype] = {
+    np.dtype(np.int32): torch.int32,
+    np.dtype(np.float32): torch.float32,
+    np.dtype(np.float64): torch.float64,
+}

@@ -1,0 +1,100 @@
+"""Draws a step's tokens on the device, and takes to the host only the rows that ask for what the device cannot do."""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import torch
+
+from axon.engine.adjust import is_adjusted
+from axon.engine.batch import Draw, Drawn
+from axon.engine.cuda.cut import draw_cut
+from axon.engine.cuda.draw import NUM_SECTIONS, draw, sum_sections
+from axon.engine.cuda.jit import ceil_pow2, launch
+from axon.engine.cut import is_cut
+from axon.engine.sampler import sample
+
+_CUT_WIDTH = 4096
+
+
+class Special(NamedTuple):
+    """A draw that asks for more than a temperature, and its row."""
+
+    row: int
+    draw: Draw
+
+    @property
+    def needs_host(self) -> bool:
+        """Whether something is added to or taken from the logits, or their probabilities are asked for."""
+        return is_adjusted(self.draw) or self.draw.sampling.logprobs is not None
+
+    @property
+    def needs_cut(self) -> bool:
+        """Whether the device draws from a head of the ranking."""
+        return not self.needs_host and self.draw.sampling.temperature > 0 and is_cut(self.draw.sampling)
+
+
+class DeviceSampler:
+    """Scratch memory for the draws of a step."""
+
+    def __init__(self, vocab_size: int, max_rows: int, device: torch.device) -> None:
+        self._section = -(-vocab_size // NUM_SECTIONS)
+        self._vocab_size = vocab_size
+        self._device = device
+        self._highest = torch.empty(max_rows * NUM_SECTIONS, dtype=torch.float32, device=device)
+        self._sums = torch.empty(max_rows * NUM_SECTIONS, dtype=torch.float32, device=device)
+
+    def draw(
+        self,
+        logits: torch.Tensor,
+        inverse_temperatures: torch.Tensor,
+        numbers: torch.Tensor,
+        sampled: torch.Tensor,
+        *,
+        pdl: bool,
+    ) -> None:
+        """One token for each row, by temperature alone."""
+        constants = {
+            "NUM_SECTIONS": NUM_SECTIONS,
+            "SECTION": self._section,
+            "WIDTH": ceil_pow2(self._section),
+            "PDL": pdl,
+        }
+        sum_sections[(len(logits), NUM_SECTIONS)](
+            logits, self._vocab_size, inverse_temperatures, self._highest, self._sums,
+            **constants, **launch(num_warps=4, pdl=pdl),
+        )  # fmt: skip
+        draw[(len(logits),)](
+            logits, self._vocab_size, inverse_temperatures, numbers, self._highest, self._sums, sampled,
+            **constants, **launch(num_warps=4, pdl=pdl),
+        )  # fmt: skip
+
+    def draw_cut(
+        self,
+        logits: torch.Tensor,
+        specials: Sequence[Special],
+        inverse_temperatures: torch.Tensor,
+        numbers: torch.Tensor,
+        sampled: torch.Tensor,
+    ) -> None:
+        """Draws the given rows anew, with top-k, top-p and min-p."""
+        samplings = [special.draw.sampling for special in specials]
+        rows = self._send([special.row for special in specials], torch.int32)
+        top_ks = self._send([sampling.top_k for sampling in samplings], torch.int32)
+        top_ps = self._send([sampling.top_p for sampling in samplings], torch.float64)
+        min_ps = self._send([sampling.min_p for sampling in samplings], torch.float32)
+        draw_cut[(len(specials),)](
+            logits, self._vocab_size, rows, top_ks, top_ps, min_ps, inverse_temperatures, numbers, sampled,
+            WIDTH=min(_CUT_WIDTH, ceil_pow2(self._vocab_size)), **launch(num_warps=8),
+        )  # fmt: skip
+
+    def draw_on_host(self, logits: torch.Tensor, specials: Sequence[Special], sampled: torch.Tensor) -> list[Drawn]:
+        """Waits for the logits of the given rows, draws from them, and sends the tokens back."""
+        rows = self._send([special.row for special in specials], torch.int64)
+        drawn = sample(logits[rows].float().cpu(), [special.draw for special in specials])
+        sampled[rows] = self._send([each.token for each in drawn], torch.int32)
+        return drawn
+
+    def _send(self, numbers: list[int] | list[float], dtype: torch.dtype) -> torch.Tensor:
+        return torch.tensor(numbers, dtype=dtype, pin_memory=self._device.type == "cuda").to(
+            self._device, non_blocking=True
+        )

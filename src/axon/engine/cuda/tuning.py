@@ -1,0 +1,168 @@
+"""Which kernel takes a product or a row of attention, and in which shape. Measured on an H200; knows no tensors.
+
+The tables are for models around 8B and around 0.6B; others take those of the nearer one, where their shapes divide.
+"""
+
+from typing import NamedTuple
+
+_WIDE = 2048
+"""Hidden size from which on a model is nearer to 8B."""
+
+
+class OneRow(NamedTuple):
+    """Outputs and inputs of a program of ``products.one_row``."""
+
+    rows: int
+    width: int
+    num_warps: int
+
+
+class FewRows(NamedTuple):
+    """Shape of a program of ``products.few_rows``."""
+
+    rows: int
+    outputs: int
+    width: int
+    num_parts: int
+    stages: int
+    num_warps: int
+
+
+class DecodeShape(NamedTuple):
+    """Shape of a program of ``decode_attention``."""
+
+    tile: int
+    num_splits: int
+    stages: int
+    num_warps: int
+    early: bool
+    described: bool = False
+    """Tiles come by the copy engine."""
+
+
+class ChunkShape(NamedTuple):
+    """Shape of a program of ``chunk_attention``."""
+
+    queries: int
+    tile: int
+    stages: int
+    num_warps: int
+
+
+_ONE_WIDE = {
+    "qkv": OneRow(4, 4096, 8),
+    "output": OneRow(2, 2048, 8),
+    "gate_up": OneRow(1, 4096, 8),
+    "down": OneRow(2, 2048, 4),
+    "head": OneRow(4, 4096, 16),
+}
+_ONE_NARROW = {
+    "qkv": OneRow(4, 1024, 4),
+    "output": OneRow(1, 1024, 4),
+    "gate_up": OneRow(2, 1024, 2),
+    "down": OneRow(1, 1024, 4),
+    "head": OneRow(8, 1024, 8),
+}
+_FEW_WIDE = {
+    16: {
+        "qkv": FewRows(16, 64, 128, 4, 3, 4),
+        "output": FewRows(16, 64, 256, 2, 4, 4),
+        "gate_up": FewRows(16, 64, 256, 1, 4, 4),
+        "down": FewRows(16, 64, 128, 2, 6, 4),
+        "head": FewRows(16, 128, 128, 1, 5, 4),
+    },
+    32: {
+        "qkv": FewRows(32, 64, 128, 4, 3, 4),
+        "output": FewRows(32, 64, 256, 2, 3, 4),
+        "down": FewRows(32, 64, 256, 2, 3, 4),
+        "head": FewRows(32, 128, 128, 1, 4, 4),
+    },
+    64: {
+        "output": FewRows(64, 128, 64, 4, 6, 4),
+        "down": FewRows(64, 128, 64, 4, 6, 4),
+        "head": FewRows(64, 128, 128, 1, 4, 8),
+    },
+    128: {
+        "output": FewRows(128, 128, 64, 4, 5, 8),
+        "down": FewRows(128, 128, 64, 4, 5, 8),
+    },
+}
+_FEW_NARROW = {
+    16: {
+        "qkv": FewRows(16, 64, 128, 2, 4, 4),
+        "output": FewRows(16, 64, 128, 2, 4, 4),
+        "gate_up": FewRows(16, 64, 128, 4, 2, 4),
+        "down": FewRows(16, 64, 128, 2, 4, 4),
+    },
+    64: {
+        "qkv": FewRows(64, 64, 128, 2, 4, 4),
+        "output": FewRows(64, 64, 128, 2, 4, 4),
+        "gate_up": FewRows(64, 64, 128, 1, 4, 4),
+        "down": FewRows(64, 64, 128, 2, 4, 4),
+    },
+}
+
+
+def one_row(name: str, hidden_size: int, num_outputs: int, num_inputs: int) -> OneRow | None:
+    """The shape for a product of one row with ``num_outputs`` rows of weights, or None."""
+    shape = (_ONE_WIDE if hidden_size >= _WIDE else _ONE_NARROW)[name]
+    width = min(shape.width, num_inputs & -num_inputs)
+    fits = width >= 256 and num_outputs % shape.rows == 0 and num_inputs // width <= 16
+    return shape._replace(width=width) if fits else None
+
+
+def few_rows(name: str, hidden_size: int, num_rows: int, num_outputs: int, num_inputs: int) -> FewRows | None:
+    """The shape for a product of a few rows, or None: the library is as quick."""
+    table = _FEW_WIDE if hidden_size >= _WIDE else _FEW_NARROW
+    most = next((most for most in table if most >= num_rows), None)
+    shape = table[most].get(name) if most else None
+    fits = shape and num_inputs % (shape.num_parts * shape.width) == 0 and num_outputs >= shape.outputs
+    return shape if fits else None
+
+
+_DECODES = {
+    8: DecodeShape(64, 8, 2, 4, early=True),
+    16: DecodeShape(64, 4, 4, 2, early=False),
+    32: DecodeShape(64, 2, 5, 4, early=False),
+    56: DecodeShape(64, 1, 7, 4, early=False),
+    80: DecodeShape(64, 1, 4, 2, early=False),
+    112: DecodeShape(64, 1, 5, 2, early=False),
+}
+_MANY_DECODES = DecodeShape(64, 1, 4, 2, early=False)
+
+
+def decode_shape(num_rows: int, block_size: int, *, is_exact: bool = False) -> DecodeShape:
+    """Many parts of the past for few rows, so that the device is full; one for many. ``is_exact``: in float32."""
+    if is_exact:
+        return DecodeShape(16, 4, 2, 4, early=False)
+    shape = next((shape for most, shape in _DECODES.items() if num_rows <= most), _MANY_DECODES)
+    return shape._replace(tile=64 if block_size >= 64 else max(16, block_size))
+
+
+def decode_counts() -> list[int]:
+    """Numbers of rows of which no two take the same shape, nor any other number another."""
+    return [*_DECODES, max(_DECODES) + 1]
+
+
+def chunk_shape(block_size: int, *, is_exact: bool = False) -> ChunkShape:
+    """Of prompt chunks; ``is_exact``: in float32."""
+    if is_exact:
+        return ChunkShape(16, 16, 2, 4)
+    return ChunkShape(64, min(64, max(16, block_size)), 5, 4)
+
+
+_CHUNK_LADDER = (64, 128, 192, 256, 384, 512, 768, 1024, 1536, 2048, 3072, 4096)
+_LAUNCH_FLOPS = 7e12
+"""What the device does in the time in which the host launches a step kernel by kernel."""
+
+
+def chunk_ladder(num_weights: int, max_tokens: int) -> list[int]:
+    """Numbers of tokens for which a step with prompt chunks has a graph: those quicker computed than launched."""
+    most = min(max_tokens, max(512, int(_LAUNCH_FLOPS / (2 * num_weights))))
+    return [size for size in _CHUNK_LADDER if size <= most]
+
+
+def ladder(max_rows: int) -> list[int]:
+    """Numbers of rows that have a graph: a step takes the next one up."""
+    sizes = [1, 2, 4, 8, 16, *range(24, 65, 8), *range(80, 257, 16), *range(288, max_rows + 32, 32)]
+    return [size for size in sizes if size < max_rows] + [max_rows]

@@ -1,0 +1,279 @@
+"""What is promised of the engine on a GPU, as plain functions; needs no test runner.
+
+python -m tests.engine.cuda.checks        on a machine with a GPU; prints each, and how many failed
+"""
+
+import json
+import sys
+import tempfile
+import time
+import traceback
+from collections.abc import Callable
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+from axon.engine.engine import Engine
+from axon.engine.messages import Add, Emitted
+from tests.engine.builders import RELATIVES, make_add, make_tiny_llama, run_to_end, with_config
+
+SAMPLINGS: dict[str, dict[str, Any]] = {
+    "greedy": {"temperature": 0.0},
+    "warm": {"temperature": 0.8},
+    "cut": {"temperature": 0.9, "top_k": 40, "top_p": 0.95},
+    "min_p": {"temperature": 1.1, "min_p": 0.05, "top_p": 0.8},
+    "penalised": {
+        "temperature": 0.8,
+        "min_p": 0.01,
+        "repetition_penalty": 1.2,
+        "presence_penalty": 0.4,
+        "frequency_penalty": 0.3,
+        "logit_bias": ((5, 1.0),),
+        "logprobs": 2,
+    },
+}
+WIDE: dict[str, dict[str, Any]] = {
+    "llama": {
+        "hidden_size": 512,
+        "intermediate_size": 1024,
+        "num_attention_heads": 8,
+        "num_key_value_heads": 2,
+        "head_dim": 64,
+        "vocab_size": 1024,
+        "tie_word_embeddings": False,
+    },
+    "qwen3": {
+        "model_type": "qwen3",
+        "rms_norm_eps": 1e-6,
+        "rope_theta": 1000000.0,
+        "hidden_size": 1024,
+        "intermediate_size": 3072,
+        "num_attention_heads": 16,
+        "num_key_value_heads": 8,
+        "head_dim": 128,
+        "vocab_size": 2048,
+    },
+}
+"""Shapes that go through the quick kernels too."""
+
+Folders = Callable[[dict[str, Any]], Path]
+
+
+def make_adds(count: int, sampling: dict[str, Any], *, max_prompt: int = 140, max_tokens: int = 12) -> list[Add]:
+    random = np.random.default_rng(count)
+    return [
+        make_add(
+            str(index),
+            prompt=random.integers(0, 256, random.integers(1, max_prompt)).tolist(),
+            max_tokens=max_tokens,
+            seed=index,
+            ignore_eos=True,
+            **sampling,
+        )
+        for index in range(count)
+    ]
+
+
+def on_gpu(folder: Path, **changes: Any) -> Engine:
+    return Engine(with_config(device="cuda", **changes), folder)
+
+
+def on_cpu(folder: Path, **changes: Any) -> Engine:
+    return Engine(with_config(device="cpu", **changes), folder)
+
+
+def greedy_tokens_equal_those_of_transformers(make_folder: Folders) -> None:
+    transformers: Any = import_module("transformers")
+    for name, changes in {**RELATIVES, **WIDE}.items():
+        folder = make_folder(changes)
+        model = transformers.AutoModelForCausalLM.from_pretrained(folder, dtype=torch.float32).cuda().eval()
+        adds = make_adds(9, SAMPLINGS["greedy"], max_tokens=24)
+        wide = {"block_size": 64, "max_batch_tokens": 256, "kv_memory_bytes": 1 << 26} if name in WIDE else {}
+        outputs = run_to_end(on_gpu(folder, **wide), adds)
+        for add in adds:
+            ids = torch.tensor([add.prompt_ids]).cuda()
+            theirs = model.generate(
+                ids, attention_mask=torch.ones_like(ids), max_new_tokens=24, do_sample=False, eos_token_id=None,
+                pad_token_id=0,
+            )  # fmt: skip
+            assert outputs[add.id] == theirs[0, ids.shape[1] :].tolist(), (name, add.id)
+
+
+def tokens_equal_those_of_the_cpu(make_folder: Folders) -> None:
+    for shape in ({}, RELATIVES["qwen2"], RELATIVES["qwen3"]):
+        folder = make_folder(shape)
+        for name, sampling in SAMPLINGS.items():
+            adds = make_adds(6, sampling)
+            assert run_to_end(on_gpu(folder), adds) == run_to_end(on_cpu(folder), adds), (shape, name)
+
+
+def logprobs_equal_those_of_the_cpu(make_folder: Folders) -> None:
+    folder = make_folder({})
+    add = make_add(prompt=20, max_tokens=6, logprobs=3, temperature=0.7, ignore_eos=True)
+    ours, theirs = (emit(engine, [add]) for engine in (on_gpu(folder), on_cpu(folder)))
+    for mine, other in zip(ours, theirs, strict=True):
+        assert (mine.token, [id for id, _ in mine.top]) == (other.token, [id for id, _ in other.top])
+        assert mine.logprob is not None
+        assert other.logprob is not None
+        assert abs(mine.logprob - other.logprob) < 1e-3
+
+
+def chunked_cached_and_batched_change_nothing(make_folder: Folders) -> None:
+    for shape in ({}, WIDE["llama"]):
+        folder = make_folder(shape)
+        roomy: dict[str, Any] = {"kv_memory_bytes": 1 << 27}
+        for name in ("greedy", "cut", "penalised"):
+            adds = make_adds(6, SAMPLINGS[name])
+            whole = run_to_end(on_gpu(folder, max_batch_tokens=2048, **roomy), adds)
+            assert run_to_end(on_gpu(folder, max_batch_tokens=13, **roomy), adds) == whole, ("chunked", name)
+            engine = on_gpu(folder, block_size=16, **roomy)
+            assert run_to_end(engine, adds) == whole, ("blocks of 16", name)
+            assert run_to_end(engine, adds) == whole, ("cached", name)
+            alone = on_gpu(folder, block_size=64, **roomy)
+            assert {add.id: run_to_end(alone, [add])[add.id] for add in adds} == whole, ("alone", name)
+
+
+def replayed_and_parked_change_nothing(make_folder: Folders) -> None:
+    folder = make_folder({})
+    for name in ("greedy", "cut", "penalised"):
+        sampling = SAMPLINGS[name]
+        [add] = make_adds(1, sampling)
+        whole = run_to_end(on_gpu(folder), [add])[add.id]
+        for num_emitted in (1, 11):
+            replay = make_add(
+                add.id, prompt=add.prompt_ids, output=whole[:num_emitted], max_tokens=12, ignore_eos=True, **sampling
+            )
+            assert run_to_end(on_gpu(folder), [replay])[add.id] == whole[num_emitted:], name
+        adds = [
+            make_add(str(index), prompt=[index] * 20, max_tokens=30, seed=index, ignore_eos=True, **sampling)
+            for index in range(6)
+        ]
+        roomy = on_gpu(folder)
+        block_bytes = with_config().kv_memory_bytes // roomy.ready().num_blocks
+        tight = on_gpu(folder, kv_memory_bytes=block_bytes * 36)
+        outputs = run_to_end(tight, adds)
+        assert tight.step().counters.preemptions > 0
+        assert outputs == run_to_end(roomy, adds), name
+
+
+def a_step_that_finds_no_memory_is_computed_in_halves(make_folder: Folders) -> None:
+    folder = make_folder({})
+    adds = make_adds(6, SAMPLINGS["warm"])
+    engine = on_gpu(folder)
+    runner: Any = engine._runner
+    compute = runner._model.chunks
+
+    def fail_when_large(inputs: Any, *rest: Any) -> torch.Tensor:
+        if len(inputs["ids"]) > 20:
+            raise torch.OutOfMemoryError
+        logits: torch.Tensor = compute(inputs, *rest)
+        return logits
+
+    runner._model.chunks = fail_when_large
+    assert run_to_end(engine, adds) == run_to_end(on_cpu(folder), adds)
+
+
+def memory_is_filled_to_the_fraction(make_folder: Folders) -> None:
+    torch.cuda.empty_cache()
+    engine = on_gpu(make_folder({}), kv_memory_bytes=0, gpu_memory_fraction=0.2, block_size=16)
+    free, total = torch.cuda.mem_get_info()
+    used = 1 - free / total
+    assert 0.1 < used < 0.25, used
+    assert engine.ready().num_blocks > 1000
+    assert len(run_to_end(engine, make_adds(4, SAMPLINGS["greedy"]))) == 4
+
+
+def bfloat16_agrees_with_float32(make_folder: Folders) -> None:
+    """Top-1 and the largest difference of a logprob, through chunks, many decodes and one decode."""
+    for name, changes in WIDE.items():
+        folder = make_folder(changes | {"num_hidden_layers": 4})
+        random = np.random.default_rng(5)
+        prompts = [random.integers(0, 1000, 65).tolist() for _ in range(48)]
+        adds = [make_add(str(index), prompt=prompt, max_tokens=1, logprobs=8) for index, prompt in enumerate(prompts)]
+        config: dict[str, Any] = {"block_size": 64, "max_batch_tokens": 8192, "max_sequences": 48}
+        exact = emit(on_gpu(folder, kv_memory_bytes=1 << 28, **config), adds)
+        rough = on_gpu(folder, dtype="bfloat16", kv_memory_bytes=1 << 28, **config)
+        ways = {"chunks": emit(rough, adds), "decodes": emit(rough, adds)}
+        ways["few"] = [each for first in range(0, 48, 8) for each in emit(rough, adds[first : first + 8])]
+        ways["alone"] = [each for add in adds for each in emit(rough, [add])]
+        for way, emitted in ways.items():
+            by_id = {each.id: each for each in emitted}
+            same = sum(by_id[each.id].token == each.token for each in exact) / len(exact)
+            gaps = [
+                abs(logprob - dict(by_id[each.id].top)[id])
+                for each in exact
+                for id, logprob in each.top
+                if id in dict(by_id[each.id].top)
+            ]
+            worst, usual = max(gaps), float(np.mean(gaps))
+            print(f"  {name} {way}: top-1 {same:.3f}, largest logprob difference {worst:.3f}, mean {usual:.4f}")
+            assert same > 0.8, (name, way)
+
+
+def attention_agrees_with_the_plain_one(make_folder: Folders) -> None:
+    from tests.engine.cuda.attention import compare
+
+    for dtype, block_size in ((torch.bfloat16, 64), (torch.bfloat16, 16), (torch.float32, 16)):
+        compare(make_folder(WIDE["llama"]), torch.device("cuda"), dtype, block_size)
+
+
+def emit(engine: Engine, adds: list[Add]) -> list[Emitted]:
+    for add in adds:
+        engine.add(add)
+    emitted: list[Emitted] = []
+    while engine.has_work:
+        emitted += engine.step().emitted
+    return sorted(emitted, key=lambda each: int(each.id) if each.id.isdigit() else 0)
+
+
+CHECKS: list[Callable[[Folders], None]] = [
+    attention_agrees_with_the_plain_one,
+    tokens_equal_those_of_the_cpu,
+    logprobs_equal_those_of_the_cpu,
+    chunked_cached_and_batched_change_nothing,
+    replayed_and_parked_change_nothing,
+    a_step_that_finds_no_memory_is_computed_in_halves,
+    bfloat16_agrees_with_float32,
+    greedy_tokens_equal_those_of_transformers,
+    memory_is_filled_to_the_fraction,
+]
+
+
+def make_folders(root: Path) -> Folders:
+    """Makes each model once."""
+    made: dict[str, Path] = {}
+
+    def make(changes: dict[str, Any]) -> Path:
+        key = json.dumps(changes, sort_keys=True)
+        if key not in made:
+            made[key] = make_tiny_llama(root / str(len(made)), **changes)
+        return made[key]
+
+    return make
+
+
+def main() -> int:
+    """Runs every check, or those named; returns how many failed."""
+    passed = failed = 0
+    with tempfile.TemporaryDirectory() as root:
+        make = make_folders(Path(root))
+        for check in CHECKS:
+            if sys.argv[1:] and not any(word in check.__name__ for word in sys.argv[1:]):
+                continue
+            started = time.perf_counter()
+            try:
+                check(make)
+                passed += 1
+                print(f"passed {check.__name__} ({time.perf_counter() - started:.1f} s)", flush=True)
+            except Exception:
+                failed += 1
+                print(f"FAILED {check.__name__}\n{traceback.format_exc(limit=6)[-2500:]}", flush=True)
+    print(f"{passed} passed, {failed} failed, {len(CHECKS) - passed - failed} not asked for")
+    return failed
+
+
+if __name__ == "__main__":
+    sys.exit(main())

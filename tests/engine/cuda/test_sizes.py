@@ -1,0 +1,67 @@
+"""How much a GPU takes on: blocks that find room, graphs that are recorded, shapes of kernels. Needs no GPU."""
+
+from pathlib import Path
+
+import pytest
+import torch
+
+from axon.engine.architecture import read_architecture
+from axon.engine.cuda import tuning
+from axon.engine.cuda.memory import KVBlocks, blocks_in
+from tests.engine.cuda.checks import make_folders
+
+
+def test_blocks_fill_what_the_largest_step_and_the_fraction_leave() -> None:
+    sizes = {"total_bytes": 1000, "peak_bytes": 150, "bytes_per_block": 10}
+    assert blocks_in(700, fraction=0.9, **sizes) == 45
+    assert blocks_in(700, fraction=1.0, **sizes) == 55
+    assert blocks_in(200, fraction=0.9, **sizes) == 0
+
+
+def test_the_rows_of_a_block_are_where_the_kernels_look_for_them(tmp_path: Path) -> None:
+    architecture = read_architecture(make_folders(tmp_path)({}))
+    kv = KVBlocks(
+        architecture,
+        num_blocks=3,
+        block_size=4,
+        num_slots=2,
+        table_width=5,
+        dtype=torch.float32,
+        device=torch.device("cpu"),
+    )
+    kv.tensor[2, 1, 0, 1, 3] = 7.0
+    kv.tensor[2, 1, 1, 1, 3] = 8.0
+    rows = kv.tensor.view(-1, architecture.head_dim)
+    key = 2 * kv.block_rows + kv.layer_row(1) + 1 * 4 + 3
+    assert rows[key].tolist() == [7.0] * architecture.head_dim
+    assert rows[key + architecture.num_kv_heads * 4].tolist() == [8.0] * architecture.head_dim
+    assert kv.tables.tolist() == [[3] * 5] * 3, "every table starts with the spare block"
+    assert not kv.described
+
+
+@pytest.mark.parametrize("max_rows", [1, 2, 8, 100, 256, 300, 512])
+def test_every_number_of_decodes_has_a_graph_and_the_largest_is_not_too_large(max_rows: int) -> None:
+    sizes = tuning.ladder(max_rows)
+    assert sizes == sorted(set(sizes))
+    assert sizes[-1] == max_rows
+
+
+def test_only_steps_that_take_longer_to_launch_than_to_compute_have_a_chunk_graph() -> None:
+    assert tuning.chunk_ladder(8_000_000_000, 8192)[-1] == 512
+    assert tuning.chunk_ladder(600_000_000, 8192)[-1] == 4096
+    assert tuning.chunk_ladder(600_000_000, 100) == [64]
+
+
+@pytest.mark.parametrize("num_rows", [1, 8, 9, 16, 40, 60, 100, 300])
+@pytest.mark.parametrize("block_size", [4, 16, 64, 128])
+def test_a_tile_of_a_decode_is_no_larger_than_a_large_block(num_rows: int, block_size: int) -> None:
+    assert tuning.decode_shape(num_rows, block_size).tile == min(64, max(16, block_size))
+
+
+def test_quick_products_are_taken_only_where_they_divide() -> None:
+    assert tuning.one_row("qkv", 4096, 6144, 4096) == tuning.OneRow(4, 4096, 8)
+    assert tuning.one_row("down", 4096, 4096, 14336) == tuning.OneRow(2, 2048, 4)
+    assert tuning.one_row("qkv", 48, 80, 48) is None
+    assert tuning.few_rows("output", 4096, 8, 4096, 4096) is not None
+    assert tuning.few_rows("output", 4096, 8, 4096, 4000) is None
+    assert tuning.few_rows("gate_up", 4096, 100, 28672, 4096) is None
