@@ -25,7 +25,7 @@ ROOT = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(ROOT)]
 
 from axon.engine.architecture import read_architecture  # noqa: E402
-from axon.engine.config import EngineConfig  # noqa: E402
+from axon.engine.config import EngineConfig, for_device  # noqa: E402
 from axon.engine.engine import Engine  # noqa: E402
 from benchmarks.measures import batching, conversation, kv_cache, kv_memory, long_prompt  # noqa: E402
 from benchmarks.measures.figures import Figures, rounded, table  # noqa: E402
@@ -88,7 +88,7 @@ class Bench:
 
     def __init__(self, model_dir: Path, config: EngineConfig, sizes: Sizes) -> None:
         self._model_dir = model_dir
-        self._config = config
+        self._config = for_device(config, "cpu")
         self._sizes = sizes
         self._architecture = read_architecture(model_dir)
         self._vocab_size = self._architecture.vocab_size
@@ -265,7 +265,9 @@ def opened(options: argparse.Namespace) -> Iterator[Bench]:
     from tests.engine.builders import make_tiny_llama
 
     with tempfile.TemporaryDirectory() as folder:
-        config = EngineConfig(threads=1, max_sequences=BATCH_SIZE, kv_memory_bytes=16 << 20, max_batch_tokens=256)
+        config = EngineConfig(
+            dtype="float32", threads=1, max_sequences=BATCH_SIZE, kv_memory_bytes=16 << 20, max_batch_tokens=256
+        )
         yield Bench(make_tiny_llama(Path(folder) / "tiny"), config, SMOKE)
 
 
