@@ -46,4 +46,17 @@ def test_a_stream_that_is_cut_loses_nothing(slow: Server) -> None:
 
 def test_every_example_is_run_here() -> None:
     run_here = {"chat.py", "kept_conversation.py", "background.py", "resumed_stream.py"}
-    assert {path.name for path in EXAMPLES.glob("*.py")} == run_here
+    assert {path.name for path in EXAMPLES.iterdir()} == {*run_here, "curl.sh"}
+
+
+def test_curl_is_enough(slow: Server) -> None:
+    own = {"AXON_URL": slow.url, "AXON_API_KEY": slow.key}
+    command = ["sh", str(EXAMPLES / "curl.sh")]
+    done = subprocess.run(command, env={**os.environ, **own}, capture_output=True, text=True, timeout=120, check=False)
+    assert done.returncode == 0, done.stderr
+    parts = done.stdout.split("== ")
+    assert "What is the capital of France?" in parts[1]
+    assert '"end":true' not in parts[2]
+    assert '"end":true' in parts[3]
+    assert "data: [DONE]" in parts[3]
+    assert "My name is Ada." in parts[4]
