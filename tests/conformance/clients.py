@@ -31,10 +31,18 @@ def environment_of(name: str) -> Path:
     if stamp.exists() and stamp.read_text() == wanted:
         return folder
     subprocess.run([sys.executable, "-m", "venv", "--clear", folder], check=True, timeout=_INSTALL_S)
-    install = ["-m", "pip", "install", "--quiet", "--disable-pip-version-check", "-r", str(pins)]
-    subprocess.run([folder / "bin" / "python", *install], check=True, timeout=_INSTALL_S)
+    lines = pins.read_text().split()
+    # Everything is pinned, so there is nothing to resolve; but torch needs other packages on other machines.
+    _install(folder, "--no-deps", *(line for line in lines if not line.startswith("torch==")))
+    if torch := [line for line in lines if line.startswith("torch==")]:
+        _install(folder, *torch)
     stamp.write_text(wanted)
     return folder
+
+
+def _install(folder: Path, *what: str) -> None:
+    quietly = ("--quiet", "--disable-pip-version-check", "--no-compile")
+    subprocess.run([folder / "bin" / "python", "-m", "pip", "install", *quietly, *what], check=True, timeout=_INSTALL_S)
 
 
 def run(name: str, command: list[str], *, cwd: Path, settings: Mapping[str, str], timeout_s: float = _RUN_S) -> str:
