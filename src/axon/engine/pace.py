@@ -6,7 +6,8 @@ slowdown that the streams are to bear. Chunks change no token, so that what is l
 
 from axon.engine.batch import Batch
 
-_FEWEST_TOKENS = 8
+_FIRST_TOKENS = 8  # while nothing is known
+_FEWEST_TOKENS = 1  # so that a prompt always goes on
 _NEWEST = 0.25  # share of the newest step in an average
 
 
@@ -25,7 +26,7 @@ class Pace:
     def num_prefill_tokens(self) -> int:
         """The chunk of the next step."""
         if self._stream_s is None or self._token_s is None:
-            return min(_FEWEST_TOKENS, self._most)
+            return min(_FIRST_TOKENS, self._most)
         num_tokens = int(self._spare * self._stream_s / self._token_s)
         return min(max(num_tokens, _FEWEST_TOKENS), self._most)
 
