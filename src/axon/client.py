@@ -93,7 +93,7 @@ class _Place:
         self._kind = str(response.request.url.path).rpartition("/v1/")[2]
         self._patience_s = patience_s
         self._seq = -1 if self._is_response else 0
-        self._heard_at = time.monotonic()
+        self._broken_since: float | None = None
         self._num_tries = 0
         self.ended = False
 
@@ -108,18 +108,20 @@ class _Place:
         else:
             place = event.model_extra["axon"]
             self._seq, self.ended = place["seq"], bool(place.get("end"))
-        self._heard_at, self._num_tries = time.monotonic(), 0
+        self._broken_since, self._num_tries = None, 0
 
     def weigh(self, error: Exception) -> None:
         """Raises what another try would not change."""
         if isinstance(error, APIStatusError) and error.status_code < 500 and error.status_code != 429:
             raise error
-        if time.monotonic() - self._heard_at > self._patience_s:
-            raise StreamLost(self._stream_id, self._seq) from error
 
     def pause(self) -> float:
-        """How long to wait before the next try: none before the first."""
+        """How long to wait before the next try: none before the first; ``StreamLost`` after too many in vain."""
         self._num_tries += 1
+        now = time.monotonic()
+        self._broken_since = self._broken_since or now
+        if self._num_tries > 1 and now - self._broken_since > self._patience_s:
+            raise StreamLost(self._stream_id, self._seq)
         if self._num_tries == 1:
             return 0.0
         longest = min(_FIRST_PAUSE_S * 2**self._num_tries, _LONGEST_PAUSE_S)

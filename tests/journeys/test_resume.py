@@ -134,3 +134,16 @@ def test_a_reader_of_event_ids_comes_back_with_the_last_one(slow: Server) -> Non
 def test_only_the_last_frame_says_that_it_is_the_last(slow: Server) -> None:
     _, got = read_some(slow, ask(max_tokens=20), num_pieces=1000)
     assert [bool(piece.event["axon"].get("end")) for piece in got] == [*[False] * (len(got) - 1), True]
+
+
+def test_a_repeated_request_does_not_go_on_with_another_answer(fresh: Fresh) -> None:
+    """Its stream was cancelled while nobody read it; the next one under the same key is another one."""
+    server = fresh.start(engine_echo_step_s=0.02, sessions_reader_grace_s=0.5)
+    headers = {"idempotency-key": "walk-1", "x-axon-event-ids": "true"}
+    with server.client() as http:
+        with http.stream("POST", "/v1/completions", json=ask(), headers=headers) as reply:
+            stream_id = reply.headers["x-axon-stream"]
+            next(reply.iter_lines())
+        wait_until(lambda: server.metric("axon_requests_running") == 0, "the job without a reader is cancelled")
+        again = http.post("/v1/completions", json=ask(), headers={**headers, "last-event-id": "5"})
+    assert again.status_code == 410, (stream_id, again.text)

@@ -117,7 +117,7 @@ class Client:
             body_digest=str(asked.seed),
         )
         async with AsyncExitStack() as held:
-            found.append((await parts["opening"].open(ask, make)).id)
+            found.append((await parts["opening"].open(ask, make)).job.id)
         asked.told = told[0] if told else None
 
     async def _read(self, asked: Asked) -> None:

@@ -89,3 +89,11 @@ def test_a_folder_gives_its_tokenizer_and_no_folder_the_byte_tokenizer(tmp_path:
     (tmp_path / "config.json").write_text(json.dumps({"eos_token_id": 2}))
     assert load_tokenizer(tmp_path).eos_ids == {2}
     assert isinstance(load_tokenizer(None), ByteTokenizer)
+
+
+def test_ids_that_do_not_exist_are_not_remembered() -> None:
+    tokenizer = HFTokenizer(make_rust_tokenizer())
+    before = len(tokenizer._bytes)
+    for token_id in range(tokenizer.vocab_size, tokenizer.vocab_size + 100):
+        assert tokenizer.token_bytes(token_id) == b""
+    assert len(tokenizer._bytes) == before

@@ -48,11 +48,19 @@ def check_tensors(model_dir: Path, architecture: Architecture) -> None:
             raise Misconfigured(f"{name!r} in {place.path} is {list(place.shape)}; config.json makes it {list(shape)}")
 
 
+def _indexed(index: Path) -> list[str]:
+    content = _read_json(index)
+    places = content.get("weight_map") if isinstance(content, dict) else None
+    if not isinstance(places, dict) or not all(isinstance(name, str) for name in places.values()):
+        raise Misconfigured(f"{index} does not say which tensor lies in which file")
+    return sorted(set(places.values()))
+
+
 def _files(model_dir: Path) -> list[Path]:
     """The files that an index names; without one, the single file; else all there are."""
     index = model_dir / INDEX
     if index.is_file():
-        names = sorted(set(_read_json(index).get("weight_map", {}).values()))
+        names = _indexed(index)
     elif (model_dir / "model.safetensors").is_file():
         names = ["model.safetensors"]
     else:

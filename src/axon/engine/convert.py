@@ -4,6 +4,7 @@ The folder appears whole or not at all: it is written beside its place, brought 
 manifest says what it was made from and what is in it, so a changed source or a damaged folder is noticed.
 """
 
+import contextlib
 import fcntl
 import hashlib
 import json
@@ -57,7 +58,8 @@ def is_converted(source: Path, model_dir: Path) -> bool:
             return True
         if manifest["source_sha256"] != _digest(source):  # touched or copied, perhaps changed: only its bytes tell
             return False
-        _write_json(model_dir / STAMP, stamp)
+        with contextlib.suppress(OSError):  # a folder that cannot be written to is as good
+            _write_json(model_dir / STAMP, stamp)
     except (OSError, ValueError, KeyError, AttributeError):
         return False
     return True

@@ -30,7 +30,7 @@ async def create(request: Request) -> Response:
         prefix="cmpl-",
         max_tokens=ask.max_tokens or _DEFAULT_MAX_TOKENS,
         prompt=lambda: _prompt_ids(gateway, ask.prompt),
-        options={"echo": _echoed(gateway, ask.prompt)} if ask.echo else {},
+        options=lambda: {"echo": _echoed(gateway, ask.prompt)} if ask.echo else {},
     )
     return await answer(request, job, stream=bool(ask.stream))
 

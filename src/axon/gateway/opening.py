@@ -4,7 +4,7 @@ import contextlib
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field, replace
 
-from axon.admission.admission import Admission
+from axon.admission.admission import Admission, Ticket
 from axon.admission.meters import Meters
 from axon.dispatch.dispatch import Dispatch
 from axon.dispatch.idempotency import First, Idempotency
@@ -31,6 +31,14 @@ class Ask:
     """What is left of the key's limits; filled in on the way."""
 
 
+@dataclass(frozen=True, slots=True)
+class Opened:
+    """An accepted job; ``is_new`` unless it was opened before, under the same key."""
+
+    job: Job
+    is_new: bool
+
+
 class Opening:
     """Opens turns; what it refuses, it leaves no trace of."""
 
@@ -38,34 +46,56 @@ class Opening:
         self._admission, self._dispatch, self._idempotency = admission, dispatch, idempotency
         self._clock = clock
 
-    async def open(self, ask: Ask, make_job: MakeJob) -> Job:
+    async def open(self, ask: Ask, make_job: MakeJob) -> Opened:
         """Returns the accepted job: from here on it is answered exactly once. A repeated ask gets the first one's."""
         if not ask.idempotency_key:
             return await self._admit(ask, new_id(ask.prefix, self._clock.now()), make_job)
-        found = await self._idempotency.resolve(
-            prefix=ask.prefix, tenant=ask.tenant, key=ask.idempotency_key, body_digest=ask.body_digest
-        )
+        found = await self._resolve(ask)
         if isinstance(found, str):
             return await self._admit(ask, found, make_job)
         return await self._again(found)
 
-    async def _again(self, first: First) -> Job:
+    async def _resolve(self, ask: Ask) -> str | First:
+        return await self._idempotency.resolve(
+            prefix=ask.prefix, tenant=ask.tenant, key=ask.idempotency_key, body_digest=ask.body_digest
+        )
+
+    async def _again(self, first: First) -> Opened:
         """Accepts once more what may not have been accepted to the end."""
         if not first.claimed:
             await self._admission.readmit(first.job)
             await self._dispatch.accept(first.job)
-        return first.job
+        return Opened(first.job, is_new=False)
 
-    async def _admit(self, ask: Ask, job_id: str, make_job: MakeJob) -> Job:
+    async def _admit(self, ask: Ask, job_id: str, make_job: MakeJob) -> Opened:
         ticket = await self._admission.admit(ask.key_id, job_id, ask.meters)
         try:
             job = await make_job(job_id, self._clock.now())
+            if first := await self._twin(ask):
+                return await self._again(first)
             ticket = await self._admission.reserve(ticket, job.most_tokens, ask.meters)
+        except BaseException:
+            if not await self._twin(ask):
+                await self._withdraw(ticket, job_id)
+            raise
+        try:
             job = replace(job, ticket=str(ticket), idempotency_key=ask.idempotency_key, body_digest=ask.body_digest)
             await self._dispatch.accept(job)
         except BaseException:
             await self._dispatch.abandon(job_id)
-            with contextlib.suppress(AxonError):
-                await self._admission.withdraw(ticket, job_id)
+            await self._withdraw(ticket, job_id)
             raise
-        return job
+        return Opened(job, is_new=True)
+
+    async def _twin(self, ask: Ask) -> First | None:
+        """The same request, accepted under its key and id while this one was being made: it must not be undone."""
+        if not ask.idempotency_key:
+            return None
+        with contextlib.suppress(AxonError):
+            found = await self._resolve(ask)
+            return found if isinstance(found, First) else None
+        return None
+
+    async def _withdraw(self, ticket: Ticket, job_id: str) -> None:
+        with contextlib.suppress(AxonError):
+            await self._admission.withdraw(ticket, job_id)

@@ -110,7 +110,7 @@ async def open_turn(
     prefix: str,
     max_tokens: int | None,
     prompt: Callable[[], Awaitable[Sequence[int]]],
-    options: Mapping[str, Any] | None = None,
+    options: Callable[[], Mapping[str, Any]] = dict,
 ) -> Job:
     """The accepted job that answers this request: a new one, or the first one's when the request is a repeated one."""
     gateway, who = gateway_of(request), identity_of(request)
@@ -137,7 +137,7 @@ async def open_turn(
                 "model": ask.model,
                 "include_usage": ask.include_usage,
                 "continuous_usage": ask.continuous_usage,
-                **(options or {}),
+                **options(),
             },
         )
 
@@ -156,10 +156,12 @@ async def accepted(request: Request, body: bytes, *, route: str, prefix: str, ma
     )
     request.scope[METERS] = name.meters
     try:
-        job = await gateway.opening.open(name, make)
+        opened = await gateway.opening.open(name, make)
+        if opened.is_new and name.idempotency_key and last_event_id(request):
+            raise Gone("The stream that this request began is not there any more.")
         if name.idempotency_key:
-            await gateway.follower.arrive(job.id)  # a repeated request is a reader who has come back
-        return job
+            await gateway.follower.arrive(opened.job.id)  # a repeated request is a reader who has come back
+        return opened.job
     except (LimitReached, Unavailable) as error:
         gateway.metrics.rejected.labels(error.code, gateway.metrics.tenants.label(who.tenant)).inc()
         raise

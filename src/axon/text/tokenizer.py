@@ -119,7 +119,9 @@ class HFTokenizer:
     def token_bytes(self, token_id: int) -> bytes:
         known = self._bytes.get(token_id)
         if known is None:
-            known = self._bytes[token_id] = self._find_bytes(token_id)
+            known = self._find_bytes(token_id)
+            if 0 <= token_id < self.vocab_size:  # so that what is remembered is bounded
+                self._bytes[token_id] = known
         return known
 
     def decode(self, token_ids: Iterable[int]) -> str:

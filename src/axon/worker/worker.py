@@ -365,6 +365,7 @@ class Worker:
             return  # it ended meanwhile
         match claimed:
             case Running():
+                self._abort(running.choices)
                 self._run(claimed)
             case Parked():
                 self.park(running)

@@ -1,0 +1,113 @@
+"""From an ask to an accepted turn: a repeated ask that fails takes nothing from the one that was accepted."""
+
+from dataclasses import dataclass, field
+
+import pytest
+
+from axon.adapters.live.memory import open_memory_live
+from axon.adapters.queue.memory import MemoryBroker
+from axon.admission.admission import Admission
+from axon.admission.config import AdmissionConfig
+from axon.dispatch.config import DispatchConfig
+from axon.dispatch.dispatch import Dispatch
+from axon.dispatch.idempotency import Idempotency
+from axon.domain.job import Job
+from axon.domain.turn import Turn
+from axon.errors import Conflict
+from axon.gateway.opening import Ask, Opening
+from axon.runtime.clock import FakeClock
+from tests.contracts.builders import make_job
+
+TTL_S = 60.0
+
+
+@dataclass
+class Records:
+    """A journal and a store in one: what is appended can be read."""
+
+    turns: dict[str, Turn] = field(default_factory=dict)
+
+    async def append(self, records: list[Turn]) -> None:
+        self.turns |= {turn.id: turn for turn in records}
+
+    async def barrier(self, *, timeout_s: float) -> None: ...
+
+    async def get(self, turn_id: str) -> Turn | None:
+        return self.turns.get(turn_id)
+
+
+class Desk:
+    def __init__(self) -> None:
+        clock = FakeClock()
+        records = Records()
+        self.queue = MemoryBroker().connect()
+        self.live = open_memory_live(clock, retention_s=TTL_S)
+        self.admission = Admission(self.live.buckets, AdmissionConfig(), ticket_ttl_s=TTL_S)
+        dispatch = Dispatch(
+            log=self.live.log,
+            journal=records,  # type: ignore[arg-type]
+            queue=self.queue,
+            wakeups=self.live.wakeups,
+            config=DispatchConfig(),
+            reader_grace_s=30.0,
+        )
+        self.opening = Opening(self.admission, dispatch, Idempotency(self.live.log, records), clock)  # type: ignore[arg-type]
+
+    async def open(self, make: object = None) -> tuple[Job, bool]:
+        await self.queue.open()
+        await self.queue.declare([make_job().lane])
+
+        async def plain(job_id: str, now: float) -> Job:
+            return make_job(job_id)
+
+        ask = Ask(prefix="resp_", tenant="acme", key_id="key", idempotency_key="order-17", body_digest="d")
+        opened = await self.opening.open(ask, make or plain)  # type: ignore[arg-type]
+        return opened.job, opened.is_new
+
+
+async def test_a_repeated_ask_is_told_that_it_is_not_new() -> None:
+    desk = Desk()
+    job, is_new = await desk.open()
+    again, is_new_again = await desk.open()
+    assert (again, is_new, is_new_again) == (job, True, False)
+
+
+async def test_a_twin_that_is_refused_takes_nothing_from_the_one_that_was_accepted() -> None:
+    """Both waited for the same conversation; one was let in, and the other gave up."""
+    desk = Desk()
+    accepted: list[Job] = []
+
+    async def busy(job_id: str, now: float) -> Job:
+        accepted.append((await desk.open())[0])
+        raise Conflict("Another turn of this conversation is still running.")
+
+    with pytest.raises(Conflict):
+        await desk.open(busy)
+    view = await desk.live.log.read(accepted[0].id, after=0)
+    assert view is not None
+    assert not view.cancelled
+    assert await desk.live.buckets.count("backlog/key") == 1
+
+
+async def test_a_twin_that_comes_through_late_follows_the_one_that_was_accepted() -> None:
+    desk = Desk()
+    accepted: list[Job] = []
+
+    async def late(job_id: str, now: float) -> Job:
+        accepted.append((await desk.open())[0])
+        return make_job(job_id, seed=99)
+
+    job, is_new = await desk.open(late)
+    assert (job, is_new) == (accepted[0], False)
+
+
+async def test_a_refused_ask_leaves_no_trace() -> None:
+    desk = Desk()
+
+    async def refused(job_id: str, now: float) -> Job:
+        raise Conflict("no")
+
+    with pytest.raises(Conflict):
+        await desk.open(refused)
+    assert await desk.live.buckets.count("backlog/key") == 0
+    assert (await desk.open())[1]
