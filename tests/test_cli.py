@@ -302,6 +302,15 @@ def test_a_key_made_for_a_machine_is_json(axon: Axon) -> None:
     assert made["expires"] is not None
 
 
+@pytest.mark.parametrize("bad", [["--expires-in-days", "1e308"], ["--tenant", ""], ["--tenant", "a\nb"]])
+def test_a_key_that_could_not_be_listed_is_not_made(axon: Axon, bad: list[str]) -> None:
+    ran = axon("keys", "create", *bad)
+    assert ran.returncode == 2 or "axon:" in ran.stderr
+    assert "Traceback" not in ran.stderr
+    assert ran.stdout == ""
+    assert json.loads(axon("keys", "list", "--json").stdout) == []
+
+
 def test_an_unknown_key_cannot_be_revoked(axon: Axon) -> None:
     ran = axon("keys", "revoke", "nonesuch")
     assert ran.returncode == 1

@@ -141,7 +141,9 @@ def chat(
 def keys_create(
     tenant: Annotated[str, typer.Option(help="Who is billed and isolated.")] = "default",
     name: Annotated[str, typer.Option(help="A reminder of what the key is for.")] = "",
-    expires_in_days: Annotated[float | None, typer.Option(min=0.0, help="[default: never]")] = None,
+    expires_in_days: Annotated[
+        float | None, typer.Option(min=0.0, max=36500.0, help="At most a hundred years. [default: never]")
+    ] = None,
     store: Store = None,
     data_dir: DataDir = None,
     config_file: ConfigFile = None,

@@ -52,6 +52,7 @@ def resumed(client: OpenAI, stream: Stream[T], *, patience_s: float = _PATIENCE_
                 for event in current:
                     place.take(event)
                     yield event
+            place.connection_ended()
         except place.broken as error:
             place.weigh(error)
         if place.ended:
@@ -72,6 +73,7 @@ async def aresumed(client: AsyncOpenAI, stream: AsyncStream[T], *, patience_s: f
                 async for event in current:
                     place.take(event)
                     yield event
+            place.connection_ended()
         except place.broken as error:
             place.weigh(error)
         if place.ended:
@@ -92,9 +94,12 @@ class _Place:
             raise ValueError("this stream cannot be resumed: its server does not say which one it is")
         self._kind = str(response.request.url.path).rpartition("/v1/")[2]
         self._patience_s = patience_s
-        self._seq = -1 if self._is_response else 0
+        began_after = response.request.url.params.get("starting_after" if self._is_response else "after")
+        self._seq = int(began_after or (-1 if self._is_response else 0))
         self._broken_since: float | None = None
         self._num_tries = 0
+        self._has_heard = False
+        """Something came over the present connection."""
         self.ended = False
 
     @property
@@ -108,7 +113,12 @@ class _Place:
         else:
             place = event.model_extra["axon"]
             self._seq, self.ended = place["seq"], bool(place.get("end"))
-        self._broken_since, self._num_tries = None, 0
+        self._broken_since, self._num_tries, self._has_heard = None, 0, True
+
+    def connection_ended(self) -> None:
+        """The server closed it in good order. A response says nothing to who has read its last event."""
+        self.ended = self.ended or (self._is_response and not self._has_heard)
+        self._has_heard = False
 
     def weigh(self, error: Exception) -> None:
         """Raises what another try would not change."""

@@ -42,7 +42,7 @@ class Door:
 
     async def enter(self, job_id: str, *, tokens: int = 0, key_id: str = "key") -> Job:
         ticket = await self.admission.reserve(
-            await self.admission.admit(key_id, job_id, self.meters), tokens, self.meters
+            await self.admission.admit(key_id, job_id, self.meters), job_id, tokens, self.meters
         )
         return make_job(job_id, ticket=str(ticket))
 
@@ -149,7 +149,7 @@ async def test_tokens_that_are_not_there_are_refused_with_a_time() -> None:
     await door.enter("job1", tokens=600)
     ticket = await door.admission.admit("key", "job2", door.meters)
     with pytest.raises(LimitReached) as refused:
-        await door.admission.reserve(ticket, 100, door.meters)
+        await door.admission.reserve(ticket, "job2", 100, door.meters)
     assert refused.value.retry_after_s == pytest.approx(10.0, abs=0.01)
     await door.admission.withdraw(ticket, "job2")
     assert await door.backlog() == (1, 1)
@@ -257,3 +257,16 @@ async def test_what_is_left_of_the_limits_is_noted_also_when_they_are_reached() 
     with pytest.raises(LimitReached):
         await door.enter("job3")
     assert door.meters.seen["requests"] == Meter(2, 0, 60)
+
+
+async def test_a_job_that_is_admitted_again_without_its_tokens_gets_none_back() -> None:
+    """It was given up, and its tokens with it; the same job, found and admitted once more, must set them aside anew."""
+    door = make_door(tokens_per_minute=100)
+    job = await door.enter("job1", tokens=40)
+    await door.admission.withdraw(Ticket.parse(job.ticket), "job1")
+    assert await door.tokens_left() == 100
+    await door.admission.admit("key", "job1", door.meters)
+    await door.admission.readmit(job)
+    assert await door.tokens_left() == 60
+    await door.admission.settle(job, 10)
+    assert await door.tokens_left() == 90

@@ -147,3 +147,13 @@ def test_a_server_that_ends_streams_early_again_and_again_is_given_up(fresh: Fre
         assert next(reading).id
         stream.close()
         assert list(reading)  # cut nearly every time before a token comes, it gets there all the same
+
+
+def test_a_stream_that_was_picked_up_in_its_middle_is_resumed_from_there(echo: Server) -> None:
+    with OpenAI(base_url=f"{echo.url}/v1", api_key=echo.key, max_retries=0) as api:
+        response = api.responses.create(model="echo", input="over and out", temperature=0)
+        events = list(api.responses.retrieve(response.id, stream=True))
+        last: Any = api.responses.retrieve(response.id, stream=True, starting_after=events[-2].sequence_number)
+        nothing: Any = api.responses.retrieve(response.id, stream=True, starting_after=events[-1].sequence_number)
+        assert [event.sequence_number for event in resumed(api, last)] == [events[-1].sequence_number]
+        assert next(resumed(api, nothing, patience_s=0), None) is None

@@ -55,7 +55,7 @@ class Admission:
             await self._buckets.leave(_crowd(key_id), job_id)
             raise
 
-    async def reserve(self, ticket: Ticket, tokens: int, meters: Meters) -> Ticket:
+    async def reserve(self, ticket: Ticket, job_id: str, tokens: int, meters: Meters) -> Ticket:
         """Sets aside what the turn may cost, as far as the bucket is deep."""
         per_minute = self._config.tokens_per_minute
         if per_minute <= 0:
@@ -70,6 +70,7 @@ class Admission:
                 f"Rate limit reached for this API key: {per_minute:g} tokens per minute.",
                 retry_after_s=taken.retry_after_s,
             )
+        await self._enter(_reserving(ticket.key_id), job_id, _NO_LIMIT)
         return Ticket(ticket.key_id, wanted)
 
     async def settle(self, job: Job, used: int) -> None:
@@ -78,21 +79,24 @@ class Admission:
 
     async def withdraw(self, ticket: Ticket, job_id: str, *, used: int = 0) -> None:
         """The ticket is not used any more; twice is harmless."""
-        left = await self._buckets.leave(_crowd(ticket.key_id), job_id)
+        await self._buckets.leave(_crowd(ticket.key_id), job_id)
         await self._buckets.leave(_EVERYBODY, job_id)
-        unused = ticket.reserved - used
-        if left and unused > 0:
+        if not ticket.reserved or not await self._buckets.leave(_reserving(ticket.key_id), job_id):
+            return  # nothing is set aside for it, or no longer
+        if ticket.reserved > used:
+            unused = ticket.reserved - used
             await self._buckets.give(_tokens(ticket.key_id), unused, capacity=self._config.tokens_per_minute)
 
     async def readmit(self, job: Job) -> None:
         """Counts a job that is accepted once more; never refuses. Its tokens are set aside again if they were not."""
         ticket = Ticket.parse(job.ticket)
-        was_in = await self._buckets.leave(_crowd(ticket.key_id), job.id)
-        if not was_in and ticket.reserved:
-            per_minute = self._config.tokens_per_minute
-            await self._buckets.take(
-                _tokens(ticket.key_id), ticket.reserved, capacity=per_minute, refill_per_s=per_minute / 60
-            )
+        if ticket.reserved:
+            if not await self._buckets.leave(_reserving(ticket.key_id), job.id):
+                per_minute = self._config.tokens_per_minute
+                await self._buckets.take(
+                    _tokens(ticket.key_id), ticket.reserved, capacity=per_minute, refill_per_s=per_minute / 60
+                )
+            await self._enter(_reserving(ticket.key_id), job.id, _NO_LIMIT)
         await self._enter(_crowd(ticket.key_id), job.id, _NO_LIMIT)
         await self._enter(_EVERYBODY, job.id, _NO_LIMIT)
 
@@ -114,6 +118,11 @@ class Admission:
 
 def _crowd(key_id: str) -> str:
     return f"backlog/{key_id}"
+
+
+def _reserving(key_id: str) -> str:
+    """The jobs for which tokens are set aside."""
+    return f"reserving/{key_id}"
 
 
 def _tokens(key_id: str) -> str:

@@ -51,7 +51,7 @@ def talk(server: ChatServer, conversation: Conversation, *, model: str | None, h
     """Asks and answers until the lines end; returns the exit code."""
     chat = _Chat(server, conversation, _choose_model(server, model))
     if not sys.stdin.isatty():
-        return chat.answer_lines(line.rstrip("\n") for line in sys.stdin)
+        return chat.answer_lines(_decodable(line.rstrip("\n")) for line in sys.stdin)
     print(f"Talking to {chat.model} at {server.url}. /help lists the commands, ctrl-d leaves.")
     with _readline_history(history_file):
         chat.answer_lines(_typed_lines(), on_interrupt=lambda: print("\n(stopped)"))
@@ -127,12 +127,17 @@ def _choose_model(server: ChatServer, wanted: str | None) -> str:
 def _typed_lines() -> Iterator[str]:
     while True:
         try:
-            yield input("> ")
+            yield _decodable(input("> "))
         except KeyboardInterrupt:
             print()
         except EOFError:
             print()
             return
+
+
+def _decodable(line: str) -> str:
+    """What was no UTF-8 comes as U+FFFD, not as half a character that no request can carry."""
+    return line.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
 
 
 def _printable(text: str) -> str:

@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, TypeVar
 
 from axon.domain.key import Key, digest, new_key_text, parse_key
-from axon.errors import NotFound
+from axon.errors import Misconfigured, NotFound
 
 if TYPE_CHECKING:
     from axon.ports.store import KeyStore
@@ -24,6 +24,8 @@ def create(settings: "Settings", *, tenant: str, name: str, expires_in_days: flo
     """Makes a key. Its text alone goes to stdout, so that a script can catch it."""
     from axon.bootstrap.services import load_pepper
 
+    if not tenant or not tenant.isprintable():
+        raise Misconfigured("A tenant's name must be text that can be printed, and not empty.")
     now = time.time()
     parts, text = new_key_text()
     key = Key(

@@ -72,7 +72,7 @@ class EchoRunner:
         num_prompt = span.end - draw.position
         if len(span.token_ids) > 1 or draw.position == 0:
             self._die_of_poison(span, num_prompt)
-        if draw.position >= num_prompt and not draw.sampling.ignore_eos:
+        if draw.position >= num_prompt and not draw.sampling.ignore_eos and EOS_ID not in draw.banned_ids:
             return EOS_ID
         if draw.sampling.temperature > 0:
             index = int(uniform(draw.seed, draw.choice, draw.position) * num_prompt)

@@ -27,6 +27,7 @@ def routes(version: str) -> FastAPI:
         docs_url=None,
         redoc_url=None,
         openapi_url="/openapi.json",
+        redirect_slashes=False,  # a redirect would be made of the Host that the caller claims
     )
     for part in (responses, conversations, chat, completions, models, streams, health):
         app.include_router(part.router)
@@ -69,7 +70,10 @@ async def _on_http_error(request: Request, error: Exception) -> Response:
         problem = MethodNotAllowed(f"{request.url.path} does not take {request.method}.")
     else:
         problem = InvalidInput(str(getattr(error, "detail", "")) or None)
-    return _response(problem, status)
+    answer = _response(problem, status)
+    if isinstance(error, HTTPException) and error.headers and "allow" in {name.lower() for name in error.headers}:
+        answer.headers["allow"] = dict(error.headers)["Allow"]
+    return answer
 
 
 async def _on_validation_error(request: Request, error: Exception) -> Response:

@@ -71,7 +71,7 @@ class Request(Wire):
     ignore_eos: bool | None = None
     """Goes on past the model's own end token."""
     min_tokens: Annotated[int, Field(ge=0, le=1 << 31)] | None = None
-    """No end before so many tokens."""
+    """No token that ends the answer before so many; stop strings end it all the same."""
     presence_penalty: Penalty | None = None
     """Taken from the logit of every token that the answer has already."""
     frequency_penalty: Penalty | None = None

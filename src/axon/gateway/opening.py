@@ -73,7 +73,7 @@ class Opening:
             job = await make_job(job_id, self._clock.now())
             if first := await self._twin(ask):
                 return await self._again(first)
-            ticket = await self._admission.reserve(ticket, job.most_tokens, ask.meters)
+            ticket = await self._admission.reserve(ticket, job_id, job.most_tokens, ask.meters)
         except BaseException:
             if not await self._twin(ask):
                 await self._withdraw(ticket, job_id)
