@@ -65,6 +65,21 @@ class TestErasure:
         await kept.erasure.turn(found)
         assert heard(await kept.open("d", previous=third.id)) == "a A c C"
 
+    async def test_a_chain_goes_on_without_its_first_turn(self, kept: Kept) -> None:
+        first = await kept.say("a")
+        second = await kept.say("b", previous=first.id)
+        third = await kept.say("c", previous=second.id)
+        found = await kept.lookup.find(first.id)
+        assert found is not None
+        await kept.erasure.turn(found)
+        for turn in (second, third):
+            left = await kept.lookup.find(turn.id)
+            assert left is not None
+            assert not left.job.purged
+        assert heard(await kept.say("d", previous=third.id)) == "b B c C"
+        kept.live.lose_everything()
+        assert heard(await kept.open("e", previous=third.id)) == "b B c C"
+
     async def test_a_turn_erased_while_it_runs_leaves_nothing_when_it_ends(self, kept: Kept) -> None:
         running = await kept.open("secret")
         found = await kept.lookup.find(running.id)

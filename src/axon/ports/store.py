@@ -47,8 +47,11 @@ class SessionTurns(TurnStore, Protocol):
     async def branches(self, session: str) -> Sequence[str]:
         """Other sessions that went on from a turn of this one: they hold its words too."""
 
-    async def erase(self, erased_id: str) -> int:
-        """Forgets prompt and text of an ended turn, or of a session's ended turns. Returns how many."""
+    async def erase_turn(self, turn_id: str) -> int:
+        """Forgets prompt and text of one ended turn, and of no other of its session. Returns how many."""
+
+    async def erase_session(self, session: str) -> int:
+        """Forgets prompt and text of a session's ended turns. Returns how many."""
 
     async def purge_idle(self, *, before: float) -> int:
         """Forgets prompt and text of retained turns whose session nobody has gone on with since. Returns how many."""
@@ -98,9 +101,9 @@ class IdleConversations(ConversationStore, Protocol):
 
 
 class Tombstones(Protocol):
-    """Ids of turns and sessions whose words must not come back, whatever is still on its way to the store."""
+    """Marks of turns and sessions whose words must not come back, whatever is still on its way to the store."""
 
-    async def put(self, erased_ids: Sequence[str], *, at: float) -> None:
+    async def put(self, marks: Sequence[str], *, at: float) -> None:
         """From now on the store takes their turns without words."""
 
     async def purge(self, *, before: float) -> int:
