@@ -3,7 +3,7 @@
 import pytest
 
 from axon.domain.item import Item
-from axon.errors import InvalidInput, NotFound
+from axon.errors import DependencyDown, InvalidInput, NotFound
 from tests.sessions.world import TENANT, Kept, heard
 
 
@@ -111,6 +111,21 @@ class TestErasure:
             assert stored is not None
             assert stored.job.purged
             assert await kept.lookup.in_log(turn.id) is None
+
+    async def test_a_conversation_whose_erasure_failed_can_be_erased_again(self, kept: Kept) -> None:
+        talk = await kept.conversations.create(TENANT, [], {})
+        turn = await kept.say("secret", conversation=talk.id)
+        await kept.journal.barrier(timeout_s=1)
+        kept.journal.stuck = True
+        with pytest.raises(DependencyDown):
+            await kept.conversations.delete(TENANT, talk.id)
+        kept.journal.stuck = False
+        await kept.conversations.delete(TENANT, talk.id)
+        stored = await kept.store.turns.get(turn.id)
+        assert stored is not None
+        assert stored.job.purged
+        with pytest.raises(NotFound):
+            await kept.conversations.get(TENANT, talk.id)
 
     async def test_what_went_on_from_an_erased_turn_is_not_told_it_again(self, kept: Kept) -> None:
         talk = await kept.conversations.create(TENANT, [], {})

@@ -51,11 +51,11 @@ class Conversations:
         return changed
 
     async def delete(self, tenant: str, conversation_id: str) -> None:
-        """Erases the conversation and every word said in it."""
+        """Erases the conversation and every word said in it; one half erased is still there to be erased again."""
         await self.get(tenant, conversation_id)
         async with await self._histories.lock(conversation_id, wait_s=self._config.busy_wait_s):
-            await self._store.erase([conversation_id])
             await self._erasure.session(conversation_id)
+            await self._store.erase([conversation_id])
 
     async def items(self, tenant: str, conversation_id: str) -> tuple[Item, ...]:
         """All of them in order."""
