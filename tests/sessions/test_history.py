@@ -166,8 +166,27 @@ class TestConversations:
         await kept.say("a", conversation=talk.id)
         held = AsyncExitStack()
         await kept.histories.enter(held, TENANT, talk.id, "resp_lost", wait_s=0)
-        await kept.live.cache.drop(f"lock/{talk.id}")  # as it lapses by itself
+        kept.live.buckets.lose_everything()  # the lock, as it lapses by itself
         assert heard(await kept.say("b", conversation=talk.id)) == "a A"
+
+    async def test_a_cache_that_forgets_lets_no_second_one_in(self, kept: Kept) -> None:
+        talk = await kept.conversations.create(TENANT, [], {})
+        async with AsyncExitStack() as held:
+            await kept.histories.enter(held, TENANT, talk.id, "resp_slow", wait_s=0)
+            kept.live.cache.lose_everything()
+            with pytest.raises(Busy):
+                await kept.open("b", conversation=talk.id, wait_s=0.0)
+        assert heard(await kept.open("b", conversation=talk.id)) == ""
+
+    async def test_who_lost_the_lock_does_not_release_anothers(self, kept: Kept) -> None:
+        talk = await kept.conversations.create(TENANT, [], {})
+        slow = await kept.histories.lock(talk.id, wait_s=0)
+        kept.live.buckets.lose_everything()  # it lapses
+        async with await kept.histories.lock(talk.id, wait_s=0):
+            async with slow:
+                pass
+            with pytest.raises(Busy):
+                await kept.histories.lock(talk.id, wait_s=0)
 
     async def test_who_loses_the_lock_does_not_overwrite_what_another_has_said(self, kept: Kept) -> None:
         talk = await kept.conversations.create(TENANT, [], {})

@@ -5,12 +5,9 @@ token log. Whatever is not found whole there is read from the store, which a bar
 conversation has one turn at a time: whoever opens one holds the conversation's lock until it is accepted.
 """
 
-import asyncio
-import contextlib
-import secrets
 from contextlib import AsyncExitStack
 from dataclasses import replace
-from types import TracebackType
+from functools import partial
 
 import msgspec
 
@@ -18,19 +15,17 @@ from axon.domain import conversation as rules
 from axon.domain.conversation import History
 from axon.domain.item import Item
 from axon.domain.turn import Turn, TurnState
-from axon.errors import AxonError, Busy, InvalidInput, NotFound
-from axon.ports.live import Cache
+from axon.errors import Busy, InvalidInput, NotFound
+from axon.ports.live import Buckets, Cache
 from axon.ports.store import ConversationStore, SessionTurns
 from axon.runtime.clock import Clock
 from axon.sessions.config import SessionsConfig
+from axon.sessions.lock import Lock
 from axon.sessions.lookup import Lookup
 
 MAX_STEPS = 10_000
 """The most turns, and the most items added by hand, that are read of one session."""
 _MAX_CACHED_BYTES = 1 << 20
-_LOCK_S = 15.0
-_LEAST_LOCK_WAIT_S = 1.0
-_FIRST_TRY_S, _LONGEST_TRY_S = 0.01, 0.2
 
 
 class Remembered(msgspec.Struct, frozen=True, kw_only=True, array_like=True):
@@ -50,13 +45,15 @@ class Histories:
         self,
         lookup: Lookup,
         cache: Cache,
+        buckets: Buckets,
         turns: SessionTurns,
         conversations: ConversationStore,
         clock: Clock,
         config: SessionsConfig,
     ) -> None:
         self.lookup = lookup
-        self._cache, self._turns, self._conversations = cache, turns, conversations
+        self._cache, self._buckets = cache, buckets
+        self._turns, self._conversations = turns, conversations
         self._clock, self._config = clock, config
 
     async def of_response(self, tenant: str, response_id: str, *, wait_s: float) -> History:
@@ -134,17 +131,10 @@ class Histories:
         """Whoever asks next reads the store."""
         await self._cache.drop(_key(session))
 
-    async def lock(self, conversation_id: str, *, wait_s: float) -> "Lock":
-        """The right to change a conversation, to be entered; raises ``Busy`` when somebody keeps it for too long."""
-        lock = Lock(self, self._cache, self._clock, conversation_id)
-        deadline = self._clock.monotonic() + max(wait_s, _LEAST_LOCK_WAIT_S)
-        pause_s = _FIRST_TRY_S
-        while not await lock.take():
-            if self._clock.monotonic() + pause_s > deadline:
-                raise Busy(retry_after_s=1.0)
-            await asyncio.sleep(pause_s)
-            pause_s = min(2 * pause_s, _LONGEST_TRY_S)
-        return lock
+    async def lock(self, conversation_id: str, *, wait_s: float) -> Lock:
+        """The right to change a conversation, to be entered. When a change fails, quick memory forgets it."""
+        lock = Lock(self._buckets, conversation_id, partial(self.drop, conversation_id))
+        return await lock.take(self._clock, wait_s=wait_s)
 
     async def _before(self, turn: Turn) -> tuple[Item, ...]:
         """What was said before a turn that has ended."""
@@ -203,34 +193,6 @@ class Histories:
             return None if body is None else msgspec.msgpack.decode(body, type=Remembered)
         except msgspec.DecodeError:
             return None  # of another release: the store has it as well
-
-
-class Lock:
-    """One holder's right to change a conversation. When a change fails, quick memory forgets the conversation."""
-
-    def __init__(self, histories: Histories, cache: Cache, clock: Clock, session: str) -> None:
-        self._histories, self._cache, self._clock = histories, cache, clock
-        self._session, self._key = session, f"lock/{session}"
-        self._token = secrets.token_bytes(16)
-        self._until = 0.0
-
-    async def take(self) -> bool:
-        taken = await self._cache.put(self._key, self._token, ttl_s=_LOCK_S, only_new=True)
-        self._until = self._clock.monotonic() + _LOCK_S
-        return taken
-
-    async def __aenter__(self) -> "Lock":
-        return self
-
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
-        with contextlib.suppress(AxonError):
-            ours = self._clock.monotonic() < self._until and await self._cache.get(self._key) == self._token
-            if error is not None or not ours:  # somebody may have been at it beside us
-                await self._histories.drop(self._session)
-            if ours:
-                await self._cache.drop(self._key)
 
 
 def _with(history: History, turn: Turn) -> History:
