@@ -219,6 +219,31 @@ class TestConversations:
             told.append((refused.value.code, refused.value.message.replace(name, "ID")))
         assert told[0] == told[1]
 
+    async def test_a_chain_is_no_conversation(self, kept: Kept) -> None:
+        first = await kept.say("a")
+        await kept.say("b", previous=first.id)
+        with pytest.raises(NotFound):
+            await kept.open("c", conversation=first.id)
+        with pytest.raises(NotFound):
+            await kept.conversations.items(TENANT, first.id)
+        with pytest.raises(NotFound):
+            await kept.conversations.add(TENANT, first.id, [])
+
+    async def test_a_foreign_request_neither_waits_for_a_conversations_lock_nor_empties_its_memory(
+        self, kept: Kept
+    ) -> None:
+        talk = await kept.conversations.create(TENANT, [], {})
+        await kept.say("a", conversation=talk.id)
+        async with await kept.histories.lock(talk.id, wait_s=0), AsyncExitStack() as held:
+            with pytest.raises(NotFound):
+                await kept.histories.enter(held, "other", talk.id, "resp_x", wait_s=0)
+            with pytest.raises(NotFound):
+                await kept.conversations.add("other", talk.id, [])
+            with pytest.raises(NotFound):
+                await kept.conversations.remove("other", talk.id, "msg_in_1")
+        assert heard(await kept.open("b", conversation=talk.id)) == "a A"
+        assert kept.turns.num_reads == 0
+
     async def test_a_history_too_big_for_quick_memory_is_read_from_the_store(self, kept: Kept) -> None:
         talk = await kept.conversations.create(TENANT, [], {})
         big = "x" * 600_000

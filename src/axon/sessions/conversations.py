@@ -63,6 +63,7 @@ class Conversations:
 
     async def add(self, tenant: str, conversation_id: str, items: Sequence[Item]) -> None:
         """Adds items behind all there is, a running turn included."""
+        await self._histories.require(tenant, conversation_id)
         async with await self._histories.lock(conversation_id, wait_s=self._config.busy_wait_s):
             history, running = await self._histories.look(tenant, conversation_id)
             require_room(history, items)
@@ -77,8 +78,8 @@ class Conversations:
 
     async def remove(self, tenant: str, conversation_id: str, item_id: str) -> None:
         """Takes an item away; the model is not told it again."""
+        await self.get(tenant, conversation_id)
         async with await self._histories.lock(conversation_id, wait_s=self._config.busy_wait_s):
-            await self.get(tenant, conversation_id)
             await self._histories.drop(conversation_id)
             await self._store.remove_item(conversation_id, item_id)
 

@@ -83,6 +83,7 @@ class Histories:
         self, held: AsyncExitStack, tenant: str, conversation_id: str, turn_id: str, *, wait_s: float
     ) -> History:
         """Takes a conversation's place for a new turn, kept until ``held`` ends; waits for the turn before it."""
+        await self.require(tenant, conversation_id)
         deadline = self._clock.monotonic() + wait_s
         while True:
             lock = await self.lock(conversation_id, wait_s=deadline - self._clock.monotonic())
@@ -97,12 +98,22 @@ class Histories:
                 raise Busy(retry_after_s=1.0)
             await self.lookup.ended(running, wait_s=deadline - self._clock.monotonic())
 
+    async def require(self, tenant: str, conversation_id: str) -> None:
+        """Raises unless the conversation is the tenant's: nobody else's request gets as far as its lock."""
+        known = await self._recall(conversation_id)
+        if known is None or known.tenant != tenant:
+            kept = await self._conversations.get(conversation_id)
+            if kept is None or kept.tenant != tenant:
+                raise no_conversation(conversation_id)
+
     async def peek(self, tenant: str, conversation_id: str) -> History:
         """A conversation's items as they stand; what a running turn says is not among them."""
         return (await self.look(tenant, conversation_id))[0]
 
     async def look(self, tenant: str, conversation_id: str) -> tuple[History, str]:
         """A conversation's history and the id of the turn that runs in it, if one does."""
+        if not rules.is_conversation(conversation_id):
+            raise no_conversation(conversation_id)
         known = await self._recall(conversation_id)
         if known is not None and known.tenant == tenant:
             history = History(session=conversation_id, ordinal=known.ordinal, items=known.items)
