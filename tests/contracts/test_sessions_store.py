@@ -143,9 +143,15 @@ class TestConversations:
         await store.conversations.put(CONVERSATION, at=100.0)
         assert await store.conversations.get("conv_1") == CONVERSATION
         changed = replace(CONVERSATION, metadata={"a": "b"})
-        await store.conversations.put(changed, at=101.0)
+        assert await store.conversations.change("conv_1", {"a": "b"}, at=101.0)
         assert await store.conversations.get("conv_1") == changed
         assert await store.conversations.get("conv_2") is None
+
+    async def test_a_change_does_not_bring_an_erased_one_back(self, store: Store) -> None:
+        await store.conversations.put(CONVERSATION, at=100.0)
+        await store.conversations.erase(["conv_1"])
+        assert not await store.conversations.change("conv_1", {"a": "b"}, at=101.0)
+        assert await store.conversations.get("conv_1") is None
 
     async def test_entries_come_in_order(self, store: Store) -> None:
         first, second, third = entry(1, 1, 2), entry(2, 3), entry(5, 4)

@@ -2,6 +2,7 @@
 
 import pytest
 
+from axon.domain.conversation import Conversation
 from axon.domain.item import Item
 from axon.errors import DependencyDown, InvalidInput, NotFound
 from tests.sessions.world import TENANT, Kept, heard
@@ -124,6 +125,24 @@ class TestErasure:
         stored = await kept.store.turns.get(turn.id)
         assert stored is not None
         assert stored.job.purged
+        with pytest.raises(NotFound):
+            await kept.conversations.get(TENANT, talk.id)
+
+    async def test_a_change_beside_an_erasure_does_not_bring_a_conversation_back(
+        self, kept: Kept, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        talk = await kept.conversations.create(TENANT, [], {})
+        get = kept.store.conversations.get
+
+        async def slow_get(conversation_id: str) -> Conversation | None:
+            found = await get(conversation_id)
+            monkeypatch.undo()
+            await kept.conversations.delete(TENANT, conversation_id)
+            return found
+
+        monkeypatch.setattr(kept.store.conversations, "get", slow_get)
+        with pytest.raises(NotFound):
+            await kept.conversations.update(TENANT, talk.id, {"a": "b"})
         with pytest.raises(NotFound):
             await kept.conversations.get(TENANT, talk.id)
 

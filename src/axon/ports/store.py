@@ -1,6 +1,6 @@
 """Durable records. Each aggregate has its own narrow port; a store opens and closes them together."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Protocol
 
 from axon.domain.conversation import Conversation, Entry
@@ -77,7 +77,10 @@ class ConversationStore(Protocol):
     """Conversations and the items that were added to them by hand. What was said in turns is the turns' own."""
 
     async def put(self, conversation: Conversation, *, at: float, first: Entry | None = None) -> None:
-        """Makes it, with its first items if it has any, or changes its metadata."""
+        """Makes it, with its first items if it has any."""
+
+    async def change(self, conversation_id: str, metadata: Mapping[str, str], *, at: float) -> bool:
+        """Sets its metadata anew; False when there is none of this name."""
 
     async def get(self, conversation_id: str) -> Conversation | None: ...
 

@@ -47,7 +47,8 @@ class Conversations:
 
     async def update(self, tenant: str, conversation_id: str, metadata: Mapping[str, str]) -> Conversation:
         changed = replace(await self.get(tenant, conversation_id), metadata=metadata)
-        await self._store.put(changed, at=self._clock.now())
+        if not await self._store.change(conversation_id, metadata, at=self._clock.now()):
+            raise no_conversation(conversation_id)  # erased since
         return changed
 
     async def delete(self, tenant: str, conversation_id: str) -> None:
