@@ -161,6 +161,27 @@ class TestConversations:
             await refused()
         assert heard(await kept.say("b", conversation=talk.id)) == "a A"
 
+    @pytest.mark.parametrize("lost", [False, True])
+    @pytest.mark.parametrize("ended", [False, True])
+    async def test_a_turn_whose_request_was_sent_twice_neither_waits_for_itself_nor_hears_itself(
+        self, kept: Kept, lost: bool, ended: bool
+    ) -> None:
+        talk = await kept.conversations.create(TENANT, [], {})
+        await kept.say("a", conversation=talk.id)
+        twin = await kept.open("b", conversation=talk.id)
+        if ended:
+            await kept.answer(twin, "B")
+        if lost:
+            kept.live.lose_everything()
+        async with AsyncExitStack() as held:
+            history = await kept.histories.enter(held, TENANT, talk.id, twin.id, wait_s=0)
+        assert (" ".join(item.text for item in history.items), history.ordinal + 1) == ("a A", twin.ordinal)
+        if ended:
+            assert heard(await kept.open("c", conversation=talk.id)) == "a A b B"
+            async with AsyncExitStack() as held:
+                late = await kept.histories.enter(held, TENANT, talk.id, twin.id, wait_s=0)
+            assert late == history
+
     async def test_a_gateway_that_dies_before_acceptance_leaves_no_trace(self, kept: Kept) -> None:
         talk = await kept.conversations.create(TENANT, [], {})
         await kept.say("a", conversation=talk.id)

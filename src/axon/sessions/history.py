@@ -82,16 +82,20 @@ class Histories:
     async def enter(
         self, held: AsyncExitStack, tenant: str, conversation_id: str, turn_id: str, *, wait_s: float
     ) -> History:
-        """Takes a conversation's place for a new turn, kept until ``held`` ends; waits for the turn before it."""
+        """Takes a conversation's place for a new turn, kept until ``held`` ends; waits for the turn before it.
+
+        A turn that has its place already, because its request was sent twice, is told what it was told the first time.
+        """
         await self.require(tenant, conversation_id)
         deadline = self._clock.monotonic() + wait_s
         while True:
             lock = await self.lock(conversation_id, wait_s=deadline - self._clock.monotonic())
             async with AsyncExitStack() as locked:
                 await locked.enter_async_context(lock)
-                history, running = await self.look(tenant, conversation_id)
-                if not running:
-                    await self.remember(tenant, history, head=turn_id)
+                history, running = await self.look(tenant, conversation_id, turn_id)
+                if running in ("", turn_id):
+                    if not running:
+                        await self.remember(tenant, history, head=turn_id)
                     await held.enter_async_context(locked.pop_all())
                     return history
             if self._clock.monotonic() > deadline:
@@ -110,15 +114,18 @@ class Histories:
         """A conversation's items as they stand; what a running turn says is not among them."""
         return (await self.look(tenant, conversation_id))[0]
 
-    async def look(self, tenant: str, conversation_id: str) -> tuple[History, str]:
-        """A conversation's history and the id of the turn that runs in it, if one does."""
+    async def look(self, tenant: str, conversation_id: str, turn_id: str = "") -> tuple[History, str]:
+        """A conversation's history and the id of the turn that runs in it, if one does.
+
+        With ``turn_id``, if that one has its place already: what was said before it, and its id.
+        """
         if not rules.is_conversation(conversation_id):
             raise no_conversation(conversation_id)
         known = await self._recall(conversation_id)
-        if known is not None and known.tenant == tenant:
+        if known is not None and known.tenant == tenant and not _tells(known, turn_id):
             history = History(session=conversation_id, ordinal=known.ordinal, items=known.items)
-            if not known.head:
-                return history, ""
+            if not known.head or known.head == turn_id:
+                return history, known.head
             turn = await self.lookup.in_log(known.head)
             if turn is not None and not turn.state.terminal and await self.lookup.is_claimed(turn.id):
                 turn = await self.lookup.find(turn.id)
@@ -127,7 +134,7 @@ class Histories:
             if turn is not None and turn.state.terminal:
                 return _with(history, turn), ""
             # Waiting, or never accepted, or forgotten: the store knows.
-        return await self._stored(tenant, conversation_id)
+        return await self._stored(tenant, conversation_id, turn_id)
 
     async def remember(self, tenant: str, history: History, *, head: str = "") -> None:
         """Keeps what a session holds before its newest turn, or all of it when there is none."""
@@ -178,7 +185,7 @@ class Histories:
                 items[:0] = rules.said(previous)
         return tuple(items)
 
-    async def _stored(self, tenant: str, conversation_id: str) -> tuple[History, str]:
+    async def _stored(self, tenant: str, conversation_id: str, turn_id: str) -> tuple[History, str]:
         await self.lookup.behind_barrier()
         kept = await self._conversations.get(conversation_id)
         if kept is None or kept.tenant != tenant:
@@ -186,6 +193,9 @@ class Histories:
         turns, running = await self._ended_turns(conversation_id)
         added, hidden = await self._conversations.entries(conversation_id, limit=MAX_STEPS)
         entries = [*added, *map(rules.entry_of, turns)]
+        for turn in turns:
+            if turn.id == turn_id:
+                entries, running = rules.before(entries, turn), turn_id
         ordinal = max((entry.ordinal for entry in entries), default=0)
         return History(session=conversation_id, ordinal=ordinal, items=rules.told(entries, hidden)), running
 
@@ -204,6 +214,10 @@ class Histories:
             return None if body is None else msgspec.msgpack.decode(body, type=Remembered)
         except msgspec.DecodeError:
             return None  # of another release: the store has it as well
+
+
+def _tells(known: Remembered, turn_id: str) -> bool:
+    return bool(turn_id) and any(item.id == rules.answer_id(turn_id) for item in known.items)
 
 
 def _with(history: History, turn: Turn) -> History:
