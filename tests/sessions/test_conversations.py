@@ -36,6 +36,21 @@ class TestItems:
         assert [each.text for each in await kept.conversations.items(TENANT, talk.id)] == ["A"]
         assert heard(await kept.say("b", conversation=talk.id)) == "A"
 
+    @pytest.mark.parametrize("lost", [False, True])
+    async def test_a_removed_item_is_not_told_to_what_went_on_from_its_conversation(
+        self, kept: Kept, lost: bool
+    ) -> None:
+        talk = await kept.conversations.create(TENANT, [item(1)], {})
+        first = await kept.say("a", conversation=talk.id)
+        aside = await kept.say("b", previous=first.id)
+        assert heard(aside) == "by hand 1 a A"
+        await kept.conversations.remove(TENANT, talk.id, "msg_hand_1")
+        await kept.conversations.remove(TENANT, talk.id, first.items[0].id)
+        if lost:
+            kept.live.lose_everything()
+        assert heard(await kept.open("c", previous=aside.id)) == "A b B"
+        assert heard(await kept.open("d", previous=first.id)) == "A"
+
     async def test_a_conversation_holds_a_bounded_number_of_items(self, kept: Kept) -> None:
         talk = await kept.conversations.create(TENANT, [], {})
         await kept.conversations.add(TENANT, talk.id, [item(number) for number in range(9_999)])

@@ -12,6 +12,7 @@ from axon.runtime.clock import Clock
 from axon.sessions.config import SessionsConfig
 from axon.sessions.erasure import Erasure
 from axon.sessions.history import MAX_STEPS, Histories, no_conversation
+from axon.sessions.lookup import Lookup
 
 _MAX_CHARS = 8 << 20
 
@@ -22,12 +23,13 @@ class Conversations:
     def __init__(
         self,
         store: ConversationStore,
+        lookup: Lookup,
         histories: Histories,
         erasure: Erasure,
         clock: Clock,
         config: SessionsConfig,
     ) -> None:
-        self._store, self._histories, self._erasure = store, histories, erasure
+        self._store, self._lookup, self._histories, self._erasure = store, lookup, histories, erasure
         self._clock, self._config = clock, config
 
     async def create(self, tenant: str, items: Sequence[Item], metadata: Mapping[str, str]) -> Conversation:
@@ -81,8 +83,10 @@ class Conversations:
         """Takes an item away; the model is not told it again."""
         await self.get(tenant, conversation_id)
         async with await self._histories.lock(conversation_id, wait_s=self._config.busy_wait_s):
-            await self._histories.drop(conversation_id)
+            await self._lookup.behind_barrier()  # now the store knows what went on from here
+            await self._histories.drop_told(conversation_id)
             await self._store.remove_item(conversation_id, item_id)
+            await self._histories.drop_told(conversation_id)
 
 
 def require_room(history: History, items: Sequence[Item]) -> None:

@@ -43,7 +43,7 @@ class Erasure:
         await self._silence(turn)
         await self._lookup.behind_barrier()  # what was on its way before the tombstone stood is in the store then
         await self._turns.erase_turn(turn.id)
-        await self._drop(turn.job.session)
+        await self._histories.drop_told(turn.job.session)
 
     async def session(self, session: str) -> None:
         """Erases every turn of a session."""
@@ -53,12 +53,12 @@ class Erasure:
             await self._silence(turn)
         await self._lookup.behind_barrier()
         await self._turns.erase_session(session)
-        await self._drop(session)
+        await self._histories.drop_told(session)
 
     async def _bury(self, mark: str, session: str) -> None:
         await self._tombstones.put([mark], at=self._clock.now())
         await self._live.cache.put(erased_key(mark), b"", ttl_s=self._mark_s)
-        await self._drop(session)
+        await self._histories.drop_told(session)
 
     async def _silence(self, turn: Turn) -> None:
         """Ends it if it runs, and empties its stream; a stream that does not end in time leaves by itself."""
@@ -67,8 +67,3 @@ class Erasure:
                 await self._lookup.stopped(turn.id, wait_s=_STOP_S)
         with contextlib.suppress(AxonError):
             await self._live.log.forget(turn.id, in_s=0)
-
-    async def _drop(self, session: str) -> None:
-        """Quick memory forgets what the session holds, and what went on from it."""
-        for each in (session, *await self._turns.branches(session)):
-            await self._histories.drop(each)

@@ -69,8 +69,7 @@ class Histories:
                 code="previous_response_not_completed",
                 param="previous_response_id",
             )
-        items = (*await self._before(turn), *rules.said(turn))
-        return History(session=turn.job.session, ordinal=turn.job.ordinal, items=items)
+        return History(session=turn.job.session, ordinal=turn.job.ordinal, items=await self._up_to(turn))
 
     async def go_on(self, tenant: str, history: History, turn_id: str) -> History:
         """The history as a new turn of a chain has it; what goes on from a conversation's turn is no part of it."""
@@ -149,40 +148,42 @@ class Histories:
         """Whoever asks next reads the store."""
         await self._cache.drop(_key(session))
 
+    async def drop_told(self, session: str) -> None:
+        """The same, also of what went on from the session, as far as the store knows: it was told its words."""
+        for each in (session, *await self._turns.branches(session)):
+            await self.drop(each)
+
     async def lock(self, conversation_id: str, *, wait_s: float) -> Lock:
         """The right to change a conversation, to be entered. When a change fails, quick memory forgets it."""
         lock = Lock(self._buckets, conversation_id, partial(self.drop, conversation_id))
         return await lock.take(self._clock, wait_s=wait_s)
 
-    async def _before(self, turn: Turn) -> tuple[Item, ...]:
-        """What was said before a turn that has ended."""
+    async def _up_to(self, turn: Turn) -> tuple[Item, ...]:
+        """What was said before a turn that has ended, and in it."""
         session = turn.job.session
         if not turn.job.previous and not rules.is_conversation(session):
-            return ()
+            return rules.said(turn)
         known = await self._recall(session)
         if known is not None and known.head == turn.id:
-            return known.items
+            return (*known.items, *rules.said(turn))
         await self.lookup.behind_barrier()
-        return await self._stored_before(turn)
+        return await self._stored_up_to(turn)
 
-    async def _stored_before(self, turn: Turn) -> tuple[Item, ...]:
+    async def _stored_up_to(self, turn: Turn) -> tuple[Item, ...]:
         items: list[Item] = []
-        previous: Turn | None = turn
-        while previous is not None:  # a chain may begin in the middle of another one, or of a conversation
-            session = previous.job.session
+        last: Turn | None = turn
+        while last is not None:  # a chain may begin in the middle of another one, or of a conversation
+            session = last.job.session
+            there = await self._turns.of_session(session, limit=MAX_STEPS)
             if rules.is_conversation(session):
                 added, hidden = await self._conversations.entries(session, limit=MAX_STEPS)
-                there = await self._turns.of_session(session, limit=MAX_STEPS)
-                entries = [*added, *map(rules.entry_of, there)]
-                items[:0] = rules.told(rules.before(entries, previous), hidden)
+                entries = rules.before([*added, *map(rules.entry_of, there)], last)
+                items[:0] = rules.told([*entries, rules.entry_of(last)], hidden)
                 break
-            turns = {each.id: each for each in await self._turns.of_session(session, limit=MAX_STEPS)}
-            way = rules.chain({**turns, previous.id: previous}, previous.id)
-            items[:0] = [item for each in way if each.id != turn.id for item in rules.said(each)]
+            way = rules.chain({**{each.id: each for each in there}, last.id: last}, last.id)
+            items[:0] = [item for each in way for item in rules.said(each)]
             first = way[0].job.previous
-            previous = await self._turns.get(first) if first else None
-            if previous is not None and rules.is_conversation(previous.job.session):
-                items[:0] = rules.said(previous)
+            last = await self._turns.get(first) if first else None
         return tuple(items)
 
     async def _stored(self, tenant: str, conversation_id: str, turn_id: str) -> tuple[History, str]:
