@@ -37,7 +37,7 @@ from axon.gateway.turns import (
 )
 from axon.sessions.conversations import require_room
 from axon.sessions.turns import make_job
-from axon.sessions.window import fitted
+from axon.sessions.window import cuts, fitted
 
 router = APIRouter(tags=["responses"])
 
@@ -198,7 +198,7 @@ async def _prompt(gateway: Gateway, ask: ResponseRequest, told: Sequence[Item]) 
     return await fitted(
         gateway.prompts,
         lambda num_dropped: messages_of(ask.instructions, told[num_dropped:]),
-        droppable=max(0, len(told) - 1),
+        cuts=cuts(told),
         max_tokens=ask.max_output_tokens,
     )
 
