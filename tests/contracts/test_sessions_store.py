@@ -5,6 +5,7 @@ from dataclasses import replace
 import pytest
 
 from axon.domain.conversation import Conversation, Entry
+from axon.domain.erasure import session_mark, turn_mark
 from axon.domain.item import Item
 from axon.domain.turn import opened
 from axon.ports.store import Store
@@ -63,7 +64,7 @@ class TestErasing:
     async def test_an_erased_turn_keeps_its_usage_and_its_place(self, store: Store) -> None:
         turn = make_ended(make_job("resp_2", session="resp_1", ordinal=2, previous="resp_1", items=(item(1),)))
         await store.turns.apply([turn])
-        assert await store.turns.erase("resp_2") == 1
+        assert await store.turns.erase_turn("resp_2") == 1
         [left] = await store.turns.of_session("resp_1", limit=10)
         assert (left.job.purged, left.tokens, left.job.items) == (True, (), ())
         assert (left.usage, left.job.previous, left.job.ordinal) == (turn.usage, "resp_1", 2)
@@ -72,19 +73,26 @@ class TestErasing:
         ended = [make_ended(make_job(f"resp_{number}", session="conv_1", ordinal=number)) for number in (1, 2)]
         running = opened(make_job("resp_3", session="conv_1", ordinal=3))
         await store.turns.apply([*ended, running, make_ended(make_job("resp_9", session="conv_2"))])
-        assert await store.turns.erase("conv_1") == 2
+        assert await store.turns.erase_session("conv_1") == 2
         purged = [turn.job.purged for turn in await store.turns.of_session("conv_1", limit=10)]
         assert purged == [True, True, False]
         assert not (await store.turns.of_session("conv_2", limit=10))[0].job.purged
 
-    @pytest.mark.parametrize("erased_id", ["resp_1", "conv_1"])
-    async def test_the_end_of_a_turn_erased_while_it_ran_brings_no_words_back(
-        self, store: Store, erased_id: str
-    ) -> None:
+    async def test_the_first_turn_of_a_chain_is_erased_alone_though_the_chain_has_its_name(self, store: Store) -> None:
+        first = make_ended(make_job("resp_1", session="resp_1", ordinal=1, items=(item(1),)))
+        second = make_ended(make_job("resp_2", session="resp_1", ordinal=2, previous="resp_1", items=(item(2),)))
+        await store.tombstones.put([turn_mark("resp_1")], at=100.0)
+        await store.turns.apply([opened(second.job), first])
+        await store.turns.apply([second])
+        assert await store.turns.erase_turn("resp_1") == 0  # it came in without its words
+        assert [turn.job.purged for turn in await store.turns.of_session("resp_1", limit=10)] == [True, False]
+
+    @pytest.mark.parametrize("mark", [turn_mark("resp_1"), session_mark("conv_1")])
+    async def test_the_end_of_a_turn_erased_while_it_ran_brings_no_words_back(self, store: Store, mark: str) -> None:
         end = make_ended(make_job("resp_1", session="conv_1", items=(item(1),)))
         await store.turns.apply([opened(end.job)])
-        await store.tombstones.put([erased_id, erased_id], at=100.0)
-        await store.tombstones.put([erased_id], at=101.0)
+        await store.tombstones.put([mark, mark], at=100.0)
+        await store.tombstones.put([mark], at=101.0)
         await store.turns.apply([end, make_ended(make_job("resp_2", session="conv_2"))])
         found = await store.turns.get("resp_1")
         assert found is not None
@@ -135,9 +143,15 @@ class TestConversations:
         await store.conversations.put(CONVERSATION, at=100.0)
         assert await store.conversations.get("conv_1") == CONVERSATION
         changed = replace(CONVERSATION, metadata={"a": "b"})
-        await store.conversations.put(changed, at=101.0)
+        assert await store.conversations.change("conv_1", {"a": "b"}, at=101.0)
         assert await store.conversations.get("conv_1") == changed
         assert await store.conversations.get("conv_2") is None
+
+    async def test_a_change_does_not_bring_an_erased_one_back(self, store: Store) -> None:
+        await store.conversations.put(CONVERSATION, at=100.0)
+        await store.conversations.erase(["conv_1"])
+        assert not await store.conversations.change("conv_1", {"a": "b"}, at=101.0)
+        assert await store.conversations.get("conv_1") is None
 
     async def test_entries_come_in_order(self, store: Store) -> None:
         first, second, third = entry(1, 1, 2), entry(2, 3), entry(5, 4)

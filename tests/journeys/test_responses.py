@@ -103,6 +103,33 @@ def test_what_is_erased_is_unknown(fresh: Fresh) -> None:
         assert gone.value.code == "previous_response_not_found"
 
 
+def test_a_chain_outlives_its_first_response(fresh: Fresh) -> None:
+    server = fresh.start()
+    with client(server) as api:
+        first = api.responses.create(**GREEDY, input="one")
+        second = api.responses.create(**GREEDY, input="two", previous_response_id=first.id)
+        api.responses.delete(first.id)
+        with pytest.raises(openai.NotFoundError):
+            api.responses.retrieve(first.id)
+        assert api.responses.retrieve(second.id) == second
+        third = api.responses.create(**GREEDY, input="three", previous_response_id=second.id)
+    assert third.output_text == f"user: two\nassistant: {second.output_text}\nuser: three\nassistant:"
+
+
+def test_a_response_is_no_conversation(echo: Server) -> None:
+    with client(echo) as api:
+        first = api.responses.create(**GREEDY, input="one")
+        api.responses.create(**GREEDY, input="two", previous_response_id=first.id)
+        for ask in (
+            lambda: api.responses.create(**GREEDY, input="three", conversation=first.id),
+            lambda: api.conversations.items.list(first.id),
+            lambda: api.conversations.items.create(first.id, items=[{"role": "user", "content": "x"}]),
+        ):
+            with pytest.raises(openai.NotFoundError) as refused:
+                ask()
+            assert refused.value.code == "conversation_not_found"
+
+
 def test_input_may_be_text_messages_parts_or_earlier_output(echo: Server) -> None:
     with client(echo) as api:
         first = api.responses.create(**GREEDY, input=[{"role": "user", "content": "one"}])

@@ -2,8 +2,9 @@
 
 import pytest
 
+from axon.domain.conversation import Conversation
 from axon.domain.item import Item
-from axon.errors import InvalidInput, NotFound
+from axon.errors import DependencyDown, InvalidInput, NotFound
 from tests.sessions.world import TENANT, Kept, heard
 
 
@@ -35,6 +36,21 @@ class TestItems:
         assert [each.text for each in await kept.conversations.items(TENANT, talk.id)] == ["A"]
         assert heard(await kept.say("b", conversation=talk.id)) == "A"
 
+    @pytest.mark.parametrize("lost", [False, True])
+    async def test_a_removed_item_is_not_told_to_what_went_on_from_its_conversation(
+        self, kept: Kept, lost: bool
+    ) -> None:
+        talk = await kept.conversations.create(TENANT, [item(1)], {})
+        first = await kept.say("a", conversation=talk.id)
+        aside = await kept.say("b", previous=first.id)
+        assert heard(aside) == "by hand 1 a A"
+        await kept.conversations.remove(TENANT, talk.id, "msg_hand_1")
+        await kept.conversations.remove(TENANT, talk.id, first.items[0].id)
+        if lost:
+            kept.live.lose_everything()
+        assert heard(await kept.open("c", previous=aside.id)) == "A b B"
+        assert heard(await kept.open("d", previous=first.id)) == "A"
+
     async def test_a_conversation_holds_a_bounded_number_of_items(self, kept: Kept) -> None:
         talk = await kept.conversations.create(TENANT, [], {})
         await kept.conversations.add(TENANT, talk.id, [item(number) for number in range(9_999)])
@@ -64,6 +80,21 @@ class TestErasure:
         assert found is not None
         await kept.erasure.turn(found)
         assert heard(await kept.open("d", previous=third.id)) == "a A c C"
+
+    async def test_a_chain_goes_on_without_its_first_turn(self, kept: Kept) -> None:
+        first = await kept.say("a")
+        second = await kept.say("b", previous=first.id)
+        third = await kept.say("c", previous=second.id)
+        found = await kept.lookup.find(first.id)
+        assert found is not None
+        await kept.erasure.turn(found)
+        for turn in (second, third):
+            left = await kept.lookup.find(turn.id)
+            assert left is not None
+            assert not left.job.purged
+        assert heard(await kept.say("d", previous=third.id)) == "b B c C"
+        kept.live.lose_everything()
+        assert heard(await kept.open("e", previous=third.id)) == "b B c C"
 
     async def test_a_turn_erased_while_it_runs_leaves_nothing_when_it_ends(self, kept: Kept) -> None:
         running = await kept.open("secret")
@@ -96,6 +127,39 @@ class TestErasure:
             assert stored is not None
             assert stored.job.purged
             assert await kept.lookup.in_log(turn.id) is None
+
+    async def test_a_conversation_whose_erasure_failed_can_be_erased_again(self, kept: Kept) -> None:
+        talk = await kept.conversations.create(TENANT, [], {})
+        turn = await kept.say("secret", conversation=talk.id)
+        await kept.journal.barrier(timeout_s=1)
+        kept.journal.stuck = True
+        with pytest.raises(DependencyDown):
+            await kept.conversations.delete(TENANT, talk.id)
+        kept.journal.stuck = False
+        await kept.conversations.delete(TENANT, talk.id)
+        stored = await kept.store.turns.get(turn.id)
+        assert stored is not None
+        assert stored.job.purged
+        with pytest.raises(NotFound):
+            await kept.conversations.get(TENANT, talk.id)
+
+    async def test_a_change_beside_an_erasure_does_not_bring_a_conversation_back(
+        self, kept: Kept, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        talk = await kept.conversations.create(TENANT, [], {})
+        get = kept.store.conversations.get
+
+        async def slow_get(conversation_id: str) -> Conversation | None:
+            found = await get(conversation_id)
+            monkeypatch.undo()
+            await kept.conversations.delete(TENANT, conversation_id)
+            return found
+
+        monkeypatch.setattr(kept.store.conversations, "get", slow_get)
+        with pytest.raises(NotFound):
+            await kept.conversations.update(TENANT, talk.id, {"a": "b"})
+        with pytest.raises(NotFound):
+            await kept.conversations.get(TENANT, talk.id)
 
     async def test_what_went_on_from_an_erased_turn_is_not_told_it_again(self, kept: Kept) -> None:
         talk = await kept.conversations.create(TENANT, [], {})

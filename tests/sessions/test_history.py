@@ -161,13 +161,53 @@ class TestConversations:
             await refused()
         assert heard(await kept.say("b", conversation=talk.id)) == "a A"
 
+    @pytest.mark.parametrize("lost", [False, True])
+    @pytest.mark.parametrize("ended", [False, True])
+    async def test_a_turn_whose_request_was_sent_twice_neither_waits_for_itself_nor_hears_itself(
+        self, kept: Kept, lost: bool, ended: bool
+    ) -> None:
+        talk = await kept.conversations.create(TENANT, [], {})
+        await kept.say("a", conversation=talk.id)
+        twin = await kept.open("b", conversation=talk.id)
+        if ended:
+            await kept.answer(twin, "B")
+        if lost:
+            kept.live.lose_everything()
+        async with AsyncExitStack() as held:
+            history = await kept.histories.enter(held, TENANT, talk.id, twin.id, wait_s=0)
+        assert (" ".join(item.text for item in history.items), history.ordinal + 1) == ("a A", twin.ordinal)
+        if ended:
+            assert heard(await kept.open("c", conversation=talk.id)) == "a A b B"
+            async with AsyncExitStack() as held:
+                late = await kept.histories.enter(held, TENANT, talk.id, twin.id, wait_s=0)
+            assert late == history
+
     async def test_a_gateway_that_dies_before_acceptance_leaves_no_trace(self, kept: Kept) -> None:
         talk = await kept.conversations.create(TENANT, [], {})
         await kept.say("a", conversation=talk.id)
         held = AsyncExitStack()
         await kept.histories.enter(held, TENANT, talk.id, "resp_lost", wait_s=0)
-        await kept.live.cache.drop(f"lock/{talk.id}")  # as it lapses by itself
+        kept.live.buckets.lose_everything()  # the lock, as it lapses by itself
         assert heard(await kept.say("b", conversation=talk.id)) == "a A"
+
+    async def test_a_cache_that_forgets_lets_no_second_one_in(self, kept: Kept) -> None:
+        talk = await kept.conversations.create(TENANT, [], {})
+        async with AsyncExitStack() as held:
+            await kept.histories.enter(held, TENANT, talk.id, "resp_slow", wait_s=0)
+            kept.live.cache.lose_everything()
+            with pytest.raises(Busy):
+                await kept.open("b", conversation=talk.id, wait_s=0.0)
+        assert heard(await kept.open("b", conversation=talk.id)) == ""
+
+    async def test_who_lost_the_lock_does_not_release_anothers(self, kept: Kept) -> None:
+        talk = await kept.conversations.create(TENANT, [], {})
+        slow = await kept.histories.lock(talk.id, wait_s=0)
+        kept.live.buckets.lose_everything()  # it lapses
+        async with await kept.histories.lock(talk.id, wait_s=0):
+            async with slow:
+                pass
+            with pytest.raises(Busy):
+                await kept.histories.lock(talk.id, wait_s=0)
 
     async def test_who_loses_the_lock_does_not_overwrite_what_another_has_said(self, kept: Kept) -> None:
         talk = await kept.conversations.create(TENANT, [], {})
@@ -199,6 +239,31 @@ class TestConversations:
                 await kept.histories.peek(tenant, name)
             told.append((refused.value.code, refused.value.message.replace(name, "ID")))
         assert told[0] == told[1]
+
+    async def test_a_chain_is_no_conversation(self, kept: Kept) -> None:
+        first = await kept.say("a")
+        await kept.say("b", previous=first.id)
+        with pytest.raises(NotFound):
+            await kept.open("c", conversation=first.id)
+        with pytest.raises(NotFound):
+            await kept.conversations.items(TENANT, first.id)
+        with pytest.raises(NotFound):
+            await kept.conversations.add(TENANT, first.id, [])
+
+    async def test_a_foreign_request_neither_waits_for_a_conversations_lock_nor_empties_its_memory(
+        self, kept: Kept
+    ) -> None:
+        talk = await kept.conversations.create(TENANT, [], {})
+        await kept.say("a", conversation=talk.id)
+        async with await kept.histories.lock(talk.id, wait_s=0), AsyncExitStack() as held:
+            with pytest.raises(NotFound):
+                await kept.histories.enter(held, "other", talk.id, "resp_x", wait_s=0)
+            with pytest.raises(NotFound):
+                await kept.conversations.add("other", talk.id, [])
+            with pytest.raises(NotFound):
+                await kept.conversations.remove("other", talk.id, "msg_in_1")
+        assert heard(await kept.open("b", conversation=talk.id)) == "a A"
+        assert kept.turns.num_reads == 0
 
     async def test_a_history_too_big_for_quick_memory_is_read_from_the_store(self, kept: Kept) -> None:
         talk = await kept.conversations.create(TENANT, [], {})

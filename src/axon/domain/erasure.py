@@ -1,8 +1,24 @@
-"""A turn without its words: what stays of it when they must not. Pure."""
+"""A turn without its words: what stays of it when they must not, and under which marks that is known. Pure.
+
+A chain of turns is named after its first one, so a mark says which of the two it means.
+"""
 
 from dataclasses import replace
 
 from axon.domain.turn import Turn
+
+TURN, SESSION = "turn/", "session/"
+"""How the mark of an erased turn begins, and that of an erased session."""
+
+
+def turn_mark(turn_id: str) -> str:
+    """Says that one turn's words must stay away."""
+    return TURN + turn_id
+
+
+def session_mark(session: str) -> str:
+    """Says that the words of all of a session's turns must."""
+    return SESSION + session
 
 
 def without_words(turn: Turn) -> Turn:

@@ -7,7 +7,7 @@ from pydantic import Field
 from axon.domain.deployment import Deployment
 from axon.domain.sampling import Sampling
 from axon.errors import InvalidInput, Unsupported
-from axon.gateway.items import Input, InputItem
+from axon.gateway.items import MAX_ITEMS, Input, InputItem
 from axon.gateway.openai import Count, NumTop, Probability, Temperature, Wire
 
 LOGPROBS = "message.output_text.logprobs"
@@ -108,7 +108,7 @@ class ResponseRequest(Context):
 class ConversationRequest(Wire):
     """Body of POST /v1/conversations."""
 
-    items: Annotated[list[InputItem], Field(max_length=1_000)] | None = None
+    items: Annotated[list[InputItem], Field(max_length=MAX_ITEMS)] | None = None
     metadata: Metadata | None = None
 
 
@@ -121,7 +121,7 @@ class MetadataRequest(Wire):
 class ItemsRequest(Wire):
     """Body of POST /v1/conversations/{id}/items."""
 
-    items: Annotated[list[InputItem], Field(min_length=1, max_length=1_000)]
+    items: Annotated[list[InputItem], Field(min_length=1, max_length=MAX_ITEMS)]
 
 
 # name → the values that mean "as if it were not there"

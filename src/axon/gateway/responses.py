@@ -1,7 +1,7 @@
 """/v1/responses: a turn whose history the server keeps; it can be read, resumed, cancelled and erased."""
 
 from collections.abc import AsyncGenerator, Sequence
-from contextlib import AsyncExitStack, aclosing
+from contextlib import AsyncExitStack, aclosing, suppress
 from dataclasses import replace
 from typing import Any
 
@@ -14,7 +14,7 @@ from axon.domain.conversation import History
 from axon.domain.item import Item
 from axon.domain.job import Job
 from axon.domain.turn import Turn, ended, opened
-from axon.errors import AxonError, ContextTooLong, InvalidInput, NotFound
+from axon.errors import AxonError, Busy, ContextTooLong, InvalidInput, NotFound
 from axon.gateway import events
 from axon.gateway.asks import NOT_YET, Context, ResponseRequest
 from axon.gateway.items import items_of, messages_of
@@ -37,7 +37,7 @@ from axon.gateway.turns import (
 )
 from axon.sessions.conversations import require_room
 from axon.sessions.turns import make_job
-from axon.sessions.window import fitted
+from axon.sessions.window import cuts, fitted
 
 router = APIRouter(tags=["responses"])
 
@@ -103,11 +103,12 @@ async def delete(request: Request, response_id: str) -> dict[str, Any]:
 
 @router.post("/v1/responses/{response_id}/cancel", summary="Cancel a response")
 async def cancel(request: Request, response_id: str) -> Response:
-    """Ends a response that runs; one that has ended stays as it is."""
+    """Ends a response that runs; one that has ended stays as it is. One that takes its time is shown as it stands."""
     turn = await _find(request, response_id, unstored=True)
     gateway = gateway_of(request)
     if not turn.state.terminal:
-        turn = await gateway.kept.lookup.stopped(response_id, wait_s=_CANCEL_S) or turn
+        with suppress(Busy):
+            turn = await gateway.kept.lookup.stopped(response_id, wait_s=_CANCEL_S) or turn
     return await _object(gateway, turn)
 
 
@@ -198,7 +199,7 @@ async def _prompt(gateway: Gateway, ask: ResponseRequest, told: Sequence[Item]) 
     return await fitted(
         gateway.prompts,
         lambda num_dropped: messages_of(ask.instructions, told[num_dropped:]),
-        droppable=max(0, len(told) - 1),
+        cuts=cuts(told),
         max_tokens=ask.max_output_tokens,
     )
 

@@ -1,6 +1,6 @@
 """Durable records. Each aggregate has its own narrow port; a store opens and closes them together."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Protocol
 
 from axon.domain.conversation import Conversation, Entry
@@ -47,8 +47,11 @@ class SessionTurns(TurnStore, Protocol):
     async def branches(self, session: str) -> Sequence[str]:
         """Other sessions that went on from a turn of this one: they hold its words too."""
 
-    async def erase(self, erased_id: str) -> int:
-        """Forgets prompt and text of an ended turn, or of a session's ended turns. Returns how many."""
+    async def erase_turn(self, turn_id: str) -> int:
+        """Forgets prompt and text of one ended turn, and of no other of its session. Returns how many."""
+
+    async def erase_session(self, session: str) -> int:
+        """Forgets prompt and text of a session's ended turns. Returns how many."""
 
     async def purge_idle(self, *, before: float) -> int:
         """Forgets prompt and text of retained turns whose session nobody has gone on with since. Returns how many."""
@@ -74,7 +77,10 @@ class ConversationStore(Protocol):
     """Conversations and the items that were added to them by hand. What was said in turns is the turns' own."""
 
     async def put(self, conversation: Conversation, *, at: float, first: Entry | None = None) -> None:
-        """Makes it, with its first items if it has any, or changes its metadata."""
+        """Makes it, with its first items if it has any."""
+
+    async def change(self, conversation_id: str, metadata: Mapping[str, str], *, at: float) -> bool:
+        """Sets its metadata anew; False when there is none of this name."""
 
     async def get(self, conversation_id: str) -> Conversation | None: ...
 
@@ -98,9 +104,9 @@ class IdleConversations(ConversationStore, Protocol):
 
 
 class Tombstones(Protocol):
-    """Ids of turns and sessions whose words must not come back, whatever is still on its way to the store."""
+    """Marks of turns and sessions whose words must not come back, whatever is still on its way to the store."""
 
-    async def put(self, erased_ids: Sequence[str], *, at: float) -> None:
+    async def put(self, marks: Sequence[str], *, at: float) -> None:
         """From now on the store takes their turns without words."""
 
     async def purge(self, *, before: float) -> int:

@@ -12,6 +12,7 @@ from axon.runtime.clock import Clock
 from axon.sessions.config import SessionsConfig
 from axon.sessions.erasure import Erasure
 from axon.sessions.history import MAX_STEPS, Histories, no_conversation
+from axon.sessions.lookup import Lookup
 
 _MAX_CHARS = 8 << 20
 
@@ -22,12 +23,13 @@ class Conversations:
     def __init__(
         self,
         store: ConversationStore,
+        lookup: Lookup,
         histories: Histories,
         erasure: Erasure,
         clock: Clock,
         config: SessionsConfig,
     ) -> None:
-        self._store, self._histories, self._erasure = store, histories, erasure
+        self._store, self._lookup, self._histories, self._erasure = store, lookup, histories, erasure
         self._clock, self._config = clock, config
 
     async def create(self, tenant: str, items: Sequence[Item], metadata: Mapping[str, str]) -> Conversation:
@@ -47,15 +49,16 @@ class Conversations:
 
     async def update(self, tenant: str, conversation_id: str, metadata: Mapping[str, str]) -> Conversation:
         changed = replace(await self.get(tenant, conversation_id), metadata=metadata)
-        await self._store.put(changed, at=self._clock.now())
+        if not await self._store.change(conversation_id, metadata, at=self._clock.now()):
+            raise no_conversation(conversation_id)  # erased since
         return changed
 
     async def delete(self, tenant: str, conversation_id: str) -> None:
-        """Erases the conversation and every word said in it."""
+        """Erases the conversation and every word said in it; one half erased is still there to be erased again."""
         await self.get(tenant, conversation_id)
         async with await self._histories.lock(conversation_id, wait_s=self._config.busy_wait_s):
-            await self._store.erase([conversation_id])
             await self._erasure.session(conversation_id)
+            await self._store.erase([conversation_id])
 
     async def items(self, tenant: str, conversation_id: str) -> tuple[Item, ...]:
         """All of them in order."""
@@ -63,6 +66,7 @@ class Conversations:
 
     async def add(self, tenant: str, conversation_id: str, items: Sequence[Item]) -> None:
         """Adds items behind all there is, a running turn included."""
+        await self._histories.require(tenant, conversation_id)
         async with await self._histories.lock(conversation_id, wait_s=self._config.busy_wait_s):
             history, running = await self._histories.look(tenant, conversation_id)
             require_room(history, items)
@@ -77,10 +81,12 @@ class Conversations:
 
     async def remove(self, tenant: str, conversation_id: str, item_id: str) -> None:
         """Takes an item away; the model is not told it again."""
+        await self.get(tenant, conversation_id)
         async with await self._histories.lock(conversation_id, wait_s=self._config.busy_wait_s):
-            await self.get(tenant, conversation_id)
-            await self._histories.drop(conversation_id)
+            await self._lookup.behind_barrier()  # now the store knows what went on from here
+            await self._histories.drop_told(conversation_id)
             await self._store.remove_item(conversation_id, item_id)
+            await self._histories.drop_told(conversation_id)
 
 
 def require_room(history: History, items: Sequence[Item]) -> None:

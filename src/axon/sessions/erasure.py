@@ -5,13 +5,14 @@ The tombstone comes first: from then on nothing that is still on its way can bri
 
 import contextlib
 
+from axon.domain.erasure import session_mark, turn_mark
 from axon.domain.turn import Turn
 from axon.errors import AxonError, Busy
 from axon.ports.live import Live
 from axon.ports.store import SessionTurns, Tombstones
 from axon.runtime.clock import Clock
 from axon.sessions.history import MAX_STEPS, Histories
-from axon.sessions.lookup import erased_key
+from axon.sessions.lookup import Lookup, erased_key
 
 _STOP_S = 2.0
 _MARGIN_S = 24 * 3600.0
@@ -26,49 +27,43 @@ class Erasure:
         live: Live,
         turns: SessionTurns,
         tombstones: Tombstones,
+        lookup: Lookup,
         histories: Histories,
         clock: Clock,
         *,
         retention_s: float,
     ) -> None:
         self._live, self._turns, self._tombstones = live, turns, tombstones
-        self._histories, self._clock = histories, clock
+        self._lookup, self._histories, self._clock = lookup, histories, clock
         self._mark_s = retention_s + _MARGIN_S
 
     async def turn(self, turn: Turn) -> None:
         """Erases one turn; one that runs is ended."""
-        await self._bury(turn.id, turn.job.session)
+        await self._bury(turn_mark(turn.id), turn.job.session)
         await self._silence(turn)
-        await self._finish(turn.id, turn.job.session)
+        await self._lookup.behind_barrier()  # what was on its way before the tombstone stood is in the store then
+        await self._turns.erase_turn(turn.id)
+        await self._histories.drop_told(turn.job.session)
 
     async def session(self, session: str) -> None:
         """Erases every turn of a session."""
-        await self._bury(session, session)
-        await self._histories.lookup.behind_barrier()
+        await self._bury(session_mark(session), session)
+        await self._lookup.behind_barrier()
         for turn in await self._turns.of_session(session, limit=MAX_STEPS):
             await self._silence(turn)
-        await self._finish(session, session)
+        await self._lookup.behind_barrier()
+        await self._turns.erase_session(session)
+        await self._histories.drop_told(session)
 
-    async def _bury(self, erased_id: str, session: str) -> None:
-        await self._tombstones.put([erased_id], at=self._clock.now())
-        await self._live.cache.put(erased_key(erased_id), b"", ttl_s=self._mark_s)
-        await self._drop(session)
+    async def _bury(self, mark: str, session: str) -> None:
+        await self._tombstones.put([mark], at=self._clock.now())
+        await self._live.cache.put(erased_key(mark), b"", ttl_s=self._mark_s)
+        await self._histories.drop_told(session)
 
     async def _silence(self, turn: Turn) -> None:
         """Ends it if it runs, and empties its stream; a stream that does not end in time leaves by itself."""
         if not turn.state.terminal:
             with contextlib.suppress(Busy):
-                await self._histories.lookup.stopped(turn.id, wait_s=_STOP_S)
+                await self._lookup.stopped(turn.id, wait_s=_STOP_S)
         with contextlib.suppress(AxonError):
             await self._live.log.forget(turn.id, in_s=0)
-
-    async def _finish(self, erased_id: str, session: str) -> None:
-        """What was on its way to the store before the tombstone stood is there now."""
-        await self._histories.lookup.behind_barrier()
-        await self._turns.erase(erased_id)
-        await self._drop(session)
-
-    async def _drop(self, session: str) -> None:
-        """Quick memory forgets what the session holds, and what went on from it."""
-        for each in (session, *await self._turns.branches(session)):
-            await self._histories.drop(each)

@@ -5,12 +5,9 @@ token log. Whatever is not found whole there is read from the store, which a bar
 conversation has one turn at a time: whoever opens one holds the conversation's lock until it is accepted.
 """
 
-import asyncio
-import contextlib
-import secrets
 from contextlib import AsyncExitStack
 from dataclasses import replace
-from types import TracebackType
+from functools import partial
 
 import msgspec
 
@@ -18,19 +15,17 @@ from axon.domain import conversation as rules
 from axon.domain.conversation import History
 from axon.domain.item import Item
 from axon.domain.turn import Turn, TurnState
-from axon.errors import AxonError, Busy, InvalidInput, NotFound
-from axon.ports.live import Cache
+from axon.errors import Busy, InvalidInput, NotFound
+from axon.ports.live import Buckets, Cache
 from axon.ports.store import ConversationStore, SessionTurns
 from axon.runtime.clock import Clock
 from axon.sessions.config import SessionsConfig
+from axon.sessions.lock import Lock
 from axon.sessions.lookup import Lookup
 
 MAX_STEPS = 10_000
 """The most turns, and the most items added by hand, that are read of one session."""
 _MAX_CACHED_BYTES = 1 << 20
-_LOCK_S = 15.0
-_LEAST_LOCK_WAIT_S = 1.0
-_FIRST_TRY_S, _LONGEST_TRY_S = 0.01, 0.2
 
 
 class Remembered(msgspec.Struct, frozen=True, kw_only=True, array_like=True):
@@ -50,13 +45,15 @@ class Histories:
         self,
         lookup: Lookup,
         cache: Cache,
+        buckets: Buckets,
         turns: SessionTurns,
         conversations: ConversationStore,
         clock: Clock,
         config: SessionsConfig,
     ) -> None:
         self.lookup = lookup
-        self._cache, self._turns, self._conversations = cache, turns, conversations
+        self._cache, self._buckets = cache, buckets
+        self._turns, self._conversations = turns, conversations
         self._clock, self._config = clock, config
 
     async def of_response(self, tenant: str, response_id: str, *, wait_s: float) -> History:
@@ -72,8 +69,7 @@ class Histories:
                 code="previous_response_not_completed",
                 param="previous_response_id",
             )
-        items = (*await self._before(turn), *rules.said(turn))
-        return History(session=turn.job.session, ordinal=turn.job.ordinal, items=items)
+        return History(session=turn.job.session, ordinal=turn.job.ordinal, items=await self._up_to(turn))
 
     async def go_on(self, tenant: str, history: History, turn_id: str) -> History:
         """The history as a new turn of a chain has it; what goes on from a conversation's turn is no part of it."""
@@ -85,32 +81,50 @@ class Histories:
     async def enter(
         self, held: AsyncExitStack, tenant: str, conversation_id: str, turn_id: str, *, wait_s: float
     ) -> History:
-        """Takes a conversation's place for a new turn, kept until ``held`` ends; waits for the turn before it."""
+        """Takes a conversation's place for a new turn, kept until ``held`` ends; waits for the turn before it.
+
+        A turn that has its place already, because its request was sent twice, is told what it was told the first time.
+        """
+        await self.require(tenant, conversation_id)
         deadline = self._clock.monotonic() + wait_s
         while True:
             lock = await self.lock(conversation_id, wait_s=deadline - self._clock.monotonic())
             async with AsyncExitStack() as locked:
                 await locked.enter_async_context(lock)
-                history, running = await self.look(tenant, conversation_id)
-                if not running:
-                    await self.remember(tenant, history, head=turn_id)
+                history, running = await self.look(tenant, conversation_id, turn_id)
+                if running in ("", turn_id):
+                    if not running:
+                        await self.remember(tenant, history, head=turn_id)
                     await held.enter_async_context(locked.pop_all())
                     return history
             if self._clock.monotonic() > deadline:
                 raise Busy(retry_after_s=1.0)
             await self.lookup.ended(running, wait_s=deadline - self._clock.monotonic())
 
+    async def require(self, tenant: str, conversation_id: str) -> None:
+        """Raises unless the conversation is the tenant's: nobody else's request gets as far as its lock."""
+        known = await self._recall(conversation_id)
+        if known is None or known.tenant != tenant:
+            kept = await self._conversations.get(conversation_id)
+            if kept is None or kept.tenant != tenant:
+                raise no_conversation(conversation_id)
+
     async def peek(self, tenant: str, conversation_id: str) -> History:
         """A conversation's items as they stand; what a running turn says is not among them."""
         return (await self.look(tenant, conversation_id))[0]
 
-    async def look(self, tenant: str, conversation_id: str) -> tuple[History, str]:
-        """A conversation's history and the id of the turn that runs in it, if one does."""
+    async def look(self, tenant: str, conversation_id: str, turn_id: str = "") -> tuple[History, str]:
+        """A conversation's history and the id of the turn that runs in it, if one does.
+
+        With ``turn_id``, if that one has its place already: what was said before it, and its id.
+        """
+        if not rules.is_conversation(conversation_id):
+            raise no_conversation(conversation_id)
         known = await self._recall(conversation_id)
-        if known is not None and known.tenant == tenant:
+        if known is not None and known.tenant == tenant and not _tells(known, turn_id):
             history = History(session=conversation_id, ordinal=known.ordinal, items=known.items)
-            if not known.head:
-                return history, ""
+            if not known.head or known.head == turn_id:
+                return history, known.head
             turn = await self.lookup.in_log(known.head)
             if turn is not None and not turn.state.terminal and await self.lookup.is_claimed(turn.id):
                 turn = await self.lookup.find(turn.id)
@@ -119,7 +133,7 @@ class Histories:
             if turn is not None and turn.state.terminal:
                 return _with(history, turn), ""
             # Waiting, or never accepted, or forgotten: the store knows.
-        return await self._stored(tenant, conversation_id)
+        return await self._stored(tenant, conversation_id, turn_id)
 
     async def remember(self, tenant: str, history: History, *, head: str = "") -> None:
         """Keeps what a session holds before its newest turn, or all of it when there is none."""
@@ -134,50 +148,45 @@ class Histories:
         """Whoever asks next reads the store."""
         await self._cache.drop(_key(session))
 
-    async def lock(self, conversation_id: str, *, wait_s: float) -> "Lock":
-        """The right to change a conversation, to be entered; raises ``Busy`` when somebody keeps it for too long."""
-        lock = Lock(self, self._cache, self._clock, conversation_id)
-        deadline = self._clock.monotonic() + max(wait_s, _LEAST_LOCK_WAIT_S)
-        pause_s = _FIRST_TRY_S
-        while not await lock.take():
-            if self._clock.monotonic() + pause_s > deadline:
-                raise Busy(retry_after_s=1.0)
-            await asyncio.sleep(pause_s)
-            pause_s = min(2 * pause_s, _LONGEST_TRY_S)
-        return lock
+    async def drop_told(self, session: str) -> None:
+        """The same, also of what went on from the session, as far as the store knows: it was told its words."""
+        for each in (session, *await self._turns.branches(session)):
+            await self.drop(each)
 
-    async def _before(self, turn: Turn) -> tuple[Item, ...]:
-        """What was said before a turn that has ended."""
+    async def lock(self, conversation_id: str, *, wait_s: float) -> Lock:
+        """The right to change a conversation, to be entered. When a change fails, quick memory forgets it."""
+        lock = Lock(self._buckets, conversation_id, partial(self.drop, conversation_id))
+        return await lock.take(self._clock, wait_s=wait_s)
+
+    async def _up_to(self, turn: Turn) -> tuple[Item, ...]:
+        """What was said before a turn that has ended, and in it."""
         session = turn.job.session
         if not turn.job.previous and not rules.is_conversation(session):
-            return ()
+            return rules.said(turn)
         known = await self._recall(session)
         if known is not None and known.head == turn.id:
-            return known.items
+            return (*known.items, *rules.said(turn))
         await self.lookup.behind_barrier()
-        return await self._stored_before(turn)
+        return await self._stored_up_to(turn)
 
-    async def _stored_before(self, turn: Turn) -> tuple[Item, ...]:
+    async def _stored_up_to(self, turn: Turn) -> tuple[Item, ...]:
         items: list[Item] = []
-        previous: Turn | None = turn
-        while previous is not None:  # a chain may begin in the middle of another one, or of a conversation
-            session = previous.job.session
+        last: Turn | None = turn
+        while last is not None:  # a chain may begin in the middle of another one, or of a conversation
+            session = last.job.session
+            there = await self._turns.of_session(session, limit=MAX_STEPS)
             if rules.is_conversation(session):
                 added, hidden = await self._conversations.entries(session, limit=MAX_STEPS)
-                there = await self._turns.of_session(session, limit=MAX_STEPS)
-                entries = [*added, *map(rules.entry_of, there)]
-                items[:0] = rules.told(rules.before(entries, previous), hidden)
+                entries = rules.before([*added, *map(rules.entry_of, there)], last)
+                items[:0] = rules.told([*entries, rules.entry_of(last)], hidden)
                 break
-            turns = {each.id: each for each in await self._turns.of_session(session, limit=MAX_STEPS)}
-            way = rules.chain({**turns, previous.id: previous}, previous.id)
-            items[:0] = [item for each in way if each.id != turn.id for item in rules.said(each)]
+            way = rules.chain({**{each.id: each for each in there}, last.id: last}, last.id)
+            items[:0] = [item for each in way for item in rules.said(each)]
             first = way[0].job.previous
-            previous = await self._turns.get(first) if first else None
-            if previous is not None and rules.is_conversation(previous.job.session):
-                items[:0] = rules.said(previous)
+            last = await self._turns.get(first) if first else None
         return tuple(items)
 
-    async def _stored(self, tenant: str, conversation_id: str) -> tuple[History, str]:
+    async def _stored(self, tenant: str, conversation_id: str, turn_id: str) -> tuple[History, str]:
         await self.lookup.behind_barrier()
         kept = await self._conversations.get(conversation_id)
         if kept is None or kept.tenant != tenant:
@@ -185,6 +194,9 @@ class Histories:
         turns, running = await self._ended_turns(conversation_id)
         added, hidden = await self._conversations.entries(conversation_id, limit=MAX_STEPS)
         entries = [*added, *map(rules.entry_of, turns)]
+        for turn in turns:
+            if turn.id == turn_id:
+                entries, running = rules.before(entries, turn), turn_id
         ordinal = max((entry.ordinal for entry in entries), default=0)
         return History(session=conversation_id, ordinal=ordinal, items=rules.told(entries, hidden)), running
 
@@ -205,32 +217,8 @@ class Histories:
             return None  # of another release: the store has it as well
 
 
-class Lock:
-    """One holder's right to change a conversation. When a change fails, quick memory forgets the conversation."""
-
-    def __init__(self, histories: Histories, cache: Cache, clock: Clock, session: str) -> None:
-        self._histories, self._cache, self._clock = histories, cache, clock
-        self._session, self._key = session, f"lock/{session}"
-        self._token = secrets.token_bytes(16)
-        self._until = 0.0
-
-    async def take(self) -> bool:
-        taken = await self._cache.put(self._key, self._token, ttl_s=_LOCK_S, only_new=True)
-        self._until = self._clock.monotonic() + _LOCK_S
-        return taken
-
-    async def __aenter__(self) -> "Lock":
-        return self
-
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
-        with contextlib.suppress(AxonError):
-            ours = self._clock.monotonic() < self._until and await self._cache.get(self._key) == self._token
-            if error is not None or not ours:  # somebody may have been at it beside us
-                await self._histories.drop(self._session)
-            if ours:
-                await self._cache.drop(self._key)
+def _tells(known: Remembered, turn_id: str) -> bool:
+    return bool(turn_id) and any(item.id == rules.answer_id(turn_id) for item in known.items)
 
 
 def _with(history: History, turn: Turn) -> History:

@@ -1,5 +1,6 @@
 """A turn by its id, wherever it is by now: in the log, on its way to the store, or there. Knows no tenant's rights."""
 
+from axon.domain.erasure import session_mark, turn_mark
 from axon.domain.job import Job
 from axon.domain.ownership import LogView
 from axon.domain.turn import Turn, ended, opened
@@ -15,9 +16,9 @@ _BEYOND = 1 << 53
 _REREAD_S = 1.0
 
 
-def erased_key(erased_id: str) -> str:
-    """Where the cache says that an id was erased, for as long as a log may still hold its words."""
-    return f"erased/{erased_id}"
+def erased_key(mark: str) -> str:
+    """Where the cache says what was erased, for as long as a log may still hold its words."""
+    return f"erased/{mark}"
 
 
 class Lookup:
@@ -57,10 +58,10 @@ class Lookup:
 
     async def is_erased(self, turn: Turn) -> bool:
         cache = self._live.cache
-        if await cache.get(erased_key(turn.id)) is not None:
+        if await cache.get(erased_key(turn_mark(turn.id))) is not None:
             return True
         session = turn.job.session
-        return session not in ("", turn.id) and await cache.get(erased_key(session)) is not None
+        return session != "" and await cache.get(erased_key(session_mark(session))) is not None
 
     async def ended(self, turn_id: str, *, wait_s: float) -> Turn | None:
         """The turn when it has ended; raises ``Busy`` when it has not within that time."""

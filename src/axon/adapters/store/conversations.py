@@ -1,6 +1,6 @@
 """Conversations in a database: metadata, what was added by hand, what was taken away. Knows no turn's text."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -33,13 +33,18 @@ class SqlConversations:
             "used_at": at,
             "metadata": _encode(dict(conversation.metadata)),
         }
-        upsert = self._insert(_CONVERSATIONS).values(row)
-        changed = {name: upsert.excluded[name] for name in ("used_at", "metadata")}
         with translated():
             async with self._database.begin() as connection:
-                await connection.execute(upsert.on_conflict_do_update(index_elements=["id"], set_=changed))
+                await connection.execute(_CONVERSATIONS.insert().values(row))
                 if first is not None:
                     await connection.execute(_ENTRIES.insert().values(_row(conversation.id, first)))
+
+    async def change(self, conversation_id: str, metadata: Mapping[str, str], *, at: float) -> bool:
+        own = update(_CONVERSATIONS).where(_CONVERSATIONS.c.id == conversation_id)
+        with translated():
+            async with self._database.begin() as connection:
+                changed = await connection.execute(own.values(used_at=at, metadata=_encode(dict(metadata))))
+                return changed.rowcount > 0
 
     async def get(self, conversation_id: str) -> Conversation | None:
         query = select(_CONVERSATIONS).where(_CONVERSATIONS.c.id == conversation_id)

@@ -1,4 +1,4 @@
-"""Tombstones in a database: which ids' words must stay away. Knows no turn."""
+"""Tombstones in a database: whose words must stay away. Knows no turn."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -19,8 +19,8 @@ class SqlTombstones:
         insert: Any = sqlite.insert if database.dialect == "sqlite" else postgresql.insert
         self._insert = insert(schema.tombstones).on_conflict_do_nothing()
 
-    async def put(self, erased_ids: Sequence[str], *, at: float) -> None:
-        rows = [{"id": erased_id, "erased_at": at} for erased_id in sorted(set(erased_ids))]
+    async def put(self, marks: Sequence[str], *, at: float) -> None:
+        rows = [{"id": mark, "erased_at": at} for mark in sorted(set(marks))]
         with translated():
             async with self._database.begin() as connection:
                 if rows:

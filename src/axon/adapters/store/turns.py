@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import msgspec
-from sqlalchemy import ColumnElement, Row, Select, bindparam, exists, or_, select, update
+from sqlalchemy import ColumnElement, Row, Select, bindparam, exists, literal, select, update
 from sqlalchemy.dialects import postgresql, sqlite
 
 from axon.adapters.store import schema
@@ -23,7 +23,7 @@ from axon.adapters.store.failures import (
     told,
     translated,
 )
-from axon.domain import wire
+from axon.domain import erasure, wire
 from axon.domain.job import Job
 from axon.domain.sampling import Sampling
 from axon.domain.turn import Turn, TurnState
@@ -38,7 +38,13 @@ _ENDED = _COLUMNS.rank > TurnState.OPENED.rank
 _FORGET_ERASED = (
     update(schema.turns)
     .where(_COLUMNS.id.in_(bindparam("ids", expanding=True)), _COLUMNS.body.is_not(None), _ENDED)
-    .where(exists().where(schema.tombstones.c.id.in_([_COLUMNS.id, _COLUMNS.session])))
+    .where(
+        exists().where(
+            schema.tombstones.c.id.in_(
+                [literal(erasure.TURN) + _COLUMNS.id, literal(erasure.SESSION) + _COLUMNS.session]
+            )
+        )
+    )
     .values(body=None)
 )
 """In the transaction that wrote them: what was erased while its turn ran does not come back with its end."""
@@ -115,8 +121,13 @@ class SqlTurns:
             async with self._database.connect() as connection:
                 return (await connection.execute(query)).scalars().all()
 
-    async def erase(self, erased_id: str) -> int:
-        own = or_(_COLUMNS.id == erased_id, _COLUMNS.session == erased_id)
+    async def erase_turn(self, turn_id: str) -> int:
+        return await self._erase(_COLUMNS.id == turn_id)
+
+    async def erase_session(self, session: str) -> int:
+        return await self._erase((_COLUMNS.session == session) & (_COLUMNS.session != ""))
+
+    async def _erase(self, own: ColumnElement[bool]) -> int:
         forget = update(schema.turns).where(own, _COLUMNS.body.is_not(None), _ENDED).values(body=None)
         with translated():
             async with self._database.begin() as connection:
