@@ -120,11 +120,12 @@ def test_a_response_is_no_conversation(echo: Server) -> None:
     with client(echo) as api:
         first = api.responses.create(**GREEDY, input="one")
         api.responses.create(**GREEDY, input="two", previous_response_id=first.id)
-        for ask in (
+        asks: list[Any] = [
             lambda: api.responses.create(**GREEDY, input="three", conversation=first.id),
             lambda: api.conversations.items.list(first.id),
             lambda: api.conversations.items.create(first.id, items=[{"role": "user", "content": "x"}]),
-        ):
+        ]
+        for ask in asks:
             with pytest.raises(openai.NotFoundError) as refused:
                 ask()
             assert refused.value.code == "conversation_not_found"
@@ -553,3 +554,25 @@ def test_the_page_of_the_api_names_every_route(echo: Server) -> None:
     assert named == {"response_id", "stream", "starting_after"}
     body = paths["/v1/responses"]["post"]["requestBody"]["content"]["application/json"]["schema"]
     assert {"input", "previous_response_id", "conversation", "truncation"} <= set(body["properties"])
+
+
+def test_a_cancel_that_was_answered_outlives_a_killed_server(fresh: Fresh) -> None:
+    server = fresh.start(engine_echo_step_s=0.03)
+    with client(server) as api:
+        response = api.responses.create(**GREEDY, input="x" * 80, background=True)
+        wait_until(lambda: api.responses.retrieve(response.id).status == "in_progress", "it runs")
+        assert api.responses.cancel(response.id).status == "cancelled"
+        server.kill()
+    again = fresh.start(engine_echo_step_s=0.03)
+    with client(again) as api:
+        assert api.responses.retrieve(response.id).status == "cancelled"
+
+
+def test_counting_tokens_counts_as_a_request(fresh: Fresh) -> None:
+    server = fresh.start(admission_requests_per_minute=5)
+    with server.client() as http:
+        codes = [
+            http.post("/v1/responses/input_tokens", json={"model": "echo", "input": "x"}).status_code for _ in range(8)
+        ]
+    assert codes[0] == 200
+    assert codes[-1] == 429

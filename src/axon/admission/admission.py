@@ -40,7 +40,7 @@ class Admission:
 
     async def admit(self, key_id: str, job_id: str, meters: Meters) -> Ticket:
         """A ticket for the job, or a refusal that says when to come back."""
-        await self._take_request(key_id, meters)
+        await self.count(key_id, meters)
         if not await self._enter(_crowd(key_id), job_id, self._config.backlog_per_key):
             raise LimitReached(
                 f"This API key has {self._config.backlog_per_key} requests queued or running, which is its limit.",
@@ -100,7 +100,8 @@ class Admission:
         await self._enter(_crowd(ticket.key_id), job.id, _NO_LIMIT)
         await self._enter(_EVERYBODY, job.id, _NO_LIMIT)
 
-    async def _take_request(self, key_id: str, meters: Meters) -> None:
+    async def count(self, key_id: str, meters: Meters) -> None:
+        """One request of the key, or a refusal that says when to come back."""
         per_minute = self._config.requests_per_minute
         if per_minute <= 0:
             return

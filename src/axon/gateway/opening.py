@@ -55,6 +55,10 @@ class Opening:
             return await self._admit(ask, found, make_job)
         return await self._again(found)
 
+    async def count(self, key_id: str, meters: Meters) -> None:
+        """Takes one request from the key's bucket; raises when it is empty."""
+        await self._admission.count(key_id, meters)
+
     async def _resolve(self, ask: Ask) -> str | First:
         return await self._idempotency.resolve(
             prefix=ask.prefix, tenant=ask.tenant, key=ask.idempotency_key, body_digest=ask.body_digest

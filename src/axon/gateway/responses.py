@@ -30,6 +30,7 @@ from axon.gateway.turns import (
     Gateway,
     accepted,
     answered,
+    count_request,
     find_deployment,
     gateway_of,
     identity_of,
@@ -74,6 +75,7 @@ async def count(request: Request) -> dict[str, Any]:
     ask = parse(Context, await read_body(request, gateway.config), NOT_YET)
     ask.check()
     find_deployment(gateway, ask.model)
+    await count_request(request)
     history = await _peek(request, ask)
     items = (*history.items, *items_of(ask.input or [], now=gateway.clock.now()))
     ids = await gateway.prompts.unchecked(messages_of(ask.instructions, items), what="input")
@@ -109,6 +111,7 @@ async def cancel(request: Request, response_id: str) -> Response:
     if not turn.state.terminal:
         with suppress(Busy):
             turn = await gateway.kept.lookup.stopped(response_id, wait_s=_CANCEL_S) or turn
+            await gateway.follower.kept(response_id, wait_s=_CANCEL_S)  # what was told must outlive a crash
     return await _object(gateway, turn)
 
 

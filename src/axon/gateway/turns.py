@@ -11,6 +11,7 @@ import msgspec
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response, StreamingResponse
 
+from axon.admission.meters import Meters
 from axon.dispatch.config import DispatchConfig
 from axon.domain.chunk import Chunk
 from axon.domain.deployment import Deployment
@@ -165,6 +166,13 @@ async def accepted(request: Request, body: bytes, *, route: str, prefix: str, ma
     except (LimitReached, Unavailable) as error:
         gateway.metrics.rejected.labels(error.code, gateway.metrics.tenants.label(who.tenant)).inc()
         raise
+
+
+async def count_request(request: Request) -> None:
+    """For a request that opens no turn and costs work all the same: it counts against its key's limit."""
+    meters = Meters()
+    request.scope[METERS] = meters
+    await gateway_of(request).opening.count(identity_of(request).key_id, meters)
 
 
 def _idempotency_key(request: Request) -> str:
