@@ -27,6 +27,6 @@ async def test_cancelling_a_response_that_does_not_end_yet_shows_it_as_it_stands
         request = Request({"type": "http", "app": app, "axon.identity": SimpleNamespace(tenant=TENANT)})
         answer = await responses.cancel(request, job.id)
         view = await kept.live.log.read(job.id, after=0)
-    assert (answer.status_code, json.loads(answer.body)["status"]) == (200, "in_progress")
+    assert (answer.status_code, json.loads(bytes(answer.body))["status"]) == (200, "in_progress")
     assert view is not None
     assert view.cancelled
