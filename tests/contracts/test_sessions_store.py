@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from axon.domain.conversation import Conversation, Entry
+from axon.domain.conversation import Conversation, Entry, entry_of
 from axon.domain.erasure import session_mark, turn_mark
 from axon.domain.item import Item
 from axon.domain.turn import opened
@@ -22,6 +22,12 @@ def entry(ordinal: int, *numbers: int, at: float = 100.0) -> Entry:
     return Entry(ordinal=ordinal, at=at, id=f"ent_{ordinal}", items=tuple(map(item, numbers)))
 
 
+async def purged(store: Store, turn_id: str) -> bool:
+    turn = await store.turns.get(turn_id)
+    assert turn is not None
+    return turn.job.purged
+
+
 class TestTurnsOfASession:
     async def test_they_come_in_order_whoever_was_written_first(self, store: Store) -> None:
         turns = [
@@ -29,14 +35,32 @@ class TestTurnsOfASession:
             for ordinal in (3, 1, 2)
         ]
         await store.turns.apply([*turns, make_ended(make_job("resp_other", session="conv_2"))])
-        assert await store.turns.of_session("conv_1", limit=10) == [turns[1], turns[2], turns[0]]
-        assert await store.turns.of_session("conv_1", limit=2) == [turns[2], turns[0]]
-        assert await store.turns.of_session("conv_3", limit=2) == []
+        told = [entry_of(turns[number]) for number in (1, 2, 0)]
+        assert [each.items[0] for each in told] == [item(1), item(2), item(3)]
+        assert await store.turns.entries("conv_1", limit=10) == told
+        assert await store.turns.entries("conv_1", limit=2) == told[1:]
+        assert await store.turns.entries("conv_3", limit=2) == []
+
+    async def test_a_long_session_is_read_to_its_beginning(self, store: Store) -> None:
+        turns = [make_ended(make_job(f"resp_{number:04}", session="conv_1", ordinal=number)) for number in range(450)]
+        await store.turns.apply(turns)
+        told = [entry_of(turn) for turn in turns]
+        assert await store.turns.entries("conv_1", limit=1_000) == told
+        assert await store.turns.entries("conv_1", limit=401) == told[-401:]
+
+    async def test_a_turn_that_runs_or_failed_has_said_nothing(self, store: Store) -> None:
+        running = opened(make_job("resp_1", session="conv_1", ordinal=1, items=(item(1),)))
+        failed = make_ended(make_job("resp_2", session="conv_1", ordinal=2, items=(item(2),)), state="failed")
+        await store.turns.apply([running, failed])
+        told = await store.turns.entries("conv_1", limit=10)
+        assert [(entry.items, entry.running) for entry in told] == [((), True), ((), False)]
+        assert await store.turns.states("conv_1") == {"resp_1": "opened", "resp_2": "failed"}
+        assert await store.turns.states("") == {}
 
     async def test_of_two_with_the_same_place_none_is_lost_and_the_earlier_comes_first(self, store: Store) -> None:
         turns = [make_ended(make_job(f"resp_{at}", session="conv_1", ordinal=1, created=at)) for at in (5.0, 4.0)]
         await store.turns.apply(turns)
-        assert await store.turns.of_session("conv_1", limit=10) == [turns[1], turns[0]]
+        assert await store.turns.entries("conv_1", limit=10) == [entry_of(turns[1]), entry_of(turns[0])]
 
     async def test_sessions_that_went_on_from_another_are_found(self, store: Store) -> None:
         await store.turns.apply(
@@ -53,10 +77,11 @@ class TestTurnsOfASession:
 
     async def test_turns_without_a_session_are_in_none(self, store: Store) -> None:
         await store.turns.apply([make_ended(make_job(session=""))])
-        assert await store.turns.of_session("", limit=10) == []
+        assert await store.turns.entries("", limit=10) == []
 
     async def test_an_id_that_no_store_can_hold_is_unknown(self, store: Store) -> None:
-        assert await store.turns.of_session("conv_\x00", limit=10) == []
+        assert await store.turns.entries("conv_\x00", limit=10) == []
+        assert await store.turns.states("conv_\x00") == {}
         assert await store.conversations.get("conv_\x00") is None
 
 
@@ -65,7 +90,8 @@ class TestErasing:
         turn = make_ended(make_job("resp_2", session="resp_1", ordinal=2, previous="resp_1", items=(item(1),)))
         await store.turns.apply([turn])
         assert await store.turns.erase_turn("resp_2") == 1
-        [left] = await store.turns.of_session("resp_1", limit=10)
+        left = await store.turns.get("resp_2")
+        assert left is not None
         assert (left.job.purged, left.tokens, left.job.items) == (True, (), ())
         assert (left.usage, left.job.previous, left.job.ordinal) == (turn.usage, "resp_1", 2)
 
@@ -74,9 +100,8 @@ class TestErasing:
         running = opened(make_job("resp_3", session="conv_1", ordinal=3))
         await store.turns.apply([*ended, running, make_ended(make_job("resp_9", session="conv_2"))])
         assert await store.turns.erase_session("conv_1") == 2
-        purged = [turn.job.purged for turn in await store.turns.of_session("conv_1", limit=10)]
-        assert purged == [True, True, False]
-        assert not (await store.turns.of_session("conv_2", limit=10))[0].job.purged
+        assert [await purged(store, f"resp_{number}") for number in (1, 2, 3, 9)] == [True, True, False, False]
+        assert [entry.items for entry in await store.turns.entries("conv_1", limit=10)] == [(), (), ()]
 
     async def test_the_first_turn_of_a_chain_is_erased_alone_though_the_chain_has_its_name(self, store: Store) -> None:
         first = make_ended(make_job("resp_1", session="resp_1", ordinal=1, items=(item(1),)))
@@ -85,7 +110,7 @@ class TestErasing:
         await store.turns.apply([opened(second.job), first])
         await store.turns.apply([second])
         assert await store.turns.erase_turn("resp_1") == 0  # it came in without its words
-        assert [turn.job.purged for turn in await store.turns.of_session("resp_1", limit=10)] == [True, False]
+        assert [await purged(store, turn_id) for turn_id in ("resp_1", "resp_2")] == [True, False]
 
     @pytest.mark.parametrize("mark", [turn_mark("resp_1"), session_mark("conv_1")])
     async def test_the_end_of_a_turn_erased_while_it_ran_brings_no_words_back(self, store: Store, mark: str) -> None:

@@ -7,6 +7,7 @@ import sqlite3
 import stat
 import subprocess
 import sys
+import tracemalloc
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -40,6 +41,22 @@ async def opened_store(path: Path, **options: float) -> AsyncIterator[SqliteStor
 @pytest.fixture
 def path(tmp_path: Path) -> Path:
     return tmp_path / "data" / "axon.db"
+
+
+async def test_reading_a_session_takes_no_memory_for_its_prompts(path: Path) -> None:
+    prompt_ids = tuple(range(1_000, 5_000))
+    async with opened_store(path) as store:
+        for number in range(400):
+            job = make_job(f"resp_{number}", session="conv_1", ordinal=number, prompt_ids=prompt_ids)
+            await store.turns.apply([make_ended(job)])
+        tracemalloc.start()
+        try:
+            entries = await store.turns.entries("conv_1", limit=1_000)
+            _, peak_bytes = tracemalloc.get_traced_memory()
+        finally:
+            tracemalloc.stop()
+    assert len(entries) == 400
+    assert peak_bytes < 16 << 20  # the prompts alone, as ids, are more than three times as much
 
 
 class TestFile:

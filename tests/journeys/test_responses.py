@@ -120,15 +120,13 @@ def test_a_response_is_no_conversation(echo: Server) -> None:
     with client(echo) as api:
         first = api.responses.create(**GREEDY, input="one")
         api.responses.create(**GREEDY, input="two", previous_response_id=first.id)
-        asks: list[Any] = [
-            lambda: api.responses.create(**GREEDY, input="three", conversation=first.id),
-            lambda: api.conversations.items.list(first.id),
-            lambda: api.conversations.items.create(first.id, items=[{"role": "user", "content": "x"}]),
-        ]
-        for ask in asks:
-            with pytest.raises(openai.NotFoundError) as refused:
-                ask()
-            assert refused.value.code == "conversation_not_found"
+        with pytest.raises(openai.NotFoundError) as refused:
+            api.responses.create(**GREEDY, input="three", conversation=first.id)
+        assert refused.value.code == "conversation_not_found"
+        with pytest.raises(openai.NotFoundError):
+            api.conversations.items.list(first.id)
+        with pytest.raises(openai.NotFoundError):
+            api.conversations.items.create(first.id, items=[{"role": "user", "content": "x"}])
 
 
 def test_input_may_be_text_messages_parts_or_earlier_output(echo: Server) -> None:

@@ -17,7 +17,7 @@ from axon.domain import record
 from axon.domain import turn as turns
 from axon.domain.append import AppendStatus
 from axon.domain.chunk import Chunk
-from axon.domain.conversation import Conversation, Entry
+from axon.domain.conversation import Conversation, Entry, entry_of
 from axon.domain.job import Job
 from axon.domain.turn import Turn
 from axon.domain.wire import decode, encode
@@ -198,10 +198,10 @@ class SimStore:
         self._answer()
         return 0
 
-    async def of_session(self, session: str, *, limit: int) -> Sequence[Turn]:
+    async def entries(self, session: str, *, limit: int) -> Sequence[Entry]:
         self._answer()
-        own = [turn for turn in self._turns.values() if turn.job.session == session]
-        return sorted(own, key=lambda turn: (turn.job.ordinal, turn.opened_at, turn.id))[-limit:]
+        own = [entry_of(turn) for turn in self._turns.values() if turn.job.session == session]
+        return sorted(own, key=lambda entry: (entry.ordinal, entry.at, entry.id))[-limit:]
 
     @property
     def all(self) -> dict[str, Turn]:

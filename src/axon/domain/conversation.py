@@ -26,12 +26,17 @@ class Conversation:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Entry:
-    """One step of a conversation: a turn, or items that were added by hand. Of equal ordinals the earlier is first."""
+    """One step of a session: a turn, or items that were added by hand. Of equal ordinals the earlier is first."""
 
     ordinal: int
     at: float
     id: str
     items: tuple[Item, ...]
+    """What was said in it; nothing in a turn that did not complete."""
+    previous: str = ""
+    """The turn that a turn goes on from, where it names one."""
+    running: bool = False
+    """A turn that has not ended."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,26 +77,36 @@ def said(turn: Turn) -> tuple[Item, ...]:
 
 
 def entry_of(turn: Turn) -> Entry:
-    """The turn as a step of its conversation."""
-    return Entry(ordinal=turn.job.ordinal, at=turn.opened_at, id=turn.id, items=said(turn))
+    """The turn as a step of its session."""
+    return Entry(
+        ordinal=turn.job.ordinal,
+        at=turn.opened_at,
+        id=turn.id,
+        items=said(turn),
+        previous=turn.job.previous,
+        running=not turn.state.terminal,
+    )
 
 
 def told(entries: Iterable[Entry], hidden: Collection[str] = ()) -> tuple[Item, ...]:
     """The items of a conversation in order, those left out that were taken away."""
-    ordered = sorted(entries, key=lambda entry: (entry.ordinal, entry.at, entry.id))
+    ordered = sorted(entries, key=_place)
     return tuple(item for entry in ordered for item in entry.items if item.id not in hidden)
 
 
-def before(entries: Sequence[Entry], turn: Turn) -> list[Entry]:
-    """The steps that came before a turn of a conversation."""
-    own = (turn.job.ordinal, turn.opened_at, turn.id)
-    return [entry for entry in entries if (entry.ordinal, entry.at, entry.id) < own]
+def before(entries: Sequence[Entry], step: Entry) -> list[Entry]:
+    """The steps that came before one of a conversation."""
+    return [entry for entry in entries if _place(entry) < _place(step)]
 
 
-def chain(turns: Mapping[str, Turn], last: str) -> list[Turn]:
+def chain(turns: Mapping[str, Entry], last: str) -> list[Entry]:
     """The turns that lead to ``last``, itself included, the oldest first, as far back as they are known."""
-    found: dict[str, Turn] = {}
+    found: dict[str, Entry] = {}
     while (turn := turns.get(last)) is not None and last not in found:
         found[last] = turn
-        last = turn.job.previous
+        last = turn.previous
     return list(reversed(found.values()))
+
+
+def _place(entry: Entry) -> tuple[int, float, str]:
+    return entry.ordinal, entry.at, entry.id

@@ -5,7 +5,7 @@ from typing import Protocol
 
 from axon.domain.conversation import Conversation, Entry
 from axon.domain.key import Key
-from axon.domain.turn import Turn
+from axon.domain.turn import Turn, TurnState
 from axon.errors import DependencyDown
 
 
@@ -41,8 +41,11 @@ class TurnStore(Protocol):
 class SessionTurns(TurnStore, Protocol):
     """Turns, as the sessions need them."""
 
-    async def of_session(self, session: str, *, limit: int) -> Sequence[Turn]:
-        """The session's turns in order, the last ``limit`` of them; purged ones without their words."""
+    async def entries(self, session: str, *, limit: int) -> Sequence[Entry]:
+        """What was said in the session's turns, in order, the last ``limit`` of them; nothing in purged ones."""
+
+    async def states(self, session: str) -> Mapping[str, TurnState]:
+        """How each of the session's turns stands, by its id."""
 
     async def branches(self, session: str) -> Sequence[str]:
         """Other sessions that went on from a turn of this one: they hold its words too."""

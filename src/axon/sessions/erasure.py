@@ -6,12 +6,12 @@ The tombstone comes first: from then on nothing that is still on its way can bri
 import contextlib
 
 from axon.domain.erasure import session_mark, turn_mark
-from axon.domain.turn import Turn
+from axon.domain.turn import Turn, TurnState
 from axon.errors import AxonError, Busy
 from axon.ports.live import Live
 from axon.ports.store import SessionTurns, Tombstones
 from axon.runtime.clock import Clock
-from axon.sessions.history import MAX_STEPS, Histories
+from axon.sessions.history import Histories
 from axon.sessions.lookup import Lookup, erased_key
 
 _STOP_S = 2.0
@@ -40,7 +40,7 @@ class Erasure:
     async def turn(self, turn: Turn) -> None:
         """Erases one turn; one that runs is ended."""
         await self._bury(turn_mark(turn.id), turn.job.session)
-        await self._silence(turn)
+        await self._silence(turn.id, turn.state)
         await self._lookup.behind_barrier()  # what was on its way before the tombstone stood is in the store then
         await self._turns.erase_turn(turn.id)
         await self._histories.drop_told(turn.job.session)
@@ -49,8 +49,8 @@ class Erasure:
         """Erases every turn of a session."""
         await self._bury(session_mark(session), session)
         await self._lookup.behind_barrier()
-        for turn in await self._turns.of_session(session, limit=MAX_STEPS):
-            await self._silence(turn)
+        for turn_id, state in (await self._turns.states(session)).items():
+            await self._silence(turn_id, state)
         await self._lookup.behind_barrier()
         await self._turns.erase_session(session)
         await self._histories.drop_told(session)
@@ -60,10 +60,10 @@ class Erasure:
         await self._live.cache.put(erased_key(mark), b"", ttl_s=self._mark_s)
         await self._histories.drop_told(session)
 
-    async def _silence(self, turn: Turn) -> None:
+    async def _silence(self, turn_id: str, state: TurnState) -> None:
         """Ends it if it runs, and empties its stream; a stream that does not end in time leaves by itself."""
-        if not turn.state.terminal:
+        if not state.terminal:
             with contextlib.suppress(Busy):
-                await self._lookup.stopped(turn.id, wait_s=_STOP_S)
+                await self._lookup.stopped(turn_id, wait_s=_STOP_S)
         with contextlib.suppress(AxonError):
-            await self._live.log.forget(turn.id, in_s=0)
+            await self._live.log.forget(turn_id, in_s=0)

@@ -12,7 +12,7 @@ from functools import partial
 import msgspec
 
 from axon.domain import conversation as rules
-from axon.domain.conversation import History
+from axon.domain.conversation import Entry, History
 from axon.domain.item import Item
 from axon.domain.turn import Turn, TurnState
 from axon.errors import Busy, InvalidInput, NotFound
@@ -174,15 +174,15 @@ class Histories:
         last: Turn | None = turn
         while last is not None:  # a chain may begin in the middle of another one, or of a conversation
             session = last.job.session
-            there = await self._turns.of_session(session, limit=MAX_STEPS)
+            there = await self._turns.entries(session, limit=MAX_STEPS)
+            own = rules.entry_of(last)
             if rules.is_conversation(session):
                 added, hidden = await self._conversations.entries(session, limit=MAX_STEPS)
-                entries = rules.before([*added, *map(rules.entry_of, there)], last)
-                items[:0] = rules.told([*entries, rules.entry_of(last)], hidden)
+                items[:0] = rules.told([*rules.before([*added, *there], own), own], hidden)
                 break
-            way = rules.chain({**{each.id: each for each in there}, last.id: last}, last.id)
-            items[:0] = [item for each in way for item in rules.said(each)]
-            first = way[0].job.previous
+            way = rules.chain({**{each.id: each for each in there}, own.id: own}, own.id)
+            items[:0] = [item for each in way for item in each.items]
+            first = way[0].previous
             last = await self._turns.get(first) if first else None
         return tuple(items)
 
@@ -191,21 +191,22 @@ class Histories:
         kept = await self._conversations.get(conversation_id)
         if kept is None or kept.tenant != tenant:
             raise no_conversation(conversation_id)
-        turns, running = await self._ended_turns(conversation_id)
+        turns, running = await self._stored_turns(conversation_id)
         added, hidden = await self._conversations.entries(conversation_id, limit=MAX_STEPS)
-        entries = [*added, *map(rules.entry_of, turns)]
+        entries = [*added, *turns]
         for turn in turns:
             if turn.id == turn_id:
                 entries, running = rules.before(entries, turn), turn_id
         ordinal = max((entry.ordinal for entry in entries), default=0)
         return History(session=conversation_id, ordinal=ordinal, items=rules.told(entries, hidden)), running
 
-    async def _ended_turns(self, conversation_id: str) -> tuple[list[Turn], str]:
+    async def _stored_turns(self, conversation_id: str) -> tuple[list[Entry], str]:
         """A conversation's turns, and the one that runs; an end that the log has been told counts as told."""
         found, running = [], ""
-        for turn in await self._turns.of_session(conversation_id, limit=MAX_STEPS):
-            seen = turn if turn.state.terminal else await self.lookup.in_log(turn.id) or turn
-            running = running if seen.state.terminal else turn.id
+        for entry in await self._turns.entries(conversation_id, limit=MAX_STEPS):
+            told = await self.lookup.in_log(entry.id) if entry.running else None
+            seen = entry if told is None else rules.entry_of(told)
+            running = seen.id if seen.running else running
             found.append(seen)
         return found, running
 

@@ -6,10 +6,11 @@ code stay; prompt, tokens, messages, sampling and reply are empty. A job without
 
 import logging
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import msgspec
-from sqlalchemy import ColumnElement, Row, Select, bindparam, exists, literal, select, update
+from sqlalchemy import ColumnElement, Row, Select, bindparam, case, exists, literal, select, tuple_, update
 from sqlalchemy.dialects import postgresql, sqlite
 
 from axon.adapters.store import schema
@@ -23,7 +24,10 @@ from axon.adapters.store.failures import (
     told,
     translated,
 )
-from axon.domain import erasure, wire
+from axon.domain import conversation, erasure, wire
+from axon.domain.chunk import End, Token
+from axon.domain.conversation import Entry
+from axon.domain.item import Item
 from axon.domain.job import Job
 from axon.domain.sampling import Sampling
 from axon.domain.turn import Turn, TurnState
@@ -33,8 +37,12 @@ from axon.errors import DependencyDown
 _COLUMNS = schema.turns.c
 _PURGE_ROWS = 500
 """A purge holds the write lock for so many rows at a time."""
+_READ_ROWS = 200
+"""Of a session's turns so many are in memory at a time with all that they hold."""
 
 _ENDED = _COLUMNS.rank > TurnState.OPENED.rank
+_PLACE = tuple_(_COLUMNS.ordinal, _COLUMNS.opened_at, _COLUMNS.id)
+"""Of a turn in its session."""
 _FORGET_ERASED = (
     update(schema.turns)
     .where(_COLUMNS.id.in_(bindparam("ids", expanding=True)), _COLUMNS.body.is_not(None), _ENDED)
@@ -50,6 +58,20 @@ _FORGET_ERASED = (
 """In the transaction that wrote them: what was erased while its turn ran does not come back with its end."""
 
 _log = logging.getLogger(__name__)
+
+
+class _Asked(msgspec.Struct, frozen=True):
+    """What an entry needs of a turn's job."""
+
+    items: tuple[Item, ...] = ()
+
+
+class _Said(msgspec.Struct, frozen=True):
+    """What an entry needs of a turn. The prompt, which is most of a long session's turns, is not even decoded."""
+
+    job: _Asked
+    tokens: tuple[Token, ...] = ()
+    ends: tuple[End, ...] = ()
 
 
 class SqlTurns:
@@ -100,14 +122,20 @@ class SqlTurns:
     async def purge_idle(self, *, before: float) -> int:
         return await self._purge_all(_idle(before))
 
-    async def of_session(self, session: str, *, limit: int) -> Sequence[Turn]:
-        last = (_COLUMNS.ordinal.desc(), _COLUMNS.opened_at.desc(), _COLUMNS.id.desc())
-        query = select(schema.turns).where(_COLUMNS.session == session, _COLUMNS.session != "").order_by(*last)
-        rows: Sequence[Row[Any]] = ()
-        with known_ids_only():
-            async with self._database.connect() as connection:
-                rows = (await connection.execute(query.limit(limit))).all()
-        return [_turn(row) for row in reversed(rows)]
+    async def entries(self, session: str, *, limit: int) -> Sequence[Entry]:
+        query = _of_session(session)
+        found: list[Entry] = []
+        while (num_rows := min(_READ_ROWS, limit - len(found))) > 0:
+            rows = await self._rows(query.limit(num_rows))
+            found += map(_entry, rows)
+            if len(rows) < num_rows:
+                break
+            query = _of_session(session).where(tuple_(rows[-1].ordinal, rows[-1].opened_at, rows[-1].id) > _PLACE)
+        return found[::-1]
+
+    async def states(self, session: str) -> Mapping[str, TurnState]:
+        query = select(_COLUMNS.id, _COLUMNS.state).where(_COLUMNS.session == session, _COLUMNS.session != "")
+        return {row.id: TurnState(row.state) for row in await self._rows(query)}
 
     async def branches(self, session: str) -> Sequence[str]:
         own = schema.turns.alias("own")
@@ -132,6 +160,13 @@ class SqlTurns:
         with translated():
             async with self._database.begin() as connection:
                 return (await connection.execute(forget)).rowcount
+
+    async def _rows(self, query: Select[Any]) -> Sequence[Row[Any]]:
+        rows: Sequence[Row[Any]] = ()
+        with known_ids_only():
+            async with self._database.connect() as connection:
+                rows = (await connection.execute(query)).all()
+        return rows
 
     async def _commit(self, rows: Sequence[dict[str, Any]]) -> None:
         if rows:
@@ -180,6 +215,15 @@ def _upsert(dialect: str) -> Any:
 
 def _by_id(row: Mapping[str, Any]) -> str:
     return str(row["id"])
+
+
+def _of_session(session: str) -> Select[Any]:
+    """The last first; bodies of those alone that have said something."""
+    body = case((_COLUMNS.state == str(TurnState.COMPLETED), _COLUMNS.body)).label("body")
+    columns = [column for column in _COLUMNS if column.name != "body"]
+    own = (_COLUMNS.session == session, _COLUMNS.session != "")
+    last = (_COLUMNS.ordinal.desc(), _COLUMNS.opened_at.desc(), _COLUMNS.id.desc())
+    return select(*columns, body).where(*own).order_by(*last)
 
 
 def _past_retention(ended_before: float) -> Select[tuple[str]]:
@@ -242,7 +286,24 @@ def _turn(row: Row[Any]) -> Turn:
     try:
         return wire.decode(Turn, row.body)
     except msgspec.DecodeError as error:
-        raise DependencyDown(f"The record of turn {row.id} cannot be read.", code="record_unreadable") from error
+        raise _unreadable(row) from error
+
+
+def _entry(row: Row[Any]) -> Entry:
+    remains = _remains(row)
+    bare = conversation.entry_of(remains)
+    if row.body is None:
+        return bare
+    try:
+        said = msgspec.msgpack.decode(row.body, type=_Said)
+    except msgspec.DecodeError as error:
+        raise _unreadable(row) from error
+    answer = conversation.answer(replace(remains, tokens=said.tokens, ends=said.ends))
+    return replace(bare, items=(*said.job.items, answer))
+
+
+def _unreadable(row: Row[Any]) -> DependencyDown:
+    return DependencyDown(f"The record of turn {row.id} cannot be read.", code="record_unreadable")
 
 
 def _turn_or_none(row: Row[Any]) -> Turn | None:
