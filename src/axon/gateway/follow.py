@@ -25,6 +25,7 @@ _BARRIER_S = 2.0
 _PATIENCE_S = 30.0
 _RETRY_S = 0.2
 _KEPT_S = 0.02
+_ARRIVALS = 3
 
 
 @dataclass(slots=True)
@@ -35,6 +36,8 @@ class _Watch:
     """When the stream said something; ``spoke_at`` is when its reader was told so, or that there is nothing."""
     spoke_at: float = field(init=False)
     touched_at: float = field(init=False)
+    unheard: bool = False
+    """The last word that there is a reader was lost."""
     down_since: float | None = None
     _silence_asked_s: float = 0.0
 
@@ -88,18 +91,26 @@ class Follower:
                     yield chunk
                 if cursor.ended:
                     return
-                reread_in_s = watch.reread_in_s(self._clock.monotonic())
-                payload = await listener.next(min(reread_in_s, self._silence_s, self._reader_grace_s / 3)) or b""
+                payload = await listener.next(self._patience_s(watch)) or b""
                 now = self._clock.monotonic()
                 if now - watch.touched_at > self._reader_grace_s / 3:
-                    watch.touched_at = now if await self._touch(job_id) else watch.touched_at
+                    watch.unheard = not await self._touch(job_id)
+                    watch.touched_at = watch.touched_at if watch.unheard else now
                 if now - watch.spoke_at > self._silence_s:
                     watch.spoke_at = now
                     yield None
 
+    def _patience_s(self, watch: "_Watch") -> float:
+        """How long to wait for a wake-up: not long while nobody has heard that there is a reader."""
+        longest_s = min(watch.reread_in_s(self._clock.monotonic()), self._silence_s, self._reader_grace_s / 3)
+        return min(longest_s, _RETRY_S) if watch.unheard else longest_s
+
     async def arrive(self, job_id: str) -> None:
-        """A reader is here (again)."""
-        await self._touch(job_id)
+        """A reader is here (again); said until it is heard, within reason."""
+        for _ in range(_ARRIVALS):
+            if await self._touch(job_id):
+                return
+            await asyncio.sleep(_RETRY_S)
 
     async def _touch(self, job_id: str) -> bool:
         """Says that the stream has a reader; False when that was not heard, and is to be said again."""
