@@ -100,7 +100,7 @@ def time_us(compute: Callable[[], None]) -> float:
         end.record()
         end.synchronize()
         times.append(start.elapsed_time(end) * 1e3)
-    return median(times[2:])
+    return float(median(times[2:]))
 
 
 def time_decodes(model: CudaLlama, kv: KVBlocks, shape: DecodeShape, lengths: list[int]) -> float:

@@ -16,6 +16,7 @@ from axon.domain.job import Job
 from axon.domain.ownership import LogView
 from axon.domain.turn import TurnState
 from axon.domain.wire import encode
+from axon.engine.messages import Emitted
 from axon.gateway.follow import Follower
 from axon.ports.live import Appended, AppendStatus, TokenLog
 from axon.ports.queue import Delivery
@@ -39,6 +40,7 @@ class _CountedLog:
         self.asked_at: dict[tuple[str, int], float] = {}
         self.answered = asyncio.Event()
         self.open, self.claim, self.release, self.flag = log.open, log.claim, log.release, log.flag
+        self.forget = log.forget
 
     async def read(self, job_id: str, *, after: int) -> LogView | None:
         return await self._log.read(job_id, after=after)
@@ -67,7 +69,8 @@ class _Bench:
 
     def step(self) -> None:
         for running in self.jobs:
-            running.push(running.job.prompt_ids[len(running.tokens) % len(running.job.prompt_ids)], None)
+            token = running.job.prompt_ids[len(running.tokens) % len(running.job.prompt_ids)]
+            running.push(running.choices[0], Emitted(running.job.id, token))
             self.emitter.touch(running)
 
     async def run(self, seconds: float, step_s: float | None) -> float:
