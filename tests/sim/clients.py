@@ -117,8 +117,9 @@ class Client:
             body_digest=str(asked.seed),
         )
         async with AsyncExitStack() as held:
-            found.append((await parts["opening"].open(ask, make)).job.id)
-        asked.told = told[0] if told else None
+            opened = await parts["opening"].open(ask, make)
+            found.append(opened.job.id)
+        asked.told = told[0] if told and opened.is_new else None  # else the first one's job counts, not this one
 
     async def _read(self, asked: Asked) -> None:
         """Reads to the end, over as many connections as it takes; some clients cancel, some never come back."""
