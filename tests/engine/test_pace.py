@@ -23,25 +23,59 @@ def test_the_chunk_settles_where_a_step_takes_as_much_longer_as_it_may(token_s: 
     for _ in range(5):
         pace.observe(make_batch(streams=4), 0.02)
     for _ in range(60):
-        num_tokens = pace.num_prefill_tokens
+        num_tokens = pace.num_prefill_tokens(4)
         pace.observe(make_batch(streams=4, prompt=num_tokens), 0.02 + num_tokens * token_s)
-    assert abs(pace.num_prefill_tokens - expected) <= 1
+    assert abs(pace.num_prefill_tokens(4) - expected) <= 1
 
 
 def test_before_it_has_seen_anything_it_is_careful() -> None:
-    assert Pace(max_prefill_tokens=100, max_slowdown=2.0).num_prefill_tokens == 8
-    assert Pace(max_prefill_tokens=3, max_slowdown=2.0).num_prefill_tokens == 3
+    assert Pace(max_prefill_tokens=100, max_slowdown=2.0).num_prefill_tokens(1) == 8
+    assert Pace(max_prefill_tokens=3, max_slowdown=2.0).num_prefill_tokens(1) == 3
 
 
-def test_a_step_without_streams_teaches_nothing() -> None:
+def step_s(*, streams: int, prompt: int) -> float:
+    return (0.005 + 0.002 * streams if streams else 0.0) + 0.001 * prompt
+
+
+def test_prompts_that_come_all_at_once_to_a_cold_engine_do_not_keep_it_careful() -> None:
+    """No step is ever without prompt tokens until the last of them runs."""
     pace = Pace(max_prefill_tokens=100, max_slowdown=2.0)
-    pace.observe(make_batch(streams=1), 0.02)
-    pace.observe(make_batch(streams=0, prompt=50), 0.0)
-    assert pace.num_prefill_tokens == 8
+    pace.observe(make_batch(streams=0, prompt=150), step_s(streams=0, prompt=150))
+    for streams in range(1, 17):
+        for _ in range(8):
+            num_tokens = pace.num_prefill_tokens(streams)
+            pace.observe(make_batch(streams=streams, prompt=num_tokens), step_s(streams=streams, prompt=num_tokens))
+    assert 30 <= pace.num_prefill_tokens(16) <= 44  # 37 fit
+
+
+def test_many_streams_let_in_more_than_one_does() -> None:
+    pace = Pace(max_prefill_tokens=100, max_slowdown=2.0)
+    for _ in range(40):
+        for streams in (1, 16):
+            pace.observe(make_batch(streams=streams, prompt=10), step_s(streams=streams, prompt=10))
+            pace.observe(make_batch(streams=streams), step_s(streams=streams, prompt=0))
+    assert abs(pace.num_prefill_tokens(1) - 7) <= 1
+    assert abs(pace.num_prefill_tokens(16) - 37) <= 3
+
+
+def test_a_step_that_computes_nothing_teaches_nothing() -> None:
+    pace = Pace(max_prefill_tokens=100, max_slowdown=2.0)
+    pace.observe(make_batch(streams=0), 5.0)
+    assert pace.num_prefill_tokens(1) == 8
+
+
+def test_one_step_that_took_far_too_long_changes_little() -> None:
+    pace = Pace(max_prefill_tokens=100, max_slowdown=2.0)
+    for _ in range(40):
+        pace.observe(make_batch(streams=4, prompt=13), step_s(streams=4, prompt=13))
+        pace.observe(make_batch(streams=4), step_s(streams=4, prompt=0))
+    before = pace.num_prefill_tokens(4)
+    pace.observe(make_batch(streams=4), 30.0)
+    assert pace.num_prefill_tokens(4) <= 2 * before
 
 
 def test_a_step_that_was_quick_by_chance_does_not_let_in_more_than_the_most() -> None:
     pace = Pace(max_prefill_tokens=100, max_slowdown=2.0)
     pace.observe(make_batch(streams=1), 0.02)
     pace.observe(make_batch(streams=1, prompt=8), 0.001)
-    assert pace.num_prefill_tokens <= 100
+    assert pace.num_prefill_tokens(1) <= 100

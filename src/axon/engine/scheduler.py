@@ -55,6 +55,11 @@ class Scheduler:
         return len(self._running)
 
     @property
+    def num_streams(self) -> int:
+        """Running sequences of which only the newest token is to be computed."""
+        return sum(sequence.num_pending == 1 for sequence in self._running)
+
+    @property
     def num_waiting(self) -> int:
         return len(self._waiting)
 
