@@ -63,8 +63,7 @@ fuzz: $(STAMP) ## Send EXAMPLES (200) strange requests to every operation of the
 faults: $(STAMP) install-services ## Break the real services under load, one fault after the other
 	$(BIN)/python -m pytest tests/faults $(PYTEST_ARGS)
 
-bench: $(STAMP) ## Run the benchmarks
-	@set -e; for each in $(wildcard benchmarks/*.py); do echo "$$each"; $(BIN)/python $$each; done
+bench: bench-engine bench-path bench-protocol ## Run the benchmarks that need neither peers nor a GPU
 
 bench-protocol: $(STAMP) install-services ## Measure the protocol on twins and real services (BENCH_ARGS=--save keeps it)
 	@$(BIN)/python -m benchmarks.protocol $(BENCH_ARGS)

@@ -2,11 +2,14 @@
 
 import os
 import signal
+import sqlite3
+from contextlib import closing
+from pathlib import Path
 
 import pytest
 
 from tests.journeys.conftest import Fresh
-from tests.journeys.server import Server, wait_until
+from tests.journeys.server import Server, running, wait_until
 from tests.journeys.sse import Piece, pieces, text_of
 from tests.journeys.test_resume import ask, read_on, read_some
 
@@ -70,6 +73,30 @@ def test_a_turn_that_was_accepted_is_finished_after_the_server_was_killed(fresh:
         undisturbed = http.post("/v1/completions", json=ask(stream=False, temperature=1, seed=3)).json()
     assert text_of(before) + text_of(rest) == undisturbed["choices"][0]["text"]
     assert text_of(read_on(server, done["id"], after=0)) == done["choices"][0]["text"]
+
+
+def test_what_a_long_answer_has_said_outlives_a_power_cut_and_is_not_made_again(tmp_path: Path) -> None:
+    data_dir = tmp_path / "data"
+    settings = {"engine_kind": "echo", "worker_checkpoint_s": 0.1}
+    with running(data_dir, engine_echo_step_s=0.01, **settings) as server:
+        stream_id, _ = read_some(server, ask(temperature=1, seed=3), num_pieces=60)
+        server.kill()
+
+    def num_written() -> int:
+        with closing(sqlite3.connect(data_dir / "axon.db")) as database:
+            [(num_tokens,)] = database.execute("SELECT output_tokens FROM turns WHERE id = ?", [stream_id]).fetchall()
+        return int(num_tokens)
+
+    written = num_written()
+    assert 0 < written < 300
+    with running(data_dir, engine_echo_step_s=10.0, **settings) as server:
+        # Its engine takes ten seconds for a token, and cannot have made these.
+        [piece] = read_on(server, stream_id, after=written - 1, num_pieces=1)
+        assert piece.seq >= written
+        server.kill()
+    with running(data_dir, **settings) as server, server.client() as http:
+        undisturbed = http.post("/v1/completions", json=ask(stream=False, temperature=1, seed=3)).json()
+        assert text_of(read_on(server, stream_id, after=0)) == undisturbed["choices"][0]["text"]
 
 
 def test_keys_survive_a_killed_server(fresh: Fresh) -> None:

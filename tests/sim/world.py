@@ -252,7 +252,7 @@ class World:
         node.parts["histories"] = sessions.histories
 
     def _make_worker(self, node: Node) -> None:
-        live, queue, _, store, ending, _ = self._services(node)
+        live, queue, journal, store, ending, _ = self._services(node)
         process = node.process
         worker = Worker(
             deployment=DEPLOYMENT,
@@ -261,9 +261,10 @@ class World:
             live=live,
             turns=store,
             ending=ending,
+            journal=journal,
             tokenizer=ByteTokenizer(),
             make_engine=lambda: SimEngine(self, process),
-            config=WorkerConfig(),
+            config=WorkerConfig(checkpoint_s=0.5),
             reader_grace_s=GRACE_S,
             clock=self.loop,
             metrics=_METRICS,

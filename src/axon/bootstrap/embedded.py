@@ -153,6 +153,7 @@ async def _assembled(settings: Settings, lifecycle: Lifecycle, on_progress: OnPr
             live=services.live,
             turns=services.store.turns,
             ending=ending,
+            journal=services.journal,
             tokenizer=model.tokenizer,
             make_engine=lambda: EngineProcess(settings.engine, model.folder),
             config=settings.worker,

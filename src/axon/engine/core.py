@@ -84,7 +84,7 @@ class EngineCore:
         """Computes one batch and returns what came of it, or of the one before it where batches are launched."""
         started = time.perf_counter()
         if self._pace is not None:
-            self._scheduler.max_prefill_tokens = self._pace.num_prefill_tokens(self._scheduler.num_streams)
+            self._scheduler.max_prefill_tokens = self._pace.num_prefill_tokens(self._scheduler.load())
         batch, drawn = self._compute(self._scheduler.schedule(time.time()))
         emitted = self._scheduler.settle(batch, drawn)
         step_s = time.perf_counter() - started

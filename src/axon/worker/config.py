@@ -17,3 +17,5 @@ class WorkerConfig:
     """An engine that has work and makes no step for so long is killed and replaced."""
     strike_limit: int = 2
     """A job that crashed the engine so often, alone in it and without gaining a token, is ended as failed."""
+    checkpoint_s: float = 5.0
+    """How often what long answers have said so far is written to the journal."""

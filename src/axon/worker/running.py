@@ -5,7 +5,7 @@ stream their tokens stand in the order (position, choice), so that it is the sam
 """
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from axon.domain.chunk import Chunk, End, Token
 from axon.domain.job import Job
@@ -64,6 +64,10 @@ class Running:
     def enter(self, choice: Choice, sequence_id: str) -> None:
         """A choice comes into the engine under this name."""
         choice.sequence_id, self.gained = sequence_id, 0
+
+    def heard(self) -> Chunk:
+        """What the log is known to have, as one chunk."""
+        return replace(self.whole(), terminal="", code="", message="").until(self.sent)
 
     def replay(self, chunks: Iterable[Chunk]) -> None:
         """Takes over what earlier attempts have written."""

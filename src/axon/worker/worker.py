@@ -19,12 +19,14 @@ from axon.domain.lane import lane_names
 from axon.domain.turn import TurnState
 from axon.engine.messages import Add, Emitted, Ready, Refused, StepOutput
 from axon.errors import AxonError, EngineDied, Expired
+from axon.ports.journal import Journal
 from axon.ports.live import Live
 from axon.ports.queue import Delivery, Queue
 from axon.ports.store import TurnStore
 from axon.runtime.clock import Clock
 from axon.telemetry.metrics import Metrics
 from axon.text.tokenizer import Tokenizer
+from axon.worker.checkpoint import Checkpoints
 from axon.worker.choice import Choice
 from axon.worker.config import WorkerConfig
 from axon.worker.emit import Emitter
@@ -71,6 +73,7 @@ class Worker:
         live: Live,
         turns: TurnStore,
         ending: Ending,
+        journal: Journal,
         tokenizer: Tokenizer,
         make_engine: Callable[[], Engine],
         config: WorkerConfig,
@@ -96,7 +99,10 @@ class Worker:
             tokenizer=tokenizer,
             liveness=self._liveness,
             reader_grace_s=reader_grace_s,
+            checkpoint_s=config.checkpoint_s,
+            clock=clock,
         )
+        self._checkpoints = Checkpoints(self.running, journal, every_s=config.checkpoint_s)
         self._emitter = Emitter(worker=self, log=live.log, queue=queue, ending=ending, metrics=metrics)
         self._slots = 0
         self._room = asyncio.Event()
@@ -133,6 +139,7 @@ class Worker:
             tasks.create_task(self._step())
             tasks.create_task(self._tick())
             tasks.create_task(self._emitter.run())
+            tasks.create_task(self._checkpoints.run())
 
     async def drain(self, timeout_s: float, *, empty_queue: bool) -> bool:
         """Waits for what runs to end; True when it did. ``empty_queue``: what waits has nobody else to run it."""
