@@ -101,7 +101,7 @@ def park_that_forgets() -> contextlib.AbstractContextManager[Any]:
 
     async def claim(self: Worker, delivery: Delivery) -> None:
         await start(self, delivery)
-        self._parked.pop(delivery.tag, None)
+        self._watching.drop(delivery)
 
     return patch.object(Worker, "_claim", claim)
 
