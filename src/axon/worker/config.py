@@ -11,6 +11,8 @@ class WorkerConfig:
     """A worker that has not renewed its lease for so long is taken for dead."""
     renew_s: float = 0.5
     """How often the lease is renewed."""
+    stall_timeout_s: float = 30.0
+    """An event loop that has not moved for so long is taken for hung: its lease is renewed no more."""
     engine_start_timeout_s: float = 120.0
     """An engine that is not ready by then is taken for broken."""
     step_timeout_s: float = 120.0

@@ -25,7 +25,7 @@ from axon.text.tokenizer import Tokenizer
 from axon.worker.config import WorkerConfig
 from axon.worker.emit import Emitter
 from axon.worker.intake import Intake, Parked
-from axon.worker.lease import Lease
+from axon.worker.lease import make_lease
 from axon.worker.running import Running
 from axon.worker.stepping import Engine, Stepping
 from axon.worker.taking import Taking
@@ -64,7 +64,7 @@ class Worker:
         self._queue, self._log = queue, live.log
         self._clock, self._metrics = clock, metrics
         liveness = Liveness(live.leases, clock, lease_s=config.lease_s)
-        self._lease = Lease(self.incarnation, live.leases, liveness, config, clock)
+        self._lease = make_lease(self.incarnation, live.leases, liveness, config, clock)
         self._taking = Taking(
             worker=self,
             deployment=deployment,
