@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from axon.admission.admission import Admission
 from axon.bootstrap.model import OnProgress, deployment_of, prepare_model
+from axon.bootstrap.presence import make_announcer, named
 from axon.bootstrap.services import Services, development_key, load_pepper, open_services
 from axon.control.retention import Retention
 from axon.control.sweeper import Sweeper
@@ -35,6 +36,7 @@ from axon.settings import Settings
 from axon.telemetry.build import version
 from axon.telemetry.metrics import Metrics
 from axon.worker.engine_process import EngineProcess
+from axon.worker.presence import Announcer
 from axon.worker.worker import Worker
 
 if TYPE_CHECKING:
@@ -60,8 +62,8 @@ async def serve(settings: Settings, *, on_ready: Callable[[Ready], None], on_pro
     """Runs until it is told to stop; returns the exit code."""
     failpoints.arm(settings.failpoints)
     lifecycle = Lifecycle()
-    with locked(settings.data_dir), _signals(lifecycle), _bound(settings) as listener:
-        async with _assembled(settings, lifecycle, on_progress) as server:
+    with locked(settings.data_dir), named(settings) as name, _signals(lifecycle), _bound(settings) as listener:
+        async with _assembled(settings, name, lifecycle, on_progress) as server:
             return await server.run(listener, on_ready)
 
 
@@ -74,6 +76,7 @@ class _Embedded:
     metrics: Metrics
     gateway: "Gateway"
     worker: Worker
+    announcer: Announcer
     sweeper: Sweeper
     retention: Retention
     services: Services
@@ -103,7 +106,7 @@ class _Embedded:
         try:
             async with asyncio.TaskGroup() as tasks:
                 parts = (
-                    *(self.worker.run, self.sweeper.run, self.retention.run, self._watch_lag),
+                    *(self.worker.run, self.announcer.run, self.sweeper.run, self.retention.run, self._watch_lag),
                     *self.services.background,
                 )
                 background = [tasks.create_task(part()) for part in parts]
@@ -139,7 +142,9 @@ class _Embedded:
 
 
 @asynccontextmanager
-async def _assembled(settings: Settings, lifecycle: Lifecycle, on_progress: OnProgress) -> AsyncIterator[_Embedded]:
+async def _assembled(
+    settings: Settings, name: str, lifecycle: Lifecycle, on_progress: OnProgress
+) -> AsyncIterator[_Embedded]:
     clock, metrics = SystemClock(), Metrics()
     async with AsyncExitStack() as stack:
         services = await open_services(settings, clock, stack)
@@ -175,12 +180,15 @@ async def _assembled(settings: Settings, lifecycle: Lifecycle, on_progress: OnPr
         )
         deployment = deployment_of(settings.model_name, model, engine, clock.now())
         worker.version = deployment.version
+        announcer = make_announcer(worker, name, deployment, services.live, lifecycle, settings.worker, clock)
+        stack.push_async_callback(announcer.leave)
         yield _Embedded(
             settings=settings,
             lifecycle=lifecycle,
             metrics=metrics,
             gateway=_gateway(settings, services, deployment, prompts, admission, dispatch, lifecycle, clock, metrics),
             worker=worker,
+            announcer=announcer,
             sweeper=Sweeper(
                 turns=services.store.turns,
                 live=services.live,

@@ -18,6 +18,7 @@ from axon.text.tokenizer import Tokenizer, load_tokenizer
 
 # A GGUF file does not carry it; SmolLM2's makers advise it for the instruct models, which ramble at 1.0.
 _DEFAULT_MODEL_ADVICE = {"temperature": 0.2, "top_p": 0.9}
+_TEXT_FILES = ("tokenizer.json", "chat_template.jinja", "tokenizer_config.json")
 _NUM_SAMPLES = 256
 _SAMPLE_BYTES = 4096
 OnProgress = Callable[[str, float | None], None]
@@ -62,19 +63,33 @@ def deployment_of(name: str, model: Model, engine: Ready, now: float) -> Deploym
     """Its version changes with weights, tokenizer, template and kernel."""
     mark = hashlib.sha256(engine.kernel.encode())
     if model.folder is not None:
-        for file in ("axon.json", "config.json", "tokenizer.json", "chat_template.jinja", "tokenizer_config.json"):
-            path = model.folder / file
-            mark.update(path.read_bytes() if path.exists() else b"-")
+        for file in ("axon.json", "config.json", *_TEXT_FILES):
+            mark.update(_content(model.folder / file))
         if not (model.folder / "axon.json").exists():
             _sample_weights(model.folder, mark.update)
     return Deployment(
         name=name,
         version=f"fp_{mark.hexdigest()[:12]}",
+        text=text_mark(model),
         max_model_len=engine.max_model_len,
         created=now,
         reasons=model.template is not None and model.template.reasons,
         **_sampling_defaults(model.folder),
     )
+
+
+def text_mark(model: Model) -> str:
+    """Changes with tokenizer and template: who makes prompts and who runs them must have the same."""
+    if model.folder is None:
+        return "bytes"
+    mark = hashlib.sha256()
+    for file in _TEXT_FILES:
+        mark.update(_content(model.folder / file))
+    return mark.hexdigest()[:12]
+
+
+def _content(path: Path) -> bytes:
+    return path.read_bytes() if path.exists() else b"-"
 
 
 def _sample_weights(folder: Path, update: Callable[[bytes], None]) -> None:

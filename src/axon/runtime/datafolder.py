@@ -1,7 +1,8 @@
-"""The folder of everything an embedded server keeps: one owner at a time, secrets readable by it alone."""
+"""The folder of everything a server keeps: one owner at a time, secrets readable by it alone."""
 
 import contextlib
 import fcntl
+import itertools
 import os
 import secrets
 from collections.abc import Iterator
@@ -32,6 +33,20 @@ def locked(folder: Path) -> Iterator[None]:
         file.write(str(os.getpid()))
         file.flush()
         yield
+
+
+@contextmanager
+def place(folder: Path, kind: str) -> Iterator[int]:
+    """The first free of the folder's numbered places for processes of a kind; free again when this one is gone."""
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    for number in itertools.count():
+        with open(folder / f"{kind}-{number}.lock", "a") as file:
+            try:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except OSError:
+                continue
+            yield number
+            return
 
 
 def read_or_make_secret(path: Path) -> str:

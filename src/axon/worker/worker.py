@@ -13,6 +13,7 @@ import structlog
 from axon.dispatch.ending import Ending
 from axon.dispatch.liveness import Liveness
 from axon.domain.lane import lane_names
+from axon.domain.presence import Load
 from axon.domain.turn import TurnState
 from axon.engine.messages import Ready
 from axon.errors import AxonError
@@ -115,6 +116,13 @@ class Worker:
                     await asyncio.sleep(0.02)
         return not self.running
 
+    @property
+    def load(self) -> Load:
+        """How busy it is."""
+        num_tokens = sum(len(running.job.prompt_ids) + len(running.tokens) for running in self.running.values())
+        free_slots = max(0, self._slots - self._num_sequences)
+        return Load(slots=self._slots, free_slots=free_slots, num_tokens=num_tokens)
+
     async def aclose(self) -> None:
         """Gives up what it still holds, so that another worker, or the next start, goes on at once."""
         try:
@@ -138,7 +146,11 @@ class Worker:
     @property
     def has_room(self) -> bool:
         """Whether the engine has a place that no job takes or will take."""
-        return sum(running.job.choices for running in self.running.values()) < self._slots
+        return self._num_sequences < self._slots
+
+    @property
+    def _num_sequences(self) -> int:
+        return sum(running.job.choices for running in self.running.values())
 
     async def start(self, delivery: Delivery) -> None:
         """Claims and runs the job; a delivery that cannot be dealt with now is kept and looked at again."""
