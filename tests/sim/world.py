@@ -86,6 +86,7 @@ class SimEngine:
         self._work = asyncio.Event()
         self._salt = 0 if world.deterministic else world.rng.randrange(1000)
         self.pid = None
+        self.in_step: frozenset[str] = frozenset()
 
     async def open(self, *, timeout_s: float) -> Ready:
         await asyncio.sleep(0.2)

@@ -18,8 +18,8 @@ class WorkerConfig:
     stall_timeout_s: float = 30.0
     """An event loop that has not moved for so long is taken for hung: its lease is renewed no more."""
     engine_start_timeout_s: float = 120.0
-    """An engine that is not ready by then is taken for broken."""
-    step_timeout_s: float = 120.0
-    """An engine that has work and makes no step for so long is killed and replaced."""
+    """An engine that is not ready by then, or makes no first step within it, is taken for broken."""
+    step_timeout_s: float = 30.0
+    """An engine that has work and makes no step for so long, or ten times its longest step, is killed and replaced."""
     strike_limit: int = 2
     """A job that crashed the engine so often, alone in it and without gaining a token, is ended as failed."""

@@ -19,6 +19,7 @@ from axon.worker.choice import Choice
 from axon.worker.config import WorkerConfig
 from axon.worker.running import Running
 from axon.worker.trials import Trials
+from axon.worker.watchdog import Watchdog
 
 _RETRY_S = 0.2
 _LONGEST_RETRY_S = 5.0
@@ -31,6 +32,10 @@ class Engine(Protocol):
 
     @property
     def pid(self) -> int | None: ...
+
+    @property
+    def in_step(self) -> frozenset[str]:
+        """The sequences of the step it died in; empty where that is not known."""
 
     async def open(self, *, timeout_s: float) -> Ready: ...
 
@@ -77,7 +82,9 @@ class Stepping:
         self._clock, self._metrics = clock, metrics
         self._engine = make_engine()
         self._is_up = False
-        self._stepped_at = 0.0
+        self._watchdog = Watchdog(
+            step_timeout_s=config.step_timeout_s, first_step_timeout_s=config.engine_start_timeout_s
+        )
         self._trials = Trials(strike_limit=config.strike_limit)
         self._sequences: dict[str, tuple[Running, Choice]] = {}
         self._sequence_ids = itertools.count(1)
@@ -132,7 +139,7 @@ class Stepping:
         """A new sequence for the choice: what an aborted one still emits must not be taken for its tokens."""
         job = running.job
         if not self._sequences:
-            self._stepped_at = self._clock.monotonic()
+            self._watchdog.got_work(self._clock.monotonic())
         running.enter(choice, sequence_id := str(next(self._sequence_ids)))
         self._sequences[sequence_id] = running, choice
         self._engine.add(
@@ -160,7 +167,7 @@ class Stepping:
     # --- what comes out of it
 
     def _settle(self, output: StepOutput) -> None:
-        self._stepped_at = self._clock.monotonic()
+        self._watchdog.stepped(self._clock.monotonic())
         for emitted in output.emitted:
             if entry := self._sequences.get(emitted.id):
                 self._push(*entry, emitted)
@@ -188,10 +195,10 @@ class Stepping:
 
     def watch(self) -> None:
         """An engine that has work and makes no step hangs: it is killed, which is a failover like any other."""
-        silent_s = self._clock.monotonic() - self._stepped_at
-        if self._is_up and self._sequences and silent_s > self._config.step_timeout_s:
-            _logger.error("engine.hangs", silent_s=round(silent_s))
-            self._stepped_at = self._clock.monotonic()
+        now = self._clock.monotonic()
+        if self._is_up and self._sequences and self._watchdog.hangs(now):
+            _logger.error("engine.hangs", silent_s=round(self._watchdog.silent_s(now)), pid=self._engine.pid)
+            self._watchdog.got_work(now)
             self._engine.kill()
 
     async def _restart(self) -> None:
@@ -199,8 +206,9 @@ class Stepping:
         _logger.warning("engine.died", running=num_running, pid=self._engine.pid)
         self._metrics.failovers.labels(cause="engine_died").inc()
         self._is_up = False
+        in_step = self._engine.in_step
         await self._engine.aclose()
-        self._judge()
+        self._judge(in_step)
         wait_s = _RETRY_S
         while True:
             self._engine = self._make_engine()
@@ -213,17 +221,20 @@ class Stepping:
                 await asyncio.sleep(wait_s)
                 wait_s = min(2 * wait_s, _LONGEST_RETRY_S)
         self._is_up = True
+        self._watchdog.started()
         for running in list(self._worker.running.values()):
             await self._worker.replay(running)
         _logger.info("engine.restarted", running=len(self._worker.running), pid=self._engine.pid)
 
-    def _judge(self) -> None:
-        """Who was in the engine when it died? A job that has done so by itself, again and again, is ended."""
-        crashed, self._sequences = self._sequences, {}
-        for _, choice in crashed.values():
+    def _judge(self, in_step: frozenset[str]) -> None:
+        """Who was in the step that killed it? A job that has done so by itself, again and again, is ended."""
+        inside, self._sequences = self._sequences, {}
+        for _, choice in inside.values():
             choice.sequence_id = None
-        guilty = self._trials.crashed({running.job.id: running.gained for running, _ in crashed.values()})
-        for running, _ in crashed.values():
+        suspects = [running for sequence_id, (running, _) in inside.items() if sequence_id in in_step]
+        suspects = suspects or [running for running, _ in inside.values()]
+        guilty = self._trials.crashed({running.job.id: running.gained for running in suspects})
+        for running in suspects:
             if running.job.id in guilty:
                 message = "This request crashed the engine repeatedly."
                 self._worker.end(running, TurnState.FAILED, EngineDied.code, message)
