@@ -45,12 +45,18 @@ def make_key(key_id: str = "k0000001", **changes: Any) -> Key:
 
 
 def make_presence(
-    worker: str, incarnation: str = "", *, deployment: str = "small", free_slots: int = 4, draining: bool = False
+    worker: str = "w1",
+    incarnation: str = "",
+    *,
+    deployment: str = "small",
+    version: str = "v1",
+    free_slots: int = 4,
+    draining: bool = False,
 ) -> Presence:
     return Presence(
         worker=worker,
         incarnation=incarnation or f"{worker}-life",
-        deployment=Deployment(name=deployment, version="v1", max_model_len=2048, created=100.0),
+        deployment=Deployment(name=deployment, version=version, max_model_len=2048, created=100.0),
         load=Load(slots=4, free_slots=free_slots, num_tokens=17),
         draining=draining,
         at=200.0,

@@ -50,7 +50,7 @@ def test_an_engine_that_never_returns_from_a_step_is_killed_and_its_jobs_are_rep
 def test_only_who_was_in_the_step_is_a_suspect() -> None:
     world = World()
     world.fates[GUILTY] = "crash"
-    world.starved.add(1)
+    world.starved.add(("", 1))
 
     async def story() -> None:
         worker = await world.start()

@@ -8,8 +8,10 @@ from axon.adapters.live.memory import open_memory_live
 from axon.adapters.queue.memory import MemoryBroker, MemoryQueue
 from axon.dispatch.ending import Ending
 from axon.domain.chunk import Chunk
+from axon.domain.deployment import Deployment
 from axon.domain.job import Job
 from axon.domain.lane import lane_names
+from axon.domain.presence import Presence
 from axon.domain.sampling import Sampling
 from axon.domain.turn import Turn
 from axon.domain.wire import encode
@@ -17,6 +19,7 @@ from axon.engine.messages import Add, Emitted, Ready, StepOutput
 from axon.telemetry.metrics import Metrics
 from axon.text.tokenizer import ByteTokenizer
 from axon.worker.config import WorkerConfig
+from axon.worker.presence import Announcer
 from axon.worker.worker import Worker
 from tests.contracts.builders import make_job
 from tests.sim.loop import SimLoop
@@ -35,8 +38,8 @@ def token_at(seed: int, position: int) -> int:
 class StubEngine:
     """One token a step for each sequence; what its world says of a seed, happens in a step with it."""
 
-    def __init__(self, world: "World") -> None:
-        self._world = world
+    def __init__(self, world: "World", owners: Sequence[str]) -> None:
+        self._world, self._owners = world, owners
         self._sequences: dict[str, tuple[Add, int]] = {}
         self._work = asyncio.Event()
         self._is_alive = True
@@ -58,7 +61,8 @@ class StubEngine:
             yield await self._step()
 
     async def _step(self) -> StepOutput:
-        waiting = [id for id, (add, _) in self._sequences.items() if add.seed in self._world.starved]
+        starved = {seed for owner, seed in self._world.starved if owner in ("", *self._owners)}
+        waiting = [id for id, (add, _) in self._sequences.items() if add.seed in starved]
         inside = {id: entry for id, entry in self._sequences.items() if id not in waiting}
         self.in_step = frozenset(inside)
         fates = {self._world.fates.get(add.seed) for add, _ in inside.values()}
@@ -119,8 +123,8 @@ class World:
         self.slots, self.config = slots, config or WorkerConfig()
         self.fates: dict[int, str] = {}
         """``crash`` or ``hang``: what a step with a sequence of this seed does."""
-        self.starved: set[int] = set()
-        """Seeds whose sequences find no blocks."""
+        self.starved: set[tuple[str, int]] = set()
+        """Seeds whose sequences find no blocks, at a worker or, without a name, anywhere."""
         self.num_engines = 0
         self.loop = SimLoop()
         self.live = open_memory_live(self.loop, retention_s=3600.0)
@@ -142,6 +146,7 @@ class World:
         """One more worker, at work."""
         queue = self.broker.connect()
         await queue.open()
+        owners: list[str] = []
         worker = Worker(
             deployment=DEPLOYMENT,
             num_lanes=NUM_LANES,
@@ -150,16 +155,37 @@ class World:
             turns=cast("Any", self.kept),
             ending=Ending(cast("Any", self.kept), _settle, self.loop),
             tokenizer=ByteTokenizer(),
-            make_engine=lambda: StubEngine(self),
+            make_engine=lambda: StubEngine(self, owners),
             config=self.config,
             reader_grace_s=1e6,
             clock=self.loop,
             metrics=_METRICS,
             **options,
         )
+        owners.append(worker.incarnation)
         await worker.open()
-        self._running[worker] = asyncio.get_running_loop().create_task(worker.run()), queue
+        self._running[worker] = asyncio.get_running_loop().create_task(self._work(worker)), queue
         return worker
+
+    async def _work(self, worker: Worker) -> None:
+        deployment = Deployment(name=DEPLOYMENT, version="v1", max_model_len=1000, created=0.0)
+
+        def presence() -> Presence:
+            return Presence(
+                worker=worker.incarnation,
+                incarnation=worker.incarnation,
+                deployment=deployment,
+                load=worker.load,
+                at=self.loop.now(),
+            )
+
+        announcer = Announcer(self.live.presences, presence, every_s=1.0, clock=self.loop)
+        try:
+            async with asyncio.TaskGroup() as tasks:
+                tasks.create_task(worker.run())
+                tasks.create_task(announcer.run())
+        finally:
+            await announcer.leave()
 
     async def stop(self, worker: Worker) -> None:
         """As its process does at its end."""
@@ -180,8 +206,11 @@ class World:
             **changes,
         )
         await self.live.log.open(job.id, encode(job), reader_ttl_s=None)
-        self.broker.publish(job.lane, encode(job))
+        self.publish(job)
         return job
+
+    def publish(self, job: Job) -> None:
+        self.broker.publish(job.lane, encode(job))
 
     async def until(self, true: Callable[[], object]) -> None:
         while not true():  # noqa: ASYNC110 - virtual time costs nothing

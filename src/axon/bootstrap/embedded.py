@@ -134,7 +134,7 @@ class _Embedded:
         """Lets what runs end; a second signal ends the waiting."""
         drain_s, forgets = self.settings.lifecycle.drain_s, self.services.queue_forgets
         async with asyncio.TaskGroup() as tasks:
-            draining = tasks.create_task(self.worker.drain(drain_s, empty_queue=forgets))
+            draining = tasks.create_task(self.worker.drain(drain_s, empty_queue=forgets, hand_over=False))
             hurrying = tasks.create_task(self.lifecycle.hurry.wait())
             await asyncio.wait([draining, hurrying], return_when=asyncio.FIRST_COMPLETED)
             draining.cancel()

@@ -21,5 +21,9 @@ class WorkerConfig:
     """An engine that is not ready by then, or makes no first step within it, is taken for broken."""
     step_timeout_s: float = 30.0
     """An engine that has work and makes no step for so long, or ten times its longest step, is killed and replaced."""
+    linger_s: float = 2.0
+    """A worker that is to end waits so long for what runs; what takes longer goes on at another worker."""
+    crowded_s: float = 3.0
+    """A job that has found no blocks for so long goes to another worker that has room."""
     strike_limit: int = 2
     """A job that crashed the engine so often, alone in it and without gaining a token, is ended as failed."""

@@ -88,6 +88,8 @@ class Stepping:
         self._trials = Trials(strike_limit=config.strike_limit)
         self._sequences: dict[str, tuple[Running, Choice]] = {}
         self._sequence_ids = itertools.count(1)
+        self._waiting_since: dict[str, float] = {}
+        """Sequences that had no place in the last step."""
 
     async def open(self) -> Ready:
         """Starts the first engine."""
@@ -118,6 +120,17 @@ class Stepping:
                     self._add(running, choice)
             else:
                 self.remove(running)
+
+    def waited_s(self, running: Running) -> float:
+        """How long a choice of the job has had no place in the engine's steps."""
+        since = [self._waiting_since.get(choice.sequence_id or "") for choice in running.choices]
+        now = self._clock.monotonic()
+        return max((now - each for each in since if each is not None), default=0.0)
+
+    @property
+    def suspect(self) -> str | None:
+        """The job that is on trial."""
+        return self._trials.suspect
 
     def remove(self, running: Running) -> None:
         """Takes the job out of the engine."""
@@ -168,6 +181,8 @@ class Stepping:
 
     def _settle(self, output: StepOutput) -> None:
         self._watchdog.stepped(self._clock.monotonic())
+        now = self._clock.monotonic()
+        self._waiting_since = {each: self._waiting_since.get(each, now) for each in output.waiting}
         for emitted in output.emitted:
             if entry := self._sequences.get(emitted.id):
                 self._push(*entry, emitted)
@@ -228,7 +243,7 @@ class Stepping:
 
     def _judge(self, in_step: frozenset[str]) -> None:
         """Who was in the step that killed it? A job that has done so by itself, again and again, is ended."""
-        inside, self._sequences = self._sequences, {}
+        inside, self._sequences, self._waiting_since = self._sequences, {}, {}
         for _, choice in inside.values():
             choice.sequence_id = None
         suspects = [running for sequence_id, (running, _) in inside.items() if sequence_id in in_step]

@@ -14,6 +14,7 @@ from axon.ports.queue import Delivery, Queue
 
 _IDLE_S = 1.0
 _RETRY_S = 0.2
+_REST_S = 1.0
 
 _logger = structlog.get_logger("axon.worker")
 
@@ -39,6 +40,7 @@ class Taking:
         """Lanes that may have jobs."""
         self._woken = asyncio.Event()
         self._is_stopped = False
+        self._resting_until = 0.0
 
     async def open(self) -> None:
         await self._queue.declare(self._lanes)
@@ -47,9 +49,18 @@ class Taking:
         """There may be room now."""
         self._woken.set()
 
+    def rest(self) -> None:
+        """Leaves what was just given back to the others, for a moment."""
+        self._resting_until = asyncio.get_running_loop().time() + _REST_S
+
     def stop(self) -> None:
         """Takes nothing more."""
         self._is_stopped = True
+
+    @property
+    def _is_free(self) -> bool:
+        rests = asyncio.get_running_loop().time() < self._resting_until
+        return not self._is_stopped and not rests and self._worker.has_room
 
     async def num_waiting(self) -> int:
         """Jobs in all lanes; one where that cannot be found out."""
@@ -77,7 +88,7 @@ class Taking:
         while True:
             await self._woken.wait()
             self._woken.clear()
-            while self._hints and not self._is_stopped and self._worker.has_room:
+            while self._hints and self._is_free:
                 hints, self._hints = self._hints, {}  # a hint that comes while we look counts for the next look
                 try:
                     delivery = await self._queue.take([lane for lane in order if lane in hints])

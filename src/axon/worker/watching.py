@@ -2,7 +2,7 @@
 
 import asyncio
 import contextlib
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import Protocol
 
 from axon.domain.turn import TurnState
@@ -25,6 +25,8 @@ class Watched(Protocol):
 
     def watch_engine(self) -> None: ...
 
+    async def relieve(self) -> None: ...
+
     async def start(self, delivery: Delivery) -> None: ...
 
 
@@ -35,13 +37,14 @@ class Watching:
         self._worker, self._log, self._clock = worker, log, clock
         self._parked: dict[int, Delivery] = {}
 
-    @property
-    def parked(self) -> Iterable[Delivery]:
-        return self._parked.values()
-
     def park(self, delivery: Delivery) -> None:
         """Keeps a delivery, neither acked nor given back, until it is clear what becomes of its job."""
         self._parked[delivery.tag] = delivery
+
+    def take_parked(self) -> list[Delivery]:
+        """What is parked, which is then no longer kept here."""
+        parked, self._parked = self._parked, {}
+        return list(parked.values())
 
     def drop(self, delivery: Delivery) -> None:
         """Keeps it no longer."""
@@ -55,8 +58,8 @@ class Watching:
                 with contextlib.suppress(AxonError):
                     await self._look_at(running)
             self._worker.watch_engine()
-            parked, self._parked = self._parked, {}
-            for delivery in parked.values():
+            await self._worker.relieve()
+            for delivery in self.take_parked():
                 await self._worker.start(delivery)
 
     async def _look_at(self, running: Running) -> None:

@@ -7,6 +7,7 @@ import asyncio
 import contextlib
 import uuid
 from collections.abc import Callable
+from functools import partial
 
 import structlog
 
@@ -23,16 +24,21 @@ from axon.ports.store import TurnStore
 from axon.runtime.clock import Clock
 from axon.telemetry.metrics import Metrics
 from axon.text.tokenizer import Tokenizer
+from axon.worker import handover
 from axon.worker.config import WorkerConfig
 from axon.worker.emit import Emitter
 from axon.worker.intake import Intake, Parked
 from axon.worker.lease import make_lease
+from axon.worker.passing import Passing
 from axon.worker.running import Running
 from axon.worker.stepping import Engine, Stepping
 from axon.worker.taking import Taking
 from axon.worker.watching import Watching
 
 _RELEASE_S = 5.0
+_LOOK_S = 0.05
+_SOON_S = 1.0
+"""A sequence that has waited for blocks for so long shows that there is no room for another."""
 
 _logger = structlog.get_logger("axon.worker")
 
@@ -62,8 +68,11 @@ class Worker:
         self.running: dict[str, Running] = {}
         self._claiming: set[str] = set()
         self._slots = 0
-        self._queue, self._log = queue, live.log
+        self._deployment, self._config = deployment, config
+        self._queue, self._live = queue, live
         self._clock, self._metrics = clock, metrics
+        self.is_leaving = False
+        """It is to end: it takes nothing more."""
         liveness = Liveness(live.leases, clock, lease_s=config.lease_s)
         self._lease = make_lease(self.incarnation, live.leases, liveness, config, clock)
         self._taking = Taking(
@@ -86,6 +95,7 @@ class Worker:
         self._stepping = Stepping(worker=self, make_engine=make_engine, config=config, clock=clock, metrics=metrics)
         self._emitter = Emitter(worker=self, log=live.log, queue=queue, ending=ending, metrics=metrics)
         self._watching = Watching(worker=self, log=live.log, clock=clock)
+        self._passing = Passing(worker=self, deployment=deployment, queue=queue, live=live, metrics=metrics)
 
     async def open(self) -> Ready:
         """Holds the lease, declares the lanes and starts the engine."""
@@ -105,33 +115,47 @@ class Worker:
             tasks.create_task(self._watching.run())
             tasks.create_task(self._emitter.run())
 
-    async def drain(self, timeout_s: float, *, empty_queue: bool) -> bool:
-        """Waits for what runs to end; True when it did. ``empty_queue``: what waits has nobody else to run it."""
+    async def drain(self, timeout_s: float, *, empty_queue: bool = False, hand_over: bool = True) -> bool:
+        """Lets what runs end, here or, what takes longer, at another worker; True when nothing is left.
+
+        ``empty_queue``: what waits has nobody else to run it. Without ``hand_over`` everything ends here: for a process
+        whose own gateway its readers are at.
+        """
         if not empty_queue:
-            self._taking.stop()
+            await self._leave()
+        began = self._clock.monotonic()
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(timeout_s):
                 # Looked at again and again: no queue tells when it has become empty.
-                while self.running or self._claiming or (empty_queue and await self._taking.num_waiting()):  # noqa: ASYNC110
-                    await asyncio.sleep(0.02)
+                while self.running or self._claiming or (empty_queue and await self._taking.num_waiting()):
+                    if hand_over and not empty_queue and self._clock.monotonic() - began >= self._config.linger_s:
+                        await self._passing.hand_over(handover.leaving)
+                    await asyncio.sleep(_LOOK_S)
         return not self.running
+
+    async def _leave(self) -> None:
+        """Takes nothing more, and returns what it only watches."""
+        self.is_leaving = True
+        self._taking.stop()
+        for delivery in self._watching.take_parked():
+            await self.start(delivery)
 
     @property
     def load(self) -> Load:
         """How busy it is."""
         num_tokens = sum(len(running.job.prompt_ids) + len(running.tokens) for running in self.running.values())
-        free_slots = max(0, self._slots - self._num_sequences)
+        free_slots = 0 if self._is_crowded(_SOON_S) else max(0, self._slots - self._num_sequences)
         return Load(slots=self._slots, free_slots=free_slots, num_tokens=num_tokens)
 
     async def aclose(self) -> None:
         """Gives up what it still holds, so that another worker, or the next start, goes on at once."""
         try:
             async with asyncio.timeout(_RELEASE_S):
-                for running in self.running.values():
+                for running in list(self.running.values()):
                     with contextlib.suppress(AxonError):
-                        await self._log.release(running.job.id, running.epoch)
+                        await self._live.log.release(running.job.id, running.epoch)
                         await self._queue.give_back(running.delivery)
-                for delivery in self._watching.parked:
+                for delivery in self._watching.take_parked():
                     with contextlib.suppress(AxonError):
                         await self._queue.give_back(delivery)
                 with contextlib.suppress(AxonError):
@@ -145,8 +169,11 @@ class Worker:
 
     @property
     def has_room(self) -> bool:
-        """Whether the engine has a place that no job takes or will take."""
-        return self._num_sequences < self._slots
+        """Whether the engine has a place that no job takes or will take, and blocks for it."""
+        return self.load.free_slots > 0
+
+    def _is_crowded(self, patience_s: float) -> bool:
+        return any(self.waited_s(running) >= patience_s for running in self.running.values())
 
     @property
     def _num_sequences(self) -> int:
@@ -155,7 +182,10 @@ class Worker:
     async def start(self, delivery: Delivery) -> None:
         """Claims and runs the job; a delivery that cannot be dealt with now is kept and looked at again."""
         try:
-            await self._claim(delivery)
+            if self.is_leaving:
+                await self._queue.give_back(delivery)
+            else:
+                await self._claim(delivery)
         except AxonError as error:
             _logger.warning("claim.failed", error=str(error))
             self._watching.park(delivery)
@@ -243,3 +273,27 @@ class Worker:
     def watch_engine(self) -> None:
         """Looks whether the engine hangs."""
         self._stepping.watch()
+
+    def waited_s(self, running: Running) -> float:
+        """How long the job has found no blocks."""
+        return self._stepping.waited_s(running)
+
+    async def relieve(self) -> None:
+        """Hands over what has found no blocks for too long; not while a crash is being looked into."""
+        patience_s = self._config.crowded_s
+        if self.is_leaving or self._stepping.suspect or not self._is_crowded(patience_s):
+            return
+        await self._passing.hand_over(partial(handover.crowded, patience_s=patience_s))
+        self._taking.rest()
+
+    def leave_engine(self, running: Running) -> None:
+        """The job emits nothing more here, for as long as it ``is_leaving``."""
+        self._stepping.remove(running)
+
+    def come_back(self, running: Running) -> None:
+        """It stays after all."""
+        self._stepping.fill()
+
+    def keep(self, delivery: Delivery) -> None:
+        """A delivery that could not be given back."""
+        self._watching.park(delivery)
