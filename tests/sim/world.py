@@ -19,6 +19,7 @@ from axon.admission.config import AdmissionConfig
 from axon.control.config import ControlConfig
 from axon.control.persister import Persister
 from axon.control.sweeper import Sweeper
+from axon.dispatch.affinity import Affinity, Residences
 from axon.dispatch.config import DispatchConfig
 from axon.dispatch.dispatch import Dispatch
 from axon.dispatch.ending import Ending
@@ -158,7 +159,7 @@ class World:
         self.history = History(loop.monotonic)
         self.deterministic = rng.random() < 0.6
         self.live = make_live(loop, self.history, rng)
-        self.broker = MemoryBroker()
+        self.broker = MemoryBroker(clock=loop)
         self.broker.declare(lane_names(DEPLOYMENT, NUM_LANES))
         self.markers = SimMarkers()
         self.journal = SimJournal(self.history, self.markers, rng)
@@ -242,6 +243,13 @@ class World:
             wakeups=live.wakeups,
             config=DispatchConfig(num_lanes=NUM_LANES),
             reader_grace_s=GRACE_S,
+            affinity=Affinity(
+                residences=Residences(live.cache, ttl_s=60.0),
+                presences=live.presences,
+                own_lanes=queue,
+                config=DispatchConfig(num_lanes=NUM_LANES),
+                clock=self.loop,
+            ),
         )
 
     def _make_gateway(self, node: Node) -> None:
@@ -271,6 +279,8 @@ class World:
             reader_grace_s=GRACE_S,
             clock=self.loop,
             metrics=_METRICS,
+            name=node.name,
+            residences=Residences(live.cache, ttl_s=60.0),
         )
         node.parts["worker"] = worker
         self.history.owners[worker.incarnation] = process

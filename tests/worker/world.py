@@ -6,6 +6,9 @@ from typing import Any, cast
 
 from axon.adapters.live.memory import open_memory_live
 from axon.adapters.queue.memory import MemoryBroker, MemoryQueue
+from axon.dispatch.affinity import Affinity, Residences
+from axon.dispatch.config import DispatchConfig
+from axon.dispatch.dispatch import work_channel
 from axon.dispatch.ending import Ending
 from axon.domain.chunk import Chunk
 from axon.domain.deployment import Deployment
@@ -128,13 +131,17 @@ class World:
         self.num_engines = 0
         self.loop = SimLoop()
         self.live = open_memory_live(self.loop, retention_s=3600.0)
-        self.broker = MemoryBroker()
+        self.broker = MemoryBroker(clock=self.loop)
         self.broker.declare(lane_names(DEPLOYMENT, NUM_LANES))
         self.kept = Kept()
+        self._gateway = self.broker.connect()
+        self._dead: set[str] = set()
+        self._closing: list[asyncio.Future[None]] = []
         self._running: dict[Worker, tuple[asyncio.Task[None], MemoryQueue]] = {}
 
     def run(self, story: Callable[[], Awaitable[None]]) -> None:
         async def told() -> None:
+            await self._gateway.open()
             async with asyncio.timeout(3600):
                 await story()
             for worker in list(self._running):
@@ -164,15 +171,18 @@ class World:
         )
         owners.append(worker.incarnation)
         await worker.open()
-        self._running[worker] = asyncio.get_running_loop().create_task(self._work(worker)), queue
+        self._running[worker] = (
+            asyncio.get_running_loop().create_task(self._work(worker, options.get("name", ""))),
+            queue,
+        )
         return worker
 
-    async def _work(self, worker: Worker) -> None:
+    async def _work(self, worker: Worker, name: str) -> None:
         deployment = Deployment(name=DEPLOYMENT, version="v1", max_model_len=1000, created=0.0)
 
         def presence() -> Presence:
             return Presence(
-                worker=worker.incarnation,
+                worker=name or worker.incarnation,
                 incarnation=worker.incarnation,
                 deployment=deployment,
                 load=worker.load,
@@ -185,7 +195,8 @@ class World:
                 tasks.create_task(worker.run())
                 tasks.create_task(announcer.run())
         finally:
-            await announcer.leave()
+            if worker.incarnation not in self._dead:
+                await announcer.leave()
 
     async def stop(self, worker: Worker) -> None:
         """As its process does at its end."""
@@ -195,8 +206,17 @@ class World:
         await worker.aclose()
         await queue.aclose()
 
-    async def ask(self, *, seed: int, max_tokens: int = 10, **changes: Any) -> Job:
-        """An accepted job."""
+    def kill(self, worker: Worker) -> None:
+        """It is gone without a word; what it held returns to the queue."""
+        task, queue = self._running.pop(worker)
+        self._dead.add(worker.incarnation)
+        task.cancel()
+        self._closing.append(asyncio.ensure_future(queue.aclose()))
+
+    async def ask(
+        self, *, seed: int, max_tokens: int = 10, own: str = "", dispatched: bool = False, **changes: Any
+    ) -> Job:
+        """An accepted job: in its lane, in a worker's own one, or where the dispatch puts it."""
         job = make_job(
             f"turn_{seed}",
             seed=seed,
@@ -206,8 +226,24 @@ class World:
             **changes,
         )
         await self.live.log.open(job.id, encode(job), reader_ttl_s=None)
-        self.publish(job)
+        if own:
+            assert self.broker.offer(own, job.lane, encode(job))
+        elif dispatched:
+            own = await self.affinity().offer(job, encode(job)) or ""
+        if not own:
+            self.publish(job)
+        await self.live.wakeups.notify(work_channel(DEPLOYMENT), (own or job.lane).encode())
         return job
+
+    def affinity(self) -> Affinity:
+        """As a gateway that has just come up has it."""
+        return Affinity(
+            residences=Residences(self.live.cache, ttl_s=600.0),
+            presences=self.live.presences,
+            own_lanes=cast("Any", self._gateway),
+            config=DispatchConfig(num_lanes=NUM_LANES),
+            clock=self.loop,
+        )
 
     def publish(self, job: Job) -> None:
         self.broker.publish(job.lane, encode(job))

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, TypeVar
 from axon.admission.admission import Admission
 from axon.bootstrap.model import OnProgress, deployment_of, prepare_model
 from axon.bootstrap.presence import make_announcer, named
-from axon.bootstrap.services import Services, development_key, load_pepper, open_services
+from axon.bootstrap.services import Services, development_key, load_pepper, make_affinity, open_services
 from axon.control.retention import Retention
 from axon.control.sweeper import Sweeper
 from axon.dispatch.dispatch import Dispatch
@@ -151,6 +151,7 @@ async def _assembled(
         model = await asyncio.to_thread(prepare_model, settings, on_progress)
         admission = Admission(services.live.buckets, settings.admission, ticket_ttl_s=_ticket_ttl_s(settings))
         ending = Ending(services.journal, admission.settle, clock, _forgetting(settings, services))
+        residences, affinity = make_affinity(settings.dispatch, services, clock)
         worker = Worker(
             deployment=settings.model_name,
             num_lanes=settings.dispatch.num_lanes,
@@ -164,6 +165,8 @@ async def _assembled(
             reader_grace_s=settings.sessions.reader_grace_s,
             clock=clock,
             metrics=metrics,
+            name=name,
+            residences=residences,
         )
         stack.push_async_callback(worker.aclose)
         on_progress("Loading the model", None)
@@ -177,6 +180,7 @@ async def _assembled(
             wakeups=services.live.wakeups,
             config=settings.dispatch,
             reader_grace_s=settings.sessions.reader_grace_s,
+            affinity=affinity,
         )
         deployment = deployment_of(settings.model_name, model, engine, clock.now())
         worker.version = deployment.version

@@ -1,8 +1,13 @@
-"""Off the queue: fills free slots, lane after lane, guided by hints of where jobs are. Knows no engine."""
+"""Off the queue: fills free slots, lane after lane, guided by hints of where jobs are. Knows no engine.
+
+The worker's own lane comes first, but never twice in a row while another may have a job: whose blocks are held here is
+served quickly, and nobody else is kept waiting for it. What is left in the own lane goes to its tenant's lane, where
+every lane has its turn.
+"""
 
 import asyncio
 import contextlib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Protocol
 
 import structlog
@@ -10,7 +15,7 @@ import structlog
 from axon.dispatch.dispatch import work_channel
 from axon.errors import AxonError
 from axon.ports.live import Wakeups
-from axon.ports.queue import Delivery, Queue
+from axon.ports.queue import Delivery, Lanes
 
 _IDLE_S = 1.0
 _RETRY_S = 0.2
@@ -32,11 +37,17 @@ class Taker(Protocol):
 class Taking:
     """Takes while its worker has room, until it is stopped."""
 
-    def __init__(self, *, worker: Taker, deployment: str, lanes: Sequence[str], queue: Queue, wakeups: Wakeups) -> None:
+    def __init__(
+        self, *, worker: Taker, deployment: str, lanes: Sequence[str], own: str, queue: Lanes, wakeups: Wakeups
+    ) -> None:
         self._worker, self._deployment = worker, deployment
         self._lanes = tuple(lanes)
+        self._own = own
+        self._everywhere = (own, *self._lanes) if own else self._lanes
+        self._order = self._lanes
+        self._is_others_turn = False
         self._queue, self._wakeups = queue, wakeups
-        self._hints: dict[str, None] = dict.fromkeys(self._lanes)
+        self._hints: dict[str, None] = dict.fromkeys(self._everywhere)
         """Lanes that may have jobs."""
         self._woken = asyncio.Event()
         self._is_stopped = False
@@ -44,6 +55,8 @@ class Taking:
 
     async def open(self) -> None:
         await self._queue.declare(self._lanes)
+        if self._own:
+            await self._queue.declare_own(self._own)
 
     def wake(self) -> None:
         """There may be room now."""
@@ -72,34 +85,53 @@ class Taking:
     async def listen(self) -> None:
         """Wakes the taking: when there is work, and now and then in case a hint was lost."""
         while True:
-            self._hints |= dict.fromkeys(self._lanes)  # at the start, and while nobody can be listened to
+            self._hints |= dict.fromkeys(self._everywhere)  # at the start, and while nobody can be listened to
             self._woken.set()
             with contextlib.suppress(AxonError):
                 async with self._wakeups.listen(work_channel(self._deployment)) as listener:
                     while True:
                         lane = await listener.next(_IDLE_S)
-                        self._hints |= dict.fromkeys([lane.decode()] if lane else self._lanes)
-                        self._woken.set()
+                        self._hear([lane.decode()] if lane else self._everywhere)
             await asyncio.sleep(_RETRY_S)
+
+    def _hear(self, lanes: Sequence[str]) -> None:
+        """There may be jobs in these, as far as they concern us: another worker's own lane does not."""
+        self._hints |= dict.fromkeys(lane for lane in lanes if lane in self._everywhere)
+        self._woken.set()
 
     async def run(self) -> None:
         """Fills free slots until cancelled."""
-        order = self._lanes
         while True:
             await self._woken.wait()
             self._woken.clear()
             while self._hints and self._is_free:
                 hints, self._hints = self._hints, {}  # a hint that comes while we look counts for the next look
+                asked = self._asked(hints)
                 try:
-                    delivery = await self._queue.take([lane for lane in order if lane in hints])
+                    delivery = await self._queue.take(asked)
                 except AxonError as error:
                     _logger.warning("take.failed", error=str(error))
                     self._hints |= hints
                     await asyncio.sleep(_RETRY_S)
                     continue
                 if delivery is None:
+                    self._is_others_turn = False
+                    self._hints |= dict.fromkeys(lane for lane in hints if lane not in asked)
                     continue
                 self._hints |= hints
+                self._took(delivery)
                 await self._worker.start(delivery)
-                after = self._lanes.index(delivery.lane) + 1
-                order = self._lanes[after:] + self._lanes[:after]
+
+    def _asked(self, hints: Mapping[str, None]) -> list[str]:
+        """Where to look, in this order."""
+        others = [lane for lane in self._order if lane in hints]
+        if self._own not in hints or (self._is_others_turn and others):
+            return others
+        return [self._own, *others]
+
+    def _took(self, delivery: Delivery) -> None:
+        """Its lane's turn has been: the others come first now, also when it came by our own."""
+        if delivery.lane in self._lanes:
+            after = self._lanes.index(delivery.lane) + 1
+            self._order = self._lanes[after:] + self._lanes[:after]
+        self._is_others_turn = delivery.own

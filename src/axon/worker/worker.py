@@ -11,15 +11,17 @@ from functools import partial
 
 import structlog
 
+from axon.dispatch.affinity import Residences
 from axon.dispatch.ending import Ending
 from axon.dispatch.liveness import Liveness
-from axon.domain.lane import lane_names
+from axon.domain.lane import lane_names, own_lane
 from axon.domain.presence import Load
+from axon.domain.residence import Residence
 from axon.domain.turn import TurnState
 from axon.engine.messages import Ready
 from axon.errors import AxonError
 from axon.ports.live import Live
-from axon.ports.queue import Delivery, Queue
+from axon.ports.queue import Delivery, Lanes
 from axon.ports.store import TurnStore
 from axon.runtime.clock import Clock
 from axon.telemetry.metrics import Metrics
@@ -51,7 +53,7 @@ class Worker:
         *,
         deployment: str,
         num_lanes: int,
-        queue: Queue,
+        queue: Lanes,
         live: Live,
         turns: TurnStore,
         ending: Ending,
@@ -61,13 +63,17 @@ class Worker:
         reader_grace_s: float,
         clock: Clock,
         metrics: Metrics,
+        name: str = "",
+        residences: Residences | None = None,
     ) -> None:
+        """``residences``: where it says whose blocks it holds, to be offered their next turns under its ``name``."""
         self.incarnation = f"worker-{uuid.uuid4().hex[:12]}"
         self.version = ""
         """Of the deployment it runs; jobs made for another one are not run. Empty takes all."""
         self.running: dict[str, Running] = {}
         self._claiming: set[str] = set()
-        self._slots = 0
+        self._slots, self._block_size = 0, 1
+        self._name, self._residences = name, residences
         self._deployment, self._config = deployment, config
         self._queue, self._live = queue, live
         self._clock, self._metrics = clock, metrics
@@ -79,6 +85,7 @@ class Worker:
             worker=self,
             deployment=deployment,
             lanes=lane_names(deployment, num_lanes),
+            own=own_lane(deployment, name) if name and residences else "",
             queue=queue,
             wakeups=live.wakeups,
         )
@@ -102,7 +109,7 @@ class Worker:
         await self._lease.open()
         await self._taking.open()
         ready = await self._stepping.open()
-        self._slots = ready.max_sequences
+        self._slots, self._block_size = ready.max_sequences, ready.block_size
         return ready
 
     async def run(self) -> None:
@@ -269,6 +276,21 @@ class Worker:
     async def restore(self, running: Running) -> bool:
         """The log has forgotten the job; ours to tell again only while our lease holds by our own clock."""
         return self._lease.holds and await self._intake.restore(running)
+
+    async def note(self, running: Running) -> None:
+        """Says that the session's next turn finds its beginning here."""
+        if self._residences is None:
+            return
+        num_prompt = len(running.job.prompt_ids)
+        residence = Residence(
+            worker=self._name,
+            incarnation=self.incarnation,
+            num_prompt=num_prompt,
+            num_tokens=num_prompt + len(running.tokens),
+            num_blocks=(num_prompt + len(running.tokens)) // self._block_size,
+            at=self._clock.now(),
+        )
+        await self._residences.put(running.job, residence)
 
     def watch_engine(self) -> None:
         """Looks whether the engine hangs."""
