@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from axon.engine.echo import HANGING
 from tests.journeys.conftest import Fresh
 from tests.journeys.server import Server, running, wait_until
 from tests.journeys.sse import Piece, pieces, text_of
@@ -58,6 +59,19 @@ def test_a_request_that_crashes_the_engine_is_ended_and_its_neighbours_are_answe
             "/v1/completions", json={"model": "echo", "prompt": "still there", "max_tokens": 20, "temperature": 0}
         )
         assert again.json()["choices"][0]["text"] == "still there"
+
+
+def test_a_request_that_hangs_the_engine_is_ended_and_its_neighbours_are_answered(fresh: Fresh) -> None:
+    server = fresh.start(engine_echo_step_s=0.002, worker_step_timeout_s=1, worker_engine_start_timeout_s=10)
+    with server.client() as http:
+        undisturbed = http.post("/v1/completions", json=ask(max_tokens=100, stream=False)).json()["choices"][0]
+        with http.stream("POST", "/v1/completions", json=ask(max_tokens=100)) as neighbour:
+            stream = pieces(neighbour.iter_lines())
+            first = next(stream)
+            hanging = http.post("/v1/completions", json={"model": "echo", "prompt": list(HANGING)})
+            rest = list(stream)
+        assert hanging.json()["error"]["code"] == "worker_crash"
+        assert text_of([first, *rest]) == undisturbed["text"]
 
 
 def test_a_turn_that_was_accepted_is_finished_after_the_server_was_killed(fresh: Fresh) -> None:

@@ -10,6 +10,7 @@ from axon.adapters.live.memory_buckets import MemoryBuckets
 from axon.adapters.live.memory_cache import MemoryCache
 from axon.adapters.live.memory_leases import MemoryLeases
 from axon.adapters.live.memory_log import MemoryTokenLog
+from axon.adapters.live.memory_presences import MemoryPresences
 from axon.adapters.live.memory_shares import MemoryShares
 from axon.adapters.live.memory_wakeups import MemoryWakeups
 from axon.adapters.queue.memory import MemoryBroker, MemoryQueue
@@ -93,6 +94,7 @@ def make_live(clock: Clock, history: History, rng: random.Random) -> MemoryLive:
         buckets=SimBuckets(clock, history),
         shares=MemoryShares(),
         cache=MemoryCache(clock),
+        presences=MemoryPresences(clock),
         wakeups=wakeups,
     )
 
@@ -234,6 +236,11 @@ class SimQueue(MemoryQueue):
         if delivery.tag in self._unacked:
             self._history.acked(decode(Job, delivery.body).id)
         await super().ack(delivery)
+
+    async def offer(self, own: str, lane: str, body: bytes) -> bool:
+        is_in = await super().offer(own, lane, body)
+        self._history.note(f"{decode(Job, body).id} {'offered' if is_in else 'not offered'} to {own}")
+        return is_in
 
     def connect_now(self) -> None:
         self._open = True

@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 
+from axon.dispatch.affinity import Affinity
 from axon.dispatch.config import DispatchConfig
 from axon.domain.job import Job
 from axon.domain.turn import opened
@@ -31,6 +32,7 @@ class Dispatch:
         wakeups: Wakeups,
         config: DispatchConfig,
         reader_grace_s: float,
+        affinity: Affinity | None = None,
     ) -> None:
         self._log = log
         self._journal = journal
@@ -38,6 +40,7 @@ class Dispatch:
         self._wakeups = wakeups
         self._config = config
         self._reader_grace_s = reader_grace_s
+        self._affinity = affinity
 
     async def accept(self, job: Job) -> None:
         """Returns when the turn is accepted; raises when that is not known. Twice is harmless."""
@@ -45,11 +48,11 @@ class Dispatch:
         try:
             async with asyncio.timeout(self._config.accept_timeout_s):
                 await self._open(job, body)
-                await self._confirmed(job, body)
+                lane = await self._confirmed(job, body)
         except TimeoutError as error:
             raise DependencyDown("The journal or the queue did not confirm in time.", retry_after_s=1.0) from error
         failpoint("dispatch.accepted")
-        await self._hint(job)
+        await self._hint(job.deployment, lane)
 
     async def abandon(self, job_id: str) -> None:
         """The turn's client was told that it was not accepted: should it be, it is ended, not run."""
@@ -61,21 +64,30 @@ class Dispatch:
         body = encode(job)
         await self._open(job, body)
         await self._queue.publish(job.lane, body)
-        await self._hint(job)
+        await self._hint(job.deployment, job.lane)
 
-    async def _confirmed(self, job: Job, body: bytes) -> None:
-        """Both at once; both are waited for, whatever becomes of the other."""
-        answers = await asyncio.gather(
-            self._journal.append([opened(job)]), self._queue.publish(job.lane, body), return_exceptions=True
+    async def _confirmed(self, job: Job, body: bytes) -> str:
+        """Both at once; both are waited for, whatever becomes of the other. Returns the lane that has the job."""
+        noted, lane = await asyncio.gather(
+            self._journal.append([opened(job)]), self._publish(job, body), return_exceptions=True
         )
-        for answer in answers:
-            if answer is not None:
-                raise answer
+        if noted is not None:
+            raise noted
+        if isinstance(lane, BaseException):
+            raise lane
+        return lane
 
-    async def _hint(self, job: Job) -> None:
+    async def _publish(self, job: Job, body: bytes) -> str:
+        """Into the own lane of the worker that should have it, else into its tenant's."""
+        if self._affinity is not None and (own := await self._affinity.offer(job, body)):
+            return own
+        await self._queue.publish(job.lane, body)
+        return job.lane
+
+    async def _hint(self, deployment: str, lane: str) -> None:
         """Wakes idle workers; a lost hint costs a second, not the job."""
         with contextlib.suppress(AxonError):
-            await self._wakeups.notify(work_channel(job.deployment), job.lane.encode())
+            await self._wakeups.notify(work_channel(deployment), lane.encode())
 
     async def _open(self, job: Job, body: bytes) -> None:
         await self._log.open(job.id, body, reader_ttl_s=None if job.background else self._reader_grace_s)

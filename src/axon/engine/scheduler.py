@@ -60,6 +60,10 @@ class Scheduler:
         return len(self._waiting)
 
     @property
+    def waiting_ids(self) -> list[str]:
+        return [sequence.id for sequence in self._waiting]
+
+    @property
     def has_work(self) -> bool:
         return bool(self._sequences or self._refused)
 

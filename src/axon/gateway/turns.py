@@ -21,6 +21,7 @@ from axon.gateway import frames, opening
 from axon.gateway.auth import Identity
 from axon.gateway.config import GatewayConfig
 from axon.gateway.edge import METERS
+from axon.gateway.fleet import Fleet
 from axon.gateway.follow import Follower
 from axon.gateway.openai import Request as Ask
 from axon.gateway.pace import Pace
@@ -48,7 +49,7 @@ class Gateway:
     config: GatewayConfig
     sessions: SessionsConfig
     dispatching: DispatchConfig
-    deployment: Deployment
+    fleet: Fleet
     prompts: Prompts
     opening: opening.Opening
     follower: Follower
@@ -93,13 +94,14 @@ async def read_body(request: Request, config: GatewayConfig) -> bytes:
 
 
 def find_deployment(gateway: Gateway, model: str) -> Deployment:
-    if model != gateway.deployment.name:
+    """What the request's ``model`` names; raises for another one, or while no worker serves it yet."""
+    if model != gateway.fleet.name:
         raise NotFound(
-            f"The model '{model}' does not exist. Available: {gateway.deployment.name}.",
+            f"The model '{model}' does not exist. Available: {gateway.fleet.name}.",
             code="model_not_found",
             param="model",
         )
-    return gateway.deployment
+    return gateway.fleet.deployment
 
 
 async def open_turn(
@@ -112,6 +114,7 @@ async def open_turn(
     max_tokens: int | None,
     prompt: Callable[[], Awaitable[Sequence[int]]],
     options: Callable[[], Mapping[str, Any]] = dict,
+    affinity: str = "",
 ) -> Job:
     """The accepted job that answers this request: a new one, or the first one's when the request is a repeated one."""
     gateway, who = gateway_of(request), identity_of(request)
@@ -132,6 +135,7 @@ async def open_turn(
             retain=bool(ask.store),
             trace=request.headers.get("traceparent", ""),
             choices=ask.n or 1,
+            affinity=affinity,
             reasoning=gateway.prompts.reasoning(prompt_ids) if route == "chat" and deployment.reasons else "",
             reply={
                 "route": route,

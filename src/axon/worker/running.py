@@ -44,6 +44,8 @@ class Running:
     """Seq of the last token that the log is known to have."""
     told: bool = False
     """The log has the terminal chunk: nothing may be said after it."""
+    is_leaving: bool = False
+    """It is about to be handed over: it emits nothing more here."""
     gained: int = 0
     """Tokens since it last came into the engine."""
     choices: list[Choice] = field(init=False)
@@ -57,7 +59,7 @@ class Running:
     @property
     def absent(self) -> list[Choice]:
         """The choices that are to go on and are not in the engine."""
-        if self.terminal is not None:
+        if self.terminal is not None or self.is_leaving:
             return []
         return [choice for choice in self.choices if not choice.reason and choice.sequence_id is None]
 
