@@ -25,6 +25,9 @@ class EngineConfig:
     """The most prompt tokens of a step while answers stream; 0 takes 128, or 2048 on a GPU."""
     max_slowdown: float = 2.0
     """How much longer a step may take because of a prompt while answers stream; as many of its tokens are taken on."""
+    speculate: bool = True
+    """Whether the next tokens are guessed from what was said before and checked together, where that saves time: with
+    few streams on a CPU. Changes no token."""
     policy: Literal["fair", "first_come"] = "fair"
     """Who is served first: ``fair`` takes the tenant served least by its weight, ``first_come`` the oldest."""
     max_model_len: int = 0

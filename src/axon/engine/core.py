@@ -49,12 +49,15 @@ class EngineCore:
         kernel: str,
         pace: Pace | None = None,
         launcher: Launcher | None = None,
+        speculates: bool = False,
     ) -> None:
         self._scheduler = scheduler
         self._runner = runner
         self._launcher = launcher
         self._flying: tuple[Batch, Flight] | None = None
         self._pace = pace
+        # A guess is told right or wrong by the step that computes it: the next one must not be on its way by then.
+        self._speculates = speculates and launcher is None
         self._kernel = kernel
         self._note: Callable[[Sequence[str]], None] = lambda ids: None
 
@@ -90,7 +93,10 @@ class EngineCore:
         """Computes one batch and returns what came of it, or of the one before it where batches are launched."""
         started = time.perf_counter()
         if self._pace is not None:
-            self._scheduler.max_prefill_tokens = self._pace.num_prefill_tokens(self._scheduler.load())
+            load = self._scheduler.load()
+            self._scheduler.max_prefill_tokens = self._pace.num_prefill_tokens(load)
+            if self._speculates:
+                self._scheduler.draft_price = self._pace.draft_price(load)
         batch = self._scheduler.schedule(time.time())
         self._note([span.id for each in (self._flying and self._flying[0], batch) if each for span in each.spans])
         batch, drawn = self._compute(batch)
@@ -124,5 +130,7 @@ class EngineCore:
             blocks_used=pool.num_used,
             blocks_cached=pool.num_cached,
             preemptions=self._scheduler.preemptions,
+            drafted=self._scheduler.num_drafted,
+            accepted=self._scheduler.num_accepted,
             step_s=step_s,
         )

@@ -66,7 +66,7 @@ class Engine(EngineCore):
             policy=make_policy(config.policy),
             version=f"{model_dir.resolve()} {kernel}",
         )
-        super().__init__(scheduler, runner, kernel=kernel, pace=pace, launcher=launcher)
+        super().__init__(scheduler, runner, kernel=kernel, pace=pace, launcher=launcher, speculates=config.speculate)
 
 
 def choose_device(config: EngineConfig) -> Literal["cpu", "cuda"]:

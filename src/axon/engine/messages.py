@@ -83,6 +83,9 @@ class Counters:
     blocks_cached: int = 0
     preemptions: int = 0
     """Since the start."""
+    drafted: int = 0
+    """Guesses at tokens since the start, and those that were right."""
+    accepted: int = 0
     step_s: float = 0.0
 
 

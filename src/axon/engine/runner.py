@@ -1,7 +1,5 @@
 """Runs a batch on tensors: forward pass, then one token for each draw. Knows no scheduler."""
 
-from itertools import accumulate
-
 import torch
 
 from axon.engine.attention import Attention
@@ -43,9 +41,8 @@ class ModelRunner:
         )
 
     def _logits(self, batch: Batch, hidden: torch.Tensor) -> torch.Tensor:
-        """The head is a large product: only the last rows of the spans with a draw go through it."""
-        ends = accumulate(len(span.token_ids) for span in batch.spans)
-        rows = [end - 1 for span, end in zip(batch.spans, ends, strict=True) if span.draw is not None]
+        """The head is a large product: only the rows that a token is drawn behind go through it."""
+        rows = batch.output_rows
         tiling = tile(len(rows), self._sizes)
         padded = rows + [rows[0]] * (sum(tiling) - len(rows))
         return self._model.logits(hidden[padded], tiling)[: len(rows)]

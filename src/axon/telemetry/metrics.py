@@ -45,6 +45,10 @@ class EngineCounters(Protocol):
     @property
     def preemptions(self) -> int: ...
     @property
+    def drafted(self) -> int: ...
+    @property
+    def accepted(self) -> int: ...
+    @property
     def step_s(self) -> float: ...
 
 
@@ -54,7 +58,8 @@ class Metrics:
     def __init__(self) -> None:
         self.registry = CollectorRegistry(auto_describe=True)
         self.tenants = TenantLabels()
-        self._preemptions_seen = 0
+        self._seen = {"preemptions": 0, "drafted": 0, "accepted": 0}
+        """What the engine has counted since its start, which can be later than ours."""
         self._declare_requests()
         self._declare_latencies()
         self._declare_engine()
@@ -88,6 +93,9 @@ class Metrics:
         self.kv_blocks = self._gauge("axon_kv_blocks", "KV blocks by state: free, used or cached.", "state")
         self.kv_usage = self._gauge("axon_kv_usage_ratio", "Share of the KV blocks in use, 0 to 1.")
         self.preemptions = self._counter("axon_preemptions_total", "Sequences parked because blocks ran out.")
+        self.drafts = self._counter(
+            "axon_draft_tokens_total", "Guessed tokens: drafted, and of these accepted.", "stage"
+        )
 
     def _declare_health(self) -> None:
         self.failovers = self._counter("axon_failovers_total", "Jobs taken over from a lost attempt.", "cause")
@@ -117,10 +125,13 @@ class Metrics:
         for state, num in blocks.items():
             self.kv_blocks.labels(state).set(num)
         self.kv_usage.set(counters.blocks_used / (sum(blocks.values()) or 1))
-        # The engine counts since its own start, which can be later than ours.
-        new = counters.preemptions - self._preemptions_seen
-        self.preemptions.inc(new if new >= 0 else counters.preemptions)
-        self._preemptions_seen = counters.preemptions
+        self.preemptions.inc(self._new("preemptions", counters.preemptions))
+        self.drafts.labels("drafted").inc(self._new("drafted", counters.drafted))
+        self.drafts.labels("accepted").inc(self._new("accepted", counters.accepted))
+
+    def _new(self, name: str, count: int) -> int:
+        seen, self._seen[name] = self._seen[name], count
+        return count - seen if count >= seen else count
 
     def usage(self, tenant: str, usage: "Usage") -> None:
         """Counts an ended turn's tokens."""
