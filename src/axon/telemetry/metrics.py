@@ -3,7 +3,7 @@
 import platform
 import socket
 import threading
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from socketserver import ThreadingMixIn
 from typing import TYPE_CHECKING, Any, Protocol
 from wsgiref.simple_server import WSGIRequestHandler, WSGIServer, make_server
@@ -29,6 +29,17 @@ _STEP = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0)
 _LAG = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 5.0)
 
 
+class Gpu(Protocol):
+    """A GPU, as an engine saw it."""
+
+    @property
+    def index(self) -> int: ...
+    @property
+    def utilization(self) -> float: ...
+    @property
+    def memory_bytes(self) -> int: ...
+
+
 class EngineCounters(Protocol):
     """What an engine says of itself after a step."""
 
@@ -44,6 +55,8 @@ class EngineCounters(Protocol):
     def preemptions(self) -> int: ...
     @property
     def step_s(self) -> float: ...
+    @property
+    def gpus(self) -> Sequence[Gpu]: ...
 
 
 class Metrics:
@@ -87,6 +100,11 @@ class Metrics:
         self.kv_usage = self._gauge("axon_kv_usage_ratio", "Share of the KV blocks in use, 0 to 1.")
         self.preemptions = self._counter("axon_preemptions_total", "Sequences parked because blocks ran out.")
 
+        self.gpu_utilization = self._gauge(
+            "axon_gpu_utilization_ratio", "Share of the time in which the GPU ran something, 0 to 1.", "gpu"
+        )
+        self.gpu_memory = self._gauge("axon_gpu_memory_bytes", "Memory of the GPU in use, by whomever.", "gpu")
+
     def _declare_health(self) -> None:
         self.failovers = self._counter("axon_failovers_total", "Jobs taken over from a lost attempt.", "cause")
         self.fenced_writes = self._counter(
@@ -111,6 +129,9 @@ class Metrics:
         for state, num in blocks.items():
             self.kv_blocks.labels(state).set(num)
         self.kv_usage.set(counters.blocks_used / (sum(blocks.values()) or 1))
+        for gpu in counters.gpus:
+            self.gpu_utilization.labels(str(gpu.index)).set(gpu.utilization)
+            self.gpu_memory.labels(str(gpu.index)).set(gpu.memory_bytes)
         # The engine counts since its own start, which can be later than ours.
         new = counters.preemptions - self._preemptions_seen
         self.preemptions.inc(new if new >= 0 else counters.preemptions)
