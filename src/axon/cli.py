@@ -69,6 +69,7 @@ def serve(
     ] = None,
     model_name: Annotated[str | None, typer.Option(help="The name clients ask for the model by.")] = None,
     engine: Annotated[Engine | None, typer.Option(help="'echo' repeats its prompt without a model.")] = None,
+    tensor_parallel: Annotated[int | None, typer.Option(min=1, help="Ranks the model is cut over.")] = None,
     queue: Annotated[str | None, typer.Option(metavar="URL", help="Queue of jobs.")] = None,
     live: Annotated[str | None, typer.Option(metavar="URL", help="What is fast and expiring.")] = None,
     store: Store = None,
@@ -93,6 +94,7 @@ def serve(
             "model": model,
             "model_name": model_name,
             "engine.kind": engine and engine.value,
+            "engine.tensor_parallel": tensor_parallel,
             "queue": queue,
             "live": live,
             "store": store,
@@ -105,6 +107,33 @@ def serve(
     from axon.console.serving import serve_until_stopped
 
     raise typer.Exit(serve_until_stopped(loaded.settings))
+
+
+@app.command()
+def rank(
+    rendezvous: Annotated[str, typer.Argument(metavar="ADDRESS", help="Where the leading rank is: tcp://HOST:PORT.")],
+    count: Annotated[int, typer.Option(min=1, help="Ranks on this host, each with a GPU of its own.")] = 1,
+    model: Annotated[str | None, typer.Option(metavar="PATH", help="Where this host has the model.")] = None,
+    data_dir: DataDir = None,
+    config_file: ConfigFile = None,
+    log_level: Level = None,
+    set_: Set = None,
+) -> None:
+    """Be ranks of a model that is cut over several hosts, again and again, until stopped.
+
+    The leading rank is an engine with the same model and engine.rendezvous set to this address.
+
+    \b
+    Examples:
+      axon rank tcp://gpu-0:29500 --model /models/Llama-3-70B
+      axon rank tcp://gpu-0:29500 --count 8
+    """
+    loaded = _load(
+        {"model": model, "data_dir": data_dir, "log.level": log_level and log_level.value}, config_file, set_
+    )
+    from axon.console.ranks import serve_until_stopped
+
+    raise typer.Exit(serve_until_stopped(loaded.settings, rendezvous, count))
 
 
 @app.command()

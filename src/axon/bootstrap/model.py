@@ -36,12 +36,13 @@ def prepare_model(settings: Settings, on_progress: OnProgress) -> Model:
     """The model's folder, converted once if it comes as a GGUF file; raises Misconfigured for one that cannot run."""
     if settings.engine.kind == "echo":
         return Model(folder=None, tokenizer=load_tokenizer(None), template=load_template(None))
-    folder = _model_folder(settings, on_progress)
+    folder = find_folder(settings, on_progress)
     check_tensors(folder, read_architecture(folder))
     return Model(folder=folder, tokenizer=load_tokenizer(folder), template=load_template(folder))
 
 
-def _model_folder(settings: Settings, on_progress: OnProgress) -> Path:
+def find_folder(settings: Settings, on_progress: OnProgress) -> Path:
+    """Where the weights lie, converted once if they come as a GGUF file; raises Misconfigured."""
     from axon.engine.convert import convert_gguf, default_gguf, is_converted
 
     source = default_gguf() if settings.model == "default" else Path(settings.model)

@@ -9,6 +9,7 @@ import signal
 import socket
 import sys
 import traceback
+from contextlib import closing
 from pathlib import Path
 from typing import Protocol
 
@@ -29,6 +30,7 @@ class Steps(Protocol):
     def abort(self, ids: list[str]) -> None: ...
     def step(self) -> StepOutput: ...
     def check(self) -> None: ...
+    def close(self) -> None: ...
 
 
 class Hangup(Exception):
@@ -85,13 +87,14 @@ def serve(channel: Channel) -> int:
             traceback.print_exc()
             channel.send(Failed(f"{type(error).__name__}: {error}"))
             return 1
-        channel.send(engine.ready())
-        _take(engine, rest)
-        while True:
-            messages = _receive_work(channel, engine)
-            _take(engine, messages)
-            if engine.has_work or messages:  # without work a step still tells what an abort has freed
-                channel.send(engine.step())
+        with closing(engine):
+            channel.send(engine.ready())
+            _take(engine, rest)
+            while True:
+                messages = _receive_work(channel, engine)
+                _take(engine, messages)
+                if engine.has_work or messages:  # without work a step still tells what an abort has freed
+                    channel.send(engine.step())
     except Hangup:
         return 0
 
