@@ -7,8 +7,9 @@ python benchmarks/server_gpu.py --smoke                a tiny model on the CPU: 
 The model folder is written first, into memory where there is room: config, a tokenizer of as many words as the model
 has, and weights that are pieces of one long row of random numbers. Then, with the same settings and lengths: the
 engine's process, spoken to over its socket as a worker does; and ``axon serve`` with its twins, asked for streamed
-completions. Each first warms up, then answers a burst (as many requests as streams, all at once) and a run (four times
-as many, the next one asked for when one ends).
+completions; and the same server with an engine that only echoes, which says what its own path can carry. Each first
+warms up, then answers a burst (as many requests as streams, all at once) and a run (four times as many, the next one
+asked for when one ends). Settings are the defaults.
 """
 
 import argparse
@@ -166,19 +167,39 @@ async def measure_direct(config: EngineConfig, folder: Path, options: argparse.N
         await direct.aclose()
 
 
-async def measure_server(server: Server, options: argparse.Namespace) -> dict[str, float]:
+async def measure_server(server: Server, model: str, options: argparse.Namespace) -> dict[str, float]:
     """The same over HTTP."""
     port = int(re.findall(r":(\d+)", server.url)[-1])
-    endpoint = Endpoint(port=port, model=MODEL, headers=(("Authorization", f"Bearer {server.key}"),))
+    endpoint = Endpoint(port=port, model=model, headers=(("Authorization", f"Bearer {server.key}"),))
     made: dict[str, float] = {}
     streams = options.streams
     for name, count in {"warm": streams, "burst": streams, "run": 4 * streams}.items():
         prompts = make_prompts(f"server/{name}", count, options.prompt)
+        before = seen_of(server)
         answers, wall_s = await run_load(endpoint, prompts, num_streams=streams, num_tokens=options.tokens)
+        spent = {key: value - before[key] for key, value in seen_of(server).items()}
         figures = figures_of(answers, wall_s)
         made[name] = figures["tokens_per_s"]
         made[f"{name}_ttft_p50_ms"], made[f"{name}_tpot_p50_ms"] = figures["ttft_p50_ms"], figures["tpot_p50_ms"]
+        made |= {f"{name}_{key}": value for key, value in spent.items()} | {f"{name}_wall_s": wall_s}
     return made
+
+
+def seen_of(server: Server) -> dict[str, float]:
+    """What it has taken so far: seconds of CPU of server and engine, steps and their seconds."""
+    [engine] = server.engine_pids()
+    return {
+        "server_cpu_s": cpu_s(server.pid),
+        "engine_cpu_s": cpu_s(engine),
+        "steps": server.metric("axon_step_seconds_count"),
+        "steps_s": server.metric("axon_step_seconds_sum"),
+        "loop_lag_s": server.metric("axon_event_loop_lag_seconds_sum"),
+    }
+
+
+def cpu_s(pid: int) -> float:
+    user, system = Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[11:13]
+    return (int(user) + int(system)) / os.sysconf("SC_CLK_TCK")
 
 
 def ask(server: Server) -> dict[str, Any]:
@@ -210,7 +231,7 @@ def main() -> None:
         return
     shape = SMOKE if options.smoke else SHAPES[options.shape]
     device: Literal["cpu", "cuda"] = "cpu" if options.smoke else "cuda"
-    config = EngineConfig(device=device, max_sequences=max(64, options.streams))
+    config = EngineConfig(device=device)
     if options.smoke:
         config = replace(config, dtype="float32", kv_memory_bytes=256 << 20)
     now = datetime.now(UTC)
@@ -236,9 +257,12 @@ def main() -> None:
             report["server_start_s"] = time.perf_counter() - started
             report["answer"] = ask(server)
             print(report["answer"], flush=True)
-            report["server"] = asyncio.run(measure_server(server, options))
+            report["server"] = asyncio.run(measure_server(server, MODEL, options))
             report["metrics"] = gpu_metrics(server)
         print(f"whole server: {report['server']}\n{report['metrics']}", flush=True)
+        with running(place / "echo", engine_kind="echo", admission_backlog_per_key=2000) as server:
+            report["echo"] = asyncio.run(measure_server(server, "echo", options))
+        print(f"the server with an engine that echoes: {report['echo']}", flush=True)
     report["kept"] = {name: report["server"][name] / report["direct"][name] for name in ("burst", "run")}
     print(f"of the engine's tokens/s the server keeps {report['kept']}")
     if options.save:
@@ -250,7 +274,7 @@ def main() -> None:
 def changed(config: EngineConfig) -> dict[str, Any]:
     """The settings that are not the default's, for the server."""
     plain = EngineConfig()
-    names = ("device", "dtype", "max_sequences", "kv_memory_bytes")
+    names = ("device", "dtype", "kv_memory_bytes")
     return {name: getattr(config, name) for name in names if getattr(config, name) != getattr(plain, name)}
 
 

@@ -43,13 +43,13 @@ def prepare_model(settings: Settings, on_progress: OnProgress) -> Model:
 
 def find_folder(settings: Settings, on_progress: OnProgress) -> Path:
     """Where the weights lie, converted once if they come as a GGUF file; raises Misconfigured."""
-    from axon.engine.convert import convert_gguf, default_gguf, is_converted
+    if settings.model != "default" and Path(settings.model).is_dir():
+        return Path(settings.model)
+    from axon.engine.convert import convert_gguf, default_gguf, is_converted  # what reads GGUF files is large
 
     source = default_gguf() if settings.model == "default" else Path(settings.model)
     if not source.exists():
         raise Misconfigured(f"There is no model at {source}: give a folder of safetensors or a .gguf file.")
-    if source.is_dir():
-        return source
     assert settings.models_dir is not None
     folder = settings.models_dir / settings.model_name.replace("/", "--")
     if not is_converted(source, folder):
