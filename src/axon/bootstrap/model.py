@@ -47,7 +47,7 @@ def prepare_model(settings: Settings, on_progress: OnProgress) -> Model:
     """The model's folder, converted once if it comes as a GGUF file; raises Misconfigured for one that cannot run."""
     if settings.engine.kind == "echo":
         return Model(folder=None, text=_load_text(None))
-    folder = _model_folder(settings, on_progress)
+    folder = find_folder(settings, on_progress)
     check_tensors(folder, read_architecture(folder))
     return Model(folder=folder, text=_load_text(folder))
 
@@ -89,7 +89,8 @@ def _conversion(settings: Settings) -> Path:
     return settings.models_dir / settings.model_name.replace("/", "--")
 
 
-def _model_folder(settings: Settings, on_progress: OnProgress) -> Path:
+def find_folder(settings: Settings, on_progress: OnProgress) -> Path:
+    """Where the weights lie, converted once if they come as a GGUF file; raises Misconfigured."""
     source = _source(settings)
     if source.is_dir():
         return source

@@ -112,6 +112,9 @@ class EngineCore:
         """Proves the engine's bookkeeping; raises AssertionError where it is wrong."""
         self._scheduler.check()
 
+    def close(self) -> None:
+        """Lets go of what it has outside its process."""
+
     def _compute(self, batch: Batch) -> tuple[Batch, list[Drawn]]:
         """The batch that is done, which need not be the one that is given, and what was drawn."""
         if self._launcher is None:

@@ -4,7 +4,7 @@ import json
 import platform
 import socket
 import threading
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from socketserver import ThreadingMixIn
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Protocol
@@ -31,6 +31,17 @@ _STEP = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0)
 _LAG = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 5.0)
 
 
+class Gpu(Protocol):
+    """A GPU, as an engine saw it."""
+
+    @property
+    def index(self) -> int: ...
+    @property
+    def utilization(self) -> float: ...
+    @property
+    def memory_bytes(self) -> int: ...
+
+
 class EngineCounters(Protocol):
     """What an engine says of itself after a step."""
 
@@ -50,6 +61,8 @@ class EngineCounters(Protocol):
     def accepted(self) -> int: ...
     @property
     def step_s(self) -> float: ...
+    @property
+    def gpus(self) -> Sequence[Gpu]: ...
 
 
 class Metrics:
@@ -97,6 +110,11 @@ class Metrics:
             "axon_draft_tokens_total", "Guessed tokens: drafted, and of these accepted.", "stage"
         )
 
+        self.gpu_utilization = self._gauge(
+            "axon_gpu_utilization_ratio", "Share of the time in which the GPU ran something, 0 to 1.", "gpu"
+        )
+        self.gpu_memory = self._gauge("axon_gpu_memory_bytes", "Memory of the GPU in use, by whomever.", "gpu")
+
     def _declare_health(self) -> None:
         self.failovers = self._counter("axon_failovers_total", "Jobs taken over from a lost attempt.", "cause")
         self.handed_over = self._counter("axon_handed_over_total", "Jobs given up so that another worker goes on.")
@@ -125,6 +143,9 @@ class Metrics:
         for state, num in blocks.items():
             self.kv_blocks.labels(state).set(num)
         self.kv_usage.set(counters.blocks_used / (sum(blocks.values()) or 1))
+        for gpu in counters.gpus:
+            self.gpu_utilization.labels(str(gpu.index)).set(gpu.utilization)
+            self.gpu_memory.labels(str(gpu.index)).set(gpu.memory_bytes)
         self.preemptions.inc(self._new("preemptions", counters.preemptions))
         self.drafts.labels("drafted").inc(self._new("drafted", counters.drafted))
         self.drafts.labels("accepted").inc(self._new("accepted", counters.accepted))
