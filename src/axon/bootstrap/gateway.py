@@ -12,7 +12,14 @@ from typing import TYPE_CHECKING
 
 from axon.bootstrap.model import Text, prepare_text
 from axon.bootstrap.process import Process, announced, bound, started
-from axon.bootstrap.services import Services, development_key, load_pepper, open_services, require_shared
+from axon.bootstrap.services import (
+    Services,
+    development_key,
+    load_pepper,
+    open_services,
+    require_pepper,
+    require_shared,
+)
 from axon.bootstrap.turns import make_admission, make_dispatch
 from axon.dispatch.idempotency import Idempotency
 from axon.domain.deployment import Deployment
@@ -88,6 +95,7 @@ async def serve(settings: Settings, *, on_ready: Callable[[Ready], None]) -> int
     ):
         async with AsyncExitStack() as stack:
             services = await open_services(settings, process.clock, stack)
+            await require_pepper(settings, services.store)
             text = await asyncio.to_thread(prepare_text, settings)
             gateway = await open_gateway(process, services, text, listener, stack)
 
