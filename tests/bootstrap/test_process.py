@@ -58,6 +58,33 @@ async def test_it_takes_requests_for_its_notice_though_it_is_not_ready(tmp_path:
     assert not process.lifecycle.taking
 
 
+async def test_an_opening_is_broken_off_when_it_is_told_to_stop(process: Process) -> None:
+    closed = asyncio.Event()
+
+    async def slow() -> str:
+        try:
+            await for_ever()
+        finally:
+            closed.set()
+        return "never"
+
+    async def quick() -> str:
+        return "open"
+
+    assert await process.unless_stopped(quick()) == "open"
+    process.lifecycle.stop()
+    assert await process.unless_stopped(slow()) is None
+    assert closed.is_set()
+
+
+async def test_an_opening_that_fails_says_why(process: Process) -> None:
+    async def refuse() -> None:
+        raise Misconfigured("no model")
+
+    with pytest.raises(Misconfigured, match="no model"):
+        await process.unless_stopped(refuse())
+
+
 async def test_the_second_signal_ends_the_waiting(tmp_path: Path) -> None:
     with started(Settings(data_dir=tmp_path)) as process:
         draining = asyncio.Event()

@@ -121,6 +121,14 @@ def test_every_role_stops_cleanly_when_it_is_told(fresh: Callable[..., Fleet]) -
 
 
 @pytest.mark.services
+def test_a_worker_that_is_told_to_stop_while_it_starts_does_so(fresh: Callable[..., Fleet]) -> None:
+    worker = fresh().make("worker").start(wait=False)
+    wait_until(lambda: worker.probe("/livez") == 200, "it answers")
+    worker.send(signal.SIGTERM)
+    assert worker.wait() == 0
+
+
+@pytest.mark.services
 def test_a_gateway_that_is_told_to_stop_lets_its_streams_end(fresh: Callable[..., Fleet]) -> None:
     fleet = fresh(engine_echo_step_s=0.01).start(workers=1)
     first, second = fleet.gateways
