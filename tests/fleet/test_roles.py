@@ -1,5 +1,6 @@
 """Each role by itself: what it needs, what it says while it lacks it, and how it leaves."""
 
+import json
 import os
 import signal
 import subprocess
@@ -176,6 +177,23 @@ def test_a_stream_that_outlasts_its_gateway_is_picked_up_at_another(fresh: Calla
                 for event in got
             ]
             assert "".join(said) == whole
+
+
+@pytest.mark.services
+def test_a_gateway_at_its_end_says_in_a_stream_that_the_rest_is_elsewhere(fresh: Callable[..., Fleet]) -> None:
+    fleet = fresh(engine_echo_step_s=0.02, lifecycle_drain_s=0.2).start(gateways=1, workers=1)
+    [gateway] = fleet.gateways
+    with (
+        fleet.client(gateway.url) as http,
+        http.stream("POST", "/v1/completions", json={**BODY, "stream": True}) as reply,
+    ):
+        lines = reply.iter_lines()
+        next(lines)
+        gateway.send(signal.SIGTERM)
+        said = [json.loads(line[6:]) for line in lines if line.startswith("data: {")]
+    assert said[-1]["error"]["code"] == "draining"
+    assert all("error" not in each for each in said[:-1])
+    assert gateway.wait() == 0
 
 
 @pytest.mark.services
