@@ -54,7 +54,7 @@ async def serve(settings: Settings, *, on_ready: Callable[[Up], None], on_progre
                 on_ready(Up(role="worker", facts=(*facts, ("Metrics", f"{url}/metrics"))))
 
             async def drain() -> None:
-                await working.worker.drain(settings.lifecycle.drain_s)
+                await worker.drain(settings.lifecycle.drain_s)
 
             return await process.run(working.parts, started=begun, drain=drain)
 

@@ -96,6 +96,7 @@ class Metrics:
         self.inter_token_latency = self._histogram(
             "axon_inter_token_latency_seconds", "Between two tokens of one stream.", _PER_TOKEN
         )
+        self.taken = self._counter("axon_taken_total", "Jobs taken, by the worker's own lane or a tenant's.", "lane")
         self.queue_wait = self._histogram(
             "axon_queue_wait_seconds", "From a job's publishing to a worker taking it.", _FIRST_TOKEN
         )
