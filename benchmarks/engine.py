@@ -214,7 +214,7 @@ class Bench:
         )
         rows = {
             f"{sizes.num_streams} streams beside a prompt of {sizes.prompt_tokens} tokens": {
-                "alone_ms": found.before_ms,
+                "before_ms": found.before_ms,
                 "beside_p50_ms": median(found.during_ms),
                 "slowdown_p50": found.slowdown(0.5),
                 "slowdown_p95": found.slowdown(0.95),
