@@ -158,13 +158,13 @@ async def open_gateway(
     idempotency = Idempotency(services.live.log, store.turns)
     gateway = Gateway(
         config=settings.gateway,
-        sessions=settings.sessions,
-        dispatching=settings.dispatch,
+        sessions_config=settings.sessions,
+        dispatch_config=settings.dispatch,
         fleet=fleet,
         prompts=prompts,
         opening=Opening(admission, make_dispatch(settings, services, affinity), idempotency, clock),
         follower=follower,
-        kept=make_sessions(services.live, store, services.journal, clock, settings.sessions),
+        sessions=make_sessions(services.live, store, services.journal, clock, settings.sessions),
         lifecycle=process.lifecycle,
         clock=clock,
         metrics=process.metrics,
