@@ -115,6 +115,7 @@ class Direct:
     def __init__(self, config: EngineConfig, folder: Path) -> None:
         self._engine = EngineProcess(config, folder)
         self._number = 0
+        self.num_steps = 0
 
     async def open(self) -> None:
         await self._engine.open(timeout_s=300)
@@ -133,6 +134,7 @@ class Direct:
                 sampling = Sampling(max_tokens=num_tokens, temperature=0.0, ignore_eos=True)
                 self._engine.add(Add(id=str(self._number), prompt_ids=waiting.pop(), sampling=sampling, seed=0))
                 running_ids.add(str(self._number))
+            self.num_steps += 1
             for emitted in (await anext(self._outputs)).emitted:
                 count += 1
                 if emitted.finish:
@@ -161,7 +163,9 @@ async def measure_direct(config: EngineConfig, folder: Path, options: argparse.N
         streams = options.streams
         for name, count in {"warm": streams, "burst": streams, "run": 4 * streams}.items():
             prompts = ids_of(folder, make_prompts(f"direct/{name}", count, options.prompt))
+            before = direct.num_steps
             made[name] = await direct.run(prompts, streams, options.tokens)
+            made[f"{name}_steps"] = direct.num_steps - before
         return made
     finally:
         await direct.aclose()

@@ -192,7 +192,8 @@ async def _peek(request: Request, ask: Context) -> History:
     if ask.conversation_id:
         return await gateway.sessions.histories.peek(tenant, ask.conversation_id)
     if ask.previous_response_id:
-        return await gateway.sessions.histories.of_response(tenant, ask.previous_response_id, wait_s=_patience_s(request))
+        wait_s = _patience_s(request)
+        return await gateway.sessions.histories.of_response(tenant, ask.previous_response_id, wait_s=wait_s)
     return History(session="")
 
 

@@ -229,7 +229,7 @@ def attention_agrees_with_the_plain_one(make_folder: Folders) -> None:
 
 def a_group_of_one_over_nccl_changes_nothing(make_folder: Folders) -> None:
     """Every sum, gather and embedding of a group, through NCCL and inside the graphs; with one rank each is whole."""
-    from axon.engine.parallel.group import TorchGroup, open_store
+    from axon.engine.parallel.group import TorchGroup, make_store
     from axon.engine.parallel.share import Share
 
     for name, changes in {"tiny": {}, **WIDE}.items():
@@ -238,9 +238,7 @@ def a_group_of_one_over_nccl_changes_nothing(make_folder: Folders) -> None:
         adds = make_adds(6, SAMPLINGS["warm"]) + make_adds(3, SAMPLINGS["penalised"])
         adds = [replace(add, id=str(index)) for index, add in enumerate(adds)]
         whole = run_to_end(on_gpu(folder, **config), adds)
-        group = TorchGroup(
-            Share(0, 1), torch.device("cuda", 0), lambda: open_store("127.0.0.1", 0, leads=True), nccl=True
-        )
+        group = TorchGroup(Share(0, 1), torch.device("cuda", 0), lambda: make_store("127.0.0.1"), nccl=True)
         try:
             assert run_to_end(open_in(group, folder, **config), adds) == whole, name
             assert group.traffic.num_sums > 0

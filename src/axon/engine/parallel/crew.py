@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 from axon.engine.batch import Batch
 from axon.engine.config import EngineConfig
 from axon.engine.frames import Failed
-from axon.engine.parallel.address import LOCAL, open_listener
+from axon.engine.parallel.address import LOCAL, open_listener, parse
 from axon.engine.parallel.link import Link, Lost, end_process
 from axon.engine.parallel.messages import VERSION, Begin, Go, Join, Loaded, Plan
 from axon.engine.parallel.plan import PlanWriter
@@ -66,13 +66,13 @@ class Crew:
 
     def meet(self) -> "Store":
         """Waits until all have loaded their parts and lets them go; from then on losing one ends this process."""
-        from axon.engine.parallel.group import open_store
+        from axon.engine.parallel.group import make_store
 
         for link in self._links.values():
             self._hear_loaded(link)
         for link in self._links.values():
             link.end_with_peer(self._end)
-        store = open_store(LOCAL, 0, leads=True)
+        store = make_store(parse(self._config.rendezvous)[0] if self._config.rendezvous else LOCAL)
         for link in self._links.values():
             link.say(Go(store_port=store.port))
         return store

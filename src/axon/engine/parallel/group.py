@@ -4,6 +4,7 @@ On a CPU (Gloo) a sum is the parts of all ranks in the order of their ranks, wha
 stays its own. On GPUs (NCCL) the library chooses the order.
 """
 
+import socket
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from datetime import timedelta
@@ -23,10 +24,22 @@ Store = Any
 """A key-value store of torch.distributed's."""
 
 
-def open_store(host: str, port: int, *, leads: bool) -> Store:
-    """Makes the store at a free port (``port`` is 0), or connects to the leading rank's."""
+def make_store(host: str) -> Store:
+    """The leading rank's, at a free port of this address alone."""
+    listener = socket.create_server((host, 0), family=socket.AF_INET6 if ":" in host else socket.AF_INET)
+    return _store(host, listener.getsockname()[1], True, master_listen_fd=listener.detach())
+
+
+def find_store(host: str, port: int) -> Store:
+    """The leading rank's, as another one sees it."""
+    return _store(host, port, False)
+
+
+def _store(host: str, port: int, leads: bool, **more: Any) -> Store:
     timeout = timedelta(seconds=COLLECTIVE_S)
-    return distributed.TCPStore(host, port, None, leads, timeout, wait_for_workers=False)  # type: ignore[attr-defined]
+    return distributed.TCPStore(  # type: ignore[attr-defined]
+        host, port, None, leads, timeout, wait_for_workers=False, **more
+    )
 
 
 @dataclass(slots=True)

@@ -63,11 +63,11 @@ def run(options: Options) -> int:
 
 def _work(link: Link, begin: Begin, options: Options) -> int:
     def meet() -> "Store":
-        from axon.engine.parallel.group import open_store
+        from axon.engine.parallel.group import find_store
 
         link.say(Loaded())
         go = link.hear(Go)
-        return open_store(parse(options.join)[0], go.store_port, leads=False)
+        return find_store(parse(options.join)[0], go.store_port)
 
     try:
         from axon.engine.parallel.follower import open_follower
