@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+from collections.abc import Awaitable
 
 from axon.dispatch.config import DispatchConfig
 from axon.domain.job import Job
@@ -45,6 +46,7 @@ class Dispatch:
         try:
             async with asyncio.timeout(self._config.accept_timeout_s):
                 await self._open(job, body)
+                failpoint("dispatch.opened")
                 await self._confirmed(job, body)
         except TimeoutError as error:
             raise DependencyDown("The journal or the queue did not confirm in time.", retry_after_s=1.0) from error
@@ -66,7 +68,9 @@ class Dispatch:
     async def _confirmed(self, job: Job, body: bytes) -> None:
         """Both at once; both are waited for, whatever becomes of the other."""
         answers = await asyncio.gather(
-            self._journal.append([opened(job)]), self._queue.publish(job.lane, body), return_exceptions=True
+            _passing("dispatch.journaled", self._journal.append([opened(job)])),
+            _passing("dispatch.published", self._queue.publish(job.lane, body)),
+            return_exceptions=True,
         )
         for answer in answers:
             if answer is not None:
@@ -79,3 +83,8 @@ class Dispatch:
 
     async def _open(self, job: Job, body: bytes) -> None:
         await self._log.open(job.id, body, reader_ttl_s=None if job.background else self._reader_grace_s)
+
+
+async def _passing(name: str, confirmed: Awaitable[None]) -> None:
+    await confirmed
+    failpoint(name)
