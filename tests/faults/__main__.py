@@ -10,6 +10,7 @@ python -m tests.faults --save                  also into the table of docs/relia
 import argparse
 import random
 import shlex
+import signal
 import sys
 import time
 from pathlib import Path
@@ -40,6 +41,7 @@ def main() -> int:
         for fault in chosen:
             print(f"{fault.name:36} {fault.says}")
         return 0
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # so that no server outlives this program
     seed = random.randrange(1 << 32) if options.seed is None else options.seed
     outcomes: list[Outcome] = []
     stages = Stages(seed=seed)

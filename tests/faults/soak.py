@@ -6,6 +6,7 @@ python -m tests.faults.soak --minutes 30
 import argparse
 import json
 import random
+import signal
 import sys
 import time
 from dataclasses import dataclass, field
@@ -60,6 +61,7 @@ def main() -> int:
     parser.add_argument("--seed", type=int)
     parser.add_argument("--clients", type=int, default=12)
     options = parser.parse_args()
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # so that no server outlives this program
     seed = random.randrange(1 << 32) if options.seed is None else options.seed
     stage = Stage("plain", seed=seed).open()
     try:
