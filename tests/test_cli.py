@@ -17,7 +17,7 @@ from typing import Any, ClassVar
 
 import pytest
 
-from axon.bootstrap.embedded import Ready
+from axon.bootstrap.gateway import Ready
 from axon.console.serving import ready_screen
 from axon.domain.key import parse_key
 

@@ -56,21 +56,32 @@ Set = Annotated[
 Url = Annotated[str | None, typer.Option("--url", help="The server's address. [default: AXON_URL, else the settings']")]
 ApiKey = Annotated[str | None, typer.Option("--key", help="API key. [default: AXON_API_KEY, else the development key]")]
 Store = Annotated[str | None, typer.Option("--store", metavar="URL", help="Durable records.")]
+Queue = Annotated[str | None, typer.Option("--queue", metavar="URL", help="Queue of jobs.")]
+Live = Annotated[str | None, typer.Option("--live", metavar="URL", help="What is fast and expiring.")]
+Host = Annotated[str | None, typer.Option("--host", help="Address to listen on.")]
+Port = Annotated[int | None, typer.Option("--port", help="Port of the API; 0 takes a free one.")]
+MetricsPort = Annotated[
+    int | None, typer.Option("--metrics-port", help="Port of /metrics and the probes; 0 takes a free one.")
+]
+Model = Annotated[
+    str | None,
+    typer.Option("--model", metavar="PATH", help="A safetensors folder or .gguf file, or 'default'."),
+]
+ModelName = Annotated[str | None, typer.Option("--model-name", help="The name clients ask for the model by.")]
+EngineKind = Annotated[Engine | None, typer.Option("--engine", help="'echo' repeats its prompt without a model.")]
 Json = Annotated[bool, typer.Option("--json", help="For machines.")]
 
 
 @app.command()
 def serve(
-    host: Annotated[str | None, typer.Option(help="Address to listen on.")] = None,
-    port: Annotated[int | None, typer.Option(help="Port of the API; 0 takes a free one.")] = None,
-    metrics_port: Annotated[int | None, typer.Option(help="Port of /metrics; 0 takes a free one.")] = None,
-    model: Annotated[
-        str | None, typer.Option(metavar="PATH", help="A safetensors folder or .gguf file, or 'default'.")
-    ] = None,
-    model_name: Annotated[str | None, typer.Option(help="The name clients ask for the model by.")] = None,
-    engine: Annotated[Engine | None, typer.Option(help="'echo' repeats its prompt without a model.")] = None,
-    queue: Annotated[str | None, typer.Option(metavar="URL", help="Queue of jobs.")] = None,
-    live: Annotated[str | None, typer.Option(metavar="URL", help="What is fast and expiring.")] = None,
+    host: Host = None,
+    port: Port = None,
+    metrics_port: MetricsPort = None,
+    model: Model = None,
+    model_name: ModelName = None,
+    engine: EngineKind = None,
+    queue: Queue = None,
+    live: Live = None,
     store: Store = None,
     data_dir: DataDir = None,
     config_file: ConfigFile = None,
@@ -87,17 +98,11 @@ def serve(
     """
     loaded = _load(
         {
+            **_place(queue, live, store, data_dir, log_level),
+            **_model(model, model_name, engine),
             "gateway.host": host,
             "gateway.port": port,
             "gateway.metrics_port": metrics_port,
-            "model": model,
-            "model_name": model_name,
-            "engine.kind": engine and engine.value,
-            "queue": queue,
-            "live": live,
-            "store": store,
-            "data_dir": data_dir,
-            "log.level": log_level and log_level.value,
         },
         config_file,
         set_,
@@ -105,6 +110,113 @@ def serve(
     from axon.console.serving import serve_until_stopped
 
     raise typer.Exit(serve_until_stopped(loaded.settings))
+
+
+@app.command()
+def gateway(
+    host: Host = None,
+    port: Port = None,
+    metrics_port: MetricsPort = None,
+    model: Model = None,
+    model_name: ModelName = None,
+    engine: EngineKind = None,
+    queue: Queue = None,
+    live: Live = None,
+    store: Store = None,
+    data_dir: DataDir = None,
+    config_file: ConfigFile = None,
+    log_level: Level = None,
+    set_: Set = None,
+) -> None:
+    """Take requests for a fleet: HTTP in, tokens out.
+
+    Needs the model's tokenizer and template, no weights and no torch. Every gateway of a fleet needs the same
+    AXON_PEPPER, or the same data folder. Not ready until the first worker is there.
+
+    \b
+    Example:
+      axon gateway --port 8000 --queue amqp://… --live redis://… --store postgresql://…
+    """
+    loaded = _load(
+        {
+            **_place(queue, live, store, data_dir, log_level),
+            **_model(model, model_name, engine),
+            "gateway.host": host,
+            "gateway.port": port,
+            "gateway.metrics_port": metrics_port,
+        },
+        config_file,
+        set_,
+    )
+    from axon.console.serving import serve_until_stopped
+
+    raise typer.Exit(serve_until_stopped(loaded.settings, "gateway"))
+
+
+@app.command()
+def worker(
+    name: Annotated[
+        str | None, typer.Option(help="Its name in the fleet. [default: from the host and the data folder]")
+    ] = None,
+    metrics_port: MetricsPort = None,
+    model: Model = None,
+    model_name: ModelName = None,
+    engine: EngineKind = None,
+    queue: Queue = None,
+    live: Live = None,
+    store: Store = None,
+    data_dir: DataDir = None,
+    config_file: ConfigFile = None,
+    log_level: Level = None,
+    set_: Set = None,
+) -> None:
+    """Run a model for a fleet: jobs off the queue, tokens into the log.
+
+    \b
+    Examples:
+      axon worker --queue amqp://… --live redis://… --store postgresql://…
+      axon worker --name gpu-7 --model /models/Qwen3-0.6B --queue amqp://… --live redis://… --store postgresql://…
+    """
+    loaded = _load(
+        {
+            **_place(queue, live, store, data_dir, log_level),
+            **_model(model, model_name, engine),
+            "worker.name": name,
+            "worker.metrics_port": metrics_port,
+        },
+        config_file,
+        set_,
+    )
+    from axon.console.serving import serve_until_stopped
+
+    raise typer.Exit(serve_until_stopped(loaded.settings, "worker"))
+
+
+@app.command()
+def control(
+    metrics_port: MetricsPort = None,
+    queue: Queue = None,
+    live: Live = None,
+    store: Store = None,
+    data_dir: DataDir = None,
+    config_file: ConfigFile = None,
+    log_level: Level = None,
+    set_: Set = None,
+) -> None:
+    """Look after a fleet: carry the journal into the store, adopt what nobody runs, forget what is past its time.
+
+    Start two: one leads, the other takes over when it dies.
+
+    \b
+    Example:
+      axon control --queue amqp://… --live redis://… --store postgresql://…
+    """
+    loaded = _load(
+        {**_place(queue, live, store, data_dir, log_level), "control.metrics_port": metrics_port}, config_file, set_
+    )
+    from axon.console.serving import serve_until_stopped
+
+    raise typer.Exit(serve_until_stopped(loaded.settings, "control"))
 
 
 @app.command()
@@ -284,6 +396,23 @@ def _say(error: BaseException, message: str, arguments: Sequence[str]) -> None:
     if flagged or client_variable("AXON_LOG_LEVEL") == "debug":
         traceback.print_exception(error)
     print(f"axon: {message}", file=sys.stderr)
+
+
+def _place(
+    queue: str | None, live: str | None, store: str | None, data_dir: Path | None, log_level: LogLevel | None
+) -> dict[str, object]:
+    """What every process is told."""
+    return {
+        "queue": queue,
+        "live": live,
+        "store": store,
+        "data_dir": data_dir,
+        "log.level": log_level and log_level.value,
+    }
+
+
+def _model(model: str | None, model_name: str | None, engine: Engine | None) -> dict[str, object]:
+    return {"model": model, "model_name": model_name, "engine.kind": engine and engine.value}
 
 
 def _load(flags: dict[str, object], file: Path | None, assignments: Sequence[str] | None = None) -> "Loaded":

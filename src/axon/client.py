@@ -16,7 +16,7 @@ import time
 from collections.abc import AsyncIterator, Iterator
 from typing import Any, TypeVar
 
-from openai import APIConnectionError, APIStatusError, AsyncOpenAI, AsyncStream, OpenAI, Stream
+from openai import APIConnectionError, APIError, APIStatusError, AsyncOpenAI, AsyncStream, OpenAI, Stream
 from openai.types import Completion
 from openai.types.chat import ChatCompletionChunk
 
@@ -25,6 +25,8 @@ T = TypeVar("T")
 _STREAM_HEADER = "x-axon-stream"
 _FIRST_PAUSE_S, _LONGEST_PAUSE_S = 0.1, 2.0
 _PATIENCE_S = 60.0
+_DRAINING = "draining"
+"""What a server says in a stream that it cannot follow to its end, because it is being stopped."""
 _LAST_EVENTS = frozenset({"response.completed", "response.incomplete", "response.failed", "error"})
 
 
@@ -51,7 +53,8 @@ def resumed(client: OpenAI, stream: Stream[T], *, patience_s: float = _PATIENCE_
             with current:
                 for event in current:
                     place.take(event)
-                    yield event
+                    if not place.interrupts(event):
+                        yield event
             place.connection_ended()
         except place.broken as error:
             place.weigh(error)
@@ -72,7 +75,8 @@ async def aresumed(client: AsyncOpenAI, stream: AsyncStream[T], *, patience_s: f
             async with current:
                 async for event in current:
                     place.take(event)
-                    yield event
+                    if not place.interrupts(event):
+                        yield event
             place.connection_ended()
         except place.broken as error:
             place.weigh(error)
@@ -88,7 +92,7 @@ class _Place:
     def __init__(self, response: Any, patience_s: float) -> None:
         # Releases of the client differ in the HTTP library whose errors come out of a broken stream.
         http = sys.modules[type(response).__module__.partition(".")[0]]
-        self.broken: tuple[type[Exception], ...] = (http.TransportError, APIConnectionError, APIStatusError)
+        self.broken: tuple[type[Exception], ...] = (http.TransportError, APIError)
         self._stream_id = str(response.headers.get(_STREAM_HEADER, ""))
         if not self._stream_id:
             raise ValueError("this stream cannot be resumed: its server does not say which one it is")
@@ -109,11 +113,15 @@ class _Place:
     def take(self, event: Any) -> None:
         """Notes how far the stream has come."""
         if self._is_response:
-            self._seq, self.ended = event.sequence_number, event.type in _LAST_EVENTS
+            self._seq, self.ended = event.sequence_number, event.type in _LAST_EVENTS and not self.interrupts(event)
         else:
             place = event.model_extra["axon"]
             self._seq, self.ended = place["seq"], bool(place.get("end"))
         self._broken_since, self._num_tries, self._has_heard = None, 0, True
+
+    def interrupts(self, event: Any) -> bool:
+        """Whether it says no more than that the rest is to be had elsewhere; chats say so with an error."""
+        return self._is_response and event.type == "error" and event.code == _DRAINING
 
     def connection_ended(self) -> None:
         """The server closed it in good order. A response says nothing to who has read its last event."""
@@ -122,7 +130,10 @@ class _Place:
 
     def weigh(self, error: Exception) -> None:
         """Raises what another try would not change."""
-        if isinstance(error, APIStatusError) and error.status_code < 500 and error.status_code != 429:
+        if isinstance(error, APIStatusError):
+            if error.status_code < 500 and error.status_code != 429:
+                raise error
+        elif isinstance(error, APIError) and not isinstance(error, APIConnectionError) and error.code != _DRAINING:
             raise error
 
     def pause(self) -> float:

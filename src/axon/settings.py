@@ -41,10 +41,12 @@ _MAY_BE_ZERO = {
         "admission.requests_per_minute",
         "admission.tokens_per_minute",
         "lifecycle.drain_s",
+        "lifecycle.notice_s",
         "sessions.busy_wait_s",
         "sessions.retention_s",
     ),
 }
+_WORKER_NAME = re.compile(r"[A-Za-z0-9._-]{1,64}")
 _URL_PASSWORD = re.compile(r"(?<=://)([^:/@]*):[^/@]*@")
 _TRUTH = {"1": True, "true": True, "yes": True, "on": True, "0": False, "false": False, "no": False, "off": False}
 
@@ -320,6 +322,10 @@ def _check_together(settings: Settings) -> None:
         raise Misconfigured(
             f"worker.renew_s ({worker.renew_s}) must be less than worker.lease_s ({worker.lease_s}), "
             "else a healthy worker is taken for dead."
+        )
+    if worker.name and not _WORKER_NAME.fullmatch(worker.name):
+        raise Misconfigured(
+            f"worker.name must have 1 to 64 letters, digits, dots, dashes or underscores, not {worker.name!r}."
         )
     if gateway.port == gateway.metrics_port != 0:
         raise Misconfigured(

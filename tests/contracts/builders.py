@@ -4,8 +4,10 @@ from dataclasses import replace
 from typing import Any
 
 from axon.domain.chunk import Chunk, End, Token
+from axon.domain.deployment import Deployment
 from axon.domain.job import Job
 from axon.domain.key import Key
+from axon.domain.presence import Load, Presence
 from axon.domain.sampling import Sampling
 from axon.domain.turn import Turn, ended, opened
 
@@ -40,3 +42,16 @@ def make_ended(job: Job, *, at: float = 200.0, num_tokens: int = 2, state: str =
 
 def make_key(key_id: str = "k0000001", **changes: Any) -> Key:
     return replace(Key(id=key_id, tenant="acme", digest=b"\x00\xff" * 16, name="ci", created_at=100.0), **changes)
+
+
+def make_presence(
+    worker: str, incarnation: str = "", *, deployment: str = "small", free_slots: int = 4, draining: bool = False
+) -> Presence:
+    return Presence(
+        worker=worker,
+        incarnation=incarnation or f"{worker}-life",
+        deployment=Deployment(name=deployment, version="v1", max_model_len=2048, created=100.0),
+        load=Load(slots=4, free_slots=free_slots, num_tokens=17),
+        draining=draining,
+        at=200.0,
+    )

@@ -9,8 +9,10 @@ import pytest
 
 from axon.domain import record, wire
 from axon.domain.chunk import Chunk, End, Token
+from axon.domain.deployment import Deployment
 from axon.domain.item import Item
 from axon.domain.job import Job
+from axon.domain.presence import Load, Presence
 from axon.domain.record import Marker
 from axon.domain.sampling import Sampling
 from axon.domain.turn import Turn, TurnState
@@ -140,10 +142,30 @@ CHOICES_JOB = replace(
     ),
 )
 REASONING = Chunk(v=1, first=5, epoch=1700000000501, tokens=(Token(0, 9, "", {"reasoning": "hmm"}),), reasoned=1)
+PRESENCE = Presence(
+    v=1,
+    worker="host-1f2e-0",
+    incarnation="worker-0123456789ab",
+    deployment=Deployment(
+        name="small",
+        version="fp_0123456789ab",
+        text="0a1b2c3d4e5f",
+        max_model_len=8192,
+        created=1700000000.5,
+        owned_by="acme",
+        temperature=0.2,
+        top_p=0.9,
+        top_k=40,
+        reasons=True,
+    ),
+    load=Load(slots=16, free_slots=3, num_tokens=4096),
+    draining=True,
+    at=1700000003.25,
+)
 MARKER = Marker(v=1, barrier="00112233445566778899aabbccddeeff")
 LATER_JOB = replace(JOB, v=2, extra=EXTRA)
 
-MEANT: dict[str, Job | Chunk | Turn | Marker] = {
+MEANT: dict[str, Job | Chunk | Turn | Presence | Marker] = {
     "job-v1": JOB,
     "job-later": LATER_JOB,
     "job-choices-v1": CHOICES_JOB,
@@ -162,6 +184,8 @@ MEANT: dict[str, Job | Chunk | Turn | Marker] = {
     "turn-failed-v1": FAILED,
     "job-response-v1": RESPONSE_JOB,
     "turn-response-v1": RESPONSE,
+    "presence-v1": PRESENCE,
+    "presence-later": replace(PRESENCE, v=2, extra=EXTRA),
     "marker-v1": MARKER,
     "marker-later": Marker(v=2, barrier="00112233445566778899aabbccddeeff"),
 }
@@ -178,6 +202,8 @@ def read(name: str) -> Any:
             return wire.decode(Job, payload(name))
         case Chunk():
             return wire.decode(Chunk, payload(name))
+        case Presence():
+            return wire.decode(Presence, payload(name))
     return record.decode(payload(name))
 
 

@@ -135,7 +135,7 @@ def test_a_file_that_is_no_gguf_is_refused(tmp_path: Path) -> None:
 def test_without_a_chat_template_the_reason_is_given(folder: Path) -> None:
     model = prepare_model(Settings(data_dir=folder.parent / "data", model=str(folder)), lambda text, share: None)
     with pytest.raises(Unsupported, match="no chat template; use completions"):
-        require_template(model.template)
+        require_template(model.text.template)
 
 
 def test_a_gguf_file_is_converted_into_the_data_folder_once(tiny_llama: Path, tmp_path: Path) -> None:

@@ -125,6 +125,26 @@ CHOICES = {
     "cached": 32,
 }
 REASONING = {**CHUNK, "tokens": [[0, 9, "", {"reasoning": "hmm"}]], "reasoned": 1}
+PRESENCE = {
+    "v": 1,
+    "worker": "host-1f2e-0",
+    "incarnation": "worker-0123456789ab",
+    "deployment": {
+        "name": "small",
+        "version": "fp_0123456789ab",
+        "text": "0a1b2c3d4e5f",
+        "max_model_len": 8192,
+        "created": 1700000000.5,
+        "owned_by": "acme",
+        "temperature": 0.2,
+        "top_p": 0.9,
+        "top_k": 40,
+        "reasons": True,
+    },
+    "load": {"slots": 16, "free_slots": 3, "num_tokens": 4096},
+    "draining": True,
+    "at": 1700000003.25,
+}
 MARKER = {"v": 1, "barrier": "00112233445566778899aabbccddeeff"}
 LATER = {"v": 2, "added_later": {"by": ["somebody", 2]}}
 """What a release we do not know may add."""
@@ -145,6 +165,8 @@ PAYLOADS: dict[str, dict[str, Any]] = {
     "chunk-reasoning-v1": REASONING,
     "job-reasoning-v1": {**JOB, "reasoning": "inside"},
     "turn-reasoning-v1": {**COMPLETED, "usage": {**USAGE, "reasoning_tokens": 1}},
+    "presence-v1": PRESENCE,
+    "presence-later": {**PRESENCE, **LATER},
     "job-later": {**JOB, **LATER},
     "chunk-later": {**CHUNK, **LATER},
     "turn-opened-later": {**OPENED, **LATER, "job": {**JOB, **LATER}},

@@ -31,20 +31,21 @@ def main() -> int:
         print(f"Not installed: {', '.join(missing)}. Run: make install-services", file=sys.stderr)
         return 1
     signal.signal(signal.SIGTERM, signal.default_int_handler)
-    with _in_folder(folder) as place, ExitStack() as running:
+    with in_folder(folder, "axon-services-") as place, ExitStack() as running:
         try:
             print(f"Starting Redis, RabbitMQ and PostgreSQL in {place}", flush=True)
-            print(f"\n  axon serve {_start(place, running)}\n\nReady; ctrl-c stops them.", flush=True)
+            options = " ".join(f"--{name} {url}" for name, url in start(place, running).items())
+            print(f"\n  axon serve {options}\n\nReady; ctrl-c stops them.", flush=True)
             signal.pause()
         except KeyboardInterrupt:
             print("Stopping", flush=True)
         finally:
-            _ignore_signals()  # an impatient second one would leave a server behind
+            ignore_signals()  # an impatient second one would leave a server behind
     return 0
 
 
-def _start(folder: Path, running: ExitStack) -> str:
-    """Starts the three at once, each to be stopped with ``running``; the options by which Axon finds them."""
+def start(folder: Path, running: ExitStack) -> dict[str, str]:
+    """Starts the three at once, each to be stopped with ``running``; the URLs by which Axon finds them."""
     queue = RabbitServer(folder / "rabbitmq")
     live = RedisServer(folder / "redis")
     store = PostgresServer(folder / "postgres")
@@ -56,22 +57,24 @@ def _start(folder: Path, running: ExitStack) -> str:
             started.result()
     if not store.execute(f"SELECT FROM pg_database WHERE datname = '{_DATABASE}'"):
         store.execute(f"CREATE DATABASE {_DATABASE}")
-    return f"--queue {queue.url} --live {live.url} --store {store.database_url(_DATABASE)}"
+    return {"queue": queue.url, "live": live.url, "store": store.database_url(_DATABASE)}
 
 
 @contextmanager
-def _in_folder(folder: Path | None) -> Iterator[Path]:
+def in_folder(folder: Path | None, prefix: str) -> Iterator[Path]:
+    """The folder, which is kept, or a temporary one, which is removed."""
     if folder is not None:
         yield folder.resolve()
         return
-    made = Path(tempfile.mkdtemp(prefix="axon-services-"))
+    made = Path(tempfile.mkdtemp(prefix=prefix))
     try:
         yield made
     finally:
         shutil.rmtree(made, ignore_errors=True)
 
 
-def _ignore_signals() -> None:
+def ignore_signals() -> None:
+    """From here on the end is on its way."""
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, signal.SIG_IGN)
 

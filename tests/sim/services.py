@@ -10,6 +10,7 @@ from axon.adapters.live.memory_buckets import MemoryBuckets
 from axon.adapters.live.memory_cache import MemoryCache
 from axon.adapters.live.memory_leases import MemoryLeases
 from axon.adapters.live.memory_log import MemoryTokenLog
+from axon.adapters.live.memory_presences import MemoryPresences
 from axon.adapters.live.memory_shares import MemoryShares
 from axon.adapters.live.memory_wakeups import MemoryWakeups
 from axon.adapters.queue.memory import MemoryBroker, MemoryQueue
@@ -93,6 +94,7 @@ def make_live(clock: Clock, history: History, rng: random.Random) -> MemoryLive:
         buckets=SimBuckets(clock, history),
         shares=MemoryShares(),
         cache=MemoryCache(clock),
+        presences=MemoryPresences(clock),
         wakeups=wakeups,
     )
 

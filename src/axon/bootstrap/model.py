@@ -5,6 +5,7 @@ import json
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 from axon.domain.deployment import Deployment
@@ -18,9 +19,20 @@ from axon.text.tokenizer import Tokenizer, load_tokenizer
 
 # A GGUF file does not carry it; SmolLM2's makers advise it for the instruct models, which ramble at 1.0.
 _DEFAULT_MODEL_ADVICE = {"temperature": 0.2, "top_p": 0.9}
+_TEXT_FILES = ("tokenizer.json", "chat_template.jinja", "tokenizer_config.json")
 _NUM_SAMPLES = 256
 _SAMPLE_BYTES = 4096
 OnProgress = Callable[[str, float | None], None]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Text:
+    """A model's text side: all that a gateway needs of it."""
+
+    tokenizer: Tokenizer
+    template: ChatTemplate | None
+    mark: str
+    """Changes with tokenizer and template: who makes prompts and who runs them must have the same."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -28,29 +40,62 @@ class Model:
     """A model's text side, and where its weights lie."""
 
     folder: Path | None
-    tokenizer: Tokenizer
-    template: ChatTemplate | None
+    text: Text
 
 
 def prepare_model(settings: Settings, on_progress: OnProgress) -> Model:
     """The model's folder, converted once if it comes as a GGUF file; raises Misconfigured for one that cannot run."""
     if settings.engine.kind == "echo":
-        return Model(folder=None, tokenizer=load_tokenizer(None), template=load_template(None))
+        return Model(folder=None, text=_load_text(None))
     folder = _model_folder(settings, on_progress)
     check_tensors(folder, read_architecture(folder))
-    return Model(folder=folder, tokenizer=load_tokenizer(folder), template=load_template(folder))
+    return Model(folder=folder, text=_load_text(folder))
 
 
-def _model_folder(settings: Settings, on_progress: OnProgress) -> Path:
-    from axon.engine.convert import convert_gguf, default_gguf, is_converted
+def prepare_text(settings: Settings) -> Text:
+    """Tokenizer and template alone, from the model's folder, its conversion or its file; touches no weights."""
+    if settings.engine.kind == "echo":
+        return _load_text(None)
+    source = _source(settings)
+    if source.is_dir():
+        return _load_text(source)
+    from axon.engine.convert import convert_text, is_converted
+
+    if is_converted(source, folder := _conversion(settings)):
+        return _load_text(folder)
+    with TemporaryDirectory(prefix="axon-text-") as made:
+        convert_text(source, Path(made))
+        return _load_text(Path(made))
+
+
+def _load_text(folder: Path | None) -> Text:
+    mark = "bytes"
+    if folder is not None:
+        mark = hashlib.sha256(b"".join(_content(folder / file) for file in _TEXT_FILES)).hexdigest()[:12]
+    return Text(tokenizer=load_tokenizer(folder), template=load_template(folder), mark=mark)
+
+
+def _source(settings: Settings) -> Path:
+    from axon.engine.convert import default_gguf
 
     source = default_gguf() if settings.model == "default" else Path(settings.model)
     if not source.exists():
         raise Misconfigured(f"There is no model at {source}: give a folder of safetensors or a .gguf file.")
+    return source
+
+
+def _conversion(settings: Settings) -> Path:
+    assert settings.models_dir is not None
+    return settings.models_dir / settings.model_name.replace("/", "--")
+
+
+def _model_folder(settings: Settings, on_progress: OnProgress) -> Path:
+    source = _source(settings)
     if source.is_dir():
         return source
-    assert settings.models_dir is not None
-    folder = settings.models_dir / settings.model_name.replace("/", "--")
+    from axon.engine.convert import convert_gguf, is_converted
+
+    folder = _conversion(settings)
     if not is_converted(source, folder):
         convert_gguf(source, folder, lambda share: on_progress("Converting the model (once)", share))
     if settings.model == "default" and not (folder / "generation_config.json").exists():
@@ -62,19 +107,23 @@ def deployment_of(name: str, model: Model, engine: Ready, now: float) -> Deploym
     """Its version changes with weights, tokenizer, template and kernel."""
     mark = hashlib.sha256(engine.kernel.encode())
     if model.folder is not None:
-        for file in ("axon.json", "config.json", "tokenizer.json", "chat_template.jinja", "tokenizer_config.json"):
-            path = model.folder / file
-            mark.update(path.read_bytes() if path.exists() else b"-")
+        for file in ("axon.json", "config.json", *_TEXT_FILES):
+            mark.update(_content(model.folder / file))
         if not (model.folder / "axon.json").exists():
             _sample_weights(model.folder, mark.update)
     return Deployment(
         name=name,
         version=f"fp_{mark.hexdigest()[:12]}",
+        text=model.text.mark,
         max_model_len=engine.max_model_len,
         created=now,
-        reasons=model.template is not None and model.template.reasons,
+        reasons=model.text.template is not None and model.text.template.reasons,
         **_sampling_defaults(model.folder),
     )
+
+
+def _content(path: Path) -> bytes:
+    return path.read_bytes() if path.exists() else b"-"
 
 
 def _sample_weights(folder: Path, update: Callable[[bytes], None]) -> None:

@@ -6,14 +6,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
+from axon.control.persister import Persister
 from axon.domain.key import Key, digest, new_key_text
 from axon.errors import Misconfigured
 from axon.ports.journal import Journal
 from axon.ports.live import Live
 from axon.ports.queue import Queue
-from axon.ports.store import Store
+from axon.ports.store import Store, TurnWriter
 from axon.runtime.clock import Clock
-from axon.runtime.datafolder import read_or_make_secret, write_secret
+from axon.runtime.datafolder import alone, read_or_make_secret, write_secret
 from axon.settings import Settings
 
 if TYPE_CHECKING:
@@ -35,13 +36,29 @@ class Services:
     """What stands behind the ports, opened."""
 
     store: Store
+    turn_writer: TurnWriter
+    """The store's other end, for the persister."""
     journal: Journal
     live: Live
     queue: Queue
     queue_forgets: bool
     """The queue lives in this process: what was in it is enqueued again from the store at start."""
     background: tuple[Callable[[], Coroutine[Any, Any, None]], ...] = ()
-    """What has to run beside them."""
+    """What has to run beside them where jobs are taken."""
+
+
+def require_shared(settings: Settings, role: str) -> None:
+    """Raises ``Misconfigured`` where a role could not meet the others: each is a process of its own."""
+    if settings.queue.startswith("memory:") or settings.live.startswith("memory:"):
+        raise Misconfigured(
+            f"`axon {role}` shares its queue and live service with other processes, and memory:// is inside one. "
+            "Give --queue amqp://… and --live redis://…, or run everything in one process with `axon serve`."
+        )
+    if settings.store.startswith("sqlite:"):
+        raise Misconfigured(
+            f"`axon {role}` shares its store with other processes, and SQLite is one process's file. "
+            "Give --store postgresql://…, or run everything in one process with `axon serve`."
+        )
 
 
 async def open_services(settings: Settings, clock: Clock, stack: AsyncExitStack) -> Services:
@@ -60,29 +77,40 @@ async def open_services(settings: Settings, clock: Clock, stack: AsyncExitStack)
 
         journal = await _opened(SqliteJournal(store.turns), stack)
         queue = await _opened(MemoryBroker().connect(), stack)
-        return Services(store=store, journal=journal, live=live, queue=queue, queue_forgets=True)
+        return Services(
+            store=store, turn_writer=store.turns, journal=journal, live=live, queue=queue, queue_forgets=True
+        )
     if scheme in ("amqp", "amqps"):
         from axon.adapters.journal.rabbitmq import RabbitJournal
-        from axon.adapters.journal.rabbitmq_reader import RabbitJournalReader
         from axon.adapters.queue.rabbitmq import RabbitQueue
-        from axon.control.persister import Persister
 
         prefix = settings.namespace
         rabbit = await _opened(RabbitQueue(settings.queue, prefix), stack)
         wal = await _opened(
             RabbitJournal(settings.queue, prefix, markers=store.markers, publisher=rabbit.publisher), stack
         )
-        reader = await _opened(RabbitJournalReader(settings.queue, prefix), stack)
-        persister = Persister(reader, store.turns, store.markers, clock=clock)
         return Services(
             store=store,
+            turn_writer=store.turns,
             journal=wal,
             live=live,
             queue=rabbit,
             queue_forgets=False,
-            background=(persister.run, rabbit.keep_young),
+            background=(rabbit.keep_young,),
         )
     raise Misconfigured(f"The queue cannot be on {scheme!r}: use memory:// or amqp://.")
+
+
+async def open_persister(
+    settings: Settings, services: Services, clock: Clock, stack: AsyncExitStack
+) -> Persister | None:
+    """Who carries the journal into the store; None where the journal is the store itself."""
+    if services.queue_forgets:
+        return None
+    from axon.adapters.journal.rabbitmq_reader import RabbitJournalReader
+
+    reader = await _opened(RabbitJournalReader(settings.queue, settings.namespace), stack)
+    return Persister(reader, services.turn_writer, services.store.markers, clock=clock)
 
 
 async def _open_store(settings: Settings, stack: AsyncExitStack) -> "SqliteStore | PostgresStore":
@@ -135,11 +163,12 @@ def load_pepper(settings: Settings) -> bytes:
 
 async def development_key(store: Store, pepper: bytes, data_dir: Path, now: float) -> str | None:
     """On a first start, a key to begin with; shown once and kept in a file that only its owner can read."""
-    if await store.keys.all():
-        return None
-    parsed, text = new_key_text()
-    key = Key(id=parsed.id, tenant="default", digest=digest(pepper, parsed.secret), name="development", created_at=now)
-    await store.keys.add(key)
-    (data_dir / "dev-key").unlink(missing_ok=True)
-    write_secret(data_dir / "dev-key", text)
-    return text
+    with alone(data_dir, "dev-key"):  # the gateways of one folder make one key between them
+        if await store.keys.all():
+            return None
+        parsed, text = new_key_text()
+        secret = digest(pepper, parsed.secret)
+        await store.keys.add(Key(id=parsed.id, tenant="default", digest=secret, name="development", created_at=now))
+        (data_dir / "dev-key").unlink(missing_ok=True)
+        write_secret(data_dir / "dev-key", text)
+        return text

@@ -1,4 +1,4 @@
-"""What ``axon serve`` shows: progress while it starts, one screen when it is ready. Knows no part of the server."""
+"""What a server shows: progress while it starts, one screen when it is ready. Knows no part of the server."""
 
 import asyncio
 import os
@@ -6,7 +6,7 @@ import shlex
 import shutil
 import sys
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 import uvloop
 from rich.console import Console
@@ -16,28 +16,55 @@ from axon.telemetry import logs
 from axon.telemetry.build import version
 
 if TYPE_CHECKING:
-    from axon.bootstrap.embedded import Ready
+    from axon.bootstrap.gateway import Ready
+    from axon.bootstrap.process import Up
     from axon.settings import Settings
 
+Role = Literal["serve", "gateway", "worker", "control"]
 
-def serve_until_stopped(settings: "Settings") -> int:
-    """Runs the server; returns the process's exit code."""
-    from axon.bootstrap import embedded
 
+def serve_until_stopped(settings: "Settings", role: Role = "serve") -> int:
+    """Runs the server, or one role of it; returns the process's exit code."""
     logs.configure(settings.log)
     progress = StartProgress(Console(stderr=True))
 
-    def on_ready(ready: "Ready") -> None:
+    def on_ready(ready: "Ready | Up") -> None:
         progress.close()
-        print(ready_screen(ready, bold=_bold if sys.stdout.isatty() else str), flush=True)
+        print(screen(ready, bold=_bold if sys.stdout.isatty() else str), flush=True)
 
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
         try:
-            return runner.run(embedded.serve(settings, on_ready=on_ready, on_progress=progress.update))
+            return runner.run(_serving(settings, role, on_ready, progress.update))
         except KeyboardInterrupt:
             return 130
         finally:
             progress.close()
+
+
+async def _serving(
+    settings: "Settings",
+    role: Role,
+    on_ready: "Callable[[Ready | Up], None]",
+    on_progress: Callable[[str, float | None], None],
+) -> int:
+    """Each role imports what it runs, and nothing of the others."""
+    match role:
+        case "serve":
+            from axon.bootstrap import embedded
+
+            return await embedded.serve(settings, on_ready=on_ready, on_progress=on_progress)
+        case "gateway":
+            from axon.bootstrap import gateway
+
+            return await gateway.serve(settings, on_ready=on_ready)
+        case "worker":
+            from axon.bootstrap import worker
+
+            return await worker.serve(settings, on_ready=on_ready, on_progress=on_progress)
+        case "control":
+            from axon.bootstrap import control
+
+            return await control.serve(settings, on_ready=on_ready)
 
 
 class StartProgress:
@@ -76,6 +103,25 @@ class StartProgress:
         self._bar = self._task = None
 
 
+def screen(ready: "Ready | Up", *, bold: Callable[[str], str] = str) -> str:
+    """One screen for whichever process is up."""
+    from axon.bootstrap.process import Up
+
+    return role_screen(ready, bold=bold) if isinstance(ready, Up) else ready_screen(ready, bold=bold)
+
+
+def role_screen(up: "Up", *, bold: Callable[[str], str] = str) -> str:
+    """What a role that answers no requests is, and where it can be looked at."""
+    facts = "\n".join(f"  {name:<8} {value}" for name, value in up.facts)
+    return f"""
+  {bold(f"Axon {version()} {up.role} is ready")}
+
+{facts}
+
+  ctrl-c stops it (process {up.pid})
+"""
+
+
 def ready_screen(ready: "Ready", *, bold: Callable[[str], str] = str) -> str:
     """Address, key and model, and a command to paste."""
     key_file = shlex.quote(str(ready.key_file))
@@ -83,7 +129,7 @@ def ready_screen(ready: "Ready", *, bold: Callable[[str], str] = str) -> str:
     authorization = f"Bearer {ready.key}" if ready.key else f"Bearer $(cat {key_file})"
     question = "What is the capital of France?"
     return f"""
-  {bold(f"Axon {version()} is ready")}
+  {bold(f"Axon {version()} {'is up and waits for a worker' if ready.waits else 'is ready'}")}
 
   API      {bold(ready.url + "/v1")}   (pages: {ready.url}/docs)
   Model    {bold(ready.model)}

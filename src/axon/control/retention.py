@@ -1,6 +1,7 @@
 """Forgets sessions that nobody has gone on with, and tombstones that have nothing left to hold down. Knows no log."""
 
 import asyncio
+from collections.abc import Callable
 
 import structlog
 
@@ -27,14 +28,17 @@ class Retention:
         *,
         idle_ttl_s: float,
         clock: Clock,
+        leads: Callable[[], bool] = lambda: True,
     ) -> None:
         self._turns, self._conversations, self._tombstones = turns, conversations, tombstones
-        self._idle_ttl_s, self._clock = idle_ttl_s, clock
+        self._idle_ttl_s, self._clock, self._leads = idle_ttl_s, clock, leads
 
     async def run(self) -> None:
-        """Looks until cancelled."""
+        """Looks until cancelled, while it leads."""
         while True:
             await asyncio.sleep(_EVERY_S)
+            if not self._leads():
+                continue
             try:
                 await self.look()
             except AxonError as error:

@@ -43,10 +43,11 @@ class Sweeper:
         config: ControlConfig,
         retention_s: float,
         clock: Clock,
+        leads: Callable[[], bool] = lambda: True,
     ) -> None:
         self._turns, self._live, self._queue = turns, live, queue
         self._dispatch, self._ending, self._liveness = dispatch, ending, liveness
-        self._readmit = readmit
+        self._readmit, self._leads = readmit, leads
         self._ownerless_since: dict[str, float] = {}
         self._silent: Counter[tuple[str, int]] = Counter()
         """Turns whose owner's lease has lapsed, with its epoch: how many sweeps have seen it so."""
@@ -75,9 +76,11 @@ class Sweeper:
         await self._ending.finish(turn.job, [last])
 
     async def run(self) -> None:
-        """Sweeps until cancelled."""
+        """Sweeps until cancelled, while it leads."""
         while True:
             await asyncio.sleep(self._config.sweep_s)
+            if not self._leads():
+                continue
             try:
                 await self.sweep()
             except AxonError as error:

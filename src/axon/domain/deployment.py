@@ -10,6 +10,8 @@ class Deployment:
     name: str
     version: str
     """Changes with weights, tokenizer, template or kernel."""
+    text: str = ""
+    """Changes with tokenizer or template alone: who renders prompts for it must have the same."""
     max_model_len: int
     created: float
     owned_by: str = "axon"

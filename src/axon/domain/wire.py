@@ -7,17 +7,19 @@ import msgspec
 
 from axon.domain.chunk import Chunk
 from axon.domain.job import Job
+from axon.domain.presence import Presence
 from axon.domain.turn import Turn
 
-T = TypeVar("T", Job, Chunk, Turn)
+Value = Job | Chunk | Turn | Presence
+T = TypeVar("T", Job, Chunk, Turn, Presence)
 _NAMES: dict[type, dict[str, None]] = {
-    kind: {field.name: None for field in fields(kind) if field.name != "extra"} for kind in (Job, Chunk, Turn)
+    kind: {field.name: None for field in fields(kind) if field.name != "extra"} for kind in T.__constraints__
 }
 """The fields of each kind, in the order they are written."""
 _ENCODER = msgspec.msgpack.Encoder()
 
 
-def _plain(value: Job | Chunk | Turn) -> dict[str, Any]:
+def _plain(value: Value) -> dict[str, Any]:
     body = {name: _nested(getattr(value, name)) for name in _NAMES[type(value)]}
     return {**value.extra, **body} if value.extra else body
 
@@ -35,7 +37,7 @@ def _value(kind: type[T], raw: dict[str, Any]) -> T:
     return msgspec.convert({**body, "extra": extra}, kind)
 
 
-def encode(value: Job | Chunk | Turn) -> bytes:
+def encode(value: Value) -> bytes:
     """The value's bytes."""
     return _ENCODER.encode(_plain(value))
 

@@ -88,6 +88,11 @@ def convert_gguf(path: Path, out_dir: Path, progress: Progress | None = None) ->
             shutil.rmtree(draft, ignore_errors=True)
 
 
+def convert_text(path: Path, out_dir: Path) -> None:
+    """Writes tokenizer and chat template alone, as a conversion would; raises Misconfigured."""
+    _write_text(out_dir, open_source(path).metadata)
+
+
 def _write(source: Source, path: Path, draft: Path, progress: Progress) -> None:
     refuse_unsupported(source, path.name)
     stamp = _stamp(path)

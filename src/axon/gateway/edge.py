@@ -61,7 +61,7 @@ class Edge:
             raise Overloaded(retry_after_s=1.0)
         authorization = [value for name, value in headers if name == b"authorization"]
         scope["axon.identity"] = await self._authenticator.identify(authorization, basic=path in _BASIC)
-        if self._lifecycle.draining and scope["method"] == "POST":
+        if not self._lifecycle.taking and scope["method"] == "POST":
             raise Draining(retry_after_s=5.0)
 
     async def forward(self, scope: Scope, receive: Receive, send: Send) -> None:

@@ -2,7 +2,8 @@
 
 import asyncio
 import contextlib
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, AsyncIterator
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 
 from axon.domain.chunk import Chunk
@@ -10,7 +11,7 @@ from axon.domain.job import Job
 from axon.domain.stream import Cursor, Reread
 from axon.domain.turn import Turn
 from axon.domain.wire import decode
-from axon.errors import DependencyDown
+from axon.errors import DependencyDown, Draining
 from axon.gateway.problems import Gone
 from axon.ports.journal import Journal
 from axon.ports.live import Live, stream_channel
@@ -78,19 +79,32 @@ class Follower:
         self._live, self._turns, self._journal, self._clock = live, turns, journal, clock
         self._reader_grace_s = reader_grace_s
         self._silence_s = silence_s
+        self._followed: dict[object, str] = {}
+        """The job of every reader who is here."""
+        self._over = False
+
+    async def end(self) -> None:
+        """Ends what is being followed, each with ``Draining``: this process is at its end, the streams are not."""
+        self._over = True
+        for job_id in set(self._followed.values()):
+            with contextlib.suppress(DependencyDown):  # then it is noticed a little later
+                await self._live.wakeups.notify(stream_channel(job_id))
 
     async def follow(self, job_id: str, *, after: int) -> AsyncGenerator[Chunk | None, None]:
         """Chunks past ``after`` until the terminal one; None when there was nothing to say for a while."""
         cursor = Cursor(after)
         watch = _Watch(self._clock.monotonic())
-        async with self._live.wakeups.listen(stream_channel(job_id)) as listener:
+        async with self._live.wakeups.listen(stream_channel(job_id)) as listener, self._counted(job_id):
             payload = b""
             while True:
-                for chunk in await self._fresh_or_wait(job_id, cursor, payload, watch):
+                is_last = self._over  # looked at before the log: what was said by now is told
+                for chunk in await self._fresh_or_wait(job_id, cursor, b"" if is_last else payload, watch):
                     watch.heard(self._clock.monotonic())
                     yield chunk
                 if cursor.ended:
                     return
+                if is_last:
+                    raise Draining("The server is shutting down; the stream goes on and can be picked up at another.")
                 payload = await listener.next(self._patience_s(watch)) or b""
                 now = self._clock.monotonic()
                 if now - watch.touched_at > self._reader_grace_s / 3:
@@ -99,6 +113,15 @@ class Follower:
                 if now - watch.spoke_at > self._silence_s:
                     watch.spoke_at = now
                     yield None
+
+    @asynccontextmanager
+    async def _counted(self, job_id: str) -> AsyncIterator[None]:
+        reader = object()
+        self._followed[reader] = job_id
+        try:
+            yield
+        finally:
+            del self._followed[reader]
 
     def _patience_s(self, watch: "_Watch") -> float:
         """How long to wait for a wake-up: not long while nobody has heard that there is a reader."""

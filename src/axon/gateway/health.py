@@ -20,8 +20,14 @@ async def livez() -> Response:
 @router.get("/readyz", summary="Can it take work now?")
 @router.get("/health", summary="Can it take work now?")
 async def readyz(request: Request) -> Response:
-    """503 while starting and while draining."""
-    life = gateway_of(request).lifecycle
+    """503 while starting, until a worker has been seen, and while draining."""
+    gateway = gateway_of(request)
+    life = gateway.lifecycle
     if life.draining:
         return JSONResponse({"status": "draining"}, status_code=503)
-    return JSONResponse({"status": "ready"} if life.ready else {"status": "starting"}, 200 if life.ready else 503)
+    if not life.ready:
+        return JSONResponse({"status": "starting"}, status_code=503)
+    if not gateway.fleet.known:
+        problem = gateway.fleet.problem()
+        return JSONResponse({"status": problem.code, "message": problem.message}, status_code=503)
+    return JSONResponse({"status": "ready"})

@@ -14,7 +14,8 @@ router = APIRouter(tags=["models"])
 @router.get("/v1/models", summary="List models")
 async def index(request: Request) -> dict[str, Any]:
     """The models this server answers for."""
-    return {"object": "list", "data": [_body(gateway_of(request).deployment)]}
+    fleet = gateway_of(request).fleet
+    return {"object": "list", "data": [_body(fleet.deployment)] if fleet.known else []}
 
 
 @router.get("/v1/models/{model:path}", summary="Retrieve a model")

@@ -2,6 +2,8 @@
 
 import asyncio
 import contextlib
+import math
+import socket
 from collections.abc import Iterator
 from typing import Any
 
@@ -20,15 +22,31 @@ _TOO_LONG = (
 )
 
 
+_FRESH_S = 1.0
+"""How long a connection that has said nothing yet may go on when the server stops listening."""
+
+
 class Server(uvicorn.Server):
     """Listens on one socket; ``should_exit`` ends it."""
+
+    def __init__(self, config: uvicorn.Config) -> None:
+        super().__init__(config)
+        self.ended = asyncio.Event()
+
+    async def serve(self, sockets: list[socket.socket] | None = None) -> None:
+        """Answers until ``should_exit`` and the last connection's end."""
+        try:
+            await super().serve(sockets)
+        finally:
+            self.ended.set()
 
     @contextlib.contextmanager
     def capture_signals(self) -> Iterator[None]:
         yield
 
 
-def make_server(app: Edge, config: GatewayConfig) -> Server:
+def make_server(app: Edge, config: GatewayConfig, *, grace_s: float = 5.0) -> Server:
+    """``grace_s``: how long it waits for running requests when it ends."""
     return Server(
         uvicorn.Config(
             app,
@@ -41,7 +59,7 @@ def make_server(app: Edge, config: GatewayConfig) -> Server:
             server_header=False,
             proxy_headers=False,
             timeout_keep_alive=60,
-            timeout_graceful_shutdown=5,
+            timeout_graceful_shutdown=math.ceil(grace_s),
         )
     )
 
@@ -52,6 +70,8 @@ def _protocol(config: GatewayConfig) -> type[HttpToolsProtocol]:
 
         _deadline: asyncio.TimerHandle | None = None
         _header_bytes = 0
+        _is_fresh = True
+        _is_leaving = False
 
         def connection_made(self, transport: Any) -> None:
             super().connection_made(transport)
@@ -77,7 +97,22 @@ def _protocol(config: GatewayConfig) -> type[HttpToolsProtocol]:
 
         def on_headers_complete(self) -> None:
             self._disarm()
+            self._is_fresh = False
             super().on_headers_complete()
+            if self._is_leaving and self.cycle is not None:
+                self.cycle.keep_alive = False
+
+        def shutdown(self) -> None:
+            """A connection that has just been made brings a request: to close it would lose one for no reason."""
+            if self._is_fresh and not self._is_leaving:
+                self._is_leaving = True
+                self.loop.call_later(_FRESH_S, self._leave)
+            else:
+                super().shutdown()
+
+        def _leave(self) -> None:
+            if self._is_fresh:
+                self.transport.close()
 
         def _arm(self) -> None:
             if self._deadline is None:

@@ -21,6 +21,7 @@ from axon.gateway import frames, opening
 from axon.gateway.auth import Identity
 from axon.gateway.config import GatewayConfig
 from axon.gateway.edge import METERS
+from axon.gateway.fleet import Fleet
 from axon.gateway.follow import Follower
 from axon.gateway.openai import Request as Ask
 from axon.gateway.pace import Pace
@@ -48,7 +49,7 @@ class Gateway:
     config: GatewayConfig
     sessions: SessionsConfig
     dispatching: DispatchConfig
-    deployment: Deployment
+    fleet: Fleet
     prompts: Prompts
     opening: opening.Opening
     follower: Follower
@@ -93,13 +94,14 @@ async def read_body(request: Request, config: GatewayConfig) -> bytes:
 
 
 def find_deployment(gateway: Gateway, model: str) -> Deployment:
-    if model != gateway.deployment.name:
+    """What the request's ``model`` names; raises for another one, or while no worker serves it yet."""
+    if model != gateway.fleet.name:
         raise NotFound(
-            f"The model '{model}' does not exist. Available: {gateway.deployment.name}.",
+            f"The model '{model}' does not exist. Available: {gateway.fleet.name}.",
             code="model_not_found",
             param="model",
         )
-    return gateway.deployment
+    return gateway.fleet.deployment
 
 
 async def open_turn(

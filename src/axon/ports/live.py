@@ -1,4 +1,4 @@
-"""What is fast and expiring, as six narrow ports. Each states what *missing* means, because memory can be lost.
+"""What is fast and expiring, as seven narrow ports. Each states what *missing* means, because memory can be lost.
 
 Times are the service's own: callers say how long, never until when.
 """
@@ -11,6 +11,7 @@ from typing import Protocol
 from axon.domain.append import AppendStatus as AppendStatus
 from axon.domain.chunk import Chunk
 from axon.domain.ownership import LogView
+from axon.domain.presence import Presence
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,6 +120,24 @@ class Cache(Protocol):
     async def drop(self, key: str) -> None: ...
 
 
+class Presences(Protocol):
+    """Who works on a deployment, as each worker last said itself.
+
+    Missing means that nobody says so now: the worker may be gone or cut off, or the service has lost its memory and
+    will hear of it within a second. So nobody is taken for dead by it (that is what leases are for), and what was
+    known before stays true enough to go on with.
+    """
+
+    async def put(self, presence: Presence, *, ttl_s: float) -> bool:
+        """Says it for so long; False, with nothing changed, while another incarnation has the worker's name."""
+
+    async def all(self, deployment: str) -> Sequence[Presence]:
+        """Those whose time holds, by the worker's name."""
+
+    async def drop(self, presence: Presence) -> None:
+        """Leaves now; another incarnation under the same name stays."""
+
+
 class Listener(Protocol):
     """One subscription."""
 
@@ -143,11 +162,12 @@ def stream_channel(job_id: str) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Live:
-    """The six together, opened and closed by one owner."""
+    """The seven together, opened and closed by one owner."""
 
     log: TokenLog
     leases: Leases
     buckets: Buckets
     shares: Shares
     cache: Cache
+    presences: Presences
     wakeups: Wakeups

@@ -7,5 +7,7 @@ from dataclasses import dataclass
 class LifecycleConfig:
     """Starting and stopping."""
 
+    notice_s: float = 0.0
+    """How long requests are still taken after SIGTERM, while /readyz already says no: a balancer's time to hear it."""
     drain_s: float = 30.0
-    """How long running turns may go on after SIGTERM."""
+    """How long running turns and streams may go on after that."""

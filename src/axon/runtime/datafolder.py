@@ -1,12 +1,14 @@
-"""The folder of everything an embedded server keeps: one owner at a time, secrets readable by it alone."""
+"""The folder of everything a server keeps: one owner at a time, secrets readable by it alone."""
 
 import contextlib
 import fcntl
+import itertools
 import os
 import secrets
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import TextIO
 
 from axon.errors import Misconfigured
 
@@ -14,6 +16,23 @@ from axon.errors import Misconfigured
 @contextmanager
 def locked(folder: Path) -> Iterator[None]:
     """One server at a time: a second one would run the first one's unfinished turns."""
+    with _lock(folder, fcntl.LOCK_EX) as file:
+        file.truncate(0)
+        file.write(str(os.getpid()))
+        file.flush()
+        yield
+
+
+@contextmanager
+def shared(folder: Path) -> Iterator[None]:
+    """Processes of a fleet may share the folder with each other, and not with a server that has it to itself."""
+    with _lock(folder, fcntl.LOCK_SH) as file:
+        file.truncate(0)  # whose process it named is gone
+        yield
+
+
+@contextmanager
+def _lock(folder: Path, kind: int) -> Iterator[TextIO]:
     try:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         file = open(folder / "lock", "a+")  # noqa: SIM115 - closed below
@@ -21,16 +40,36 @@ def locked(folder: Path) -> Iterator[None]:
         raise Misconfigured(f"The data folder {folder} cannot be used: {error.strerror}. See --data-dir.") from None
     with file:
         try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            fcntl.flock(file, kind | fcntl.LOCK_NB)
         except OSError:
             file.seek(0)
             raise Misconfigured(
                 f"Another server (pid {file.read().strip() or '?'}) uses the data folder {folder}. "
                 "Stop it, or choose another folder with --data-dir."
             ) from None
-        file.truncate(0)
-        file.write(str(os.getpid()))
-        file.flush()
+        yield file
+
+
+@contextmanager
+def place(folder: Path, kind: str) -> Iterator[int]:
+    """The first free of the folder's numbered places for processes of a kind; free again when this one is gone."""
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    for number in itertools.count():
+        with open(folder / f"{kind}-{number}.lock", "a") as file:
+            try:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except OSError:
+                continue
+            yield number
+            return
+
+
+@contextmanager
+def alone(folder: Path, what: str) -> Iterator[None]:
+    """One process of those that share the folder at a time; the others wait. For what takes a moment."""
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    with open(folder / f"{what}.lock", "a") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
         yield
 
 

@@ -10,10 +10,14 @@ class Lifecycle:
 
     ready: bool = False
     """Can take work now."""
+    taking: bool = True
+    """New requests are taken; for a while longer than it is ready, so that a balancer hears of that first."""
     stopping: asyncio.Event = field(default_factory=asyncio.Event)
-    """Set when the process was told to end: take nothing new."""
+    """Set when the process was told to end."""
     hurry: asyncio.Event = field(default_factory=asyncio.Event)
     """Set when it was told twice: wait for nothing."""
+    turned_at: float | None = None
+    """When the event loop was last seen to turn, by the monotonic clock."""
 
     @property
     def draining(self) -> bool:

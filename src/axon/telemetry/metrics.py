@@ -1,10 +1,12 @@
 """Every metric, declared once with a sentence. Knows nothing of who counts: one is made at start and handed on."""
 
+import json
 import platform
 import socket
 import threading
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from socketserver import ThreadingMixIn
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Protocol
 from wsgiref.simple_server import WSGIRequestHandler, WSGIServer, make_server
 
@@ -97,6 +99,9 @@ class Metrics:
             "axon_event_loop_lag_seconds", "How late the event loop wakes a sleeper.", _LAG
         )
         self.draining = self._gauge("axon_draining", "1 while the process finishes its work before it stops, else 0.")
+        self.leads = self._gauge("axon_leads", "1 while this control leads, 0 while it stands by.")
+        self.workers = self._gauge("axon_workers", "Workers that this gateway sees, the draining ones not counted.")
+        self.free_slots = self._gauge("axon_free_slots", "Sequences that the workers a gateway sees could still take.")
         build = Info("axon_build", "The running version of Axon and of Python.", registry=self.registry)
         build.info({"version": version(), "python": platform.python_version()})
         ProcessCollector(registry=self.registry)
@@ -123,18 +128,29 @@ class Metrics:
         self.tokens.labels("cached", label).inc(usage.cached_tokens)
         self.tokens.labels("output", label).inc(usage.output_tokens)
 
-    def serve(self, host: str, port: int) -> tuple[int, Callable[[], None]]:
-        """Answers ``GET /metrics`` from a thread of its own; returns the port taken and how to stop."""
+    def serve(
+        self, host: str, port: int, probes: Mapping[str, Callable[[], str]] = MappingProxyType({})
+    ) -> tuple[int, Callable[[], None]]:
+        """Answers ``GET /metrics`` from a thread of its own; returns the port taken and how to stop.
+
+        A probe says what is wrong, and is asked by its path; where nothing is, it says nothing.
+        """
         app = make_wsgi_app(self.registry)
 
-        def only_metrics(environ: "WSGIEnvironment", start_response: "StartResponse") -> Iterable[bytes]:
-            if environ["PATH_INFO"] == "/metrics":
+        def answered(environ: "WSGIEnvironment", start_response: "StartResponse") -> Iterable[bytes]:
+            path = environ["PATH_INFO"]
+            if path == "/metrics":
                 answer: Iterable[bytes] = app(environ, start_response)
                 return answer
+            if path in probes:
+                wrong = probes[path]()
+                status = "503 Service Unavailable" if wrong else "200 OK"
+                start_response(status, [("Content-Type", "application/json")])
+                return [json.dumps({"status": wrong or "ok"}).encode()]
             start_response("404 Not Found", [("Content-Type", "text/plain")])
             return [b"The metrics are at /metrics.\n"]
 
-        server = make_server(host, port, only_metrics, server_class=_Server, handler_class=_QuietHandler)
+        server = make_server(host, port, answered, server_class=_Server, handler_class=_QuietHandler)
         thread = threading.Thread(target=server.serve_forever, args=(0.1,), name="metrics", daemon=True)
         thread.start()
 

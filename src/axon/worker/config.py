@@ -1,12 +1,20 @@
 """The worker's section of the settings."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WorkerConfig:
     """Off the queue, into the engine, out to the log."""
 
+    name: str = field(default="", metadata={"default": "from the host, the data folder and a free place in it"})
+    """Its name in the fleet, the same after a restart; no two workers of a model may have one."""
+    metrics_host: str = "127.0.0.1"
+    """Address of the metrics and probes of ``axon worker``."""
+    metrics_port: int = 8002
+    """Port of /metrics, /livez and /readyz of ``axon worker``; 0 takes a free one."""
+    announce_s: float = 1.0
+    """How often it says that it is there; silent for three times as long, it is not counted on."""
     lease_s: float = 1.5
     """A worker that has not renewed its lease for so long is taken for dead."""
     renew_s: float = 0.5

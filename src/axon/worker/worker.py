@@ -16,6 +16,7 @@ from axon.dispatch.dispatch import work_channel
 from axon.dispatch.ending import Ending
 from axon.dispatch.liveness import Liveness
 from axon.domain.lane import lane_names
+from axon.domain.presence import Load
 from axon.domain.turn import TurnState
 from axon.engine.messages import Add, Emitted, Ready, Refused, StepOutput
 from axon.errors import AxonError, EngineDied, Expired
@@ -143,6 +144,13 @@ class Worker:
                 while self.running or self._claiming or (empty_queue and await self._num_waiting()):  # noqa: ASYNC110
                     await asyncio.sleep(0.02)
         return not self.running
+
+    @property
+    def load(self) -> Load:
+        """How busy it is."""
+        num_tokens = sum(len(running.job.prompt_ids) + len(running.tokens) for running in self.running.values())
+        free_slots = max(0, self._slots - self._num_sequences)
+        return Load(slots=self._slots, free_slots=free_slots, num_tokens=num_tokens)
 
     async def _num_waiting(self) -> int:
         try:

@@ -4,7 +4,7 @@ Ended entries leave in the order they end, a few per call, so that no call walks
 """
 
 import heapq
-from collections.abc import Hashable
+from collections.abc import Hashable, Iterator
 from typing import Generic, TypeVar
 
 from axon.runtime.clock import Clock
@@ -26,6 +26,9 @@ class Expiring(Generic[K, V]):
 
     def __len__(self) -> int:
         return len(self._entries)
+
+    def __iter__(self) -> Iterator[K]:
+        return iter(list(self._entries))
 
     def get(self, key: K) -> V | None:
         entry = self._entries.get(key)

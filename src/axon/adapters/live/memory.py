@@ -1,4 +1,4 @@
-"""The six live ports in this process's memory, as one. Nothing survives the process or is seen from another one."""
+"""The seven live ports in this process's memory, as one. Nothing survives the process or is seen from another one."""
 
 from dataclasses import dataclass
 
@@ -6,6 +6,7 @@ from axon.adapters.live.memory_buckets import MemoryBuckets
 from axon.adapters.live.memory_cache import MemoryCache
 from axon.adapters.live.memory_leases import MemoryLeases
 from axon.adapters.live.memory_log import MemoryTokenLog
+from axon.adapters.live.memory_presences import MemoryPresences
 from axon.adapters.live.memory_shares import MemoryShares
 from axon.adapters.live.memory_wakeups import MemoryWakeups
 from axon.ports.live import Live
@@ -21,11 +22,12 @@ class MemoryLive(Live):
     buckets: MemoryBuckets
     shares: MemoryShares
     cache: MemoryCache
+    presences: MemoryPresences
     wakeups: MemoryWakeups
 
     def lose_everything(self) -> None:
         """What a flush or restart of the service does; listeners stay, as their clients reconnect."""
-        for twin in (self.log, self.leases, self.buckets, self.shares, self.cache):
+        for twin in (self.log, self.leases, self.buckets, self.shares, self.cache, self.presences):
             twin.lose_everything()
 
 
@@ -38,5 +40,6 @@ def open_memory_live(clock: Clock, *, retention_s: float, max_streams: int = 100
         buckets=MemoryBuckets(clock),
         shares=MemoryShares(),
         cache=MemoryCache(clock),
+        presences=MemoryPresences(clock),
         wakeups=wakeups,
     )

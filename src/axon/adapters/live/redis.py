@@ -1,10 +1,11 @@
-"""The six live ports on one Redis or Redis cluster, as one. Knows no settings: its owner passes the URL."""
+"""The seven live ports on one Redis or Redis cluster, as one. Knows no settings: its owner passes the URL."""
 
 from axon.adapters.live.redis_buckets import RedisBuckets
 from axon.adapters.live.redis_cache import RedisCache
 from axon.adapters.live.redis_client import RedisClient
 from axon.adapters.live.redis_leases import RedisLeases
 from axon.adapters.live.redis_log import RedisTokenLog
+from axon.adapters.live.redis_presences import RedisPresences
 from axon.adapters.live.redis_shares import RedisShares
 from axon.adapters.live.redis_wakeups import RedisWakeups
 from axon.ports.live import Live
@@ -26,9 +27,10 @@ class RedisLive(Live):
             buckets=RedisBuckets(client),
             shares=RedisShares(client),
             cache=RedisCache(client),
+            presences=RedisPresences(client),
             wakeups=wakeups,
         )
-        # The six are frozen, and so is whoever holds them.
+        # The seven are frozen, and so is whoever holds them.
         object.__setattr__(self, "_client", client)
         object.__setattr__(self, "_wakeups", wakeups)
 

@@ -1,0 +1,73 @@
+"""Control, put together: for ``axon control``, and as a part of a server that is everything in one process."""
+
+from collections.abc import Callable
+from contextlib import AsyncExitStack
+from dataclasses import dataclass
+
+from axon.bootstrap.process import Part, Process, Up, started
+from axon.bootstrap.services import Services, open_persister, open_services, require_shared
+from axon.bootstrap.turns import make_admission, make_dispatch, make_ending
+from axon.control.leader import Leader
+from axon.control.retention import Retention
+from axon.control.sweeper import Sweeper
+from axon.dispatch.liveness import Liveness
+from axon.settings import Settings
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Control:
+    """What looks after everything, made and not yet running."""
+
+    leader: Leader
+    sweeper: Sweeper
+    parts: tuple[Part, ...]
+
+
+async def serve(settings: Settings, *, on_ready: Callable[[Up], None]) -> int:
+    """Runs until it is told to stop; returns the exit code."""
+    require_shared(settings, "control")
+    config = settings.control
+    with started(settings) as process:
+        async with AsyncExitStack() as stack:
+            services = await open_services(settings, process.clock, stack)
+            control = await open_control(process, services, stack)
+            setting = "--metrics-port"
+            url = stack.enter_context(process.probed(config.metrics_host, config.metrics_port, setting, lambda: True))
+
+            async def begun() -> None:
+                process.lifecycle.ready = True
+                on_ready(Up(role="control", facts=(("Name", control.leader.name), ("Metrics", f"{url}/metrics"))))
+
+            return await process.run(control.parts, started=begun, drain=control.leader.leave)
+
+
+async def open_control(process: Process, services: Services, stack: AsyncExitStack) -> Control:
+    """Makes it; several may run, of which one leads."""
+    settings, clock = process.settings, process.clock
+    admission = make_admission(settings, services)
+    leader = Leader(services.live.buckets, clock, lease_s=settings.control.lease_s, on_change=process.metrics.leads.set)
+    stack.push_async_callback(leader.leave)
+    sweeper = Sweeper(
+        turns=services.store.turns,
+        live=services.live,
+        queue=services.queue,
+        dispatch=make_dispatch(settings, services),
+        ending=make_ending(settings, services, admission, clock),
+        liveness=Liveness(services.live.leases, clock, lease_s=settings.worker.lease_s),
+        readmit=admission.readmit,
+        leads=leader.leads,
+        config=settings.control,
+        retention_s=settings.sessions.retention_s,
+        clock=clock,
+    )
+    retention = Retention(
+        services.store.turns,
+        services.store.conversations,
+        services.store.tombstones,
+        idle_ttl_s=settings.sessions.idle_ttl_s,
+        leads=leader.leads,
+        clock=clock,
+    )
+    persister = await open_persister(settings, services, clock, stack)
+    parts = (leader.run, sweeper.run, retention.run, *((persister.run,) if persister else ()))
+    return Control(leader=leader, sweeper=sweeper, parts=parts)

@@ -1,0 +1,185 @@
+"""A gateway, put together: for ``axon gateway``, and as a part of a server that is everything in one process."""
+
+import asyncio
+import contextlib
+import os
+import socket
+from collections.abc import Callable
+from contextlib import AsyncExitStack
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from axon.bootstrap.model import Text, prepare_text
+from axon.bootstrap.process import Process, announced, bound, started
+from axon.bootstrap.services import Services, development_key, load_pepper, open_services, require_shared
+from axon.bootstrap.turns import make_admission, make_dispatch
+from axon.dispatch.idempotency import Idempotency
+from axon.domain.deployment import Deployment
+from axon.runtime.datafolder import shared
+from axon.sessions.prompt import Prompts
+from axon.sessions.sessions import make_sessions
+from axon.settings import Settings
+from axon.telemetry.build import version
+
+if TYPE_CHECKING:
+    from axon.gateway.fleet import Fleet
+    from axon.gateway.follow import Follower
+    from axon.gateway.server import Server
+
+_CLOSE_S = 5.0
+"""For what is left when the time to drain is over."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ready:
+    """What a person wants to know of a server that is up."""
+
+    url: str
+    metrics_url: str
+    key: str | None
+    """The development key's text, on the start that made it."""
+    key_file: Path
+    model: str
+    pid: int
+    waits: bool = False
+    """It has seen no worker yet."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Answering:
+    """A gateway on its socket, not yet answering."""
+
+    http: "Server"
+    fleet: "Fleet"
+    follower: "Follower"
+    listener: socket.socket
+    ready: Ready
+
+    async def run(self) -> None:
+        """Answers until it is closed."""
+        await self.http.serve(sockets=[self.listener])
+
+    async def drain(self) -> None:
+        """Takes no new connection, closes the idle ones, and waits for the busy ones to become idle."""
+        self.http.should_exit = True
+        await self.http.ended.wait()
+
+    async def close(self) -> None:
+        """Ends the streams that still run, each with a word that it can be picked up elsewhere."""
+        self.http.should_exit = True
+        await self.follower.end()
+        try:
+            async with asyncio.timeout(_CLOSE_S):
+                await self.http.ended.wait()
+        except TimeoutError:
+            self.http.force_exit = True
+            await self.http.ended.wait()
+
+
+async def serve(settings: Settings, *, on_ready: Callable[[Ready], None]) -> int:
+    """Runs until it is told to stop; returns the exit code."""
+    require_shared(settings, "gateway")
+    config = settings.gateway
+    with (
+        shared(settings.data_dir),
+        started(settings) as process,
+        bound(config.host, config.port, "--port") as listener,
+    ):
+        async with AsyncExitStack() as stack:
+            services = await open_services(settings, process.clock, stack)
+            text = await asyncio.to_thread(prepare_text, settings)
+            gateway = await open_gateway(process, services, text, listener, stack)
+
+            async def begun() -> None:
+                process.lifecycle.ready = True
+                stack.enter_context(announced(settings.data_dir / "server", gateway.ready.url))
+                on_ready(gateway.ready)
+
+            async def drain() -> None:
+                with contextlib.suppress(TimeoutError):
+                    async with asyncio.timeout(settings.lifecycle.drain_s):
+                        await gateway.drain()
+
+            return await process.run((gateway.fleet.run, gateway.run), started=begun, drain=drain, close=gateway.close)
+
+
+async def open_gateway(
+    process: Process,
+    services: Services,
+    text: Text,
+    listener: socket.socket,
+    stack: AsyncExitStack,
+    deployment: Deployment | None = None,
+) -> Answering:
+    """Makes it; ``deployment`` where it is known without asking the workers."""
+    from axon.gateway.app import build_app
+    from axon.gateway.auth import Authenticator
+    from axon.gateway.fleet import Fleet
+    from axon.gateway.follow import Follower
+    from axon.gateway.opening import Opening
+    from axon.gateway.server import make_server
+    from axon.gateway.turns import Gateway
+
+    settings, clock, store = process.settings, process.clock, services.store
+    prompts = Prompts(text.tokenizer, text.template, max_model_len=deployment.max_model_len if deployment else 0)
+    stack.callback(prompts.close)
+
+    def learned(found: Deployment) -> None:
+        prompts.max_model_len = found.max_model_len
+
+    fleet = Fleet(
+        settings.model_name,
+        text=text.mark,
+        presences=services.live.presences,
+        learned=learned,
+        metrics=process.metrics,
+        deployment=deployment,
+    )
+    follower = Follower(
+        services.live,
+        store.turns,
+        services.journal,
+        clock,
+        reader_grace_s=settings.sessions.reader_grace_s,
+        silence_s=settings.gateway.silence_s,
+    )
+    admission = make_admission(settings, services)
+    idempotency = Idempotency(services.live.log, store.turns)
+    gateway = Gateway(
+        config=settings.gateway,
+        sessions=settings.sessions,
+        dispatching=settings.dispatch,
+        fleet=fleet,
+        prompts=prompts,
+        opening=Opening(admission, make_dispatch(settings, services), idempotency, clock),
+        follower=follower,
+        kept=make_sessions(services.live, store, services.journal, clock, settings.sessions),
+        lifecycle=process.lifecycle,
+        clock=clock,
+        metrics=process.metrics,
+    )
+    pepper = load_pepper(settings)
+    key = await development_key(store, pepper, settings.data_dir, clock.now())
+    app = build_app(gateway, Authenticator(store.keys, pepper, clock), version=version())
+    http = make_server(app, settings.gateway, grace_s=settings.lifecycle.drain_s + _CLOSE_S)
+    ready = _ready(process, listener, stack, key, fleet)
+    return Answering(http=http, fleet=fleet, follower=follower, listener=listener, ready=ready)
+
+
+def _ready(process: Process, listener: socket.socket, stack: AsyncExitStack, key: str | None, fleet: "Fleet") -> Ready:
+    """Opens the ears: the metrics' and, last, the API's."""
+    settings, config = process.settings, process.settings.gateway
+    metrics_url = stack.enter_context(
+        process.probed(config.metrics_host, config.metrics_port, "gateway.metrics_port", lambda: fleet.known)
+    )
+    listener.listen(2048)
+    return Ready(
+        url=f"http://{config.host}:{listener.getsockname()[1]}",
+        metrics_url=f"{metrics_url}/metrics",
+        key=key,
+        key_file=settings.data_dir / "dev-key",
+        model=settings.model_name,
+        pid=os.getpid(),
+        waits=not fleet.known,
+    )

@@ -1,0 +1,53 @@
+"""A worker's name, and what it says of itself under it."""
+
+import socket
+import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from axon.domain.deployment import Deployment
+from axon.domain.presence import Presence
+from axon.ports.live import Live
+from axon.runtime.clock import Clock
+from axon.runtime.datafolder import place
+from axon.runtime.lifecycle import Lifecycle
+from axon.settings import Settings
+from axon.worker.config import WorkerConfig
+from axon.worker.presence import Announcer
+from axon.worker.worker import Worker
+
+_MAX_HOST_CHARS = 40
+
+
+@contextmanager
+def named(settings: Settings) -> Iterator[str]:
+    """The worker's name: the one it was given, else the host's with a place in the data folder, held meanwhile."""
+    if settings.worker.name:
+        yield settings.worker.name
+        return
+    host = socket.gethostname()[:_MAX_HOST_CHARS] or "host"
+    folder = zlib.crc32(str(settings.data_dir).encode()) & 0xFFFF
+    with place(settings.data_dir, "worker") as number:
+        yield f"{host}-{folder:04x}-{number}"
+
+
+def make_announcer(
+    worker: Worker,
+    name: str,
+    deployment: Deployment,
+    live: Live,
+    lifecycle: Lifecycle,
+    config: WorkerConfig,
+    clock: Clock,
+) -> Announcer:
+    def presence() -> Presence:
+        return Presence(
+            worker=name,
+            incarnation=worker.incarnation,
+            deployment=deployment,
+            load=worker.load,
+            draining=lifecycle.draining,
+            at=clock.now(),
+        )
+
+    return Announcer(live.presences, presence, every_s=config.announce_s, clock=clock)

@@ -1,0 +1,167 @@
+"""What every process has, whatever its role: signals, listeners, probes, and a life from ready to drained."""
+
+import asyncio
+import contextlib
+import os
+import signal
+import socket
+from collections.abc import Callable, Coroutine, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, TypeVar
+
+from axon.errors import AxonError, Misconfigured
+from axon.runtime import failpoints
+from axon.runtime.clock import Clock, SystemClock
+from axon.runtime.lag import watch_lag
+from axon.runtime.lifecycle import Lifecycle
+from axon.settings import Settings
+from axon.telemetry.metrics import Metrics
+
+T = TypeVar("T")
+Part = Callable[[], Coroutine[Any, Any, object]]
+"""Something that runs beside the others, until it is cancelled or done."""
+
+_STUCK_S = 10.0
+"""An event loop that has not turned for so long is not alive."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Up:
+    """What a person wants to know of a process that is up."""
+
+    role: str
+    facts: tuple[tuple[str, str], ...]
+    pid: int = field(default_factory=os.getpid)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Process:
+    """One process's own: made at its start, handed to its parts."""
+
+    settings: Settings
+    clock: Clock = field(default_factory=SystemClock)
+    lifecycle: Lifecycle = field(default_factory=Lifecycle)
+    metrics: Metrics = field(default_factory=Metrics)
+
+    async def run(self, parts: Sequence[Part], *, started: Part, drain: Part, close: Part | None = None) -> int:
+        """Runs the parts until told to stop; returns the exit code.
+
+        ``started`` when all of them run; ``drain`` lets what runs end and is cut off by its time or a second signal;
+        ``close`` ends what is left.
+        """
+        try:
+            async with asyncio.TaskGroup() as tasks:
+                background = [tasks.create_task(part()) for part in (*parts, self._watch_lag)]
+                await started()
+                await self.lifecycle.stopping.wait()
+                self.metrics.draining.set(1)
+                await self._unless_hurried(asyncio.sleep(self.settings.lifecycle.notice_s))
+                self.lifecycle.taking = False
+                await self._unless_hurried(drain())
+                if close is not None:
+                    await self._unless_hurried(close())
+                for task in background:
+                    task.cancel()
+        except BaseExceptionGroup as group:
+            raise _first(group) from None
+        return 0
+
+    @contextmanager
+    def probed(self, host: str, port: int, setting: str, is_ready: Callable[[], bool]) -> Iterator[str]:
+        """Answers ``/metrics``, ``/livez`` and ``/readyz``; gives the address."""
+        probes = {"/livez": self._alive, "/readyz": lambda: self._readiness(is_ready)}
+        taken, close = listening(host, port, setting, lambda: self.metrics.serve(host, port, probes))
+        try:
+            yield f"http://{host}:{taken}"
+        finally:
+            close()
+
+    def _alive(self) -> str:
+        turned_at = self.lifecycle.turned_at
+        stuck = turned_at is not None and self.clock.monotonic() - turned_at > _STUCK_S
+        return "stuck" if stuck else ""
+
+    def _readiness(self, is_ready: Callable[[], bool]) -> str:
+        if self.lifecycle.draining:
+            return "draining"
+        return "" if self.lifecycle.ready and is_ready() else "starting"
+
+    async def _watch_lag(self) -> None:
+        def turned(late_s: float) -> None:
+            self.metrics.event_loop_lag.observe(late_s)
+            self.lifecycle.turned_at = self.clock.monotonic()
+
+        await watch_lag(self.clock, turned)
+
+    async def _unless_hurried(self, coroutine: Coroutine[Any, Any, object]) -> None:
+        """Waits for it, or for the second signal."""
+        async with asyncio.TaskGroup() as tasks:
+            doing = tasks.create_task(coroutine)
+            hurrying = tasks.create_task(self.lifecycle.hurry.wait())
+            await asyncio.wait([doing, hurrying], return_when=asyncio.FIRST_COMPLETED)
+            doing.cancel()
+            hurrying.cancel()
+
+
+@contextmanager
+def started(settings: Settings) -> Iterator[Process]:
+    """A process that heeds signals: the first SIGTERM or ctrl-c drains, the second ends at once."""
+    failpoints.arm(settings.failpoints)
+    process = Process(settings=settings)
+    lifecycle = process.lifecycle
+
+    def heed() -> None:
+        (lifecycle.hurry.set if lifecycle.draining else lifecycle.stop)()
+
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, heed)
+    try:
+        yield process
+    finally:
+        for number in (signal.SIGTERM, signal.SIGINT):
+            loop.remove_signal_handler(number)
+
+
+@contextmanager
+def bound(host: str, port: int, setting: str) -> Iterator[socket.socket]:
+    """An address, taken before anything slow is done."""
+    with socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET) as listener:
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listening(host, port, setting, lambda: listener.bind((host, port)))
+        yield listener
+
+
+def listening(host: str, port: int, setting: str, bind: Callable[[], T]) -> T:
+    """What ``bind`` gives; raises ``Misconfigured`` where the address cannot be had."""
+    try:
+        return bind()
+    except OSError as error:
+        raise Misconfigured(
+            f"Cannot listen on {host}:{port}: {error.strerror}. Choose another address, or another port with {setting}."
+        ) from None
+
+
+@contextmanager
+def announced(path: Path, url: str) -> Iterator[None]:
+    """Where the command line finds a server that uses the same data folder."""
+    path.write_text(url + "\n")
+    try:
+        yield
+    finally:
+        with contextlib.suppress(OSError):
+            if path.read_text().strip() == url:  # else another one has come since
+                path.unlink()
+
+
+def _first(group: BaseExceptionGroup[BaseException]) -> BaseException:
+    """What a person should read: the first of our own errors where there are no others."""
+    ours, others = group.split(AxonError)
+    if ours is None or others is not None:
+        return group
+    error: BaseException = ours
+    while isinstance(error, BaseExceptionGroup):
+        error = error.exceptions[0]
+    return error

@@ -1,0 +1,42 @@
+"""The parts by which a turn is let in, put on the queue and ended: the same in every process that has to do so."""
+
+import contextlib
+
+from axon.admission.admission import Admission
+from axon.bootstrap.services import Services
+from axon.dispatch.dispatch import Dispatch
+from axon.dispatch.ending import Ending, Forget
+from axon.domain.job import Job
+from axon.errors import DependencyDown
+from axon.runtime.clock import Clock
+from axon.settings import Settings
+
+
+def make_admission(settings: Settings, services: Services) -> Admission:
+    ticket_ttl_s = settings.sessions.turn_timeout_s + settings.sessions.reader_grace_s
+    return Admission(services.live.buckets, settings.admission, ticket_ttl_s=ticket_ttl_s)
+
+
+def make_ending(settings: Settings, services: Services, admission: Admission, clock: Clock) -> Ending:
+    return Ending(services.journal, admission.settle, clock, _forgetting(settings, services))
+
+
+def make_dispatch(settings: Settings, services: Services) -> Dispatch:
+    return Dispatch(
+        log=services.live.log,
+        journal=services.journal,
+        queue=services.queue,
+        wakeups=services.live.wakeups,
+        config=settings.dispatch,
+        reader_grace_s=settings.sessions.reader_grace_s,
+    )
+
+
+def _forgetting(settings: Settings, services: Services) -> Forget:
+    """A stream that is kept nowhere stays for as long as its reader may be away."""
+
+    async def forget(job: Job) -> None:
+        with contextlib.suppress(DependencyDown):  # then it leaves by itself, at the end of its time
+            await services.live.log.forget(job.id, in_s=settings.sessions.reader_grace_s)
+
+    return forget

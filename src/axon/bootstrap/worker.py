@@ -1,0 +1,94 @@
+"""A worker, put together: for ``axon worker``, and as a part of a server that is everything in one process."""
+
+import asyncio
+from collections.abc import Callable
+from contextlib import AsyncExitStack
+from dataclasses import dataclass
+
+from axon.bootstrap.model import Model, OnProgress, deployment_of, prepare_model
+from axon.bootstrap.presence import make_announcer, named
+from axon.bootstrap.process import Part, Process, Up, started
+from axon.bootstrap.services import Services, open_services, require_shared
+from axon.bootstrap.turns import make_admission, make_ending
+from axon.domain.deployment import Deployment
+from axon.runtime.datafolder import shared
+from axon.settings import Settings
+from axon.worker.engine_process import EngineProcess
+from axon.worker.presence import Announcer
+from axon.worker.worker import Worker
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Working:
+    """A worker whose engine is up, not yet taking jobs."""
+
+    worker: Worker
+    announcer: Announcer
+    deployment: Deployment
+    parts: tuple[Part, ...]
+
+
+async def serve(settings: Settings, *, on_ready: Callable[[Up], None], on_progress: OnProgress) -> int:
+    """Runs until it is told to stop; returns the exit code."""
+    require_shared(settings, "worker")
+    config = settings.worker
+    with shared(settings.data_dir), named(settings) as name, started(settings) as process:
+        async with AsyncExitStack() as stack:
+            services = await open_services(settings, process.clock, stack)
+            model = await asyncio.to_thread(prepare_model, settings, on_progress)
+            on_progress("Loading the model", None)
+            working = await open_worker(process, services, model, name, stack)
+            url = stack.enter_context(
+                process.probed(
+                    config.metrics_host, config.metrics_port, "--metrics-port", lambda: working.announcer.heard
+                )
+            )
+
+            async def begun() -> None:
+                process.lifecycle.ready = True
+                on_ready(Up(role="worker", facts=(*_facts(working, name), ("Metrics", f"{url}/metrics"))))
+
+            async def drain() -> None:
+                await working.worker.drain(settings.lifecycle.drain_s, empty_queue=False)
+
+            return await process.run(working.parts, started=begun, drain=drain)
+
+
+async def open_worker(process: Process, services: Services, model: Model, name: str, stack: AsyncExitStack) -> Working:
+    """Starts the engine; the worker is given up with the stack."""
+    settings, clock = process.settings, process.clock
+    worker = Worker(
+        deployment=settings.model_name,
+        num_lanes=settings.dispatch.num_lanes,
+        queue=services.queue,
+        live=services.live,
+        turns=services.store.turns,
+        ending=make_ending(settings, services, make_admission(settings, services), clock),
+        tokenizer=model.text.tokenizer,
+        make_engine=lambda: EngineProcess(settings.engine, model.folder),
+        config=settings.worker,
+        reader_grace_s=settings.sessions.reader_grace_s,
+        clock=clock,
+        metrics=process.metrics,
+    )
+    stack.push_async_callback(worker.aclose)
+    engine = await worker.open()
+    deployment = deployment_of(settings.model_name, model, engine, clock.now())
+    worker.version = deployment.version
+    announcer = make_announcer(worker, name, deployment, services.live, process.lifecycle, settings.worker, clock)
+    stack.push_async_callback(announcer.leave)
+    return Working(
+        worker=worker,
+        announcer=announcer,
+        deployment=deployment,
+        parts=(worker.run, announcer.run, *services.background),
+    )
+
+
+def _facts(working: Working, name: str) -> tuple[tuple[str, str], ...]:
+    deployment = working.deployment
+    return (
+        ("Name", name),
+        ("Model", f"{deployment.name} ({deployment.version}, {deployment.max_model_len} tokens)"),
+        ("Slots", str(working.worker.load.slots)),
+    )

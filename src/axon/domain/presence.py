@@ -1,0 +1,38 @@
+"""A worker as it speaks of itself: its name, what it serves and how busy it is. Knows no service that carries it."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from axon.domain.deployment import Deployment
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Load:
+    """How busy an engine is."""
+
+    slots: int
+    """Sequences that it runs at once."""
+    free_slots: int
+    num_tokens: int
+    """Tokens of what runs, prompts and answers so far."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Presence:
+    """What a worker says every second or so, for as long as it is there."""
+
+    v: int = 1
+    worker: str
+    """Its name, which outlives a restart; no two workers of a deployment have the same."""
+    incarnation: str
+    """This life of it: the owner of its jobs and the holder of its lease."""
+    deployment: Deployment
+    """What it serves: enough for a gateway to take requests for it."""
+    load: Load
+    draining: bool = False
+    """It finishes what it has and takes nothing new."""
+    at: float
+    """Unix time at which it said so."""
+    extra: Mapping[str, Any] = field(default_factory=dict)
+    """Fields of a later version, kept as they came."""

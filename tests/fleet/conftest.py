@@ -1,0 +1,33 @@
+"""Fixtures of the fleet's tests: a fleet for all journeys, and one for each test that breaks it."""
+
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+
+import pytest
+
+from tests.fleet.fleet import Fleet, shared_fleet
+
+
+@contextmanager
+def _fleets() -> Iterator[Callable[..., Fleet]]:
+    # Not below pytest's own folder, which is shut to the user that nginx runs as.
+    with tempfile.TemporaryDirectory(prefix="axon-fleet-") as name, ExitStack() as stack:
+        folder = Path(name)
+        folder.chmod(0o755)
+        yield lambda **settings: shared_fleet(folder, stack, **settings)
+
+
+@pytest.fixture(scope="session")
+def fleet() -> Iterator[Fleet]:
+    """Two gateways, two workers, one control, shared by the journeys that leave it as it was."""
+    with _fleets() as make:
+        yield make(engine_echo_step_s=0.005).start()
+
+
+@pytest.fixture
+def fresh() -> Iterator[Callable[..., Fleet]]:
+    """Makes a fleet of the test's own, not started."""
+    with _fleets() as make:
+        yield make

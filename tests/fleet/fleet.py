@@ -1,0 +1,122 @@
+"""A whole fleet on this machine: gateways, workers and controls over real services, nginx before them.
+
+    with ExitStack() as stack:
+        fleet = shared_fleet(folder, stack, engine_echo_step_s=0.01)
+        fleet.start(gateways=2, workers=2, controls=2)
+        fleet.workers[0].kill()
+        fleet.add("worker", failpoints="ending.before_journal=kill")
+
+Each member is one process; see ``Member`` for what can be done to it.
+"""
+
+import signal
+from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
+from pathlib import Path
+
+import httpx
+
+from tests.contracts import postgres_backend
+from tests.fleet.edge import Edge
+from tests.fleet.member import Member, Role
+from tests.journeys.server import MODELS
+from tests.services import rabbitmq
+from tests.services import redis as redis_service
+from tests.services.require import require
+
+ECHO = {"engine_kind": "echo", "admission_requests_per_minute": 0}
+
+
+class Fleet:
+    """``start`` and ``add``, then ``stop``; ``place`` are the settings by which its members meet."""
+
+    def __init__(self, folder: Path, place: Mapping[str, object], **settings: object) -> None:
+        self.folder = folder
+        self.data_dir = folder / "data"
+        self.members: list[Member] = []
+        self.edge: Edge | None = None
+        self._settings = {"models_dir": MODELS, **place, "data_dir": self.data_dir, **settings}
+
+    @property
+    def gateways(self) -> list[Member]:
+        return self._of("gateway")
+
+    @property
+    def workers(self) -> list[Member]:
+        return self._of("worker")
+
+    @property
+    def controls(self) -> list[Member]:
+        return self._of("control")
+
+    @property
+    def key(self) -> str:
+        """The key that its first gateway made."""
+        return (self.data_dir / "dev-key").read_text().strip()
+
+    @property
+    def url(self) -> str:
+        """Of the whole fleet."""
+        assert self.edge is not None
+        return self.edge.url
+
+    def start(self, *, gateways: int = 2, workers: int = 2, controls: int = 1, edge_port: int = 0) -> "Fleet":
+        """Everything at once; returns when all of it is ready."""
+        roles: dict[Role, int] = {"control": controls, "worker": workers, "gateway": gateways}
+        made = [self.make(role) for role, count in roles.items() for _ in range(count)]
+        self.edge = Edge(self.folder / "edge", [each.port for each in self.gateways], edge_port)
+        self.edge.start()
+        for each in made:
+            each.start(wait=False)
+        with ThreadPoolExecutor() as waiting:
+            list(waiting.map(Member.wait_ready, made))
+        return self
+
+    def add(self, role: Role, **settings: object) -> Member:
+        """One more member, ready."""
+        return self.make(role, **settings).start()
+
+    def make(self, role: Role, **settings: object) -> Member:
+        """One more member, not started."""
+        name = f"{role}-{len(self._of(role)) + 1}"
+        member = Member(role, name, self.folder, {**self._settings, **settings})
+        self.members.append(member)
+        return member
+
+    def client(self, url: str = "") -> httpx.Client:
+        """One that has the key, of the fleet or of one gateway."""
+        headers = {"Authorization": f"Bearer {self.key}"}
+        return httpx.Client(base_url=url or self.url, headers=headers, timeout=60)
+
+    def stop(self) -> dict[str, int]:
+        """Ends everything, whatever state it is in; the exit code of each member."""
+        for each in self.members:
+            each.resume()
+            if each.alive:
+                each.send(signal.SIGTERM)
+        codes = {each.name: each.wait() for each in self.members}
+        if self.edge is not None:
+            self.edge.stop()
+        return codes
+
+    def _of(self, role: Role) -> list[Member]:
+        return [each for each in self.members if each.role == role]
+
+
+def shared_place() -> dict[str, object]:
+    """A place on the services that all tests share."""
+    require("redis-server", "rabbitmq-server", "postgres", "nginx")
+    return {
+        "namespace": rabbitmq.new_prefix(),
+        "queue": rabbitmq.shared_server().url,
+        "live": redis_service.shared_server(cluster=False).url,
+        "store": postgres_backend.shared_server().create_database(postgres_backend.TEMPLATE),
+    }
+
+
+def shared_fleet(folder: Path, stack: ExitStack, **settings: object) -> Fleet:
+    """A fleet of echo engines on the shared services, not started; it ends with the stack."""
+    fleet = Fleet(folder, shared_place(), **{**ECHO, **settings})
+    stack.callback(fleet.stop)
+    return fleet

@@ -1,0 +1,123 @@
+"""A fleet answers as one server does, whichever gateway a request meets."""
+
+from pathlib import Path
+from typing import Any
+
+import httpx
+import openai
+import pytest
+
+from tests.fleet.fleet import Fleet
+from tests.journeys.server import wait_until
+from tests.journeys.sse import Piece, pieces, text_of
+
+pytestmark = pytest.mark.services
+
+PROMPT = "Whichever gateway a request meets, größer, 更大, it is one fleet. " * 4
+
+
+def ask(**fields: Any) -> dict[str, Any]:
+    return {"model": "echo", "prompt": PROMPT, "max_tokens": 250, "ignore_eos": True, "temperature": 0, **fields}
+
+
+def read(http: httpx.Client, stream_id: str = "", after: int = 0, num_pieces: int | None = None) -> Any:
+    """A new stream, or one from ``after`` on; its id and so many of its pieces."""
+    way = ("GET", f"/v1/streams/{stream_id}?after={after}") if stream_id else ("POST", "/v1/completions")
+    body = None if stream_id else ask(stream=True)
+    got: list[Piece] = []
+    with http.stream(*way, json=body) as reply:
+        assert reply.status_code == 200, reply.read()
+        for piece in pieces(reply.iter_lines()):
+            got.append(piece)
+            if len(got) == num_pieces:
+                break
+        return reply.headers["x-axon-stream"], got
+
+
+def test_an_unmodified_client_chats_through_the_edge(fleet: Fleet) -> None:
+    with openai.OpenAI(base_url=f"{fleet.url}/v1", api_key=fleet.key) as api:
+        assert [model.id for model in api.models.list()] == ["echo"]
+        messages: Any = [{"role": "user", "content": "hello"}]
+        whole = api.chat.completions.create(model="echo", messages=messages, max_tokens=30)
+        stream = api.chat.completions.create(model="echo", messages=messages, max_tokens=30, stream=True)
+        said = "".join(chunk.choices[0].delta.content or "" for chunk in stream)
+        assert said == whole.choices[0].message.content
+        assert said
+
+
+def test_every_gateway_answers_the_same(fleet: Fleet) -> None:
+    answers = []
+    for member in fleet.gateways:
+        with fleet.client(member.url) as http:
+            assert http.get("/readyz").status_code == 200
+            answers.append(http.post("/v1/completions", json=ask()).json()["choices"][0]["text"])
+            model = http.get("/v1/models/echo").json()
+            assert model["max_model_len"] == 8192
+            assert model["version"].startswith("fp_")
+    assert len(set(answers)) == 1
+
+
+def test_a_stream_is_not_held_back_on_its_way(fleet: Fleet) -> None:
+    with fleet.client() as http, http.stream("POST", "/v1/completions", json=ask(stream=True)) as reply:
+        stream = pieces(reply.iter_lines())
+        first = next(stream)
+        assert sum(worker.metric("axon_requests_running") for worker in fleet.workers) > 0, "it has ended already"
+        assert first.seq < 250
+        assert list(stream)[-1].finish == "length"
+
+
+@pytest.mark.parametrize("way", ["directly", "through the edge"])
+def test_a_stream_goes_on_at_another_gateway(fleet: Fleet, way: str) -> None:
+    first, second = (each.url for each in fleet.gateways) if way == "directly" else (fleet.url, fleet.url)
+    with fleet.client(first) as here, fleet.client(second) as there:
+        whole = here.post("/v1/completions", json=ask()).json()["choices"][0]["text"]
+        stream_id, before = read(here, num_pieces=20)
+        _, rest = read(there, stream_id, after=before[-1].seq)
+    assert text_of(before) + text_of(rest) == whole
+    assert rest[-1].finish == "length"
+
+
+def test_a_conversation_goes_on_at_another_gateway(fleet: Fleet) -> None:
+    first, second = fleet.gateways
+    with fleet.client(first.url) as here, fleet.client(second.url) as there:
+        one = here.post("/v1/responses", json={"model": "echo", "input": "My name is Ada.", "max_output_tokens": 60})
+        assert one.status_code == 200, one.text
+        two = there.post(
+            "/v1/responses",
+            json={
+                "model": "echo",
+                "input": "What is it?",
+                "previous_response_id": one.json()["id"],
+                "max_output_tokens": 20,
+            },
+        )
+        assert "My name is Ada."[:10] in two.json()["output"][0]["content"][0]["text"]
+        shown = here.get(f"/v1/responses/{two.json()['id']}")
+        assert shown.json()["previous_response_id"] == one.json()["id"]
+
+
+def test_a_response_in_the_background_is_read_at_another_gateway(fleet: Fleet) -> None:
+    first, second = fleet.gateways
+    with fleet.client(first.url) as here, fleet.client(second.url) as there:
+        made = here.post("/v1/responses", json={"model": "echo", "input": "hello", "background": True}).json()
+        wait_until(
+            lambda: there.get(f"/v1/responses/{made['id']}").json()["status"] in ("completed", "incomplete"),
+            "the response is whole",
+        )
+
+
+def test_the_same_request_at_two_gateways_is_one_turn(fleet: Fleet) -> None:
+    headers = {"Idempotency-Key": "once-in-the-fleet"}
+    ids = []
+    for member in fleet.gateways:
+        with fleet.client(member.url) as http:
+            ids.append(http.post("/v1/completions", json=ask(), headers=headers).json()["id"])
+    assert len(set(ids)) == 1
+
+
+def test_no_process_but_a_worker_has_a_model_or_torch_in_it(fleet: Fleet) -> None:
+    for member in (*fleet.gateways, *fleet.controls):
+        mapped = Path(f"/proc/{member.pid}/maps").read_text()
+        assert "torch" not in mapped, f"{member.name} has loaded torch"
+        assert ".safetensors" not in mapped
+        assert member.engine_pids() == []

@@ -1,0 +1,96 @@
+"""What a gateway makes of what the workers say: what to ask them for, and what it says until it knows."""
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from axon.adapters.live.memory_presences import MemoryPresences
+from axon.domain.deployment import Deployment
+from axon.domain.presence import Presence
+from axon.errors import Unavailable
+from axon.gateway.fleet import Fleet, served
+from axon.runtime.clock import FakeClock
+from axon.telemetry.metrics import Metrics
+from tests.contracts.builders import make_presence
+
+TEXT = "0a1b"
+
+
+def said(worker: str, version: str = "v1", *, created: float = 100.0, draining: bool = False, **of: Any) -> Presence:
+    presence = make_presence(worker, draining=draining)
+    return replace(
+        presence,
+        deployment=replace(presence.deployment, version=version, created=created, **{"text": TEXT, **of}),
+    )
+
+
+def version_of(*presences: Presence) -> str | None:
+    found = served(presences, TEXT)
+    return found.version if found else None
+
+
+def test_most_workers_decide_on_the_version_and_of_as_many_the_younger_one() -> None:
+    assert version_of() is None
+    assert version_of(said("a"), said("b"), said("c", "v2", created=200.0)) == "v1"
+    assert version_of(said("a"), said("c", "v2", created=200.0)) == "v2"
+
+
+def test_a_worker_that_leaves_counts_only_where_nobody_stays() -> None:
+    leaving = [said("a", draining=True), said("b", draining=True)]
+    assert version_of(*leaving, said("c", "v2")) == "v2"
+    assert version_of(*leaving) == "v1"
+
+
+def test_a_worker_with_another_tokenizer_is_none_of_ours() -> None:
+    assert version_of(said("a", text="other")) is None
+    assert version_of(said("a", text="other"), said("b", text="other"), said("c", "v2")) == "v2"
+
+
+def test_a_model_is_as_old_as_its_oldest_worker() -> None:
+    found = served([said("a", created=200.0), said("b", created=100.0)], TEXT)
+    assert found is not None
+    assert found.created == 100.0
+
+
+@pytest.fixture
+def learned() -> list[Deployment]:
+    return []
+
+
+@pytest.fixture
+def fleet(clock: FakeClock, learned: list[Deployment]) -> Fleet:
+    presences = MemoryPresences(clock)
+    return Fleet("small", text=TEXT, presences=presences, learned=learned.append, metrics=Metrics())
+
+
+def test_before_the_first_worker_it_says_that_there_is_none(fleet: Fleet) -> None:
+    assert not fleet.known
+    with pytest.raises(Unavailable, match="No worker of 'small'") as refusal:
+        _ = fleet.deployment
+    assert refusal.value.code == "no_worker"
+
+
+def test_workers_with_another_tokenizer_are_told_apart_from_none(fleet: Fleet) -> None:
+    fleet.learn([said("a", text="other")])
+    assert not fleet.known
+    assert fleet.problem().code == "model_mismatch"
+    fleet.learn([])
+    assert fleet.problem().code == "no_worker"
+
+
+def test_what_was_known_stays_while_the_workers_are_away(fleet: Fleet, learned: list[Deployment]) -> None:
+    fleet.learn([said("a", max_model_len=77)])
+    fleet.learn([])
+    fleet.learn([said("a", text="other")])
+    assert fleet.known
+    assert fleet.deployment.max_model_len == 77
+    assert learned == [fleet.deployment]
+
+
+def test_a_new_version_is_learned_and_a_restarted_worker_is_no_news(fleet: Fleet, learned: list[Deployment]) -> None:
+    fleet.learn([said("a")])
+    fleet.learn([said("a", created=300.0)])
+    assert fleet.deployment.created == 100.0
+    fleet.learn([said("a", "v2", created=400.0)])
+    assert [each.version for each in learned] == ["v1", "v2"]
