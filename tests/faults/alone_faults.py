@@ -13,7 +13,7 @@ def killed(scene: Scene) -> None:
     scene.strike()
     server.kill()
     scene.prove(state_of(server.pid) == "X", "the process is gone")
-    server.start_again()
+    server.start()
     scene.prove("turns.recovered" in server.log, "it took up again what had not ended")
 
 

@@ -11,7 +11,7 @@ from typing import Any
 
 from tests.faults.history import Ask
 from tests.faults.model import CHARACTERS, NAME
-from tests.journeys.server import Server
+from tests.journeys.events import Server
 
 _KINDS = ("greedy", "seeded", "pair")
 _LETTERS = CHARACTERS[:95]

@@ -159,11 +159,11 @@ def check_nothing_left(stage: Stage) -> list[Violation]:
     ended = {turn_id for turn_id, rank in place.ranks().items() if rank}
     settled(lambda: not place.tickets() & ended, "no ended turn has a ticket", 10.0, lambda: place.tickets() & ended)
     settled(lambda: not place.lasting_keys(), "no key stays for ever", 10.0, place.lasting_keys)
-    for process in fleet.workers:
+    for process in fleet.workers or fleet.processes:
         for metric in ("axon_requests_running", r'axon_kv_blocks\{state="used"\}'):
             settled(lambda: process.metric(metric) == 0, f"{metric} is 0", 10.0, lambda: process.metric(metric))  # noqa: B023
     for process in fleet.processes:
-        limit = stage.base_fds.get(process.data_dir.name, 0) + _MORE_FDS
+        limit = stage.base_fds.get(process.name, 0) + _MORE_FDS
         settled(lambda: process.num_fds <= limit, f"at most {limit} descriptors", 10.0, lambda: process.num_fds)  # noqa: B023
     return found
 

@@ -3,10 +3,11 @@
 import os
 import random
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack
 from pathlib import Path
-from typing import Any
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -17,6 +18,9 @@ from tests.faults.stage import Stages
 from tests.services import rabbitmq
 from tests.services import redis as redis_service
 from tests.services.require import require
+
+if TYPE_CHECKING:
+    from tests.fleet.member import Role
 
 _STEP_S = 0.02
 
@@ -45,12 +49,16 @@ def victims() -> Iterator[Path]:
 
 @pytest.fixture
 def fleet(tmp_path: Path) -> Iterator[Callable[..., Fleet]]:
-    """Makes the test's fleet, of echo engines on the services that all tests share, but for what is given."""
+    """Starts the test's fleet, of echo engines on the services that all tests share, but for what is given."""
     with ExitStack() as stack:
 
-        def make(**own: Any) -> Fleet:
-            made = Fleet(_shared_place(tmp_path, **own), {"engine_kind": "echo", "engine_echo_step_s": 0.01})
+        def make(*, num_gateways: int = 2, own: Mapping[str, Any] = MappingProxyType({}), **settings: object) -> Fleet:
+            echo = {"engine_kind": "echo", "engine_echo_step_s": 0.01}
+            made = Fleet(_shared_place(tmp_path, **own), {**echo, **settings})
             stack.callback(made.close)
+            roles: list[Role] = ["worker", "control"]
+            roles += ["gateway"] * num_gateways
+            made.start(*map(made.make, roles))
             return made
 
         yield make

@@ -1,49 +1,38 @@
-"""The processes of one place, by what they do; each can be started, killed and paused. Knows no fault and no client.
-
-Today every process is an ``axon serve``, which does all there is to do; whoever breaks one names what it breaks: a
-gateway, a worker, control.
-"""
+"""The processes of one place by their roles, each to be broken as a fault needs it. Knows no fault and no client."""
 
 import itertools
 import os
 import signal
 import subprocess
 import sys
-from collections.abc import Callable, Mapping
-from contextlib import suppress
+from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+
+import httpx
 
 from tests.faults import model
 from tests.faults.place import Place
-from tests.journeys.server import Server
+from tests.fleet.member import Member, Role
+from tests.journeys.server import MODELS, START_S
 from tests.services.process import wait_for
 
-PEPPER = "0123456789abcdef0123456789abcdef"
+_STOP_S = 30.0
 
 
-class Process(Server):
-    """A server that can be paused, whole or its engine alone, and that a fault may leave in any state."""
+class Process(Member):
+    """A member whose engine can be paused alone, and whose worker is known by its incarnation."""
 
-    def __init__(self, place: Place, name: str, settings: Mapping[str, object], step_s: float) -> None:
-        super().__init__(place.folder / name, **settings)
+    def __init__(self, place: Place, role: Role, name: str, settings: Mapping[str, object], step_s: float) -> None:
+        super().__init__(role, name, place.folder, settings)
         self.incarnation = ""
-        """Its worker's, as the lease says it."""
+        """Of a worker, in this life."""
         self._place, self._step_s = place, step_s
-        self._paused: list[int] = []
-
-    @property
-    def environment(self) -> dict[str, str]:
-        ours, extra = super().environment, model.environment(self._step_s)
-        return {**ours, **extra, "PYTHONPATH": os.pathsep.join([extra["PYTHONPATH"], ours["PYTHONPATH"]])}
 
     @property
     def exit_code(self) -> int | None:
         """None while it runs."""
         return self._process.poll() if self._process else None
-
-    @property
-    def alive(self) -> bool:
-        return self._process is not None and self.exit_code is None
 
     @property
     def num_fds(self) -> int:
@@ -52,64 +41,54 @@ class Process(Server):
     @property
     def pids(self) -> dict[str, int]:
         """Its own and its engine's."""
-        return {"server": self.pid} | dict(zip(["engine"], self.engine_pids(), strict=False))
+        return {self.role: self.pid} | dict(zip(["engine"], self.engine_pids(), strict=False))
 
-    def start(self) -> "Process":
-        """Up, ready, and its worker known by name."""
-        known = self._place.incarnations
-        super().start()
-        if not self._place.urls:
-            return self
-        wait_for(lambda: self._place.leases() - known, "its worker holds a lease")
-        [self.incarnation] = self._place.leases() - known
-        known.add(self.incarnation)
-        return self
+    @property
+    def key(self) -> str:
+        """The one that the fleet's first gateway made."""
+        return self._place.key
+
+    def wait_ready(self, timeout_s: float = START_S) -> None:
+        super().wait_ready(timeout_s)
+        if self.role == "worker":
+            self.incarnation = self._place.incarnation(self.name)
+
+    def client(self) -> httpx.Client:
+        """Of a gateway."""
+        return httpx.Client(base_url=self.url, headers={"Authorization": f"Bearer {self.key}"}, timeout=60)
 
     def make_key(self, tenant: str) -> str:
         """A key of a tenant, made as a person makes one."""
         command = [sys.executable, "-m", "axon", "keys", "create", "--tenant", tenant]
-        made = subprocess.run(command, env=self.environment, capture_output=True, text=True, check=True, timeout=60.0)
+        made = subprocess.run(
+            command, env=self._environment(), capture_output=True, text=True, check=True, timeout=60.0
+        )
         return made.stdout.strip()
-
-    def arm(self, failpoints: str) -> None:
-        """From its next start on; an empty text disarms it."""
-        self._settings["failpoints"] = failpoints
-
-    def kill(self) -> None:
-        """As a power cut, however it stands; returns when its engine has gone with it."""
-        engines = self.engine_pids()
-        self.stop(signal.SIGKILL)
-        self.resume()
-        wait_for(lambda: all(state_of(pid) in "XZ" for pid in engines), "the engine goes with its worker")
-
-    def pause(self) -> None:
-        """It and its engine stop where they stand; returns when they have."""
-        self._pause([self.pid, *self.engine_pids()])
 
     def pause_engine(self) -> None:
         """Its streams stand still while everything around them goes on."""
-        self._pause(self.engine_pids())
-
-    def resume(self) -> None:
-        paused, self._paused = self._paused, []
-        for pid in paused:
-            with suppress(ProcessLookupError):
-                os.kill(pid, signal.SIGCONT)
+        self._paused = self.engine_pids()
+        for pid in self._paused:
+            os.kill(pid, signal.SIGSTOP)
+        wait_for(lambda: all(state_of(pid) in "TX" for pid in self._paused), "the engine is stopped")
 
     def end(self) -> None:
         """However it stands; twice is harmless."""
         self.resume()
-        self.stop(signal.SIGTERM)
+        if self.alive:
+            self.send(signal.SIGTERM)
+            try:
+                self.wait(_STOP_S)
+            except subprocess.TimeoutExpired:
+                print(f"{self.name} did not end within {_STOP_S:g} s and was killed", file=sys.stderr)
 
-    def _pause(self, pids: list[int]) -> None:
-        self._paused = pids
-        for pid in pids:
-            os.kill(pid, signal.SIGSTOP)
-        wait_for(lambda: all(state_of(pid) == "T" for pid in pids), "the processes are stopped")
+    def _environment(self) -> dict[str, str]:
+        ours, extra = super()._environment(), model.environment(self._step_s)
+        return {**ours, **extra, "PYTHONPATH": os.pathsep.join([extra["PYTHONPATH"], ours["PYTHONPATH"]])}
 
 
 class Fleet:
-    """Processes by what they do; one may do several things."""
+    """``start`` and ``add``, then ``close``."""
 
     def __init__(self, place: Place, settings: Mapping[str, object], *, step_s: float = 0.0) -> None:
         self.place = place
@@ -118,41 +97,51 @@ class Fleet:
             "admission_requests_per_minute": 0,
             "admission_backlog_per_key": 512,
             "admission_backlog_total": 1024,
-            "pepper": PEPPER,
-            "namespace": place.namespace,
+            "lifecycle_drain_s": 15.0,
+            "models_dir": MODELS,
+            "data_dir": place.data_dir,
             **settings,
         }
         self._step_s = step_s
-        self._numbers = itertools.count()
+        self._numbers = itertools.count(1)
 
     @property
     def gateways(self) -> list[Process]:
-        return self.processes
+        return self._of("gateway")
 
     @property
     def workers(self) -> list[Process]:
-        return self.processes
+        return self._of("worker")
+
+    @property
+    def controls(self) -> list[Process]:
+        return self._of("control")
 
     @property
     def urls(self) -> list[str]:
         """Of the gateways, dead ones as well: a client finds out."""
         return [gateway.url for gateway in self.gateways]
 
-    def add(self, **settings: object) -> Process:
+    def start(self, *processes: Process) -> None:
+        """All at once; returns when they are ready."""
+        for process in processes:
+            process.start(wait=False)
+        with ThreadPoolExecutor() as waiting:
+            list(waiting.map(Process.wait_ready, processes))
+
+    def add(self, role: Role, **settings: object) -> Process:
         """One more process, up and ready."""
-        process = self.prepare(**settings)
+        process = self.make(role, **settings)
         process.start()
         return process
 
-    def prepare(self, **settings: object) -> Process:
-        """One more process, not yet started."""
-        name = f"data-{next(self._numbers)}"
-        chosen = {**self._settings, **self.place.urls, **settings}
-        process = Process(self.place, name, chosen, self._step_s)
-        first_key = self.place.folder / "data-0" / "dev-key"
-        if first_key.exists() and not process.data_dir.exists():
-            process.data_dir.mkdir()
-            (process.data_dir / "dev-key").write_text(first_key.read_text())
+    def make(self, role: Role, **settings: object) -> Process:
+        """One more process, not started."""
+        name = f"{role}-{next(self._numbers)}"
+        chosen = {"namespace": self.place.namespace, **self._settings, **self.place.urls, **settings}
+        if not self.place.urls:
+            del chosen["namespace"]
+        process = Process(self.place, role, name, chosen, self._step_s)
         self.processes.append(process)
         return process
 
@@ -161,16 +150,20 @@ class Fleet:
         process.end()
         self.processes.remove(process)
 
-    def worker_of(self, incarnation: str) -> Process | None:
-        return next((each for each in self.workers if each.incarnation == incarnation), None)
-
-    def metric(self, name: str, of: Callable[["Fleet"], list[Process]] = lambda fleet: fleet.processes) -> float:
+    def metric(self, name: str) -> float:
         """The sum over the processes that run."""
-        return sum(process.metric(name) for process in of(self) if process.alive)
+        return sum(process.metric(name) for process in self.processes if process.alive)
 
     def close(self) -> None:
         for process in self.processes:
+            process.resume()
+            if process.alive:
+                process.send(signal.SIGTERM)
+        for process in self.processes:
             process.end()
+
+    def _of(self, role: Role) -> list[Process]:
+        return [process for process in self.processes if process.role == role]
 
 
 def state_of(pid: int) -> str:

@@ -69,16 +69,16 @@ def poison(scene: Scene) -> None:
     """A request that kills its engine is asked among 31 others, all of one worker."""
     worker, *others = scene.fleet.workers
     for other in others:
-        other.pause_engine()
-    scene.work.wait_for_running(scene.work.num_clients // 3)
-    for other in others:
-        other.resume()
-    deaths = scene.fleet.metric("axon_failovers_total")
+        other.stop()
+    scene.work.wait_for_running(scene.work.num_clients // 2)
+    scene.wait(lambda: len(scene.place.jobs(worker.incarnation)) >= scene.work.num_clients - 1, "one has all the jobs")
+    deaths = worker.metric("axon_failovers_total")
     scene.strike()
     headers = {"Authorization": f"Bearer {scene.stage.keys['default']}"}
     body = {"model": NAME, "prompt": [POISON_ID] * 3, "max_tokens": 40, "temperature": 0}
-    reply = httpx.post(f"{worker.url}/v1/completions", json=body, headers=headers, timeout=_POISON_S)
-    crashes = scene.fleet.metric("axon_failovers_total") - deaths
+    reply = httpx.post(f"{scene.fleet.urls[0]}/v1/completions", json=body, headers=headers, timeout=_POISON_S)
+    crashes = worker.metric("axon_failovers_total") - deaths
+    scene.fleet.start(*others)
     scene.prove(crashes >= 1, "engines died of it")
     condemned = [turn.id for turn in scene.place.turns() if POISON_ID in turn.job.prompt_ids]
     scene.condemned |= dict.fromkeys(condemned, "worker_crash")

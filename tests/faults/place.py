@@ -36,8 +36,16 @@ class Place:
     urls: dict[str, str]
     """``queue``, ``live`` and ``store`` for the fleet."""
     namespace: str = field(default_factory=rabbitmq.new_prefix)
-    incarnations: set[str] = field(default_factory=set)
-    """Of every worker there ever was."""
+
+    @property
+    def data_dir(self) -> Path:
+        """Of the whole fleet."""
+        return self.folder / "data"
+
+    @property
+    def key(self) -> str:
+        """The one that the fleet's first gateway made."""
+        return (self.data_dir / "dev-key").read_text().strip()
 
     def live(self) -> redis.Redis:
         """Straight to the live service; close it."""
@@ -65,6 +73,14 @@ class Place:
                 if of == owner.encode() and ended is None:
                     found[key.decode().split("{")[1].split("}")[0]] = int(last)
         return found
+
+    def incarnation(self, worker: str) -> str:
+        """The life that a worker is in, by its name, as it says itself."""
+        with self.live() as live:
+            for key in live.scan_iter(f"{self.namespace}:workers:*", count=1000):
+                if said := live.hget(key, worker):
+                    return str(said.split(b" ", 2)[1].decode())
+        raise LookupError(f"{worker} has said nothing")
 
     def leases(self) -> set[str]:
         """The workers whose lease holds."""
@@ -119,13 +135,21 @@ class LonePlace(Place):
     """Of one process that needs no service: its store is a file, and nobody can look into the rest."""
 
     def __init__(self, folder: Path) -> None:
-        self.folder, self.urls, self.namespace, self.incarnations = folder, {}, "", set()
+        self.folder, self.urls, self.namespace = folder, {}, ""
 
     def jobs(self, owner: str) -> dict[str, int]:
         return {}
 
+    def incarnation(self, worker: str) -> str:
+        """The life that a worker is in, by its name, as it says itself."""
+        with self.live() as live:
+            for key in live.scan_iter(f"{self.namespace}:workers:*", count=1000):
+                if said := live.hget(key, worker):
+                    return str(said.split(b" ", 2)[1].decode())
+        raise LookupError(f"{worker} has said nothing")
+
     def leases(self) -> set[str]:
-        return {""}
+        return set()
 
     def lasting_keys(self) -> list[str]:
         return []
@@ -137,6 +161,6 @@ class LonePlace(Place):
         return {}
 
     def _rows(self, columns: str) -> list[tuple[Any, ...]]:
-        file = next(self.folder.glob("*/axon.db"))
+        file = self.data_dir / "axon.db"
         with contextlib.closing(sqlite3.connect(f"file:{file}?mode=ro", uri=True, timeout=5.0)) as connection:
             return connection.execute(f"SELECT {columns} FROM turns").fetchall()

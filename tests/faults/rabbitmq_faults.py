@@ -1,5 +1,6 @@
 """RabbitMQ killed, short of a node, cut off from a worker, and without room on its disk."""
 
+import socket
 import time
 
 import httpx
@@ -24,6 +25,16 @@ def _refused(scene: Scene, url: str) -> tuple[int, str, bool]:
     reply = httpx.post(f"{url}/v1/completions", json=scene.stage.asks[0].body, headers=headers, timeout=HANGS_S)
     code = "" if reply.status_code == 200 else reply.json()["error"]["code"]
     return reply.status_code, code, "retry-after-ms" in reply.headers
+
+
+def _greeted(port: int) -> bool:
+    """Whether a broker answers there."""
+    with socket.create_connection(("127.0.0.1", port), timeout=1.0) as connection:
+        connection.sendall(b"AMQP\x00\x00\x09\x01")
+        try:
+            return bool(connection.recv(1))
+        except TimeoutError:
+            return False
 
 
 def killed(scene: Scene) -> None:
@@ -80,7 +91,7 @@ def cut_off(scene: Scene) -> None:
     scene.strike(jobs)
     way.swallow()
     until = time.monotonic() + _CUT_OFF_S
-    scene.prove(_refused(scene, worker.url)[0] == 503, "nothing gets through to the broker")
+    scene.prove(not _greeted(way.port), "nothing gets through to the broker")
     wait_for(lambda: time.monotonic() > until, "the broker takes the worker for lost", 60.0)
     scene.prove(worker.alive and worker.incarnation in scene.place.leases(), "the worker lives all the while")
     way.heal()

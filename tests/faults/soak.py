@@ -127,7 +127,7 @@ def _watch(stage: Stage, growths: dict[str, Growth], work: Workload, *, until: f
         for process in stage.fleet.processes:
             for part, pid in process.pids.items():
                 if work.now > _WARM_S or until < _WARM_S:
-                    key = f"{process.data_dir.name} {part} {pid}"
+                    key = f"{process.name} {part} {pid}"
                     growths.setdefault(key, Growth()).samples.append((time.monotonic(), rss_bytes(pid)))
         return work.now >= until
 

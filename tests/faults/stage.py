@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Literal, get_args
 
 from tests.faults import model
 from tests.faults.asks import make_asks, undisturbed
-from tests.faults.fleet import Fleet
+from tests.faults.fleet import Fleet, Process
 from tests.faults.place import LonePlace, Place
 from tests.faults.proxy import Forwarder
 from tests.services import rabbitmq
@@ -30,6 +30,7 @@ from tests.services.require import require
 
 if TYPE_CHECKING:
     from tests.faults.history import Ask
+    from tests.fleet.member import Role
 
 Kind = Literal["plain", "ways", "cluster", "small", "alone"]
 KINDS: tuple[Kind, ...] = get_args(Kind)
@@ -41,9 +42,9 @@ _DISK_BYTES = {"redis": 24 << 20, "postgres": 256 << 20, "alone": 48 << 20}
 class Stage:
     """``open`` once; what a fault breaks, it heals, so that the next finds it well."""
 
-    def __init__(self, kind: Kind, *, seed: int, step_s: float = model.STEP_S, num_processes: int = 2) -> None:
+    def __init__(self, kind: Kind, *, seed: int, step_s: float = model.STEP_S) -> None:
         self.kind, self.seed = kind, seed
-        self._step_s, self._num_processes = step_s, num_processes
+        self._step_s = step_s
         self._stack = ExitStack()
         self._numbers = itertools.count()
         self.rabbits: list[RabbitServer] = []
@@ -73,12 +74,21 @@ class Stage:
         settings = model.settings(model.make_model(self.folder / "model"))
         self.fleet = Fleet(self.place, settings, step_s=self._step_s)
         self._stack.callback(self.fleet.close)
-        for number in range(1 if self.kind == "alone" else self._num_processes):
-            self.fleet.add(**({"queue": self.queue_way_url} if number == 0 and self.kind == "ways" else {}))
-        first = self.fleet.gateways[0]
-        self.keys = {"default": first.key, _OTHER_TENANT: first.make_key(_OTHER_TENANT)}
+        self.fleet.start(*self._processes())
+        if self.kind != "alone":
+            self.place.rabbit.sync()
+        self.keys = {"default": self.place.key, _OTHER_TENANT: self.fleet.processes[0].make_key(_OTHER_TENANT)}
         self.asks = undisturbed(self.fleet.gateways[0], make_asks(self.seed), _CACHE)
         self.note_base()
+
+    def _processes(self) -> list[Process]:
+        """Two of each role; the first worker may have a way of its own to the broker."""
+        if self.kind == "alone":
+            self.fleet.make("gateway").command = "serve"
+            return self.fleet.processes
+        own = {"queue": self.queue_way_url} if self.kind == "ways" else {}
+        roles: list[Role] = ["worker", "control", "control", "gateway", "gateway"]
+        return [self.fleet.make("worker", **own), *map(self.fleet.make, roles)]
 
     def _shared_place(self) -> Place:
         rabbit = self._rabbit()
@@ -94,7 +104,7 @@ class Stage:
 
     def note_base(self) -> None:
         """What the processes hold when nothing runs."""
-        self.base_fds = {process.data_dir.name: process.num_fds for process in self.fleet.processes}
+        self.base_fds = {process.name: process.num_fds for process in self.fleet.processes}
 
     def _rabbit(self) -> RabbitServer:
         if self.kind != "cluster":

@@ -30,8 +30,8 @@ def test_the_real_model_says_the_same_after_redis_was_flushed_and_rabbitmq_resta
     fleet: Callable[..., Fleet], victim: RedisServer
 ) -> None:
     broker = rabbitmq.started_victim()
-    here = fleet(live_port=victim.port, rabbit=broker)
-    server = here.add(engine_kind="axon")
+    here = fleet(num_gateways=1, own={"live_port": victim.port, "rabbit": broker}, engine_kind="axon")
+    [server] = here.gateways
     broker.sync()
     body = {
         "model": "smollm2-135m-instruct",
@@ -57,7 +57,7 @@ def test_the_real_model_says_the_same_after_redis_was_flushed_and_rabbitmq_resta
         assert text_of(got) == undisturbed
         assert [piece.finish for piece in got if piece.finish] == ["length"]
         assert text_of(pieces(http.get(f"/v1/streams/{stream_id}").iter_lines())) == undisturbed
-    assert server.metric("axon_failovers_total") == 0
+    assert here.metric("axon_failovers_total") == 0
     wait_for(lambda: here.place.ranks().get(stream_id) == 1, "the store has its end")
     [turn] = [turn for turn in here.place.turns() if turn.id == stream_id]
     assert (turn.state, turn.usage.output_tokens) == ("completed", _NUM_TOKENS)

@@ -58,8 +58,7 @@ def flush(server: RedisServer) -> None:
 def test_a_conversation_goes_on_at_any_server_after_redis_was_flushed(
     fleet: Callable[..., Fleet], redis_victim: RedisServer
 ) -> None:
-    here = fleet(live_port=redis_victim.port)
-    servers = [here.add(engine_echo_step_s=0.0), here.add(engine_echo_step_s=0.0)]
+    servers = fleet(own={"live_port": redis_victim.port}, engine_echo_step_s=0.0).gateways
     with servers[0].client() as http:
         talk = http.post("/v1/conversations", json={}).json()["id"]
     told, previous = "", ""
@@ -84,8 +83,7 @@ def test_a_conversation_goes_on_at_any_server_after_redis_was_flushed(
 def test_a_running_turn_is_waited_for_although_redis_was_flushed_under_it(
     fleet: Callable[..., Fleet], redis_victim: RedisServer
 ) -> None:
-    here = fleet(live_port=redis_victim.port)
-    servers = [here.add(), here.add()]
+    servers = fleet(own={"live_port": redis_victim.port}).gateways
     with servers[0].client() as http:
         talk = http.post("/v1/conversations", json={}).json()["id"]
     body = {"model": "echo", "temperature": 0, "input": "on", "conversation": talk, "background": True}
@@ -103,8 +101,7 @@ def test_a_conversation_goes_on_while_postgres_is_away_and_is_whole_afterwards(
     fleet: Callable[..., Fleet], postgres_victim: PostgresServer
 ) -> None:
     url = postgres_victim.database_url("postgres")
-    here = fleet(store_url=url)
-    server = here.add(engine_echo_step_s=0.0)
+    [server] = fleet(num_gateways=1, own={"store_url": url}, engine_echo_step_s=0.0).gateways
     with server.client() as http:
         talk = http.post("/v1/conversations", json={}).json()["id"]
     first = ask(server, "one", conversation=talk)

@@ -18,7 +18,7 @@ def _killed(scene: Scene, worker: Process, jobs: list[str]) -> None:
     lost = worker.incarnation
     scene.wait(lambda: lost not in scene.place.leases(), "its lease has lapsed", 10.0)
     scene.wait(lambda: not scene.place.jobs(lost), "others have what it had", 60.0)
-    worker.start_again()
+    worker.start()
 
 
 def killed_in_prefill(scene: Scene) -> None:
@@ -36,7 +36,7 @@ def killed_in_decode(scene: Scene) -> None:
 def killed_before_ack(scene: Scene) -> None:
     """A worker dies between an answer's last token and the ack of its delivery, at each step in between."""
     point = _ENDING_POINTS[len(scene.hits) % len(_ENDING_POINTS)]
-    doomed = scene.fleet.add(failpoints=f"{point}=kill:3")
+    doomed = scene.fleet.add("worker", failpoints=f"{point}=kill:3")
     scene.wait(lambda: doomed.exit_code is not None, f"a worker dies at {point}", 60.0)
     scene.strike()
     scene.prove(doomed.exit_code == _FAILPOINT_EXIT_CODE, f"it died at {point}, not of something else")
