@@ -76,7 +76,7 @@ def _tell(outcome: Outcome, seconds: float) -> None:
         print(f"    · {proof}")
     if outcome.verdict in ("error", "broken"):
         if outcome.error:
-            print(f"    ! {outcome.error}")
+            print("\n".join(f"    ! {line}" for line in [outcome.error, *outcome.waiting[:_SHOWN]]))
         for violation in outcome.violations[:_SHOWN]:
             print(f"    ! {violation.kind}: {violation.what}")
         path = write_history(outcome, _HISTORIES)

@@ -101,7 +101,7 @@ def disk_full(scene: Scene) -> None:
     """The broker's disk is full by its own measure: it takes no message until there is room."""
     victim = scene.place.rabbit
     scene.strike()
-    victim.ctl("set_disk_free_limit", "100TB")
+    victim.ctl("set_disk_free_limit", "9999GB")
     scene.wait(lambda: "disk" in victim.ctl("eval", "rabbit_alarm:get_alarms()."), "the broker raises an alarm")
     answer = _refused(scene, scene.fleet.gateways[0].url)
     scene.prove(answer[0] == 503 and answer[2], f"new requests are refused for now: {answer}")

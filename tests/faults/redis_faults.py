@@ -10,6 +10,7 @@ from tests.services.process import listening
 from tests.services.redis import RedisServer
 
 _SILENT_S = 5.0
+_FULL_S = 3.0
 
 
 def _run_id(server: RedisServer) -> str:
@@ -97,6 +98,8 @@ def disk_full(scene: Scene) -> None:
     disk.fill()
     scene.prove(disk.free_bytes == 0, "not another byte fits")
     scene.wait(lambda: _refuses(victim), "Redis refuses to write")
+    until = time.monotonic() + _FULL_S
+    scene.wait(lambda: time.monotonic() > until, f"that lasts for {_FULL_S:g} s")
     disk.empty()
     scene.wait(lambda: not _refuses(victim), "Redis writes again")
 

@@ -5,8 +5,18 @@ import statistics
 from dataclasses import dataclass, field
 from pathlib import Path
 
+import httpx
+
 from tests.faults.asking import Patience
-from tests.faults.checkers import Violation, check_foreign, check_nothing_left, check_stored, check_told, read_store
+from tests.faults.checkers import (
+    Violation,
+    brief,
+    check_foreign,
+    check_nothing_left,
+    check_stored,
+    check_told,
+    read_store,
+)
 from tests.faults.fault import Fault, NotInjected, Scene
 from tests.faults.history import History
 from tests.faults.stage import Stage
@@ -28,6 +38,8 @@ class Outcome:
     violations: list[Violation] = field(default_factory=list)
     error: str = ""
     """Why the fault proves nothing."""
+    waiting: list[str] = field(default_factory=list)
+    """Who was still waiting then."""
     took_s: float = 0.0
 
     @property
@@ -87,13 +99,12 @@ def run_fault(stage: Stage, fault: Fault, *, num_requests: int, rounds: int | No
             work.finish()
         if not scene.proofs:
             raise NotInjected("nothing proves that it happened")
-    except (NotInjected, TimeoutError, AssertionError) as error:
+    except (NotInjected, TimeoutError, AssertionError, httpx.TransportError) as error:
         outcome.error = f"{type(error).__name__}: {error}"
+        outcome.waiting = [brief(told) for told in work.history.turns if told.ended_at is None]
     outcome.took_s = work.now
     outcome.stalls_s = _stalls_s(scene)
-    if outcome.error:
-        outcome.violations = check_told(work.history, hangs=True)
-    else:
+    if not outcome.error:
         outcome.violations = checked(stage, scene, hangs=fault.hangs)
     return outcome
 

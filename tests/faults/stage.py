@@ -146,6 +146,7 @@ class Stage:
             return self.folder / name
         disk = self.disks[name] = SmallDisk(self.folder / f"{name}-disk", num_bytes=_DISK_BYTES[name])
         self._started(disk.mount, disk.unmount)
+        (disk.folder / name).mkdir()
         return disk.folder / name
 
     def _way(self, port: int) -> Forwarder:

@@ -1,6 +1,7 @@
 """Clients at work while something breaks. Knows no fault. What they ask follows from the seed, not what comes of it."""
 
 import asyncio
+import contextlib
 import itertools
 import random
 import threading
@@ -15,6 +16,7 @@ from tests.faults.history import Ask, History, Told
 from tests.services.process import wait_for
 
 _PATIENCE = Patience()
+_LEAVE_S = 10.0
 
 
 class Workload:
@@ -46,6 +48,7 @@ class Workload:
         self._thread = threading.Thread(target=self._run, name="workload", daemon=True)
         self._began = 0.0
         self._failure: BaseException | None = None
+        self._asking: tuple[asyncio.AbstractEventLoop, asyncio.Task[None]] | None = None
 
     def __enter__(self) -> "Workload":
         self._began = time.monotonic()
@@ -56,6 +59,11 @@ class Workload:
         self._finishing.set()
         if kind is None:
             self.finish()
+        elif self._asking is not None:
+            loop, task = self._asking
+            with contextlib.suppress(RuntimeError):  # it has ended by itself
+                loop.call_soon_threadsafe(task.cancel)
+            self._thread.join(_LEAVE_S)
 
     @property
     def now(self) -> float:
@@ -95,6 +103,8 @@ class Workload:
             self._failure = error
 
     async def _clients(self) -> None:
+        if (me := asyncio.current_task()) is not None:
+            self._asking = asyncio.get_running_loop(), me
         limits = httpx.Limits(max_connections=None, max_keepalive_connections=self.num_clients)
         timeout = httpx.Timeout(self._patience.answer_s, connect=2.0)
         async with (
