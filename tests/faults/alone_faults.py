@@ -24,17 +24,15 @@ def disk_full(scene: Scene) -> None:
     scene.strike()
     disk.fill()
     scene.prove(disk.free_bytes == 0, "not another byte fits")
-    answers: list[tuple[int, str]] = []
-    scene.wait(lambda: _refused(scene, server.url, answers), f"new requests are refused: {answers}")
+    scene.wait(lambda: _refused(scene, server.url), "new requests are refused: there is no room")
     disk.empty()
 
 
-def _refused(scene: Scene, url: str, answers: list[tuple[int, str]]) -> bool:
+def _refused(scene: Scene, url: str) -> bool:
     """Whether a new request is refused for want of room, and told when to come back."""
     headers = {"Authorization": f"Bearer {scene.stage.keys['default']}"}
     reply = httpx.post(f"{url}/v1/completions", json=scene.stage.asks[0].body, headers=headers, timeout=HANGS_S)
     code = "" if reply.status_code == 200 else reply.json()["error"]["code"]
-    answers.append((reply.status_code, code))
     return (reply.status_code, code) == (503, "storage_full") and "retry-after-ms" in reply.headers
 
 
