@@ -64,8 +64,7 @@ fuzz: $(STAMP) ## Send EXAMPLES (200) strange requests to every operation of the
 faults: $(STAMP) install-services ## Break services and processes under load, one fault after the other (FAULTS_ARGS=--save keeps it)
 	@$(BIN)/python -m tests.faults $(FAULTS_ARGS)
 
-bench: $(STAMP) ## Run the benchmarks
-	@set -e; for each in $(wildcard benchmarks/*.py); do echo "$$each"; $(BIN)/python $$each; done
+bench: bench-engine bench-path bench-protocol ## Run the benchmarks that need neither peers nor a GPU
 
 bench-protocol: $(STAMP) install-services ## Measure the protocol on twins and real services (BENCH_ARGS=--save keeps it)
 	@$(BIN)/python -m benchmarks.protocol $(BENCH_ARGS)

@@ -101,6 +101,9 @@ class _Bench:
     def park(self, running: Running) -> None:
         raise AssertionError
 
+    async def note(self, running: Running) -> None:
+        pass
+
     async def restore(self, running: Running) -> bool:
         raise AssertionError
 

@@ -16,6 +16,7 @@
     │   ├── Draining
     │   └── DependencyDown
     ├── Expired                   the turn's deadline passed
+    ├── Cancelled                 somebody asked for the turn's end
     ├── StreamDiverged            a stream was regenerated differently from what the reader has
     ├── EngineError               the engine refused or failed a sequence
     │   └── EngineDied
@@ -150,6 +151,13 @@ class Expired(AxonError):
 
     kind = "expired"
     code = "deadline_exceeded"
+
+
+class Cancelled(AxonError):
+    """The request was cancelled."""
+
+    kind = "conflict"
+    code = "cancelled"
 
 
 class StreamDiverged(AxonError):

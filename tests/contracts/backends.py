@@ -19,7 +19,7 @@ from axon.adapters.queue.memory import MemoryBroker
 from axon.adapters.store.sqlite import SqliteStore
 from axon.ports.journal import Journal
 from axon.ports.live import Live
-from axon.ports.queue import Queue
+from axon.ports.queue import Lanes, Queue
 from axon.ports.store import Store
 from axon.runtime.clock import FakeClock
 from tests.contracts.postgres_backend import pgbouncer_stores, postgres_stores
@@ -31,11 +31,13 @@ RETENTION_S = 0.2
 
 
 class QueueBackend(Protocol):
-    async def connect(self) -> Queue:
+    async def connect(self) -> Lanes:
         """A new taker."""
 
     async def lose(self, queue: Queue) -> None:
         """The taker dies."""
+
+    async def pass_time(self, seconds: float) -> None: ...
 
 
 class LiveBackend(Protocol):
@@ -60,9 +62,13 @@ class StoreBackend(Protocol):
 
 class MemoryQueues:
     def __init__(self) -> None:
-        self.broker = MemoryBroker()
+        self.clock = FakeClock()
+        self.broker = MemoryBroker(clock=self.clock)
 
-    async def connect(self) -> Queue:
+    async def pass_time(self, seconds: float) -> None:
+        self.clock.advance(seconds)
+
+    async def connect(self) -> Lanes:
         queue = self.broker.connect()
         await queue.open()
         return queue

@@ -8,6 +8,7 @@ from axon.domain.deployment import Deployment
 from axon.domain.job import Job
 from axon.domain.key import Key
 from axon.domain.presence import Load, Presence
+from axon.domain.residence import Residence
 from axon.domain.sampling import Sampling
 from axon.domain.turn import Turn, ended, opened
 
@@ -45,13 +46,24 @@ def make_key(key_id: str = "k0000001", **changes: Any) -> Key:
 
 
 def make_presence(
-    worker: str, incarnation: str = "", *, deployment: str = "small", free_slots: int = 4, draining: bool = False
+    worker: str = "w1",
+    incarnation: str = "",
+    *,
+    deployment: str = "small",
+    version: str = "v1",
+    free_slots: int = 4,
+    draining: bool = False,
+    at: float = 200.0,
 ) -> Presence:
     return Presence(
         worker=worker,
         incarnation=incarnation or f"{worker}-life",
-        deployment=Deployment(name=deployment, version="v1", max_model_len=2048, created=100.0),
+        deployment=Deployment(name=deployment, version=version, max_model_len=2048, created=100.0),
         load=Load(slots=4, free_slots=free_slots, num_tokens=17),
         draining=draining,
-        at=200.0,
+        at=at,
     )
+
+
+def make_residence(worker: str = "w1", *, at: float = 200.0) -> Residence:
+    return Residence(worker=worker, incarnation=f"{worker}-life", num_prompt=10, num_tokens=18, num_blocks=1, at=at)

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from axon.ports.live import Live
-from axon.ports.queue import Queue
+from axon.ports.queue import Lanes
 from axon.ports.store import Store
 from tests.contracts import backends
 
@@ -29,7 +29,7 @@ async def queues(
 
 
 @pytest.fixture
-async def queue(queues: backends.QueueBackend) -> Queue:
+async def queue(queues: backends.QueueBackend) -> Lanes:
     return await queues.connect()
 
 

@@ -11,7 +11,7 @@ from axon.adapters.journal.rabbitmq_reader import RabbitJournalReader
 from axon.adapters.queue.rabbitmq import RabbitQueue
 from axon.control.persister import Persister
 from axon.ports.journal import Journal
-from axon.ports.queue import Queue
+from axon.ports.queue import Lanes, Queue
 from axon.ports.store import Store, TurnWriter
 from axon.runtime.clock import SystemClock
 from tests.services.rabbitmq import RabbitServer, new_prefix, shared_server
@@ -27,7 +27,10 @@ class RabbitQueues:
         self.server, self.prefix = server, prefix
         self._closing = closing
 
-    async def connect(self) -> Queue:
+    async def pass_time(self, seconds: float) -> None:
+        await asyncio.sleep(seconds)
+
+    async def connect(self) -> Lanes:
         queue = RabbitQueue(self.server.url, self.prefix)
         await queue.open()
         self._closing.push_async_callback(queue.aclose)

@@ -5,11 +5,11 @@ from dataclasses import replace
 
 import pytest
 
-from axon.domain.turn import TurnState, opened
+from axon.domain.turn import TurnState, opened, so_far
 from axon.errors import Conflict, DependencyDown
 from axon.ports.store import Store
 from tests.contracts.backends import StoreBackend
-from tests.contracts.builders import make_ended, make_job, make_key
+from tests.contracts.builders import make_chunk, make_ended, make_job, make_key
 
 
 async def test_an_open_store_answers(store: Store) -> None:
@@ -71,6 +71,15 @@ class TestTurns:
             for index in order:
                 await store.turns.apply([replace(records[index], id=turn_id)])
             assert await store.turns.get(turn_id) == replace(make_ended(job), id=turn_id)
+
+    async def test_what_was_said_so_far_gives_way_to_more_of_it_and_to_the_end(self, store: Store) -> None:
+        job = make_job()
+        records = [opened(job), so_far(job, make_chunk(1, 1)), so_far(job, make_chunk(1, 3)), make_ended(job)]
+        for number, order in enumerate(itertools.permutations(range(4))):
+            turn_id = f"turn_{number}"
+            for place, index in enumerate(order):
+                await store.turns.apply([replace(records[index], id=turn_id)])
+                assert await store.turns.get(turn_id) == replace(records[max(order[: place + 1])], id=turn_id)
 
     async def test_of_two_ends_the_first_stands(self, store: Store) -> None:
         first = make_ended(make_job())

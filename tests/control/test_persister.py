@@ -236,14 +236,6 @@ async def test_an_ack_that_fails_is_tried_again(reader: Reader, store: Store) ->
     assert list(store.turns) == ["turn_0"]
 
 
-async def test_an_erased_turn_is_not_written_again(reader: Reader, store: Store) -> None:
-    reader.append(*bodies([turn(0), turn(1)]))
-    async with running(reader, store, is_erased=lambda turn: turn.id == "turn_0") as persister:
-        await eventually(lambda: not reader.kept)
-    assert list(store.turns) == ["turn_1"]
-    assert persister.counts.num_erased == 1
-
-
 async def test_a_persister_that_is_stopped_amid_a_batch_leaves_it_to_the_next(reader: Reader, store: Store) -> None:
     store.go.clear()
     reader.append(*bodies([turn(0), turn(1)]))

@@ -14,6 +14,7 @@ from axon.domain.item import Item
 from axon.domain.job import Job
 from axon.domain.presence import Load, Presence
 from axon.domain.record import Marker
+from axon.domain.residence import Residence
 from axon.domain.sampling import Sampling
 from axon.domain.turn import Turn, TurnState
 from axon.domain.usage import Usage
@@ -162,10 +163,19 @@ PRESENCE = Presence(
     draining=True,
     at=1700000003.25,
 )
+RESIDENCE = Residence(
+    v=1,
+    worker="host-1f2e-0",
+    incarnation="worker-0123456789ab",
+    num_prompt=1000,
+    num_tokens=1234,
+    num_blocks=77,
+    at=1700000003.25,
+)
 MARKER = Marker(v=1, barrier="00112233445566778899aabbccddeeff")
 LATER_JOB = replace(JOB, v=2, extra=EXTRA)
 
-MEANT: dict[str, Job | Chunk | Turn | Presence | Marker] = {
+MEANT: dict[str, Job | Chunk | Turn | Presence | Residence | Marker] = {
     "job-v1": JOB,
     "job-later": LATER_JOB,
     "job-choices-v1": CHOICES_JOB,
@@ -186,6 +196,9 @@ MEANT: dict[str, Job | Chunk | Turn | Presence | Marker] = {
     "turn-response-v1": RESPONSE,
     "presence-v1": PRESENCE,
     "presence-later": replace(PRESENCE, v=2, extra=EXTRA),
+    "residence-v1": RESIDENCE,
+    "residence-later": replace(RESIDENCE, v=2, extra=EXTRA),
+    "job-affinity-v1": replace(JOB, affinity="9f86d081884c7d659a2feaa0c55ad015"),
     "marker-v1": MARKER,
     "marker-later": Marker(v=2, barrier="00112233445566778899aabbccddeeff"),
 }
@@ -204,6 +217,8 @@ def read(name: str) -> Any:
             return wire.decode(Chunk, payload(name))
         case Presence():
             return wire.decode(Presence, payload(name))
+        case Residence():
+            return wire.decode(Residence, payload(name))
     return record.decode(payload(name))
 
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 
 from axon.domain.chunk import Chunk, End, Token
-from axon.domain.turn import TurnState, ended, opened
+from axon.domain.turn import TurnState, ended, opened, so_far, supersedes
 from axon.domain.usage import Usage
 from tests.domain.strategies import cut_chunk, cuts, make_job, streams
 
@@ -66,3 +66,24 @@ def test_the_whole_answer_as_one_chunk_says_what_the_stream_said(stream: Chunk) 
 
 def test_an_opened_turn_as_a_chunk_has_not_ended() -> None:
     assert opened(make_job()).chunk() == Chunk(first=1, epoch=0)
+
+
+def test_what_was_said_so_far_is_no_end() -> None:
+    tokens = (Token(0, 5, "a"), Token(1, 6, "b"))
+    turn = so_far(make_job(prompt_ids=(1, 2)), Chunk(first=1, epoch=3, tokens=tokens, cached=1))
+    assert (turn.state, turn.ended_at, turn.tokens) == (TurnState.OPENED, None, tokens)
+    assert turn.usage == Usage(prompt_tokens=2, cached_tokens=1, output_tokens=2)
+
+
+def test_more_supersedes_less_and_an_end_supersedes_both_for_good() -> None:
+    job = make_job()
+    one, two = (Chunk(first=1, epoch=1, tokens=(Token(0, 5, "a"),) * count) for count in (1, 2))
+    stages = [
+        opened(job),
+        so_far(job, one),
+        so_far(job, two),
+        ended(opened(job), (replace(one, terminal="failed"),), at=9.0),
+    ]
+    for older, stored in enumerate(stages):
+        for newer, new in enumerate(stages):
+            assert supersedes(new, stored) == (newer > older)

@@ -10,9 +10,10 @@ from hypothesis import strategies as st
 from axon.domain.chunk import Chunk
 from axon.domain.job import Job
 from axon.domain.presence import Presence
+from axon.domain.residence import Residence
 from axon.domain.turn import Turn, opened
 from axon.domain.wire import decode, encode
-from tests.contracts.builders import make_presence
+from tests.contracts.builders import make_presence, make_residence
 from tests.domain.strategies import chunks, jobs, make_job, plain, turns
 
 
@@ -31,9 +32,9 @@ def test_a_turn_comes_back_with_its_job(turn: Turn) -> None:
     assert decode(Turn, encode(turn)) == turn
 
 
-@given(st.sampled_from([Job, Chunk, Turn, Presence]), plain)
+@given(st.sampled_from([Job, Chunk, Turn, Presence, Residence]), plain)
 def test_a_field_of_a_later_version_is_kept_through_reading_and_writing(kind: Any, value: Any) -> None:
-    values = (make_job(), Chunk(first=1, epoch=1), opened(make_job()), make_presence("w1"))
+    values = (make_job(), Chunk(first=1, epoch=1), opened(make_job()), make_presence("w1"), make_residence())
     today: Any = {type(value): value for value in values}[kind]
     later = {**msgspec.msgpack.decode(encode(today)), "v": 2, "added": value}
     read = decode(kind, msgspec.msgpack.encode(later))
@@ -56,7 +57,7 @@ def test_a_kept_field_cannot_hide_a_real_one() -> None:
     assert decode(Job, encode(make_job(extra={"tenant": "other"}))).tenant == "acme"
 
 
-@pytest.mark.parametrize("kind", [Job, Chunk, Turn, Presence])
+@pytest.mark.parametrize("kind", [Job, Chunk, Turn, Presence, Residence])
 @pytest.mark.parametrize("data", [b"", b"\xc1", b"\x90", b"\x01", b"\x80", b"\x81\xa1a"], ids=repr)
 def test_bytes_that_hold_no_value_are_refused(kind: Any, data: bytes) -> None:
     with pytest.raises(msgspec.DecodeError):

@@ -145,6 +145,15 @@ PRESENCE = {
     "draining": True,
     "at": 1700000003.25,
 }
+RESIDENCE = {
+    "v": 1,
+    "worker": "host-1f2e-0",
+    "incarnation": "worker-0123456789ab",
+    "num_prompt": 1000,
+    "num_tokens": 1234,
+    "num_blocks": 77,
+    "at": 1700000003.25,
+}
 MARKER = {"v": 1, "barrier": "00112233445566778899aabbccddeeff"}
 LATER = {"v": 2, "added_later": {"by": ["somebody", 2]}}
 """What a release we do not know may add."""
@@ -167,6 +176,9 @@ PAYLOADS: dict[str, dict[str, Any]] = {
     "turn-reasoning-v1": {**COMPLETED, "usage": {**USAGE, "reasoning_tokens": 1}},
     "presence-v1": PRESENCE,
     "presence-later": {**PRESENCE, **LATER},
+    "residence-v1": RESIDENCE,
+    "residence-later": {**RESIDENCE, **LATER},
+    "job-affinity-v1": {**JOB, "affinity": "9f86d081884c7d659a2feaa0c55ad015"},
     "job-later": {**JOB, **LATER},
     "chunk-later": {**CHUNK, **LATER},
     "turn-opened-later": {**OPENED, **LATER, "job": {**JOB, **LATER}},

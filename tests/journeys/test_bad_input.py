@@ -197,6 +197,19 @@ def test_headers_that_are_too_long_are_refused(echo: Server) -> None:
         assert http.get("/v1/models", headers={"X-Long": "x" * 10_000}).status_code == 200
 
 
+@pytest.mark.parametrize(
+    "data", [b"\x16\x03\x01 hello\r\n\r\n", b"GET /livez SMTP/1.1\r\n\r\n"], ids=["tls", "not-http"]
+)
+def test_what_is_no_http_is_told_so_in_the_shape_of_every_error(echo: Server, data: bytes) -> None:
+    address = urlsplit(echo.url)
+    with socket.create_connection((address.hostname, address.port), timeout=10) as strange:
+        strange.sendall(data)
+        head, _, body = strange.makefile("rb").read().partition(b"\r\n\r\n")
+    assert b" 400 " in head.split(b"\r\n")[0]
+    assert b"application/json" in head
+    assert json.loads(body)["error"]["code"] == "invalid_http"
+
+
 def test_a_body_in_another_encoding_is_refused(echo: Server) -> None:
     with echo.client() as http:
         reply = http.post("/v1/chat/completions", content=chat(), headers={"Content-Encoding": "gzip"})

@@ -134,8 +134,8 @@ def test_a_server_that_stays_away_is_given_up_with_where_the_stream_stands(fresh
     assert lost.value.seq >= first.axon["seq"]
 
 
-def test_a_server_that_ends_streams_early_again_and_again_is_given_up(fresh: Fresh) -> None:
-    """Each connection ends as if all had been said, without the mark that says so."""
+def test_connections_that_end_early_again_and_again_do_not_keep_the_stream_from_its_end(fresh: Fresh) -> None:
+    """Each ends as if all had been said, without the mark that says so."""
     server = fresh.start(engine_echo_step_s=0.02)
     with (
         OpenAI(base_url=f"{server.url}/v1", api_key=server.key, max_retries=0) as api,

@@ -2,11 +2,15 @@
 
 import os
 import signal
+import sqlite3
+from contextlib import closing
+from pathlib import Path
 
 import pytest
 
+from axon.engine.echo import HANGING
 from tests.journeys.conftest import Fresh
-from tests.journeys.server import Server, wait_until
+from tests.journeys.server import Server, running, wait_until
 from tests.journeys.sse import Piece, pieces, text_of
 from tests.journeys.test_resume import ask, read_on, read_some
 
@@ -57,6 +61,19 @@ def test_a_request_that_crashes_the_engine_is_ended_and_its_neighbours_are_answe
         assert again.json()["choices"][0]["text"] == "still there"
 
 
+def test_a_request_that_hangs_the_engine_is_ended_and_its_neighbours_are_answered(fresh: Fresh) -> None:
+    server = fresh.start(engine_echo_step_s=0.002, worker_step_timeout_s=1, worker_engine_start_timeout_s=10)
+    with server.client() as http:
+        undisturbed = http.post("/v1/completions", json=ask(max_tokens=100, stream=False)).json()["choices"][0]
+        with http.stream("POST", "/v1/completions", json=ask(max_tokens=100)) as neighbour:
+            stream = pieces(neighbour.iter_lines())
+            first = next(stream)
+            hanging = http.post("/v1/completions", json={"model": "echo", "prompt": list(HANGING)})
+            rest = list(stream)
+        assert hanging.json()["error"]["code"] == "worker_crash"
+        assert text_of([first, *rest]) == undisturbed["text"]
+
+
 def test_a_turn_that_was_accepted_is_finished_after_the_server_was_killed(fresh: Fresh) -> None:
     server = fresh.start(engine_echo_step_s=0.01)
     with server.client() as http:
@@ -70,6 +87,30 @@ def test_a_turn_that_was_accepted_is_finished_after_the_server_was_killed(fresh:
         undisturbed = http.post("/v1/completions", json=ask(stream=False, temperature=1, seed=3)).json()
     assert text_of(before) + text_of(rest) == undisturbed["choices"][0]["text"]
     assert text_of(read_on(server, done["id"], after=0)) == done["choices"][0]["text"]
+
+
+def test_what_a_long_answer_has_said_outlives_a_power_cut_and_is_not_made_again(tmp_path: Path) -> None:
+    data_dir = tmp_path / "data"
+    settings = {"engine_kind": "echo", "worker_checkpoint_s": 0.1}
+    with running(data_dir, engine_echo_step_s=0.01, **settings) as server:
+        stream_id, _ = read_some(server, ask(temperature=1, seed=3), num_pieces=60)
+        server.kill()
+
+    def num_written() -> int:
+        with closing(sqlite3.connect(data_dir / "axon.db")) as database:
+            [(num_tokens,)] = database.execute("SELECT output_tokens FROM turns WHERE id = ?", [stream_id]).fetchall()
+        return int(num_tokens)
+
+    written = num_written()
+    assert 0 < written < 300
+    with running(data_dir, engine_echo_step_s=10.0, **settings) as server:
+        # Its engine takes ten seconds for a token, and cannot have made these.
+        [piece] = read_on(server, stream_id, after=written - 1, num_pieces=1)
+        assert piece.seq >= written
+        server.kill()
+    with running(data_dir, **settings) as server, server.client() as http:
+        undisturbed = http.post("/v1/completions", json=ask(stream=False, temperature=1, seed=3)).json()
+        assert text_of(read_on(server, stream_id, after=0)) == undisturbed["choices"][0]["text"]
 
 
 def test_keys_survive_a_killed_server(fresh: Fresh) -> None:

@@ -107,7 +107,8 @@ class Client:
                 return job
             history = await parts["histories"].enter(held, self._name, f"conv_{self._name}", job_id, wait_s=1.0)
             told.append(frozenset(item.id for item in history.items))
-            return replace(job, session=history.session, ordinal=history.ordinal + 1)
+            ordinal = history.ordinal + 1
+            return replace(job, session=history.session, ordinal=ordinal, prompt_ids=ordinal * PROMPT)
 
         ask = Ask(
             prefix=f"resp_{asked.name}-",

@@ -20,6 +20,7 @@ from axon.sessions.history import Histories
 from axon.sessions.lookup import Lookup
 from axon.worker import intake
 from axon.worker.emit import Emitter
+from axon.worker.passing import Passing
 from axon.worker.running import Running
 from axon.worker.worker import Worker
 
@@ -101,9 +102,19 @@ def park_that_forgets() -> contextlib.AbstractContextManager[Any]:
 
     async def claim(self: Worker, delivery: Delivery) -> None:
         await start(self, delivery)
-        self._parked.pop(delivery.tag, None)
+        self._watching.drop(delivery)
 
     return patch.object(Worker, "_claim", claim)
+
+
+def hand_over_that_acks() -> contextlib.AbstractContextManager[Any]:
+    """A job that another worker is to go on with is taken off the queue."""
+
+    async def put_back(self: Passing, running: Running) -> None:
+        self._worker.forget(running)
+        await self._queue.ack(running.delivery)
+
+    return patch.object(Passing, "_put_back", put_back)
 
 
 def cancel_after_done() -> contextlib.AbstractContextManager[Any]:
@@ -155,6 +166,7 @@ MUTANTS: dict[str, Mutant] = {
         resume_off_by_one,
         settle_twice,
         park_that_forgets,
+        hand_over_that_acks,
         cancel_after_done,
         barrier_skipped,
         history_without_a_barrier,

@@ -28,6 +28,7 @@ class Process:
         task = asyncio.get_running_loop().create_task(self._live(work))
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
+        task.add_done_callback(lambda _: work.close())  # a task that is cancelled before its first step never began it
         return task
 
     async def _live(self, work: Coroutine[Any, Any, None]) -> None:

@@ -72,7 +72,7 @@ def _unrest(world: World) -> str:
         return f"{unfinished} have not ended"
     if any(queue.num_unacked for queue in world.queues):
         return "deliveries are not acked"
-    if sum(world.broker.depth(lane) for lane in world.broker._lanes):
+    if sum(world.broker.depth(lane) for lane in [*world.broker._lanes, *world.broker._own]):
         return "jobs are still waiting"
     if any(engine.num_sequences for engine in world.engines):
         return "sequences are left in an engine"

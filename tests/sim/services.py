@@ -237,6 +237,11 @@ class SimQueue(MemoryQueue):
             self._history.acked(decode(Job, delivery.body).id)
         await super().ack(delivery)
 
+    async def offer(self, own: str, lane: str, body: bytes) -> bool:
+        is_in = await super().offer(own, lane, body)
+        self._history.note(f"{decode(Job, body).id} {'offered' if is_in else 'not offered'} to {own}")
+        return is_in
+
     def connect_now(self) -> None:
         self._open = True
 

@@ -19,13 +19,16 @@ from axon.admission.config import AdmissionConfig
 from axon.control.config import ControlConfig
 from axon.control.persister import Persister
 from axon.control.sweeper import Sweeper
+from axon.dispatch.affinity import Affinity, Residences
 from axon.dispatch.config import DispatchConfig
 from axon.dispatch.dispatch import Dispatch
 from axon.dispatch.ending import Ending
 from axon.dispatch.idempotency import Idempotency
 from axon.dispatch.liveness import Liveness
+from axon.domain.deployment import Deployment
 from axon.domain.job import Job
 from axon.domain.lane import lane_names
+from axon.domain.presence import Presence
 from axon.domain.wire import encode
 from axon.engine.messages import Add, Emitted, Ready, StepOutput
 from axon.errors import AxonError
@@ -37,6 +40,7 @@ from axon.sessions.sessions import make_sessions
 from axon.telemetry.metrics import Metrics
 from axon.text.tokenizer import ByteTokenizer
 from axon.worker.config import WorkerConfig
+from axon.worker.presence import Announcer
 from axon.worker.worker import Worker
 from tests.sim.faults import Rates, Through, Way
 from tests.sim.history import History
@@ -86,6 +90,7 @@ class SimEngine:
         self._work = asyncio.Event()
         self._salt = 0 if world.deterministic else world.rng.randrange(1000)
         self.pid = None
+        self.in_step: frozenset[str] = frozenset()
 
     async def open(self, *, timeout_s: float) -> Ready:
         await asyncio.sleep(0.2)
@@ -154,7 +159,7 @@ class World:
         self.history = History(loop.monotonic)
         self.deterministic = rng.random() < 0.6
         self.live = make_live(loop, self.history, rng)
-        self.broker = MemoryBroker()
+        self.broker = MemoryBroker(clock=loop)
         self.broker.declare(lane_names(DEPLOYMENT, NUM_LANES))
         self.markers = SimMarkers()
         self.journal = SimJournal(self.history, self.markers, rng)
@@ -238,6 +243,13 @@ class World:
             wakeups=live.wakeups,
             config=DispatchConfig(num_lanes=NUM_LANES),
             reader_grace_s=GRACE_S,
+            affinity=Affinity(
+                residences=Residences(live.cache, ttl_s=60.0),
+                presences=live.presences,
+                own_lanes=queue,
+                config=DispatchConfig(num_lanes=NUM_LANES),
+                clock=self.loop,
+            ),
         )
 
     def _make_gateway(self, node: Node) -> None:
@@ -252,7 +264,7 @@ class World:
         node.parts["histories"] = sessions.histories
 
     def _make_worker(self, node: Node) -> None:
-        live, queue, _, store, ending, _ = self._services(node)
+        live, queue, journal, store, ending, _ = self._services(node)
         process = node.process
         worker = Worker(
             deployment=DEPLOYMENT,
@@ -261,16 +273,32 @@ class World:
             live=live,
             turns=store,
             ending=ending,
+            journal=journal,
             tokenizer=ByteTokenizer(),
             make_engine=lambda: SimEngine(self, process),
-            config=WorkerConfig(),
+            config=WorkerConfig(linger_s=0.5, checkpoint_s=0.5),
             reader_grace_s=GRACE_S,
             clock=self.loop,
             metrics=_METRICS,
+            name=node.name,
+            residences=Residences(live.cache, ttl_s=60.0),
         )
         node.parts["worker"] = worker
         self.history.owners[worker.incarnation] = process
-        process.spawn(self._work(worker))
+        node.parts["working"] = process.spawn(self._work(worker))
+        announcer = Announcer(live.presences, lambda: self._presence(node.name, worker), every_s=1.0, clock=self.loop)
+        process.spawn(announcer.run())
+
+    def _presence(self, name: str, worker: Worker) -> Presence:
+        deployment = Deployment(name=DEPLOYMENT, version="v1", max_model_len=100, created=0.0)
+        return Presence(
+            worker=name,
+            incarnation=worker.incarnation,
+            deployment=deployment,
+            load=worker.load,
+            draining=worker.is_leaving,
+            at=self.loop.now(),
+        )
 
     async def _work(self, worker: Worker) -> None:
         while True:
@@ -312,7 +340,7 @@ class World:
         faults = [
             *(self._crash_somebody, self._crash_somebody, self._pause_somebody, self._pause_somebody),
             *(self._kill_engine, self._restart_broker, self._duplicate, self._lose_live, self._lose_tail),
-            *(self._store_away, self._freeze_and_forget, self._lag_and_forget),
+            *(self._store_away, self._freeze_and_forget, self._lag_and_forget, self._drain_somebody),
         ]
         while self.loop.monotonic() < horizon_s:
             await asyncio.sleep(self.rng.expovariate(1 / 0.6))
@@ -348,6 +376,22 @@ class World:
             self.loop.call_later(self.rng.uniform(0.05, 1.0), self.live.lose_everything)
             self.loop.call_later(self.rng.uniform(0.1, 1.5), self._duplicate)
             self.loop.call_later(self.rng.uniform(0.1, 1.5), self._duplicate)
+
+    def _drain_somebody(self) -> None:
+        """A worker is told to end, and is started again."""
+        nodes = [node for node in self.nodes if "worker" in node.parts and node.process.alive]
+        if nodes and not (node := self.rng.choice(nodes)).parts["worker"].is_leaving:
+            self.history.note(f"{node.name} is told to end")
+            node.process.spawn(self._leave(node, node.process))
+
+    async def _leave(self, node: Node, process: Process) -> None:
+        worker = node.parts["worker"]
+        await worker.drain(self.rng.uniform(0.2, 6.0))
+        node.parts["working"].cancel()
+        await asyncio.wait([node.parts["working"]])
+        await worker.aclose()
+        if process.alive:
+            self.crashed(process)
 
     def _lag_and_forget(self) -> None:
         """The journal is not written for a while, and what is fast forgets everything meanwhile."""

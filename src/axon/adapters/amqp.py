@@ -179,12 +179,17 @@ class Publisher:
     async def aclose(self) -> None:
         await self._link.aclose()
 
-    async def publish(self, queue: str, body: bytes, headers: Mapping[str, str] | None = None) -> None:
-        """Returns when a quorum has it; after ``DependencyDown`` it may be there or not."""
+    async def publish(
+        self, queue: str, body: bytes, headers: Mapping[str, str] | None = None, *, exchange: str = ""
+    ) -> None:
+        """Returns when a quorum has it; after ``DependencyDown`` it may be there or not.
+
+        By an exchange, ``queue`` is where the message goes when it is dead-lettered.
+        """
         try:
             with translated():
                 async with asyncio.timeout(self._timeout_s):
-                    await self._send(queue, body, headers)
+                    await self._send(exchange, queue, body, headers)
         except DependencyDown as failure:
             if isinstance(failure.__cause__, TimeoutError) and await self._link.blocked():
                 raise DependencyDown("The queue takes no messages now.", code="queue_blocked") from None
@@ -200,11 +205,11 @@ class Publisher:
             if failure is not None:
                 raise failure
 
-    async def _send(self, queue: str, body: bytes, headers: Mapping[str, str] | None) -> None:
+    async def _send(self, exchange: str, queue: str, body: bytes, headers: Mapping[str, str] | None) -> None:
         channel = await self._link.channel("publish", confirms=True)
         await self._link.unblocked()
         properties = Basic.Properties(delivery_mode=_PERSISTENT, headers=dict(headers or {}))
-        await channel.basic_publish(body, routing_key=queue, properties=properties, mandatory=True)
+        await channel.basic_publish(body, exchange=exchange, routing_key=queue, properties=properties, mandatory=True)
 
 
 async def _close(connection: aiormq.Connection) -> None:

@@ -41,7 +41,9 @@ async def serve(settings: Settings, *, on_ready: Callable[[Ready], None], on_pro
                 on_ready(gateway.ready)
 
             async def drain() -> None:
-                await working.worker.drain(settings.lifecycle.drain_s, empty_queue=services.queue_forgets)
+                drain_s, forgets = settings.lifecycle.drain_s, services.queue_forgets
+                # Not handed over: the readers are at this process's own gateway, and end with it.
+                await working.worker.drain(drain_s, empty_queue=forgets, hand_over=False)
 
             parts = (*working.parts, *control.parts, gateway.run)
             return await process.run(parts, started=begun, drain=drain, close=gateway.close)

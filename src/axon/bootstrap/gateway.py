@@ -12,7 +12,14 @@ from typing import TYPE_CHECKING
 
 from axon.bootstrap.model import Text, prepare_text
 from axon.bootstrap.process import Process, announced, bound, started
-from axon.bootstrap.services import Services, development_key, load_pepper, open_services, require_shared
+from axon.bootstrap.services import (
+    Services,
+    development_key,
+    load_pepper,
+    make_affinity,
+    open_services,
+    require_shared,
+)
 from axon.bootstrap.turns import make_admission, make_dispatch
 from axon.dispatch.idempotency import Idempotency
 from axon.domain.deployment import Deployment
@@ -145,6 +152,7 @@ async def open_gateway(
         silence_s=settings.gateway.silence_s,
     )
     admission = make_admission(settings, services)
+    _, affinity = make_affinity(settings.dispatch, services, clock)
     idempotency = Idempotency(services.live.log, store.turns)
     gateway = Gateway(
         config=settings.gateway,
@@ -152,7 +160,7 @@ async def open_gateway(
         dispatching=settings.dispatch,
         fleet=fleet,
         prompts=prompts,
-        opening=Opening(admission, make_dispatch(settings, services), idempotency, clock),
+        opening=Opening(admission, make_dispatch(settings, services, affinity), idempotency, clock),
         follower=follower,
         kept=make_sessions(services.live, store, services.journal, clock, settings.sessions),
         lifecycle=process.lifecycle,

@@ -7,11 +7,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from axon.control.persister import Persister
+from axon.dispatch.affinity import Affinity, Residences
+from axon.dispatch.config import DispatchConfig
 from axon.domain.key import Key, digest, new_key_text
 from axon.errors import Misconfigured
 from axon.ports.journal import Journal
 from axon.ports.live import Live
-from axon.ports.queue import Queue
+from axon.ports.queue import Lanes
 from axon.ports.store import Store, TurnWriter
 from axon.runtime.clock import Clock
 from axon.runtime.datafolder import alone, read_or_make_secret, write_secret
@@ -40,7 +42,7 @@ class Services:
     """The store's other end, for the persister."""
     journal: Journal
     live: Live
-    queue: Queue
+    queue: Lanes
     queue_forgets: bool
     """The queue lives in this process: what was in it is enqueued again from the store at start."""
     background: tuple[Callable[[], Coroutine[Any, Any, None]], ...] = ()
@@ -99,6 +101,19 @@ async def open_services(settings: Settings, clock: Clock, stack: AsyncExitStack)
             background=(rabbit.keep_young,),
         )
     raise Misconfigured(f"The queue cannot be on {scheme!r}: use memory:// or amqp://.")
+
+
+def make_affinity(
+    config: DispatchConfig, services: Services, clock: Clock
+) -> tuple[Residences, Affinity] | tuple[None, None]:
+    """For workers and for gateways; neither where it is switched off, or where there can be only one worker."""
+    if not config.affinity or services.queue_forgets:
+        return None, None
+    live = services.live
+    residences = Residences(live.cache, ttl_s=config.affinity_s)
+    return residences, Affinity(
+        residences=residences, presences=live.presences, own_lanes=services.queue, config=config, clock=clock
+    )
 
 
 async def open_persister(

@@ -4,6 +4,7 @@ import contextlib
 
 from axon.admission.admission import Admission
 from axon.bootstrap.services import Services
+from axon.dispatch.affinity import Affinity
 from axon.dispatch.dispatch import Dispatch
 from axon.dispatch.ending import Ending, Forget
 from axon.domain.job import Job
@@ -21,7 +22,7 @@ def make_ending(settings: Settings, services: Services, admission: Admission, cl
     return Ending(services.journal, admission.settle, clock, _forgetting(settings, services))
 
 
-def make_dispatch(settings: Settings, services: Services) -> Dispatch:
+def make_dispatch(settings: Settings, services: Services, affinity: Affinity | None = None) -> Dispatch:
     return Dispatch(
         log=services.live.log,
         journal=services.journal,
@@ -29,6 +30,7 @@ def make_dispatch(settings: Settings, services: Services) -> Dispatch:
         wakeups=services.live.wakeups,
         config=settings.dispatch,
         reader_grace_s=settings.sessions.reader_grace_s,
+        affinity=affinity,
     )
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from axon.bootstrap.model import Model, OnProgress, deployment_of, prepare_model
 from axon.bootstrap.presence import make_announcer, named
 from axon.bootstrap.process import Part, Process, Up, started
-from axon.bootstrap.services import Services, open_services, require_shared
+from axon.bootstrap.services import Services, make_affinity, open_services, require_shared
 from axon.bootstrap.turns import make_admission, make_ending
 from axon.domain.deployment import Deployment
 from axon.runtime.datafolder import shared
@@ -49,7 +49,7 @@ async def serve(settings: Settings, *, on_ready: Callable[[Up], None], on_progre
                 on_ready(Up(role="worker", facts=(*_facts(working, name), ("Metrics", f"{url}/metrics"))))
 
             async def drain() -> None:
-                await working.worker.drain(settings.lifecycle.drain_s, empty_queue=False)
+                await working.worker.drain(settings.lifecycle.drain_s)
 
             return await process.run(working.parts, started=begun, drain=drain)
 
@@ -57,6 +57,7 @@ async def serve(settings: Settings, *, on_ready: Callable[[Up], None], on_progre
 async def open_worker(process: Process, services: Services, model: Model, name: str, stack: AsyncExitStack) -> Working:
     """Starts the engine; the worker is given up with the stack."""
     settings, clock = process.settings, process.clock
+    residences, _ = make_affinity(settings.dispatch, services, clock)
     worker = Worker(
         deployment=settings.model_name,
         num_lanes=settings.dispatch.num_lanes,
@@ -64,12 +65,15 @@ async def open_worker(process: Process, services: Services, model: Model, name: 
         live=services.live,
         turns=services.store.turns,
         ending=make_ending(settings, services, make_admission(settings, services), clock),
+        journal=services.journal,
         tokenizer=model.text.tokenizer,
         make_engine=lambda: EngineProcess(settings.engine, model.folder),
         config=settings.worker,
         reader_grace_s=settings.sessions.reader_grace_s,
         clock=clock,
         metrics=process.metrics,
+        name=name,
+        residences=residences,
     )
     stack.push_async_callback(worker.aclose)
     engine = await worker.open()

@@ -29,8 +29,6 @@ class PersisterCounts:
 
     num_written: int = 0
     num_set_aside: int = 0
-    num_erased: int = 0
-    """Left out, because they had been erased."""
     num_retries: int = 0
 
 
@@ -44,14 +42,12 @@ class Persister:
         markers: Markers,
         *,
         clock: Clock,
-        is_erased: Callable[[Turn], bool] = lambda _turn: False,
         max_batch: int = 500,
         retry_s: float = 0.1,
         max_retry_s: float = 2.0,
     ) -> None:
         self._reader, self._turns, self._markers = reader, turns, markers
         self._clock = clock
-        self._is_erased = is_erased
         self._max_batch = max_batch
         self._retry_s, self._max_retry_s = retry_s, max_retry_s
         self.counts = PersisterCounts()
@@ -62,13 +58,12 @@ class Persister:
 
     async def settle(self, records: Sequence[Record]) -> None:
         """Writes a batch and acks it. Never gives it up: unacked, it would come to nobody while we are connected."""
-        batch = record.sort([each.body for each in records], self._is_erased)
+        batch = record.sort([each.body for each in records])
         await self._write(records, batch.turns)
         for number in batch.unreadable:
             await self._set_aside(records[number], record.UNREADABLE)
         if batch.marker_ids:
             await self._patiently(lambda: self._markers.put(batch.marker_ids, at=self._clock.now()))
-        self.counts.num_erased += batch.num_erased
         await self._patiently(lambda: self._reader.ack(records[-1]))
 
     async def _write(self, records: Sequence[Record], turns: Sequence[tuple[int, Turn]]) -> None:

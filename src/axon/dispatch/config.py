@@ -9,5 +9,9 @@ class DispatchConfig:
 
     num_lanes: int = 16
     """Lanes of a deployment; fixed once a queue has them."""
+    affinity: bool = True
+    """Whether a follow-up turn goes to the worker that holds its conversation's blocks, while that one has room."""
+    affinity_s: float = 600.0
+    """How long after a turn's end its worker is taken to hold its blocks."""
     accept_timeout_s: float = 2.0
     """Journal and queue must confirm within it, else the request is refused with 503."""

@@ -3,7 +3,9 @@
 import asyncio
 import contextlib
 from collections.abc import Awaitable
+from typing import TypeVar
 
+from axon.dispatch.affinity import Affinity
 from axon.dispatch.config import DispatchConfig
 from axon.domain.job import Job
 from axon.domain.turn import opened
@@ -13,6 +15,8 @@ from axon.ports.journal import Journal
 from axon.ports.live import TokenLog, Wakeups
 from axon.ports.queue import Queue
 from axon.runtime.failpoints import failpoint
+
+T = TypeVar("T")
 
 
 def work_channel(deployment: str) -> str:
@@ -32,6 +36,7 @@ class Dispatch:
         wakeups: Wakeups,
         config: DispatchConfig,
         reader_grace_s: float,
+        affinity: Affinity | None = None,
     ) -> None:
         self._log = log
         self._journal = journal
@@ -39,6 +44,7 @@ class Dispatch:
         self._wakeups = wakeups
         self._config = config
         self._reader_grace_s = reader_grace_s
+        self._affinity = affinity
 
     async def accept(self, job: Job) -> None:
         """Returns when the turn is accepted; raises when that is not known. Twice is harmless."""
@@ -47,11 +53,11 @@ class Dispatch:
             async with asyncio.timeout(self._config.accept_timeout_s):
                 await self._open(job, body)
                 failpoint("dispatch.opened")
-                await self._confirmed(job, body)
+                lane = await self._confirmed(job, body)
         except TimeoutError as error:
             raise DependencyDown("The journal or the queue did not confirm in time.", retry_after_s=1.0) from error
         failpoint("dispatch.accepted")
-        await self._hint(job)
+        await self._hint(job.deployment, lane)
 
     async def abandon(self, job_id: str) -> None:
         """The turn's client was told that it was not accepted: should it be, it is ended, not run."""
@@ -63,28 +69,38 @@ class Dispatch:
         body = encode(job)
         await self._open(job, body)
         await self._queue.publish(job.lane, body)
-        await self._hint(job)
+        await self._hint(job.deployment, job.lane)
 
-    async def _confirmed(self, job: Job, body: bytes) -> None:
-        """Both at once; both are waited for, whatever becomes of the other."""
-        answers = await asyncio.gather(
+    async def _confirmed(self, job: Job, body: bytes) -> str:
+        """Both at once; both are waited for, whatever becomes of the other. Returns the lane that has the job."""
+        noted, lane = await asyncio.gather(
             _passing("dispatch.journaled", self._journal.append([opened(job)])),
-            _passing("dispatch.published", self._queue.publish(job.lane, body)),
+            _passing("dispatch.published", self._publish(job, body)),
             return_exceptions=True,
         )
-        for answer in answers:
-            if answer is not None:
-                raise answer
+        if noted is not None:
+            raise noted
+        if isinstance(lane, BaseException):
+            raise lane
+        return lane
 
-    async def _hint(self, job: Job) -> None:
+    async def _publish(self, job: Job, body: bytes) -> str:
+        """Into the own lane of the worker that should have it, else into its tenant's."""
+        if self._affinity is not None and (own := await self._affinity.offer(job, body)):
+            return own
+        await self._queue.publish(job.lane, body)
+        return job.lane
+
+    async def _hint(self, deployment: str, lane: str) -> None:
         """Wakes idle workers; a lost hint costs a second, not the job."""
         with contextlib.suppress(AxonError):
-            await self._wakeups.notify(work_channel(job.deployment), job.lane.encode())
+            await self._wakeups.notify(work_channel(deployment), lane.encode())
 
     async def _open(self, job: Job, body: bytes) -> None:
         await self._log.open(job.id, body, reader_ttl_s=None if job.background else self._reader_grace_s)
 
 
-async def _passing(name: str, confirmed: Awaitable[None]) -> None:
-    await confirmed
+async def _passing(name: str, confirmed: Awaitable[T]) -> T:
+    answer = await confirmed
     failpoint(name)
+    return answer

@@ -5,7 +5,7 @@ the tokens alone, never of how they were cut into chunks.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
 
@@ -52,6 +52,11 @@ class Chunk:
     @property
     def last(self) -> int:
         return self.first + len(self.tokens) - 1
+
+    def until(self, seq: int) -> "Chunk":
+        """The part of this chunk up to ``seq``, with the ends of the choices that end in it."""
+        ends = tuple(end for end in self.ends if end.at is not None and end.at <= seq)
+        return replace(self, tokens=self.tokens[: max(0, seq + 1 - self.first)], ends=ends)
 
     def after(self, seq: int) -> "Chunk":
         """The part of this chunk past ``seq``; who stopped at a choice's last token may not know of its end."""

@@ -36,6 +36,8 @@ class Job:
     session: str = ""
     ordinal: int = 0
     """Its place in its session; of equal ones the earlier comes first."""
+    affinity: str = ""
+    """What turns with a common beginning share where they have no session: a digest of a chat's first messages."""
     previous: str = ""
     """The turn it goes on from, where it names one."""
     items: tuple[Item, ...] = ()

@@ -4,7 +4,7 @@ A record is a turn as it stood at a change, or a barrier's marker. Records may c
 is noted after everything that came before it, so whoever sees it noted can read all of that.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Annotated
 
@@ -34,7 +34,6 @@ class Batch:
     turns: tuple[tuple[int, Turn], ...]
     marker_ids: tuple[str, ...]
     unreadable: tuple[int, ...]
-    num_erased: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,12 +60,11 @@ def decode(body: bytes) -> Turn | Marker:
             raise not_a_turn from None
 
 
-def sort(bodies: Sequence[bytes], is_erased: Callable[[Turn], bool]) -> Batch:
-    """Reads a batch. A turn that was erased since is left out: its record must not bring its words back."""
+def sort(bodies: Sequence[bytes]) -> Batch:
+    """Reads a batch. What was erased since is the store's to refuse, in the transaction that would write it."""
     turns: list[tuple[int, Turn]] = []
     marker_ids: list[str] = []
     unreadable: list[int] = []
-    num_erased = 0
     for number, body in enumerate(bodies):
         try:
             record = decode(body)
@@ -75,11 +73,9 @@ def sort(bodies: Sequence[bytes], is_erased: Callable[[Turn], bool]) -> Batch:
             continue
         if isinstance(record, Marker):
             marker_ids.append(record.barrier)
-        elif is_erased(record):
-            num_erased += 1
         else:
             turns.append((number, record))
-    return Batch(turns=tuple(turns), marker_ids=tuple(marker_ids), unreadable=tuple(unreadable), num_erased=num_erased)
+    return Batch(turns=tuple(turns), marker_ids=tuple(marker_ids), unreadable=tuple(unreadable))
 
 
 def judge(turns: Sequence[tuple[int, Turn]], outcomes: Sequence[DependencyDown | None]) -> Verdict:

@@ -2,8 +2,9 @@
 
     opened ──► completed | failed | cancelled | expired
 
-A turn is opened when it is accepted and ends exactly once. The journal holds the turn as it stood at each change;
-a store takes a record only when its rank is higher than what it has, so records may come late, twice or reordered.
+A turn is opened when it is accepted and ends exactly once. The journal holds the turn as it stood at each change, and
+now and then what it has said so far; a store takes a record only when its rank is higher than what it has, or when it
+has said more of the same rank, so records may come late, twice or reordered.
 """
 
 from collections.abc import Mapping
@@ -70,29 +71,40 @@ def opened(job: Job) -> Turn:
     return Turn(id=job.id, tenant=job.tenant, state=TurnState.OPENED, opened_at=job.created, job=job)
 
 
+def so_far(job: Job, chunk: Chunk) -> Turn:
+    """The turn while it goes on, with what it has said: ``chunk`` is its stream from seq 1."""
+    return replace(opened(job), tokens=chunk.tokens, ends=chunk.ends, usage=_usage(job, (chunk,)))
+
+
 def ended(turn: Turn, chunks: tuple[Chunk, ...], *, at: float) -> Turn:
     """The turn after its stream's terminal chunk; a turn that has ended stays as it is."""
     if turn.state.terminal:
         return turn
     last = chunks[-1]
-    tokens = tuple(token for chunk in chunks for token in chunk.tokens)
     return replace(
         turn,
         state=TurnState(last.terminal),
         ended_at=at,
-        tokens=tokens,
+        tokens=tuple(token for chunk in chunks for token in chunk.tokens),
         ends=tuple({end.choice: end for chunk in chunks for end in chunk.ends}.values()),
-        usage=Usage(
-            prompt_tokens=len(turn.job.prompt_ids),
-            cached_tokens=max(chunk.cached for chunk in chunks),
-            output_tokens=len(tokens),
-            reasoning_tokens=max(chunk.reasoned for chunk in chunks),
-        ),
+        usage=_usage(turn.job, chunks),
         code=last.code,
         message=last.message,
     )
 
 
 def supersedes(new: Turn, stored: Turn | None) -> bool:
-    """Whether a store takes this record over what it has: late and repeated ones, of no higher rank, change nothing."""
-    return stored is None or new.state.rank > stored.state.rank
+    """Whether a store takes this record over what it has: late and repeated ones change nothing."""
+    if stored is None or new.state.rank > stored.state.rank:
+        return True
+    going_on = not new.state.terminal and not stored.state.terminal
+    return going_on and new.usage.output_tokens > stored.usage.output_tokens
+
+
+def _usage(job: Job, chunks: tuple[Chunk, ...]) -> Usage:
+    return Usage(
+        prompt_tokens=len(job.prompt_ids),
+        cached_tokens=max(chunk.cached for chunk in chunks),
+        output_tokens=sum(len(chunk.tokens) for chunk in chunks),
+        reasoning_tokens=max(chunk.reasoned for chunk in chunks),
+    )

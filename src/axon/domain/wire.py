@@ -8,10 +8,11 @@ import msgspec
 from axon.domain.chunk import Chunk
 from axon.domain.job import Job
 from axon.domain.presence import Presence
+from axon.domain.residence import Residence
 from axon.domain.turn import Turn
 
-Value = Job | Chunk | Turn | Presence
-T = TypeVar("T", Job, Chunk, Turn, Presence)
+Value = Job | Chunk | Turn | Presence | Residence
+T = TypeVar("T", Job, Chunk, Turn, Presence, Residence)
 _NAMES: dict[type, dict[str, None]] = {
     kind: {field.name: None for field in fields(kind) if field.name != "extra"} for kind in T.__constraints__
 }

@@ -1,6 +1,7 @@
 """The engine's verbs over a scheduler and something that runs batches. Knows no model and no torch."""
 
 import time
+from collections.abc import Callable, Sequence
 from typing import Protocol
 
 from axon.engine.batch import Batch, Drawn
@@ -55,6 +56,11 @@ class EngineCore:
         self._flying: tuple[Batch, Flight] | None = None
         self._pace = pace
         self._kernel = kernel
+        self._note: Callable[[Sequence[str]], None] = lambda ids: None
+
+    def note_steps(self, note: Callable[[Sequence[str]], None]) -> None:
+        """Tells ``note`` before each step which sequences it is about."""
+        self._note = note
 
     @property
     def has_work(self) -> bool:
@@ -84,14 +90,17 @@ class EngineCore:
         """Computes one batch and returns what came of it, or of the one before it where batches are launched."""
         started = time.perf_counter()
         if self._pace is not None:
-            self._scheduler.max_prefill_tokens = self._pace.num_prefill_tokens
-        batch, drawn = self._compute(self._scheduler.schedule(time.time()))
+            self._scheduler.max_prefill_tokens = self._pace.num_prefill_tokens(self._scheduler.load())
+        batch = self._scheduler.schedule(time.time())
+        self._note([span.id for each in (self._flying and self._flying[0], batch) if each for span in each.spans])
+        batch, drawn = self._compute(batch)
         emitted = self._scheduler.settle(batch, drawn)
         step_s = time.perf_counter() - started
         if self._pace is not None:
             self._pace.observe(batch, step_s)
         counters = self._count(batch, step_s)
-        return StepOutput(emitted=emitted, refused=self._scheduler.take_refused(), counters=counters)
+        refused, waiting = self._scheduler.take_refused(), self._scheduler.waiting_ids
+        return StepOutput(emitted=emitted, refused=refused, waiting=waiting, counters=counters)
 
     def check(self) -> None:
         """Proves the engine's bookkeeping; raises AssertionError where it is wrong."""

@@ -21,6 +21,8 @@ EOS_ID = 257
 POISON = (255, 255, 255)
 """A prompt with these ids in a row kills the process that runs it; UTF-8 text never has the byte 0xFF."""
 POISON_EXIT_CODE = 13
+HANGING = (254, 254, 254)
+"""A prompt with these in a row makes a step that never returns."""
 
 _DEFAULT_MODEL_LEN = 8192
 _KV_BYTES_PER_TOKEN = 4096  # pretended, so that kv_memory_bytes means about what it means with a small model
@@ -71,7 +73,7 @@ class EchoRunner:
     def _answer(self, span: Span, draw: Draw) -> int:
         num_prompt = span.end - draw.position
         if len(span.token_ids) > 1 or draw.position == 0:
-            self._die_of_poison(span, num_prompt)
+            self._heed_poison(span, num_prompt)
         if draw.position >= num_prompt and not draw.sampling.ignore_eos and EOS_ID not in draw.banned_ids:
             return EOS_ID
         if draw.sampling.temperature > 0:
@@ -80,10 +82,13 @@ class EchoRunner:
             index = draw.position % num_prompt
         return self._memory[self._slot(span, index)]
 
-    def _die_of_poison(self, span: Span, num_prompt: int) -> None:
+    def _heed_poison(self, span: Span, num_prompt: int) -> None:
         prompt = [self._memory[self._slot(span, index)] for index in range(num_prompt)]
-        if any(tuple(prompt[index : index + 3]) == POISON for index in range(num_prompt - 2)):
+        threes = {tuple(prompt[index : index + 3]) for index in range(num_prompt - 2)}
+        if POISON in threes:
             os._exit(POISON_EXIT_CODE)
+        while HANGING in threes:
+            time.sleep(3600)
 
     def _slot(self, span: Span, position: int) -> int:
         return span.block_ids[position // self._block_size] * self._block_size + position % self._block_size

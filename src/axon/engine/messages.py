@@ -92,4 +92,6 @@ class StepOutput:
 
     emitted: list[Emitted] = field(default_factory=list)
     refused: list[Refused] = field(default_factory=list)
+    waiting: list[str] = field(default_factory=list)
+    """Sequences that had no place in the step: blocks were lacking, or their turn has not come yet."""
     counters: Counters = field(default_factory=Counters)

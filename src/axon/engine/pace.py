@@ -1,48 +1,98 @@
 """How many prompt tokens a step may take on while answers stream, learned from how long steps took. Reads no clock.
 
-A step's time is about that of its streams alone plus so much for each prompt token; the chunk is what fits into the
-slowdown that the streams are to bear. Chunks change no token, so that what is learned may differ from run to run.
+A step's time is about a part of its own, so much for each stream, for each prompt token, and for each token that these
+attend to; the chunk is what fits into the slowdown that the streams are to bear. Chunks change no token, so that what
+is learned may differ from run to run.
 """
+
+from dataclasses import dataclass
 
 from axon.engine.batch import Batch
 
 _FIRST_TOKENS = 8  # while nothing is known
 _FEWEST_TOKENS = 1  # so that a prompt always goes on
-_NEWEST = 0.25  # share of the newest step in an average
+_KEPT = 0.97  # of what was learned of the like of a step before it
+_FIRST_DOUBT = 100.0
+# Units of a step's parts that take about as long: streams, prompt tokens, tokens attended to.
+_STREAMS, _TOKENS, _ATTENDED = 8, 8, 16_384
+
+Parts = tuple[float, float, float, float]
+"""Of a step, in units: its own, streams, prompt tokens, tokens attended to."""
+
+
+@dataclass(frozen=True, slots=True)
+class Load:
+    """What a step has to do without any prompt, and where the next prompt stands."""
+
+    num_streams: int = 0
+    num_attended: int = 0
+    """Tokens that the streams attend to, together."""
+    prompt_at: int = 0
+    """Tokens before the next one of the prompt that is prefilled."""
 
 
 class Pace:
-    """Averages that follow the machine, its load and the length of what is attended to."""
+    """Least squares over the newest steps, which follow the machine and its load."""
 
     def __init__(self, *, max_prefill_tokens: int, max_slowdown: float) -> None:
         self._most = max_prefill_tokens
         self._spare = max_slowdown - 1
-        self._stream_s: float | None = None
-        """Of a step without prompt tokens."""
-        self._token_s: float | None = None
-        """Of one prompt token more."""
+        self._cost_s: Parts = (0.0, 0.0, 0.0, 0.0)
+        """Of a unit of each part."""
+        self._doubt: tuple[Parts, ...] = tuple(_axis(i, _FIRST_DOUBT) for i in range(4))
+        """How much a surprise may change of each cost, and of pairs of them."""
 
-    @property
-    def num_prefill_tokens(self) -> int:
-        """The chunk of the next step."""
-        if self._stream_s is None or self._token_s is None:
+    def num_prefill_tokens(self, load: Load) -> int:
+        """The chunk of a step that has these streams."""
+        alone_s = _dot(self._cost_s, _parts(load.num_streams, 0, load.num_attended))
+        token_s = _dot(self._cost_s, _parts(0, 1, load.prompt_at))
+        if alone_s <= 0 or not self._cost_s[2]:
             return min(_FIRST_TOKENS, self._most)
-        num_tokens = int(self._spare * self._stream_s / self._token_s)
+        # Never nothing: steps that were quick by chance must not let in a whole prompt.
+        num_tokens = round(self._spare * alone_s / max(token_s, alone_s / self._most))
         return min(max(num_tokens, _FEWEST_TOKENS), self._most)
 
     def observe(self, batch: Batch, step_s: float) -> None:
         """Takes in how long a step took."""
-        num_streams = sum(span.draw is not None and len(span.token_ids) == 1 for span in batch.spans)
-        num_more = batch.num_tokens - num_streams
-        if not num_streams:
+        if not batch.num_tokens:
             return
-        if not num_more:
-            self._stream_s = _average(self._stream_s, step_s)
-        elif self._stream_s is not None:
-            # Never nothing: one step that was quick by chance must not let in a whole prompt.
-            token_s = max((step_s - self._stream_s) / num_more, self._stream_s / self._most)
-            self._token_s = _average(self._token_s, token_s)
+        parts = _parts_of(batch)
+        known_s = _dot(self._cost_s, parts)
+        toward = _product(self._doubt, parts)
+        doubt = _dot(toward, parts)
+        # A step that took far longer than the like of it, because the machine had other work, is one among many.
+        surprise_s = (min(step_s, 2 * known_s) if doubt < 1 else step_s) - known_s
+        self._cost_s = _plus(self._cost_s, toward, surprise_s / (1 + doubt))
+        # Less doubt of what the step told of. What is forgotten is of the same kind: nothing fades that is not seen.
+        kept = _KEPT - (1 - _KEPT) / doubt
+        by = kept / (1 + kept * doubt)
+        self._doubt = tuple(_plus(row, toward, -each * by) for row, each in zip(self._doubt, toward, strict=True))
 
 
-def _average(old: float | None, new: float) -> float:
-    return new if old is None else (1 - _NEWEST) * old + _NEWEST * new
+def _parts_of(batch: Batch) -> Parts:
+    num_streams = sum(span.draw is not None and len(span.token_ids) == 1 for span in batch.spans)
+    num_attended = sum(len(span.token_ids) * (span.first + span.end) // 2 for span in batch.spans)
+    return _parts(num_streams, batch.num_tokens - num_streams, num_attended)
+
+
+def _parts(num_streams: int, num_tokens: int, num_attended: int) -> Parts:
+    own = 1.0 if num_streams else 0.0
+    return own, num_streams / _STREAMS, num_tokens / _TOKENS, num_attended / _ATTENDED
+
+
+def _axis(place: int, value: float) -> Parts:
+    first, second, third, fourth = (value if place == i else 0.0 for i in range(4))
+    return first, second, third, fourth
+
+
+def _dot(a: Parts, b: Parts) -> float:
+    return a[0] * b[0] + a[1] * b[1] + a[2] * b[2] + a[3] * b[3]
+
+
+def _product(rows: tuple[Parts, ...], by: Parts) -> Parts:
+    first, second, third, fourth = (_dot(row, by) for row in rows)
+    return first, second, third, fourth
+
+
+def _plus(a: Parts, b: Parts, by: float) -> Parts:
+    return a[0] + b[0] * by, a[1] + b[1] * by, a[2] + b[2] * by, a[3] + b[3] * by

@@ -9,11 +9,13 @@ import signal
 import socket
 import sys
 import traceback
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Protocol
 
 from axon.engine.frames import Decoder, Failed, Message, Start, encode
 from axon.engine.messages import Abort, Add, Ready, StepOutput
+from axon.engine.note import Note
 
 _RECEIVE_BYTES = 1 << 20
 _IDLE_CHECK_S = 1.0
@@ -27,6 +29,7 @@ class Steps(Protocol):
     def ready(self) -> Ready: ...
     def add(self, add: Add) -> None: ...
     def abort(self, ids: list[str]) -> None: ...
+    def note_steps(self, note: Callable[[Sequence[str]], None]) -> None: ...
     def step(self) -> StepOutput: ...
     def check(self) -> None: ...
 
@@ -75,7 +78,7 @@ def start_engine(start: Start) -> Steps:
     return Engine(start.config, Path(start.model_dir))
 
 
-def serve(channel: Channel) -> int:
+def serve(channel: Channel, note: Note | None = None) -> int:
     """Runs an engine over the channel until the peer hangs up; returns the exit code."""
     try:
         start, rest = _receive_start(channel)
@@ -85,6 +88,8 @@ def serve(channel: Channel) -> int:
             traceback.print_exc()
             channel.send(Failed(f"{type(error).__name__}: {error}"))
             return 1
+        if note is not None:
+            engine.note_steps(note.write)
         channel.send(engine.ready())
         _take(engine, rest)
         while True:
@@ -132,9 +137,11 @@ def main() -> int:
     """Serves the socket whose descriptor the parent passed on."""
     parser = argparse.ArgumentParser(prog="axon.engine.process")
     parser.add_argument("--fd", type=int, required=True, help="descriptor of a connected stream socket")
+    parser.add_argument("--note", type=int, help="descriptor of a file for the names of a step's sequences")
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # ctrl-c belongs to the parent, which closes the socket
-    with socket.socket(fileno=parser.parse_args().fd) as sock:
-        return serve(Channel(sock))
+    options = parser.parse_args()
+    with socket.socket(fileno=options.fd) as sock:
+        return serve(Channel(sock), None if options.note is None else Note(options.note))
 
 
 if __name__ == "__main__":

@@ -4,9 +4,10 @@ from fastapi import APIRouter
 from starlette.requests import Request
 from starlette.responses import Response
 
+from axon.dispatch.affinity import chat_affinity
 from axon.gateway.openai import ChatRequest, parse
 from axon.gateway.schema import body_of_kind
-from axon.gateway.turns import answer, gateway_of, open_turn, read_body
+from axon.gateway.turns import answer, gateway_of, identity_of, open_turn, read_body
 
 router = APIRouter(tags=["chat"])
 
@@ -26,5 +27,6 @@ async def create(request: Request) -> Response:
         prefix="chatcmpl-",
         max_tokens=ask.max_completion_tokens or ask.max_tokens,
         prompt=lambda: gateway.prompts.chat(messages),
+        affinity=chat_affinity(identity_of(request).tenant, messages),
     )
     return await answer(request, job, stream=bool(ask.stream))

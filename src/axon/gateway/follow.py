@@ -25,7 +25,6 @@ _BEYOND = 1 << 53
 _BARRIER_S = 2.0
 _PATIENCE_S = 30.0
 _RETRY_S = 0.2
-_KEPT_S = 0.02
 _ARRIVALS = 3
 
 
@@ -192,17 +191,6 @@ class Follower:
             return decode(Job, view.body)
         turn = await self.stored(job_id)
         return turn.job if turn else None
-
-    async def kept(self, job_id: str, *, wait_s: float) -> bool:
-        """Waits until the store knows the turn's end, so that no crash can undo it; False when that took too long."""
-        give_up_at = self._clock.monotonic() + wait_s
-        while self._clock.monotonic() < give_up_at:
-            with contextlib.suppress(DependencyDown):
-                turn = await self.stored(job_id)
-                if turn is None or turn.state.terminal:
-                    return True
-            await asyncio.sleep(_KEPT_S)
-        return False
 
     async def stored(self, job_id: str) -> Turn | None:
         """The turn as the store has it, behind a barrier: it may have ended a moment ago and be on its way there."""

@@ -13,19 +13,12 @@ from axon.domain.chunk import Chunk, End, Token
 from axon.domain.job import Job
 from axon.domain.turn import TurnState
 from axon.domain.usage import Usage
-from axon.errors import AxonError, ContextTooLong, EngineError, Expired
+from axon.errors import AxonError, Cancelled, ContextTooLong, EngineError, Expired
 from axon.gateway import logprobs
 from axon.gateway.problems import body_of
 
 DONE = b"data: [DONE]\n\n"
 _encode = msgspec.json.Encoder().encode
-
-
-class Cancelled(AxonError):
-    """The request was cancelled."""
-
-    kind = "conflict"
-    code = "cancelled"
 
 
 def failure(chunk: Chunk) -> AxonError | None:

@@ -86,7 +86,7 @@ async def count(request: Request) -> dict[str, Any]:
 async def show(request: Request, response_id: str, stream: str = "false", starting_after: str = "") -> Response:
     """The response as it stands; with ``stream=true`` its events past number ``starting_after``, live if it runs."""
     gateway = gateway_of(request)
-    if stream.lower() != "true":
+    if stream.lower() not in ("true", "1"):
         return await _object(gateway, await _find(request, response_id))
     turn = await _find(request, response_id, unstored=True)
     after = _number(starting_after)
@@ -111,7 +111,7 @@ async def cancel(request: Request, response_id: str) -> Response:
     if not turn.state.terminal:
         with suppress(Busy):
             turn = await gateway.kept.lookup.stopped(response_id, wait_s=_CANCEL_S) or turn
-            await gateway.follower.kept(response_id, wait_s=_CANCEL_S)  # what was told must outlive a crash
+            await gateway.kept.lookup.kept(response_id, wait_s=_CANCEL_S)  # what was told must outlive a crash
     return await _object(gateway, turn)
 
 

@@ -15,11 +15,19 @@ from axon.gateway.config import GatewayConfig
 from axon.gateway.edge import Edge
 from axon.gateway.problems import encoded
 
-_PROBLEM = InvalidInput("The request's headers are too long.", code="headers_too_long")
-_TOO_LONG = (
-    b"HTTP/1.1 431 Request Header Fields Too Large\r\ncontent-type: application/json\r\nconnection: close\r\n"
-    b"content-length: %d\r\n\r\n%s" % (len(encoded(_PROBLEM)), encoded(_PROBLEM))
+
+def _answer(status: bytes, problem: InvalidInput) -> bytes:
+    """A whole answer, for what never becomes a request."""
+    body = encoded(problem)
+    head = b"HTTP/1.1 %s\r\ncontent-type: application/json\r\nconnection: close\r\ncontent-length: %d\r\n\r\n"
+    return head % (status, len(body)) + body
+
+
+_TOO_LONG = _answer(
+    b"431 Request Header Fields Too Large",
+    InvalidInput("The request's headers are too long.", code="headers_too_long"),
 )
+_NOT_HTTP = _answer(b"400 Bad Request", InvalidInput("This is no HTTP request that can be read.", code="invalid_http"))
 
 
 _FRESH_S = 1.0
@@ -90,6 +98,11 @@ def _protocol(config: GatewayConfig) -> type[HttpToolsProtocol]:
                     self.transport.close()
                     return
             super().data_received(data)
+
+        def send_400_response(self, msg: str) -> None:
+            """For what the parser cannot read; ``msg`` says no more than that."""
+            self.transport.write(_NOT_HTTP)
+            self.transport.close()
 
         def on_message_begin(self) -> None:
             super().on_message_begin()

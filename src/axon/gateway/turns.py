@@ -114,6 +114,7 @@ async def open_turn(
     max_tokens: int | None,
     prompt: Callable[[], Awaitable[Sequence[int]]],
     options: Callable[[], Mapping[str, Any]] = dict,
+    affinity: str = "",
 ) -> Job:
     """The accepted job that answers this request: a new one, or the first one's when the request is a repeated one."""
     gateway, who = gateway_of(request), identity_of(request)
@@ -134,6 +135,7 @@ async def open_turn(
             retain=bool(ask.store),
             trace=request.headers.get("traceparent", ""),
             choices=ask.n or 1,
+            affinity=affinity,
             reasoning=gateway.prompts.reasoning(prompt_ids) if route == "chat" and deployment.reasons else "",
             reply={
                 "route": route,

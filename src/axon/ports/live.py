@@ -3,7 +3,7 @@
 Times are the service's own: callers say how long, never until when.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from typing import Protocol
@@ -65,6 +65,12 @@ class Leases(Protocol):
 
     async def run_id(self) -> str:
         """Changes when the service lost its memory or was restarted."""
+
+    def for_thread(self, *, deadline_s: float) -> "Callable[[], AbstractAsyncContextManager[Leases]] | None":
+        """Opens the same leases in another thread's loop, over a connection of its own with its own deadline.
+
+        None where nobody outside this process sees them.
+        """
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

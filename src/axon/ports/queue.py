@@ -4,6 +4,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
+OWN_TTL_S = 1.0
+"""How long a job waits in a worker's own lane before it goes to the lane it belongs to."""
+OWN_MAX_WAITING = 32
+"""Jobs that may wait in an own lane; who offers looks at the worker's free slots besides."""
 LANE_UNKNOWN = "lane_unknown"
 """The code of a publish to a lane that was never declared: no retry would change it."""
 
@@ -14,9 +18,12 @@ class Delivery:
 
     tag: int
     lane: str
+    """The one it belongs to, whichever way it came."""
     body: bytes
     redelivered: bool
     """False means: nobody has seen it before."""
+    own: bool = False
+    """It came by its taker's own lane."""
 
 
 class Queue(Protocol):
@@ -39,3 +46,18 @@ class Queue(Protocol):
 
     async def depths(self, lanes: Sequence[str]) -> Mapping[str, int]:
         """Jobs waiting in each lane, the taken ones not counted."""
+
+
+class OwnLanes(Protocol):
+    """A short lane for each worker, taken from by its name as any other. Nothing is lost in it: what waits for longer
+    than ``OWN_TTL_S``, or is given back after that, goes to the lane it belongs to."""
+
+    async def declare_own(self, own: str) -> None:
+        """Makes a worker's own lane; one that exists stays as it is."""
+
+    async def offer(self, own: str, lane: str, body: bytes) -> bool:
+        """Puts a job that belongs to ``lane`` into an own lane, for good; False when that is full or not there."""
+
+
+class Lanes(Queue, OwnLanes, Protocol):
+    """All of them together."""

@@ -27,7 +27,7 @@ class TurnStore(Protocol):
     """Turns, written from the journal."""
 
     async def apply(self, turns: Sequence[Turn]) -> None:
-        """Upserts each turn whose rank is higher than the stored one's; late and repeated records change nothing."""
+        """Upserts each turn that supersedes the stored one; late and repeated records change nothing."""
 
     async def get(self, turn_id: str) -> Turn | None: ...
 

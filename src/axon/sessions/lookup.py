@@ -1,5 +1,8 @@
 """A turn by its id, wherever it is by now: in the log, on its way to the store, or there. Knows no tenant's rights."""
 
+import asyncio
+import contextlib
+
 from axon.domain.erasure import session_mark, turn_mark
 from axon.domain.job import Job
 from axon.domain.ownership import LogView
@@ -14,6 +17,7 @@ from axon.runtime.clock import Clock
 _BARRIER_S = 2.0
 _BEYOND = 1 << 53
 _REREAD_S = 1.0
+_KEPT_S = 0.05
 
 
 def erased_key(mark: str) -> str:
@@ -82,6 +86,19 @@ class Lookup:
         """Asks for the turn's end and waits for it; raises ``Busy`` when it has not come by then."""
         await self._live.log.flag(turn_id, cancel=True)
         return await self.ended(turn_id, wait_s=wait_s)
+
+    async def kept(self, turn_id: str, *, wait_s: float) -> bool:
+        """Waits until the store knows the turn's end, so that no crash can undo it; False when that took too long."""
+        deadline = self._clock.monotonic() + wait_s
+        with contextlib.suppress(DependencyDown):
+            await self.behind_barrier()
+        while self._clock.monotonic() < deadline:
+            with contextlib.suppress(DependencyDown):
+                turn = await self._turns.get(turn_id)
+                if turn is None or turn.state.terminal:
+                    return True
+            await asyncio.sleep(_KEPT_S)
+        return False
 
     async def behind_barrier(self) -> None:
         """Returns when all that was said up to now can be read in the store."""

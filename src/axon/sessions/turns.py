@@ -28,6 +28,7 @@ def make_job(
     reply: Mapping[str, Any],
     choices: int = 1,
     reasoning: str = "",
+    affinity: str = "",
 ) -> Job:
     """The job of an admitted turn, still without its ticket. ``sampling.max_tokens`` of 0 means: as many as fit."""
     return Job(
@@ -39,6 +40,7 @@ def make_job(
         prompt_ids=tuple(prompt_ids),
         choices=choices,
         reasoning=reasoning,
+        affinity=affinity,
         sampling=_within_context(sampling, len(prompt_ids), deployment.max_model_len),
         seed=new_seed() if seed is None else seed,
         deadline=now + timeout_s,

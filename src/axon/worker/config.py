@@ -19,9 +19,17 @@ class WorkerConfig:
     """A worker that has not renewed its lease for so long is taken for dead."""
     renew_s: float = 0.5
     """How often the lease is renewed."""
+    stall_timeout_s: float = 30.0
+    """An event loop that has not moved for so long is taken for hung: its lease is renewed no more."""
     engine_start_timeout_s: float = 120.0
-    """An engine that is not ready by then is taken for broken."""
-    step_timeout_s: float = 120.0
-    """An engine that has work and makes no step for so long is killed and replaced."""
+    """An engine that is not ready by then, or makes no first step within it, is taken for broken."""
+    step_timeout_s: float = 30.0
+    """An engine that has work and makes no step for so long, or ten times its longest step, is killed and replaced."""
+    linger_s: float = 2.0
+    """A worker that is to end waits so long for what runs; what takes longer goes on at another worker."""
+    crowded_s: float = 3.0
+    """A job that has found no blocks for so long goes to another worker that has room."""
     strike_limit: int = 2
     """A job that crashed the engine so often, alone in it and without gaining a token, is ended as failed."""
+    checkpoint_s: float = 5.0
+    """How often what long answers have said so far is written to the journal."""

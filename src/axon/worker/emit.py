@@ -33,6 +33,9 @@ class Holder(Protocol):
 
     async def restore(self, running: Running) -> bool: ...
 
+    async def note(self, running: Running) -> None:
+        """The job's end has been told."""
+
 
 class Emitter:
     """Gathers what the running jobs have to tell. While one append is in flight, the next one grows."""
@@ -113,6 +116,7 @@ class Emitter:
 
     async def _finish(self, running: Running) -> None:
         """After the terminal append: journal, settle, ack. Tried until it succeeds: the turn was accepted."""
+        await self._worker.note(running)
         while True:
             try:
                 turn = await self._ending.finish(running.job, [running.whole()])

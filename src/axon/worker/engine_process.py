@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import os
 import socket
 import sys
 from collections.abc import AsyncIterator
@@ -10,6 +11,7 @@ from pathlib import Path
 from axon.engine.config import EngineConfig
 from axon.engine.frames import BadFrame, Decoder, Failed, Start, encode
 from axon.engine.messages import Abort, Add, Ready, StepOutput
+from axon.engine.note import Note, new_note
 from axon.errors import EngineDied
 
 _READ_BYTES = 1 << 16
@@ -26,18 +28,25 @@ class EngineProcess:
         self._reader: asyncio.StreamReader | None = None
         self._writer: asyncio.StreamWriter | None = None
         self._decoder = Decoder()
+        self._note: int | None = None
 
     @property
     def pid(self) -> int | None:
         return self._process.pid if self._process else None
 
+    @property
+    def in_step(self) -> frozenset[str]:
+        """The sequences of the step it was in when it died; empty where it had not come so far."""
+        return frozenset() if self._note is None else Note(self._note).read()
+
     async def open(self, *, timeout_s: float) -> Ready:
         """Starts the process and waits for its model; raises ``EngineDied`` with its own words when it cannot."""
         ours, theirs = socket.socketpair()
+        self._note = new_note()
         try:
             self._process = await asyncio.create_subprocess_exec(
-                *(sys.executable, "-m", "axon.engine.process", "--fd", str(theirs.fileno())),
-                pass_fds=[theirs.fileno()],
+                *(sys.executable, "-m", "axon.engine.process", "--fd", str(theirs.fileno()), "--note", str(self._note)),
+                pass_fds=[theirs.fileno(), self._note],
                 start_new_session=True,  # signals to our group are for us: the engine ends when we let it
             )
         except OSError as error:
@@ -76,6 +85,9 @@ class EngineProcess:
         """Closes the socket, which ends the process; kills it when it does not listen."""
         if self._writer is not None:
             self._writer.transport.abort()  # not close: that would wait for an engine that does not read
+        if self._note is not None:
+            os.close(self._note)
+            self._note = None
         if self._process is None:
             return
         try:

@@ -6,14 +6,16 @@ import structlog
 
 from axon.dispatch.ending import Ending
 from axon.dispatch.liveness import Liveness
+from axon.domain.chunk import Chunk
 from axon.domain.job import Job
 from axon.domain.ownership import ClaimStep, claim_step
-from axon.domain.turn import TurnState
+from axon.domain.turn import Turn, TurnState
 from axon.domain.wire import decode
 from axon.errors import DependencyDown
 from axon.ports.live import Live
 from axon.ports.queue import Delivery, Queue
 from axon.ports.store import TurnStore
+from axon.runtime.clock import Clock
 from axon.text.tokenizer import Tokenizer
 from axon.worker.running import Running
 
@@ -41,26 +43,31 @@ class Intake:
         tokenizer: Tokenizer,
         liveness: Liveness,
         reader_grace_s: float,
+        checkpoint_s: float,
+        clock: Clock,
     ) -> None:
         self._owner = owner
         self._liveness = liveness
         self._queue, self._live, self._turns, self._ending = queue, live, turns, ending
         self._tokenizer = tokenizer
-        self._reader_grace_s = reader_grace_s
+        self._reader_grace_s, self._checkpoint_s = reader_grace_s, checkpoint_s
+        self._clock = clock
 
     async def claim(self, job: Job, delivery: Delivery) -> Running | Parked | None:
         """The job, owned and rebuilt; None when nothing is left to run and the delivery was acked."""
+        stored: Turn | None = None
         while True:
             view = await self._live.log.read(job.id, after=0)
-            if view is None:
-                if await self._ended_long_ago(job):
-                    await self._queue.ack(delivery)
+            if view is None or (not view.ended and (view.epoch or self._may_be_written(job))):
+                stored = await self._stored(job)
+                if stored is not None and stored.state.terminal:
+                    await self._queue.ack(
+                        delivery
+                    )  # the log has lost the end that the store knows; readers find it there
                     return None
+            if view is None:
                 await self.reopen(job, delivery)
                 continue
-            if view.epoch and not view.ended and await self._ended_long_ago(job):
-                await self._queue.ack(delivery)  # the log has lost the end that the store knows; readers find it there
-                return None
             step = claim_step(view, me=self._owner, owner_alive=await self._liveness.alive(view.owner))
             match step:
                 case ClaimStep.FINISH:
@@ -70,7 +77,7 @@ class Intake:
                 case ClaimStep.PARK:
                     return Parked(delivery)
             epoch = await self._live.log.claim(job.id, self._owner, over=view.epoch)
-            if epoch is not None and (running := await self._rebuilt(job, delivery, epoch)):
+            if epoch is not None and (running := await self._rebuilt(job, delivery, epoch, stored)):
                 if step is ClaimStep.CANCEL:
                     running.end(TurnState.CANCELLED)
                 return running
@@ -101,19 +108,32 @@ class Intake:
             await self._queue.ack(delivery)
             return None
 
-    async def _ended_long_ago(self, job: Job) -> bool:
-        """Whether the store knows its end; a store that is away keeps nobody from running."""
-        try:
-            turn = await self._turns.get(job.id)
-        except DependencyDown:
-            return False
-        return turn is not None and turn.state.terminal
+    def _may_be_written(self, job: Job) -> bool:
+        """Whether it is old enough for an attempt that nothing else remembers to have written what it said."""
+        return self._clock.now() - job.created > self._checkpoint_s
 
-    async def _rebuilt(self, job: Job, delivery: Delivery, epoch: int) -> Running | None:
+    async def _stored(self, job: Job) -> Turn | None:
+        """The turn as the store has it; a store that is away keeps nobody from running."""
+        try:
+            return await self._turns.get(job.id)
+        except DependencyDown:
+            return None
+
+    async def _rebuilt(self, job: Job, delivery: Delivery, epoch: int, stored: Turn | None) -> Running | None:
         # Read after the claim: the old owner may have written until then.
         view = await self._live.log.read(job.id, after=0)
         if view is None:
             return None
         running = Running(job=job, delivery=delivery, epoch=epoch, tokenizer=self._tokenizer)
-        running.replay(view.chunks)
+        running.replay(_longer(view.chunks, stored))
+        running.sent = view.last
         return running
+
+
+def _longer(chunks: tuple[Chunk, ...], stored: Turn | None) -> tuple[Chunk, ...]:
+    """What was said: the log, unless it has lost what the store still has of the same answer."""
+    logged = tuple((token.choice, token.id) for chunk in chunks for token in chunk.tokens)
+    if stored is None or len(stored.tokens) <= len(logged):
+        return chunks
+    same = logged == tuple((token.choice, token.id) for token in stored.tokens[: len(logged)])
+    return (stored.chunk(),) if same else chunks

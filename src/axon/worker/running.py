@@ -5,7 +5,7 @@ stream their tokens stand in the order (position, choice), so that it is the sam
 """
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from axon.domain.chunk import Chunk, End, Token
 from axon.domain.job import Job
@@ -44,6 +44,8 @@ class Running:
     """Seq of the last token that the log is known to have."""
     told: bool = False
     """The log has the terminal chunk: nothing may be said after it."""
+    is_leaving: bool = False
+    """It is about to be handed over: it emits nothing more here."""
     gained: int = 0
     """Tokens since it last came into the engine."""
     choices: list[Choice] = field(init=False)
@@ -57,13 +59,17 @@ class Running:
     @property
     def absent(self) -> list[Choice]:
         """The choices that are to go on and are not in the engine."""
-        if self.terminal is not None:
+        if self.terminal is not None or self.is_leaving:
             return []
         return [choice for choice in self.choices if not choice.reason and choice.sequence_id is None]
 
     def enter(self, choice: Choice, sequence_id: str) -> None:
         """A choice comes into the engine under this name."""
         choice.sequence_id, self.gained = sequence_id, 0
+
+    def heard(self) -> Chunk:
+        """What the log is known to have, as one chunk."""
+        return replace(self.whole(), terminal="", code="", message="").until(self.sent)
 
     def replay(self, chunks: Iterable[Chunk]) -> None:
         """Takes over what earlier attempts have written."""

@@ -1,6 +1,6 @@
 """Which job crashes the engine? Suspects are run alone, so that a poisonous one ends by itself and takes nobody along.
 
-A crash makes suspects of the jobs that were in the engine. Each is tried alone: it is cleared when it has gained enough
+A crash makes suspects of the jobs that were in the step. Each is tried alone: it is cleared when it has gained enough
 tokens (more for one that was in more crashes), and gets a strike when it crashes the engine without gaining any. Too
 many strikes, and it is guilty. A killed engine proves nothing against a job that makes progress. Pure.
 """

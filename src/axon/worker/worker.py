@@ -5,59 +5,46 @@ deliveries ──► claim ──► engine ──► tokens ──► fenced ap
 
 import asyncio
 import contextlib
-import itertools
 import uuid
-from collections.abc import AsyncIterator, Callable, Iterable
-from typing import Protocol
+from collections.abc import Callable
+from functools import partial
 
 import structlog
 
-from axon.dispatch.dispatch import work_channel
+from axon.dispatch.affinity import Residences
 from axon.dispatch.ending import Ending
 from axon.dispatch.liveness import Liveness
-from axon.domain.lane import lane_names
+from axon.domain.lane import lane_names, own_lane
 from axon.domain.presence import Load
+from axon.domain.residence import Residence
 from axon.domain.turn import TurnState
-from axon.engine.messages import Add, Emitted, Ready, Refused, StepOutput
-from axon.errors import AxonError, EngineDied, Expired
+from axon.engine.messages import Ready
+from axon.errors import AxonError
+from axon.ports.journal import Journal
 from axon.ports.live import Live
-from axon.ports.queue import Delivery, Queue
+from axon.ports.queue import Delivery, Lanes
 from axon.ports.store import TurnStore
 from axon.runtime.clock import Clock
 from axon.telemetry.metrics import Metrics
 from axon.text.tokenizer import Tokenizer
-from axon.worker.choice import Choice
+from axon.worker import handover
+from axon.worker.checkpoint import Checkpoints
 from axon.worker.config import WorkerConfig
 from axon.worker.emit import Emitter
 from axon.worker.intake import Intake, Parked
+from axon.worker.lease import make_lease
+from axon.worker.passing import Passing
 from axon.worker.running import Running
-from axon.worker.trials import Trials
+from axon.worker.stepping import Engine, Stepping
+from axon.worker.taking import Taking
+from axon.worker.watching import Watching
 
-_IDLE_S = 1.0
-_RETRY_S = 0.2
-_TICK_S = 0.5
-_LONGEST_RETRY_S = 5.0
 _RELEASE_S = 5.0
+_LOOK_S = 0.05
+_SOON_S = 1.0
+"""A sequence that has waited for blocks for so long shows that there is no room for another."""
 
-
-class Engine(Protocol):
-    """One life of an engine, as the worker speaks to it."""
-
-    @property
-    def pid(self) -> int | None: ...
-
-    async def open(self, *, timeout_s: float) -> Ready: ...
-
-    def outputs(self) -> AsyncIterator[StepOutput]: ...
-
-    def add(self, sequence: Add) -> None: ...
-
-    def abort(self, ids: list[str]) -> None: ...
-
-    def kill(self) -> None:
-        """Ends it at once, whatever it does; ``outputs`` then ends."""
-
-    async def aclose(self) -> None: ...
+_logger = structlog.get_logger("axon.worker")
 
 
 class Worker:
@@ -68,26 +55,43 @@ class Worker:
         *,
         deployment: str,
         num_lanes: int,
-        queue: Queue,
+        queue: Lanes,
         live: Live,
         turns: TurnStore,
         ending: Ending,
+        journal: Journal,
         tokenizer: Tokenizer,
         make_engine: Callable[[], Engine],
         config: WorkerConfig,
         reader_grace_s: float,
         clock: Clock,
         metrics: Metrics,
+        name: str = "",
+        residences: Residences | None = None,
     ) -> None:
+        """``residences``: where it says whose blocks it holds, to be offered their next turns under its ``name``."""
         self.incarnation = f"worker-{uuid.uuid4().hex[:12]}"
+        self.version = ""
+        """Of the deployment it runs; jobs made for another one are not run. Empty takes all."""
         self.running: dict[str, Running] = {}
-        self._deployment = deployment
-        self._lanes = lane_names(deployment, num_lanes)
+        self._claiming: set[str] = set()
+        self._slots, self._block_size = 0, 1
+        self._name, self._residences = name, residences
+        self._deployment, self._config = deployment, config
         self._queue, self._live = queue, live
-        self._make_engine, self._config = make_engine, config
         self._clock, self._metrics = clock, metrics
-        self._engine = make_engine()
-        self._liveness = Liveness(live.leases, clock, lease_s=config.lease_s)
+        self.is_leaving = False
+        """It is to end: it takes nothing more."""
+        liveness = Liveness(live.leases, clock, lease_s=config.lease_s)
+        self._lease = make_lease(self.incarnation, live.leases, liveness, config, clock)
+        self._taking = Taking(
+            worker=self,
+            deployment=deployment,
+            lanes=lane_names(deployment, num_lanes),
+            own=own_lane(deployment, name) if name and residences else "",
+            queue=queue,
+            wakeups=live.wakeups,
+        )
         self._intake = Intake(
             owner=self.incarnation,
             queue=queue,
@@ -95,138 +99,117 @@ class Worker:
             turns=turns,
             ending=ending,
             tokenizer=tokenizer,
-            liveness=self._liveness,
+            liveness=liveness,
             reader_grace_s=reader_grace_s,
+            checkpoint_s=config.checkpoint_s,
+            clock=clock,
         )
+        self._stepping = Stepping(worker=self, make_engine=make_engine, config=config, clock=clock, metrics=metrics)
+        self._checkpoints = Checkpoints(self.running, journal, every_s=config.checkpoint_s)
         self._emitter = Emitter(worker=self, log=live.log, queue=queue, ending=ending, metrics=metrics)
-        self._slots = 0
-        self._room = asyncio.Event()
-        self._hints: dict[str, None] = dict.fromkeys(self._lanes)
-        """Lanes that may have jobs."""
-        self._parked: dict[int, Delivery] = {}
-        self._claiming: set[str] = set()
-        self._taking = True
-        self._engine_up = False
-        self._stepped_at = 0.0
-        self.version = ""
-        """Of the deployment it runs; jobs made for another one are not run. Empty takes all."""
-        self._trials = Trials(strike_limit=config.strike_limit)
-        self._sequences: dict[str, tuple[Running, Choice]] = {}
-        self._sequence_ids = itertools.count(1)
-        self._lease_until = 0.0
-        self._logger = structlog.get_logger("axon.worker").bind(worker=self.incarnation)
+        self._watching = Watching(worker=self, log=live.log, clock=clock)
+        self._passing = Passing(worker=self, deployment=deployment, queue=queue, live=live, metrics=metrics)
 
     async def open(self) -> Ready:
         """Holds the lease, declares the lanes and starts the engine."""
-        await self._hold()
-        await self._queue.declare(self._lanes)
-        ready = await self._engine.open(timeout_s=self._config.engine_start_timeout_s)
-        self._slots = ready.max_sequences
-        self._engine_up = True
+        await self._lease.open()
+        await self._taking.open()
+        ready = await self._stepping.open()
+        self._slots, self._block_size = ready.max_sequences, ready.block_size
         return ready
 
     async def run(self) -> None:
         """Works until cancelled."""
         async with asyncio.TaskGroup() as tasks:
-            tasks.create_task(self._renew())
-            tasks.create_task(self._listen())
-            tasks.create_task(self._take())
-            tasks.create_task(self._step())
-            tasks.create_task(self._tick())
+            tasks.create_task(self._lease.run())
+            tasks.create_task(self._taking.listen())
+            tasks.create_task(self._taking.run())
+            tasks.create_task(self._stepping.run())
+            tasks.create_task(self._watching.run())
             tasks.create_task(self._emitter.run())
+            tasks.create_task(self._checkpoints.run())
 
-    async def drain(self, timeout_s: float, *, empty_queue: bool) -> bool:
-        """Waits for what runs to end; True when it did. ``empty_queue``: what waits has nobody else to run it."""
-        self._taking = empty_queue
+    async def drain(self, timeout_s: float, *, empty_queue: bool = False, hand_over: bool = True) -> bool:
+        """Lets what runs end, here or, what takes longer, at another worker; True when nothing is left.
+
+        ``empty_queue``: what waits has nobody else to run it. Without ``hand_over`` everything ends here: for a process
+        whose own gateway its readers are at.
+        """
+        if not empty_queue:
+            await self._leave()
+        began = self._clock.monotonic()
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(timeout_s):
                 # Looked at again and again: no queue tells when it has become empty.
-                while self.running or self._claiming or (empty_queue and await self._num_waiting()):  # noqa: ASYNC110
-                    await asyncio.sleep(0.02)
+                while self.running or self._claiming or (empty_queue and await self._taking.num_waiting()):
+                    if hand_over and not empty_queue and self._clock.monotonic() - began >= self._config.linger_s:
+                        await self._passing.hand_over(handover.leaving)
+                    await asyncio.sleep(_LOOK_S)
         return not self.running
+
+    async def _leave(self) -> None:
+        """Takes nothing more, and returns what it only watches."""
+        self.is_leaving = True
+        self._taking.stop()
+        for delivery in self._watching.take_parked():
+            await self.start(delivery)
 
     @property
     def load(self) -> Load:
         """How busy it is."""
         num_tokens = sum(len(running.job.prompt_ids) + len(running.tokens) for running in self.running.values())
-        free_slots = max(0, self._slots - self._num_sequences)
+        free_slots = 0 if self._is_crowded(_SOON_S) else max(0, self._slots - self._num_sequences)
         return Load(slots=self._slots, free_slots=free_slots, num_tokens=num_tokens)
-
-    async def _num_waiting(self) -> int:
-        try:
-            return sum((await self._queue.depths(self._lanes)).values())
-        except AxonError:
-            return 1  # not known to be empty
 
     async def aclose(self) -> None:
         """Gives up what it still holds, so that another worker, or the next start, goes on at once."""
         try:
             async with asyncio.timeout(_RELEASE_S):
-                for running in self.running.values():
+                for running in list(self.running.values()):
                     with contextlib.suppress(AxonError):
                         await self._live.log.release(running.job.id, running.epoch)
                         await self._queue.give_back(running.delivery)
-                for delivery in self._parked.values():
+                for delivery in self._watching.take_parked():
                     with contextlib.suppress(AxonError):
                         await self._queue.give_back(delivery)
                 with contextlib.suppress(AxonError):
-                    await self._live.leases.drop(self.incarnation)
+                    await self._lease.aclose()
         except TimeoutError:
-            self._logger.warning("worker.not_released")  # leases and connections lapse by themselves
+            _logger.warning("worker.not_released")  # leases and connections lapse by themselves
         finally:
-            await self._engine.aclose()
+            await self._stepping.aclose()
 
-    # --- taking
+    # --- a job's way in
 
-    async def _listen(self) -> None:
-        """Wakes the taking: when there is work, and now and then in case a hint was lost."""
-        while True:
-            self._hints |= dict.fromkeys(self._lanes)  # at the start, and while nobody can be listened to
-            self._room.set()
-            with contextlib.suppress(AxonError):
-                async with self._live.wakeups.listen(work_channel(self._deployment)) as listener:
-                    while True:
-                        lane = await listener.next(_IDLE_S)
-                        self._hints |= dict.fromkeys([lane.decode()] if lane else self._lanes)
-                        self._room.set()
-            await asyncio.sleep(_RETRY_S)
+    @property
+    def has_room(self) -> bool:
+        """Whether the engine has a place that no job takes or will take, and blocks for it."""
+        return self.load.free_slots > 0
 
-    async def _take(self) -> None:
-        """Fills free slots, lane after lane."""
-        order = self._lanes
-        while True:
-            await self._room.wait()
-            self._room.clear()
-            while self._taking and self._num_sequences < self._slots and self._hints:
-                hints, self._hints = self._hints, {}  # a hint that comes while we look counts for the next look
-                try:
-                    delivery = await self._queue.take([lane for lane in order if lane in hints])
-                except AxonError as error:
-                    self._logger.warning("take.failed", error=str(error))
-                    self._hints |= hints
-                    await asyncio.sleep(_RETRY_S)
-                    continue
-                if delivery is None:
-                    continue
-                self._hints |= hints
-                await self._start(delivery)
-                after = self._lanes.index(delivery.lane) + 1
-                order = self._lanes[after:] + self._lanes[:after]
+    def _is_crowded(self, patience_s: float) -> bool:
+        return any(self.waited_s(running) >= patience_s for running in self.running.values())
 
-    async def _start(self, delivery: Delivery) -> None:
+    @property
+    def _num_sequences(self) -> int:
+        return sum(running.job.choices for running in self.running.values())
+
+    async def start(self, delivery: Delivery) -> None:
         """Claims and runs the job; a delivery that cannot be dealt with now is kept and looked at again."""
         try:
-            await self._claim(delivery)
+            if self.is_leaving:
+                await self._queue.give_back(delivery)
+            else:
+                await self._claim(delivery)
         except AxonError as error:
-            self._logger.warning("claim.failed", error=str(error))
-            self._parked[delivery.tag] = delivery
+            _logger.warning("claim.failed", error=str(error))
+            self._watching.park(delivery)
 
     async def _claim(self, delivery: Delivery) -> None:
         job = await self._intake.job(delivery)
         if job is None:
             return
         if job.id in self.running or job.id in self._claiming:
-            self._parked[delivery.tag] = delivery  # a second copy of what runs here
+            self._watching.park(delivery)  # a second copy of what runs here
             return
         self._claiming.add(job.id)
         try:
@@ -235,228 +218,111 @@ class Worker:
             self._claiming.discard(job.id)
         match claimed:
             case Parked():
-                self._parked[delivery.tag] = delivery
+                self._watching.park(delivery)
             case Running():
                 self._metrics.queue_wait.observe(max(0.0, self._clock.now() - job.created))
                 if self.version not in ("", job.version):
                     claimed.end(TurnState.FAILED, "version_gone", "The model version it was asked of is gone.")
                 self._run(claimed)
 
-    @property
-    def _num_sequences(self) -> int:
-        """Places in the engine that its jobs take or will take."""
-        return sum(running.job.choices for running in self.running.values())
-
     def _run(self, running: Running) -> None:
         """Takes the job in; one that is at its end already only tells so."""
         self.running[running.job.id] = running
         self._emitter.touch(running)
-        self._fill_engine()
+        self._stepping.fill()
 
-    def _fill_engine(self) -> None:
-        """Everything that runs is in the engine; while a job is on trial, it alone is."""
-        if not self._engine_up:
-            return  # a new one is on its way, and gets everything
-        suspect = self._trials.suspect
-        for running in self.running.values():
-            if running.terminal is None and suspect in (None, running.job.id):
-                for choice in running.absent:
-                    self._add(running, choice)
-            else:
-                self._abort(running.choices)
-
-    def _add(self, running: Running, choice: Choice) -> None:
-        """A new sequence for the choice: what an aborted one still emits must not be taken for its tokens."""
-        job = running.job
-        if not self._sequences:
-            self._stepped_at = self._clock.monotonic()
-        running.enter(choice, sequence_id := str(next(self._sequence_ids)))
-        self._sequences[sequence_id] = running, choice
-        self._engine.add(
-            Add(
-                id=sequence_id,
-                prompt_ids=list(job.prompt_ids),
-                output_ids=list(choice.token_ids),
-                sampling=job.sampling,
-                seed=job.seed,
-                choice=choice.index,
-                tenant=job.tenant,
-                priority=job.priority,
-                deadline=job.deadline,
-            )
-        )
-
-    def _abort(self, choices: Iterable[Choice]) -> None:
-        ids = [choice.sequence_id for choice in choices if choice.sequence_id is not None]
-        for sequence_id in ids:
-            _, choice = self._sequences.pop(sequence_id)
-            choice.sequence_id = None
-        if ids:
-            self._engine.abort(ids)
-
-    # --- stepping
-
-    async def _step(self) -> None:
-        """Reads what the engine emits; when it dies, starts a new one and replays what was in flight."""
-        while True:
-            async for output in self._engine.outputs():
-                self._settle(output)
-            await self._restart()
-
-    def _settle(self, output: StepOutput) -> None:
-        self._stepped_at = self._clock.monotonic()
-        for emitted in output.emitted:
-            if entry := self._sequences.get(emitted.id):
-                self._push(*entry, emitted)
-        for refused in output.refused:
-            if entry := self._sequences.get(refused.id):
-                self._refuse(entry[0], refused)
-        self._metrics.engine(output.counters)
-
-    def _push(self, running: Running, choice: Choice, emitted: Emitted) -> None:
-        if running.push(choice, emitted):
-            self._abort([choice])  # the engine would go on after a stop string
-        self._emitter.touch(running)
-        if running.terminal is not None:
-            self._acquit(running)
-        elif self._trials.gained(running.job.id, running.gained):
-            self._fill_engine()
-
-    def _refuse(self, running: Running, refused: Refused) -> None:
-        if refused.code == Expired.code:
-            self.end(running, TurnState.EXPIRED)
-        else:
-            self.end(running, TurnState.FAILED, refused.code, refused.message)
-
-    async def _restart(self) -> None:
-        self._logger.warning("engine.died", running=len(self.running), pid=self._engine.pid)
-        self._metrics.failovers.labels(cause="engine_died").inc()
-        self._engine_up = False
-        await self._engine.aclose()
-        self._judge()
-        wait_s = _RETRY_S
-        while True:
-            self._engine = self._make_engine()
-            try:
-                await self._engine.open(timeout_s=self._config.engine_start_timeout_s)
-                break
-            except EngineDied as error:
-                self._logger.error("engine.start_failed", error=str(error))
-                await self._engine.aclose()
-                await asyncio.sleep(wait_s)
-                wait_s = min(2 * wait_s, _LONGEST_RETRY_S)
-        self._engine_up = True
-        for running in list(self.running.values()):
-            await self._replay(running)
-        self._logger.info("engine.restarted", running=len(self.running), pid=self._engine.pid)
-
-    def _judge(self) -> None:
-        """Who was in the engine when it died? A job that has done so by itself, again and again, is ended."""
-        crashed, self._sequences = self._sequences, {}
-        for _, choice in crashed.values():
-            choice.sequence_id = None
-        guilty = self._trials.crashed({running.job.id: running.gained for running, _ in crashed.values()})
-        for running, _ in crashed.values():
-            if running.job.id in guilty:
-                self.end(running, TurnState.FAILED, EngineDied.code, "This request crashed the engine repeatedly.")
-
-    async def _replay(self, running: Running) -> None:
+    async def replay(self, running: Running) -> None:
         """A new attempt at a job this worker holds, from what the log has of it."""
         if running.terminal is not None:
             return
         try:
             claimed = await self._intake.claim(running.job, running.delivery)
         except AxonError as error:
-            self._logger.warning("claim.failed", error=str(error))
+            _logger.warning("claim.failed", error=str(error))
             claimed = Parked(running.delivery)
         if not self.holds(running):
             return  # it ended meanwhile
         match claimed:
             case Running():
-                self._abort(running.choices)
+                self._stepping.remove(running)
                 self._run(claimed)
             case Parked():
                 self.park(running)
             case None:
                 self.forget(running)
 
-    # --- what the emitter asks of its worker
+    # --- what its parts ask of it
 
     def holds(self, running: Running) -> bool:
         """Whether this attempt is the one that counts here."""
         return self.running.get(running.job.id) is running
 
+    def told(self, running: Running) -> None:
+        """The job has something to tell the log."""
+        self._emitter.touch(running)
+
     def end(self, running: Running, state: TurnState, code: str = "", message: str = "") -> None:
         """Ends the job from outside the engine."""
-        self._abort(running.choices)
+        self._stepping.remove(running)
         running.end(state, code, message)
         self._emitter.touch(running)
-        self._acquit(running)
-
-    def _acquit(self, running: Running) -> None:
-        """A job that has ended is no suspect any more, however long its end takes to be written down."""
-        if self._trials.suspect == running.job.id:
-            self._trials.gone(running.job.id)
-            self._fill_engine()
+        self._stepping.acquit(running)
 
     def forget(self, running: Running) -> None:
         """The job is no longer ours; its slot is free."""
         if self.holds(running):
-            self._abort(running.choices)
             del self.running[running.job.id]
-            self._trials.gone(running.job.id)
-            self._fill_engine()
-            self._room.set()
+            self._stepping.leave(running)
+            self._taking.wake()
 
     def park(self, running: Running) -> None:
         """Somebody else has the job, or had: its delivery is kept until that is clear."""
         self.forget(running)
-        self._parked[running.delivery.tag] = running.delivery
+        self._watching.park(running.delivery)
 
     async def restore(self, running: Running) -> bool:
         """The log has forgotten the job; ours to tell again only while our lease holds by our own clock."""
-        return self._clock.monotonic() < self._lease_until and await self._intake.restore(running)
+        return self._lease.holds and await self._intake.restore(running)
 
-    # --- keeping time
-
-    async def _tick(self) -> None:
-        """What no token tells: deadlines, cancelled jobs that wait for their first token, parked deliveries."""
-        while True:
-            await asyncio.sleep(_TICK_S)
-            for running in list(self.running.values()):
-                with contextlib.suppress(AxonError):
-                    await self._look_at(running)
-            self._watch_engine()
-            parked, self._parked = self._parked, {}
-            for delivery in parked.values():
-                await self._start(delivery)
-
-    def _watch_engine(self) -> None:
-        """An engine that has work and makes no step hangs: it is killed, which is a failover like any other."""
-        silent_s = self._clock.monotonic() - self._stepped_at
-        if self._engine_up and self._sequences and silent_s > self._config.step_timeout_s:
-            self._logger.error("engine.hangs", silent_s=round(silent_s))
-            self._stepped_at = self._clock.monotonic()
-            self._engine.kill()
-
-    async def _look_at(self, running: Running) -> None:
-        if running.terminal is not None:
+    async def note(self, running: Running) -> None:
+        """Says that the session's next turn finds its beginning here."""
+        if self._residences is None:
             return
-        if running.job.deadline <= self._clock.now():
-            self.end(running, TurnState.EXPIRED)
+        num_prompt = len(running.job.prompt_ids)
+        residence = Residence(
+            worker=self._name,
+            incarnation=self.incarnation,
+            num_prompt=num_prompt,
+            num_tokens=num_prompt + len(running.tokens),
+            num_blocks=(num_prompt + len(running.tokens)) // self._block_size,
+            at=self._clock.now(),
+        )
+        await self._residences.put(running.job, residence)
+
+    def watch_engine(self) -> None:
+        """Looks whether the engine hangs."""
+        self._stepping.watch()
+
+    def waited_s(self, running: Running) -> float:
+        """How long the job has found no blocks."""
+        return self._stepping.waited_s(running)
+
+    async def relieve(self) -> None:
+        """Hands over what has found no blocks for too long; not while a crash is being looked into."""
+        patience_s = self._config.crowded_s
+        if self.is_leaving or self._stepping.suspect or not self._is_crowded(patience_s):
             return
-        view = await self._live.log.read(running.job.id, after=running.sent)
-        if view is not None and view.cancelled:
-            self.end(running, TurnState.CANCELLED)
+        await self._passing.hand_over(partial(handover.crowded, patience_s=patience_s))
+        self._taking.rest()
 
-    async def _renew(self) -> None:
-        while True:
-            with contextlib.suppress(AxonError):
-                await self._hold()
-            await asyncio.sleep(self._config.renew_s)
+    def leave_engine(self, running: Running) -> None:
+        """The job emits nothing more here, for as long as it ``is_leaving``."""
+        self._stepping.remove(running)
 
-    async def _hold(self) -> None:
-        asked_at = self._clock.monotonic()
-        await self._live.leases.hold(self.incarnation, self._config.lease_s)
-        self._lease_until = asked_at + self._config.lease_s
-        await self._liveness.look()
+    def come_back(self, running: Running) -> None:
+        """It stays after all."""
+        self._stepping.fill()
+
+    def keep(self, delivery: Delivery) -> None:
+        """A delivery that could not be given back."""
+        self._watching.park(delivery)

@@ -6,16 +6,9 @@ import subprocess
 import sys
 from pathlib import Path
 
-from tokenizers import Tokenizer, decoders, models, pre_tokenizers
+from shared.byte_tokenizer import make_byte_tokenizer
 
-tokenizer_dir = Path("tokenizer")
-tokenizer_dir.mkdir()
-alphabet = sorted(pre_tokenizers.ByteLevel.alphabet())
-tokenizer = Tokenizer(models.BPE(vocab={letter: id for id, letter in enumerate(alphabet)}, merges=[]))
-tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
-tokenizer.decoder = decoders.ByteLevel()
-tokenizer.save(str(tokenizer_dir / "tokenizer.json"))
-(tokenizer_dir / "tokenizer_config.json").write_text('{"tokenizer_class": "PreTrainedTokenizerFast"}')
+tokenizer_dir = make_byte_tokenizer()
 
 for kind in ("chat", "completions", "responses"):
     command = [
@@ -23,7 +16,7 @@ for kind in ("chat", "completions", "responses"):
         *("--url", os.environ["BASE_URL"].removesuffix("/v1"), "--api-key", os.environ["API_KEY"]),
         *("--endpoint-type", kind, "--streaming", "--request-count", "6", "--concurrency", "2"),
         *("--synthetic-input-tokens-mean", "30", "--output-tokens-mean", "10"),
-        *("--tokenizer", str(tokenizer_dir.resolve()), "--ui-type", "none", "--artifact-dir", kind),
+        *("--tokenizer", str(tokenizer_dir), "--ui-type", "none", "--artifact-dir", kind),
     ]
     done = subprocess.run(command, capture_output=True, text=True)
     assert done.returncode == 0, (kind, done.stdout[-4000:], done.stderr[-2000:])

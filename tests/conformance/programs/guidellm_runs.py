@@ -6,16 +6,9 @@ import subprocess
 import sys
 from pathlib import Path
 
-from tokenizers import Tokenizer, decoders, models, pre_tokenizers
+from shared.byte_tokenizer import make_byte_tokenizer
 
-tokenizer_dir = Path("tokenizer")
-tokenizer_dir.mkdir()
-alphabet = sorted(pre_tokenizers.ByteLevel.alphabet())
-tokenizer = Tokenizer(models.BPE(vocab={letter: id for id, letter in enumerate(alphabet)}, merges=[]))
-tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
-tokenizer.decoder = decoders.ByteLevel()
-tokenizer.save(str(tokenizer_dir / "tokenizer.json"))
-(tokenizer_dir / "tokenizer_config.json").write_text('{"tokenizer_class": "PreTrainedTokenizerFast"}')
+tokenizer_dir = make_byte_tokenizer()
 
 
 def measure(name, request_format, *, backend="", data=""):
@@ -26,7 +19,7 @@ def measure(name, request_format, *, backend="", data=""):
         *("--backend", f"{common},request_format={request_format}{backend}"),
         *("--profile", "kind=concurrent,streams=2"),
         *("--constraint", "kind=max_requests,count=6"),
-        *("--tokenizer", f"kind=huggingface_auto,model={tokenizer_dir.resolve()}"),
+        *("--tokenizer", f"kind=huggingface_auto,model={tokenizer_dir}"),
         *("--data", f"kind=synthetic_text,prompt_tokens=64,output_tokens=12{data}"),
         *("--disable-console-interactive", "--output", f"kind=json,path={name}.json"),
     ]

@@ -26,6 +26,9 @@ class MemoryLeases:
     async def run_id(self) -> str:
         return self._run_id
 
+    def for_thread(self, *, deadline_s: float) -> None:
+        """Whoever asks who is alive stands still with this process."""
+
     def lose_everything(self) -> None:
         """What a restart of the service does; for tests."""
         self._leases.clear()

@@ -47,6 +47,10 @@ class RedisClient:
         self._server: Server | None = None
         self._is_layout_old = False
 
+    def another(self, *, deadline_s: float) -> "RedisClient":
+        """A client of the same server for another loop, still to be opened."""
+        return RedisClient(self._url, prefix=self._prefix, deadline_s=deadline_s, max_calls=2)
+
     async def open(self) -> None:
         """Connects; raises ``DependencyDown`` when nobody answers."""
         self._server = self._make_server()

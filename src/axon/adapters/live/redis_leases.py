@@ -4,7 +4,8 @@ All stand in one slot with a marker, so that what is lost with one of them is lo
 """
 
 import secrets
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 
 from axon.adapters.live.redis_client import RedisClient, milliseconds
 from axon.adapters.live.redis_scripts import load
@@ -34,6 +35,18 @@ class RedisLeases:
         marker = self._client.key(_TAG, "marker")
         run_id: bytes = await self._client.run(_RUN_ID, [marker], secrets.token_hex(8), _MARKER_MS)
         return run_id.decode()
+
+    def for_thread(self, *, deadline_s: float) -> "Callable[[], AbstractAsyncContextManager[RedisLeases]]":
+        @asynccontextmanager
+        async def connected() -> AsyncIterator[RedisLeases]:
+            client = self._client.another(deadline_s=deadline_s)
+            await client.open()
+            try:
+                yield RedisLeases(client)
+            finally:
+                await client.aclose()
+
+        return connected
 
     def _key(self, owner: str) -> str:
         return self._client.key(_TAG, "lease", owner)

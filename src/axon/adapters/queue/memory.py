@@ -1,7 +1,8 @@
 """The queue's twin: lanes in this process's memory. Promises nothing beyond the process; knows no job, only bodies.
 
 A ``MemoryBroker`` holds the lanes and outlives its takers; a ``MemoryQueue`` is one taker's connection to it. What a
-taker holds unacked returns to its lane when the connection closes, as it does when a worker dies.
+taker holds unacked returns to its lane when the connection closes, as it does when a worker dies. What was in an own
+lane returns to the lane it belongs to at once.
 """
 
 import itertools
@@ -10,15 +11,19 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from axon.errors import DependencyDown
-from axon.ports.queue import LANE_UNKNOWN, Delivery
+from axon.ports.queue import LANE_UNKNOWN, OWN_MAX_WAITING, OWN_TTL_S, Delivery
+from axon.runtime.clock import Clock, SystemClock
 
 
 class MemoryBroker:
     """The lanes, shared by every connection of the process."""
 
-    def __init__(self, *, max_waiting: int = 100_000) -> None:
+    def __init__(self, *, max_waiting: int = 100_000, clock: Clock | None = None) -> None:
         self.max_waiting = max_waiting
+        self._clock = clock or SystemClock()
         self._lanes: dict[str, deque[Delivery]] = {}
+        self._own: dict[str, deque[tuple[float, Delivery]]] = {}
+        """By own lane, what waits in it and until when."""
         self._tags = itertools.count(1)
 
     def connect(self) -> "MemoryQueue":
@@ -37,18 +42,42 @@ class MemoryBroker:
             raise DependencyDown(f"Lane {lane!r} is full.", code="queue_full")
         waiting.append(Delivery(tag=0, lane=lane, body=body, redelivered=False))
 
+    def declare_own(self, own: str) -> None:
+        self._own.setdefault(own, deque())
+
+    def offer(self, own: str, lane: str, body: bytes) -> bool:
+        self._sweep()
+        waiting = self._own.get(own)
+        if waiting is None or len(waiting) >= OWN_MAX_WAITING:
+            return False
+        delivery = Delivery(tag=0, lane=lane, body=body, redelivered=False, own=True)
+        waiting.append((self._clock.monotonic() + OWN_TTL_S, delivery))
+        return True
+
     def take(self, lanes: Sequence[str]) -> Delivery | None:
+        self._sweep()
         for lane in lanes:
+            if offered := self._own.get(lane):
+                return replace(offered.popleft()[1], tag=next(self._tags))
             if waiting := self._lanes.get(lane):
                 return replace(waiting.popleft(), tag=next(self._tags))
         return None
 
     def put_first(self, delivery: Delivery) -> None:
         """Never refused: the lane had room for it once, and a refusal would lose it."""
-        self._lanes[delivery.lane].appendleft(replace(delivery, redelivered=True))
+        self._lanes[delivery.lane].appendleft(replace(delivery, redelivered=True, own=False))
 
     def depth(self, lane: str) -> int:
-        return len(self._lanes.get(lane, ()))
+        self._sweep()
+        return len(self._lanes.get(lane, ())) + len(self._own.get(lane, ()))
+
+    def _sweep(self) -> None:
+        """What has waited in an own lane for too long goes to where it belongs."""
+        now = self._clock.monotonic()
+        for waiting in self._own.values():
+            while waiting and waiting[0][0] <= now:
+                delivery = waiting.popleft()[1]
+                self._lanes[delivery.lane].append(replace(delivery, own=False))
 
 
 class MemoryQueue:
@@ -74,6 +103,12 @@ class MemoryQueue:
 
     async def publish(self, lane: str, body: bytes) -> None:
         self._connected().publish(lane, body)
+
+    async def declare_own(self, own: str) -> None:
+        self._connected().declare_own(own)
+
+    async def offer(self, own: str, lane: str, body: bytes) -> bool:
+        return self._connected().offer(own, lane, body)
 
     async def take(self, lanes: Sequence[str]) -> Delivery | None:
         delivery = self._connected().take(lanes)

@@ -5,6 +5,9 @@ QoS at all since nothing is pushed (4.3 refuses global QoS), a declared delivery
 
 A lane is asked by ``basic.get``, one after the other: each get takes a message, so they cannot go out at once, and
 whether a lane is empty is known to its leader alone. Takers with many lanes are guided by hints, not by this adapter.
+
+A worker's own lane is reached by an exchange that looks at a header, so that the routing key can name the lane that the
+job belongs to: it is kept when a message is dead-lettered, at least once, after its time in the own lane.
 """
 
 import asyncio
@@ -12,14 +15,21 @@ import itertools
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from typing import Any
 
 from aiormq.abc import AbstractChannel, DeliveredMessage
-from aiormq.exceptions import ChannelAccessRefused, ChannelNotFoundEntity, ChannelPreconditionFailed
+from aiormq.exceptions import (
+    ChannelAccessRefused,
+    ChannelNotFoundEntity,
+    ChannelPreconditionFailed,
+    DeliveryError,
+    PublishError,
+)
 from pamqp.commands import Basic
 
 from axon.adapters.amqp import QUORUM, TIMEOUT_S, Link, Publisher, translated, within
 from axon.errors import DependencyDown, Misconfigured
-from axon.ports.queue import Delivery
+from axon.ports.queue import OWN_MAX_WAITING, OWN_TTL_S, Delivery
 from axon.runtime.clock import Clock, SystemClock
 
 CONSUMER_TIMEOUT_S = 1800.0
@@ -27,6 +37,17 @@ CONSUMER_TIMEOUT_S = 1800.0
 _HAND_OVER_AT = 0.8
 _STUCK_S = 3.0
 """A get unanswered for so long after its caller has gone is taken for lost."""
+_OWN: Mapping[str, Any] = {
+    **QUORUM,
+    "x-max-length": OWN_MAX_WAITING,
+    "x-overflow": "reject-publish",
+    "x-message-ttl": int(OWN_TTL_S * 1000),
+    "x-dead-letter-exchange": "",
+    "x-dead-letter-strategy": "at-least-once",
+    "x-expires": 24 * 3600 * 1000,
+}
+"""An own lane's; the same for all, since a queue cannot be declared otherwise later. The default strategy of
+dead-lettering loses messages. A worker that is gone for a day takes its lane along."""
 _ALL = 0
 """As a tag: everything unacked on the channel."""
 
@@ -63,6 +84,7 @@ class RabbitQueue:
         self._clock = clock or SystemClock()
         self._asking = asyncio.Lock()
         self._known: set[str] = set()
+        self._has_exchange = False
         self._tags = itertools.count(1)
         self._taking: AbstractChannel | None = None
         self._held: dict[int, _Held] = {}
@@ -95,6 +117,26 @@ class RabbitQueue:
 
     async def publish(self, lane: str, body: bytes) -> None:
         await self.publisher.publish(self._name(lane), body)
+
+    async def declare_own(self, own: str) -> None:
+        async with within(self._timeout_s), self._asking:
+            await self._declare(own, _OWN)
+            channel = await self._declare_exchange()
+            arguments: dict[str, Any] = {"x-match": "all", "own": own}
+            await channel.queue_bind(self._name(own), self._exchange, arguments=arguments)
+
+    async def offer(self, own: str, lane: str, body: bytes) -> bool:
+        if not self._has_exchange:
+            async with within(self._timeout_s), self._asking:
+                await self._declare_exchange()
+        try:
+            await self.publisher.publish(self._name(lane), body, {"own": own}, exchange=self._exchange)
+        except DependencyDown as failure:
+            if isinstance(failure.__cause__, (PublishError, DeliveryError)):
+                return False  # nobody is bound, or it is full
+            self._has_exchange = False  # one that is gone would close the channel for everybody's publishing
+            raise
+        return True
 
     async def take(self, lanes: Sequence[str]) -> Delivery | None:
         async with within(self._timeout_s):
@@ -138,10 +180,16 @@ class RabbitQueue:
                 with suppress(DependencyDown):  # it is looked at again; the broker has not taken it back yet
                     await self.hand_over(delivery)
 
-    async def _declare(self, lane: str) -> None:
+    async def _declare_exchange(self) -> AbstractChannel:
+        channel = await self._link.channel("ask")
+        await channel.exchange_declare(self._exchange, exchange_type="headers", durable=True)
+        self._has_exchange = True
+        return channel
+
+    async def _declare(self, lane: str, arguments: Mapping[str, Any] = QUORUM) -> None:
         channel = await self._link.channel("ask")
         try:
-            await channel.queue_declare(self._name(lane), durable=True, arguments=dict(QUORUM))
+            await channel.queue_declare(self._name(lane), durable=True, arguments=dict(arguments))
         except BaseException as error:
             self._link.drop("ask")
             if isinstance(error, (ChannelPreconditionFailed, ChannelAccessRefused)):
@@ -202,7 +250,14 @@ class RabbitQueue:
         if not isinstance(got, Basic.GetOk):
             return None
         assert got.delivery_tag is not None
-        delivery = Delivery(tag=next(self._tags), lane=lane, body=message.body, redelivered=bool(got.redelivered))
+        home = (got.routing_key or "").removeprefix(self._name(""))
+        delivery = Delivery(
+            tag=next(self._tags),
+            lane=home,
+            body=message.body,
+            redelivered=bool(got.redelivered),
+            own=home != lane,
+        )
         self._held[delivery.tag] = _Held(delivery, got.delivery_tag, self._clock.monotonic())
         return delivery
 
@@ -222,6 +277,10 @@ class RabbitQueue:
             elif isinstance(error, DependencyDown):
                 return  # the broker has it back
             raise
+
+    @property
+    def _exchange(self) -> str:
+        return f"{self._prefix}.own"
 
     def _name(self, lane: str) -> str:
         return f"{self._prefix}.lane.{lane}"

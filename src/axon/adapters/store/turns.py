@@ -10,7 +10,7 @@ from dataclasses import replace
 from typing import Any
 
 import msgspec
-from sqlalchemy import ColumnElement, Row, Select, bindparam, case, exists, literal, select, tuple_, update
+from sqlalchemy import ColumnElement, Row, Select, and_, bindparam, case, exists, literal, or_, select, tuple_, update
 from sqlalchemy.dialects import postgresql, sqlite
 
 from axon.adapters.store import schema
@@ -205,12 +205,16 @@ class SqlTurns:
 
 
 def _upsert(dialect: str) -> Any:
-    """The stored row gives way to a higher rank only, so late and repeated records change nothing."""
+    """The stored row gives way to a higher rank, or to one that has said more before its end: see ``supersedes``."""
     insert = sqlite.insert(schema.turns) if dialect == "sqlite" else postgresql.insert(schema.turns)
     fresh = {column.name: insert.excluded[column.name] for column in _COLUMNS if column.name != "id"}
-    return insert.on_conflict_do_update(
-        index_elements=[_COLUMNS.id], set_=fresh, where=insert.excluded.rank > _COLUMNS.rank
+    says_more = and_(
+        _COLUMNS.rank == TurnState.OPENED.rank,
+        insert.excluded.rank == TurnState.OPENED.rank,
+        insert.excluded.output_tokens > _COLUMNS.output_tokens,
     )
+    supersedes = or_(insert.excluded.rank > _COLUMNS.rank, says_more)
+    return insert.on_conflict_do_update(index_elements=[_COLUMNS.id], set_=fresh, where=supersedes)
 
 
 def _by_id(row: Mapping[str, Any]) -> str:

@@ -1,0 +1,104 @@
+"""A follow-up turn goes to the worker that holds its conversation's blocks, while that one lives and has room.
+
+Never needed for an answer: whatever is missing, old or full leads to the tenant's lane. Knows no HTTP.
+"""
+
+import contextlib
+import hashlib
+from collections.abc import Mapping, Sequence
+
+import msgspec
+
+from axon.dispatch.config import DispatchConfig
+from axon.domain.job import Job
+from axon.domain.lane import own_lane
+from axon.domain.presence import Presence
+from axon.domain.residence import Residence, place
+from axon.domain.wire import decode, encode
+from axon.errors import AxonError
+from axon.ports.live import Cache, Presences
+from axon.ports.queue import OwnLanes
+from axon.runtime.clock import Clock
+
+_FRESH_S = 0.2
+"""How long an answer of the presences counts here."""
+
+
+def chat_affinity(tenant: str, messages: Sequence[Mapping[str, str]]) -> str:
+    """What the turns of one chat have in common: everything up to the first word of its user, as a digest."""
+    first = next((index for index, each in enumerate(messages) if each["role"] == "user"), len(messages) - 1)
+    return hashlib.sha256(msgspec.msgpack.encode((tenant, messages[: first + 1]))).hexdigest()[:32]
+
+
+class Residences:
+    """Which worker holds what; a cache, so that missing says nothing."""
+
+    def __init__(self, cache: Cache, *, ttl_s: float) -> None:
+        self._cache, self._ttl_s = cache, ttl_s
+
+    async def put(self, job: Job, residence: Residence) -> None:
+        """Remembers where the job's session is; forgotten after its time, and where it cannot be written now."""
+        if key := _key(job):
+            with contextlib.suppress(AxonError):
+                await self._cache.put(key, encode(residence), ttl_s=self._ttl_s)
+
+    async def find(self, job: Job) -> Residence | None:
+        key = _key(job)
+        body = await self._cache.get(key) if key else None
+        try:
+            return decode(Residence, body) if body else None
+        except ValueError:
+            return None
+
+
+class Affinity:
+    """Offers turns to workers by their own lanes."""
+
+    def __init__(
+        self, *, residences: Residences, presences: Presences, own_lanes: OwnLanes, config: DispatchConfig, clock: Clock
+    ) -> None:
+        self._residences, self._presences, self._own_lanes = residences, presences, own_lanes
+        self._config, self._clock = config, clock
+        self._seen: dict[str, tuple[float, Sequence[Presence]]] = {}
+        self._offered: dict[str, tuple[float, int]] = {}
+        """By worker: since it last spoke of its free slots, how many of them were given away here."""
+
+    async def offer(self, job: Job, body: bytes) -> str | None:
+        """The own lane that has the job now; None when it has to go to its tenant's."""
+        try:
+            presence = await self._find(job)
+            if presence is None or not self._has_room(presence, job.choices):
+                return None
+            own = own_lane(job.deployment, presence.worker)
+            return own if await self._own_lanes.offer(own, job.lane, body) else None
+        except AxonError:
+            return None  # a copy in both is harmless
+
+    async def _find(self, job: Job) -> Presence | None:
+        residence = await self._residences.find(job)
+        if residence is None:
+            return None
+        presences = await self._present(job.deployment)
+        return place(job, residence, presences, now=self._clock.now(), max_age_s=self._config.affinity_s)
+
+    async def _present(self, deployment: str) -> Sequence[Presence]:
+        now = self._clock.monotonic()
+        seen = self._seen.get(deployment)
+        if seen is None or now - seen[0] > _FRESH_S:
+            seen = self._seen[deployment] = now, await self._presences.all(deployment)
+        return seen[1]
+
+    def _has_room(self, presence: Presence, num_slots: int) -> bool:
+        said_at, num_given = self._offered.get(presence.worker, (presence.at, 0))
+        if said_at != presence.at:
+            num_given = 0
+        if num_given + num_slots > presence.load.free_slots:
+            return False
+        self._offered[presence.worker] = presence.at, num_given + num_slots
+        return True
+
+
+def _key(job: Job) -> str:
+    """Per tenant and version: what one holds is nothing to another."""
+    name = job.session or job.affinity
+    return f"residence/{job.deployment}/{job.version}/{job.tenant}/{name}" if name else ""

@@ -1,0 +1,171 @@
+"""This incarnation's sign of life: taken, renewed, and by its own clock known to hold. Knows no job.
+
+Where others can see it, it is renewed from a thread with a connection of its own, so that an event loop that is blocked
+for a while, by a long garbage collection or a slow call, loses no job. Twins live in the worker's own process: whoever
+could take it for dead there stands still with it, so that a task is enough.
+"""
+
+import asyncio
+import contextlib
+import threading
+from collections.abc import Callable
+from concurrent.futures import Future
+from contextlib import AbstractAsyncContextManager
+from typing import Protocol
+
+import structlog
+
+from axon.dispatch.liveness import Liveness
+from axon.errors import AxonError
+from axon.ports.live import Leases
+from axon.runtime.clock import Clock
+from axon.worker.config import WorkerConfig
+
+_logger = structlog.get_logger("axon.worker")
+
+
+class Lease(Protocol):
+    """A worker's lease; its one owner opens, runs and closes it."""
+
+    @property
+    def holds(self) -> bool:
+        """Whether nobody can have taken us for dead, by our own clock alone."""
+
+    async def open(self) -> None:
+        """Takes the lease."""
+
+    async def run(self) -> None:
+        """Looks after it until cancelled."""
+
+    async def aclose(self) -> None:
+        """Ends the lease now, so that nobody waits for it to lapse."""
+
+
+def make_lease(owner: str, leases: Leases, liveness: Liveness, config: WorkerConfig, clock: Clock) -> Lease:
+    """The lease for where the worker is."""
+    connect = leases.for_thread(deadline_s=config.renew_s)
+    if connect is None:
+        return LoopLease(owner, leases, liveness, config, clock)
+    return ThreadLease(owner, connect, liveness, config, clock)
+
+
+class LoopLease:
+    """Renewed by a task of its worker's loop."""
+
+    def __init__(self, owner: str, leases: Leases, liveness: Liveness, config: WorkerConfig, clock: Clock) -> None:
+        self._owner, self._leases, self._liveness = owner, leases, liveness
+        self._config, self._clock = config, clock
+        self._until = 0.0
+
+    @property
+    def holds(self) -> bool:
+        return self._clock.monotonic() < self._until
+
+    async def open(self) -> None:
+        await self._hold()
+
+    async def run(self) -> None:
+        while True:
+            with contextlib.suppress(AxonError):
+                await self._hold()
+            await asyncio.sleep(self._config.renew_s)
+
+    async def aclose(self) -> None:
+        await self._leases.drop(self._owner)
+
+    async def _hold(self) -> None:
+        asked_at = self._clock.monotonic()
+        await self._leases.hold(self._owner, self._config.lease_s)
+        self._until = asked_at + self._config.lease_s
+        await self._liveness.look()
+
+
+class ThreadLease:
+    """Renewed by a thread. The thread watches the loop in turn: one that has not moved for ``stall_timeout_s`` hangs,
+    and its lease is let go, because its jobs would wait for it for ever."""
+
+    def __init__(
+        self,
+        owner: str,
+        connect: Callable[[], AbstractAsyncContextManager[Leases]],
+        liveness: Liveness,
+        config: WorkerConfig,
+        clock: Clock,
+    ) -> None:
+        self._owner, self._connect, self._liveness = owner, connect, liveness
+        self._config, self._clock = config, clock
+        # Written by one side and read by the other; each is a number, so that no lock is needed.
+        self._until = 0.0
+        self._moved_at: float | None = None
+        self._thread: threading.Thread | None = None
+        self._stopping = threading.Event()
+
+    @property
+    def holds(self) -> bool:
+        return self._clock.monotonic() < self._until
+
+    async def open(self) -> None:
+        """Returns when the thread has the lease; raises what kept it from it."""
+        taken: Future[None] = Future()
+        taken.set_running_or_notify_cancel()  # so that the thread can answer whoever still waits
+        self._stopping.clear()
+        self._thread = threading.Thread(target=self._live, args=(taken,), name="lease", daemon=True)
+        self._thread.start()
+        try:
+            await asyncio.wrap_future(taken)
+        except BaseException:
+            await self.aclose()
+            raise
+
+    async def run(self) -> None:
+        """Shows the thread that the loop moves, and remembers how the leases stand."""
+        while True:
+            self._moved_at = self._clock.monotonic()
+            with contextlib.suppress(AxonError):
+                await self._liveness.look()
+            await asyncio.sleep(self._config.renew_s)
+
+    async def aclose(self) -> None:
+        thread, self._thread = self._thread, None
+        if thread is not None:
+            self._stopping.set()
+            await asyncio.to_thread(thread.join)
+
+    # --- in the thread
+
+    def _live(self, taken: "Future[None]") -> None:
+        try:
+            asyncio.run(self._renew(taken))
+        except Exception as error:
+            if taken.done():
+                _logger.exception("lease.thread_failed")
+            else:
+                taken.set_exception(error)
+
+    async def _renew(self, taken: "Future[None]") -> None:
+        async with self._connect() as leases:
+            await self._hold(leases)
+            taken.set_result(None)
+            while not self._stopping.wait(self._config.renew_s):  # this loop has nothing else to do
+                if self._stalled():
+                    continue
+                try:
+                    await self._hold(leases)
+                except AxonError as error:
+                    _logger.warning("lease.not_renewed", holds=self.holds, error=str(error))
+            with contextlib.suppress(AxonError):
+                await leases.drop(self._owner)
+
+    async def _hold(self, leases: Leases) -> None:
+        asked_at = self._clock.monotonic()
+        await leases.hold(self._owner, self._config.lease_s)
+        self._until = asked_at + self._config.lease_s
+
+    def _stalled(self) -> bool:
+        """Whether the loop hangs; before it runs there is nothing to compare with."""
+        if self._moved_at is None:
+            return False
+        still_s = self._clock.monotonic() - self._moved_at
+        if still_s > self._config.stall_timeout_s and self.holds:
+            _logger.error("loop.stalled", still_s=round(still_s))
+        return still_s > self._config.stall_timeout_s

@@ -1,0 +1,113 @@
+"""Affinity over the twins: offers go to who holds a session, are bounded by its room, and fail towards the lane."""
+
+from typing import Any
+
+import pytest
+
+from axon.adapters.live.memory import MemoryLive, open_memory_live
+from axon.adapters.queue.memory import MemoryBroker, MemoryQueue
+from axon.dispatch.affinity import Affinity, Residences, chat_affinity
+from axon.dispatch.config import DispatchConfig
+from axon.domain.job import Job
+from axon.errors import DependencyDown
+from axon.runtime.clock import FakeClock
+from tests.contracts.builders import make_job, make_presence, make_residence
+
+OWN = "small/@w1"
+
+
+def follow_up(**changes: Any) -> Job:
+    return make_job(prompt_ids=tuple(range(20)), **changes)
+
+
+class Fleet:
+    """Two workers, of which the first holds the session."""
+
+    def __init__(self) -> None:
+        self.clock = FakeClock()
+        self.live: MemoryLive = open_memory_live(self.clock, retention_s=60.0)
+        self.broker = MemoryBroker(clock=self.clock)
+        self.broker.declare(["small/00"])
+        self.broker.declare_own(OWN)
+        self.queue: MemoryQueue = self.broker.connect()
+        self.residences = Residences(self.live.cache, ttl_s=60.0)
+        self.affinity = Affinity(
+            residences=self.residences,
+            presences=self.live.presences,
+            own_lanes=self.queue,
+            config=DispatchConfig(),
+            clock=self.clock,
+        )
+
+    async def open(self, *, free_slots: int = 2) -> "Fleet":
+        await self.queue.open()
+        await self.live.presences.put(make_presence("w1", free_slots=free_slots), ttl_s=60.0)
+        await self.live.presences.put(make_presence("w2"), ttl_s=60.0)
+        await self.residences.put(make_job(), make_residence("w1", at=self.clock.now()))
+        return self
+
+
+async def test_a_follow_up_is_in_its_workers_own_lane() -> None:
+    fleet = await Fleet().open()
+    assert await fleet.affinity.offer(follow_up(), b"job") == OWN
+    assert fleet.broker.depth(OWN) == 1
+
+
+@pytest.mark.parametrize(
+    "job",
+    [
+        make_job(session="another"),
+        follow_up(tenant="another"),
+        follow_up(version="v2"),
+        follow_up(session="", affinity=""),
+        make_job(),
+    ],
+    ids=["another session", "another tenant", "another version", "no session", "no follow-up"],
+)
+async def test_what_is_held_for_one_is_nothing_to_another(job: Job) -> None:
+    fleet = await Fleet().open()
+    assert await fleet.affinity.offer(job, b"job") is None
+    assert fleet.broker.depth(OWN) == 0
+
+
+async def test_no_more_are_offered_than_the_worker_said_it_has_room_for() -> None:
+    fleet = await Fleet().open(free_slots=2)
+    lanes = [await fleet.affinity.offer(follow_up(), b"job") for _ in range(4)]
+    assert lanes == [OWN, OWN, None, None]
+    fleet.clock.advance(1.0)
+    await fleet.live.presences.put(make_presence("w1", free_slots=1, at=201.0), ttl_s=60.0)
+    assert [await fleet.affinity.offer(follow_up(), b"job") for _ in range(2)] == [OWN, None]
+
+
+async def test_a_worker_whose_lane_is_not_there_is_passed_over() -> None:
+    fleet = await Fleet().open()
+    await fleet.residences.put(make_job(), make_residence("w2", at=fleet.clock.now()))
+    assert await fleet.affinity.offer(follow_up(), b"job") is None
+
+
+async def test_a_service_that_is_away_leads_to_the_lane() -> None:
+    fleet = await Fleet().open()
+    await fleet.queue.aclose()
+    assert await fleet.affinity.offer(follow_up(), b"job") is None
+
+    async def away(key: str) -> bytes | None:
+        raise DependencyDown("away")
+
+    fleet.live.cache.get = away  # type: ignore[method-assign]
+    assert await fleet.affinity.offer(follow_up(), b"job") is None
+
+
+async def test_what_nobody_can_read_is_as_good_as_missing() -> None:
+    fleet = await Fleet().open()
+    await fleet.live.cache.put("residence/small/v1/acme/sess_1", b"\x01", ttl_s=60.0)
+    assert await fleet.affinity.offer(follow_up(), b"job") is None
+
+
+def test_the_turns_of_a_chat_share_its_beginning_and_other_chats_and_tenants_do_not() -> None:
+    first = [{"role": "system", "content": "Be brief."}, {"role": "user", "content": "Hello"}]
+    second = [*first, {"role": "assistant", "content": "Hi."}, {"role": "user", "content": "Who are you?"}]
+    other = [first[0], {"role": "user", "content": "Good day"}]
+    assert chat_affinity("acme", first) == chat_affinity("acme", second)
+    assert chat_affinity("acme", first) != chat_affinity("acme", other)
+    assert chat_affinity("acme", first) != chat_affinity("else", first)
+    assert chat_affinity("acme", first[:1])

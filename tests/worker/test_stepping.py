@@ -1,0 +1,66 @@
+"""An engine that crashes or hangs: whose fault it was is found, and everybody else is answered as ever."""
+
+import pytest
+
+from tests.worker.world import World
+
+INNOCENTS = range(1, 32)
+GUILTY = 99
+
+
+@pytest.mark.parametrize("fate", ["crash", "hang"])
+@pytest.mark.parametrize("num_innocents", [0, 1, 31])
+def test_a_poisonous_request_among_innocents_fails_alone_after_three_crashes(fate: str, num_innocents: int) -> None:
+    world = World(slots=32)
+    world.fates[GUILTY] = fate
+
+    async def story() -> None:
+        await world.start()
+        innocents = [await world.ask(seed=seed, max_tokens=40) for seed in INNOCENTS[:num_innocents]]
+        poison = await world.ask(seed=GUILTY)
+        await world.until(lambda: len(world.kept.turns) == num_innocents + 1)
+        assert world.kept.turns[poison.id].code == "worker_crash"
+        assert world.num_engines - 1 <= 3
+        for job in innocents:
+            world.check(job)
+
+    world.run(story)
+
+
+def test_an_engine_that_never_returns_from_a_step_is_killed_and_its_jobs_are_replayed() -> None:
+    world = World()
+
+    async def story() -> None:
+        worker = await world.start()
+        jobs = [await world.ask(seed=seed, max_tokens=100) for seed in (1, 2, 3)]
+        await world.until(lambda: all(len(each.tokens) > 20 for each in worker.running.values()) and worker.running)
+        world.fates[2] = "hang"
+        hung_at = world.loop.monotonic()
+        await world.until(lambda: world.loop.monotonic() > hung_at + 25.0)
+        assert world.num_engines == 1
+        world.fates.clear()  # it was no fault of the job's
+        await world.until(lambda: len(world.kept.turns) == len(jobs))
+        assert world.num_engines == 2
+        for job in jobs:
+            world.check(job)
+
+    world.run(story)
+
+
+def test_only_who_was_in_the_step_is_a_suspect() -> None:
+    world = World()
+    world.fates[GUILTY] = "crash"
+    world.starved.add(("", 1))
+
+    async def story() -> None:
+        worker = await world.start()
+        bystander = await world.ask(seed=1)
+        await world.until(lambda: worker.running)
+        poison = await world.ask(seed=GUILTY)
+        await world.until(lambda: poison.id in world.kept.turns)
+        assert world.num_engines == world.config.strike_limit  # nobody else was in the step: the first crash counts
+        world.starved.clear()
+        await world.until(lambda: bystander.id in world.kept.turns)
+        world.check(bystander)
+
+    world.run(story)
