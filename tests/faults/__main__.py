@@ -55,13 +55,13 @@ def main() -> int:
             outcome = run_fault(stages.get(fault.stage), fault, num_requests=options.requests, rounds=options.rounds)
             outcomes.append(outcome)
             _tell(outcome, time.monotonic() - began)
+            if options.save:
+                save([outcome], shlex.join(["python", "-m", "tests.faults", *sys.argv[1:]]))
             if outcome.verdict in ("error", "broken"):
                 stages.close()
     finally:
         stages.close()
     print("\n" + table([row(outcome) for outcome in outcomes]))
-    if options.save and outcomes:
-        save(outcomes, shlex.join(["python", "-m", "tests.faults", *sys.argv[1:]]))
     print(machine_line(outcomes))
     return any(outcome.verdict in ("error", "broken") for outcome in outcomes)
 

@@ -24,6 +24,9 @@ class Scene:
     stage: Stage
     work: Workload
     rng: random.Random
+    billed_before: float = 0.0
+    """Tokens that the workers had counted before the first request, and those in the store."""
+    stored_before: int = 0
     proofs: list[str] = field(default_factory=list)
     hits: list[tuple[float, frozenset[str]]] = field(default_factory=list)
     """When the fault struck, and which streams."""

@@ -154,6 +154,11 @@ class Fleet:
         """The sum over the processes that run."""
         return sum(process.metric(name) for process in self.processes if process.alive)
 
+    @property
+    def num_billed(self) -> float:
+        """Tokens that its workers have counted, in their present lives."""
+        return self.metric(r'axon_tokens_total\{kind="output".*\}')
+
     def close(self) -> None:
         for process in self.processes:
             process.resume()

@@ -21,8 +21,6 @@ _NUM_INNOCENT = 31
 def delivered_twice(scene: Scene) -> None:
     """Jobs are delivered a second time while they run, and a third time after they have ended."""
     place, fleet = scene.place, scene.fleet
-    billed = fleet.metric(r'axon_tokens_total\{kind="output".*\}')
-    before = sum(turn.usage.output_tokens for turn in place.turns())
     for worker in fleet.workers:
         worker.pause_engine()  # so that they run until the copies have been seen
     running = [job for worker in fleet.workers for job in place.jobs(worker.incarnation)]
@@ -41,10 +39,10 @@ def delivered_twice(scene: Scene) -> None:
     stolen = [job for job in running if place.job(job)[b"epoch"] != epochs[job]]
 
     def check(turns: Sequence[Turn]) -> list[Violation]:
-        told = fleet.metric(r'axon_tokens_total\{kind="output".*\}') - billed
-        stored = sum(turn.usage.output_tokens for turn in turns) - before
+        billed = fleet.num_billed - scene.billed_before
+        stored = sum(turn.usage.output_tokens for turn in turns) - scene.stored_before
         found = [Violation("repeated", f"{job} was run by two workers") for job in stolen]
-        return found + ([Violation("billed", f"billed {told:g}, stored {stored}")] if told != stored else [])
+        return found + ([Violation("billed", f"billed {billed:g}, stored {stored}")] if billed != stored else [])
 
     scene.checks.append(check)
 

@@ -87,7 +87,8 @@ def run_fault(stage: Stage, fault: Fault, *, num_requests: int, rounds: int | No
         num_clients=num_clients,
         patience=patience,
     )
-    scene = Scene(stage=stage, work=work, rng=rng)
+    stored = sum(turn.usage.output_tokens for turn in stage.place.turns())
+    scene = Scene(stage=stage, work=work, rng=rng, billed_before=stage.fleet.num_billed, stored_before=stored)
     outcome = Outcome(fault=fault, seed=stage.seed, history=work.history, proofs=scene.proofs)
     try:
         with work:
