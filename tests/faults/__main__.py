@@ -17,11 +17,11 @@ from pathlib import Path
 
 from tests.faults.every import FAULTS, named
 from tests.faults.report import machine_line, row, save, table
-from tests.faults.run import Outcome, run_fault, write_history
-from tests.faults.stage import Stages
+from tests.faults.run import Outcome, keep, run_fault
+from tests.faults.stage import Stage, Stages
 from tests.services.disk import can_mount
 
-_HISTORIES = Path(__file__).resolve().parents[2] / ".cache" / "faults" / "histories"
+_KEPT = Path(__file__).resolve().parents[2] / ".cache" / "faults" / "kept"
 _SHOWN = 10
 
 
@@ -52,9 +52,10 @@ def main() -> int:
                 continue
             print(f"[{number}/{len(chosen)}] {fault.name} …", flush=True)
             began = time.monotonic()
-            outcome = run_fault(stages.get(fault.stage), fault, num_requests=options.requests, rounds=options.rounds)
+            stage = stages.get(fault.stage)
+            outcome = run_fault(stage, fault, num_requests=options.requests, rounds=options.rounds)
             outcomes.append(outcome)
-            _tell(outcome, time.monotonic() - began)
+            _tell(outcome, stage, time.monotonic() - began)
             if options.save:
                 save([outcome], shlex.join(["python", "-m", "tests.faults", *sys.argv[1:]]))
             if outcome.verdict in ("error", "broken"):
@@ -66,7 +67,7 @@ def main() -> int:
     return any(outcome.verdict in ("error", "broken") for outcome in outcomes)
 
 
-def _tell(outcome: Outcome, seconds: float) -> None:
+def _tell(outcome: Outcome, stage: Stage, seconds: float) -> None:
     print(
         f"    {outcome.verdict}: {outcome.requests} requests, {len(outcome.stalls_s)} streams hit, stall p50 "
         f"{outcome.stall_s(0.5):.2f} s, p99 {outcome.stall_s(0.99):.2f} s; {seconds:.0f} s",
@@ -79,9 +80,9 @@ def _tell(outcome: Outcome, seconds: float) -> None:
             print("\n".join(f"    ! {line}" for line in [outcome.error, *outcome.waiting[:_SHOWN]]))
         for violation in outcome.violations[:_SHOWN]:
             print(f"    ! {violation.kind}: {violation.what}")
-        path = write_history(outcome, _HISTORIES)
+        path = keep(outcome, stage, _KEPT)
         again = f"python -m tests.faults --only {shlex.quote(outcome.fault.name.lower())} --seed {outcome.seed}"
-        print(f"    again with: {again}\n    history: {path}", flush=True)
+        print(f"    again with: {again}\n    history and logs: {path}", flush=True)
 
 
 if __name__ == "__main__":

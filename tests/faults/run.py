@@ -1,7 +1,8 @@
 """One fault under load, from the first request to the last check. Prints nothing."""
 
 import random
-import statistics
+import re
+import shutil
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -66,10 +67,6 @@ class Outcome:
         ordered = sorted(self.stalls_s)
         return ordered[min(len(ordered) - 1, int(share * len(ordered)))]
 
-    @property
-    def median_stall_s(self) -> float:
-        return statistics.median(self.stalls_s) if self.stalls_s else 0.0
-
 
 def run_fault(stage: Stage, fault: Fault, *, num_requests: int, rounds: int | None = None) -> Outcome:
     """Stage 1: the fault happens, at moments that follow from the seed. Stage 2: everything is checked."""
@@ -131,9 +128,13 @@ def _stalls_s(scene: Scene) -> list[float]:
     return [stall for stall in stalls if stall is not None]
 
 
-def write_history(outcome: Outcome, folder: Path) -> Path:
-    """For people to read, and to compare with the run again."""
-    folder.mkdir(parents=True, exist_ok=True)
-    path = folder / f"{outcome.fault.name.replace(' ', '-').replace(',', '')}-{outcome.seed}.jsonl"
-    outcome.history.write(path)
-    return path
+def keep(outcome: Outcome, stage: Stage, folder: Path) -> Path:
+    """The history and what the processes wrote, in a folder of the fault's own."""
+    name = re.sub(r"[^a-z0-9]+", "-", outcome.fault.name.lower())
+    place = folder / f"{name}-{outcome.seed}"
+    shutil.rmtree(place, ignore_errors=True)
+    place.mkdir(parents=True)
+    outcome.history.write(place / "history.jsonl")
+    for log in stage.place.folder.glob("*.log"):
+        shutil.copy(log, place)
+    return place

@@ -30,9 +30,9 @@ _FAULTS = [
 ]
 """What may happen, and how often beside the others."""
 _MOST_MB_PER_MINUTE = 0.5
-_WARM_S = 60.0
-"""Caches and pools fill first."""
-_HISTORY = Path(__file__).resolve().parents[2] / ".cache" / "faults" / "histories" / "soak.jsonl"
+_WARM = 1 / 3
+"""The share of a life in which caches and pools fill; and of the soak that a life must have lasted to count."""
+_HISTORY = Path(__file__).resolve().parents[2] / ".cache" / "faults" / "kept" / "soak.jsonl"
 
 
 @dataclass(slots=True)
@@ -48,8 +48,9 @@ class Growth:
     @property
     def mb_per_minute(self) -> float:
         """The slope of the line that fits best."""
-        times = [at / 60 for at, _ in self.samples]
-        sizes = [size / 1e6 for _, size in self.samples]
+        warm = self.samples[int(_WARM * len(self.samples)) :]
+        times = [at / 60 for at, _ in warm]
+        sizes = [size / 1e6 for _, size in warm]
         mean_time, mean_size = sum(times) / len(times), sum(sizes) / len(sizes)
         spread = sum((at - mean_time) ** 2 for at in times)
         return sum((at - mean_time) * (size - mean_size) for at, size in zip(times, sizes, strict=True)) / (spread or 1)
@@ -98,7 +99,7 @@ def _soak(stage: Stage, seed: int, seconds: float, num_clients: int) -> int:
             print(f"{work.now:6.0f} s  {happen.__name__}, {work.history.num_ended} turns ended", flush=True)
         work.finish()
     violations = checked(stage, scene, hangs=True)
-    slopes = {name: growth.mb_per_minute for name, growth in growths.items() if growth.minutes >= seconds / 180}
+    slopes = {name: growth.mb_per_minute for name, growth in growths.items() if growth.minutes >= _WARM * seconds / 60}
     for name, slope in slopes.items():
         print(f"{name:44} {slope:+.2f} MB/min over {growths[name].minutes:.1f} min")
     for violation in violations[:10]:
@@ -126,9 +127,8 @@ def _watch(stage: Stage, growths: dict[str, Growth], work: Workload, *, until: f
     def sample() -> bool:
         for process in stage.fleet.processes:
             for part, pid in process.pids.items():
-                if work.now > _WARM_S or until < _WARM_S:
-                    key = f"{process.name} {part} {pid}"
-                    growths.setdefault(key, Growth()).samples.append((time.monotonic(), rss_bytes(pid)))
+                key = f"{process.name} {part} {pid}"
+                growths.setdefault(key, Growth()).samples.append((time.monotonic(), rss_bytes(pid)))
         return work.now >= until
 
     while not sample():

@@ -6,7 +6,7 @@ import pytest
 
 from tests.faults.every import FAULTS
 from tests.faults.fault import Fault
-from tests.faults.run import run_fault, write_history
+from tests.faults.run import keep, run_fault
 from tests.faults.stage import Stages
 from tests.services.disk import can_mount
 
@@ -22,9 +22,9 @@ def test_every_accepted_turn_ends_once_and_as_undisturbed(fault: Fault, stages: 
     stage = stages.get(fault.stage)
     outcome = run_fault(stage, fault, num_requests=_NUM_REQUESTS, rounds=1)
     if outcome.error or outcome.violations:
+        path = keep(outcome, stage, tmp_path)
         stages.close()
-        path = write_history(outcome, tmp_path)
-        print(f"seed {outcome.seed}, again with AXON_FAULT_SEED={outcome.seed}; the history is in {path}")
+        print(f"seed {outcome.seed}, again with AXON_FAULT_SEED={outcome.seed}; history and logs are in {path}")
     assert not outcome.error, f"the fault did not happen: {outcome.error}"
     assert not outcome.violations, "\n".join(f"{each.kind}: {each.what}" for each in outcome.violations[:10])
     assert outcome.proofs
