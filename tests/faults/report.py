@@ -8,10 +8,12 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 
+from tests.faults.every import FAULTS
 from tests.faults.run import Outcome
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "reliability.md"
 _HEAD = ("fault", "requests", "lost", "repeated", "other", "stall p50", "stall p99", "goal", "verdict")
+_ORDER = {fault.name: place for place, fault in enumerate(FAULTS)}
 _BEGIN, _END = "<!-- faults: written by `make faults` -->", "<!-- faults: end -->"
 
 
@@ -66,11 +68,12 @@ def save(outcomes: Sequence[Outcome], command: str) -> None:
     kept = {cells[0]: cells for line in old.splitlines() if len(cells := _cells(line)) == len(_HEAD)}
     kept.pop(_HEAD[0], None)
     kept |= {outcome.fault.name: row(outcome) for outcome in outcomes}
+    rows = sorted(kept.values(), key=lambda cells: _ORDER.get(cells[0], len(_ORDER)))
     date = datetime.now(UTC).strftime("%Y-%m-%d")
     said = (
         f"Last written by `{command}` on {date}, {os.cpu_count()} {platform.machine()} cores, seed {outcomes[0].seed}."
     )
-    PAGE.write_text(f"{before}{_BEGIN}\n{said}\n\n{table(list(kept.values()))}\n{_END}{after}")
+    PAGE.write_text(f"{before}{_BEGIN}\n{said}\n\n{table(rows)}\n{_END}{after}")
 
 
 def _cells(line: str) -> list[str]:

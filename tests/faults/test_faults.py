@@ -10,7 +10,7 @@ from tests.faults.run import keep, run_fault
 from tests.faults.stage import Stages
 from tests.services.disk import can_mount
 
-pytestmark = pytest.mark.services
+pytestmark = [pytest.mark.services, pytest.mark.timeout(400)]
 
 _NUM_REQUESTS = 24
 
