@@ -7,6 +7,7 @@ SERVE_ARGS ?=
 SERVICES_ARGS ?=
 FLEET_ARGS ?=
 BENCH_ARGS ?=
+FAULTS_ARGS ?=
 
 BIN := .venv/bin
 STAMP := .venv/.installed
@@ -61,8 +62,8 @@ clients: $(STAMP) ## Make the environments of other people's clients, which the 
 fuzz: $(STAMP) ## Send EXAMPLES (200) strange requests to every operation of the API
 	AXON_FUZZ_EXAMPLES=$(or $(EXAMPLES),200) $(BIN)/python -m pytest tests/conformance/test_fuzz.py -s
 
-faults: $(STAMP) install-services ## Break the real services under load, one fault after the other
-	$(BIN)/python -m pytest tests/faults $(PYTEST_ARGS)
+faults: $(STAMP) install-services ## Break services and processes under load, one fault after the other (FAULTS_ARGS=--save keeps it)
+	@$(BIN)/python -m tests.faults $(FAULTS_ARGS)
 
 bench: bench-engine bench-path bench-protocol bench-workers ## Run the benchmarks that need neither peers nor a GPU
 

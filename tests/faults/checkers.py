@@ -1,165 +1,206 @@
 """What must hold whatever broke: over what clients were told, what the store holds, and what was left behind."""
 
-import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from typing import Literal
 
-import psycopg
+import httpx
 
-from axon.domain import wire
 from axon.domain.turn import Turn, TurnState
-from tests.faults.fleet import Place
 from tests.faults.history import History, Told
-from tests.journeys.server import Server
+from tests.faults.stage import Stage
 from tests.services.process import wait_for
 
 HANGS_S = 15.0
 """A request is answered within it, if only with a 503."""
 _SETTLE_S = 90.0
-_COUNT = """
-[begin
-    {ok, {_, Count}, _} = ra:local_query(amqqueue:get_pid(Queue), fun rabbit_fifo:query_messages_%s/1),
-    {element(4, amqqueue:get_name(Queue)), Count}
-end || Queue <- rabbit_amqqueue:list()].
-"""
-"""All queues are quorum queues."""
+_MORE_FDS = 40
+"""Pools of connections may grow to what the load needs; a leak grows with every request."""
 
 
 @dataclass(frozen=True, slots=True)
-class Stored:
-    """The store's rows, all ended."""
+class Violation:
+    """A promise not kept: ``lost``, ``repeated``, ``gap``, ``text``, ``billed``, ``foreign``, ``hung`` or ``left``."""
 
-    turns: dict[str, Turn]
-
-
-def check_all(place: Place, history: History, servers: Sequence[Server], *, hangs: bool = False) -> Stored:
-    """Everything that a fault may not change."""
-    check_told(history, hangs=hangs)
-    stored = read_store(place, history)
-    check_stored(history, stored)
-    check_nothing_left(place, servers)
-    return stored
+    kind: str
+    what: str
 
 
-def check_told(history: History, *, hangs: bool = False) -> None:
+def check_told(history: History, *, hangs: bool = False) -> list[Violation]:
     """Every accepted turn was told whole, once, in order; whoever was refused was told when to come back."""
-    assert history.accepted, "nothing was accepted"
-    _none(history, lambda told: told.error, "went wrong")
-    _none(history, lambda told: not told.stream_id or told.ended_at is None, "was never answered")
-    _none(history, lambda told: told.text != history.asks[told.ask].text, "differs from the undisturbed answer")
-    _none(history, _seqs_broken, "has seqs that repeat or skip")
-    _none(history, lambda told: told.num_done != 1 or len(told.finishes) != 1, "did not end exactly once")
-    _none(history, lambda told: told.usage != [told.seq], "counts other tokens than were told")
+    if not history.accepted:
+        return [Violation("lost", "nothing was accepted")]
+    rules: list[tuple[str, str, Callable[[Told], object]]] = [
+        ("lost", "went wrong", lambda told: told.error),
+        ("lost", "was never answered", lambda told: not told.stream_id or told.ended_at is None),
+        ("text", "differs from the undisturbed answer", lambda told: _differs(history, told)),
+        ("repeated", "has seqs that repeat", lambda told: _seqs(told) < 0),
+        ("gap", "has seqs that skip", lambda told: _seqs(told) > 0),
+        ("repeated", "did not end exactly once", lambda told: _ends_wrong(history, told)),
+        ("billed", "counts other tokens than were told", lambda told: told.usage != [told.seq]),
+    ]
     if not hangs:
-        _none(history, lambda told: told.slowest_answer_s > HANGS_S, f"hung for more than {HANGS_S:g} s")
+        rules.append(("hung", f"hung for more than {HANGS_S:g} s", lambda told: told.slowest_answer_s > HANGS_S))
+    return [
+        Violation(kind, f"{what}: {brief(told)}")
+        for kind, what, wrong in rules
+        for told in history.turns
+        if wrong(told)
+    ]
 
 
-def read_store(place: Place, history: History) -> Stored:
-    """Waits until the journal has brought every accepted turn, and every turn in the store has ended."""
+def read_store(stage: Stage, history: History) -> tuple[list[Turn], list[Violation]]:
+    """The store's rows, once the journal has brought every accepted turn and every turn in the store has ended."""
     accepted = {told.stream_id for told in history.accepted}
 
     def all_ended() -> bool:
-        with psycopg.connect(place.store_admin_url, autocommit=True, connect_timeout=5) as connection:
-            ranks: dict[str, int] = dict(connection.execute("SELECT id, rank FROM turns").fetchall())
+        ranks = stage.place.ranks()
         return accepted <= ranks.keys() and all(ranks.values())
 
-    wait_for(all_ended, "every accepted turn is in the store and has ended", _SETTLE_S)
-    with psycopg.connect(place.store_admin_url, connect_timeout=5) as connection:
-        rows = connection.execute("SELECT id, state, output_tokens, body FROM turns").fetchall()
-    turns = {}
-    for turn_id, state, output_tokens, body in rows:
-        turn = wire.decode(Turn, body)
-        assert (turn.id, turn.state, turn.usage.output_tokens) == (turn_id, state, output_tokens)
-        turns[turn_id] = turn
-    assert len(turns) == len(rows)
-    return Stored(turns)
+    try:
+        wait_for(all_ended, "every accepted turn is in the store and has ended", _SETTLE_S)
+    except TimeoutError:
+        ranks = stage.place.ranks()
+        lost = [f"accepted and lost: {each}" for each in sorted(accepted - ranks.keys())]
+        open_ones = [f"accepted and not ended: {each}" for each, rank in ranks.items() if not rank]
+        return stage.place.turns(), [Violation("lost", what) for what in lost + open_ones]
+    return stage.place.turns(), []
 
 
-def check_stored(history: History, stored: Stored) -> None:
+def check_stored(history: History, turns: Iterable[Turn], condemned: Mapping[str, str]) -> list[Violation]:
     """Every accepted turn is there once, completed, with the text that its client has and a bill for just that.
 
     What a client was refused, or never heard of, may be there as well; it has ended too, and said nothing wrong.
+    ``condemned`` turns end with a code of failure, by id.
     """
-    ids = Counter(told.stream_id for told in history.accepted)
-    assert ids.most_common(1)[0][1] == 1, f"two asks led to one turn: {ids.most_common(3)}"
+    found: list[Violation] = []
+    turns = list(turns)
+    for ids, what in (
+        ([told.stream_id for told in history.accepted], "two asks led to one turn"),
+        ([turn.id for turn in turns], "is in the store twice"),
+        (
+            [
+                f"{turn.tenant}/{key}"
+                for turn in turns
+                if turn.state.name == "COMPLETED" and (key := turn.job.idempotency_key)
+            ],
+            "was answered twice under one key",
+        ),
+    ):
+        found += [Violation("repeated", f"{what}: {each}") for each, count in Counter(ids).items() if count > 1]
     by_id = {told.stream_id: told for told in history.accepted}
-    lost = by_id.keys() - stored.turns.keys()
-    assert not lost, f"accepted and lost: {sorted(lost)}"
-    answers = {ask.text for ask in history.asks.values()}
-    for turn in stored.turns.values():
-        text = "".join(token.text for token in turn.tokens)
-        assert turn.usage.output_tokens == len(turn.tokens), turn.id
-        if turn.state is TurnState.COMPLETED:
-            assert text in answers, f"{turn.id} says what nobody asked for"
-        else:
-            assert turn.state is TurnState.CANCELLED, f"{turn.id} is {turn.state} {turn.code}"
-            assert any(answer.startswith(text) for answer in answers), turn.id
-        if told := by_id.get(turn.id):
-            assert turn.state is TurnState.COMPLETED, f"{turn.id} was told whole and is {turn.state}"
-            assert text == told.text, turn.id
-            assert [turn.usage.output_tokens] == told.usage, turn.id
-    _check_keys(history, stored)
+    answers = {ask.texts for ask in history.asks.values()}
+    for turn in turns:
+        found += _wrong_turn(turn, by_id.get(turn.id), answers, condemned.get(turn.id))
+    return found
 
 
-def _check_keys(history: History, stored: Stored) -> None:
-    """A key leads to one answer, however often it was sent."""
-    completed = Counter(
-        turn.job.idempotency_key
-        for turn in stored.turns.values()
-        if turn.job.idempotency_key and turn.state is TurnState.COMPLETED
+def _wrong_turn(
+    turn: Turn, told: Told | None, answers: set[tuple[str, ...]], condemned: str | None
+) -> Iterable[Violation]:
+    texts = _texts(turn)
+    if turn.usage.output_tokens != len(turn.tokens):
+        yield Violation("billed", f"{turn.id} has {len(turn.tokens)} tokens and is billed {turn.usage.output_tokens}")
+    if condemned is not None:
+        if (turn.state, turn.code) != (TurnState.FAILED, condemned):
+            yield Violation("lost", f"{turn.id} should have failed with {condemned} and is {turn.state} {turn.code}")
+    elif turn.state is TurnState.COMPLETED:
+        if texts not in answers:
+            yield Violation("text", f"{turn.id} says what nobody asked for")
+    elif turn.state is not TurnState.CANCELLED:
+        yield Violation("lost", f"{turn.id} is {turn.state} {turn.code}")
+    elif not any(_begins(answer, texts) for answer in answers):
+        yield Violation("text", f"{turn.id} was cancelled and says what nobody asked for")
+    if told is None:
+        return
+    if turn.state is not TurnState.COMPLETED and not told.error:
+        yield Violation("lost", f"{turn.id} was told whole and is {turn.state}")
+    elif texts != tuple(told.text(choice) for choice in range(turn.job.choices)):
+        yield Violation("text", f"{turn.id} is stored with another text than was told")
+    if [turn.usage.output_tokens] != told.usage:
+        yield Violation("billed", f"{turn.id} is billed {turn.usage.output_tokens}, told {told.usage}")
+    if turn.tenant != told.tenant:
+        yield Violation("foreign", f"{turn.id} of {turn.tenant} was told to {told.tenant}")
+
+
+def check_foreign(stage: Stage, history: History) -> list[Violation]:
+    """Nobody reads a stranger's stream, and nobody hears whether there is one."""
+    found = []
+    for told in history.accepted[:5]:
+        stranger = next(key for tenant, key in stage.keys.items() if tenant != told.tenant)
+        answers = [
+            httpx.get(
+                f"{stage.fleet.gateways[0].url}/v1/streams/{stream_id}",
+                headers={"Authorization": f"Bearer {stranger}"},
+                timeout=HANGS_S,
+            ).status_code
+            for stream_id in (told.stream_id, "cmpl-unknown")
+        ]
+        if answers != [404, 404]:
+            found.append(Violation("foreign", f"{told.stream_id} of {told.tenant} answers a stranger with {answers}"))
+    return found
+
+
+def check_nothing_left(stage: Stage) -> list[Violation]:
+    """No message waits or is held, no block is used, no ticket is out, leases are those of who lives, and everything
+    in the live service goes by itself."""
+    place, fleet = stage.place, stage.fleet
+    living = {worker.incarnation for worker in fleet.workers if worker.alive}
+    found: list[Violation] = []
+
+    def settled(true: Callable[[], object], what: str, timeout_s: float, look: Callable[[], object]) -> None:
+        try:
+            wait_for(true, what, timeout_s)
+        except TimeoutError:
+            found.append(Violation("left", f"{what}: {look()}"))
+
+    settled(lambda: not place.messages(), "the queues are empty and nothing is held", _SETTLE_S, place.messages)
+    settled(lambda: place.leases() == living, "the leases are those of the living", 10.0, place.leases)
+    ended = {turn_id for turn_id, rank in place.ranks().items() if rank}
+    settled(lambda: not place.tickets() & ended, "no ended turn has a ticket", 10.0, lambda: place.tickets() & ended)
+    settled(lambda: not place.lasting_keys(), "no key stays for ever", 10.0, place.lasting_keys)
+    for process in fleet.workers or fleet.processes:
+        for metric in ("axon_requests_running", r'axon_kv_blocks\{state="used"\}'):
+            settled(lambda: process.metric(metric) == 0, f"{metric} is 0", 10.0, lambda: process.metric(metric))  # noqa: B023
+    for process in fleet.processes:
+        limit = stage.base_fds.get(process.name, 0) + _MORE_FDS
+        settled(lambda: process.num_fds <= limit, f"at most {limit} descriptors", 10.0, lambda: process.num_fds)  # noqa: B023
+    return found
+
+
+def brief(told: Told) -> str:
+    """A turn on one line."""
+    return (
+        f"client {told.client} {told.kind} {told.stream_id or 'refused'} {told.ask} at {told.seq}, "
+        f"done {told.num_done}, finish {told.finishes}, usage {told.usage}, "
+        f"waited {told.slowest_answer_s:.1f} s, error {told.error!r}, losses {told.losses[-3:]}, "
+        f"refusals {told.refusals[-3:]}"
     )
-    assert all(count == 1 for count in completed.values()), f"answered twice under one key: {completed}"
 
 
-def check_nothing_left(place: Place, servers: Sequence[Server]) -> None:
-    """No message waits or is held, no block is used, and everything in the live service goes by itself."""
-    wait_for(lambda: not messages(place), "the queues are empty and nothing is held", _SETTLE_S)
-    for server in servers:
-        wait_for(lambda server=server: server.metric("axon_requests_running") == 0, "the engine is idle")  # type: ignore[misc]
-        wait_for(
-            lambda server=server: server.metric(r'axon_kv_blocks\{state="used"\}') == 0,  # type: ignore[misc]
-            "its blocks are free",
-        )
-    with place.live() as live:
-        lasting = [key for key in live.scan_iter(f"{place.namespace}:*") if live.pttl(key) == -1]
-    assert not lasting, f"would stay for ever: {lasting}"
+def _differs(history: History, told: Told) -> bool:
+    texts = history.asks[told.ask].texts
+    return texts != tuple(told.text(choice) for choice in range(len(texts)))
 
 
-def messages(place: Place, *, which: Literal["total", "checked_out"] = "total") -> dict[str, int]:
-    """Messages of this place's queues where there are any; the checked out ones are in somebody's hands.
-
-    Asks the queues themselves: the broker's own lists lag by seconds.
-    """
-    listed = place.rabbit.ctl("eval", _COUNT % which)
-    counts = {name: int(count) for name, count in re.findall(r'"([^"]+)">>,(\d+)', listed)}
-    return {
-        name.removeprefix(f"{place.namespace}."): count
-        for name, count in counts.items()
-        if count and name.startswith(f"{place.namespace}.")
-    }
+def _ends_wrong(history: History, told: Told) -> bool:
+    return told.num_done != 1 or len(told.finishes) != history.asks[told.ask].num_choices
 
 
-def _seqs_broken(told: Told) -> bool:
-    """One character is one token, so each piece's seq is the length of the text up to its end."""
+def _seqs(told: Told) -> int:
+    """One character is one token, so each piece's seq is the length of all text up to its end; how far it is off."""
     length = 0
-    for seq, text in told.pieces:
-        length += len(text)
-        if seq != length:
-            return True
-    return False
+    for piece in told.pieces:
+        length += len(piece.text)
+        if piece.seq != length:
+            return piece.seq - length
+    return 0
 
 
-def _none(history: History, wrong: Callable[[Told], object], what: str) -> None:
-    found: Iterable[Told] = [told for told in history.turns if wrong(told)]
-    assert not found, f"{what}: {_brief(found)}"
+def _texts(turn: Turn) -> tuple[str, ...]:
+    choices = range(turn.job.choices)
+    return tuple("".join(token.text for token in turn.tokens if token.choice == choice) for choice in choices)
 
 
-def _brief(turns: Iterable[Told]) -> str:
-    return "\n".join(
-        f"client {told.client} {told.stream_id or 'refused'} {told.ask} at {told.seq}, done {told.num_done}, "
-        f"finish {told.finishes}, usage {told.usage}, waited {told.slowest_answer_s:.1f} s, error {told.error!r}, "
-        f"losses {told.losses[-3:]}, refusals {told.refusals[-3:]}"
-        for told in list(turns)[:5]
-    )
+def _begins(answer: tuple[str, ...], texts: tuple[str, ...]) -> bool:
+    return len(answer) == len(texts) and all(whole.startswith(part) for whole, part in zip(answer, texts, strict=True))

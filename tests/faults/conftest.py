@@ -1,28 +1,42 @@
-"""Fixtures of the fault tests: a seed, a place, and the history on paper when a test fails."""
+"""Fixtures of the fault tests: a seed, the stages that faults share, and servers of the echo engine for the rest."""
 
 import os
 import random
 import tempfile
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from tests.faults.fleet import Place, shared_place
-from tests.faults.workload import Workload
+from tests.contracts import postgres_backend
+from tests.faults.fleet import Fleet
+from tests.faults.place import Place
+from tests.faults.stage import Stages
+from tests.services import rabbitmq
+from tests.services import redis as redis_service
+from tests.services.require import require
 
 if TYPE_CHECKING:
-    from tests.faults.history import History
+    from tests.fleet.member import Role
 
-_FAILED = pytest.StashKey[bool]()
+_STEP_S = 0.02
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def seed() -> int:
     """Fixed by AXON_FAULT_SEED; printed when a test fails."""
     return int(os.environ.get("AXON_FAULT_SEED") or random.randrange(1 << 32))
+
+
+@pytest.fixture(scope="module")
+def stages(seed: int) -> Iterator[Stages]:
+    """The stage of one fault is that of the next of its kind."""
+    opened = Stages(seed=seed, step_s=_STEP_S)
+    yield opened
+    opened.close()
 
 
 @pytest.fixture
@@ -34,34 +48,28 @@ def victims() -> Iterator[Path]:
 
 
 @pytest.fixture
-def place(tmp_path: Path) -> Iterator[Callable[..., Place]]:
-    """Makes the test's place; its servers end with the test."""
+def fleet(tmp_path: Path) -> Iterator[Callable[..., Fleet]]:
+    """Starts the test's fleet, of echo engines on the services that all tests share, but for what is given."""
     with ExitStack() as stack:
-        yield lambda **own: shared_place(tmp_path, stack, **own)
+
+        def make(*, num_gateways: int = 2, own: Mapping[str, Any] = MappingProxyType({}), **settings: object) -> Fleet:
+            echo = {"engine_kind": "echo", "engine_echo_step_s": 0.01}
+            made = Fleet(_shared_place(tmp_path, **own), {**echo, **settings})
+            stack.callback(made.close)
+            roles: list[Role] = ["worker", "control"]
+            roles += ["gateway"] * num_gateways
+            made.start(*map(made.make, roles))
+            return made
+
+        yield make
 
 
-@pytest.fixture
-def workload(tmp_path: Path, seed: int, request: pytest.FixtureRequest) -> Iterator[Callable[..., Workload]]:
-    """Makes the test's workload; whatever it was told is written down and named when the test fails."""
-    histories: list[History] = []
-
-    def make(*arguments: Any, **options: Any) -> Workload:
-        work = Workload(*arguments, seed=seed, **options)
-        histories.append(work.history)
-        return work
-
-    yield make
-    if request.node.stash.get(_FAILED, False):
-        for number, history in enumerate(histories):
-            path = tmp_path / f"history-{number}.jsonl"
-            history.write(path)
-            print(f"seed {history.seed}, again with AXON_FAULT_SEED={history.seed}; the history is in {path}")
-
-
-@pytest.hookimpl(wrapper=True)
-def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestReport, pytest.TestReport]:
-    """Lets a fixture know whether its test has failed."""
-    report = yield
-    if report.when == "call":
-        item.stash[_FAILED] = report.failed
-    return report
+def _shared_place(
+    folder: Path, *, live_port: int = 0, store_url: str = "", rabbit: rabbitmq.RabbitServer | None = None
+) -> Place:
+    require("redis-server", "rabbitmq-server", "postgres")
+    live_port = live_port or redis_service.shared_server(cluster=False).port
+    store_url = store_url or postgres_backend.shared_server().create_database(postgres_backend.TEMPLATE)
+    rabbit = rabbit or rabbitmq.shared_server()
+    urls = {"queue": rabbit.url, "live": f"redis://127.0.0.1:{live_port}", "store": store_url}
+    return Place(folder=folder, rabbit=rabbit, live_port=live_port, store_url=store_url, urls=urls)

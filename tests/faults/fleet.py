@@ -1,112 +1,174 @@
-"""Servers that share one place: the same queue, live service and store, the same keys. Knows no fault and no client."""
+"""The processes of one place by their roles, each to be broken as a fault needs it. Knows no fault and no client."""
 
+import itertools
 import os
 import signal
-from contextlib import ExitStack, suppress
-from dataclasses import dataclass, field
+import subprocess
+import sys
+from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Any
 
-import redis
+import httpx
 
-from tests.contracts import postgres_backend
-from tests.journeys.server import Server
-from tests.services import rabbitmq
-from tests.services import redis as redis_service
+from tests.faults import model
+from tests.faults.place import Place
+from tests.fleet.member import Member, Role
+from tests.journeys.server import MODELS, START_S
 from tests.services.process import wait_for
-from tests.services.rabbitmq import RabbitServer
-from tests.services.require import require
 
-_PEPPER = "0123456789abcdef0123456789abcdef"
+_STOP_S = 30.0
 
 
-@dataclass(kw_only=True)
-class Place:
-    """Where the servers of one test meet. What a test wants to break, it brings; the rest is shared by all tests."""
+class Process(Member):
+    """A member whose engine can be paused alone, and whose worker is known by its incarnation."""
 
-    folder: Path
-    rabbit: RabbitServer
-    live_url: str
-    """As the servers reach it."""
-    live_port: int
-    """As a test looks into it; follows a failover."""
-    store_url: str
-    store_admin_url: str
-    """As a test reads it."""
-    namespace: str = field(default_factory=rabbitmq.new_prefix)
-    stack: ExitStack
+    def __init__(self, place: Place, role: Role, name: str, settings: Mapping[str, object], step_s: float) -> None:
+        super().__init__(role, name, place.folder, settings)
+        self.incarnation = ""
+        """Of a worker, in this life."""
+        self._place, self._step_s = place, step_s
 
-    def start(self, **settings: object) -> "PlacedServer":
-        """One more server, up and ready."""
-        number = len(list(self.folder.glob("data-*.log")))
-        chosen: dict[str, Any] = {
-            "engine_kind": "echo",
-            "engine_echo_step_s": 0.01,
-            "admission_requests_per_minute": 0,
-            "pepper": _PEPPER,
-            "namespace": self.namespace,
-            "queue": self.rabbit.url,
-            "live": self.live_url,
-            "store": self.store_url,
-            **settings,
-        }
-        server = PlacedServer(self.folder / f"data-{number}", **chosen)
-        first_key = self.folder / "data-0" / "dev-key"
-        if first_key.exists():
-            server.data_dir.mkdir()
-            (server.data_dir / "dev-key").write_text(first_key.read_text())
-        server.start()
-        self.stack.callback(server.end)
-        return server
+    @property
+    def exit_code(self) -> int | None:
+        """None while it runs."""
+        return self._process.poll() if self._process else None
 
-    def live(self) -> redis.Redis:
-        """Straight to the live service; close it."""
-        return redis.Redis(port=self.live_port, protocol=2, socket_timeout=5.0)
+    @property
+    def num_fds(self) -> int:
+        return len(list(Path(f"/proc/{self.pid}/fd").iterdir()))
 
-    def job(self, stream_id: str) -> dict[bytes, bytes]:
-        """The live service's own note of a job; empty when it has none."""
-        with self.live() as live:
-            found: dict[bytes, bytes] = live.hgetall(f"{self.namespace}:{{{stream_id}}}:job")
-            return found
+    @property
+    def pids(self) -> dict[str, int]:
+        """Its own and its engine's."""
+        return {self.role: self.pid} | dict(zip(["engine"], self.engine_pids(), strict=False))
 
-    def leases(self) -> set[str]:
-        """The workers whose lease holds."""
-        prefix = f"{self.namespace}:{{leases}}:lease:"
-        with self.live() as live:
-            return {key.decode().removeprefix(prefix) for key in live.scan_iter(f"{prefix}*")}
+    @property
+    def key(self) -> str:
+        """The one that the fleet's first gateway made."""
+        return self._place.key
 
+    def wait_ready(self, timeout_s: float = START_S) -> None:
+        super().wait_ready(timeout_s)
+        if self.role == "worker":
+            self.incarnation = self._place.incarnation(self.name)
 
-class PlacedServer(Server):
-    """A server that can be paused, whole or its engine alone, and that a test may leave in any state."""
+    def client(self) -> httpx.Client:
+        """Of a gateway."""
+        return httpx.Client(base_url=self.url, headers={"Authorization": f"Bearer {self.key}"}, timeout=60)
 
-    def __init__(self, data_dir: Path, **settings: object) -> None:
-        super().__init__(data_dir, **settings)
-        self._paused: list[int] = []
-
-    def pause(self) -> None:
-        """It and its engine stop where they stand; returns when they have."""
-        self._pause([self.pid, *self.engine_pids()])
+    def make_key(self, tenant: str) -> str:
+        """A key of a tenant, made as a person makes one."""
+        command = [sys.executable, "-m", "axon", "keys", "create", "--tenant", tenant]
+        made = subprocess.run(
+            command, env=self._environment(), capture_output=True, text=True, check=True, timeout=60.0
+        )
+        return made.stdout.strip()
 
     def pause_engine(self) -> None:
         """Its streams stand still while everything around them goes on."""
-        self._pause(self.engine_pids())
-
-    def resume(self) -> None:
-        paused, self._paused = self._paused, []
-        for pid in paused:
-            with suppress(ProcessLookupError):
-                os.kill(pid, signal.SIGCONT)
+        self._paused = self.engine_pids()
+        for pid in self._paused:
+            os.kill(pid, signal.SIGSTOP)
+        wait_for(lambda: all(state_of(pid) in "TX" for pid in self._paused), "the engine is stopped")
 
     def end(self) -> None:
         """However it stands; twice is harmless."""
         self.resume()
-        self.stop(signal.SIGTERM)
+        if self.alive:
+            self.send(signal.SIGTERM)
+            try:
+                self.wait(_STOP_S)
+            except subprocess.TimeoutExpired:
+                print(f"{self.name} did not end within {_STOP_S:g} s and was killed", file=sys.stderr)
 
-    def _pause(self, pids: list[int]) -> None:
-        self._paused = pids
-        for pid in pids:
-            os.kill(pid, signal.SIGSTOP)
-        wait_for(lambda: all(state_of(pid) == "T" for pid in pids), "the processes are stopped")
+    def _environment(self) -> dict[str, str]:
+        ours, extra = super()._environment(), model.environment(self._step_s)
+        return {**ours, **extra, "PYTHONPATH": os.pathsep.join([extra["PYTHONPATH"], ours["PYTHONPATH"]])}
+
+
+class Fleet:
+    """``start`` and ``add``, then ``close``."""
+
+    def __init__(self, place: Place, settings: Mapping[str, object], *, step_s: float = 0.0) -> None:
+        self.place = place
+        self.processes: list[Process] = []
+        self._settings = {
+            "admission_requests_per_minute": 0,
+            "admission_backlog_per_key": 512,
+            "admission_backlog_total": 1024,
+            "lifecycle_drain_s": 15.0,
+            "models_dir": MODELS,
+            "data_dir": place.data_dir,
+            **settings,
+        }
+        self._step_s = step_s
+        self._numbers = itertools.count(1)
+
+    @property
+    def gateways(self) -> list[Process]:
+        return self._of("gateway")
+
+    @property
+    def workers(self) -> list[Process]:
+        return self._of("worker")
+
+    @property
+    def controls(self) -> list[Process]:
+        return self._of("control")
+
+    @property
+    def urls(self) -> list[str]:
+        """Of the gateways, dead ones as well: a client finds out."""
+        return [gateway.url for gateway in self.gateways]
+
+    def start(self, *processes: Process) -> None:
+        """All at once; returns when they are ready."""
+        for process in processes:
+            process.start(wait=False)
+        with ThreadPoolExecutor() as waiting:
+            list(waiting.map(Process.wait_ready, processes))
+
+    def add(self, role: Role, **settings: object) -> Process:
+        """One more process, up and ready."""
+        process = self.make(role, **settings)
+        process.start()
+        return process
+
+    def make(self, role: Role, **settings: object) -> Process:
+        """One more process, not started."""
+        name = f"{role}-{next(self._numbers)}"
+        chosen = {"namespace": self.place.namespace, **self._settings, **self.place.urls, **settings}
+        if not self.place.urls:
+            del chosen["namespace"]
+        process = Process(self.place, role, name, chosen, self._step_s)
+        self.processes.append(process)
+        return process
+
+    def remove(self, process: Process) -> None:
+        """It is not coming back."""
+        process.end()
+        self.processes.remove(process)
+
+    def metric(self, name: str) -> float:
+        """The sum over the processes that run."""
+        return sum(process.metric(name) for process in self.processes if process.alive)
+
+    @property
+    def num_billed(self) -> float:
+        """Tokens that its workers have counted, in their present lives."""
+        return self.metric(r'axon_tokens_total\{kind="output".*\}')
+
+    def close(self) -> None:
+        for process in self.processes:
+            process.resume()
+            if process.alive:
+                process.send(signal.SIGTERM)
+        for process in self.processes:
+            process.end()
+
+    def _of(self, role: Role) -> list[Process]:
+        return [process for process in self.processes if process.role == role]
 
 
 def state_of(pid: int) -> str:
@@ -117,15 +179,10 @@ def state_of(pid: int) -> str:
         return "X"
 
 
-def shared_place(folder: Path, stack: ExitStack, **own: Any) -> Place:
-    """A place on the services that all tests share, but for what is given."""
-    require("redis-server", "rabbitmq-server", "postgres")
-    if "live_url" not in own:
-        live = redis_service.shared_server(cluster=False)
-        own |= {"live_url": live.url, "live_port": live.port}
-    if "store_url" not in own:
-        url = postgres_backend.shared_server().create_database(postgres_backend.TEMPLATE)
-        own |= {"store_url": url, "store_admin_url": url}
-    if "rabbit" not in own:
-        own["rabbit"] = rabbitmq.shared_server()
-    return Place(folder=folder, stack=stack, **own)
+def rss_bytes(pid: int) -> int:
+    """The memory a process has; 0 when it is gone."""
+    try:
+        pages = int(Path(f"/proc/{pid}/statm").read_text().split()[1])
+    except FileNotFoundError:
+        return 0
+    return pages * os.sysconf("SC_PAGE_SIZE")

@@ -2,18 +2,32 @@
 
 import json
 from dataclasses import asdict, dataclass, field
+from itertools import pairwise
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ask:
-    """A request whose undisturbed answer is known."""
+    """A request whose undisturbed answer is known. Each of its tokens is one character."""
 
     name: str
     body: dict[str, Any]
-    text: str = ""
-    """The undisturbed answer."""
+    texts: tuple[str, ...] = ()
+    """The undisturbed answer, choice by choice."""
+
+    @property
+    def num_choices(self) -> int:
+        return int(self.body.get("n", 1))
+
+
+class Piece(NamedTuple):
+    """A frame with text: when it came, the seq of its last token, whose it is."""
+
+    at: float
+    seq: int
+    choice: int
+    text: str
 
 
 @dataclass(slots=True, kw_only=True)
@@ -23,6 +37,8 @@ class Told:
     client: int
     ask: str
     asked_at: float
+    kind: str = "reader"
+    tenant: str = "default"
     idempotency_key: str = ""
     stream_id: str = ""
     """Of the accepted turn; empty when none was accepted for it."""
@@ -30,8 +46,8 @@ class Told:
     """What the server answered in place of a stream, and how it said to come back."""
     losses: list[str] = field(default_factory=list)
     """How connections ended before the stream did."""
-    pieces: list[tuple[int, str]] = field(default_factory=list)
-    """Seq and text of each frame with text, over all connections."""
+    pieces: list[Piece] = field(default_factory=list)
+    """Over all connections."""
     finishes: list[str] = field(default_factory=list)
     usage: list[int] = field(default_factory=list)
     """Completion tokens, each time they were told."""
@@ -45,16 +61,22 @@ class Told:
 
     @property
     def seq(self) -> int:
-        return self.pieces[-1][0] if self.pieces else 0
+        return self.pieces[-1].seq if self.pieces else 0
 
-    @property
-    def text(self) -> str:
-        return "".join(text for _, text in self.pieces)
+    def text(self, choice: int = 0) -> str:
+        return "".join(piece.text for piece in self.pieces if piece.choice == choice)
 
     @property
     def running(self) -> bool:
         """Accepted, with tokens, and not over."""
         return bool(self.pieces) and self.ended_at is None
+
+    def stall_s(self, since: float) -> float | None:
+        """The longest wait for a token past a moment; None for a turn that had none to wait for."""
+        late = [since, *(piece.at for piece in self.pieces if piece.at > since)]
+        if self.kind == "waiter" or self.asked_at > since or len(late) == 1:
+            return None
+        return max(after - before for before, after in pairwise(late))
 
 
 @dataclass(slots=True, kw_only=True)
@@ -72,6 +94,10 @@ class History:
     @property
     def running(self) -> list[Told]:
         return [told for told in self.turns if told.running]
+
+    @property
+    def num_ended(self) -> int:
+        return sum(told.ended_at is not None for told in self.turns)
 
     def write(self, path: Path) -> None:
         lines = [{"seed": self.seed}, *map(asdict, self.turns)]

@@ -5,9 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.faults.checkers import check_nothing_left, check_stored, read_store
-from tests.faults.fleet import Place
-from tests.faults.history import Ask, History, Told
+from tests.faults.fleet import Fleet
 from tests.journeys.sse import Piece, pieces, text_of
 from tests.services import rabbitmq
 from tests.services.process import listening, wait_for
@@ -29,11 +27,11 @@ def victim(victims: Path) -> Iterator[RedisServer]:
 
 
 def test_the_real_model_says_the_same_after_redis_was_flushed_and_rabbitmq_restarted(
-    place: Callable[..., Place], victim: RedisServer
+    fleet: Callable[..., Fleet], victim: RedisServer
 ) -> None:
     broker = rabbitmq.started_victim()
-    here = place(live_url=victim.url, live_port=victim.port, rabbit=broker)
-    server = here.start(engine_kind="axon")
+    here = fleet(num_gateways=1, own={"live_port": victim.port, "rabbit": broker}, engine_kind="axon")
+    [server] = here.gateways
     broker.sync()
     body = {
         "model": "smollm2-135m-instruct",
@@ -51,7 +49,7 @@ def test_the_real_model_says_the_same_after_redis_was_flushed_and_rabbitmq_resta
                 got.append(piece)
                 if len(got) == 10:
                     victim.flush()
-                    wait_for(lambda: here.job(stream_id), "the worker tells again what it remembers")
+                    wait_for(lambda: here.place.job(stream_id), "the worker tells again what it remembers")
                 if len(got) == 20:
                     broker.kill()
                     assert not listening(broker.port)
@@ -59,10 +57,9 @@ def test_the_real_model_says_the_same_after_redis_was_flushed_and_rabbitmq_resta
         assert text_of(got) == undisturbed
         assert [piece.finish for piece in got if piece.finish] == ["length"]
         assert text_of(pieces(http.get(f"/v1/streams/{stream_id}").iter_lines())) == undisturbed
-    assert server.metric("axon_failovers_total") == 0
-    told = Told(client=0, ask="story", asked_at=0.0, stream_id=stream_id, usage=[_NUM_TOKENS])
-    told.pieces = [(piece.seq, piece.text) for piece in got]
-    asks = {"story": Ask(name="story", body=body, text=undisturbed)}
-    history = History(seed=0, asks=asks, turns=[told])
-    check_stored(history, read_store(here, history))
-    check_nothing_left(here, [server])
+    assert here.metric("axon_failovers_total") == 0
+    wait_for(lambda: here.place.ranks().get(stream_id) == 1, "the store has its end")
+    [turn] = [turn for turn in here.place.turns() if turn.id == stream_id]
+    assert (turn.state, turn.usage.output_tokens) == ("completed", _NUM_TOKENS)
+    assert "".join(token.text for token in turn.tokens) == undisturbed
+    wait_for(lambda: not here.place.messages(), "the queues are empty and nothing is held")

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tests.faults.fleet import Place, PlacedServer
+from tests.faults.fleet import Fleet, Process
 from tests.journeys.events import resume, start
 from tests.journeys.server import wait_until
 from tests.services.postgres import PostgresServer
@@ -34,7 +34,7 @@ def postgres_victim(victims: Path) -> Iterator[PostgresServer]:
     server.kill()
 
 
-def ask(server: PlacedServer, text: str, **where: Any) -> dict[str, Any]:
+def ask(server: Process, text: str, **where: Any) -> dict[str, Any]:
     with server.client() as http:
         body = {"model": "echo", "temperature": 0, "input": text, **where}
         reply = http.post("/v1/responses", json=body)
@@ -56,10 +56,9 @@ def flush(server: RedisServer) -> None:
 
 
 def test_a_conversation_goes_on_at_any_server_after_redis_was_flushed(
-    place: Callable[..., Place], redis_victim: RedisServer
+    fleet: Callable[..., Fleet], redis_victim: RedisServer
 ) -> None:
-    here = place(live_url=redis_victim.url, live_port=redis_victim.port)
-    servers = [here.start(engine_echo_step_s=0.0), here.start(engine_echo_step_s=0.0)]
+    servers = fleet(own={"live_port": redis_victim.port}, engine_echo_step_s=0.0).gateways
     with servers[0].client() as http:
         talk = http.post("/v1/conversations", json={}).json()["id"]
     told, previous = "", ""
@@ -82,10 +81,9 @@ def test_a_conversation_goes_on_at_any_server_after_redis_was_flushed(
 
 
 def test_a_running_turn_is_waited_for_although_redis_was_flushed_under_it(
-    place: Callable[..., Place], redis_victim: RedisServer
+    fleet: Callable[..., Fleet], redis_victim: RedisServer
 ) -> None:
-    here = place(live_url=redis_victim.url, live_port=redis_victim.port)
-    servers = [here.start(), here.start()]
+    servers = fleet(own={"live_port": redis_victim.port}).gateways
     with servers[0].client() as http:
         talk = http.post("/v1/conversations", json={}).json()["id"]
     body = {"model": "echo", "temperature": 0, "input": "on", "conversation": talk, "background": True}
@@ -100,11 +98,10 @@ def test_a_running_turn_is_waited_for_although_redis_was_flushed_under_it(
 
 
 def test_a_conversation_goes_on_while_postgres_is_away_and_is_whole_afterwards(
-    place: Callable[..., Place], postgres_victim: PostgresServer
+    fleet: Callable[..., Fleet], postgres_victim: PostgresServer
 ) -> None:
     url = postgres_victim.database_url("postgres")
-    here = place(store_url=url, store_admin_url=url)
-    server = here.start(engine_echo_step_s=0.0)
+    [server] = fleet(num_gateways=1, own={"store_url": url}, engine_echo_step_s=0.0).gateways
     with server.client() as http:
         talk = http.post("/v1/conversations", json={}).json()["id"]
     first = ask(server, "one", conversation=talk)

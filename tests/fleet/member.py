@@ -23,6 +23,7 @@ class Member:
 
     def __init__(self, role: Role, name: str, folder: Path, settings: Mapping[str, object]) -> None:
         self.role, self.name = role, name
+        self.command: str = role
         self.log_path = folder / f"{name}.log"
         self.port = free_port() if role == "gateway" else 0
         self.metrics_port = free_port()
@@ -65,7 +66,7 @@ class Member:
         self.settings |= settings
         with self.log_path.open("ab") as log:
             self._process = subprocess.Popen(
-                [sys.executable, "-m", "axon", self.role],
+                [sys.executable, "-m", "axon", self.command],
                 env=self.environment(),
                 stdout=log,
                 stderr=log,

@@ -2,11 +2,15 @@
 
 import json
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, Protocol
 
 import httpx
 
-from tests.journeys.server import Server
+
+class Server(Protocol):
+    """Whatever has a client that knows its address and a key."""
+
+    def client(self) -> httpx.Client: ...
 
 
 class Event:

@@ -26,11 +26,15 @@ log.console = true
 class RabbitServer:
     """One node; ``kill`` and ``start`` again as often as a test needs: its folder and name stay."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, *, epmd_port: int = 0) -> None:
         self.folder = private_folder(folder)
-        self.port, self._epmd_port = free_port(), free_port()
+        self.port, self._epmd_port = free_port(), epmd_port or free_port()
         self._write_config()
         self._process = ServerProcess([_command("rabbitmq-server")], self.folder, self._environ())
+
+    @property
+    def name(self) -> str:
+        return f"axon-{self.port}@localhost"
 
     @property
     def url(self) -> str:
@@ -86,7 +90,7 @@ class RabbitServer:
         own = {
             "HOME": str(self.folder),
             "RABBITMQ_CONF_ENV_FILE": "/dev/null",
-            "RABBITMQ_NODENAME": f"axon-{self.port}@localhost",
+            "RABBITMQ_NODENAME": self.name,
             "RABBITMQ_NODE_PORT": str(self.port),
             "RABBITMQ_NODE_IP_ADDRESS": "127.0.0.1",
             "RABBITMQ_DIST_PORT": str(free_port()),

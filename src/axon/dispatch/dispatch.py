@@ -2,6 +2,8 @@
 
 import asyncio
 import contextlib
+from collections.abc import Awaitable
+from typing import TypeVar
 
 from axon.dispatch.affinity import Affinity
 from axon.dispatch.config import DispatchConfig
@@ -13,6 +15,8 @@ from axon.ports.journal import Journal
 from axon.ports.live import TokenLog, Wakeups
 from axon.ports.queue import Queue
 from axon.runtime.failpoints import failpoint
+
+T = TypeVar("T")
 
 
 def work_channel(deployment: str) -> str:
@@ -48,6 +52,7 @@ class Dispatch:
         try:
             async with asyncio.timeout(self._config.accept_timeout_s):
                 await self._open(job, body)
+                failpoint("dispatch.opened")
                 lane = await self._confirmed(job, body)
         except TimeoutError as error:
             raise DependencyDown("The journal or the queue did not confirm in time.", retry_after_s=1.0) from error
@@ -69,7 +74,9 @@ class Dispatch:
     async def _confirmed(self, job: Job, body: bytes) -> str:
         """Both at once; both are waited for, whatever becomes of the other. Returns the lane that has the job."""
         noted, lane = await asyncio.gather(
-            self._journal.append([opened(job)]), self._publish(job, body), return_exceptions=True
+            _passing("dispatch.journaled", self._journal.append([opened(job)])),
+            _passing("dispatch.published", self._publish(job, body)),
+            return_exceptions=True,
         )
         if noted is not None:
             raise noted
@@ -91,3 +98,9 @@ class Dispatch:
 
     async def _open(self, job: Job, body: bytes) -> None:
         await self._log.open(job.id, body, reader_ttl_s=None if job.background else self._reader_grace_s)
+
+
+async def _passing(name: str, confirmed: Awaitable[T]) -> T:
+    answer = await confirmed
+    failpoint(name)
+    return answer

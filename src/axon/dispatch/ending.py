@@ -34,4 +34,5 @@ class Ending:
         await self._settle(job, turn.usage.total_tokens)
         if job.forget and self._forget is not None:
             await self._forget(job)
+        failpoint("ending.settled")
         return turn

@@ -12,6 +12,7 @@ from axon.domain.ids import new_id
 from axon.domain.job import Job
 from axon.errors import AxonError
 from axon.runtime.clock import Clock
+from axon.runtime.failpoints import failpoint
 
 MakeJob = Callable[[str, float], Awaitable[Job]]
 """Takes the id and the time; renders the prompt."""
@@ -73,6 +74,7 @@ class Opening:
 
     async def _admit(self, ask: Ask, job_id: str, make_job: MakeJob) -> Opened:
         ticket = await self._admission.admit(ask.key_id, job_id, ask.meters)
+        failpoint("opening.admitted")
         try:
             job = await make_job(job_id, self._clock.now())
             if first := await self._twin(ask):

@@ -1,0 +1,70 @@
+"""Requests that follow from a seed, and what the model answers them when nothing goes wrong."""
+
+import hashlib
+import json
+import random
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from tests.faults.history import Ask
+from tests.faults.model import CHARACTERS, NAME
+from tests.journeys.events import Server
+
+_KINDS = ("greedy", "seeded", "pair")
+_LETTERS = CHARACTERS[:95]
+_NUM_TOKENS = (40, 80)
+_NUM_PROMPT_CHARS = (20, 80)
+_LONG_PROMPT_CHARS = 300
+_AT_ONCE = 12
+
+
+def make_asks(seed: int, num_asks: int = 30) -> list[Ask]:
+    """Greedy ones, seeded ones, and pairs of answers to one prompt; every fifth prompt takes a while to read."""
+    rng = random.Random(f"asks/{seed}")
+    return [_ask(number, rng) for number in range(num_asks)]
+
+
+def _ask(number: int, rng: random.Random) -> Ask:
+    kind = _KINDS[number % len(_KINDS)]
+    num_chars = _LONG_PROMPT_CHARS if number % 5 == 4 else rng.randint(*_NUM_PROMPT_CHARS)
+    body: dict[str, Any] = {
+        "model": NAME,
+        "prompt": "".join(rng.choices(_LETTERS, k=num_chars)),
+        "max_tokens": rng.randint(*_NUM_TOKENS),
+        "ignore_eos": True,
+    }
+    match kind:
+        case "greedy":
+            body |= {"temperature": 0}
+        case "seeded":
+            body |= {"temperature": 1, "seed": rng.randrange(1 << 31)}
+        case "pair":
+            body |= {"temperature": 0.9, "seed": rng.randrange(1 << 31), "n": 2}
+    return Ask(name=f"{kind}-{number}", body=body)
+
+
+def undisturbed(server: Server, asks: Sequence[Ask], cache: Path | None = None) -> list[Ask]:
+    """The asks with their answers, had before anything goes wrong; with a folder, once for all runs of a version."""
+    if cache is None:
+        return _answered(server, asks)
+    with server.client() as http:
+        version = http.post("/v1/completions", json=asks[0].body).json()["system_fingerprint"]
+    mark = hashlib.sha256(json.dumps([version, [ask.body for ask in asks]]).encode()).hexdigest()[:16]
+    path = cache / f"answers-{mark}.json"
+    if not path.exists():
+        cache.mkdir(parents=True, exist_ok=True)
+        path.write_text(json.dumps([ask.texts for ask in _answered(server, asks)]))
+    texts = json.loads(path.read_text())
+    return [replace(ask, texts=tuple(each)) for ask, each in zip(asks, texts, strict=True)]
+
+
+def _answered(server: Server, asks: Sequence[Ask]) -> list[Ask]:
+    def answered(ask: Ask) -> Ask:
+        choices = http.post("/v1/completions", json=ask.body).json()["choices"]
+        return replace(ask, texts=tuple(choice["text"] for choice in choices))
+
+    with server.client() as http, ThreadPoolExecutor(_AT_ONCE) as at_once:
+        return list(at_once.map(answered, asks))

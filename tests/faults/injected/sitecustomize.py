@@ -1,0 +1,44 @@
+"""Put on the path of an engine under test: makes its steps slow enough to be hit, and one prompt deadly.
+
+Python imports this file by itself at the start of a process; in any but an engine's it does nothing.
+"""
+
+import os
+import sys
+import time
+from typing import Any
+
+POISON_EXIT_CODE = 13
+
+
+def _inject() -> None:
+    from axon.engine import pace
+    from axon.engine.core import EngineCore
+
+    pace._FIRST_TOKENS = 48  # what is right for steps of a millisecond would let prompts wait for seconds here
+    step_s = float(os.environ.get("FAULTS_STEP_S", "0"))
+    poison = int(os.environ.get("FAULTS_POISON_ID", "-1"))
+    poisoned: set[str] = set()
+    add, abort, step = EngineCore.add, EngineCore.abort, EngineCore.step
+
+    def note(engine: Any, new: Any) -> None:
+        if new.prompt_ids.count(poison) >= 3:
+            poisoned.add(new.id)
+        add(engine, new)
+
+    def forget(engine: Any, ids: list[str]) -> None:
+        poisoned.difference_update(ids)
+        abort(engine, ids)
+
+    def slowly(engine: Any) -> Any:
+        if poisoned:
+            os._exit(POISON_EXIT_CODE)
+        time.sleep(step_s)
+        return step(engine)
+
+    for name, method in {"add": note, "abort": forget, "step": slowly}.items():
+        setattr(EngineCore, name, method)
+
+
+if "axon.engine.process" in sys.orig_argv:
+    _inject()

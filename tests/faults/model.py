@@ -1,0 +1,49 @@
+"""The model under test: a tiny random Llama whose every token is one character, so that a seq is a length of text."""
+
+import json
+from pathlib import Path
+
+from tokenizers import Regex, Tokenizer, models, pre_tokenizers
+
+from tests.engine.builders import TINY_CONFIG, make_tiny_llama
+
+NAME = "tiny"
+STEP_S = 0.04
+"""A step's pace: an answer takes seconds, as one of a large model does, and faults find streams running."""
+CHARACTERS = [chr(code) for code in [*range(0x20, 0x7F), *range(0xC0, 0x250)]][: TINY_CONFIG["vocab_size"]]
+POISON_ID = len(CHARACTERS) - 1
+"""A prompt with three of it kills the engine that runs it."""
+_INJECTED = Path(__file__).parent / "injected"
+
+
+def make_model(folder: Path) -> Path:
+    """Writes the model into the folder; always the same one."""
+    make_tiny_llama(folder, eos_token_id=None)
+    tokenizer = Tokenizer(models.WordLevel({each: id for id, each in enumerate(CHARACTERS)}, unk_token=" "))
+    tokenizer.pre_tokenizer = pre_tokenizers.Split(Regex(r"[\s\S]"), "isolated")
+    tokenizer.save(str(folder / "tokenizer.json"))
+    (folder / "generation_config.json").write_text(json.dumps({"temperature": 0.0}))
+    return folder
+
+
+def settings(folder: Path) -> dict[str, object]:
+    """How a server runs it: in float32 on one thread, a prompt in small pieces; and what would else take minutes."""
+    return {
+        "engine_kind": "axon",
+        "engine_device": "cpu",
+        "engine_dtype": "float32",
+        "engine_threads": 1,
+        "engine_kv_memory_bytes": 16 << 20,
+        "engine_max_prefill_tokens": 48,
+        "engine_max_sequences": 48,
+        "engine_max_slowdown": 16.0,
+        "worker_step_timeout_s": 6.0,
+        "sessions_reader_grace_s": 20.0,
+        "model": folder,
+        "model_name": NAME,
+    }
+
+
+def environment(step_s: float) -> dict[str, str]:
+    """What an engine's process needs to be slow, and to die of poison."""
+    return {"FAULTS_STEP_S": str(step_s), "FAULTS_POISON_ID": str(POISON_ID), "PYTHONPATH": str(_INJECTED)}

@@ -1,0 +1,178 @@
+"""Services of a fault's own and a fleet on them, opened once for all faults of a kind. Knows no fault and no client.
+
+plain    Redis, RabbitMQ and PostgreSQL, each on its own
+ways     the same behind forwarders: Redis with a replica, PostgreSQL with a synchronous standby, and a way of the first
+         worker's own to RabbitMQ
+cluster  three RabbitMQ nodes behind a forwarder
+small    Redis and PostgreSQL on small disks
+alone    one process with no service at all, its data folder and its log on a small disk
+"""
+
+import itertools
+import tempfile
+from collections.abc import Callable
+from contextlib import ExitStack
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal, get_args
+
+from tests.faults import model
+from tests.faults.asks import make_asks, undisturbed
+from tests.faults.fleet import Fleet, Process
+from tests.faults.place import LonePlace, Place
+from tests.faults.proxy import Forwarder
+from tests.services import rabbitmq
+from tests.services.disk import SmallDisk
+from tests.services.postgres import PostgresServer
+from tests.services.rabbitmq import RabbitServer
+from tests.services.rabbitmq_cluster import RabbitCluster
+from tests.services.redis import RedisServer
+from tests.services.require import require
+
+if TYPE_CHECKING:
+    from tests.faults.history import Ask
+    from tests.fleet.member import Role
+
+Kind = Literal["plain", "ways", "cluster", "small", "alone"]
+KINDS: tuple[Kind, ...] = get_args(Kind)
+_CACHE = Path(__file__).resolve().parents[2] / ".cache" / "faults"
+_OTHER_TENANT = "other"
+_DISK_BYTES = {"redis": 24 << 20, "postgres": 256 << 20, "alone": 48 << 20}
+
+
+class Stage:
+    """``open`` once; what a fault breaks, it heals, so that the next finds it well."""
+
+    def __init__(self, kind: Kind, *, seed: int, step_s: float = model.STEP_S) -> None:
+        self.kind, self.seed = kind, seed
+        self._step_s = step_s
+        self._stack = ExitStack()
+        self._numbers = itertools.count()
+        self.rabbits: list[RabbitServer] = []
+        self.disks: dict[str, SmallDisk] = {}
+        self.base_fds: dict[str, int] = {}
+        self.keys: dict[str, str] = {}
+        """One of each tenant."""
+        self.asks: list[Ask] = []
+
+    def open(self) -> "Stage":
+        require("redis-server", "rabbitmq-server", "postgres", "initdb")
+        try:
+            self._open()
+        except BaseException:
+            self.close()
+            raise
+        return self
+
+    def close(self) -> None:
+        self._stack.close()
+
+    def _open(self) -> None:
+        # Not below pytest's own folder: another run shuts that to all but its user, and as root our servers are
+        # somebody else.
+        self.folder = Path(self._stack.enter_context(tempfile.TemporaryDirectory(prefix="axon-faults-")))
+        self.place: Place = LonePlace(folder=self._disk("alone")) if self.kind == "alone" else self._shared_place()
+        settings = model.settings(model.make_model(self.folder / "model"))
+        self.fleet = Fleet(self.place, settings, step_s=self._step_s)
+        self._stack.callback(self.fleet.close)
+        self.fleet.start(*self._processes())
+        if self.kind != "alone":
+            self.place.rabbit.sync()
+        self.keys = {"default": self.place.key, _OTHER_TENANT: self.fleet.processes[0].make_key(_OTHER_TENANT)}
+        self.asks = undisturbed(self.fleet.gateways[0], make_asks(self.seed), _CACHE)
+        self.note_base()
+
+    def _processes(self) -> list[Process]:
+        """Two of each role; the first worker may have a way of its own to the broker."""
+        if self.kind == "alone":
+            self.fleet.make("gateway").command = "serve"
+            return self.fleet.processes
+        own = {"queue": self.queue_way_url} if self.kind == "ways" else {}
+        roles: list[Role] = ["worker", "control", "control", "gateway", "gateway"]
+        return [self.fleet.make("worker", **own), *map(self.fleet.make, roles)]
+
+    def _shared_place(self) -> Place:
+        rabbit = self._rabbit()
+        place = self.place = Place(folder=self.folder, rabbit=rabbit, urls={"queue": rabbit.url})
+        self._open_redis()
+        self._open_postgres()
+        if self.kind in ("ways", "cluster"):
+            self.rabbit_way = self._way(rabbit.port)
+            self.queue_way_url = rabbit.url.replace(f":{rabbit.port}/", f":{self.rabbit_way.port}/")
+        if self.kind == "cluster":
+            place.urls["queue"] = self.queue_way_url
+        return place
+
+    def note_base(self) -> None:
+        """What the processes hold when nothing runs."""
+        self.base_fds = {process.name: process.num_fds for process in self.fleet.processes}
+
+    def _rabbit(self) -> RabbitServer:
+        if self.kind != "cluster":
+            return rabbitmq.started_victim()
+        require("rabbitmq-server", "epmd")
+        self.cluster = RabbitCluster(self.folder / "rabbitmq")
+        self._started(self.cluster.start, self.cluster.remove)
+        self.rabbits = list(self.cluster.nodes)
+        return self.rabbits[0]
+
+    def _open_redis(self) -> None:
+        self.redis = RedisServer(self._disk("redis"))
+        self._started(self.redis.start, self.redis.kill)
+        self.place.live_port, url = self.redis.port, self.redis.url
+        if self.kind == "ways":
+            self.new_replica()
+            self.redis_way = self._way(self.redis.port)
+            url = f"redis://127.0.0.1:{self.redis_way.port}"
+        self.place.urls["live"] = url
+
+    def new_replica(self) -> None:
+        """Redis has a replica to fail over to."""
+        self.replica = self.redis.replica(self.folder / f"replica-{next(self._numbers)}")
+        self._stack.callback(self.replica.kill)
+
+    def _open_postgres(self) -> None:
+        self.postgres = PostgresServer(self._disk("postgres"), {"max_wal_size": "64MB"})
+        self._started(self.postgres.start, self.postgres.kill)
+        self.place.store_url = url = self.postgres.create_database()
+        if self.kind == "ways":
+            self.standby = self.postgres.standby(self.folder / "standby")
+            self._stack.callback(self.standby.kill)
+            self.postgres_way = self._way(self.postgres.port)
+            url = url.replace(f":{self.postgres.port}/", f":{self.postgres_way.port}/")
+        self.place.urls["store"] = url
+
+    def _disk(self, name: str) -> Path:
+        if self.kind not in ("small", "alone"):
+            return self.folder / name
+        disk = self.disks[name] = SmallDisk(self.folder / f"{name}-disk", num_bytes=_DISK_BYTES[name])
+        self._started(disk.mount, disk.unmount)
+        (disk.folder / name).mkdir()
+        return disk.folder / name
+
+    def _way(self, port: int) -> Forwarder:
+        return self._stack.enter_context(Forwarder(port))
+
+    def _started(self, start: Callable[[], object], stop: Callable[[], object]) -> None:
+        self._stack.callback(stop)
+        start()
+
+
+class Stages:
+    """The stage that is open: kept while the next fault is of the same kind."""
+
+    def __init__(self, *, seed: int, step_s: float = model.STEP_S) -> None:
+        self._seed, self._step_s = seed, step_s
+        self._open: Stage | None = None
+
+    def get(self, kind: Kind) -> Stage:
+        if self._open is not None and self._open.kind != kind:
+            self.close()
+        if self._open is None:
+            self._open = Stage(kind, seed=self._seed, step_s=self._step_s).open()
+        return self._open
+
+    def close(self) -> None:
+        """Also when a fault could not be healed: the next gets a new one."""
+        stage, self._open = self._open, None
+        if stage is not None:
+            stage.close()
