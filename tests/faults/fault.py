@@ -92,6 +92,8 @@ class Fault:
     num_clients: int = 24
     hangs: bool = False
     """Clients of a process that stands still wait until they leave it."""
+    forgets: bool = False
+    """The live service loses its last words, and with them that tickets were given back."""
     goal_s: float | None = None
     """What the stall is to stay below, at the 99th percentile."""
     root: bool = False

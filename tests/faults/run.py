@@ -103,11 +103,11 @@ def run_fault(stage: Stage, fault: Fault, *, num_requests: int, rounds: int | No
     outcome.took_s = work.now
     outcome.stalls_s = _stalls_s(scene)
     if not outcome.error:
-        outcome.violations = checked(stage, scene, hangs=fault.hangs)
+        outcome.violations = checked(stage, scene, hangs=fault.hangs, forgets=fault.forgets)
     return outcome
 
 
-def checked(stage: Stage, scene: Scene, *, hangs: bool) -> list[Violation]:
+def checked(stage: Stage, scene: Scene, *, hangs: bool, forgets: bool = False) -> list[Violation]:
     """Everything that no fault may change."""
     history = scene.work.history
     found = check_told(history, hangs=hangs)
@@ -115,7 +115,7 @@ def checked(stage: Stage, scene: Scene, *, hangs: bool) -> list[Violation]:
     found += missing + check_stored(history, turns, scene.condemned)
     for check in scene.checks:
         found += check(turns)
-    return found + check_foreign(stage, history) + check_nothing_left(stage)
+    return found + check_foreign(stage, history) + check_nothing_left(stage, forgets=forgets)
 
 
 def _stalls_s(scene: Scene) -> list[float]:
