@@ -30,7 +30,7 @@ def cuttable(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture
 def working(cuttable: Path) -> Iterator[Group]:
     """Two ranks in the middle of an answer."""
-    with opened(cuttable, 2, rank_timeout_s=2.0) as group:
+    with opened(cuttable, 2, rank_timeout_s=5.0) as group:
         group.ready()
         group.send(ENDLESS)
         group.step()

@@ -77,6 +77,11 @@ class Crew:
             link.say(Go(store_port=store.port))
         return store
 
+    def be_strict(self) -> None:
+        """All have started: from now on silence means something."""
+        for link in self._links.values():
+            link.be_strict(self._config.rank_timeout_s)
+
     def tell(self, batch: Batch) -> None:
         """Sends a step to every rank."""
         plan: Plan = self._plans.write(batch)
@@ -120,7 +125,8 @@ class Crew:
 
     def _welcome(self, sock: socket.socket) -> None:
         """Takes a rank in; whoever connects and is none is turned away."""
-        link = Link(sock, name="a stranger", timeout_s=self._config.rank_timeout_s)
+        link = Link(sock, name="a stranger")
+        link.beat_for(self._config.rank_timeout_s)
         link.watch()
         try:
             join = link.hear(Join, timeout_s=_JOIN_S)

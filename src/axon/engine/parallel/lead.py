@@ -24,6 +24,7 @@ class Lead:
         self._crew = crew
         self._runner = runner
         self._launcher = launcher
+        crew.be_strict()
 
     def run(self, batch: Batch) -> list[Drawn]:
         """Computes the batch together with the others."""

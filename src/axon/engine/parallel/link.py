@@ -19,6 +19,10 @@ from axon.engine.parallel.messages import KINDS, Beat, Word
 
 LOST_EXIT_CODE = 75
 _BEATS_PER_TIMEOUT = 8
+_LONGEST_BEAT_S = 1.0
+_START_S = 300.0
+"""Silence that is allowed while a rank starts: loading libraries and compiling kernels can stop all its threads."""
+_LOOK_S = 0.25
 _RECEIVE_BYTES = 1 << 16
 
 T = TypeVar("T")
@@ -29,11 +33,12 @@ class Lost(Exception):
 
 
 class Link:
-    """One connected socket; ``watch`` begins to read and to beat."""
+    """One connected socket; ``watch`` begins to read and to beat. A peer that has ended is noticed at once."""
 
-    def __init__(self, sock: socket.socket, *, name: str, timeout_s: float) -> None:
+    def __init__(self, sock: socket.socket, *, name: str) -> None:
         self.name = name
-        self.timeout_s = timeout_s
+        self._beat_s = _LONGEST_BEAT_S
+        self._silence_s = _START_S
         self._socket = sock
         self._sending = threading.Lock()
         self._words: queue.SimpleQueue[Word | None] = queue.SimpleQueue()
@@ -41,12 +46,21 @@ class Link:
         self._lost = ""
         self._heard_at = time.monotonic()
         sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        sock.settimeout(timeout_s / _BEATS_PER_TIMEOUT)
+        sock.settimeout(_LOOK_S)
 
     def watch(self) -> None:
         """From now on words are read as they come, and the peer hears of us."""
         for work in (self._read, self._beat):
             threading.Thread(target=work, name=f"axon-link-{self.name}", daemon=True).start()
+
+    def beat_for(self, timeout_s: float) -> None:
+        """From now on often enough for a peer that is as strict as this."""
+        self._beat_s = min(_LONGEST_BEAT_S, timeout_s / _BEATS_PER_TIMEOUT)
+
+    def be_strict(self, timeout_s: float) -> None:
+        """From now on a peer that has not been heard of for so long is lost: both have started."""
+        self._heard_at = time.monotonic()
+        self._silence_s = timeout_s
 
     def end_with_peer(self, on_loss: Callable[[str], None] | None = None) -> None:
         """From now on losing the peer ends this process, or does what is given instead."""
@@ -100,13 +114,13 @@ class Link:
                 return self._socket.recv(_RECEIVE_BYTES)
             except TimeoutError:
                 silent_s = time.monotonic() - self._heard_at
-                if silent_s > self.timeout_s:
+                if silent_s > self._silence_s:
                     raise Lost(f"not heard of for {silent_s:.1f} s") from None
 
     def _beat(self) -> None:
         while not self._lost:
             self.say(Beat())
-            time.sleep(self.timeout_s / _BEATS_PER_TIMEOUT)
+            time.sleep(self._beat_s)
 
     def _lose(self, reason: str) -> None:
         self._lost = reason

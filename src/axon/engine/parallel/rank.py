@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     from axon.engine.parallel.group import Store
 
 _SETTLE_S = 2.0
-_TIMEOUT_S = 10.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,14 +45,14 @@ def run(options: Options) -> int:
     except OSError as error:
         print(f"axon: no leading rank at {options.join}: {error}", file=sys.stderr)
         return 1
-    link = Link(sock, name="the leading rank", timeout_s=_TIMEOUT_S)
+    link = Link(sock, name="the leading rank")
     link.watch()
     link.say(Join(version=VERSION, rank=options.rank))
     try:
         begin: object = link.hear(Begin, Failed)
         if not isinstance(begin, Begin):
             raise Lost(str(begin))
-        link.timeout_s = begin.config.rank_timeout_s
+        link.beat_for(begin.config.rank_timeout_s)
         link.end_with_peer(_leave)
         return _work(link, begin, options)
     except Lost as error:
@@ -79,6 +78,7 @@ def _work(link: Link, begin: Begin, options: Options) -> int:
         link.say(Failed(f"{type(error).__name__}: {error}"))
         time.sleep(_SETTLE_S)  # so that the word arrives before the end of the connection
         return 1
+    link.be_strict(begin.config.rank_timeout_s)
     plans = PlanReader()
     while True:
         batch = plans.read(link.hear(Plan))
