@@ -50,7 +50,8 @@ NUM_TOKENS = 64
 NUM_REQUESTS = 60
 ROUNDS = 3
 NUM_READERS = 500
-READER_TOKENS = 100
+READER_TOKENS = 400
+RAMP_S = 2.0
 PLACES = ("embedded", "services", "fleet")
 GOALS: dict[str, Figures] = {
     "embedded": {"added_ttft_p50_ms": 3, "added_ttft_p99_ms": 8, "kept": 0.95, "reader_tokens_per_cpu_s": 40_000},
@@ -206,7 +207,7 @@ async def measure_readers(server: Serving, endpoint: Endpoint, options: argparse
         prompts = [make_prompt(f"{SEED}/readers/{number}/{index}", 8) for index in range(options.readers)]
         before = server.own_cpu_s()
         answers, wall_s = await run_load(
-            endpoint, prompts, num_streams=options.readers, num_tokens=options.reader_tokens
+            endpoint, prompts, num_streams=options.readers, num_tokens=options.reader_tokens, ramp_s=RAMP_S
         )
         num_tokens = sum(each.num_tokens for each in answers)
         rounds.append(

@@ -65,20 +65,21 @@ def make_prompt(seed: str, num_words: int) -> str:
 
 
 async def run_load(
-    endpoint: Endpoint, prompts: Sequence[str], *, num_streams: int, num_tokens: int
+    endpoint: Endpoint, prompts: Sequence[str], *, num_streams: int, num_tokens: int, ramp_s: float = 0.0
 ) -> tuple[list[Answer], float]:
-    """Asks for all, ``num_streams`` at once; returns the answers and the seconds it took."""
+    """Asks for all, ``num_streams`` at once, who come over ``ramp_s``; returns the answers and the seconds it took."""
     waiting = iter(prompts)
     answers: list[Answer] = []
 
-    async def stream() -> None:
+    async def stream(number: int) -> None:
+        await asyncio.sleep(ramp_s * number / num_streams)
         for prompt in waiting:
             answers.append(await complete(endpoint, prompt, num_tokens))
 
     started = time.perf_counter()
     async with asyncio.TaskGroup() as tasks:
-        for _ in range(num_streams):
-            tasks.create_task(stream())
+        for number in range(num_streams):
+            tasks.create_task(stream(number))
     return answers, time.perf_counter() - started
 
 

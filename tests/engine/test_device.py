@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from axon.engine.config import EngineConfig, for_device
-from axon.engine.engine import choose_device
+from axon.engine.opening import choose_device
 from axon.errors import Misconfigured
 
 

@@ -103,7 +103,8 @@ def test_guessing_changes_no_token(
     def said(prices: Sequence[float]) -> dict[str, list[int]]:
         scheduler = make_scheduler(blocks=blocks, block_size=4, max_batch_tokens=24, eos_ids=frozenset({3}))
         for index, prompt in enumerate(prompts):
-            scheduler.add(make_add(str(index), prompt=prompt, max_tokens=lengths[index]))
+            # Tenants share no blocks, so that the model has seen each sequence from its beginning.
+            scheduler.add(make_add(str(index), prompt=prompt, max_tokens=lengths[index], tenant=str(index)))
         return run(scheduler, Words(salt, 4), prices)
 
     assert said(prices) == said([NO_DRAFTS])
@@ -127,13 +128,18 @@ def test_guesses_that_are_right_save_steps() -> None:
     assert num_steps(CHEAP) < num_steps(NO_DRAFTS) / 2
 
 
-def test_a_full_pool_is_not_strained_by_guesses() -> None:
-    scheduler = make_scheduler(blocks=6, block_size=4, max_batch_tokens=24, max_sequences=2)
-    scheduler.draft_price = CHEAP
+def test_guesses_take_no_block_that_another_sequence_needs() -> None:
+    """The fifth block is that of the sequence which comes to its ninth token first."""
+    scheduler = make_scheduler(blocks=5, block_size=4, max_batch_tokens=24, max_sequences=2)
     for id in "ab":
-        scheduler.add(make_add(id, prompt=[1, 2, 1, 2, 1, 2, 1, 2], max_tokens=4))
+        scheduler.add(make_add(id, prompt=[1, 2, 1, 2, 1, 2, 1], max_tokens=4, tenant=id))
     while scheduler.has_work:
         batch = scheduler.schedule()
-        scheduler.settle(batch, [Drawn(draw.position % 2 + 1) for draw in batch.draws])
+        scheduler.settle(batch, [Drawn((draw.position + 1) % 2 + 1) for draw in batch.draws])
         scheduler.check()
-    assert scheduler.preemptions == 0
+        scheduler.draft_price = CHEAP
+        for sequence in scheduler._running:
+            for _ in range(30):
+                sequence.drafter.learn(num_guessed=8, num_right=8)
+    assert scheduler.num_drafted > 0
+    assert scheduler.preemptions <= 1, "a guess has parked somebody"

@@ -51,6 +51,13 @@ class EngineConfig:
     echo_step_s: float = 0.0
     """Time the echo engine takes for a step."""
 
+    @property
+    def num_local_ranks(self) -> int:
+        """Ranks on the leading rank's host, itself included."""
+        if not self.rendezvous:
+            return self.tensor_parallel
+        return min(max(1, self.local_ranks), self.tensor_parallel)
+
 
 _DEFAULTS = {
     "cpu": {

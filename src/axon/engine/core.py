@@ -101,6 +101,7 @@ class EngineCore:
         self._note([span.id for each in (self._flying and self._flying[0], batch) if each for span in each.spans])
         batch, drawn = self._compute(batch)
         emitted = self._scheduler.settle(batch, drawn)
+        self._note([span.id for span in self._flying[0].spans] if self._flying else [])
         step_s = time.perf_counter() - started
         if self._pace is not None:
             self._pace.observe(batch, step_s)

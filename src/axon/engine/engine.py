@@ -14,14 +14,11 @@ from axon.engine.cuda.nvml import open_gauge
 from axon.engine.messages import Counters
 from axon.engine.opening import OpenWeights, choose_device, choose_dtype, open_model
 from axon.engine.pace import Pace
-from axon.engine.parallel.crew import num_local
 from axon.engine.parallel.lead import Lead, open_group
 from axon.engine.parallel.share import refuse_impossible
 from axon.engine.policy import make_policy
 from axon.engine.scheduler import Scheduler
 from axon.engine.weights import Weights
-
-__all__ = ["Engine", "choose_device"]
 
 
 class Engine(EngineCore):
@@ -42,7 +39,7 @@ class Engine(EngineCore):
         except BaseException:
             self.close()
             raise
-        self._gauge = open_gauge(uuids_of(num_local(config))) if config.device == "cuda" else None
+        self._gauge = open_gauge(uuids_of(config.num_local_ranks)) if config.device == "cuda" else None
         lead = Lead(self.crew, opened.runner, opened.launcher) if self.crew else None
         scheduler = Scheduler(
             BlockPool(opened.num_blocks, config.block_size),

@@ -16,7 +16,6 @@ from axon.engine.config import EngineConfig
 from axon.engine.core import Launcher, Runner
 from axon.engine.kv import KVMemory, block_bytes
 from axon.engine.models.llama import Llama
-from axon.engine.parallel.crew import num_local
 from axon.engine.parallel.group import Alone, Group
 from axon.engine.parallel.shards import Shards
 from axon.engine.runner import ModelRunner
@@ -78,7 +77,7 @@ def open_model(
 
 def _load_torch(config: EngineConfig, architecture: Architecture, weights: Any, group: Group) -> Llama:
     """The plain way: any dtype of torch's, the reference for every other way."""
-    torch.set_num_threads(config.threads or max(1, torch.get_num_threads() // num_local(config)))
+    torch.set_num_threads(config.threads or max(1, torch.get_num_threads() // config.num_local_ranks))
     return Llama(architecture, weights, group)
 
 

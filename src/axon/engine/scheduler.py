@@ -153,20 +153,21 @@ class Scheduler:
 
     def _plan_running(self) -> list[Span]:
         """In the policy's order, parking from its end: a sequence that has its span is not parked in the same step."""
-        spans: list[Span] = []
         shares = self._shares()
-        spare = self.max_batch_tokens - sum(shares.values())
         index = 0
         while index < len(self._running):
             sequence = self._running[index]
-            share = shares.get(sequence.id, 0)
-            if not self._make_room(sequence, sequence.num_computed + share):
+            if not self._make_room(sequence, sequence.num_computed + shares.get(sequence.id, 0)):
                 break
-            if share:
+            index += 1
+        # Guesses come last: the room that they take is nobody's.
+        spare = self.max_batch_tokens - sum(shares.values())
+        spans: list[Span] = []
+        for sequence in self._running:
+            if share := shares.get(sequence.id, 0):
                 guesses = self._guess(sequence, spare)
                 spare -= len(guesses)
                 spans.append(sequence.plan(share, self.eos_ids, guesses))
-            index += 1
         return spans
 
     def _guess(self, sequence: Sequence, spare: int) -> list[int]:

@@ -100,10 +100,11 @@ class Crew:
             process.wait()
 
     def _start_local(self, port: int) -> None:
-        for rank in range(1, num_local(self._config)):
+        where = self._config.rendezvous or f"tcp://{LOCAL}:{port}"  # a rendezvous need not be on every address
+        for rank in range(1, self._config.num_local_ranks):
             command = [sys.executable, "-m", "axon.engine.parallel.rank"]
             self._processes[rank] = subprocess.Popen(
-                [*command, "--join", f"tcp://{LOCAL}:{port}", "--rank", str(rank), "--gpu", str(rank)],
+                [*command, "--join", where, "--rank", str(rank), "--gpu", str(rank)],
                 stdin=subprocess.DEVNULL,
             )
 
@@ -133,7 +134,7 @@ class Crew:
         except Exception:
             link.close()
             return
-        places = [join.rank] if join.rank else range(num_local(self._config), self._size)
+        places = [join.rank] if join.rank else range(self._config.num_local_ranks, self._size)
         rank = next((place for place in places if place not in self._links and place < self._size), None)
         if rank is None or join.version != VERSION:
             reason = "no place is left in the group" if join.version == VERSION else "its version of Axon is another"
@@ -161,10 +162,3 @@ class Crew:
         """A rank that stands still would outlive us: it is killed."""
         self._kill()
         end_process(reason)
-
-
-def num_local(config: EngineConfig) -> int:
-    """Ranks on the leading rank's host, itself included."""
-    if not config.rendezvous:
-        return config.tensor_parallel
-    return min(max(1, config.local_ranks), config.tensor_parallel)

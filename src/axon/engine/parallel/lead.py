@@ -3,16 +3,19 @@
 import os
 import time
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import torch
 
 from axon.engine.batch import Batch, Drawn
 from axon.engine.config import EngineConfig
 from axon.engine.core import Flight, Launcher, Runner
-from axon.engine.parallel.crew import Crew, num_local
 from axon.engine.parallel.fingerprint import fingerprint
 from axon.engine.parallel.group import Alone, Group, TorchGroup
 from axon.engine.parallel.share import Share
+
+if TYPE_CHECKING:
+    from axon.engine.parallel.crew import Crew
 
 _SETTLE_S = 2.0
 
@@ -20,7 +23,7 @@ _SETTLE_S = 2.0
 class Lead:
     """A runner, or a launcher, of which every rank of the group has a part."""
 
-    def __init__(self, crew: Crew, runner: Runner, launcher: Launcher | None) -> None:
+    def __init__(self, crew: "Crew", runner: Runner, launcher: Launcher | None) -> None:
         self._crew = crew
         self._runner = runner
         self._launcher = launcher
@@ -42,12 +45,14 @@ class Lead:
         return self._launcher.launch(batch)
 
 
-def open_group(config: EngineConfig, model_dir: Path) -> tuple[Crew | None, Group]:
+def open_group(config: EngineConfig, model_dir: Path) -> tuple["Crew | None", Group]:
     """Gathers the ranks that the settings ask for; raises ``Misconfigured`` where they do not come."""
     if config.tensor_parallel == 1:
         return None, Alone()
+    from axon.engine.parallel.crew import Crew  # an engine by itself needs none of what groups speak with
+
     # Ranks that share a GPU, as on a machine for tests, cannot speak over NCCL.
-    nccl = config.device == "cuda" and torch.cuda.device_count() >= num_local(config)
+    nccl = config.device == "cuda" and torch.cuda.device_count() >= config.num_local_ranks
     stay_local(config)
     crew = Crew(config)
     crew.open(model_dir, fingerprint(model_dir), nccl=nccl)
