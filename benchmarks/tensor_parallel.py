@@ -2,7 +2,7 @@
 
 python -m benchmarks.tensor_parallel            Llama-3-70B and 8B over NVLink and EFA; one JSON line last
 
-The assumptions stand in axon.engine.parallel.forecast, the formulas in axon.engine.parallel.traffic.
+The assumptions stand in benchmarks.measures.forecast, the formulas in axon.engine.parallel.traffic.
 """
 
 import json
@@ -15,7 +15,7 @@ ROOT = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(ROOT / "src"), str(ROOT)]
 
 from axon.engine.architecture import Architecture, Rope  # noqa: E402
-from axon.engine.parallel.forecast import EFA, NVLINK, Forecast, Wire, forecast  # noqa: E402
+from benchmarks.measures.forecast import EFA, NVLINK, Forecast, Wire, forecast  # noqa: E402
 from axon.engine.parallel.traffic import layer_bytes_per_token  # noqa: E402
 
 LLAMA_8B = Architecture(

@@ -39,11 +39,6 @@ class Crew:
         self._processes: dict[int, subprocess.Popen[bytes]] = {}
         self._plans = PlanWriter()
 
-    @property
-    def pids(self) -> list[int]:
-        """Of the ranks on this host."""
-        return [process.pid for process in self._processes.values()]
-
     def open(self, model_dir: Path, fingerprint: str, *, nccl: bool) -> None:
         """Starts or awaits every rank and has it load its part; raises ``Misconfigured`` where one does not come."""
         try:

@@ -3,7 +3,7 @@
 import pytest
 from benchmarks.tensor_parallel import LLAMA_8B, LLAMA_70B
 
-from axon.engine.parallel.forecast import EFA, NVLINK, Wire, forecast, kv_bytes_per_token, weight_bytes
+from benchmarks.measures.forecast import EFA, NVLINK, Wire, forecast, kv_bytes_per_token, weight_bytes
 from axon.engine.parallel.traffic import layer_bytes_per_token
 
 
