@@ -1,9 +1,9 @@
 """The model of tensor parallelism: what it must say whatever its constants are."""
 
 import pytest
+from benchmarks.measures.forecast import EFA, NVLINK, Wire, forecast, kv_bytes_per_token, weight_bytes
 from benchmarks.tensor_parallel import LLAMA_8B, LLAMA_70B
 
-from benchmarks.measures.forecast import EFA, NVLINK, Wire, forecast, kv_bytes_per_token, weight_bytes
 from axon.engine.parallel.traffic import layer_bytes_per_token
 
 
