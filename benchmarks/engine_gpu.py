@@ -2,7 +2,7 @@
 
 python benchmarks/engine_gpu.py                        every row, for both shapes; one JSON line last
 python benchmarks/engine_gpu.py --shape 8b --row mixed --profile mixed
-python benchmarks/engine_gpu.py --save FOLDER          also keeps the JSON there
+python benchmarks/engine_gpu.py --save FOLDER          also keeps the JSON there, written anew after each row
 
 Each row runs on prompts of its own, first to warm up and then for its figure (the quickest of the rounds). Every
 sequence must get its number of tokens, and the tokens of many sequences together must be distributed as those of each
@@ -283,6 +283,13 @@ def versions() -> dict[str, str]:
     }
 
 
+def save(report: dict[str, Any], folder: Path | None) -> None:
+    """Keeps what is known so far: a run that is cut short loses no row."""
+    if folder:
+        folder.mkdir(parents=True, exist_ok=True)
+        (folder / f"engine-gpu-{report['date'][:10]}.json").write_text(json.dumps(report, indent=1) + "\n")
+
+
 def run_shape(shape: str, options: argparse.Namespace, report: dict[str, Any]) -> None:
     started = time.perf_counter()
     engine = open_engine(shape)
@@ -306,12 +313,14 @@ def run_shape(shape: str, options: argparse.Namespace, report: dict[str, Any]) -
             f"ratio {result['ratio']:.2f}  limit {result['limit'] or 0:>8,.0f}  {goal}  {result['seconds']}",
             flush=True,
         )
+        save(report, options.save)
         if options.profile and options.profile in row.name:
             report["profiles"][result["workload"]] = made = profile(engine, row, shape, 100 * (index + 1) + 50)
             print(json.dumps(made), flush=True)
     if not options.row:
         gaps = {str(length): round(distribution_gap(engine, shape, length), 4) for length in (1, 40)}
         report["distribution_gaps"][shape] = gaps
+        save(report, options.save)
         print(f"{shape}: gap between distributions together and alone, by prompt length: {gaps} (noise is below 0.14)")
         assert max(gaps.values()) < 0.144, "the tokens of a batch are distributed otherwise than those of each alone"
 
@@ -339,9 +348,7 @@ def main() -> None:
         gc.unfreeze()
         gc.collect()
         torch.cuda.empty_cache()
-    if options.save:
-        options.save.mkdir(parents=True, exist_ok=True)
-        (options.save / f"engine-gpu-{now.date()}.json").write_text(json.dumps(report, indent=1) + "\n")
+    save(report, options.save)
     print(json.dumps(report))
 
 

@@ -1,13 +1,15 @@
 """What gateway, session and log add to the engine driven directly, in one run on one machine.
 
-python -m benchmarks.path                        embedded and on the real services; a table, and one JSON line last
+python -m benchmarks.path                        embedded, on the real services, and as a fleet of roles; a table, and
+                                                 one JSON line last
 python -m benchmarks.path --places embedded      the twins only
 python -m benchmarks.path --save                 also keeps the JSON in benchmarks/results/
 
 Three measures for each place. Time to first token: one request at a time, by turns to the server and to an engine of
 the same settings in a process of its own; the difference of the middles and of the 99ths. Tokens/s at 16 streams: the
 same, as a share of the engine's own. And the server with an engine that only echoes, read by 500 at once: tokens/s, and
-tokens for each second of CPU that the server's process takes, the engine's and the client's own time left out.
+tokens for each second of CPU that the server's process takes (of a fleet, its gateway), without the engine's and the
+client's own time.
 """
 
 import argparse
@@ -19,13 +21,15 @@ import tempfile
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 ROOT = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(ROOT), str(ROOT / "src")]
+
+from tests.fleet.fleet import Fleet  # noqa: E402
 
 from axon.domain.sampling import Sampling  # noqa: E402
 from axon.engine.config import EngineConfig  # noqa: E402
@@ -37,7 +41,7 @@ from benchmarks.measures.load import Endpoint, make_prompt, run_load  # noqa: E4
 from benchmarks.measures.machine import load_average, machine  # noqa: E402
 from benchmarks.measures.stage import started_services  # noqa: E402
 from benchmarks.peers import engines  # noqa: E402
-from benchmarks.peers.server import Server, running  # noqa: E402
+from benchmarks.peers.server import cpu_s, running  # noqa: E402
 
 SEED = 0
 NUM_WORDS = 32
@@ -47,10 +51,11 @@ NUM_REQUESTS = 60
 ROUNDS = 3
 NUM_READERS = 500
 READER_TOKENS = 100
-PLACES = ("embedded", "services")
+PLACES = ("embedded", "services", "fleet")
 GOALS: dict[str, Figures] = {
     "embedded": {"added_ttft_p50_ms": 3, "added_ttft_p99_ms": 8, "kept": 0.95, "reader_tokens_per_cpu_s": 40_000},
     "services": {"added_ttft_p50_ms": 8, "added_ttft_p99_ms": 20, "kept": 0.90, "reader_tokens_per_cpu_s": 20_000},
+    "fleet": {"added_ttft_p50_ms": 8, "added_ttft_p99_ms": 20, "kept": 0.90, "reader_tokens_per_cpu_s": 20_000},
 }
 
 Places = dict[str, dict[str, str]]
@@ -95,11 +100,66 @@ class Direct:
         return str(self._num_asked)
 
 
+class Serving(Protocol):
+    """The process that readers are connected to."""
+
+    def own_cpu_s(self) -> float: ...
+
+
+@dataclass
+class Gateway:
+    """A fleet's one gateway."""
+
+    pid: int
+
+    def own_cpu_s(self) -> float:
+        return cpu_s(self.pid)
+
+
 @contextmanager
-def serving(folder: Path, kind: str, place: dict[str, str], max_sequences: int) -> Iterator[tuple[Server, Endpoint]]:
+def fleet(folder: Path, kind: str, place: dict[str, str], max_sequences: int) -> Iterator[tuple[Serving, Endpoint]]:
+    """One process of each role."""
+    urls = {name.removeprefix("AXON_").lower(): value for name, value in place.items()}
+    settings = {
+        **urls,
+        "pepper": "0123456789abcdef0123456789abcdef",
+        "namespace": f"path-{kind}",
+        "engine_kind": kind,
+        "engine_threads": engines.NUM_THREADS,
+        "engine_max_sequences": max_sequences,
+        "admission_requests_per_minute": 0,
+        "admission_backlog_per_key": 2000,
+        "admission_backlog_total": 2000,
+    }
+    made = Fleet(folder, settings, models_dir=engines.MODEL_DIR.parent)
+    try:
+        members = [made.make(role).start(wait=False) for role in ("control", "worker", "gateway")]
+        for member in members:
+            member.wait_ready()
+        gateway = made.gateways[0]
+        model = "echo" if kind == "echo" else engines.MODEL_DIR.name
+        yield (
+            Gateway(gateway.pid),
+            Endpoint(port=gateway.port, model=model, headers=(("Authorization", f"Bearer {made.key}"),)),
+        )
+    finally:
+        made.stop()
+
+
+@contextmanager
+def serving(folder: Path, kind: str, place: dict[str, str], max_sequences: int) -> Iterator[tuple[Serving, Endpoint]]:
     """A server of its own in this place."""
+    if folder.parent.name == "fleet":
+        folder.mkdir()
+        with fleet(folder, kind, place, max_sequences) as started:
+            yield started
+        return
     engine = engines.axon(kind=kind, dtype="auto")
-    more = {"AXON_ENGINE_MAX_SEQUENCES": str(max_sequences), "AXON_ADMISSION_BACKLOG_PER_KEY": "2000"}
+    more = {
+        "AXON_ENGINE_MAX_SEQUENCES": str(max_sequences),
+        "AXON_ADMISSION_BACKLOG_PER_KEY": "2000",
+        "AXON_ADMISSION_BACKLOG_TOTAL": "2000",
+    }
     engine = replace(engine, environment={**engine.environment, **more, **place})
     folder.mkdir()
     with running(engine.server(folder)) as server:
@@ -139,7 +199,7 @@ async def measure_path(direct: Direct, endpoint: Endpoint, options: argparse.Nam
     }
 
 
-async def measure_readers(server: Server, endpoint: Endpoint, options: argparse.Namespace) -> Figures:
+async def measure_readers(server: Serving, endpoint: Endpoint, options: argparse.Namespace) -> Figures:
     """Many readers of an engine that costs next to nothing."""
     rounds: list[Figures] = []
     for number in range(options.rounds):
@@ -181,9 +241,12 @@ def places(names: Sequence[str]) -> Iterator[Places]:
     """Settings of the server for each place; the services run while the block does."""
     with ExitStack() as stack:
         found: Places = {name: {} for name in names}
-        if "services" in found:
+        real = [name for name in found if name != "embedded"]
+        if real:
             urls = stack.enter_context(started_services()).urls
-            found["services"] = {"AXON_QUEUE": urls.queue, "AXON_LIVE": urls.live, "AXON_STORE": urls.store}
+            found |= {
+                name: {"AXON_QUEUE": urls.queue, "AXON_LIVE": urls.live, "AXON_STORE": urls.store} for name in real
+            }
         yield found
 
 

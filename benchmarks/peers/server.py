@@ -84,7 +84,7 @@ class Server:
 
     def own_cpu_s(self) -> float:
         """CPU time of its first process alone."""
-        return _cpu_s(Path(f"/proc/{self.pid}/stat").read_text().rpartition(")")[2].split())
+        return cpu_s(self.pid)
 
     @property
     def pid(self) -> int:
@@ -129,6 +129,11 @@ def _stats() -> Iterator[tuple[int, list[str]]]:
     for path in Path("/proc").glob("[0-9]*/stat"):
         with suppress(OSError):
             yield int(path.parent.name), path.read_text().rpartition(")")[2].split()
+
+
+def cpu_s(pid: int) -> float:
+    """CPU time of one process."""
+    return _cpu_s(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split())
 
 
 def _cpu_s(fields: Sequence[str]) -> float:

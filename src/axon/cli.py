@@ -69,6 +69,7 @@ Model = Annotated[
 ]
 ModelName = Annotated[str | None, typer.Option("--model-name", help="The name clients ask for the model by.")]
 EngineKind = Annotated[Engine | None, typer.Option("--engine", help="'echo' repeats its prompt without a model.")]
+TensorParallel = Annotated[int | None, typer.Option("--tensor-parallel", min=1, help="Ranks the model is cut over.")]
 Json = Annotated[bool, typer.Option("--json", help="For machines.")]
 
 
@@ -80,6 +81,7 @@ def serve(
     model: Model = None,
     model_name: ModelName = None,
     engine: EngineKind = None,
+    tensor_parallel: TensorParallel = None,
     queue: Queue = None,
     live: Live = None,
     store: Store = None,
@@ -100,6 +102,7 @@ def serve(
         {
             **_place(queue, live, store, data_dir, log_level),
             **_model(model, model_name, engine),
+            "engine.tensor_parallel": tensor_parallel,
             "gateway.host": host,
             "gateway.port": port,
             "gateway.metrics_port": metrics_port,
@@ -162,6 +165,7 @@ def worker(
     model: Model = None,
     model_name: ModelName = None,
     engine: EngineKind = None,
+    tensor_parallel: TensorParallel = None,
     queue: Queue = None,
     live: Live = None,
     store: Store = None,
@@ -181,6 +185,7 @@ def worker(
         {
             **_place(queue, live, store, data_dir, log_level),
             **_model(model, model_name, engine),
+            "engine.tensor_parallel": tensor_parallel,
             "worker.name": name,
             "worker.metrics_port": metrics_port,
         },
@@ -217,6 +222,33 @@ def control(
     from axon.console.serving import serve_until_stopped
 
     raise typer.Exit(serve_until_stopped(loaded.settings, "control"))
+
+
+@app.command()
+def rank(
+    rendezvous: Annotated[str, typer.Argument(metavar="ADDRESS", help="Where the leading rank is: tcp://HOST:PORT.")],
+    count: Annotated[int, typer.Option(min=1, help="Ranks on this host, each with a GPU of its own.")] = 1,
+    model: Annotated[str | None, typer.Option(metavar="PATH", help="Where this host has the model.")] = None,
+    data_dir: DataDir = None,
+    config_file: ConfigFile = None,
+    log_level: Level = None,
+    set_: Set = None,
+) -> None:
+    """Be ranks of a model that is cut over several hosts, again and again, until stopped.
+
+    The leading rank is an engine with the same model and engine.rendezvous set to this address.
+
+    \b
+    Examples:
+      axon rank tcp://gpu-0:29500 --model /models/Llama-3-70B
+      axon rank tcp://gpu-0:29500 --count 8
+    """
+    loaded = _load(
+        {"model": model, "data_dir": data_dir, "log.level": log_level and log_level.value}, config_file, set_
+    )
+    from axon.console.ranks import serve_until_stopped
+
+    raise typer.Exit(serve_until_stopped(loaded.settings, rendezvous, count))
 
 
 @app.command()

@@ -70,3 +70,11 @@ def test_the_path_prints_its_command_a_table_and_a_json_line() -> None:
     assert lines[0] == "python -m benchmarks.path --smoke"
     assert result["places"]["embedded"]["server_tokens_per_s"] > 0
     assert result["places"]["embedded"]["reader_tokens_per_cpu_s"] > 0
+
+
+@pytest.mark.services
+def test_affinity_is_measured_with_and_without() -> None:
+    lines, result = run("benchmarks.affinity")
+    assert lines[0] == "python -m benchmarks.affinity --smoke"
+    assert result["rows"].keys() == {"with affinity", "without"}
+    assert result["rows"]["with affinity"]["found"] == 1

@@ -1,6 +1,7 @@
-"""What a start does with the turns that the last one left unfinished."""
+"""What a start does with the turns that the last one left unfinished, and who sweeps at all."""
 
-from collections.abc import Sequence
+import asyncio
+from collections.abc import Callable, Sequence
 
 from axon.adapters.live.memory import open_memory_live
 from axon.adapters.queue.memory import MemoryBroker
@@ -22,6 +23,8 @@ class Turns:
     def __init__(self, unfinished: Sequence[Turn]) -> None:
         self.left = list(unfinished)
         self.ended: list[Turn] = []
+        self.num_sweeps = 0
+        self.swept = asyncio.Event()
 
     async def apply(self, turns: Sequence[Turn]) -> None:
         raise AssertionError("only the journal writes")
@@ -30,6 +33,8 @@ class Turns:
         return None
 
     async def unfinished(self, *, limit: int) -> Sequence[Turn]:
+        self.num_sweeps += 1
+        self.swept.set()
         return self.left[:limit]
 
     async def purge(self, *, ended_before: float) -> int:
@@ -41,9 +46,8 @@ class Turns:
     async def barrier(self, *, timeout_s: float) -> None: ...
 
 
-async def recovered(job: Job, broker: MemoryBroker) -> Turns:
-    """A start that finds this job's turn unfinished."""
-    clock, turns = FakeClock(), Turns([opened(job)])
+async def make_sweeper(turns: Turns, broker: MemoryBroker, leads: Callable[[], bool] = lambda: True) -> Sweeper:
+    clock = FakeClock()
     live = open_memory_live(clock, retention_s=60)
     queue = broker.connect()
     await queue.open()
@@ -52,7 +56,7 @@ async def recovered(job: Job, broker: MemoryBroker) -> Turns:
 
     async def readmit(job: Job) -> None: ...
 
-    sweeper = Sweeper(
+    return Sweeper(
         turns=turns,
         live=live,
         queue=queue,
@@ -62,12 +66,44 @@ async def recovered(job: Job, broker: MemoryBroker) -> Turns:
         ending=Ending(turns, settle, clock),
         liveness=Liveness(live.leases, clock, lease_s=1.5),
         readmit=readmit,
-        config=ControlConfig(),
+        config=ControlConfig(sweep_s=0.01),
         retention_s=60,
         clock=clock,
+        leads=leads,
     )
+
+
+async def recovered(job: Job, broker: MemoryBroker) -> Turns:
+    """A start that finds this job's turn unfinished."""
+    turns = Turns([opened(job)])
+    sweeper = await make_sweeper(turns, broker)
     assert await sweeper.recover() == 1
     return turns
+
+
+async def test_who_stands_by_sweeps_nothing_until_it_leads() -> None:
+    leads, asked, looks = False, asyncio.Event(), 0
+    turns = Turns([])
+
+    def leading() -> bool:
+        nonlocal looks
+        looks += 1
+        asked.set()
+        return leads
+
+    sweeper = await make_sweeper(turns, MemoryBroker(), leading)
+    running = asyncio.create_task(sweeper.run())
+    try:
+        async with asyncio.timeout(10):
+            while looks < 3:
+                asked.clear()
+                await asked.wait()
+            assert turns.num_sweeps == 0
+            leads = True
+            await turns.swept.wait()
+    finally:
+        running.cancel()
+        await asyncio.gather(running, return_exceptions=True)
 
 
 async def test_an_unfinished_turn_is_enqueued_again() -> None:

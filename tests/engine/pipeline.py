@@ -28,6 +28,6 @@ class Pipeline:
 
     def _run(self, batch: Batch) -> list[Drawn]:
         drawn = self._runner.run(batch) if batch.spans else []
-        ids = [span.id for span in batch.spans if span.draw is not None]
+        ids = [span.id for span in batch.spans for _ in span.draws]
         self._latest.update({id: each.token for id, each in zip(ids, drawn, strict=True)})
         return drawn

@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 from axon.engine.config import EngineConfig
+from axon.engine.draft import Drafter
 from axon.engine.engine import Engine
 from axon.engine.messages import Add, Emitted
 from tests.engine.builders import (
@@ -150,6 +151,26 @@ class TestEquality:
             for emitted in pipeline.step()[1]:
                 outputs[emitted.id].append(replace(emitted, cached=0))
         assert outputs == run_exactly(make_engine(), adds)
+
+    def test_guessed_ahead_equals_one_by_one(
+        self, make_engine: MakeEngine, sampling: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        adds = make_adds(5, sampling=sampling)
+        outputs = run_exactly(make_engine(speculate=False), adds)
+        answers = [[*add.prompt_ids, *(each.token for each in outputs[add.id])] for add in adds]
+
+        def guess(_drafter: Drafter, token_ids: list[int], *, price: float, most: int) -> list[int]:
+            """Right but for the last, and that one not always."""
+            [answer] = [each for each in answers if each[: len(token_ids)] == token_ids]
+            guesses = answer[len(token_ids) : len(token_ids) + min(most, 4)]
+            return [*guesses[:-1], *((token + len(token_ids) % 2) % 256 for token in guesses[-1:])]
+
+        monkeypatch.setattr(Drafter, "guess", guess)
+        engine = make_engine(speculate=True)
+        monkeypatch.setattr(engine._pace, "draft_price", lambda _load: 0.05)
+        assert run_exactly(engine, adds) == outputs
+        counters = engine.step().counters
+        assert 0 < counters.accepted < counters.drafted
 
     def test_four_choices_together_equal_each_alone(self, make_engine: MakeEngine, sampling: dict[str, Any]) -> None:
         adds = [

@@ -8,6 +8,7 @@ from axon.engine.batch import Batch
 from axon.engine.echo import EOS_ID
 from axon.engine.messages import Emitted
 from axon.engine.policy import PolicyName, make_policy
+from axon.engine.scheduler import NO_DRAFTS
 from tests.engine.builders import make_add, make_drawn, make_scheduler
 from tests.engine.pipeline import Pipeline
 
@@ -28,8 +29,11 @@ class EngineMachine(RuleBasedStateMachine):
         slots=st.integers(1, 5),
         lag=st.integers(0, 1),
         policy=policies,
+        price=st.sampled_from([NO_DRAFTS, 0.3, 0.05]),
     )
-    def start(self, blocks: int, budget: int, prefill: int, slots: int, lag: int, policy: PolicyName) -> None:
+    def start(
+        self, blocks: int, budget: int, prefill: int, slots: int, lag: int, policy: PolicyName, price: float
+    ) -> None:
         self.scheduler = make_scheduler(
             blocks=blocks,
             block_size=4,
@@ -39,6 +43,7 @@ class EngineMachine(RuleBasedStateMachine):
             eos_ids=frozenset({EOS_ID}),
             policy=make_policy(policy),
         )
+        self.scheduler.draft_price = NO_DRAFTS if lag else price
         self.pipeline = Pipeline(self.scheduler, lag)
         self.expected: dict[str, list[int]] = {}
         self.count = 0
@@ -111,7 +116,7 @@ class EngineMachine(RuleBasedStateMachine):
             assert bool(batch.spans) == bool(self.expected), "work is left, but a step does none of it"
         streams = [span for span in batch.spans if (span.arrival, span.admission) in self.drawn]
         if streams:
-            num_prefilled = sum(len(span.token_ids) - 1 for span in batch.spans)
+            num_prefilled = sum(len(span.token_ids) - 1 - len(span.drafts) for span in batch.spans)
             assert num_prefilled <= self.scheduler.max_prefill_tokens, "a prompt stalls a stream"
         self.drawn = {(span.arrival, span.admission) for span in batch.spans if span.draw}
 

@@ -68,7 +68,7 @@ class Process(Member):
         """A key of a tenant, made as a person makes one."""
         command = [sys.executable, "-m", "axon", "keys", "create", "--tenant", tenant]
         made = subprocess.run(
-            command, env=self._environment(), capture_output=True, text=True, check=True, timeout=60.0
+            command, env=self.environment(), capture_output=True, text=True, check=True, timeout=60.0
         )
         return made.stdout.strip()
 
@@ -89,8 +89,8 @@ class Process(Member):
             except subprocess.TimeoutExpired:
                 print(f"{self.name} did not end within {_STOP_S:g} s and was killed", file=sys.stderr)
 
-    def _environment(self) -> dict[str, str]:
-        ours, extra = super()._environment(), model.environment(self._step_s)
+    def environment(self) -> dict[str, str]:
+        ours, extra = super().environment(), model.environment(self._step_s)
         return {**ours, **extra, "PYTHONPATH": os.pathsep.join([extra["PYTHONPATH"], ours["PYTHONPATH"]])}
 
 

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.fleet.face import Face
 from tests.fleet.fleet import Fleet, shared_fleet
 
 
@@ -24,6 +25,25 @@ def fleet() -> Iterator[Fleet]:
     """Two gateways, two workers, one control, shared by the journeys that leave it as it was."""
     with _fleets() as make:
         yield make(engine_echo_step_s=0.005).start()
+
+
+@pytest.fixture(scope="session")
+def slow(fleet: Fleet) -> Face:
+    """The fleet, to tests that were written for one server."""
+    return Face(fleet)
+
+
+@pytest.fixture(scope="session")
+def echo(slow: Face) -> Face:
+    """The same: clients do not mind that its tokens take their time."""
+    return slow
+
+
+@pytest.fixture(scope="session")
+def fuzzed() -> Iterator[Face]:
+    """A fleet whose model's context is short."""
+    with _fleets() as make:
+        yield Face(make(engine_max_model_len=128).start())
 
 
 @pytest.fixture

@@ -20,7 +20,7 @@ import httpx
 from tests.contracts import postgres_backend
 from tests.fleet.edge import Edge
 from tests.fleet.member import Member, Role
-from tests.journeys.server import MODELS
+from tests.journeys.server import MODELS, START_S
 from tests.services import rabbitmq
 from tests.services import redis as redis_service
 from tests.services.require import require
@@ -61,7 +61,15 @@ class Fleet:
         assert self.edge is not None
         return self.edge.url
 
-    def start(self, *, gateways: int = 2, workers: int = 2, controls: int = 1, edge_port: int = 0) -> "Fleet":
+    def start(
+        self,
+        *,
+        gateways: int = 2,
+        workers: int = 2,
+        controls: int = 1,
+        edge_port: int = 0,
+        timeout_s: float = START_S,
+    ) -> "Fleet":
         """Everything at once; returns when all of it is ready."""
         roles: dict[Role, int] = {"control": controls, "worker": workers, "gateway": gateways}
         made = [self.make(role) for role, count in roles.items() for _ in range(count)]
@@ -70,7 +78,7 @@ class Fleet:
         for each in made:
             each.start(wait=False)
         with ThreadPoolExecutor() as waiting:
-            list(waiting.map(Member.wait_ready, made))
+            list(waiting.map(lambda each: each.wait_ready(timeout_s), made))
         return self
 
     def add(self, role: Role, **settings: object) -> Member:

@@ -67,7 +67,7 @@ class Member:
         with self.log_path.open("ab") as log:
             self._process = subprocess.Popen(
                 [sys.executable, "-m", "axon", self.command],
-                env=self._environment(),
+                env=self.environment(),
                 stdout=log,
                 stderr=log,
                 stdin=subprocess.DEVNULL,
@@ -151,7 +151,8 @@ class Member:
         children = Path(f"/proc/{self.pid}/task/{self.pid}/children").read_text().split()
         return [pid for pid in map(int, children) if b"axon.engine" in Path(f"/proc/{pid}/cmdline").read_bytes()]
 
-    def _environment(self) -> dict[str, str]:
+    def environment(self) -> dict[str, str]:
+        """Of its process, or of a command that is to meet the same services."""
         clean = {name: value for name, value in os.environ.items() if not name.startswith("AXON_")}
         own = {f"AXON_{name.upper()}": str(value) for name, value in self.settings.items()}
         return {**clean, "PYTHONPATH": str(REPOSITORY / "src"), **own}

@@ -22,6 +22,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import httpx
 import openai
 
 from axon.client import aresumed
@@ -50,6 +51,8 @@ class Report:
     num_requests: int = 0
     kinds: Counter[str] = field(default_factory=Counter)
     failures: list[str] = field(default_factory=list)
+    refusals: Counter[str] = field(default_factory=Counter)
+    """Answers that made a client ask again, by their status."""
     restarts: list[Restart] = field(default_factory=list)
     wall_s: float = 0.0
 
@@ -62,8 +65,11 @@ class Load:
     """Requests of every kind, each held against the undisturbed answer."""
 
     def __init__(self, url: str, key: str, report: Report, seed: int) -> None:
-        self._api = openai.AsyncOpenAI(base_url=f"{url}/v1", api_key=key, max_retries=_RETRIES, timeout=60)
         self._report, self._rng = report, random.Random(seed)
+        http = openai.DefaultAsyncHttpxClient(event_hooks={"response": [self._count]})
+        self._api = openai.AsyncOpenAI(
+            base_url=f"{url}/v1", api_key=key, max_retries=_RETRIES, timeout=60, http_client=http
+        )
         self._expected: dict[tuple[str, str], str] = {}
 
     async def learn(self) -> None:
@@ -79,6 +85,10 @@ class Load:
 
     async def aclose(self) -> None:
         await self._api.close()
+
+    async def _count(self, reply: httpx.Response) -> None:
+        if reply.is_error:
+            self._report.refusals[str(reply.status_code)] += 1
 
     async def _client(self, num_requests: int, enough: threading.Event) -> None:
         while self._report.num_requests < num_requests or not enough.is_set():
@@ -187,6 +197,7 @@ def show(report: Report) -> None:
             {
                 "requests": report.num_requests,
                 "failed": len(report.failures),
+                "asked_again": dict(report.refusals),
                 "kinds": dict(report.kinds),
                 "restarts": len(report.restarts),
                 "longest_not_ready_s": round(max((each.not_ready_s for each in report.restarts), default=0.0), 3),

@@ -1,5 +1,6 @@
 """Each role by itself: what it needs, what it says while it lacks it, and how it leaves."""
 
+import json
 import os
 import signal
 import subprocess
@@ -107,9 +108,25 @@ def test_a_second_worker_of_the_same_name_ends_with_a_word(fresh: Callable[..., 
 
 
 @pytest.mark.services
+def test_a_gateway_that_could_know_no_key_does_not_start(fresh: Callable[..., Fleet]) -> None:
+    fleet = fresh().start(gateways=1, workers=1)
+    stranger = fleet.make("gateway", data_dir=fleet.folder / "elsewhere").start(wait=False)
+    assert stranger.wait() == 2
+    assert "AXON_PEPPER" in stranger.log
+
+
+@pytest.mark.services
 def test_every_role_stops_cleanly_when_it_is_told(fresh: Callable[..., Fleet]) -> None:
     fleet = fresh().start(gateways=1, workers=1, controls=1)
     assert {name for name, code in fleet.stop().items() if code != 0} == set()
+
+
+@pytest.mark.services
+def test_a_worker_that_is_told_to_stop_while_it_starts_does_so(fresh: Callable[..., Fleet]) -> None:
+    worker = fresh().make("worker").start(wait=False)
+    wait_until(lambda: worker.probe("/livez") == 200, "it answers")
+    worker.send(signal.SIGTERM)
+    assert worker.wait() == 0
 
 
 @pytest.mark.services
@@ -160,6 +177,39 @@ def test_a_stream_that_outlasts_its_gateway_is_picked_up_at_another(fresh: Calla
                 for event in got
             ]
             assert "".join(said) == whole
+
+
+@pytest.mark.services
+def test_a_gateway_at_its_end_says_in_a_stream_that_the_rest_is_elsewhere(fresh: Callable[..., Fleet]) -> None:
+    fleet = fresh(engine_echo_step_s=0.02, lifecycle_drain_s=0.2).start(gateways=1, workers=1)
+    [gateway] = fleet.gateways
+    with (
+        fleet.client(gateway.url) as http,
+        http.stream("POST", "/v1/completions", json={**BODY, "stream": True}) as reply,
+    ):
+        lines = reply.iter_lines()
+        next(lines)
+        gateway.send(signal.SIGTERM)
+        said = [json.loads(line[6:]) for line in lines if line.startswith("data: {")]
+    assert said[-1]["error"]["code"] == "draining"
+    assert all("error" not in each for each in said[:-1])
+    assert gateway.wait() == 0
+
+
+@pytest.mark.services
+def test_a_stream_of_a_gateway_that_is_killed_goes_on_at_another(fresh: Callable[..., Fleet]) -> None:
+    fleet = fresh(engine_echo_step_s=0.01).start(workers=1)
+    messages: Any = [{"role": "user", "content": "Pick it up where it broke. " * 20}]
+    with openai.OpenAI(base_url=f"{fleet.url}/v1", api_key=fleet.key) as api:
+        whole = api.chat.completions.create(model="echo", messages=messages, max_tokens=300).choices[0].message.content
+        stream: Any = api.chat.completions.create(model="echo", messages=messages, max_tokens=300, stream=True)
+        events = resumed(api, stream)
+        got = [next(events) for _ in range(5)]
+        for member in fleet.gateways:
+            member.kill()  # whichever has the stream
+            member.start()
+        got += list(events)
+    assert "".join(chunk.choices[0].delta.content or "" for chunk in got) == whole
 
 
 @pytest.mark.services

@@ -1,5 +1,6 @@
 """A fleet is restarted under load, process after process, and nobody who asks it notices."""
 
+import asyncio
 from collections.abc import Callable
 
 import pytest
@@ -10,9 +11,9 @@ from tests.fleet.rolling import KINDS, rolled, show
 
 @pytest.mark.services
 @pytest.mark.timeout(300)
-async def test_no_request_fails_while_every_process_is_restarted(fresh: Callable[..., Fleet]) -> None:
+def test_no_request_fails_while_every_process_is_restarted(fresh: Callable[..., Fleet]) -> None:
     fleet = fresh(engine_echo_step_s=0.005).start()
-    report = await rolled(fleet, 60, clients=4)
+    report = asyncio.run(rolled(fleet, 60, clients=4))
     show(report)
     assert {each.name for each in report.restarts} >= {member.name for member in fleet.members}
     assert report.failures == []

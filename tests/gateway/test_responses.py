@@ -23,7 +23,7 @@ async def test_cancelling_a_response_that_does_not_end_yet_shows_it_as_it_stands
         await kept.live.log.open(job.id, encode(job), reader_ttl_s=None)
         await kept.live.log.claim(job.id, "w1", over=0)
         await kept.journal.append([opened(job)])
-        app = SimpleNamespace(state=SimpleNamespace(gateway=SimpleNamespace(kept=kept.sessions, follower=None)))
+        app = SimpleNamespace(state=SimpleNamespace(gateway=SimpleNamespace(sessions=kept.sessions, follower=None)))
         request = Request({"type": "http", "app": app, "axon.identity": SimpleNamespace(tenant=TENANT)})
         answer = await responses.cancel(request, job.id)
         view = await kept.live.log.read(job.id, after=0)

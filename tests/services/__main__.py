@@ -30,7 +30,8 @@ def main() -> int:
     if missing := [command for command in _COMMANDS if find(command) is None]:
         print(f"Not installed: {', '.join(missing)}. Run: make install-services", file=sys.stderr)
         return 1
-    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, signal.default_int_handler)
     with in_folder(folder, "axon-services-") as place, ExitStack() as running:
         try:
             print(f"Starting Redis, RabbitMQ and PostgreSQL in {place}", flush=True)

@@ -9,7 +9,7 @@ import urllib.request
 import pytest
 
 from axon.domain.usage import Usage
-from axon.engine.messages import Counters
+from axon.engine.messages import Counters, Gpu
 from axon.telemetry import metrics as module
 from axon.telemetry.metrics import Metrics
 
@@ -62,6 +62,13 @@ def test_preemptions_go_on_counting_when_the_engine_starts_over() -> None:
     assert metrics.registry.get_sample_value("axon_preemptions_total") == 6
     assert metrics.registry.get_sample_value("axon_kv_usage_ratio") == 0.25
     assert metrics.registry.get_sample_value("axon_kv_blocks", {"state": "free"}) == 3
+
+
+def test_gpus_are_told_one_by_one() -> None:
+    metrics = Metrics()
+    metrics.engine(Counters(gpus=[Gpu(0, 0.5, 1 << 30), Gpu(1, 1.0, 2 << 30)]))
+    assert metrics.registry.get_sample_value("axon_gpu_utilization_ratio", {"gpu": "0"}) == 0.5
+    assert metrics.registry.get_sample_value("axon_gpu_memory_bytes", {"gpu": "1"}) == 2 << 30
 
 
 def test_metrics_are_served_at_their_path_only_and_the_port_is_free_afterwards() -> None:

@@ -112,6 +112,8 @@ class Kept:
 
     async def append(self, turns: Sequence[Turn]) -> None:
         for turn in turns:
+            if not turn.state.terminal:
+                continue  # what it has said so far
             assert turn.id not in self.turns, f"{turn.id} ended twice"
             self.turns[turn.id] = turn
 

@@ -41,12 +41,19 @@ async def serve(settings: Settings, *, on_ready: Callable[[Up], None]) -> int:
             return await process.run(control.parts, started=begun, drain=control.leader.leave)
 
 
-async def open_control(process: Process, services: Services, stack: AsyncExitStack) -> Control:
-    """Makes it; several may run, of which one leads."""
+async def open_control(
+    process: Process, services: Services, stack: AsyncExitStack, *, stands_by: bool = True
+) -> Control:
+    """Makes it; of several one leads. One that does not stand by does its work beside them, whoever leads.
+
+    A server that is everything in one process does not: should it be lost with the lead and a worker, nobody may have
+    to wait for the one before the other is looked after.
+    """
     settings, clock = process.settings, process.clock
     admission = make_admission(settings, services)
     leader = Leader(services.live.buckets, clock, lease_s=settings.control.lease_s, on_change=process.metrics.leads.set)
     stack.push_async_callback(leader.leave)
+    leads = leader.leads if stands_by else lambda: True
     sweeper = Sweeper(
         turns=services.store.turns,
         live=services.live,
@@ -55,7 +62,7 @@ async def open_control(process: Process, services: Services, stack: AsyncExitSta
         ending=make_ending(settings, services, admission, clock),
         liveness=Liveness(services.live.leases, clock, lease_s=settings.worker.lease_s),
         readmit=admission.readmit,
-        leads=leader.leads,
+        leads=leads,
         config=settings.control,
         retention_s=settings.sessions.retention_s,
         clock=clock,
@@ -65,9 +72,10 @@ async def open_control(process: Process, services: Services, stack: AsyncExitSta
         services.store.conversations,
         services.store.tombstones,
         idle_ttl_s=settings.sessions.idle_ttl_s,
-        leads=leader.leads,
+        leads=leads,
         clock=clock,
     )
     persister = await open_persister(settings, services, clock, stack)
-    parts = (leader.run, sweeper.run, retention.run, *((persister.run,) if persister else ()))
+    standing = (leader.run,) if stands_by else ()
+    parts = (*standing, sweeper.run, retention.run, *((persister.run,) if persister else ()))
     return Control(leader=leader, sweeper=sweeper, parts=parts)

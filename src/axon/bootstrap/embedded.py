@@ -28,9 +28,13 @@ async def serve(settings: Settings, *, on_ready: Callable[[Ready], None], on_pro
         async with AsyncExitStack() as stack:
             services = await open_services(settings, process.clock, stack)
             model = await asyncio.to_thread(prepare_model, settings, on_progress)
-            control = await open_control(process, services, stack)
+            control = await open_control(process, services, stack, stands_by=False)
             on_progress("Loading the model", None)
-            working, _ = await asyncio.gather(open_worker(process, services, model, name, stack), _import_gateway())
+            opening = asyncio.gather(open_worker(process, services, model, name, stack), _import_gateway())
+            opened = await process.unless_stopped(opening)
+            if opened is None:
+                return 0
+            working, _ = opened
             gateway = await open_gateway(process, services, model.text, listener, stack, working.deployment)
 
             async def begun() -> None:

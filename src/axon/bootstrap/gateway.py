@@ -18,6 +18,7 @@ from axon.bootstrap.services import (
     load_pepper,
     make_affinity,
     open_services,
+    require_pepper,
     require_shared,
 )
 from axon.bootstrap.turns import make_admission, make_dispatch
@@ -95,6 +96,7 @@ async def serve(settings: Settings, *, on_ready: Callable[[Ready], None]) -> int
     ):
         async with AsyncExitStack() as stack:
             services = await open_services(settings, process.clock, stack)
+            await require_pepper(settings, services.store)
             text = await asyncio.to_thread(prepare_text, settings)
             gateway = await open_gateway(process, services, text, listener, stack)
 
@@ -156,13 +158,13 @@ async def open_gateway(
     idempotency = Idempotency(services.live.log, store.turns)
     gateway = Gateway(
         config=settings.gateway,
-        sessions=settings.sessions,
-        dispatching=settings.dispatch,
+        sessions_config=settings.sessions,
+        dispatch_config=settings.dispatch,
         fleet=fleet,
         prompts=prompts,
         opening=Opening(admission, make_dispatch(settings, services, affinity), idempotency, clock),
         follower=follower,
-        kept=make_sessions(services.live, store, services.journal, clock, settings.sessions),
+        sessions=make_sessions(services.live, store, services.journal, clock, settings.sessions),
         lifecycle=process.lifecycle,
         clock=clock,
         metrics=process.metrics,

@@ -47,7 +47,7 @@ def prepare_model(settings: Settings, on_progress: OnProgress) -> Model:
     """The model's folder, converted once if it comes as a GGUF file; raises Misconfigured for one that cannot run."""
     if settings.engine.kind == "echo":
         return Model(folder=None, text=_load_text(None))
-    folder = _model_folder(settings, on_progress)
+    folder = find_folder(settings, on_progress)
     check_tensors(folder, read_architecture(folder))
     return Model(folder=folder, text=_load_text(folder))
 
@@ -56,11 +56,16 @@ def prepare_text(settings: Settings) -> Text:
     """Tokenizer and template alone, from the model's folder, its conversion or its file; touches no weights."""
     if settings.engine.kind == "echo":
         return _load_text(None)
-    source = _source(settings)
-    if source.is_dir():
-        return _load_text(source)
-    from axon.engine.convert import convert_text, is_converted
-
+    try:
+        source = _source(settings)
+        if source.is_dir():
+            return _load_text(source)
+        from axon.engine.convert import convert_text, is_converted
+    except ImportError as error:  # of an installation without the engine's packages
+        raise Misconfigured(
+            f"Reading a .gguf file needs the package {error.name}: install axon-serving[engine], or give the model as "
+            "a folder; of a converted one, the tokenizer's files and the template are enough."
+        ) from error
     if is_converted(source, folder := _conversion(settings)):
         return _load_text(folder)
     with TemporaryDirectory(prefix="axon-text-") as made:
@@ -76,9 +81,11 @@ def _load_text(folder: Path | None) -> Text:
 
 
 def _source(settings: Settings) -> Path:
-    from axon.engine.convert import default_gguf
+    source = Path(settings.model)
+    if settings.model == "default":
+        from axon.engine.convert import default_gguf
 
-    source = default_gguf() if settings.model == "default" else Path(settings.model)
+        source = default_gguf()
     if not source.exists():
         raise Misconfigured(f"There is no model at {source}: give a folder of safetensors or a .gguf file.")
     return source
@@ -89,7 +96,8 @@ def _conversion(settings: Settings) -> Path:
     return settings.models_dir / settings.model_name.replace("/", "--")
 
 
-def _model_folder(settings: Settings, on_progress: OnProgress) -> Path:
+def find_folder(settings: Settings, on_progress: OnProgress) -> Path:
+    """Where the weights lie, converted once if they come as a GGUF file; raises Misconfigured."""
     source = _source(settings)
     if source.is_dir():
         return source

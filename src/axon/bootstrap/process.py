@@ -5,7 +5,7 @@ import contextlib
 import os
 import signal
 import socket
-from collections.abc import Callable, Coroutine, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -67,6 +67,17 @@ class Process:
         except BaseExceptionGroup as group:
             raise _first(group) from None
         return 0
+
+    async def unless_stopped(self, opening: Awaitable[T]) -> T | None:
+        """What is opened; None when the process is told to end first, and the opening is broken off."""
+        task, stopping = asyncio.ensure_future(opening), asyncio.ensure_future(self.lifecycle.stopping.wait())
+        try:
+            await asyncio.wait([task, stopping], return_when=asyncio.FIRST_COMPLETED)
+            return task.result() if task.done() else None
+        finally:
+            stopping.cancel()
+            task.cancel()
+            await asyncio.gather(task, stopping, return_exceptions=True)
 
     @contextmanager
     def probed(self, host: str, port: int, setting: str, is_ready: Callable[[], bool]) -> Iterator[str]:

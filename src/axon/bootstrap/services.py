@@ -176,6 +176,15 @@ def load_pepper(settings: Settings) -> bytes:
     return read_or_make_secret(settings.data_dir / "pepper").encode()
 
 
+async def require_pepper(settings: Settings, store: Store) -> None:
+    """Raises ``Misconfigured`` where a new secret would be made though there are keys: it would fit none of them."""
+    if not settings.pepper and not (settings.data_dir / "pepper").exists() and await store.keys.all():
+        raise Misconfigured(
+            f"The store has keys, and {settings.data_dir} does not have the secret they were hashed with. "
+            "Set AXON_PEPPER to that of the other gateways, or share their data folder."
+        )
+
+
 async def development_key(store: Store, pepper: bytes, data_dir: Path, now: float) -> str | None:
     """On a first start, a key to begin with; shown once and kept in a file that only its owner can read."""
     with alone(data_dir, "dev-key"):  # the gateways of one folder make one key between them

@@ -34,22 +34,27 @@ async def serve(settings: Settings, *, on_ready: Callable[[Up], None], on_progre
     config = settings.worker
     with shared(settings.data_dir), named(settings) as name, started(settings) as process:
         async with AsyncExitStack() as stack:
+            working: Working | None = None
+            probing = process.probed(
+                *(config.metrics_host, config.metrics_port, "--metrics-port"),
+                lambda: working is not None and working.announcer.heard,
+            )
+            url = stack.enter_context(probing)  # a model takes its time: who looks is told that it starts
             services = await open_services(settings, process.clock, stack)
             model = await asyncio.to_thread(prepare_model, settings, on_progress)
             on_progress("Loading the model", None)
-            working = await open_worker(process, services, model, name, stack)
-            url = stack.enter_context(
-                process.probed(
-                    config.metrics_host, config.metrics_port, "--metrics-port", lambda: working.announcer.heard
-                )
-            )
+            working = await process.unless_stopped(open_worker(process, services, model, name, stack))
+            if working is None:
+                return 0
+
+            facts, worker = _facts(working, name), working.worker
 
             async def begun() -> None:
                 process.lifecycle.ready = True
-                on_ready(Up(role="worker", facts=(*_facts(working, name), ("Metrics", f"{url}/metrics"))))
+                on_ready(Up(role="worker", facts=(*facts, ("Metrics", f"{url}/metrics"))))
 
             async def drain() -> None:
-                await working.worker.drain(settings.lifecycle.drain_s)
+                await worker.drain(settings.lifecycle.drain_s)
 
             return await process.run(working.parts, started=begun, drain=drain)
 

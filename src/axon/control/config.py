@@ -11,7 +11,7 @@ class ControlConfig:
     """Address of the metrics and probes of ``axon control``."""
     metrics_port: int = 8003
     """Port of /metrics, /livez and /readyz of ``axon control``; 0 takes a free one."""
-    lease_s: float = 3.0
+    lease_s: float = 1.5
     """A leader that has not renewed its lead for so long is replaced by one that stands by."""
     sweep_s: float = 1.0
     """How often deadlines, orphans and retention are looked at."""

@@ -1,6 +1,6 @@
 """One step's work as a value, and what comes of it. Knows no tensors and no scheduler."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from axon.domain.sampling import Sampling
@@ -40,6 +40,8 @@ class Span:
     """Consecutive tokens of one sequence, computed by one step.
 
     |<- first ->|<- token_ids ->|<- known, but of a later step ->|
+
+    Where it has drafts, as many of its last tokens are guesses at what is drawn behind the token before each.
     """
 
     id: str
@@ -50,6 +52,8 @@ class Span:
     """The sequence's blocks from position 0 on, those of this span included."""
     draw: Draw | None = None
     """None while known tokens remain: nothing is sampled after a chunk that is not the last."""
+    drafts: tuple[Draw, ...] = ()
+    """What is drawn behind each guess, should it and all before it be right."""
     arrival: int = 0
     """Tells the sequence from another one that is given the same id."""
     admission: int = 0
@@ -59,6 +63,20 @@ class Span:
     def end(self) -> int:
         """Tokens computed once the step is done."""
         return self.first + len(self.token_ids)
+
+    @property
+    def is_stream(self) -> bool:
+        """Whether of what is known only the newest token is computed."""
+        return len(self.token_ids) == len(self.draws)
+
+    @property
+    def draws(self) -> tuple[Draw, ...]:
+        return () if self.draw is None else (self.draw, *self.drafts)
+
+    def num_right(self, drawn: Sequence[Drawn]) -> int:
+        """How many of its guesses are what was drawn, up to the first that is not."""
+        guesses = self.token_ids[len(self.token_ids) - len(self.drafts) :]
+        return next((place for place, guess in enumerate(guesses) if guess != drawn[place].token), len(guesses))
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,8 +91,18 @@ class Batch:
 
     @property
     def draws(self) -> list[Draw]:
-        """The draws of the spans that have one, in order: one token is sampled for each."""
-        return [span.draw for span in self.spans if span.draw is not None]
+        """The draws of the spans that have any, in order: one token is sampled for each."""
+        return [draw for span in self.spans for draw in span.draws]
+
+    @property
+    def output_rows(self) -> list[int]:
+        """Of the batch's tokens, one behind the other, those that a token is drawn behind."""
+        rows: list[int] = []
+        end = 0
+        for span in self.spans:
+            end += len(span.token_ids)
+            rows += range(end - len(span.draws), end)
+        return rows
 
 
 def fill(batch: Batch, latest: Mapping[str, int]) -> Batch:

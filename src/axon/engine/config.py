@@ -25,6 +25,9 @@ class EngineConfig:
     """The most prompt tokens of a step while answers stream; 0 takes 128, or 2048 on a GPU."""
     max_slowdown: float = 2.0
     """How much longer a step may take because of a prompt while answers stream; as many of its tokens are taken on."""
+    speculate: bool = True
+    """Whether the next tokens are guessed from what was said before and checked together, where that saves time: with
+    few streams on a CPU. Changes no token."""
     policy: Literal["fair", "first_come"] = "fair"
     """Who is served first: ``fair`` takes the tenant served least by its weight, ``first_come`` the oldest."""
     max_model_len: int = 0
@@ -35,6 +38,16 @@ class EngineConfig:
     """Memory for KV blocks; 0 takes 1 GiB, or all that ``gpu_memory_fraction`` leaves on a GPU."""
     gpu_memory_fraction: float = 0.9
     """How much of a GPU's memory weights, blocks and the largest step may fill together."""
+    tensor_parallel: int = 1
+    """Ranks that a model is cut over, each a process with a GPU of its own (or, in ``float32``, some of the cores)."""
+    rendezvous: str = ""
+    """Where ranks of other hosts join (``axon rank``), as ``tcp://HOST:PORT``; empty: all ranks are on this host."""
+    local_ranks: int = 1
+    """With a ``rendezvous``: how many ranks this host starts itself; the others are waited for."""
+    join_timeout_s: float = 60.0
+    """How long the ranks of other hosts may take to join."""
+    rank_timeout_s: float = 10.0
+    """A rank that has not been heard of for so long is taken for dead, and the whole group with it."""
     echo_step_s: float = 0.0
     """Time the echo engine takes for a step."""
 

@@ -49,12 +49,15 @@ class EngineCore:
         kernel: str,
         pace: Pace | None = None,
         launcher: Launcher | None = None,
+        speculates: bool = False,
     ) -> None:
         self._scheduler = scheduler
         self._runner = runner
         self._launcher = launcher
         self._flying: tuple[Batch, Flight] | None = None
         self._pace = pace
+        # A guess is told right or wrong by the step that computes it: the next one must not be on its way by then.
+        self._speculates = speculates and launcher is None
         self._kernel = kernel
         self._note: Callable[[Sequence[str]], None] = lambda ids: None
 
@@ -90,7 +93,10 @@ class EngineCore:
         """Computes one batch and returns what came of it, or of the one before it where batches are launched."""
         started = time.perf_counter()
         if self._pace is not None:
-            self._scheduler.max_prefill_tokens = self._pace.num_prefill_tokens(self._scheduler.load())
+            load = self._scheduler.load()
+            self._scheduler.max_prefill_tokens = self._pace.num_prefill_tokens(load)
+            if self._speculates:
+                self._scheduler.draft_price = self._pace.draft_price(load)
         batch = self._scheduler.schedule(time.time())
         self._note([span.id for each in (self._flying and self._flying[0], batch) if each for span in each.spans])
         batch, drawn = self._compute(batch)
@@ -105,6 +111,9 @@ class EngineCore:
     def check(self) -> None:
         """Proves the engine's bookkeeping; raises AssertionError where it is wrong."""
         self._scheduler.check()
+
+    def close(self) -> None:
+        """Lets go of what it has outside its process."""
 
     def _compute(self, batch: Batch) -> tuple[Batch, list[Drawn]]:
         """The batch that is done, which need not be the one that is given, and what was drawn."""
@@ -124,5 +133,7 @@ class EngineCore:
             blocks_used=pool.num_used,
             blocks_cached=pool.num_cached,
             preemptions=self._scheduler.preemptions,
+            drafted=self._scheduler.num_drafted,
+            accepted=self._scheduler.num_accepted,
             step_s=step_s,
         )

@@ -61,7 +61,7 @@ class EchoRunner:
         for span in batch.spans:
             for offset, token_id in enumerate(span.token_ids):
                 self._memory[self._slot(span, span.first + offset)] = token_id
-        return [self._drawn(span, span.draw) for span in batch.spans if span.draw is not None]
+        return [self._drawn(span, draw) for span in batch.spans for draw in span.draws]
 
     def _drawn(self, span: Span, draw: Draw) -> Drawn:
         """It is always sure of itself."""
@@ -71,7 +71,8 @@ class EchoRunner:
         return Drawn(token, 0.0, ((token, 0.0),) if draw.sampling.logprobs else ())
 
     def _answer(self, span: Span, draw: Draw) -> int:
-        num_prompt = span.end - draw.position
+        assert span.draw is not None
+        num_prompt = span.end - len(span.drafts) - span.draw.position
         if len(span.token_ids) > 1 or draw.position == 0:
             self._heed_poison(span, num_prompt)
         if draw.position >= num_prompt and not draw.sampling.ignore_eos and EOS_ID not in draw.banned_ids:

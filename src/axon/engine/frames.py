@@ -34,31 +34,32 @@ Message = Start | Add | Abort | Ready | StepOutput | Failed
 
 _PAIR = msgspec.msgpack.Decoder(tuple[str, msgspec.Raw])
 _ENCODER = msgspec.msgpack.Encoder()
-_DECODERS: dict[str, msgspec.msgpack.Decoder[Any]] = {
-    kind.__name__: msgspec.msgpack.Decoder(kind) for kind in (Start, Add, Abort, Ready, StepOutput, Failed)
-}
+_KINDS: tuple[type, ...] = (Start, Add, Abort, Ready, StepOutput, Failed)
 
 
 class BadFrame(ValueError):
     """The peer sent bytes that are no frame of ours."""
 
 
-def encode(message: Message) -> bytes:
+def encode(message: Any) -> bytes:
     """Returns the message as one frame."""
     body = _ENCODER.encode((type(message).__name__, message))
     return len(body).to_bytes(_PREFIX_BYTES, "big") + body
 
 
 class Decoder:
-    """Turns bytes, split anywhere, back into messages."""
+    """Turns bytes, split anywhere, back into messages of the given kinds; by default a worker's and its engine's."""
 
-    def __init__(self) -> None:
+    def __init__(self, kinds: tuple[type, ...] = _KINDS) -> None:
         self._buffer = bytearray()
+        self._decoders: dict[str, msgspec.msgpack.Decoder[Any]] = {
+            kind.__name__: msgspec.msgpack.Decoder(kind) for kind in kinds
+        }
 
-    def feed(self, data: bytes) -> list[Message]:
+    def feed(self, data: bytes) -> list[Any]:
         """Returns the messages that ``data`` completes; raises BadFrame."""
         self._buffer += data
-        messages: list[Message] = []
+        messages: list[Any] = []
         start = 0
         while len(self._buffer) - start >= _PREFIX_BYTES:
             body_start = start + _PREFIX_BYTES
@@ -67,16 +68,14 @@ class Decoder:
                 raise BadFrame(f"a frame of {length} bytes is over the limit of {MAX_FRAME_BYTES}")
             if len(self._buffer) - body_start < length:
                 break
-            messages.append(_decode_body(bytes(self._buffer[body_start : body_start + length])))
+            messages.append(self._decode(bytes(self._buffer[body_start : body_start + length])))
             start = body_start + length
         del self._buffer[:start]
         return messages
 
-
-def _decode_body(body: bytes) -> Message:
-    try:
-        kind, fields = _PAIR.decode(body)
-        message: Message = _DECODERS[kind].decode(fields)
-    except (msgspec.MsgspecError, KeyError) as error:
-        raise BadFrame(f"not a message: {error}") from error
-    return message
+    def _decode(self, body: bytes) -> Any:
+        try:
+            kind, fields = _PAIR.decode(body)
+            return self._decoders[kind].decode(fields)
+        except (msgspec.MsgspecError, KeyError) as error:
+            raise BadFrame(f"not a message: {error}") from error

@@ -70,6 +70,16 @@ class Refused:
     message: str
 
 
+@dataclass(frozen=True, slots=True)
+class Gpu:
+    """How busy a GPU is and how much of its memory is taken, by whomever."""
+
+    index: int
+    utilization: float
+    """Share of the last sample period in which something ran, 0 to 1."""
+    memory_bytes: int
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Counters:
     """The engine's gauges after a step."""
@@ -83,7 +93,14 @@ class Counters:
     blocks_cached: int = 0
     preemptions: int = 0
     """Since the start."""
+    drafted: int = 0
+    """Guesses at tokens since the start, and those that were right."""
+    accepted: int = 0
     step_s: float = 0.0
+    sent_bytes: int = 0
+    """Since the start, to the other ranks of the group; see ``axon.engine.parallel.traffic``."""
+    gpus: list[Gpu] = field(default_factory=list)
+    """Of this host's ranks; empty where nobody can tell."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -13,6 +13,7 @@ _FIRST_TOKENS = 8  # while nothing is known
 _FEWEST_TOKENS = 1  # so that a prompt always goes on
 _KEPT = 0.97  # of what was learned of the like of a step before it
 _FIRST_DOUBT = 100.0
+_FIRST_PRICE, _LEAST_PRICE = 0.3, 0.05  # of a guess: while nothing is known, and ever
 # Units of a step's parts that take about as long: streams, prompt tokens, tokens attended to.
 _STREAMS, _TOKENS, _ATTENDED = 8, 8, 16_384
 
@@ -52,6 +53,17 @@ class Pace:
         num_tokens = round(self._spare * alone_s / max(token_s, alone_s / self._most))
         return min(max(num_tokens, _FEWEST_TOKENS), self._most)
 
+    def draft_price(self, load: Load) -> float:
+        """What one more row in a step costs, as a share of what the step gives: a token for each of its streams."""
+        if not load.num_streams:
+            return 1.0
+        parts = _parts(load.num_streams, 0, load.num_attended)
+        alone_s, row_s = _dot(self._cost_s, parts), self._cost_s[1] / _STREAMS
+        row_s += self._cost_s[3] * load.num_attended / load.num_streams / _ATTENDED
+        if alone_s <= 0 or row_s <= 0:
+            return _FIRST_PRICE if load.num_streams == 1 else 1.0
+        return max(load.num_streams * row_s / alone_s, _LEAST_PRICE)
+
     def observe(self, batch: Batch, step_s: float) -> None:
         """Takes in how long a step took."""
         if not batch.num_tokens:
@@ -62,7 +74,9 @@ class Pace:
         doubt = _dot(toward, parts)
         # A step that took far longer than the like of it, because the machine had other work, is one among many.
         surprise_s = (min(step_s, 2 * known_s) if doubt < 1 else step_s) - known_s
-        self._cost_s = _plus(self._cost_s, toward, surprise_s / (1 + doubt))
+        own_s, streams_s, tokens_s, attended_s = _plus(self._cost_s, toward, surprise_s / (1 + doubt))
+        # Steps with short pasts say little of it: but a longer past never makes a step quicker.
+        self._cost_s = own_s, streams_s, tokens_s, max(attended_s, 0.0)
         # Less doubt of what the step told of. What is forgotten is of the same kind: nothing fades that is not seen.
         kept = _KEPT - (1 - _KEPT) / doubt
         by = kept / (1 + kept * doubt)
@@ -70,7 +84,8 @@ class Pace:
 
 
 def _parts_of(batch: Batch) -> Parts:
-    num_streams = sum(span.draw is not None and len(span.token_ids) == 1 for span in batch.spans)
+    # A guess is a row like a stream's: it has the same way, to the end.
+    num_streams = sum(len(span.token_ids) for span in batch.spans if span.is_stream)
     num_attended = sum(len(span.token_ids) * (span.first + span.end) // 2 for span in batch.spans)
     return _parts(num_streams, batch.num_tokens - num_streams, num_attended)
 

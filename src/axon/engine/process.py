@@ -10,6 +10,7 @@ import socket
 import sys
 import traceback
 from collections.abc import Callable, Sequence
+from contextlib import closing
 from pathlib import Path
 from typing import Protocol
 
@@ -32,6 +33,7 @@ class Steps(Protocol):
     def note_steps(self, note: Callable[[Sequence[str]], None]) -> None: ...
     def step(self) -> StepOutput: ...
     def check(self) -> None: ...
+    def close(self) -> None: ...
 
 
 class Hangup(Exception):
@@ -90,13 +92,14 @@ def serve(channel: Channel, note: Note | None = None) -> int:
             return 1
         if note is not None:
             engine.note_steps(note.write)
-        channel.send(engine.ready())
-        _take(engine, rest)
-        while True:
-            messages = _receive_work(channel, engine)
-            _take(engine, messages)
-            if engine.has_work or messages:  # without work a step still tells what an abort has freed
-                channel.send(engine.step())
+        with closing(engine):
+            channel.send(engine.ready())
+            _take(engine, rest)
+            while True:
+                messages = _receive_work(channel, engine)
+                _take(engine, messages)
+                if engine.has_work or messages:  # without work a step still tells what an abort has freed
+                    channel.send(engine.step())
     except Hangup:
         return 0
 

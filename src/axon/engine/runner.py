@@ -1,12 +1,11 @@
 """Runs a batch on tensors: forward pass, then one token for each draw. Knows no scheduler."""
 
-from itertools import accumulate
-
 import torch
 
 from axon.engine.attention import Attention
 from axon.engine.batch import Batch, Drawn
 from axon.engine.models.llama import Llama
+from axon.engine.parallel.group import Alone, Group
 from axon.engine.sampler import sample
 from axon.engine.tiles import proven_sizes, tile
 
@@ -15,18 +14,22 @@ class ModelRunner:
     """Holds the model and its attention; the rows of a step are padded once to whole tiles."""
 
     @torch.inference_mode()
-    def __init__(self, model: Llama, attention: Attention) -> None:
+    def __init__(self, model: Llama, attention: Attention, group: Group | None = None) -> None:
         self._model = model
         self._attention = attention
-        self._sizes = proven_sizes(model.linears)
+        self._sizes = (group or Alone()).common(proven_sizes(model.linears))
 
     @torch.inference_mode()
     def run(self, batch: Batch) -> list[Drawn]:
         """Computes the batch's tokens and samples behind the spans that have a draw."""
+        logits = self.compute(batch)
+        return [] if logits is None else sample(logits.float(), batch.draws)
+
+    @torch.inference_mode()
+    def compute(self, batch: Batch) -> torch.Tensor | None:
+        """The logits behind the spans that have a draw; None where there is none."""
         hidden = self._forward(batch)
-        if not batch.draws:
-            return []
-        return sample(self._logits(batch, hidden).float(), batch.draws)
+        return self._logits(batch, hidden) if batch.draws else None
 
     def _forward(self, batch: Batch) -> torch.Tensor:
         tiling = tile(batch.num_tokens, self._sizes)
@@ -43,9 +46,8 @@ class ModelRunner:
         )
 
     def _logits(self, batch: Batch, hidden: torch.Tensor) -> torch.Tensor:
-        """The head is a large product: only the last rows of the spans with a draw go through it."""
-        ends = accumulate(len(span.token_ids) for span in batch.spans)
-        rows = [end - 1 for span, end in zip(batch.spans, ends, strict=True) if span.draw is not None]
+        """The head is a large product: only the rows that a token is drawn behind go through it."""
+        rows = batch.output_rows
         tiling = tile(len(rows), self._sizes)
         padded = rows + [rows[0]] * (sum(tiling) - len(rows))
         return self._model.logits(hidden[padded], tiling)[: len(rows)]

@@ -9,7 +9,7 @@ draws (the runner puts the tokens in, see ``batch.fill``), and steps are settled
 """
 
 from collections.abc import Iterable
-from itertools import count
+from itertools import count, islice
 
 from axon.engine.batch import Batch, Drawn, Span
 from axon.engine.blocks import BlockPool
@@ -18,6 +18,9 @@ from axon.engine.messages import Add, Emitted, Refused
 from axon.engine.pace import Load
 from axon.engine.policy import Fair, Policy, Rank
 from axon.engine.sequence import Sequence
+
+NO_DRAFTS = 1.0
+"""A price that no guess is worth."""
 
 
 class Scheduler:
@@ -43,6 +46,9 @@ class Scheduler:
         self.max_model_len = min(max_model_len, pool.num_blocks * pool.block_size)
         self.eos_ids = eos_ids
         self.preemptions = 0
+        self.draft_price = NO_DRAFTS
+        """What a guess costs, against a token that is sure. With guesses, a step is settled before the next is made."""
+        self.num_drafted = self.num_accepted = 0
         self._policy = policy or Fair()
         self._version = version
         self._arrivals = count()
@@ -105,13 +111,10 @@ class Scheduler:
         results = iter(drawn)
         emitted: list[Emitted] = []
         for span in batch.spans:
-            result = next(results) if span.draw is not None else None
+            own = list(islice(results, len(span.draws)))
             sequence = self._sequences.get(span.id)
-            if sequence is None or sequence.arrival != span.arrival:
-                continue
-            self._advance(sequence, span)
-            if result is not None:
-                emitted.append(self._emit(sequence, result))
+            if sequence is not None and sequence.arrival == span.arrival:
+                emitted += self._take(sequence, span, own)
         return emitted
 
     def take_refused(self) -> list[Refused]:
@@ -152,6 +155,7 @@ class Scheduler:
         """In the policy's order, parking from its end: a sequence that has its span is not parked in the same step."""
         spans: list[Span] = []
         shares = self._shares()
+        spare = self.max_batch_tokens - sum(shares.values())
         index = 0
         while index < len(self._running):
             sequence = self._running[index]
@@ -159,9 +163,23 @@ class Scheduler:
             if not self._make_room(sequence, sequence.num_computed + share):
                 break
             if share:
-                spans.append(sequence.plan(share, self.eos_ids))
+                guesses = self._guess(sequence, spare)
+                spare -= len(guesses)
+                spans.append(sequence.plan(share, self.eos_ids, guesses))
             index += 1
         return spans
+
+    def _guess(self, sequence: Sequence, spare: int) -> list[int]:
+        """Tokens that may follow its last, as far as the budget and the blocks that nobody holds allow."""
+        if self.draft_price >= 1:
+            return []
+        guesses = sequence.guess(price=self.draft_price, most=spare, max_model_len=self.max_model_len)
+        num_missing = sequence.num_missing_blocks(sequence.num_tokens + len(guesses)) if guesses else 0
+        if num_missing:
+            if not self.pool.can_take([], num_missing):
+                return []
+            sequence.block_ids += self.pool.take([], num_missing)
+        return guesses
 
     def _shares(self) -> dict[str, int]:
         """Splits the budget: one token for everybody, so that no stream stalls, the rest in the policy's order."""
@@ -184,8 +202,9 @@ class Scheduler:
     def _spare(self, spans: list[Span]) -> int:
         """What the running sequences leave of the budget."""
         spare = self.max_batch_tokens - sum(len(span.token_ids) for span in spans)
-        if any(len(span.token_ids) == 1 and span.draw is not None for span in spans):
-            return min(spare, self.max_prefill_tokens - sum(len(span.token_ids) - 1 for span in spans))
+        if any(span.is_stream for span in spans):
+            num_prefilled = sum(len(span.token_ids) - len(span.drafts) - 1 for span in spans)
+            return min(spare, self.max_prefill_tokens - num_prefilled)
         return spare
 
     def _make_room(self, sequence: Sequence, num_tokens: int) -> bool:
@@ -254,17 +273,40 @@ class Scheduler:
             sequence.num_charged = sequence.num_computed
         return True
 
-    def _advance(self, sequence: Sequence, span: Span) -> None:
+    def _take(self, sequence: Sequence, span: Span, drawn: list[Drawn]) -> list[Emitted]:
+        """A span's tokens: what was drawn behind a wrong guess, or behind the sequence's end, is none of them."""
+        emitted: list[Emitted] = []
+        if drawn:
+            num_right = span.num_right(drawn)
+            self._note_drafts(sequence, len(span.drafts), num_right)
+            for each in drawn[: num_right + 1]:
+                emitted.append(self._emit(sequence, each))
+                if emitted[-1].finish:
+                    break
+        # The last token drawn is not computed; those guessed right are.
+        self._advance(sequence, span, span.end - len(span.drafts) + max(0, len(emitted) - 1), len(emitted))
+        if emitted and emitted[-1].finish:
+            self._end(sequence)
+        return emitted
+
+    def _note_drafts(self, sequence: Sequence, num_guessed: int, num_right: int) -> None:
+        if num_guessed:
+            sequence.drafter.learn(num_guessed=num_guessed, num_right=num_right)
+            self.num_drafted += num_guessed
+            self.num_accepted += num_right
+
+    def _advance(self, sequence: Sequence, span: Span, end: int, num_emitted: int) -> None:
         """Counts a span as computed; its full blocks can be found from now on, generated tokens included."""
-        prefilled = max(0, min(span.end, sequence.num_given) - sequence.num_charged)
+        prefilled = max(0, min(end, sequence.num_given) - sequence.num_charged)
         sequence.num_charged += prefilled
-        self._policy.charge(sequence.claim, prefilled=prefilled, emitted=int(span.draw is not None))
+        self._policy.charge(sequence.claim, prefilled=prefilled, emitted=num_emitted)
         if not sequence.block_ids or span.admission != sequence.num_admissions:
             return  # parked since: the blocks are another's
-        sequence.num_settled = span.end
-        first_full, num_full = span.first // self.pool.block_size, span.end // self.pool.block_size
+        sequence.num_settled = end
+        sequence.num_computed = max(sequence.num_computed, end)
+        first_full, num_full = span.first // self.pool.block_size, end // self.pool.block_size
         if num_full > first_full:
-            hashes = sequence.full_hashes(span.end)
+            hashes = sequence.full_hashes(end)
             for index in range(first_full, num_full):
                 self.pool.publish(sequence.block_ids[index], hashes[index])
 
@@ -278,8 +320,6 @@ class Scheduler:
             eos_ids=self.eos_ids,
             max_model_len=self.max_model_len,
         )
-        if finish:
-            self._end(sequence)
         cached, sequence.num_cached = sequence.num_cached or 0, 0
         return Emitted(sequence.id, drawn.token, finish, drawn.logprob, list(drawn.top), cached)
 

@@ -4,6 +4,7 @@ from dataclasses import dataclass, field
 
 from axon.engine.batch import PLACEHOLDER, Draw, Span
 from axon.engine.blocks import chain_hashes
+from axon.engine.draft import Drafter
 from axon.engine.ending import ending_ids
 from axon.engine.messages import Add
 from axon.engine.policy import Claim
@@ -39,6 +40,7 @@ class Sequence:
     hashes: list[bytes] = field(default_factory=list)
     """Of the full blocks of token_ids, as far as asked for."""
     claim: Claim = field(init=False)
+    drafter: Drafter = field(default_factory=Drafter)
 
     def __post_init__(self) -> None:
         add = self.add
@@ -82,15 +84,27 @@ class Sequence:
             chain_hashes(self.hashes, self.token_ids, num_full, self.block_size, salt=self.salt)
         return self.hashes[:num_full]
 
-    def plan(self, num_tokens: int, eos_ids: frozenset[int]) -> Span:
-        """The next ``num_tokens`` pending tokens as work for a step, which counts as done from now on."""
+    def guess(self, *, price: float, most: int, max_model_len: int) -> list[int]:
+        """What may come after its last token, where that is known and is all there is to compute."""
+        if self.num_unknown or self.num_pending != 1:
+            return []
+        room = min(self.add.sampling.max_tokens - self.num_outputs, max_model_len - self.num_tokens) - 1
+        return self.drafter.guess(self.token_ids, price=price, most=min(most, room))
+
+    def plan(self, num_tokens: int, eos_ids: frozenset[int], guesses: list[int] | None = None) -> Span:
+        """The next ``num_tokens`` pending tokens as work for a step, which counts as done from now on.
+
+        Guesses at what follows them go along; whether they are right is seen when the step is settled.
+        """
+        guesses = guesses or []
         first, end = self.num_computed, self.num_computed + num_tokens
         span = Span(
             id=self.id,
             first=first,
-            token_ids=tuple(self.token_ids[first:end]),
+            token_ids=(*self.token_ids[first:end], *guesses),
             block_ids=tuple(self.block_ids),
-            draw=self._draw(eos_ids) if end == self.num_tokens else None,
+            draw=self._draw(eos_ids, []) if end == self.num_tokens else None,
+            drafts=tuple(self._draw(eos_ids, guesses[:place]) for place in range(1, len(guesses) + 1)),
             arrival=self.arrival,
             admission=self.num_admissions,
         )
@@ -101,18 +115,22 @@ class Sequence:
         return span
 
     def learn(self, token: int) -> None:
-        """Puts a drawn token in the place of the oldest placeholder."""
-        self.token_ids[self.num_known] = token
-        self.num_unknown -= 1
+        """Puts a drawn token in the place of the oldest placeholder; one that was guessed right has none."""
+        if self.num_unknown:
+            self.token_ids[self.num_known] = token
+            self.num_unknown -= 1
+        else:
+            self.token_ids.append(token)
 
-    def _draw(self, eos_ids: frozenset[int]) -> Draw:
-        sampling = self.add.sampling
+    def _draw(self, eos_ids: frozenset[int], guesses: list[int]) -> Draw:
+        """What is drawn behind the last token, or behind guesses at what follows it."""
+        sampling, position = self.add.sampling, self.num_outputs + len(guesses)
         return Draw(
             sampling=sampling,
             seed=self.add.seed,
             choice=self.add.choice,
-            position=self.num_outputs,
+            position=position,
             prompt_ids=tuple(self.add.prompt_ids) if sampling.penalises_prompt else (),
-            output_ids=tuple(self.token_ids[len(self.add.prompt_ids) :]) if sampling.penalises_output else (),
-            banned_ids=ending_ids(sampling, eos_ids) if self.num_outputs < sampling.min_tokens else (),
+            output_ids=(*self.token_ids[len(self.add.prompt_ids) :], *guesses) if sampling.penalises_output else (),
+            banned_ids=ending_ids(sampling, eos_ids) if position < sampling.min_tokens else (),
         )

@@ -38,11 +38,20 @@ class Weights:
 
     def take(self, name: str) -> torch.Tensor:
         """One tensor in the engine's dtype."""
-        if name not in self._file_of:
-            raise Misconfigured(f"{self._model_dir} has no tensor {name!r}")
-        tensor: torch.Tensor = self._file_of[name].get_tensor(name)
+        tensor: torch.Tensor = self._find(name).get_tensor(name)
+        return tensor.to(self._dtype)
+
+    def take_part(self, name: str, dim: int, start: int, stop: int) -> torch.Tensor:
+        """``start`` to ``stop`` of a tensor along a dimension; nothing else of it is read."""
+        mapped = self._find(name).get_slice(name)
+        tensor: torch.Tensor = mapped[start:stop] if dim == 0 else mapped[:, start:stop]
         return tensor.to(self._dtype)
 
     def take_stacked(self, names: Iterable[str]) -> torch.Tensor:
         """Several tensors one below the other, so that one product serves them all."""
         return torch.cat([self.take(name) for name in names])
+
+    def _find(self, name: str) -> Any:
+        if name not in self._file_of:
+            raise Misconfigured(f"{self._model_dir} has no tensor {name!r}")
+        return self._file_of[name]

@@ -12,9 +12,9 @@ class GatewayConfig:
     port: int = 8000
     """Port of the API; 0 takes a free one."""
     metrics_host: str = "127.0.0.1"
-    """Address of the metrics."""
+    """Address of the metrics and probes."""
     metrics_port: int = 8001
-    """Port of /metrics, apart from the API; 0 takes a free one."""
+    """Port of /metrics, apart from the API, with /livez and /readyz beside it; 0 takes a free one."""
     max_body_bytes: int = 4 << 20
     """Larger bodies are refused with 413."""
     max_header_bytes: int = 64 << 10

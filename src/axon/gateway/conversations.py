@@ -90,7 +90,7 @@ async def _item(request: Request, conversation_id: str, item_id: str) -> Item:
 
 
 def _kept(request: Request) -> Conversations:
-    return gateway_of(request).kept.conversations
+    return gateway_of(request).sessions.conversations
 
 
 def _tenant(request: Request) -> str:

@@ -60,7 +60,7 @@ async def create(request: Request) -> Response:
     if ask.stream:
         return _stream(gateway, job, after=-1, started=job.created)
     if ask.background:
-        found = await gateway.kept.lookup.find(job.id)  # a repeated request may find more than a beginning
+        found = await gateway.sessions.lookup.find(job.id)  # a repeated request may find more than a beginning
         return await _object(gateway, found or opened(job))
     chunks = await answered(request, job)
     return await _object(gateway, ended(opened(job), tuple(chunks), at=gateway.clock.now()))
@@ -99,7 +99,7 @@ async def show(request: Request, response_id: str, stream: str = "false", starti
 async def delete(request: Request, response_id: str) -> dict[str, Any]:
     """Erases the response and its words; one that runs is cancelled."""
     turn = await _find(request, response_id)
-    await gateway_of(request).kept.erasure.turn(turn)
+    await gateway_of(request).sessions.erasure.turn(turn)
     return {"id": response_id, "object": "response", "deleted": True}
 
 
@@ -110,8 +110,8 @@ async def cancel(request: Request, response_id: str) -> Response:
     gateway = gateway_of(request)
     if not turn.state.terminal:
         with suppress(Busy):
-            turn = await gateway.kept.lookup.stopped(response_id, wait_s=_CANCEL_S) or turn
-            await gateway.kept.lookup.kept(response_id, wait_s=_CANCEL_S)  # what was told must outlive a crash
+            turn = await gateway.sessions.lookup.stopped(response_id, wait_s=_CANCEL_S) or turn
+            await gateway.sessions.lookup.kept(response_id, wait_s=_CANCEL_S)  # what was told must outlive a crash
     return await _object(gateway, turn)
 
 
@@ -158,12 +158,12 @@ async def _job(request: Request, ask: ResponseRequest, job_id: str, now: float, 
             job_id=job_id,
             tenant=identity_of(request).tenant,
             deployment=deployment,
-            num_lanes=gateway.dispatching.num_lanes,
+            num_lanes=gateway.dispatch_config.num_lanes,
             prompt_ids=prompt_ids,
             sampling=ask.sampling(deployment),
             seed=ask.seed,
             now=now,
-            timeout_s=gateway.sessions.turn_timeout_s,
+            timeout_s=gateway.sessions_config.turn_timeout_s,
             retain=ask.stored,
             trace=request.headers.get("traceparent", ""),
             reasoning=gateway.prompts.reasoning(prompt_ids) if deployment.reasons else "",
@@ -178,7 +178,7 @@ async def _job(request: Request, ask: ResponseRequest, job_id: str, now: float, 
 async def _history(request: Request, ask: ResponseRequest, job_id: str, held: AsyncExitStack) -> History:
     """What the new turn goes on from; a conversation's place is held until the turn is accepted."""
     gateway, tenant = gateway_of(request), identity_of(request).tenant
-    histories, wait_s = gateway.kept.histories, _patience_s(request)
+    histories, wait_s = gateway.sessions.histories, _patience_s(request)
     if ask.conversation_id:
         return await histories.enter(held, tenant, ask.conversation_id, job_id, wait_s=wait_s)
     if not ask.previous_response_id:
@@ -190,9 +190,10 @@ async def _history(request: Request, ask: ResponseRequest, job_id: str, held: As
 async def _peek(request: Request, ask: Context) -> History:
     gateway, tenant = gateway_of(request), identity_of(request).tenant
     if ask.conversation_id:
-        return await gateway.kept.histories.peek(tenant, ask.conversation_id)
+        return await gateway.sessions.histories.peek(tenant, ask.conversation_id)
     if ask.previous_response_id:
-        return await gateway.kept.histories.of_response(tenant, ask.previous_response_id, wait_s=_patience_s(request))
+        wait_s = _patience_s(request)
+        return await gateway.sessions.histories.of_response(tenant, ask.previous_response_id, wait_s=wait_s)
     return History(session="")
 
 
@@ -218,7 +219,7 @@ async def _find(request: Request, response_id: str, *, unstored: bool = False) -
 
     One that is not stored can be read while it runs, by whoever lost its stream, and never retrieved.
     """
-    turn = await gateway_of(request).kept.lookup.find(response_id)
+    turn = await gateway_of(request).sessions.lookup.find(response_id)
     if (
         turn is None
         or turn.tenant != identity_of(request).tenant
@@ -232,7 +233,7 @@ async def _find(request: Request, response_id: str, *, unstored: bool = False) -
 
 async def _object(gateway: Gateway, turn: Turn) -> Response:
     """The response as one JSON object; one that nobody has begun on says so."""
-    begun = turn.state.terminal or await gateway.kept.lookup.is_claimed(turn.id)
+    begun = turn.state.terminal or await gateway.sessions.lookup.is_claimed(turn.id)
     body = response_body(turn, status=None if begun else "queued")
     return Response(msgspec.json.encode(body), media_type="application/json", headers={STREAM_HEADER: turn.id})
 
@@ -267,7 +268,7 @@ def _patience_s(request: Request) -> float:
     """How long to wait for a turn that is before this one."""
     match request.headers.get(BUSY_HEADER, "wait"):
         case "wait":
-            return gateway_of(request).sessions.busy_wait_s
+            return gateway_of(request).sessions_config.busy_wait_s
         case "refuse":
             return 0.0
     raise InvalidInput(f"{BUSY_HEADER} must be 'wait' or 'refuse'.", param=BUSY_HEADER)

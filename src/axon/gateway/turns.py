@@ -47,13 +47,13 @@ class Gateway:
     """Everything a route may use, made by bootstrap and passed in."""
 
     config: GatewayConfig
-    sessions: SessionsConfig
-    dispatching: DispatchConfig
+    sessions_config: SessionsConfig
+    dispatch_config: DispatchConfig
     fleet: Fleet
     prompts: Prompts
     opening: opening.Opening
     follower: Follower
-    kept: Sessions
+    sessions: Sessions
     lifecycle: Lifecycle
     clock: Clock
     metrics: Metrics
@@ -126,12 +126,12 @@ async def open_turn(
             job_id=job_id,
             tenant=who.tenant,
             deployment=deployment,
-            num_lanes=gateway.dispatching.num_lanes,
+            num_lanes=gateway.dispatch_config.num_lanes,
             prompt_ids=prompt_ids,
             sampling=ask.sampling(max_tokens, deployment),
             seed=ask.seed,
             now=now,
-            timeout_s=gateway.sessions.turn_timeout_s,
+            timeout_s=gateway.sessions_config.turn_timeout_s,
             retain=bool(ask.store),
             trace=request.headers.get("traceparent", ""),
             choices=ask.n or 1,
@@ -152,19 +152,19 @@ async def open_turn(
 async def accepted(request: Request, body: bytes, *, route: str, prefix: str, make: opening.MakeJob) -> Job:
     """The job that ``make`` makes, accepted; or the first one's, when the request is a repeated one."""
     gateway, who = gateway_of(request), identity_of(request)
-    name = opening.Ask(
+    ask = opening.Ask(
         prefix=prefix,
         tenant=who.tenant,
         key_id=who.key_id,
         idempotency_key=_idempotency_key(request),
         body_digest=hashlib.sha256(route.encode() + body).hexdigest(),
     )
-    request.scope[METERS] = name.meters
+    request.scope[METERS] = ask.meters
     try:
-        opened = await gateway.opening.open(name, make)
-        if opened.is_new and name.idempotency_key and last_event_id(request):
+        opened = await gateway.opening.open(ask, make)
+        if opened.is_new and ask.idempotency_key and last_event_id(request):
             raise Gone("The stream that this request began is not there any more.")
-        if name.idempotency_key:
+        if ask.idempotency_key:
             await gateway.follower.arrive(opened.job.id)  # a repeated request is a reader who has come back
         return opened.job
     except (LimitReached, Unavailable) as error:

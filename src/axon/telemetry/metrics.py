@@ -4,7 +4,7 @@ import json
 import platform
 import socket
 import threading
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from socketserver import ThreadingMixIn
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Protocol
@@ -31,6 +31,17 @@ _STEP = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0)
 _LAG = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 5.0)
 
 
+class Gpu(Protocol):
+    """A GPU, as an engine saw it."""
+
+    @property
+    def index(self) -> int: ...
+    @property
+    def utilization(self) -> float: ...
+    @property
+    def memory_bytes(self) -> int: ...
+
+
 class EngineCounters(Protocol):
     """What an engine says of itself after a step."""
 
@@ -45,7 +56,13 @@ class EngineCounters(Protocol):
     @property
     def preemptions(self) -> int: ...
     @property
+    def drafted(self) -> int: ...
+    @property
+    def accepted(self) -> int: ...
+    @property
     def step_s(self) -> float: ...
+    @property
+    def gpus(self) -> Sequence[Gpu]: ...
 
 
 class Metrics:
@@ -54,7 +71,8 @@ class Metrics:
     def __init__(self) -> None:
         self.registry = CollectorRegistry(auto_describe=True)
         self.tenants = TenantLabels()
-        self._preemptions_seen = 0
+        self._seen = {"preemptions": 0, "drafted": 0, "accepted": 0}
+        """What the engine has counted since its start, which can be later than ours."""
         self._declare_requests()
         self._declare_latencies()
         self._declare_engine()
@@ -78,6 +96,7 @@ class Metrics:
         self.inter_token_latency = self._histogram(
             "axon_inter_token_latency_seconds", "Between two tokens of one stream.", _PER_TOKEN
         )
+        self.taken = self._counter("axon_taken_total", "Jobs taken, by the worker's own lane or a tenant's.", "lane")
         self.queue_wait = self._histogram(
             "axon_queue_wait_seconds", "From a job's publishing to a worker taking it.", _FIRST_TOKEN
         )
@@ -88,6 +107,14 @@ class Metrics:
         self.kv_blocks = self._gauge("axon_kv_blocks", "KV blocks by state: free, used or cached.", "state")
         self.kv_usage = self._gauge("axon_kv_usage_ratio", "Share of the KV blocks in use, 0 to 1.")
         self.preemptions = self._counter("axon_preemptions_total", "Sequences parked because blocks ran out.")
+        self.drafts = self._counter(
+            "axon_draft_tokens_total", "Guessed tokens: drafted, and of these accepted.", "stage"
+        )
+
+        self.gpu_utilization = self._gauge(
+            "axon_gpu_utilization_ratio", "Share of the time in which the GPU ran something, 0 to 1.", "gpu"
+        )
+        self.gpu_memory = self._gauge("axon_gpu_memory_bytes", "Memory of the GPU in use, by whomever.", "gpu")
 
     def _declare_health(self) -> None:
         self.failovers = self._counter("axon_failovers_total", "Jobs taken over from a lost attempt.", "cause")
@@ -117,10 +144,16 @@ class Metrics:
         for state, num in blocks.items():
             self.kv_blocks.labels(state).set(num)
         self.kv_usage.set(counters.blocks_used / (sum(blocks.values()) or 1))
-        # The engine counts since its own start, which can be later than ours.
-        new = counters.preemptions - self._preemptions_seen
-        self.preemptions.inc(new if new >= 0 else counters.preemptions)
-        self._preemptions_seen = counters.preemptions
+        for gpu in counters.gpus:
+            self.gpu_utilization.labels(str(gpu.index)).set(gpu.utilization)
+            self.gpu_memory.labels(str(gpu.index)).set(gpu.memory_bytes)
+        self.preemptions.inc(self._new("preemptions", counters.preemptions))
+        self.drafts.labels("drafted").inc(self._new("drafted", counters.drafted))
+        self.drafts.labels("accepted").inc(self._new("accepted", counters.accepted))
+
+    def _new(self, name: str, count: int) -> int:
+        seen, self._seen[name] = self._seen[name], count
+        return count - seen if count >= seen else count
 
     def usage(self, tenant: str, usage: "Usage") -> None:
         """Counts an ended turn's tokens."""

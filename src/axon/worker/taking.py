@@ -16,6 +16,7 @@ from axon.dispatch.dispatch import work_channel
 from axon.errors import AxonError
 from axon.ports.live import Wakeups
 from axon.ports.queue import Delivery, Lanes
+from axon.telemetry.metrics import Metrics
 
 _IDLE_S = 1.0
 _RETRY_S = 0.2
@@ -38,7 +39,15 @@ class Taking:
     """Takes while its worker has room, until it is stopped."""
 
     def __init__(
-        self, *, worker: Taker, deployment: str, lanes: Sequence[str], own: str, queue: Lanes, wakeups: Wakeups
+        self,
+        *,
+        worker: Taker,
+        deployment: str,
+        lanes: Sequence[str],
+        own: str,
+        queue: Lanes,
+        wakeups: Wakeups,
+        metrics: Metrics,
     ) -> None:
         self._worker, self._deployment = worker, deployment
         self._lanes = tuple(lanes)
@@ -46,7 +55,7 @@ class Taking:
         self._everywhere = (own, *self._lanes) if own else self._lanes
         self._order = self._lanes
         self._is_others_turn = False
-        self._queue, self._wakeups = queue, wakeups
+        self._queue, self._wakeups, self._metrics = queue, wakeups, metrics
         self._hints: dict[str, None] = dict.fromkeys(self._everywhere)
         """Lanes that may have jobs."""
         self._woken = asyncio.Event()
@@ -118,7 +127,7 @@ class Taking:
                     self._is_others_turn = False
                     self._hints |= dict.fromkeys(lane for lane in hints if lane not in asked)
                     continue
-                self._hints |= hints
+                self._hints |= dict.fromkeys(lane for lane in hints if lane not in self._empty(asked, delivery))
                 self._took(delivery)
                 await self._worker.start(delivery)
 
@@ -129,9 +138,15 @@ class Taking:
             return others
         return [self._own, *others]
 
+    def _empty(self, asked: Sequence[str], delivery: Delivery) -> Sequence[str]:
+        """The lanes that had nothing: those asked before the one it came by."""
+        found = self._own if delivery.own else delivery.lane
+        return asked[: asked.index(found)] if found in asked else []
+
     def _took(self, delivery: Delivery) -> None:
         """Its lane's turn has been: the others come first now, also when it came by our own."""
-        if delivery.lane in self._lanes:
+        self._metrics.taken.labels(lane="own" if delivery.own else "tenant").inc()
+        if delivery.lane in self._lanes:  # what came by our own may belong to a lane that we do not know
             after = self._lanes.index(delivery.lane) + 1
             self._order = self._lanes[after:] + self._lanes[:after]
         self._is_others_turn = delivery.own

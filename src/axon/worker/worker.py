@@ -91,6 +91,7 @@ class Worker:
             own=own_lane(deployment, name) if name and residences else "",
             queue=queue,
             wakeups=live.wakeups,
+            metrics=metrics,
         )
         self._intake = Intake(
             owner=self.incarnation,

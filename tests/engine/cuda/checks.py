@@ -9,6 +9,7 @@ import tempfile
 import time
 import traceback
 from collections.abc import Callable
+from dataclasses import replace
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -16,8 +17,14 @@ from typing import Any
 import numpy as np
 import torch
 
+from axon.engine.architecture import read_architecture
+from axon.engine.blocks import BlockPool
+from axon.engine.config import for_device
+from axon.engine.core import EngineCore
 from axon.engine.engine import Engine
 from axon.engine.messages import Add, Emitted
+from axon.engine.opening import open_model
+from axon.engine.scheduler import Scheduler
 from tests.engine.builders import RELATIVES, make_add, make_tiny_llama, run_to_end, with_config
 
 SAMPLINGS: dict[str, dict[str, Any]] = {
@@ -220,6 +227,64 @@ def attention_agrees_with_the_plain_one(make_folder: Folders) -> None:
         compare(make_folder(WIDE["llama"]), torch.device("cuda"), dtype, block_size)
 
 
+def a_group_of_one_over_nccl_changes_nothing(make_folder: Folders) -> None:
+    """Every sum, gather and embedding of a group, through NCCL and inside the graphs; with one rank each is whole."""
+    from axon.engine.parallel.group import TorchGroup, make_store
+    from axon.engine.parallel.share import Share
+
+    for name, changes in {"tiny": {}, **WIDE}.items():
+        folder = make_folder(changes)
+        config: dict[str, Any] = {"block_size": 64, "max_batch_tokens": 256, "kv_memory_bytes": 1 << 26}
+        adds = make_adds(6, SAMPLINGS["warm"]) + make_adds(3, SAMPLINGS["penalised"])
+        adds = [replace(add, id=str(index)) for index, add in enumerate(adds)]
+        whole = run_to_end(on_gpu(folder, **config), adds)
+        group = TorchGroup(Share(0, 1), torch.device("cuda", 0), lambda: make_store("127.0.0.1"), nccl=True)
+        try:
+            assert run_to_end(open_in(group, folder, **config), adds) == whole, name
+            assert group.traffic.num_sums > 0
+        finally:
+            group.close()
+
+
+def two_ranks_on_one_gpu_say_what_one_says(make_folder: Folders) -> None:
+    """Over Gloo, since NCCL wants a GPU for each rank; so without graphs."""
+    for name, changes in WIDE.items():
+        folder = make_folder(changes)
+        config: dict[str, Any] = {"block_size": 64, "max_batch_tokens": 256, "kv_memory_bytes": 1 << 26}
+        adds = make_adds(6, SAMPLINGS["greedy"], max_tokens=8)
+        whole = run_to_end(on_gpu(folder, **config), adds)
+        engine = on_gpu(folder, tensor_parallel=2, **config)
+        try:
+            assert engine.ready().kernel == "cuda-float32-tp2"
+            assert run_to_end(engine, adds) == whole, name
+        finally:
+            engine.close()
+
+
+def open_in(group: Any, folder: Path, **changes: Any) -> EngineCore:
+    """An engine whose model is a part in the group."""
+    config = replace(for_device(with_config(**changes), "cuda"), dtype="float32")
+    opened = open_model(config, folder, read_architecture(folder), max_model_len=512, group=group)
+    scheduler = Scheduler(
+        BlockPool(opened.num_blocks, config.block_size),
+        max_sequences=config.max_sequences,
+        max_batch_tokens=config.max_batch_tokens,
+        max_model_len=512,
+    )
+    return EngineCore(scheduler, opened.runner, kernel=opened.kernel, launcher=opened.launcher)
+
+
+def the_gpu_is_watched(make_folder: Folders) -> None:
+    engine = on_gpu(make_folder({}))
+    run_to_end(engine, make_adds(4, SAMPLINGS["greedy"]))
+    [gpu] = engine.step().counters.gpus
+    free, total = torch.cuda.mem_get_info()
+    told, seen = gpu.memory_bytes / 2**30, (total - free) / 2**30
+    print(f"  utilization {gpu.utilization}, memory {told:.2f} GiB; torch says {seen:.2f}")
+    assert 0 <= gpu.utilization <= 1
+    assert 0 < gpu.memory_bytes <= total
+
+
 def emit(engine: Engine, adds: list[Add]) -> list[Emitted]:
     for add in adds:
         engine.add(add)
@@ -239,6 +304,9 @@ CHECKS: list[Callable[[Folders], None]] = [
     bfloat16_agrees_with_float32,
     greedy_tokens_equal_those_of_transformers,
     memory_is_filled_to_the_fraction,
+    the_gpu_is_watched,
+    a_group_of_one_over_nccl_changes_nothing,
+    two_ranks_on_one_gpu_say_what_one_says,
 ]
 
 

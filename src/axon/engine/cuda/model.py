@@ -19,6 +19,7 @@ from axon.engine.cuda.memory import KVBlocks
 from axon.engine.cuda.products import few_rows, one_row
 from axon.engine.cuda.rope import rope_write
 from axon.engine.cuda.rows import add_norm, embed_norm, gate
+from axon.engine.parallel.group import Alone, Group
 
 _GATE_WIDTH = 1024
 
@@ -55,7 +56,7 @@ class Parts:
 
 
 class CudaLlama:
-    """Weights, tables and the scratch memory of decodes."""
+    """Weights, tables and the scratch memory of decodes. Of several ranks each has a part of every layer."""
 
     def __init__(
         self,
@@ -65,9 +66,11 @@ class CudaLlama:
         *,
         max_model_len: int,
         max_rows: int,
+        group: Group | None = None,
     ) -> None:
         self.architecture = architecture
         self.device = device
+        self.group = group or Alone()
         self._embedding = weights.take("model.embed_tokens.weight").to(device)
         self.dtype = self._embedding.dtype
         self._layers = [_load_layer(architecture, weights, index, device) for index in range(architecture.num_layers)]
@@ -92,13 +95,13 @@ class CudaLlama:
         for index, layer in enumerate(self._layers):
             qkv = self._product("qkv", normed, layer.qkv)
             self._decode_attention(index, layer, qkv, inputs["positions"], inputs["slots"], num_rows, seen, kv, pdl=pdl)
-            output = self._product("output", seen, layer.output)
+            output = self._summed("output", seen, layer.output)
             self._add_norm(output, residual, layer.mlp_norm, normed, pdl=pdl)
             gate_up = self._product("gate_up", normed, layer.gate_up)
             self._gate(gate_up, gated, pdl=pdl)
-            down = self._product("down", gated, layer.down)
+            down = self._summed("down", gated, layer.down)
             self._add_norm(down, residual, self._norm_after(index), normed, pdl=pdl)
-        return self._product("head", normed, self._head).tensor.view(num_rows, -1)
+        return self._whole(self._product("head", normed, self._head).tensor.view(num_rows, -1))
 
     def chunks(
         self,
@@ -127,13 +130,14 @@ class CudaLlama:
                 normed = normed[: len(residual)]
                 if not len(residual):
                     return residual
-            self._add_norm(Parts(functional.linear(seen, layer.output)), residual, layer.mlp_norm, normed, pdl=False)
+            output = Parts(self.group.add_up(functional.linear(seen, layer.output)))
+            self._add_norm(output, residual, layer.mlp_norm, normed, pdl=False)
             gated = torch.empty(len(normed), shape.intermediate_size, dtype=self.dtype, device=self.device)
             self._gate(Parts(functional.linear(normed, layer.gate_up)), gated, pdl=False)
-            down = Parts(functional.linear(gated, layer.down))
+            down = Parts(self.group.add_up(functional.linear(gated, layer.down)))
             self._add_norm(down, residual, self._norm_after(index), normed, pdl=False)
             del gated
-        return functional.linear(normed, self._head)
+        return self._whole(functional.linear(normed, self._head))
 
     def _decode_one(self, inputs: dict[str, torch.Tensor], sampled: torch.Tensor, kv: KVBlocks) -> torch.Tensor:
         """Norms, residuals and gates inside the products: five kernels a layer."""
@@ -152,6 +156,8 @@ class CudaLlama:
         return logits
 
     def _takes_one_row(self) -> bool:
+        if self.group.is_cut:
+            return False  # what lies between a product and its residual is a sum over ranks
         hidden, layer = self.architecture.hidden_size, self._layers[0]
         products = {"qkv": layer.qkv, "output": layer.output, "down": layer.down, "head": self._head}
         shapes = {name: (weight.shape[0], weight.shape[1]) for name, weight in products.items()}
@@ -173,6 +179,9 @@ class CudaLlama:
         update: bool,
         pdl: bool,
     ) -> None:
+        if self.group.is_cut:
+            self._embed_part(inputs, num_rows, sampled, residual, normed, kv, update=update)
+            return
         size = self.architecture.hidden_size
         width = ceil_pow2(size)
         places, blocks = (inputs["new_places"], inputs["new_blocks"]) if update else (inputs["ids"], inputs["ids"])
@@ -181,6 +190,31 @@ class CudaLlama:
             kv.tables, places, blocks, self.architecture.rms_norm_eps,
             SIZE=size, WIDTH=width, UPDATE=update, PDL=pdl, **launch(num_warps=_norm_warps(width), pdl=pdl),
         )  # fmt: skip
+
+    def _embed_part(
+        self,
+        inputs: dict[str, torch.Tensor],
+        num_rows: int,
+        sampled: torch.Tensor,
+        residual: torch.Tensor,
+        normed: torch.Tensor,
+        kv: KVBlocks,
+        *,
+        update: bool,
+    ) -> None:
+        """Every rank but a token's own has zeros for it."""
+        if update:
+            places, blocks = inputs["new_places"][:num_rows].long(), inputs["new_blocks"][:num_rows]
+            is_new = places >= 0  # the last place of the tables is the spare slot's, which holds the spare block
+            places = torch.where(is_new, places, kv.tables.numel() - 1)
+            kv.tables.view(-1).scatter_(0, places, torch.where(is_new, blocks, kv.num_blocks))
+        ids = inputs["ids"][:num_rows]
+        ids = torch.where(ids < 0, sampled[(-1 - ids).clamp_min(0)], ids)
+        here = self.group.share.vocabulary(self.architecture.vocab_size)
+        is_here = (ids >= here.start) & (ids < here.stop)
+        rows = self._embedding[torch.where(is_here, ids - here.start, 0)] * is_here.unsqueeze(1)
+        residual.zero_()
+        self._add_norm(Parts(self.group.add_up(rows)), residual, self._layers[0].input_norm, normed, pdl=False)
 
     def _add_norm(
         self, parts: Parts, residual: torch.Tensor, weight: torch.Tensor, normed: torch.Tensor, *, pdl: bool
@@ -218,6 +252,18 @@ class CudaLlama:
             **launch(num_warps=shape.num_warps, pdl=True),
         )  # fmt: skip
         return Parts(out, shape.num_parts, num_rows * num_outputs)
+
+    def _summed(self, name: str, x: torch.Tensor, weight: torch.Tensor) -> Parts:
+        """A product whose inputs are cut over the ranks."""
+        if not self.group.is_cut:
+            return self._product(name, x, weight)
+        return Parts(self.group.add_up(functional.linear(x, weight)))
+
+    def _whole(self, logits: torch.Tensor) -> torch.Tensor:
+        """Of the whole vocabulary, on the rank that draws."""
+        if not self.group.is_cut:
+            return logits
+        return self.group.gather(logits)[:, : self.architecture.vocab_size].contiguous()
 
     def _one_row(
         self,

@@ -9,6 +9,7 @@ from axon.engine.config import EngineConfig
 from axon.engine.cuda.memory import KVBlocks, block_bytes, blocks_in
 from axon.engine.cuda.model import CudaLlama, Source
 from axon.engine.cuda.runner import CudaRunner
+from axon.engine.parallel.group import Alone, Group
 from axon.errors import Misconfigured
 
 _DEVICE = torch.device("cuda", 0)
@@ -23,14 +24,23 @@ def open_runner(
     *,
     max_model_len: int,
     device: torch.device = _DEVICE,
+    group: Group | None = None,
 ) -> tuple[CudaRunner, int]:
-    """A runner and how many blocks it has; raises ``Misconfigured`` where there is not room for one."""
+    """A runner and how many blocks it has; raises ``Misconfigured`` where there is not room for one.
+
+    Of several ranks each does the same at the same time, and all have as many blocks as the one with the least room.
+    """
+    group = group or Alone()
     max_rows = min(config.max_sequences, config.max_batch_tokens)
-    model = CudaLlama(architecture, weights, device, max_model_len=max_model_len, max_rows=max_rows)
-    num_blocks = _num_blocks(config, model, max_model_len, max_rows)
-    runner, num_blocks = _open_largest(config, model, max_model_len, max_rows, num_blocks)
+    model = CudaLlama(architecture, weights, device, max_model_len=max_model_len, max_rows=max_rows, group=group)
+    group.connect()
+    num_blocks = group.least(_num_blocks(config, model, max_model_len, max_rows))
+    if group.is_cut:
+        runner = _open(config, model, max_model_len, max_rows, num_blocks)
+    else:
+        runner, num_blocks = _open_largest(config, model, max_model_len, max_rows, num_blocks)
     runner.rehearse()
-    if device.type == "cuda":
+    if device.type == "cuda" and group.records:
         runner.capture()
     return runner, num_blocks
 

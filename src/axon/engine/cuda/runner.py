@@ -75,6 +75,7 @@ class CudaRunner:
     def __init__(self, model: CudaLlama, kv: KVBlocks, *, max_rows: int, max_tokens: int) -> None:
         self.device = model.device
         self._model = model
+        self._group = model.group
         self._kv = kv
         self._pdl = overlaps(self.device)
         max_draws = max(max_rows, Chunks.MAX_SPANS)
@@ -119,6 +120,7 @@ class CudaRunner:
             place_of = {span.arrival: place for place, span in enumerate(s for s in spans if s.draw is not None)}
             from_host = self._launch_mixed(spans, self._sampled, 0)
             count = len(place_of)
+        self._group.tell(self._sampled)
         places = [place_of[span.arrival] for span in batch.spans if span.draw is not None]
         self._previous = CudaFlight(self._fetch(count), self._arrival(), places, from_host, place_of)
         return self._previous
@@ -184,7 +186,8 @@ class CudaRunner:
         inputs = self._inputs
         logits = self._model.decode(inputs, size, self._sampled, self._kv)
         temperatures, numbers = inputs["inverse_temperatures"], inputs["numbers"]
-        self._sampler.draw(logits, temperatures, numbers, self._sampled, pdl=self._pdl)
+        if self._group.share.leads:
+            self._sampler.draw(logits, temperatures, numbers, self._sampled, pdl=self._pdl)
         return logits
 
     def _launch_mixed(self, spans: list[Span], previous: torch.Tensor, first_place: int) -> dict[int, Drawn]:
@@ -194,6 +197,8 @@ class CudaRunner:
             try:
                 return self._compute_mixed(spans, previous, first_place)
             except torch.OutOfMemoryError:
+                if self._group.is_cut:
+                    raise  # the other ranks do not know of it
                 torch.cuda.empty_cache()
                 self._slots.forget()
                 self._most_tokens = max(1, num_tokens // 2)
@@ -239,7 +244,7 @@ class CudaRunner:
         self, inputs: dict[str, torch.Tensor], num_decodes: int, previous: torch.Tensor, sampled: torch.Tensor
     ) -> torch.Tensor:
         logits = self._model.chunks(inputs, num_decodes, previous, self._kv)
-        if len(logits):
+        if len(logits) and self._group.share.leads:
             temperatures, numbers = inputs["inverse_temperatures"], inputs["numbers"]
             self._sampler.draw(logits, temperatures, numbers, sampled, pdl=False)
         return logits

@@ -78,8 +78,9 @@ _FEW_WIDE = {
         "head": FewRows(32, 128, 128, 1, 4, 4),
     },
     64: {
-        "output": FewRows(64, 128, 64, 4, 6, 4),
-        "down": FewRows(64, 128, 64, 4, 6, 4),
+        "output": FewRows(64, 64, 128, 2, 5, 4),
+        "gate_up": FewRows(64, 128, 128, 1, 4, 4),
+        "down": FewRows(64, 64, 128, 2, 5, 4),
         "head": FewRows(64, 128, 128, 1, 4, 8),
     },
     128: {

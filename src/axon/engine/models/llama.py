@@ -7,6 +7,7 @@ import torch
 from axon.engine.architecture import Architecture
 from axon.engine.attention import Attention
 from axon.engine.attention_plan import Plan
+from axon.engine.parallel.group import Alone, Group
 from axon.engine.tiles import Linear, Tiling
 from axon.engine.weights import Weights
 
@@ -27,10 +28,14 @@ class Layer:
 
 
 class Llama:
-    """RMSNorm, rotary positions, grouped-query attention, SwiGLU; biases and head norms where there are any."""
+    """RMSNorm, rotary positions, grouped-query attention, SwiGLU; biases and head norms where there are any.
 
-    def __init__(self, architecture: Architecture, weights: Weights) -> None:
+    Of several ranks each has some of the heads, of the inner numbers of the MLP and of the vocabulary.
+    """
+
+    def __init__(self, architecture: Architecture, weights: Weights, group: Group | None = None) -> None:
         self._architecture = architecture
+        self._group = group or Alone()
         self._embedding = weights.take("model.embed_tokens.weight")
         self._layers = [_load_layer(architecture, weights, index) for index in range(architecture.num_layers)]
         self._norm = weights.take("model.norm.weight")
@@ -53,18 +58,29 @@ class Llama:
         plan: Plan,
     ) -> torch.Tensor:
         """Returns the hidden state of every row after the last layer."""
-        hidden = self._embedding[token_ids]
+        hidden = self._embed(token_ids)
         cos, sin = self._cos[positions], self._sin[positions]
         for index, layer in enumerate(self._layers):
             queries, keys, values = self._project(layer, hidden, cos, sin, tiling)
             seen = attention(index, queries, keys, values, plan)
-            hidden = hidden + layer.output(seen, tiling)
-            hidden = hidden + self._mlp(layer, hidden, tiling)
+            hidden = hidden + self._group.add_up(layer.output(seen, tiling))
+            hidden = hidden + self._group.add_up(self._mlp(layer, hidden, tiling))
         return hidden
 
     def logits(self, hidden: torch.Tensor, tiling: Tiling) -> torch.Tensor:
         """Scores of every token of the vocabulary for each row."""
-        return self._head(self._normalise(hidden, self._norm), tiling)
+        logits = self._group.gather(self._head(self._normalise(hidden, self._norm), tiling))
+        return logits[:, : self._architecture.vocab_size]
+
+    def _embed(self, token_ids: torch.Tensor) -> torch.Tensor:
+        """Where the vocabulary is cut, every rank but a token's own has zeros for it."""
+        share = self._group.share
+        if not self._group.is_cut:
+            return self._embedding[token_ids]
+        here = share.vocabulary(self._architecture.vocab_size)
+        is_here = (token_ids >= here.start) & (token_ids < here.stop)
+        rows = self._embedding[torch.where(is_here, token_ids - here.start, 0)]
+        return self._group.add_up(rows * is_here.unsqueeze(1))
 
     def _project(
         self, layer: Layer, hidden: torch.Tensor, cos: torch.Tensor, sin: torch.Tensor, tiling: Tiling

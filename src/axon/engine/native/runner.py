@@ -60,7 +60,7 @@ def to_rows(batch: Batch) -> Rows:
         span_starts=_ints(starts),
         block_ids=_ints([block_id for span in spans for block_id in span.block_ids]),
         table_starts=_ints([0, *accumulate(len(span.block_ids) for span in spans)]),
-        outputs=_ints([end - 1 for span, end in zip(spans, starts[1:], strict=True) if span.draw is not None]),
+        outputs=_ints(batch.output_rows),
     )
 
 

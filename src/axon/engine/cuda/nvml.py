@@ -1,0 +1,111 @@
+"""How busy this host's GPUs are, and how full: asked of NVIDIA's management library. Imports no torch.
+
+The package ``nvidia-ml-py`` (pynvml) is used where it is installed; else the driver's own library is called; where
+there is neither, nobody can tell and nothing is said.
+"""
+
+import ctypes
+import importlib
+import logging
+import time
+from collections.abc import Callable, Sequence
+from typing import Any, Protocol
+
+from axon.engine.messages import Gpu
+
+logger = logging.getLogger(__name__)
+
+_LIBRARY = "libnvidia-ml.so.1"
+_PERIOD_S = 1.0
+
+
+class Meter(Protocol):
+    """Tells of one GPU."""
+
+    def read(self, uuid: str) -> tuple[float, int]:
+        """Utilisation from 0 to 1, and bytes of memory in use."""
+        ...
+
+
+class Gauge:
+    """The readings of the GPUs that an engine uses; asked for at every step, taken once a second."""
+
+    def __init__(self, meter: Meter, uuids: Sequence[str], clock: Callable[[], float] = time.monotonic) -> None:
+        self._meter = meter
+        self._uuids = uuids
+        self._clock = clock
+        self._read_at = float("-inf")
+        self._gpus: list[Gpu] = []
+
+    def __call__(self) -> list[Gpu]:
+        """The last readings; none any more after one that failed."""
+        now = self._clock()
+        if self._uuids and now - self._read_at >= _PERIOD_S:
+            self._read_at = now
+            try:
+                self._gpus = [Gpu(index, *self._meter.read(uuid)) for index, uuid in enumerate(self._uuids)]
+            except Exception as error:
+                logger.warning("the GPUs are not watched any more: %s", error)
+                self._uuids, self._gpus = (), []
+        return self._gpus
+
+
+class PyNvml:
+    """Over the package."""
+
+    def __init__(self, module: Any) -> None:
+        self._nvml = module
+        module.nvmlInit()
+
+    def read(self, uuid: str) -> tuple[float, int]:
+        """Utilisation from 0 to 1, and bytes of memory in use."""
+        handle = self._nvml.nvmlDeviceGetHandleByUUID(uuid)
+        memory = self._nvml.nvmlDeviceGetMemoryInfo(handle)
+        return self._nvml.nvmlDeviceGetUtilizationRates(handle).gpu / 100, int(memory.used)
+
+
+class _Utilization(ctypes.Structure):
+    _fields_ = (("gpu", ctypes.c_uint), ("memory", ctypes.c_uint))
+
+
+class _Memory(ctypes.Structure):
+    _fields_ = (("total", ctypes.c_ulonglong), ("free", ctypes.c_ulonglong), ("used", ctypes.c_ulonglong))
+
+
+class Driver:
+    """Over the driver's library."""
+
+    def __init__(self, library: Any) -> None:
+        self._nvml = library
+        self._call("nvmlInit_v2")
+
+    def read(self, uuid: str) -> tuple[float, int]:
+        """Utilisation from 0 to 1, and bytes of memory in use."""
+        handle, utilization, memory = ctypes.c_void_p(), _Utilization(), _Memory()
+        self._call("nvmlDeviceGetHandleByUUID", uuid.encode(), ctypes.byref(handle))
+        self._call("nvmlDeviceGetUtilizationRates", handle, ctypes.byref(utilization))
+        self._call("nvmlDeviceGetMemoryInfo", handle, ctypes.byref(memory))
+        return utilization.gpu / 100, memory.used
+
+    def _call(self, name: str, *arguments: Any) -> None:
+        if code := getattr(self._nvml, name)(*arguments):
+            raise OSError(f"{name} answered {code}")
+
+
+def open_meter() -> Meter | None:
+    """What this host has; None where nobody can tell."""
+    try:
+        return PyNvml(importlib.import_module("pynvml"))
+    except Exception as error:
+        logger.debug("no pynvml: %s", error)
+    try:
+        return Driver(ctypes.CDLL(_LIBRARY))
+    except (OSError, AttributeError) as error:
+        logger.debug("no %s: %s", _LIBRARY, error)
+        return None
+
+
+def open_gauge(uuids: Sequence[str]) -> Gauge | None:
+    """Watches the GPUs of these ids, as the driver writes them (``GPU-…``)."""
+    meter = open_meter()
+    return Gauge(meter, uuids) if meter else None

@@ -1,0 +1,140 @@
+"""What every process has: a life from ready to drained, and probes that tell how it stands."""
+
+import asyncio
+import os
+import signal
+from pathlib import Path
+
+import httpx
+import pytest
+
+from axon.bootstrap.process import Process, started
+from axon.errors import AxonError, Misconfigured
+from axon.runtime.clock import FakeClock
+from axon.runtime.config import LifecycleConfig
+from axon.settings import Settings
+
+
+@pytest.fixture
+def process(tmp_path: Path) -> Process:
+    return Process(settings=Settings(data_dir=tmp_path, lifecycle=LifecycleConfig(drain_s=30.0)), clock=FakeClock())
+
+
+async def nothing() -> None:
+    """A step that has nothing to do."""
+
+
+async def for_ever() -> None:
+    await asyncio.Event().wait()
+
+
+async def test_a_process_is_drained_and_closed_in_this_order_and_ends_well(process: Process) -> None:
+    steps: list[str] = []
+
+    async def begun() -> None:
+        steps.append("started")
+        process.lifecycle.stop()
+
+    async def drain() -> None:
+        steps.append(f"drain, taking {process.lifecycle.taking}")
+
+    async def close() -> None:
+        steps.append("close")
+
+    assert await process.run([for_ever], started=begun, drain=drain, close=close) == 0
+    assert steps == ["started", "drain, taking False", "close"]
+
+
+async def test_it_takes_requests_for_its_notice_though_it_is_not_ready(tmp_path: Path) -> None:
+    process = Process(settings=Settings(data_dir=tmp_path, lifecycle=LifecycleConfig(notice_s=600.0)))
+    running = asyncio.create_task(process.run([for_ever], started=nothing, drain=for_ever))
+    process.lifecycle.ready = True
+    process.lifecycle.stop()
+    await asyncio.sleep(0.05)
+    assert not process.lifecycle.ready
+    assert process.lifecycle.taking
+    process.lifecycle.hurry.set()
+    assert await running == 0
+    assert not process.lifecycle.taking
+
+
+async def test_an_opening_is_broken_off_when_it_is_told_to_stop(process: Process) -> None:
+    closed = asyncio.Event()
+
+    async def slow() -> str:
+        try:
+            await for_ever()
+        finally:
+            closed.set()
+        return "never"
+
+    async def quick() -> str:
+        return "open"
+
+    assert await process.unless_stopped(quick()) == "open"
+    process.lifecycle.stop()
+    assert await process.unless_stopped(slow()) is None
+    assert closed.is_set()
+
+
+async def test_an_opening_that_fails_says_why(process: Process) -> None:
+    async def refuse() -> None:
+        raise Misconfigured("no model")
+
+    with pytest.raises(Misconfigured, match="no model"):
+        await process.unless_stopped(refuse())
+
+
+async def test_the_second_signal_ends_the_waiting(tmp_path: Path) -> None:
+    with started(Settings(data_dir=tmp_path)) as process:
+        draining = asyncio.Event()
+
+        async def drain() -> None:
+            draining.set()
+            await for_ever()
+
+        running = asyncio.create_task(process.run([for_ever], started=nothing, drain=drain, close=for_ever))
+        await asyncio.sleep(0)
+        os.kill(os.getpid(), signal.SIGTERM)
+        await asyncio.wait_for(draining.wait(), 10)
+        os.kill(os.getpid(), signal.SIGTERM)
+        assert await asyncio.wait_for(running, 10) == 0
+
+
+async def test_what_a_part_fails_of_comes_out_as_it_is(process: Process) -> None:
+    async def refuse() -> None:
+        raise Misconfigured("not like this")
+
+    with pytest.raises(Misconfigured, match="not like this"):
+        await process.run([refuse, for_ever], started=for_ever, drain=nothing)
+
+
+async def test_an_unforeseen_failure_is_not_hidden_behind_one_of_ours(process: Process) -> None:
+    async def fail(error: Exception) -> None:
+        raise error
+
+    with pytest.raises(ExceptionGroup) as failure:
+        await process.run(
+            [lambda: fail(AxonError()), lambda: fail(RuntimeError("bug"))], started=for_ever, drain=nothing
+        )
+    assert failure.group_contains(RuntimeError)
+
+
+async def test_probes_tell_how_it_stands(process: Process) -> None:
+    seen = False
+    with process.probed("127.0.0.1", 0, "port", lambda: seen) as url:
+
+        async def probe(path: str) -> tuple[int, str]:
+            answer = await asyncio.to_thread(httpx.get, url + path)
+            return answer.status_code, answer.json()["status"]
+
+        assert await probe("/livez") == (200, "ok")
+        assert await probe("/readyz") == (503, "starting")
+        process.lifecycle.ready = seen = True
+        assert await probe("/readyz") == (200, "ok")
+        process.lifecycle.stop()
+        assert await probe("/readyz") == (503, "draining")
+        process.lifecycle.turned_at = process.clock.monotonic() - 60
+        assert await probe("/livez") == (503, "stuck")
+        assert (await asyncio.to_thread(httpx.get, f"{url}/metrics")).status_code == 200
+        assert (await asyncio.to_thread(httpx.get, f"{url}/other")).status_code == 404

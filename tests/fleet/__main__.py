@@ -1,0 +1,144 @@
+"""A whole fleet on this machine until somebody stops it: services, gateways, workers, control, nginx before them.
+
+python -m tests.fleet                                  the default model, two gateways, two workers, one control
+python -m tests.fleet --engine echo --workers 4        no model; answers repeat the prompt
+python -m tests.fleet --dir data --port 8000           in a folder that is kept, on a port of your choice
+"""
+
+import argparse
+import os
+import shlex
+import signal
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+
+from axon.settings import Settings
+from tests.fleet.fleet import Fleet
+from tests.fleet.member import Member
+from tests.services.__main__ import ignore_signals, in_folder, start
+from tests.services.require import find
+
+_COMMANDS = ("redis-server", "rabbitmq-server", "postgres", "nginx")
+_START_S = 600.0
+"""The first start converts the model."""
+
+
+def main() -> int:
+    options = _options()
+    if missing := [command for command in _COMMANDS if find(command) is None]:
+        print(f"Not installed: {', '.join(missing)}. Run: make install-services", file=sys.stderr)
+        return 1
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, signal.default_int_handler)
+    with in_folder(options.dir, "axon-fleet-") as folder, ExitStack() as running:
+        folder.mkdir(parents=True, exist_ok=True)
+        folder.chmod(0o755)  # the services run as somebody else
+        try:
+            print(f"Starting Redis, RabbitMQ and PostgreSQL in {folder}", flush=True)
+            place = start(folder / "services", running)
+            fleet = Fleet(folder, place, **_settings(options))
+            running.callback(fleet.stop)
+            running.enter_context(_logs_shown(fleet))
+            roles = {"gateways": options.gateways, "workers": options.workers, "controls": options.controls}
+            fleet.start(**roles, edge_port=options.port, timeout_s=_START_S)
+            print(_screen(fleet), flush=True)
+            signal.pause()
+        except KeyboardInterrupt:
+            print("Stopping", flush=True)
+        except AssertionError as error:
+            print(error, file=sys.stderr)
+            return 1
+        finally:
+            ignore_signals()  # an impatient second one would leave a process behind
+    return 0
+
+
+def _options() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="python -m tests.fleet", description="Runs a whole fleet on this machine.")
+    for role, count in (("gateways", 2), ("workers", 2), ("controls", 1)):
+        parser.add_argument(
+            f"--{role}", type=int, default=count, metavar="N", help=f"how many {role} [default: {count}]"
+        )
+    parser.add_argument("--port", type=int, default=0, help="of the fleet's address [default: a free one]")
+    parser.add_argument("--dir", type=Path, help="a folder to keep; without it, a temporary one")
+    parser.add_argument("--model", help="a safetensors folder or .gguf file [default: the packaged one]")
+    parser.add_argument("--model-name", help="the name clients ask for it by")
+    parser.add_argument("--engine", choices=("axon", "echo"), help="'echo' repeats its prompt without a model")
+    parser.add_argument("--set", action="append", default=[], metavar="NAME=VALUE", help="any setting of every process")
+    return parser.parse_args()
+
+
+def _settings(options: argparse.Namespace) -> dict[str, object]:
+    """For every member; workers on one machine share its cores."""
+    chosen: dict[str, object] = {
+        "models_dir": Settings().models_dir,
+        "engine_threads": max(1, (os.cpu_count() or 1) // max(1, options.workers)),
+    }
+    named = {"model": options.model, "model_name": options.model_name, "engine_kind": options.engine}
+    chosen |= {name: value for name, value in named.items() if value is not None}
+    for each in options.set:
+        name, _, value = each.partition("=")
+        chosen[name.strip().replace(".", "_")] = value
+    return chosen
+
+
+def _screen(fleet: Fleet) -> str:
+    with fleet.client() as http:
+        model = http.get("/v1/models").json()["data"][0]["id"]
+    members = "\n".join(f"  {each.name:<10} {_address(each)}" for each in fleet.members)
+    question = "What is the capital of France?"
+    return f"""
+  The fleet is ready: {fleet.url}/v1   (nginx before the gateways)
+
+{members}
+
+  Key        {fleet.key}
+  Model      {model}
+
+curl {fleet.url}/v1/chat/completions \\
+  -H "Authorization: Bearer {fleet.key}" -H "Content-Type: application/json" \\
+  -d '{{"model": "{model}", "messages": [{{"role": "user", "content": "{question}"}}], "temperature": 0}}'
+
+  Logs, settings and keys are in {shlex.quote(str(fleet.folder))}; ctrl-c stops everything.
+"""
+
+
+def _address(member: Member) -> str:
+    api = f"{member.url}/v1   " if member.role == "gateway" else ""
+    return f"{api}metrics and probes: {member.probe_url}   (process {member.pid})"
+
+
+@contextmanager
+def _logs_shown(fleet: Fleet) -> Iterator[None]:
+    """Prints what the members write, each line behind its member's name."""
+    over = threading.Event()
+    thread = threading.Thread(target=_show_logs, args=(fleet, over), name="logs", daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        over.set()
+        thread.join()
+
+
+def _show_logs(fleet: Fleet, over: threading.Event) -> None:
+    read: dict[str, int] = {}
+    while not over.wait(0.1):
+        for member in list(fleet.members):
+            if not member.log_path.exists():
+                continue
+            with member.log_path.open("rb") as log:
+                log.seek(read.get(member.name, 0))
+                lines = log.read().splitlines(keepends=True)
+            whole = [line for line in lines if line.endswith(b"\n")]  # the rest of a line is still on its way
+            read[member.name] = read.get(member.name, 0) + sum(map(len, whole))
+            for line in whole:
+                if text := line.decode(errors="replace").rstrip():
+                    print(f"{member.name:<10} | {text}", flush=True)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
