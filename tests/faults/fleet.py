@@ -67,9 +67,7 @@ class Process(Member):
     def make_key(self, tenant: str) -> str:
         """A key of a tenant, made as a person makes one."""
         command = [sys.executable, "-m", "axon", "keys", "create", "--tenant", tenant]
-        made = subprocess.run(
-            command, env=self.environment(), capture_output=True, text=True, check=True, timeout=60.0
-        )
+        made = subprocess.run(command, env=self.environment(), capture_output=True, text=True, check=True, timeout=60.0)
         return made.stdout.strip()
 
     def pause_engine(self) -> None:
