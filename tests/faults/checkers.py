@@ -1,7 +1,7 @@
 """What must hold whatever broke: over what clients were told, what the store holds, and what was left behind."""
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Set
 from dataclasses import dataclass
 
 import httpx
@@ -141,11 +141,12 @@ def check_foreign(stage: Stage, history: History) -> list[Violation]:
     return found
 
 
-def check_nothing_left(stage: Stage, *, forgets: bool = False) -> list[Violation]:
+def check_nothing_left(stage: Stage, *, forgets: bool = False, but: Set[str] = frozenset()) -> list[Violation]:
     """No message waits or is held, no block is used, no ticket is out, leases are those of who lives, and everything
     in the live service goes by itself.
 
-    Where the live service ``forgets`` its last words, a ticket may be out again that was given back, until its time.
+    Where the live service ``forgets`` its last words, a ticket may be out again that was given back, until its time;
+    ``but`` are such ones of before.
     """
     place, fleet = stage.place, stage.fleet
     living = {worker.incarnation for worker in fleet.workers if worker.alive}
@@ -159,9 +160,11 @@ def check_nothing_left(stage: Stage, *, forgets: bool = False) -> list[Violation
 
     settled(lambda: not place.messages(), "the queues are empty and nothing is held", _SETTLE_S, place.messages)
     settled(lambda: place.leases() == living, "the leases are those of the living", 10.0, place.leases)
-    ended = {turn_id for turn_id, rank in place.ranks().items() if rank}
+    ended = {turn_id for turn_id, rank in place.ranks().items() if rank} - but
     if not forgets:
-        settled(lambda: not place.tickets() & ended, "no ended turn has a ticket", 10.0, place.tickets)
+        settled(
+            lambda: not place.tickets() & ended, "no ended turn has a ticket", 10.0, lambda: place.tickets() & ended
+        )
     settled(lambda: not place.lasting_keys(), "no key stays for ever", 10.0, place.lasting_keys)
     for process in fleet.workers or fleet.processes:
         for metric in ("axon_requests_running", r'axon_kv_blocks\{state="used"\}'):

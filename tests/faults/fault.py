@@ -1,7 +1,7 @@
 """One fault: what it needs, and a function that injects it, proves that it happened, and heals it again."""
 
 import random
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence, Set
 from dataclasses import dataclass, field
 
 from axon.domain.turn import Turn
@@ -27,6 +27,7 @@ class Scene:
     billed_before: float = 0.0
     """Tokens that the workers had counted before the first request, and those in the store."""
     stored_before: int = 0
+    tickets_before: Set[str] = frozenset()
     proofs: list[str] = field(default_factory=list)
     hits: list[tuple[float, frozenset[str]]] = field(default_factory=list)
     """When the fault struck, and which streams."""

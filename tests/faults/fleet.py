@@ -2,6 +2,7 @@
 
 import itertools
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -18,6 +19,8 @@ from tests.journeys.server import MODELS, START_S
 from tests.services.process import wait_for
 
 _STOP_S = 30.0
+_probing = httpx.Client(timeout=5, verify=False, limits=httpx.Limits(max_keepalive_connections=0))
+"""One for all: to make a client takes longer than to ask."""
 
 
 class Process(Member):
@@ -56,6 +59,10 @@ class Process(Member):
     def client(self) -> httpx.Client:
         """Of a gateway."""
         return httpx.Client(base_url=self.url, headers={"Authorization": f"Bearer {self.key}"}, timeout=60)
+
+    def metric(self, name: str) -> float:
+        lines = _probing.get(f"{self.probe_url}/metrics").text.splitlines()
+        return sum(float(line.rsplit(" ", 1)[1]) for line in lines if re.match(rf"{name}(\{{|\s)", line))
 
     def make_key(self, tenant: str) -> str:
         """A key of a tenant, made as a person makes one."""

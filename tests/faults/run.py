@@ -85,7 +85,14 @@ def run_fault(stage: Stage, fault: Fault, *, num_requests: int, rounds: int | No
         patience=patience,
     )
     stored = sum(turn.usage.output_tokens for turn in stage.place.turns())
-    scene = Scene(stage=stage, work=work, rng=rng, billed_before=stage.fleet.num_billed, stored_before=stored)
+    scene = Scene(
+        stage=stage,
+        work=work,
+        rng=rng,
+        billed_before=stage.fleet.num_billed,
+        stored_before=stored,
+        tickets_before=stage.place.tickets(),
+    )
     outcome = Outcome(fault=fault, seed=stage.seed, history=work.history, proofs=scene.proofs)
     try:
         with work:
@@ -115,7 +122,8 @@ def checked(stage: Stage, scene: Scene, *, hangs: bool, forgets: bool = False) -
     found += missing + check_stored(history, turns, scene.condemned)
     for check in scene.checks:
         found += check(turns)
-    return found + check_foreign(stage, history) + check_nothing_left(stage, forgets=forgets)
+    found += check_foreign(stage, history)
+    return found + check_nothing_left(stage, forgets=forgets, but=scene.tickets_before)
 
 
 def _stalls_s(scene: Scene) -> list[float]:
