@@ -11,6 +11,7 @@ from pathlib import Path
 
 import httpx
 
+from axon.runtime.datafolder import read_or_make_secret
 from tests.faults import model
 from tests.faults.place import Place
 from tests.fleet.member import Member, Role
@@ -60,9 +61,7 @@ class Process(Member):
     def make_key(self, tenant: str) -> str:
         """A key of a tenant, made as a person makes one."""
         command = [sys.executable, "-m", "axon", "keys", "create", "--tenant", tenant]
-        made = subprocess.run(
-            command, env=self.environment(), capture_output=True, text=True, check=True, timeout=60.0
-        )
+        made = subprocess.run(command, env=self.environment(), capture_output=True, text=True, check=True, timeout=60.0)
         return made.stdout.strip()
 
     def pause_engine(self) -> None:
@@ -102,6 +101,7 @@ class Fleet:
             "data_dir": place.data_dir,
             **settings,
         }
+        read_or_make_secret(place.data_dir / "pepper")  # for all gateways: none makes one of its own
         self._step_s = step_s
         self._numbers = itertools.count(1)
 
