@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import Callable, Sequence
 
 from axon.adapters.live.memory import open_memory_live
+from axon.adapters.live.memory_leases import MemoryLeases
 from axon.adapters.queue.memory import MemoryBroker
 from axon.control.config import ControlConfig
 from axon.control.sweeper import Sweeper
@@ -123,3 +124,30 @@ async def test_a_turn_that_cannot_be_enqueued_just_now_is_not_ended() -> None:
     broker.declare([job.lane])
     turns = await recovered(job, broker)
     assert turns.ended == []
+
+
+async def test_who_stands_by_notices_that_the_leases_were_lost_and_takes_nobody_for_dead() -> None:
+    class Leases(MemoryLeases):
+        """Forgets everything at will."""
+
+        run = "1"
+        num_asked = 0
+
+        async def run_id(self) -> str:
+            self.num_asked += 1
+            return self.run
+
+    clock = FakeClock()
+    leases = Leases(clock)
+    sweeper = await make_sweeper(Turns([]), MemoryBroker(), leads=lambda: False)
+    sweeper._liveness = liveness = Liveness(leases, clock, lease_s=1.5)
+    running = asyncio.create_task(sweeper.run())
+    try:
+        async with asyncio.timeout(10):
+            while not leases.num_asked:  # noqa: ASYNC110 - nobody tells
+                await asyncio.sleep(0.005)
+    finally:
+        running.cancel()
+        await asyncio.gather(running, return_exceptions=True)
+    leases.run = "2"
+    assert await liveness.alive("w1")

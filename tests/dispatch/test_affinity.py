@@ -79,6 +79,15 @@ async def test_no_more_are_offered_than_the_worker_said_it_has_room_for() -> Non
     assert [await fleet.affinity.offer(follow_up(), b"job") for _ in range(2)] == [OWN, None]
 
 
+async def test_a_worker_that_is_gone_is_forgotten() -> None:
+    fleet = await Fleet().open()
+    assert await fleet.affinity.offer(follow_up(), b"job") == OWN
+    await fleet.live.presences.drop(make_presence("w1"))
+    fleet.clock.advance(1.0)
+    assert await fleet.affinity.offer(follow_up(), b"job") is None
+    assert fleet.affinity._offered == {}
+
+
 async def test_a_worker_whose_lane_is_not_there_is_passed_over() -> None:
     fleet = await Fleet().open()
     await fleet.residences.put(make_job(), make_residence("w2", at=fleet.clock.now()))

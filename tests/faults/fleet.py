@@ -12,6 +12,7 @@ from pathlib import Path
 
 import httpx
 
+from axon.runtime.datafolder import read_or_make_secret
 from tests.faults import model
 from tests.faults.place import Place
 from tests.fleet.member import Member, Role
@@ -107,6 +108,7 @@ class Fleet:
             "data_dir": place.data_dir,
             **settings,
         }
+        read_or_make_secret(place.data_dir / "pepper")  # for all gateways: none makes one of its own
         self._step_s = step_s
         self._numbers = itertools.count(1)
 

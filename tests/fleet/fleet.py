@@ -17,6 +17,7 @@ from pathlib import Path
 
 import httpx
 
+from axon.runtime.datafolder import read_or_make_secret
 from tests.contracts import postgres_backend
 from tests.fleet.edge import Edge
 from tests.fleet.member import Member, Role
@@ -37,6 +38,7 @@ class Fleet:
         self.members: list[Member] = []
         self.edge: Edge | None = None
         self._settings = {"models_dir": MODELS, **place, "data_dir": self.data_dir, **settings}
+        read_or_make_secret(self.data_dir / "pepper")  # for all gateways: none makes one of its own
 
     @property
     def gateways(self) -> list[Member]:

@@ -84,3 +84,18 @@ def test_the_own_lane_comes_first_and_never_twice_in_a_row_while_others_wait() -
         assert started == ["own", "lane", "own", "lane", "own", "lane", "lane"]
 
     world.run(story)
+
+
+def test_a_turn_that_did_not_end_well_draws_no_follow_up_after_it() -> None:
+    world = World()
+
+    async def story() -> None:
+        worker = await start(world, "w1")
+        job = await world.ask(seed=1, max_tokens=400, prompt_ids=tuple(range(10)))
+        await world.until(lambda: job.id in worker.running)
+        await world.live.log.flag(job.id, cancel=True)
+        await world.until(lambda: job.id in world.kept.turns)
+        await asyncio.sleep(1.0)
+        assert await Residences(world.live.cache, ttl_s=600.0).find(job) is None
+
+    world.run(story)

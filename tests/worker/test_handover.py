@@ -1,12 +1,14 @@
 """Handing over: who goes, when there is room elsewhere; and that a job which goes is not disturbed by it."""
 
 import asyncio
+from unittest.mock import patch
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from axon.domain.presence import Presence
+from axon.ports.queue import Delivery
 from axon.worker import handover
 from axon.worker.config import WorkerConfig
 from axon.worker.handover import Held
@@ -182,12 +184,145 @@ def test_a_job_without_blocks_goes_to_a_worker_that_has_room() -> None:
         world.starved.add((first.incarnation, 2))
         await asyncio.sleep(4.0)
         assert len(first.running) == 2  # nobody has room
-        assert not first.has_room
+        assert first.load.free_slots == 0
         second = await world.start()
         await world.until(lambda: jobs[1].id in second.running)
         assert jobs[0].id in first.running
         await world.until(lambda: len(world.kept.turns) == 2)
         for job in jobs:
             world.check(job)
+
+    world.run(story)
+
+
+def test_a_job_that_waits_for_its_place_keeps_nobody_elses_from_the_engine() -> None:
+    world = World()
+
+    async def story() -> None:
+        worker = await world.start()
+        waiting = await world.ask(seed=1, max_tokens=400)
+        world.starved.add(("", 1))
+        await world.until(lambda: waiting.id in worker.running)
+        await asyncio.sleep(5.0)
+        assert worker.load.free_slots == 0
+        others = [await world.ask(seed=seed, tenant="other") for seed in (2, 3, 4)]
+        await world.until(lambda: len(world.kept.turns) == 3)
+        for job in others:
+            world.check(job)
+        world.starved.clear()
+        await world.until(lambda: waiting.id in world.kept.turns)
+
+    world.run(story)
+
+
+def test_room_that_was_given_away_is_not_given_again_before_its_owner_has_spoken() -> None:
+    world = World()
+
+    async def story() -> None:
+        first = await world.start()
+        held = [await world.ask(seed=seed, max_tokens=400) for seed in range(4)]
+        await world.until(lambda: len(first.running) == 4)
+        second = await world.start()
+        for seed in (5, 6, 7):
+            await world.ask(seed=seed, max_tokens=400)
+        await world.until(lambda: len(second.running) == 3)
+        await asyncio.sleep(1.5)
+        ask, seen = world.live.presences.all, (0.0, list[Presence]())
+
+        async def ask_late(deployment: str) -> list[Presence]:
+            nonlocal seen
+            if world.loop.monotonic() - seen[0] > 0.3:
+                seen = world.loop.monotonic(), list(await ask(deployment))
+            return seen[1]
+
+        with patch.object(world.live.presences, "all", ask_late):
+            draining = asyncio.get_running_loop().create_task(first.drain(60.0))
+            await world.until(lambda: len(second.running) == 4)
+            for _ in range(100):
+                assert len(first.running) == 3
+                assert sum(world.broker.depth(job.lane) for job in held) == 0
+                await asyncio.sleep(0.01)
+            assert await draining
+
+    world.run(story)
+
+
+def test_a_slow_release_does_not_cost_a_delivery_its_way_back() -> None:
+    world = World()
+
+    async def story() -> None:
+        first = await world.start()
+        job = await world.ask(seed=1, max_tokens=400)
+        await world.until(lambda: first.running)
+        second = await world.start()
+        await asyncio.sleep(1.5)
+        release, give_back = world.live.log.release, first._queue.give_back
+
+        async def release_slowly(job_id: str, epoch: int) -> None:
+            await release(job_id, epoch)
+            await asyncio.sleep(4.0)
+
+        async def give_back_slowly(delivery: Delivery) -> None:
+            await asyncio.sleep(2.0)
+            await give_back(delivery)
+
+        with (
+            patch.object(world.live.log, "release", release_slowly),
+            patch.object(first._queue, "give_back", give_back_slowly),
+        ):
+            assert await first.drain(60.0)
+            await world.until(lambda: job.id in second.running)
+
+    world.run(story)
+
+
+def test_a_job_that_was_parked_while_it_was_released_is_not_given_back_too() -> None:
+    world = World()
+
+    async def story() -> None:
+        first = await world.start()
+        job = await world.ask(seed=1, max_tokens=400)
+        await world.until(lambda: first.running)
+        await world.start()
+        await asyncio.sleep(1.5)
+        release, returned = world.live.log.release, list[Delivery]()
+
+        async def release_and_park(job_id: str, epoch: int) -> None:
+            first.park(first.running[job_id])
+            await release(job_id, epoch)
+
+        async def note(delivery: Delivery) -> None:
+            returned.append(delivery)
+
+        with (
+            patch.object(world.live.log, "release", release_and_park),
+            patch.object(first._queue, "give_back", note),
+        ):
+            await first._passing.hand_over(handover.leaving)
+        assert returned == []
+        await world.until(lambda: job.id in world.kept.turns)
+        world.check(job)
+
+    world.run(story)
+
+
+def test_a_worker_that_cannot_release_its_jobs_in_time_still_lets_its_lease_go() -> None:
+    world = World()
+
+    async def story() -> None:
+        first = await world.start()
+        await world.ask(seed=1, max_tokens=400)
+        await world.until(lambda: first.running)
+        dropped = list[str]()
+
+        async def hang(job_id: str, epoch: int) -> None:
+            await asyncio.sleep(1000.0)
+
+        async def drop(owner: str) -> None:
+            dropped.append(owner)
+
+        with patch.object(world.live.log, "release", hang), patch.object(world.live.leases, "drop", drop):
+            await world.stop(first)
+        assert dropped == [first.incarnation]
 
     world.run(story)

@@ -30,11 +30,14 @@ class Noted:
         self.dropped: list[str] = []
         self.threads: set[str] = set()
         self.down = False
+        self.broken = False
 
     async def hold(self, owner: str, ttl_s: float) -> None:
         self.threads.add(threading.current_thread().name)
         if self.down:
             raise DependencyDown("away")
+        if self.broken:
+            raise LookupError("a bug")
         self.held.append(owner)
 
     async def alive(self, owners: Sequence[str]) -> frozenset[str]:
@@ -142,3 +145,13 @@ async def test_a_loop_that_hangs_for_good_loses_its_lease_and_gets_it_back_when_
         await until(lambda: len(leases.held) > 2)
         block(lambda: not lease.holds)
         await until(lambda: lease.holds)
+
+
+async def test_a_worker_whose_lease_thread_died_of_a_bug_is_told() -> None:
+    leases = Noted()
+    lease = make_lease("w1", leases, Liveness(leases, CLOCK, lease_s=CONFIG.lease_s), CONFIG, CLOCK)
+    await lease.open()
+    leases.broken = True
+    with pytest.raises(RuntimeError, match="lease"):
+        await asyncio.wait_for(lease.run(), 10)
+    await lease.aclose()

@@ -17,6 +17,7 @@ from axon.settings import Settings
 from axon.worker.config import WorkerConfig
 from axon.worker.presence import Announcer
 from tests.contracts.builders import make_presence
+from tests.sim.loop import SimLoop
 
 
 @dataclass
@@ -101,6 +102,18 @@ async def test_it_goes_on_when_nobody_listened_for_a_while(presences: Flaky) -> 
         assert not speaker.heard
         presences.fails = False
         await until(lambda: speaker.heard)
+
+
+def test_while_nobody_can_hear_it_it_tries_once_a_second() -> None:
+    loop = SimLoop()
+    presences = Flaky(loop, fails=True)
+
+    async def story() -> None:
+        async with running(Announcer(presences, lambda: make_presence("w1"), every_s=1.0, clock=loop)):
+            await asyncio.sleep(9.95)
+
+    loop.run(story())
+    assert presences.num_puts <= 10
 
 
 async def test_a_second_worker_of_the_same_name_is_refused(presences: Flaky) -> None:

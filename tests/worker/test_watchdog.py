@@ -28,9 +28,18 @@ def test_after_its_first_step_an_engine_is_expected_to_step_on() -> None:
 def test_an_engine_whose_steps_are_long_is_given_longer() -> None:
     dog = make_watchdog()
     dog.got_work(0.0)
-    dog.stepped(7.0)
-    assert not dog.hangs(76.0)
-    assert dog.hangs(78.0)
+    dog.stepped(1.0)
+    dog.stepped(8.0)
+    assert not dog.hangs(77.0)
+    assert dog.hangs(79.0)
+
+
+def test_a_long_first_step_makes_nobody_patient_with_the_later_ones() -> None:
+    dog = make_watchdog()
+    dog.got_work(0.0)
+    dog.stepped(100.0)
+    dog.stepped(101.0)
+    assert dog.hangs(131.1)
 
 
 def test_an_engine_that_had_nothing_to_do_was_not_silent() -> None:

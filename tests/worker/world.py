@@ -151,8 +151,8 @@ class World:
 
         self.loop.run(told())
 
-    async def start(self, **options: Any) -> Worker:
-        """One more worker, at work."""
+    async def start(self, *, version: str = "", **options: Any) -> Worker:
+        """One more worker, at work; without a version it runs everything."""
         queue = self.broker.connect()
         await queue.open()
         owners: list[str] = []
@@ -174,6 +174,7 @@ class World:
         )
         owners.append(worker.incarnation)
         await worker.open()
+        worker.version = version
         self._running[worker] = (
             asyncio.get_running_loop().create_task(self._work(worker, options.get("name", ""))),
             queue,
@@ -181,7 +182,7 @@ class World:
         return worker
 
     async def _work(self, worker: Worker, name: str) -> None:
-        deployment = Deployment(name=DEPLOYMENT, version="v1", max_model_len=1000, created=0.0)
+        deployment = Deployment(name=DEPLOYMENT, version=worker.version or "v1", max_model_len=1000, created=0.0)
 
         def presence() -> Presence:
             return Presence(

@@ -76,9 +76,9 @@ class Answering:
     async def close(self) -> None:
         """Ends the streams that still run, each with a word that it can be picked up elsewhere."""
         self.http.should_exit = True
-        await self.follower.end()
         try:
             async with asyncio.timeout(_CLOSE_S):
+                await self.follower.end()
                 await self.http.ended.wait()
         except TimeoutError:
             self.http.force_exit = True
@@ -88,6 +88,7 @@ class Answering:
 async def serve(settings: Settings, *, on_ready: Callable[[Ready], None]) -> int:
     """Runs until it is told to stop; returns the exit code."""
     require_shared(settings, "gateway")
+    require_pepper(settings)
     config = settings.gateway
     with (
         shared(settings.data_dir),
@@ -96,7 +97,6 @@ async def serve(settings: Settings, *, on_ready: Callable[[Ready], None]) -> int
     ):
         async with AsyncExitStack() as stack:
             services = await open_services(settings, process.clock, stack)
-            await require_pepper(settings, services.store)
             text = await asyncio.to_thread(prepare_text, settings)
             gateway = await open_gateway(process, services, text, listener, stack)
 

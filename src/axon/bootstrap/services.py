@@ -176,12 +176,13 @@ def load_pepper(settings: Settings) -> bytes:
     return read_or_make_secret(settings.data_dir / "pepper").encode()
 
 
-async def require_pepper(settings: Settings, store: Store) -> None:
-    """Raises ``Misconfigured`` where a new secret would be made though there are keys: it would fit none of them."""
-    if not settings.pepper and not (settings.data_dir / "pepper").exists() and await store.keys.all():
+def require_pepper(settings: Settings) -> None:
+    """Raises ``Misconfigured`` where a gateway would make a secret that no other gateway has."""
+    if not settings.pepper and not (settings.data_dir / "pepper").exists():
         raise Misconfigured(
-            f"The store has keys, and {settings.data_dir} does not have the secret they were hashed with. "
-            "Set AXON_PEPPER to that of the other gateways, or share their data folder."
+            f"There is no secret to hash keys with, and one made here, in {settings.data_dir}, would be this gateway's "
+            "alone. Set AXON_PEPPER to the same long random text for every gateway, or share a data folder that has "
+            "the file `pepper`."
         )
 
 

@@ -76,13 +76,11 @@ class Sweeper:
         await self._ending.finish(turn.job, [last])
 
     async def run(self) -> None:
-        """Sweeps until cancelled, while it leads."""
+        """Sweeps until cancelled, while it leads; who stands by notices too when the leases were lost."""
         while True:
             await asyncio.sleep(self._config.sweep_s)
-            if not self._leads():
-                continue
             try:
-                await self.sweep()
+                await (self.sweep() if self._leads() else self._liveness.look())
             except AxonError as error:
                 _logger.warning("sweep.failed", error=str(error))
 

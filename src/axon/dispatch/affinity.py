@@ -6,6 +6,7 @@ Never needed for an answer: whatever is missing, old or full leads to the tenant
 import contextlib
 import hashlib
 from collections.abc import Mapping, Sequence
+from collections.abc import Set as AbstractSet
 
 import msgspec
 
@@ -60,8 +61,8 @@ class Affinity:
         self._residences, self._presences, self._own_lanes = residences, presences, own_lanes
         self._config, self._clock = config, clock
         self._seen: dict[str, tuple[float, Sequence[Presence]]] = {}
-        self._offered: dict[str, tuple[float, int]] = {}
-        """By worker: since it last spoke of its free slots, how many of them were given away here."""
+        self._offered: dict[tuple[str, str], tuple[float, int]] = {}
+        """By deployment and worker: since it last spoke of its free slots, how many of them were given away here."""
 
     async def offer(self, job: Job, body: bytes) -> str | None:
         """The own lane that has the job now; None when it has to go to its tenant's."""
@@ -86,15 +87,22 @@ class Affinity:
         seen = self._seen.get(deployment)
         if seen is None or now - seen[0] > _FRESH_S:
             seen = self._seen[deployment] = now, await self._presences.all(deployment)
+            self._forget_others(deployment, {presence.worker for presence in seen[1]})
         return seen[1]
 
+    def _forget_others(self, deployment: str, present: AbstractSet[str]) -> None:
+        gone = [key for key in self._offered if key[0] == deployment and key[1] not in present]
+        for key in gone:
+            del self._offered[key]
+
     def _has_room(self, presence: Presence, num_slots: int) -> bool:
-        said_at, num_given = self._offered.get(presence.worker, (presence.at, 0))
+        key = presence.deployment.name, presence.worker
+        said_at, num_given = self._offered.get(key, (presence.at, 0))
         if said_at != presence.at:
             num_given = 0
         if num_given + num_slots > presence.load.free_slots:
             return False
-        self._offered[presence.worker] = presence.at, num_given + num_slots
+        self._offered[key] = presence.at, num_given + num_slots
         return True
 
 

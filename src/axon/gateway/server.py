@@ -15,6 +15,9 @@ from axon.gateway.config import GatewayConfig
 from axon.gateway.edge import Edge
 from axon.gateway.problems import encoded
 
+_FRESH_S = 1.0
+"""How long a connection that has said nothing yet may go on when the server stops listening."""
+
 
 def _answer(status: bytes, problem: InvalidInput) -> bytes:
     """A whole answer, for what never becomes a request."""
@@ -28,10 +31,6 @@ _TOO_LONG = _answer(
     InvalidInput("The request's headers are too long.", code="headers_too_long"),
 )
 _NOT_HTTP = _answer(b"400 Bad Request", InvalidInput("This is no HTTP request that can be read.", code="invalid_http"))
-
-
-_FRESH_S = 1.0
-"""How long a connection that has said nothing yet may go on when the server stops listening."""
 
 
 class Server(uvicorn.Server):

@@ -81,7 +81,12 @@ def read_or_make_secret(path: Path) -> str:
 
 
 def write_secret(path: Path, text: str) -> None:
-    """A new file that only its owner can read; raises ``FileExistsError``."""
+    """A new file that only its owner can read, there whole or not at all; raises ``FileExistsError``."""
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-    with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
-        file.write(text + "\n")
+    draft = path.with_name(f".{path.name}-{secrets.token_hex(8)}")
+    try:
+        with os.fdopen(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
+            file.write(text + "\n")
+        os.link(draft, path)
+    finally:
+        draft.unlink(missing_ok=True)

@@ -28,7 +28,8 @@ class WorkerConfig:
     linger_s: float = 2.0
     """A worker that is to end waits so long for what runs; what takes longer goes on at another worker."""
     crowded_s: float = 3.0
-    """A job that has found no blocks for so long goes to another worker that has room."""
+    """A job that has had no place in the engine's steps for so long, for want of blocks or because it was not its turn,
+    goes to another worker that has room."""
     strike_limit: int = 2
     """A job that crashed the engine so often, alone in it and without gaining a token, is ended as failed."""
     checkpoint_s: float = 5.0

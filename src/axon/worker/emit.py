@@ -34,7 +34,7 @@ class Holder(Protocol):
     async def restore(self, running: Running) -> bool: ...
 
     async def note(self, running: Running) -> None:
-        """The job's end has been told."""
+        """The job has ended well, and its end has been written down."""
 
 
 class Emitter:
@@ -116,7 +116,6 @@ class Emitter:
 
     async def _finish(self, running: Running) -> None:
         """After the terminal append: journal, settle, ack. Tried until it succeeds: the turn was accepted."""
-        await self._worker.note(running)
         while True:
             try:
                 turn = await self._ending.finish(running.job, [running.whole()])
@@ -130,3 +129,5 @@ class Emitter:
                     return
                 await asyncio.sleep(_RETRY_S)
         self._worker.forget(running)
+        if turn.state is TurnState.COMPLETED:
+            await self._worker.note(running)

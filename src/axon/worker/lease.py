@@ -94,11 +94,13 @@ class ThreadLease:
     ) -> None:
         self._owner, self._connect, self._liveness = owner, connect, liveness
         self._config, self._clock = config, clock
-        # Written by one side and read by the other; each is a number, so that no lock is needed.
+        # Written by one side and read by the other; each is one value, so that no lock is needed.
         self._until = 0.0
         self._moved_at: float | None = None
         self._thread: threading.Thread | None = None
         self._stopping = threading.Event()
+        self._failure: Exception | None = None
+        """What the thread died of."""
 
     @property
     def holds(self) -> bool:
@@ -109,6 +111,7 @@ class ThreadLease:
         taken: Future[None] = Future()
         taken.set_running_or_notify_cancel()  # so that the thread can answer whoever still waits
         self._stopping.clear()
+        self._failure = None
         self._thread = threading.Thread(target=self._live, args=(taken,), name="lease", daemon=True)
         self._thread.start()
         try:
@@ -118,8 +121,10 @@ class ThreadLease:
             raise
 
     async def run(self) -> None:
-        """Shows the thread that the loop moves, and remembers how the leases stand."""
+        """Shows the thread that the loop moves, and remembers how the leases stand; raises when the thread has died."""
         while True:
+            if self._failure is not None:
+                raise RuntimeError("The thread that renews the lease has died.") from self._failure
             self._moved_at = self._clock.monotonic()
             with contextlib.suppress(AxonError):
                 await self._liveness.look()
@@ -139,6 +144,7 @@ class ThreadLease:
         except Exception as error:
             if taken.done():
                 _logger.exception("lease.thread_failed")
+                self._failure = error
             else:
                 taken.set_exception(error)
 

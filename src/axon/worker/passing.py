@@ -17,6 +17,8 @@ from axon.worker.running import Running
 
 _RELEASE_S = 5.0
 _LOOK_S = 0.02
+_PACE_S = 0.5
+"""Between two rounds: by then those who took what was given have said that they have less room."""
 
 _logger = structlog.get_logger("axon.worker")
 
@@ -51,6 +53,8 @@ class Holder(Protocol):
 
     def keep(self, delivery: Delivery) -> None: ...
 
+    def rest(self) -> None: ...
+
 
 class Passing:
     """A planned failover: the next worker goes on from the log as after a crash, but nobody waits for a lease."""
@@ -58,9 +62,13 @@ class Passing:
     def __init__(self, *, worker: Holder, deployment: str, queue: Queue, live: Live, metrics: Metrics) -> None:
         self._worker, self._deployment = worker, deployment
         self._queue, self._live, self._metrics = queue, live, metrics
+        self._resting_until = 0.0
 
     async def hand_over(self, choose: Choose) -> None:
         """What ``choose`` chooses of the jobs that go on, as far as others have room."""
+        loop = asyncio.get_running_loop()
+        if loop.time() < self._resting_until:
+            return
         try:
             presences = await self._live.presences.all(self._deployment)
         except AxonError:
@@ -68,9 +76,22 @@ class Passing:
         worker = self._worker
         room = room_elsewhere(presences, me=worker.incarnation, version=worker.version)
         held = [self._held(running) for running in worker.running.values() if running.terminal is None]
+        num_given = 0
         for job_id in choose(held, room=room):
             if (running := worker.running.get(job_id)) is not None:
-                await self._give_up(running)
+                num_given += await self._give_up(running)
+        if num_given:
+            self._resting_until = loop.time() + _PACE_S
+
+    async def give_back(self, delivery: Delivery) -> None:
+        """Leaves it to the others, and wakes who could take it; kept where it cannot be given back now."""
+        self._worker.rest()  # before: else this worker could be the first to take it again
+        try:
+            await self._queue.give_back(delivery)
+        except AxonError:
+            self._worker.keep(delivery)  # looked at again: the job may be anybody's by then
+        with contextlib.suppress(AxonError):
+            await self._live.wakeups.notify(work_channel(self._deployment), delivery.lane.encode())
 
     def _held(self, running: Running) -> Held:
         job = running.job
@@ -81,30 +102,34 @@ class Passing:
             waited_s=self._worker.waited_s(running),
         )
 
-    async def _give_up(self, running: Running) -> None:
-        """Gives the job up with all its tokens in the log; it stays where that cannot be done now."""
+    async def _give_up(self, running: Running) -> bool:
+        """Gives the job up; it stays where that cannot be done now."""
         running.is_leaving = True
         self._worker.leave_engine(running)
+        if await self._release(running):
+            await self._put_back(running)
+            return True
+        if self._worker.holds(running):
+            running.is_leaving = False
+            self._worker.come_back(running)
+        return False
+
+    async def _release(self, running: Running) -> bool:
+        """Whether the job is anybody's now, with all its tokens in the log, and its delivery still ours."""
         try:
             async with asyncio.timeout(_RELEASE_S):
                 while running.pending() is not None and self._worker.holds(running):  # noqa: ASYNC110 - the emitter's at it
                     await asyncio.sleep(_LOOK_S)
-                if running.terminal is None and self._worker.holds(running):
-                    await self._live.log.release(running.job.id, running.epoch)
-                    await self._put_back(running)
+                if running.terminal is not None or not self._worker.holds(running):
+                    return False
+                await self._live.log.release(running.job.id, running.epoch)
         except (AxonError, TimeoutError) as error:
             _logger.warning("job.not_handed_over", turn=running.job.id, error=str(error))
-        if self._worker.holds(running):
-            running.is_leaving = False
-            self._worker.come_back(running)
+            return False
+        return self._worker.holds(running)  # else it was parked or forgotten meanwhile, and its delivery with it
 
     async def _put_back(self, running: Running) -> None:
-        """Gives the delivery of a released job back, and wakes who could take it."""
+        """Gives the delivery of a released job back."""
         self._worker.forget(running)
         self._metrics.handed_over.inc()
-        try:
-            await self._queue.give_back(running.delivery)
-        except AxonError:
-            self._worker.keep(running.delivery)  # looked at again: the job may be anybody's by then
-        with contextlib.suppress(AxonError):
-            await self._live.wakeups.notify(work_channel(self._deployment), running.delivery.lane.encode())
+        await self.give_back(running.delivery)

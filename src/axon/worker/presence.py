@@ -13,6 +13,8 @@ from axon.runtime.clock import Clock
 
 _LOOK_S = 0.1
 """The most often it speaks."""
+_RETRY_S = 1.0
+"""The most often it speaks while nobody can hear it."""
 _TIMES = 3
 """Words that may be lost before it is not counted on."""
 
@@ -27,6 +29,7 @@ class Announcer:
         self._every_s = every_s
         self._said: Presence | None = None
         self._said_at = 0.0
+        self._failed_at: float | None = None
         self._refused_since: float | None = None
 
     @property
@@ -49,8 +52,10 @@ class Announcer:
                 await self._presences.drop(self._said)
 
     def _is_due(self, presence: Presence) -> bool:
-        last = self._said
-        if last is None or self._clock.monotonic() - self._said_at >= self._every_s:
+        last, now = self._said, self._clock.monotonic()
+        if self._failed_at is not None:
+            return now - self._failed_at >= _RETRY_S
+        if last is None or now - self._said_at >= self._every_s:
             return True
         return (last.load.free_slots, last.draining) != (presence.load.free_slots, presence.draining)
 
@@ -59,8 +64,10 @@ class Announcer:
             counts = await self._presences.put(presence, ttl_s=_TIMES * self._every_s)
         except AxonError as error:
             _logger.warning("presence.failed", error=str(error))
+            self._failed_at = self._clock.monotonic()
             return
         now = self._clock.monotonic()
+        self._failed_at = None
         if counts:
             self._said, self._said_at, self._refused_since = presence, now, None
             return

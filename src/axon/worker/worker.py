@@ -6,7 +6,7 @@ deliveries ──► claim ──► engine ──► tokens ──► fenced ap
 import asyncio
 import contextlib
 import uuid
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from functools import partial
 
 import structlog
@@ -14,6 +14,7 @@ import structlog
 from axon.dispatch.affinity import Residences
 from axon.dispatch.ending import Ending
 from axon.dispatch.liveness import Liveness
+from axon.domain.job import Job
 from axon.domain.lane import lane_names, own_lane
 from axon.domain.presence import Load
 from axon.domain.residence import Residence
@@ -37,12 +38,15 @@ from axon.worker.passing import Passing
 from axon.worker.running import Running
 from axon.worker.stepping import Engine, Stepping
 from axon.worker.taking import Taking
+from axon.worker.versions import Versions
 from axon.worker.watching import Watching
 
 _RELEASE_S = 5.0
 _LOOK_S = 0.05
 _SOON_S = 1.0
-"""A sequence that has waited for blocks for so long shows that there is no room for another."""
+"""While a sequence has had no place in the engine's steps for so long, nobody is told of free slots."""
+_GONE_S = 10.0
+"""A version that no other worker has shown for so long does not come back."""
 
 _logger = structlog.get_logger("axon.worker")
 
@@ -72,7 +76,7 @@ class Worker:
         """``residences``: where it says whose blocks it holds, to be offered their next turns under its ``name``."""
         self.incarnation = f"worker-{uuid.uuid4().hex[:12]}"
         self.version = ""
-        """Of the deployment it runs; jobs made for another one are not run. Empty takes all."""
+        """Of the deployment it runs; jobs made for another one are left to others. Empty takes all."""
         self.running: dict[str, Running] = {}
         self._claiming: set[str] = set()
         self._slots, self._block_size = 0, 1
@@ -110,6 +114,7 @@ class Worker:
         self._emitter = Emitter(worker=self, log=live.log, queue=queue, ending=ending, metrics=metrics)
         self._watching = Watching(worker=self, log=live.log, clock=clock)
         self._passing = Passing(worker=self, deployment=deployment, queue=queue, live=live, metrics=metrics)
+        self._versions = Versions(live.presences, deployment=deployment, me=self.incarnation, clock=clock)
 
     async def open(self) -> Ready:
         """Holds the lease, declares the lanes and starts the engine."""
@@ -157,7 +162,7 @@ class Worker:
 
     @property
     def load(self) -> Load:
-        """How busy it is."""
+        """How busy it is; one that is crowded has no free slots for others to count on."""
         num_tokens = sum(len(running.job.prompt_ids) + len(running.tokens) for running in self.running.values())
         free_slots = 0 if self._is_crowded(_SOON_S) else max(0, self._slots - self._num_sequences)
         return Load(slots=self._slots, free_slots=free_slots, num_tokens=num_tokens)
@@ -165,27 +170,28 @@ class Worker:
     async def aclose(self) -> None:
         """Gives up what it still holds, so that another worker, or the next start, goes on at once."""
         try:
-            async with asyncio.timeout(_RELEASE_S):
-                for running in list(self.running.values()):
-                    with contextlib.suppress(AxonError):
-                        await self._live.log.release(running.job.id, running.epoch)
-                        await self._queue.give_back(running.delivery)
-                for delivery in self._watching.take_parked():
-                    with contextlib.suppress(AxonError):
-                        await self._queue.give_back(delivery)
-                with contextlib.suppress(AxonError):
-                    await self._lease.aclose()
-        except TimeoutError:
-            _logger.warning("worker.not_released")  # leases and connections lapse by themselves
+            await _in_time(self._release())
         finally:
-            await self._stepping.aclose()
+            try:
+                await _in_time(self._lease.aclose())
+            finally:
+                await self._stepping.aclose()
+
+    async def _release(self) -> None:
+        for running in list(self.running.values()):
+            with contextlib.suppress(AxonError):
+                await self._live.log.release(running.job.id, running.epoch)
+                await self._queue.give_back(running.delivery)
+        for delivery in self._watching.take_parked():
+            with contextlib.suppress(AxonError):
+                await self._queue.give_back(delivery)
 
     # --- a job's way in
 
     @property
     def has_room(self) -> bool:
-        """Whether the engine has a place that no job takes or will take, and blocks for it."""
-        return self.load.free_slots > 0
+        """Whether the engine has a place that no job takes or will take; whose turn it is, the engine says."""
+        return self._num_sequences < self._slots
 
     def _is_crowded(self, patience_s: float) -> bool:
         return any(self.waited_s(running) >= patience_s for running in self.running.values())
@@ -207,7 +213,7 @@ class Worker:
 
     async def _claim(self, delivery: Delivery) -> None:
         job = await self._intake.job(delivery)
-        if job is None:
+        if job is None or await self._leave_to_others(job, delivery):
             return
         if job.id in self.running or job.id in self._claiming:
             self._watching.park(delivery)  # a second copy of what runs here
@@ -225,6 +231,19 @@ class Worker:
                 if self.version not in ("", job.version):
                     claimed.end(TurnState.FAILED, "version_gone", "The model version it was asked of is gone.")
                 self._run(claimed)
+
+    async def _leave_to_others(self, job: Job, delivery: Delivery) -> bool:
+        """Whether a job of another version is not to be ended here: somebody has the version, or had it just now."""
+        if self.version in ("", job.version):
+            return False
+        missed_s = await self._versions.missed_s(job.version)
+        if missed_s is None:
+            await self._passing.give_back(delivery)
+            return True
+        if missed_s < _GONE_S:
+            self._watching.park(delivery)
+            return True
+        return False
 
     def _run(self, running: Running) -> None:
         """Takes the job in; one that is at its end already only tells so."""
@@ -305,16 +324,15 @@ class Worker:
         self._stepping.watch()
 
     def waited_s(self, running: Running) -> float:
-        """How long the job has found no blocks."""
+        """How long the job has had no place in the engine's steps."""
         return self._stepping.waited_s(running)
 
     async def relieve(self) -> None:
-        """Hands over what has found no blocks for too long; not while a crash is being looked into."""
+        """Hands over what has had no place for too long; not while a crash is being looked into."""
         patience_s = self._config.crowded_s
         if self.is_leaving or self._stepping.suspect or not self._is_crowded(patience_s):
             return
         await self._passing.hand_over(partial(handover.crowded, patience_s=patience_s))
-        self._taking.rest()
 
     def leave_engine(self, running: Running) -> None:
         """The job emits nothing more here, for as long as it ``is_leaving``."""
@@ -324,6 +342,18 @@ class Worker:
         """It stays after all."""
         self._stepping.fill()
 
+    def rest(self) -> None:
+        """Takes nothing for a moment."""
+        self._taking.rest()
+
     def keep(self, delivery: Delivery) -> None:
         """A delivery that could not be given back."""
         self._watching.park(delivery)
+
+
+async def _in_time(closing: Awaitable[None]) -> None:
+    try:
+        async with asyncio.timeout(_RELEASE_S):
+            await closing
+    except (AxonError, TimeoutError) as error:
+        _logger.warning("worker.not_released", error=str(error))  # leases and connections lapse by themselves

@@ -48,7 +48,7 @@ class MemoryBroker:
     def offer(self, own: str, lane: str, body: bytes) -> bool:
         self._sweep()
         waiting = self._own.get(own)
-        if waiting is None or len(waiting) >= OWN_MAX_WAITING:
+        if waiting is None or len(waiting) >= OWN_MAX_WAITING or lane not in self._lanes:
             return False
         delivery = Delivery(tag=0, lane=lane, body=body, redelivered=False, own=True)
         waiting.append((self._clock.monotonic() + OWN_TTL_S, delivery))

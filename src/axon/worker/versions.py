@@ -1,0 +1,39 @@
+"""Who else has a version? Remembers for how long nobody was seen to have it. Knows no job."""
+
+from collections.abc import Iterable
+
+from axon.domain.presence import Presence
+from axon.ports.live import Presences
+from axon.runtime.clock import Clock
+
+_LAPSE_S = 2.0
+"""Not looked at for so long, a version may have been there and gone again: it is missed anew."""
+
+
+def is_served(presences: Iterable[Presence], version: str, *, me: str) -> bool:
+    """Whether another worker that stays has the version; ``me`` is an incarnation."""
+    return any(
+        presence.deployment.version == version and presence.incarnation != me and not presence.draining
+        for presence in presences
+    )
+
+
+class Versions:
+    """The versions of a deployment's other workers, as one of them sees it."""
+
+    def __init__(self, presences: Presences, *, deployment: str, me: str, clock: Clock) -> None:
+        self._presences, self._deployment, self._me, self._clock = presences, deployment, me, clock
+        self._missed: dict[str, tuple[float, float]] = {}
+        """By version, since when it is missed, and when that was last looked at."""
+
+    async def missed_s(self, version: str) -> float | None:
+        """For how long it has been looked for in vain; None where another worker has it."""
+        presences = await self._presences.all(self._deployment)
+        now = self._clock.monotonic()
+        self._missed = {name: seen for name, seen in self._missed.items() if now - seen[1] <= _LAPSE_S}
+        if is_served(presences, version, me=self._me):
+            self._missed.pop(version, None)
+            return None
+        since, _ = self._missed.get(version, (now, now))
+        self._missed[version] = since, now
+        return now - since

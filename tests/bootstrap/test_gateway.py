@@ -1,0 +1,57 @@
+"""A gateway's beginning and end: the secret it needs, and a close that waits for no service for ever."""
+
+import asyncio
+from pathlib import Path
+from typing import Any, cast
+from unittest.mock import patch
+
+import pytest
+
+from axon.bootstrap import gateway
+from axon.bootstrap.gateway import Answering
+from axon.bootstrap.services import load_pepper, require_pepper
+from axon.errors import Misconfigured
+from axon.settings import Settings
+
+
+class Hung:
+    """A follower whose wakeups nobody takes."""
+
+    async def end(self) -> None:
+        await asyncio.Event().wait()
+
+
+class Http:
+    """A server that ends when it must."""
+
+    def __init__(self) -> None:
+        self.ended = asyncio.Event()
+        self.should_exit = False
+
+    @property
+    def force_exit(self) -> bool:
+        return self.ended.is_set()
+
+    @force_exit.setter
+    def force_exit(self, is_forced: bool) -> None:
+        self.ended.set()
+
+
+async def test_a_close_that_can_wake_nobody_ends_in_its_time() -> None:
+    http = Http()
+    nothing = cast("Any", None)
+    answering = Answering(
+        http=cast("Any", http), fleet=nothing, follower=cast("Any", Hung()), listener=nothing, ready=nothing
+    )
+    with patch.object(gateway, "_CLOSE_S", 0.01):
+        await asyncio.wait_for(answering.close(), 10)
+    assert http.force_exit
+
+
+def test_a_gateway_of_several_makes_no_secret_of_its_own(tmp_path: Path) -> None:
+    settings = Settings(data_dir=tmp_path / "data")
+    with pytest.raises(Misconfigured, match="AXON_PEPPER"):
+        require_pepper(settings)
+    require_pepper(Settings(data_dir=tmp_path / "data", pepper="0123456789abcdef0123456789abcdef"))
+    load_pepper(settings)
+    require_pepper(settings)
