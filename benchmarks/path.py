@@ -151,7 +151,7 @@ def fleet(folder: Path, kind: str, place: dict[str, str], max_sequences: int) ->
 def serving(folder: Path, kind: str, place: dict[str, str], max_sequences: int) -> Iterator[tuple[Serving, Endpoint]]:
     """A server of its own in this place."""
     if folder.parent.name == "fleet":
-        folder.mkdir()
+        folder.mkdir(exist_ok=True)
         with fleet(folder, kind, place, max_sequences) as started:
             yield started
         return
@@ -162,7 +162,7 @@ def serving(folder: Path, kind: str, place: dict[str, str], max_sequences: int) 
         "AXON_ADMISSION_BACKLOG_TOTAL": "2000",
     }
     engine = replace(engine, environment={**engine.environment, **more, **place})
-    folder.mkdir()
+    folder.mkdir(exist_ok=True)
     with running(engine.server(folder)) as server:
         server.wait()
         yield server, engine.endpoint(server.port, folder)
@@ -225,13 +225,14 @@ async def measure(place: dict[str, str], folder: Path, options: argparse.Namespa
     direct = Direct(options.smoke)
     await direct.open()
     try:
-        with serving(folder / "model", "echo" if options.smoke else "axon", place, NUM_STREAMS) as (_, endpoint):
+        with serving(folder / "server", "echo" if options.smoke else "axon", place, NUM_STREAMS) as (_, endpoint):
             await run_load(endpoint, [make_prompt("warm", NUM_WORDS)], num_streams=1, num_tokens=4)
             await direct.run([make_prompt("warm too", NUM_WORDS)], 4)
             figures |= await measure_path(direct, endpoint, options)
     finally:
         await direct.aclose()
-    with serving(folder / "echo", "echo", place, options.readers) as (server, endpoint):
+    # The same folder: its key is the first one's, where both have one store.
+    with serving(folder / "server", "echo", place, options.readers) as (server, endpoint):
         await run_load(endpoint, [make_prompt("warm", 8)] * 8, num_streams=8, num_tokens=4)
         figures |= await measure_readers(server, endpoint, options)
     return figures
