@@ -2,7 +2,8 @@
 
 import asyncio
 import contextlib
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Callable
+from functools import partial
 from typing import TypeVar
 
 from axon.dispatch.affinity import Affinity
@@ -74,8 +75,8 @@ class Dispatch:
     async def _confirmed(self, job: Job, body: bytes) -> str:
         """Both at once; both are waited for, whatever becomes of the other. Returns the lane that has the job."""
         noted, lane = await asyncio.gather(
-            _passing("dispatch.journaled", self._journal.append([opened(job)])),
-            _passing("dispatch.published", self._publish(job, body)),
+            _passing("dispatch.journaled", partial(self._journal.append, [opened(job)])),
+            _passing("dispatch.published", partial(self._publish, job, body)),
             return_exceptions=True,
         )
         if noted is not None:
@@ -100,7 +101,7 @@ class Dispatch:
         await self._log.open(job.id, body, reader_ttl_s=None if job.background else self._reader_grace_s)
 
 
-async def _passing(name: str, confirmed: Awaitable[T]) -> T:
-    answer = await confirmed
+async def _passing(name: str, confirm: Callable[[], Awaitable[T]]) -> T:
+    answer = await confirm()
     failpoint(name)
     return answer
