@@ -16,6 +16,7 @@ from benchmarks.measures.figures import Figures
 
 TIMEOUT_S = 600.0
 _READ_BYTES = 1 << 16
+_ATTEMPTS, _RETRY_S = 20, 0.5
 _VOCABULARY = (
     "air animal art back bird boat body book bread bridge car chair city cloud coast color corner cup day door earth "
     "evening farm field fire fish floor flower food forest friend garden glass gold grass green hair hand hill horse "
@@ -28,6 +29,10 @@ _WORDS = tuple(_VOCABULARY.split())
 
 class LoadError(Exception):
     """A server's answer is no answer to count."""
+
+
+class TooBusy(LoadError):
+    """503: asked again, as every client does."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -74,7 +79,7 @@ async def run_load(
     async def stream(number: int) -> None:
         await asyncio.sleep(ramp_s * number / num_streams)
         for prompt in waiting:
-            answers.append(await complete(endpoint, prompt, num_tokens))
+            answers.append(await _insist(endpoint, prompt, num_tokens))
 
     started = time.perf_counter()
     async with asyncio.TaskGroup() as tasks:
@@ -90,6 +95,18 @@ def figures_of(answers: Sequence[Answer], wall_s: float) -> Figures:
         "ttft_p50_ms": 1000 * statistics.median(answer.ttft_s for answer in answers),
         "tpot_p50_ms": 1000 * statistics.median(answer.tpot_s for answer in answers),
     }
+
+
+async def _insist(endpoint: Endpoint, prompt: str, num_tokens: int) -> Answer:
+    """Asks again where the server is too busy, within reason; the time to the first token counts from the last time."""
+    for attempt in range(_ATTEMPTS):
+        try:
+            return await complete(endpoint, prompt, num_tokens)
+        except TooBusy:
+            if attempt == _ATTEMPTS - 1:
+                raise
+            await asyncio.sleep(_RETRY_S)
+    raise AssertionError
 
 
 async def complete(endpoint: Endpoint, prompt: str, num_tokens: int) -> Answer:
@@ -194,7 +211,8 @@ async def _read_events(reader: asyncio.StreamReader) -> list[tuple[float, bytes]
     head = (await reader.readuntil(b"\r\n\r\n")).lower()
     status = head.partition(b"\r\n")[0].decode()
     if status.split()[1] != "200":
-        raise LoadError(f"{status}: {(await reader.read(2000)).decode(errors='replace')}")
+        kind = TooBusy if status.split()[1] == "503" else LoadError
+        raise kind(f"{status}: {(await reader.read(2000)).decode(errors='replace')}")
     dechunker = Dechunker() if b"transfer-encoding: chunked" in head else None
     events, arrivals = Events(), []
     while not events.ended and (data := await reader.read(_READ_BYTES)):
