@@ -24,7 +24,7 @@ def _fleets() -> Iterator[Callable[..., Fleet]]:
 def fleet() -> Iterator[Fleet]:
     """Two gateways, two workers, one control, shared by the journeys that leave it as it was."""
     with _fleets() as make:
-        yield make(engine_echo_step_s=0.005).start()
+        yield make(engine_echo_step_s=0.005, admission_requests_per_minute=100_000).start()
 
 
 @pytest.fixture(scope="session")

@@ -22,9 +22,10 @@ BODY = {"model": "echo", "prompt": "A fleet of one mind. " * 20, "max_tokens": 3
 AMQP, REDIS, POSTGRES = "amqp://127.0.0.1:1", "redis://127.0.0.1:1", "postgresql://127.0.0.1:1/axon"
 
 
-def run(*arguments: str, folder: Path) -> subprocess.CompletedProcess[str]:
+def run(*arguments: str, folder: Path, **settings: str) -> subprocess.CompletedProcess[str]:
     clean = {name: value for name, value in os.environ.items() if not name.startswith("AXON_")}
-    environment = {**clean, "PYTHONPATH": str(REPOSITORY / "src"), "AXON_DATA_DIR": str(folder)}
+    own = {f"AXON_{name.upper()}": value for name, value in settings.items()}
+    environment = {**clean, "PYTHONPATH": str(REPOSITORY / "src"), "AXON_DATA_DIR": str(folder), **own}
     command = [sys.executable, "-m", "axon", *arguments]
     return subprocess.run(command, env=environment, cwd=folder, capture_output=True, text=True, timeout=60, check=False)
 
@@ -52,7 +53,9 @@ def test_a_role_refuses_what_no_other_process_could_reach(
 
 @pytest.mark.parametrize("role", ROLES)
 def test_a_role_whose_services_are_away_says_so_and_ends(role: str, tmp_path: Path) -> None:
-    ran = run(role, "--queue", AMQP, "--live", REDIS, "--store", POSTGRES, folder=tmp_path)
+    ran = run(
+        role, "--queue", AMQP, "--live", REDIS, "--store", POSTGRES, folder=tmp_path, pepper="0123456789abcdef" * 2
+    )
     assert ran.returncode == 1
     assert ran.stderr.startswith("axon: ")
     assert "Traceback" not in ran.stderr

@@ -17,6 +17,7 @@ from axon.engine.parallel.messages import KINDS, VERSION, Join
 from tests.engine.builders import make_add, make_tiny_llama, run_to_end, with_config
 from tests.engine.parallel.group import CUTTABLE, Group, alive, children_of, kill, opened, wait_until_gone
 from tests.journeys.server import wait_until
+from tests.services.process import free_port
 
 SHORT = make_add("short", prompt=5, max_tokens=8, ignore_eos=True)
 ENDLESS = make_add("endless", prompt=5, max_tokens=400, ignore_eos=True)
@@ -143,12 +144,6 @@ def test_ranks_elsewhere_end_with_the_command_that_started_them(cuttable: Path) 
 def start_rank(port: int, *options: str) -> "subprocess.Popen[bytes]":
     command = [sys.executable, "-m", "axon.engine.parallel.rank", "--join", f"tcp://127.0.0.1:{port}", *options]
     return subprocess.Popen(command, stderr=subprocess.DEVNULL)
-
-
-def free_port() -> int:
-    with socket.create_server(("127.0.0.1", 0)) as server:
-        port: int = server.getsockname()[1]
-        return port
 
 
 def can_connect(port: int) -> bool:
