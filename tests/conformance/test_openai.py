@@ -41,8 +41,9 @@ def test_a_raw_answer_has_the_headers_that_clients_read(echo: Server) -> None:
     assert raw.headers["openai-version"] == "2020-10-01"
     assert raw.headers["x-axon-stream"] == raw.parse().id
     assert raw.parse()._request_id == "mine-1"
-    assert int(raw.headers["x-ratelimit-limit-requests"]) == 600
-    assert 0 <= int(raw.headers["x-ratelimit-remaining-requests"]) < 600
+    limit = int(raw.headers["x-ratelimit-limit-requests"])
+    assert limit >= 600
+    assert 0 <= int(raw.headers["x-ratelimit-remaining-requests"]) < limit
     assert re.fullmatch(r"(\d+m)?[\d.]+m?s", raw.headers["x-ratelimit-reset-requests"])
 
 
