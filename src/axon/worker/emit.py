@@ -86,6 +86,8 @@ class Emitter:
             case AppendStatus.OK if chunk.terminal:
                 running.sent, running.told = chunk.last, True
                 endings.create_task(self._finish(running))
+                if chunk.terminal == TurnState.COMPLETED:  # beside it: a quick reader's next turn is on its way already
+                    endings.create_task(self._worker.note(running))
             case AppendStatus.OK:
                 running.sent = chunk.last
             case AppendStatus.GAP:
@@ -129,5 +131,3 @@ class Emitter:
                     return
                 await asyncio.sleep(_RETRY_S)
         self._worker.forget(running)
-        if turn.state is TurnState.COMPLETED:
-            await self._worker.note(running)
