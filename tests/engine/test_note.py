@@ -48,7 +48,7 @@ def test_an_engine_tells_before_each_step_who_is_in_it() -> None:
     engine.step()
     engine.add(make_add("b"))
     engine.step()
-    assert [sorted(ids) for ids in told] == [["a"], ["a", "b"]]
+    assert [sorted(ids) for ids in told] == [["a"], [], ["a", "b"], []]  # nobody once it has ended
 
 
 def test_an_engine_tells_after_each_step_who_had_no_place_in_it() -> None:

@@ -92,7 +92,12 @@ class Batch:
     @property
     def draws(self) -> list[Draw]:
         """The draws of the spans that have any, in order: one token is sampled for each."""
-        return [draw for span in self.spans for draw in span.draws]
+        draws: list[Draw] = []
+        for span in self.spans:
+            if span.draw is not None:
+                draws.append(span.draw)
+                draws += span.drafts
+        return draws
 
     @property
     def output_rows(self) -> list[int]:

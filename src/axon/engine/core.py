@@ -59,7 +59,7 @@ class EngineCore:
         # A guess is told right or wrong by the step that computes it: the next one must not be on its way by then.
         self._speculates = speculates and launcher is None
         self._kernel = kernel
-        self._note: Callable[[Sequence[str]], None] = lambda ids: None
+        self._note: Callable[[Sequence[str]], None] | None = None
 
     def note_steps(self, note: Callable[[Sequence[str]], None]) -> None:
         """Tells ``note`` before each step which sequences it is about."""
@@ -98,10 +98,10 @@ class EngineCore:
             if self._speculates:
                 self._scheduler.draft_price = self._pace.draft_price(load)
         batch = self._scheduler.schedule(time.time())
-        self._note([span.id for each in (self._flying and self._flying[0], batch) if each for span in each.spans])
+        self._note_who(batch)
         batch, drawn = self._compute(batch)
         emitted = self._scheduler.settle(batch, drawn)
-        self._note([span.id for span in self._flying[0].spans] if self._flying else [])
+        self._note_who()
         step_s = time.perf_counter() - started
         if self._pace is not None:
             self._pace.observe(batch, step_s)
@@ -115,6 +115,12 @@ class EngineCore:
 
     def close(self) -> None:
         """Lets go of what it has outside its process."""
+
+    def _note_who(self, batch: Batch | None = None) -> None:
+        """Those of the batch that comes next, and of the one that is on its way."""
+        if self._note is not None:
+            batches = (self._flying[0] if self._flying else None, batch)
+            self._note([span.id for each in batches if each is not None for span in each.spans])
 
     def _compute(self, batch: Batch) -> tuple[Batch, list[Drawn]]:
         """The batch that is done, which need not be the one that is given, and what was drawn."""

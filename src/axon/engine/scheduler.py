@@ -111,10 +111,20 @@ class Scheduler:
         results = iter(drawn)
         emitted: list[Emitted] = []
         for span in batch.spans:
-            own = list(islice(results, len(span.draws)))
+            result = next(results) if span.draw is not None else None
+            behind = list(islice(results, len(span.drafts))) if span.drafts else []
             sequence = self._sequences.get(span.id)
-            if sequence is not None and sequence.arrival == span.arrival:
-                emitted += self._take(sequence, span, own)
+            if sequence is None or sequence.arrival != span.arrival:
+                continue
+            if result is None:
+                self._advance(sequence, span, span.end, 0)
+            elif not behind:
+                emitted.append(self._emit(sequence, result))
+                self._advance(sequence, span, span.end, 1)
+                if emitted[-1].finish:
+                    self._end(sequence)
+            else:
+                emitted += self._take_guessed(sequence, span, [result, *behind])
         return emitted
 
     def take_refused(self) -> list[Refused]:
@@ -160,20 +170,20 @@ class Scheduler:
             if not self._make_room(sequence, sequence.num_computed + shares.get(sequence.id, 0)):
                 break
             index += 1
+        running = [(sequence, share) for sequence in self._running if (share := shares.get(sequence.id, 0))]
+        if self.draft_price >= NO_DRAFTS:
+            return [sequence.plan(share, self.eos_ids) for sequence, share in running]
         # Guesses come last: the room that they take is nobody's.
         spare = self.max_batch_tokens - sum(shares.values())
         spans: list[Span] = []
-        for sequence in self._running:
-            if share := shares.get(sequence.id, 0):
-                guesses = self._guess(sequence, spare)
-                spare -= len(guesses)
-                spans.append(sequence.plan(share, self.eos_ids, guesses))
+        for sequence, share in running:
+            guesses = self._guess(sequence, spare)
+            spare -= len(guesses)
+            spans.append(sequence.plan(share, self.eos_ids, guesses))
         return spans
 
     def _guess(self, sequence: Sequence, spare: int) -> list[int]:
         """Tokens that may follow its last, as far as the budget and the blocks that nobody holds allow."""
-        if self.draft_price >= 1:
-            return []
         guesses = sequence.guess(price=self.draft_price, most=spare, max_model_len=self.max_model_len)
         num_missing = sequence.num_missing_blocks(sequence.num_tokens + len(guesses)) if guesses else 0
         if num_missing:
@@ -274,27 +284,22 @@ class Scheduler:
             sequence.num_charged = sequence.num_computed
         return True
 
-    def _take(self, sequence: Sequence, span: Span, drawn: list[Drawn]) -> list[Emitted]:
-        """A span's tokens: what was drawn behind a wrong guess, or behind the sequence's end, is none of them."""
+    def _take_guessed(self, sequence: Sequence, span: Span, drawn: list[Drawn]) -> list[Emitted]:
+        """With guesses: what was drawn behind a wrong one, or behind the end, is none of the sequence's tokens."""
+        num_right = span.num_right(drawn)
+        sequence.drafter.learn(num_guessed=len(span.drafts), num_right=num_right)
+        self.num_drafted += len(span.drafts)
+        self.num_accepted += num_right
         emitted: list[Emitted] = []
-        if drawn:
-            num_right = span.num_right(drawn)
-            self._note_drafts(sequence, len(span.drafts), num_right)
-            for each in drawn[: num_right + 1]:
-                emitted.append(self._emit(sequence, each))
-                if emitted[-1].finish:
-                    break
+        for each in drawn[: num_right + 1]:
+            emitted.append(self._emit(sequence, each))
+            if emitted[-1].finish:
+                break
         # The last token drawn is not computed; those guessed right are.
-        self._advance(sequence, span, span.end - len(span.drafts) + max(0, len(emitted) - 1), len(emitted))
-        if emitted and emitted[-1].finish:
+        self._advance(sequence, span, span.end - len(span.drafts) + len(emitted) - 1, len(emitted))
+        if emitted[-1].finish:
             self._end(sequence)
         return emitted
-
-    def _note_drafts(self, sequence: Sequence, num_guessed: int, num_right: int) -> None:
-        if num_guessed:
-            sequence.drafter.learn(num_guessed=num_guessed, num_right=num_right)
-            self.num_drafted += num_guessed
-            self.num_accepted += num_right
 
     def _advance(self, sequence: Sequence, span: Span, end: int, num_emitted: int) -> None:
         """Counts a span as computed; its full blocks can be found from now on, generated tokens included."""

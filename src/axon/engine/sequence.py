@@ -1,5 +1,6 @@
 """A job inside the engine: its tokens and how far they are computed. Owned and changed by the scheduler alone."""
 
+from collections import abc
 from dataclasses import dataclass, field
 
 from axon.engine.batch import PLACEHOLDER, Draw, Span
@@ -96,15 +97,14 @@ class Sequence:
 
         Guesses at what follows them go along; whether they are right is seen when the step is settled.
         """
-        guesses = guesses or []
         first, end = self.num_computed, self.num_computed + num_tokens
         span = Span(
             id=self.id,
             first=first,
-            token_ids=(*self.token_ids[first:end], *guesses),
+            token_ids=(*self.token_ids[first:end], *guesses) if guesses else tuple(self.token_ids[first:end]),
             block_ids=tuple(self.block_ids),
-            draw=self._draw(eos_ids, []) if end == self.num_tokens else None,
-            drafts=tuple(self._draw(eos_ids, guesses[:place]) for place in range(1, len(guesses) + 1)),
+            draw=self._draw(eos_ids) if end == self.num_tokens else None,
+            drafts=tuple(self._draw(eos_ids, guesses[: place + 1]) for place in range(len(guesses))) if guesses else (),
             arrival=self.arrival,
             admission=self.num_admissions,
         )
@@ -122,7 +122,7 @@ class Sequence:
         else:
             self.token_ids.append(token)
 
-    def _draw(self, eos_ids: frozenset[int], guesses: list[int]) -> Draw:
+    def _draw(self, eos_ids: frozenset[int], guesses: abc.Sequence[int] = ()) -> Draw:
         """What is drawn behind the last token, or behind guesses at what follows it."""
         sampling, position = self.add.sampling, self.num_outputs + len(guesses)
         return Draw(
