@@ -243,12 +243,10 @@ def places(names: Sequence[str]) -> Iterator[Places]:
     """Settings of the server for each place; the services run while the block does."""
     with ExitStack() as stack:
         found: Places = {name: {} for name in names}
-        real = [name for name in found if name != "embedded"]
-        if real:
-            urls = stack.enter_context(started_services()).urls
-            found |= {
-                name: {"AXON_QUEUE": urls.queue, "AXON_LIVE": urls.live, "AXON_STORE": urls.store} for name in real
-            }
+        for name in found:
+            if name != "embedded":  # each has services of its own: a first server makes its key
+                urls = stack.enter_context(started_services()).urls
+                found[name] = {"AXON_QUEUE": urls.queue, "AXON_LIVE": urls.live, "AXON_STORE": urls.store}
         yield found
 
 
