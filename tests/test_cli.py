@@ -4,7 +4,6 @@ import json
 import os
 import select
 import signal
-import socket
 import subprocess
 import sys
 import threading
@@ -20,6 +19,7 @@ import pytest
 from axon.bootstrap.gateway import Ready
 from axon.console.serving import ready_screen
 from axon.domain.key import parse_key
+from tests.services import process
 
 SOURCE = Path(__file__).resolve().parent.parent / "src"
 COMMANDS = [
@@ -92,8 +92,7 @@ class Typed:
 
 @pytest.fixture
 def free_port() -> int:
-    with socket.create_server(("127.0.0.1", 0)) as server:
-        return int(server.getsockname()[1])
+    return process.free_port()
 
 
 @pytest.mark.parametrize("command", COMMANDS, ids=" ".join)

@@ -12,9 +12,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from tests.services.process import free_port
+
 from benchmarks.measures.comparison import AXON
 from benchmarks.measures.load import Endpoint
-from benchmarks.peers.server import Server, free_port
+from benchmarks.peers.server import Server
 
 ROOT = Path(__file__).resolve().parents[2]
 PEERS = ROOT / ".peers"

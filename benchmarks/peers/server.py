@@ -2,7 +2,6 @@
 
 import os
 import signal
-import socket
 import subprocess
 import time
 import urllib.request
@@ -115,13 +114,6 @@ def running(server: Server) -> Iterator[Server]:
         yield server
     finally:
         server.stop()
-
-
-def free_port() -> int:
-    """A port that nobody listens on now."""
-    with socket.socket() as sock:
-        sock.bind(("127.0.0.1", 0))
-        return int(sock.getsockname()[1])
 
 
 def _stats() -> Iterator[tuple[int, list[str]]]:

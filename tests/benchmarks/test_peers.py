@@ -9,10 +9,11 @@ from benchmarks.measures.comparison import Best, best_peers, chart, is_far_behin
 from benchmarks.measures.figures import Figures
 from benchmarks.peers import engines
 from benchmarks.peers.install import vllm_requirements
-from benchmarks.peers.server import NotServing, Server, free_port, running
+from benchmarks.peers.server import NotServing, Server, running
 
 from benchmarks import cpu
 from tests.journeys.server import wait_until
+from tests.services.process import free_port
 
 SHIM = Path(engines.__file__).with_name("openvino_server.py")
 

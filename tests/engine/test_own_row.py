@@ -167,7 +167,7 @@ class TestEquality:
 
         monkeypatch.setattr(Drafter, "guess", guess)
         engine = make_engine(speculate=True)
-        monkeypatch.setattr(engine._pace, "draft_price", lambda _load: 0.05)
+        monkeypatch.setattr(engine._pace, "draft_price", lambda _outlook: 0.05)
         assert run_exactly(engine, adds) == outputs
         counters = engine.step().counters
         assert 0 < counters.accepted < counters.drafted

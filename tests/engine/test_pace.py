@@ -3,7 +3,7 @@
 import pytest
 
 from axon.engine.batch import Batch, Draw, Span
-from axon.engine.pace import Load, Pace
+from axon.engine.pace import Outlook, Pace
 from tests.engine.builders import make_add
 
 SAMPLING = make_add().sampling
@@ -24,15 +24,15 @@ def step_s(*, streams: int, prompt: int, at: int = 0) -> float:
     return (0.005 + 0.002 * streams if streams else 0.0) + 0.001 * prompt * (1 + (at + prompt / 2) / 1000)
 
 
-def load(streams: int, at: int = 0) -> Load:
-    return Load(streams, PAST * streams, at)
+def outlook(streams: int, at: int = 0) -> Outlook:
+    return Outlook(streams, PAST * streams, at)
 
 
 def prefill(pace: Pace, *, streams: int, num_tokens: int) -> list[float]:
     """A whole prompt beside streams; how much longer each step took than the streams alone."""
     at, slowdowns = 0, []
     while at < num_tokens:
-        chunk = min(pace.num_prefill_tokens(load(streams, at)), num_tokens - at)
+        chunk = min(pace.num_prefill_tokens(outlook(streams, at)), num_tokens - at)
         took_s = step_s(streams=streams, prompt=chunk, at=at)
         slowdowns.append(took_s / step_s(streams=streams, prompt=0))
         pace.observe(make_batch(streams=streams, prompt=chunk, at=at), took_s)
@@ -46,14 +46,14 @@ def test_the_chunk_settles_where_a_step_takes_as_much_longer_as_it_may(token_s: 
     for _ in range(5):
         pace.observe(make_batch(streams=4), 0.02)
     for _ in range(60):
-        num_tokens = pace.num_prefill_tokens(load(4))
+        num_tokens = pace.num_prefill_tokens(outlook(4))
         pace.observe(make_batch(streams=4, prompt=num_tokens), 0.02 + num_tokens * token_s)
-    assert abs(pace.num_prefill_tokens(load(4)) - expected) <= 1
+    assert abs(pace.num_prefill_tokens(outlook(4)) - expected) <= 1
 
 
 def test_before_it_has_seen_anything_it_is_careful() -> None:
-    assert Pace(max_prefill_tokens=100, max_slowdown=2.0).num_prefill_tokens(load(1)) == 8
-    assert Pace(max_prefill_tokens=3, max_slowdown=2.0).num_prefill_tokens(load(1)) == 3
+    assert Pace(max_prefill_tokens=100, max_slowdown=2.0).num_prefill_tokens(outlook(1)) == 8
+    assert Pace(max_prefill_tokens=3, max_slowdown=2.0).num_prefill_tokens(outlook(1)) == 3
 
 
 def test_a_long_prompt_whose_tokens_take_ever_longer_slows_the_streams_no_more_than_it_may() -> None:
@@ -71,7 +71,7 @@ def test_prompts_that_come_all_at_once_to_a_cold_engine_do_not_keep_it_careful()
     pace.observe(make_batch(streams=0, prompt=150), step_s(streams=0, prompt=150))
     for streams in range(1, 17):
         prefill(pace, streams=streams, num_tokens=150)
-    assert 30 <= pace.num_prefill_tokens(load(16)) <= 44  # 37 fit
+    assert 30 <= pace.num_prefill_tokens(outlook(16)) <= 44  # 37 fit
 
 
 def test_many_streams_let_in_more_than_one_does() -> None:
@@ -80,14 +80,14 @@ def test_many_streams_let_in_more_than_one_does() -> None:
         for streams in (1, 16):
             pace.observe(make_batch(streams=streams, prompt=10), step_s(streams=streams, prompt=10))
             pace.observe(make_batch(streams=streams), step_s(streams=streams, prompt=0))
-    assert abs(pace.num_prefill_tokens(load(1)) - 7) <= 1
-    assert abs(pace.num_prefill_tokens(load(16)) - 37) <= 3
+    assert abs(pace.num_prefill_tokens(outlook(1)) - 7) <= 1
+    assert abs(pace.num_prefill_tokens(outlook(16)) - 37) <= 3
 
 
 def test_a_step_that_computes_nothing_teaches_nothing() -> None:
     pace = Pace(max_prefill_tokens=100, max_slowdown=2.0)
     pace.observe(make_batch(streams=0), 5.0)
-    assert pace.num_prefill_tokens(load(1)) == 8
+    assert pace.num_prefill_tokens(outlook(1)) == 8
 
 
 def test_one_step_that_took_far_too_long_changes_little() -> None:
@@ -95,13 +95,13 @@ def test_one_step_that_took_far_too_long_changes_little() -> None:
     for _ in range(40):
         pace.observe(make_batch(streams=4, prompt=13), step_s(streams=4, prompt=13))
         pace.observe(make_batch(streams=4), step_s(streams=4, prompt=0))
-    before = pace.num_prefill_tokens(load(4))
+    before = pace.num_prefill_tokens(outlook(4))
     pace.observe(make_batch(streams=4), 30.0)
-    assert pace.num_prefill_tokens(load(4)) <= 2 * before
+    assert pace.num_prefill_tokens(outlook(4)) <= 2 * before
 
 
 def test_a_step_that_was_quick_by_chance_does_not_let_in_more_than_the_most() -> None:
     pace = Pace(max_prefill_tokens=100, max_slowdown=2.0)
     pace.observe(make_batch(streams=1), 0.02)
     pace.observe(make_batch(streams=1, prompt=8), 0.001)
-    assert pace.num_prefill_tokens(load(1)) <= 100
+    assert pace.num_prefill_tokens(outlook(1)) <= 100

@@ -93,10 +93,10 @@ class EngineCore:
         """Computes one batch and returns what came of it, or of the one before it where batches are launched."""
         started = time.perf_counter()
         if self._pace is not None:
-            load = self._scheduler.load()
-            self._scheduler.max_prefill_tokens = self._pace.num_prefill_tokens(load)
+            outlook = self._scheduler.outlook()
+            self._scheduler.max_prefill_tokens = self._pace.num_prefill_tokens(outlook)
             if self._speculates:
-                self._scheduler.draft_price = self._pace.draft_price(load)
+                self._scheduler.draft_price = self._pace.draft_price(outlook)
         batch = self._scheduler.schedule(time.time())
         self._note_who(batch)
         batch, drawn = self._compute(batch)

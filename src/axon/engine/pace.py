@@ -22,7 +22,7 @@ Parts = tuple[float, float, float, float]
 
 
 @dataclass(frozen=True, slots=True)
-class Load:
+class Outlook:
     """What a step has to do without any prompt, and where the next prompt stands."""
 
     num_streams: int = 0
@@ -43,26 +43,26 @@ class Pace:
         self._doubt: tuple[Parts, ...] = tuple(_axis(i, _FIRST_DOUBT) for i in range(4))
         """How much a surprise may change of each cost, and of pairs of them."""
 
-    def num_prefill_tokens(self, load: Load) -> int:
+    def num_prefill_tokens(self, outlook: Outlook) -> int:
         """The chunk of a step that has these streams."""
-        alone_s = _dot(self._cost_s, _parts(load.num_streams, 0, load.num_attended))
-        token_s = _dot(self._cost_s, _parts(0, 1, load.prompt_at))
+        alone_s = _dot(self._cost_s, _parts(outlook.num_streams, 0, outlook.num_attended))
+        token_s = _dot(self._cost_s, _parts(0, 1, outlook.prompt_at))
         if alone_s <= 0 or not self._cost_s[2]:
             return min(_FIRST_TOKENS, self._most)
         # Never nothing: steps that were quick by chance must not let in a whole prompt.
         num_tokens = round(self._spare * alone_s / max(token_s, alone_s / self._most))
         return min(max(num_tokens, _FEWEST_TOKENS), self._most)
 
-    def draft_price(self, load: Load) -> float:
+    def draft_price(self, outlook: Outlook) -> float:
         """What one more row in a step costs, as a share of what the step gives: a token for each of its streams."""
-        if not load.num_streams:
+        if not outlook.num_streams:
             return 1.0
-        parts = _parts(load.num_streams, 0, load.num_attended)
+        parts = _parts(outlook.num_streams, 0, outlook.num_attended)
         alone_s, row_s = _dot(self._cost_s, parts), self._cost_s[1] / _STREAMS
-        row_s += self._cost_s[3] * load.num_attended / load.num_streams / _ATTENDED
+        row_s += self._cost_s[3] * outlook.num_attended / outlook.num_streams / _ATTENDED
         if alone_s <= 0 or row_s <= 0:
-            return _FIRST_PRICE if load.num_streams == 1 else 1.0
-        return max(load.num_streams * row_s / alone_s, _LEAST_PRICE)
+            return _FIRST_PRICE if outlook.num_streams == 1 else 1.0
+        return max(outlook.num_streams * row_s / alone_s, _LEAST_PRICE)
 
     def observe(self, batch: Batch, step_s: float) -> None:
         """Takes in how long a step took."""

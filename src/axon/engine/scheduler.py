@@ -15,7 +15,7 @@ from axon.engine.batch import Batch, Drawn, Span
 from axon.engine.blocks import BlockPool
 from axon.engine.ending import finish_of
 from axon.engine.messages import Add, Emitted, Refused
-from axon.engine.pace import Load
+from axon.engine.pace import Outlook
 from axon.engine.policy import Fair, Policy, Rank
 from axon.engine.sequence import Sequence
 
@@ -73,11 +73,11 @@ class Scheduler:
     def has_work(self) -> bool:
         return bool(self._sequences or self._refused)
 
-    def load(self) -> Load:
+    def outlook(self) -> Outlook:
         """What the next step has to do for the streams, and where the prompt stands that is prefilled next to them."""
         streams = [sequence.num_tokens for sequence in self._running if sequence.num_pending == 1]
         prompts = [sequence.num_computed for sequence in self._running if sequence.num_pending > 1]
-        return Load(len(streams), sum(streams), prompts[0] if prompts else 0)
+        return Outlook(len(streams), sum(streams), prompts[0] if prompts else 0)
 
     def add(self, add: Add) -> None:
         """Queues a sequence or refuses it; an id that is known already starts over."""

@@ -1,0 +1,87 @@
+"""Flags that several commands have, and the settings that they make. Does nothing by itself."""
+
+from collections.abc import Sequence
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from axon.errors import Misconfigured
+
+if TYPE_CHECKING:
+    from axon.settings import Loaded
+
+
+class Engine(StrEnum):
+    AXON = "axon"
+    ECHO = "echo"
+
+
+class LogLevel(StrEnum):
+    DEBUG = "debug"
+    INFO = "info"
+    WARNING = "warning"
+    ERROR = "error"
+
+
+ConfigFile = Annotated[Path | None, typer.Option("--config", metavar="FILE", help="Settings file (TOML).")]
+DataDir = Annotated[Path | None, typer.Option("--data-dir", metavar="DIR", help="Folder of everything that is kept.")]
+Level = Annotated[LogLevel | None, typer.Option("--log-level", help="The least severe level that is written.")]
+Set = Annotated[
+    list[str] | None,
+    typer.Option("--set", metavar="NAME=VALUE", help="Any setting by its name, such as engine.threads=2. Repeatable."),
+]
+Url = Annotated[str | None, typer.Option("--url", help="The server's address. [default: AXON_URL, else the settings']")]
+ApiKey = Annotated[str | None, typer.Option("--key", help="API key. [default: AXON_API_KEY, else the development key]")]
+Store = Annotated[str | None, typer.Option("--store", metavar="URL", help="Durable records.")]
+Queue = Annotated[str | None, typer.Option("--queue", metavar="URL", help="Queue of jobs.")]
+Live = Annotated[str | None, typer.Option("--live", metavar="URL", help="What is fast and expiring.")]
+Host = Annotated[str | None, typer.Option("--host", help="Address to listen on.")]
+Port = Annotated[int | None, typer.Option("--port", help="Port of the API; 0 takes a free one.")]
+MetricsPort = Annotated[
+    int | None, typer.Option("--metrics-port", help="Port of /metrics and the probes; 0 takes a free one.")
+]
+Model = Annotated[
+    str | None,
+    typer.Option("--model", metavar="PATH", help="A safetensors folder or .gguf file, or 'default'."),
+]
+ModelName = Annotated[str | None, typer.Option("--model-name", help="The name clients ask for the model by.")]
+EngineKind = Annotated[Engine | None, typer.Option("--engine", help="'echo' repeats its prompt without a model.")]
+TensorParallel = Annotated[int | None, typer.Option("--tensor-parallel", min=1, help="Ranks the model is cut over.")]
+Json = Annotated[bool, typer.Option("--json", help="For machines.")]
+
+
+def place(
+    queue: str | None, live: str | None, store: str | None, data_dir: Path | None, log_level: LogLevel | None
+) -> dict[str, object]:
+    """What every process is told."""
+    return {
+        "queue": queue,
+        "live": live,
+        "store": store,
+        "data_dir": data_dir,
+        "log.level": log_level and log_level.value,
+    }
+
+
+def of_model(model: str | None, model_name: str | None, engine: Engine | None) -> dict[str, object]:
+    """What a process is told that reads a model."""
+    return {"model": model, "model_name": model_name, "engine.kind": engine and engine.value}
+
+
+def load(flags: dict[str, object], file: Path | None, assignments: Sequence[str] | None = None) -> "Loaded":
+    """The settings of a command with these flags."""
+    from axon.settings import load as load_settings
+
+    return load_settings({**flags, **_assigned(assignments or ())}, file=file)
+
+
+def _assigned(assignments: Sequence[str]) -> dict[str, object]:
+    values: dict[str, object] = {}
+    for each in assignments:
+        name, equals, value = each.partition("=")
+        if not equals:
+            raise Misconfigured(f"--set {each}: write NAME=VALUE, such as --set engine.threads=2.")
+        values[name.strip()] = value
+    return values

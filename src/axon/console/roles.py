@@ -1,0 +1,199 @@
+"""The commands that run until they are stopped: everything in one process, each role by itself, and ranks."""
+
+from typing import Annotated
+
+import typer
+
+from axon.console.flags import (
+    ConfigFile,
+    DataDir,
+    EngineKind,
+    Host,
+    Level,
+    Live,
+    MetricsPort,
+    Model,
+    ModelName,
+    Port,
+    Queue,
+    Set,
+    Store,
+    TensorParallel,
+    load,
+    of_model,
+    place,
+)
+
+
+def serve(
+    host: Host = None,
+    port: Port = None,
+    metrics_port: MetricsPort = None,
+    model: Model = None,
+    model_name: ModelName = None,
+    engine: EngineKind = None,
+    tensor_parallel: TensorParallel = None,
+    queue: Queue = None,
+    live: Live = None,
+    store: Store = None,
+    data_dir: DataDir = None,
+    config_file: ConfigFile = None,
+    log_level: Level = None,
+    set_: Set = None,
+) -> None:
+    """Serve a model: gateway, worker and control in one process.
+
+    \b
+    Examples:
+      axon serve
+      axon serve --port 9000 --model ~/models/Qwen3-0.6B
+      axon serve --engine echo --set engine.echo_step_s=0.05
+    """
+    loaded = load(
+        {
+            **place(queue, live, store, data_dir, log_level),
+            **of_model(model, model_name, engine),
+            "engine.tensor_parallel": tensor_parallel,
+            "gateway.host": host,
+            "gateway.port": port,
+            "gateway.metrics_port": metrics_port,
+        },
+        config_file,
+        set_,
+    )
+    from axon.console.serving import serve_until_stopped
+
+    raise typer.Exit(serve_until_stopped(loaded.settings))
+
+
+def gateway(
+    host: Host = None,
+    port: Port = None,
+    metrics_port: MetricsPort = None,
+    model: Model = None,
+    model_name: ModelName = None,
+    engine: EngineKind = None,
+    queue: Queue = None,
+    live: Live = None,
+    store: Store = None,
+    data_dir: DataDir = None,
+    config_file: ConfigFile = None,
+    log_level: Level = None,
+    set_: Set = None,
+) -> None:
+    """Take requests for a fleet: HTTP in, tokens out.
+
+    Needs the model's tokenizer and template, no weights and no torch. Every gateway of a fleet needs the same
+    AXON_PEPPER, or the same data folder. Not ready until the first worker is there.
+
+    \b
+    Example:
+      axon gateway --port 8000 --queue amqp://… --live redis://… --store postgresql://…
+    """
+    loaded = load(
+        {
+            **place(queue, live, store, data_dir, log_level),
+            **of_model(model, model_name, engine),
+            "gateway.host": host,
+            "gateway.port": port,
+            "gateway.metrics_port": metrics_port,
+        },
+        config_file,
+        set_,
+    )
+    from axon.console.serving import serve_until_stopped
+
+    raise typer.Exit(serve_until_stopped(loaded.settings, "gateway"))
+
+
+def worker(
+    name: Annotated[
+        str | None, typer.Option(help="Its name in the fleet. [default: from the host and the data folder]")
+    ] = None,
+    metrics_port: MetricsPort = None,
+    model: Model = None,
+    model_name: ModelName = None,
+    engine: EngineKind = None,
+    tensor_parallel: TensorParallel = None,
+    queue: Queue = None,
+    live: Live = None,
+    store: Store = None,
+    data_dir: DataDir = None,
+    config_file: ConfigFile = None,
+    log_level: Level = None,
+    set_: Set = None,
+) -> None:
+    """Run a model for a fleet: jobs off the queue, tokens into the log.
+
+    \b
+    Examples:
+      axon worker --queue amqp://… --live redis://… --store postgresql://…
+      axon worker --name gpu-7 --model /models/Qwen3-0.6B --queue amqp://… --live redis://… --store postgresql://…
+    """
+    loaded = load(
+        {
+            **place(queue, live, store, data_dir, log_level),
+            **of_model(model, model_name, engine),
+            "engine.tensor_parallel": tensor_parallel,
+            "worker.name": name,
+            "worker.metrics_port": metrics_port,
+        },
+        config_file,
+        set_,
+    )
+    from axon.console.serving import serve_until_stopped
+
+    raise typer.Exit(serve_until_stopped(loaded.settings, "worker"))
+
+
+def control(
+    metrics_port: MetricsPort = None,
+    queue: Queue = None,
+    live: Live = None,
+    store: Store = None,
+    data_dir: DataDir = None,
+    config_file: ConfigFile = None,
+    log_level: Level = None,
+    set_: Set = None,
+) -> None:
+    """Look after a fleet: carry the journal into the store, adopt what nobody runs, forget what is past its time.
+
+    Start two: one leads, the other takes over when it dies.
+
+    \b
+    Example:
+      axon control --queue amqp://… --live redis://… --store postgresql://…
+    """
+    loaded = load(
+        {**place(queue, live, store, data_dir, log_level), "control.metrics_port": metrics_port}, config_file, set_
+    )
+    from axon.console.serving import serve_until_stopped
+
+    raise typer.Exit(serve_until_stopped(loaded.settings, "control"))
+
+
+def rank(
+    rendezvous: Annotated[str, typer.Argument(metavar="ADDRESS", help="Where the leading rank is: tcp://HOST:PORT.")],
+    count: Annotated[int, typer.Option(min=1, help="Ranks on this host, each with a GPU of its own.")] = 1,
+    model: Annotated[str | None, typer.Option(metavar="PATH", help="Where this host has the model.")] = None,
+    data_dir: DataDir = None,
+    config_file: ConfigFile = None,
+    log_level: Level = None,
+    set_: Set = None,
+) -> None:
+    """Be ranks of a model that is cut over several hosts, again and again, until stopped.
+
+    The leading rank is an engine with the same model and engine.rendezvous set to this address.
+
+    \b
+    Examples:
+      axon rank tcp://gpu-0:29500 --model /models/Llama-3-70B
+      axon rank tcp://gpu-0:29500 --count 8
+    """
+    loaded = load({"model": model, "data_dir": data_dir, "log.level": log_level and log_level.value}, config_file, set_)
+    from axon.console.ranks import serve_until_stopped
+
+    raise typer.Exit(serve_until_stopped(loaded.settings, rendezvous, count))
+
+
+COMMANDS = (serve, gateway, worker, control, rank)
