@@ -30,12 +30,12 @@ class Drafter:
 
         ``price`` is what one more token in a step costs, as a share of what a sure token would be worth.
         """
-        self._see(token_ids)
         self._num_right *= _KEPT
         self._num_tried *= _KEPT
         num_guesses = _num_worth(self.likely, price, min(most, _MOST))
         if not num_guesses:
             return []
+        self._see(token_ids)
         for length in range(_LONGEST, _SHORTEST - 1, -1):
             place = self._places.get(tuple(token_ids[-length:]))
             if place is not None:
