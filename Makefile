@@ -36,7 +36,7 @@ serve: $(STAMP) ## Serve the default model on http://127.0.0.1:8000
 	@exec $(BIN)/axon serve $(SERVE_ARGS)
 
 test: check install-services ## Check, then run all tests; where every server is installed, none may skip
-	@if scripts/install-services --check; then export AXON_REQUIRE_SERVERS=1; fi; $(BIN)/python -m pytest $(PYTEST_ARGS)
+	@if scripts/install-services --check; then export REQUIRE_SERVERS=1; fi; $(BIN)/python -m pytest $(PYTEST_ARGS)
 
 check: $(STAMP) ## Format, lint, types, import rules, docs
 	$(BIN)/ruff format --check .
@@ -60,7 +60,7 @@ clients: $(STAMP) ## Make the environments of other people's clients, which the 
 	$(BIN)/python -m tests.conformance.clients
 
 fuzz: $(STAMP) ## Send EXAMPLES (200) strange requests to every operation of the API
-	AXON_FUZZ_EXAMPLES=$(or $(EXAMPLES),200) $(BIN)/python -m pytest tests/conformance/test_fuzz.py -s
+	FUZZ_EXAMPLES=$(or $(EXAMPLES),200) $(BIN)/python -m pytest tests/conformance/test_fuzz.py -s
 
 faults: $(STAMP) install-services ## Break services and processes under load, one fault after the other (FAULTS_ARGS=--save keeps it)
 	@$(BIN)/python -m tests.faults $(FAULTS_ARGS)

@@ -29,7 +29,7 @@ def fuzzed(tmp_path: Path) -> Iterator[Server]:
 
 @pytest.mark.timeout(7200)
 def test_no_request_makes_the_server_fail(fuzzed: Server, tmp_path: Path) -> None:
-    examples = os.environ.get("AXON_FUZZ_EXAMPLES", str(_SLICE))
+    examples = os.environ.get("FUZZ_EXAMPLES", str(_SLICE))
     engines = fuzzed.engine_pids()
     command = [
         *("python", "-m", "schemathesis.cli", "run", f"{fuzzed.url}/openapi.json"),

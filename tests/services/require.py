@@ -18,12 +18,12 @@ def find(command: str) -> str | None:
 
 
 def require(*commands: str) -> None:
-    """Skips the test where one is missing; with AXON_REQUIRE_SERVERS=1 that is a failure."""
+    """Skips the test where one is missing; with REQUIRE_SERVERS=1 that is a failure."""
     missing = [command for command in commands if find(command) is None]
     if not missing:
         return
     reason = f"not installed: {', '.join(missing)}; run `make install-services`"
-    if os.environ.get("AXON_REQUIRE_SERVERS") == "1":
+    if os.environ.get("REQUIRE_SERVERS") == "1":
         pytest.fail(reason, pytrace=False)
     pytest.skip(reason)
 

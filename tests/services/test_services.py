@@ -43,10 +43,10 @@ def test_the_services_run_at_the_printed_addresses_until_they_are_stopped(tmp_pa
 
 
 def test_a_missing_server_skips_here_and_fails_where_servers_are_required(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delenv("AXON_REQUIRE_SERVERS", raising=False)
+    monkeypatch.delenv("REQUIRE_SERVERS", raising=False)
     with pytest.raises(pytest.skip.Exception, match="no-such-server"):
         require("no-such-server")
-    monkeypatch.setenv("AXON_REQUIRE_SERVERS", "1")
+    monkeypatch.setenv("REQUIRE_SERVERS", "1")
     with pytest.raises(pytest.fail.Exception, match="make install-services"):
         require("no-such-server")
 

@@ -107,11 +107,11 @@ def test_who_is_no_rank_is_turned_away(cuttable: Path) -> None:
     assert rank.wait(timeout=30) == 0
 
 
-def test_a_process_tree_elsewhere_joins_and_comes_again_after_the_group_has_died(cuttable: Path) -> None:
-    port = free_port()
-    where = f"tcp://127.0.0.1:{port}"
-    command = [sys.executable, "-m", "axon", "rank", where, "--model", str(cuttable)]
-    with subprocess.Popen(command, stderr=subprocess.DEVNULL) as node:
+def test_a_process_tree_elsewhere_joins_and_comes_again_after_the_group_has_died(
+    cuttable: Path, tmp_path: Path
+) -> None:
+    where = f"tcp://127.0.0.1:{free_port()}"
+    with start_ranks(where, cuttable, tmp_path) as node:
         try:
             tokens = run_to_end(Engine(with_config(), cuttable), [SHORT])
             for _ in range(2):
@@ -131,14 +131,19 @@ def test_a_process_tree_elsewhere_joins_and_comes_again_after_the_group_has_died
         wait_until_gone(ranks)
 
 
-def test_ranks_elsewhere_end_with_the_command_that_started_them(cuttable: Path) -> None:
-    command = [sys.executable, "-m", "axon", "rank", f"tcp://127.0.0.1:{free_port()}", "--model", str(cuttable)]
-    with subprocess.Popen([*command, "--count", "2"], stderr=subprocess.DEVNULL) as node:
+def test_ranks_elsewhere_end_with_the_command_that_started_them(cuttable: Path, tmp_path: Path) -> None:
+    with start_ranks(f"tcp://127.0.0.1:{free_port()}", cuttable, tmp_path, "--count", "2") as node:
         wait_until(lambda: len(children_of(node.pid)) == 2, "both are started")
         ranks = children_of(node.pid)
         assert all(map(alive, ranks))
         node.kill()
     wait_until_gone(ranks)
+
+
+def start_ranks(where: str, model: Path, data_dir: Path, *options: str) -> "subprocess.Popen[bytes]":
+    """Another host's command, with a data folder of its own; what it says stands in the test's output."""
+    command = [sys.executable, "-m", "axon", "rank", where, "--model", str(model), "--data-dir", str(data_dir)]
+    return subprocess.Popen([*command, *options])
 
 
 def start_rank(port: int, *options: str) -> "subprocess.Popen[bytes]":
