@@ -33,6 +33,13 @@ class Job:
     """Whether thinking is parted from the answer: empty for no, ``text`` or ``inside`` when the prompt has begun it."""
     ticket: str = ""
     priority: int = 0
+    """Of its tier: 1 priority, 0 default, -1 flex."""
+    weight: float = 1.0
+    """Its tenant's share, measured against the others'."""
+    kv_share: float = 1.0
+    """How much of an engine's blocks its tenant's turns may hold."""
+    reserved: float = 0.0
+    """Share of a worker's slots that is its tenant's whenever it asks."""
     session: str = ""
     ordinal: int = 0
     """Its place in its session; of equal ones the earlier comes first."""

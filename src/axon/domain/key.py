@@ -11,9 +11,25 @@ import re
 import secrets
 import zlib
 from dataclasses import dataclass
+from enum import StrEnum
 
 _PATTERN = re.compile(r"axk_([0-9a-z]{8})_([0-9A-Za-z_-]{43})([0-9a-z]{6})")
 _ID_ALPHABET = "0123456789abcdefghijklmnopqrstuvwxyz"
+
+
+class Scope(StrEnum):
+    """What a key may do."""
+
+    INFERENCE = "inference"
+    """Ask models, and all that belongs to an answer."""
+    READ = "read"
+    """Read what its tenant has: models, answers, conversations, usage."""
+    ADMIN = "admin"
+    """Tenants, plans, keys and usage of everybody."""
+
+
+HOLDER = frozenset({Scope.INFERENCE, Scope.READ})
+"""What a key may do unless it is made otherwise."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -24,6 +40,7 @@ class Key:
     tenant: str
     digest: bytes
     name: str = ""
+    scopes: frozenset[Scope] = HOLDER
     created_at: float
     expires_at: float | None = None
     revoked_at: float | None = None

@@ -4,9 +4,10 @@ import base64
 import binascii
 from collections import OrderedDict
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
-from axon.domain.key import Key, matches, parse_key
+from axon.domain.key import HOLDER, Key, Scope, matches, parse_key
+from axon.domain.tenant import Terms
 from axon.errors import DependencyDown, Unauthenticated
 from axon.ports.store import KeyStore
 from axon.runtime.clock import Clock
@@ -21,10 +22,12 @@ _MISSING = (
 
 @dataclass(frozen=True, slots=True)
 class Identity:
-    """Who asks."""
+    """Who asks, and on which terms."""
 
     key_id: str
     tenant: str
+    scopes: frozenset[Scope] = HOLDER
+    terms: Terms = field(default_factory=Terms)
 
 
 class Authenticator:

@@ -1,0 +1,120 @@
+"""Who is billed and isolated, and what it is entitled to. Pure: the store keeps tenants and plans, nobody else asks.
+
+plan's limits  ◄─ changed by ─  tenant's own limits   ═►  Terms: what holds for a request, nothing left open
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields
+from enum import StrEnum
+from typing import Any
+
+DEFAULT_PLAN = "default"
+"""The plan of a tenant that names none; until it is made, it sets nothing and the server's settings hold."""
+
+
+class Tier(StrEnum):
+    """How urgent a request is (``service_tier``): changes the rate of its tokens, not only its place in the queue."""
+
+    FLEX = "flex"
+    DEFAULT = "default"
+    PRIORITY = "priority"
+
+    @property
+    def priority(self) -> int:
+        """As jobs and engines have it: the higher, the sooner."""
+        return {Tier.FLEX: -1, Tier.DEFAULT: 0, Tier.PRIORITY: 1}[self]
+
+    @classmethod
+    def of(cls, priority: int) -> "Tier":
+        """The tier of a job's priority."""
+        return cls.PRIORITY if priority > 0 else cls.FLEX if priority < 0 else cls.DEFAULT
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Limits:
+    """What a plan or a tenant sets; None leaves it to the one below: tenant, then plan, then the server's settings."""
+
+    requests_per_minute: float | None = None
+    """0 sets no limit, here and in all that follow unless they say otherwise."""
+    tokens_per_minute: float | None = None
+    """Prompt and answer."""
+    concurrent: int | None = None
+    """Turns that may run or wait at once."""
+    queued: int | None = None
+    """Of these, the turns that may wait for a worker."""
+    tokens_per_day: int | None = None
+    tokens_per_month: int | None = None
+    weight: float | None = None
+    """Its share of a busy fleet, measured against the others'; more than 0."""
+    highest_tier: Tier | None = None
+    models: tuple[str, ...] | None = None
+    """Names of the models it may ask; an empty one means all."""
+    kv_share: float | None = None
+    """How much of an engine's blocks its running turns may hold, more than 0 and at most 1."""
+    reserved: float | None = None
+    """Share of every shared worker's slots that is its own whenever it asks, 0 to 1."""
+    pool: str | None = None
+    """Workers that serve it alone, by the name they were started with; empty: those that everybody shares."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Plan:
+    """Limits under a name, for many tenants."""
+
+    name: str
+    limits: Limits = field(default_factory=Limits)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tenant:
+    """What is stored of a tenant."""
+
+    v: int = 1
+    id: str
+    name: str = ""
+    plan: str = DEFAULT_PLAN
+    limits: Limits = field(default_factory=Limits)
+    """What differs from its plan."""
+    place: int | None = None
+    """Counts the tenants from 0: neighbours by it share no lane. None: its lane goes by its id's hash."""
+    created_at: float = 0.0
+    suspended_at: float | None = None
+    """From then on its keys open nothing; what it has is kept."""
+    extra: Mapping[str, Any] = field(default_factory=dict)
+    """Fields of a later version, kept as they came."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Terms:
+    """What holds for a tenant's request: every limit decided. 0 is no limit, as everywhere."""
+
+    requests_per_minute: float = 0.0
+    tokens_per_minute: float = 0.0
+    concurrent: int = 0
+    queued: int = 0
+    tokens_per_day: int = 0
+    tokens_per_month: int = 0
+    weight: float = 1.0
+    highest_tier: Tier = Tier.PRIORITY
+    models: tuple[str, ...] = ()
+    kv_share: float = 1.0
+    reserved: float = 0.0
+    pool: str = ""
+    place: int | None = None
+
+    def allows(self, model: str) -> bool:
+        """Whether it may ask this model."""
+        return not self.models or model in self.models
+
+    def tier(self, asked: Tier) -> Tier:
+        """What it gets of what it asks for: never more than its highest."""
+        return asked if asked.priority <= self.highest_tier.priority else self.highest_tier
+
+
+def terms_of(tenant: Tenant, plan: Plan | None, defaults: Terms) -> Terms:
+    """The tenant's own word first, then its plan's, then the server's."""
+    decided: dict[str, Any] = {"place": tenant.place}
+    for each in fields(Limits):
+        words = (getattr(tenant.limits, each.name), getattr(plan.limits, each.name) if plan else None)
+        decided[each.name] = next((word for word in words if word is not None), getattr(defaults, each.name))
+    return Terms(**decided)
