@@ -2,7 +2,8 @@
 
 PYTHON ?= python3
 PIP_ARGS ?=
-PYTEST_ARGS ?=
+# Tests wait more than they compute: a few more processes than cores would carry; a file's tests stay together.
+PYTEST_ARGS ?= -n 3 --dist loadfile
 SERVE_ARGS ?=
 SERVICES_ARGS ?=
 FLEET_ARGS ?=

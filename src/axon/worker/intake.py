@@ -27,6 +27,8 @@ class Parked:
     """The job's owner is alive: the delivery waits here, neither acked nor given back."""
 
     delivery: Delivery
+    owner: str = ""
+    """Whose lease it waits for, where that is what it waits for."""
 
 
 class Intake:
@@ -75,7 +77,7 @@ class Intake:
                     await self._queue.ack(delivery)
                     return None
                 case ClaimStep.PARK:
-                    return Parked(delivery)
+                    return Parked(delivery, view.owner)
             epoch = await self._live.log.claim(job.id, self._owner, over=view.epoch)
             if epoch is not None and (running := await self._rebuilt(job, delivery, epoch, stored)):
                 if step is ClaimStep.CANCEL:

@@ -2,9 +2,11 @@
 
 import asyncio
 import contextlib
+import itertools
 from collections.abc import Mapping
 from typing import Protocol
 
+from axon.dispatch.liveness import Liveness
 from axon.domain.turn import TurnState
 from axon.errors import AxonError
 from axon.ports.live import TokenLog
@@ -12,7 +14,8 @@ from axon.ports.queue import Delivery
 from axon.runtime.clock import Clock
 from axon.worker.running import Running
 
-_TICK_S = 0.5
+_TICK_S = 0.1
+_LOOK_TICKS = 5
 
 
 class Watched(Protocol):
@@ -31,20 +34,23 @@ class Watched(Protocol):
 
 
 class Watching:
-    """Looks at everything, twice a second. Keeps the deliveries that wait to be looked at again."""
+    """Looks at everything, twice a second. Keeps the deliveries that wait to be looked at again.
 
-    def __init__(self, *, worker: Watched, log: TokenLog, clock: Clock) -> None:
-        self._worker, self._log, self._clock = worker, log, clock
-        self._parked: dict[int, Delivery] = {}
+    The owners of what others have are looked at more often: how soon a dead one's streams go on hangs on it.
+    """
 
-    def park(self, delivery: Delivery) -> None:
+    def __init__(self, *, worker: Watched, log: TokenLog, liveness: Liveness, clock: Clock) -> None:
+        self._worker, self._log, self._liveness, self._clock = worker, log, liveness, clock
+        self._parked: dict[int, tuple[Delivery, str]] = {}
+
+    def park(self, delivery: Delivery, owner: str = "") -> None:
         """Keeps a delivery, neither acked nor given back, until it is clear what becomes of its job."""
-        self._parked[delivery.tag] = delivery
+        self._parked[delivery.tag] = delivery, owner
 
     def take_parked(self) -> list[Delivery]:
         """What is parked, which is then no longer kept here."""
         parked, self._parked = self._parked, {}
-        return list(parked.values())
+        return [delivery for delivery, _ in parked.values()]
 
     def drop(self, delivery: Delivery) -> None:
         """Keeps it no longer."""
@@ -52,15 +58,31 @@ class Watching:
 
     async def run(self) -> None:
         """Looks until cancelled."""
-        while True:
+        for tick in itertools.count(1):
             await asyncio.sleep(_TICK_S)
-            for running in list(self._worker.running.values()):
+            if tick % _LOOK_TICKS:
                 with contextlib.suppress(AxonError):
-                    await self._look_at(running)
-            self._worker.watch_engine()
-            await self._worker.relieve()
-            for delivery in self.take_parked():
-                await self._worker.start(delivery)
+                    await self._look_at_owners()
+            else:
+                await self._look()
+
+    async def _look(self) -> None:
+        for running in list(self._worker.running.values()):
+            with contextlib.suppress(AxonError):
+                await self._look_at(running)
+        self._worker.watch_engine()
+        await self._worker.relieve()
+        for delivery in self.take_parked():
+            await self._worker.start(delivery)
+
+    async def _look_at_owners(self) -> None:
+        """Starts what waits for an owner that is gone, all at once: their readers wait."""
+        owners = {owner for _, owner in self._parked.values() if owner}
+        gone = {owner for owner in owners if not await self._liveness.alive(owner)}
+        orphans = [delivery for delivery, owner in self._parked.values() if owner in gone]
+        for delivery in orphans:
+            self.drop(delivery)
+        await asyncio.gather(*map(self._worker.start, orphans))
 
     async def _look_at(self, running: Running) -> None:
         if running.terminal is not None:

@@ -112,7 +112,7 @@ class Worker:
         self._stepping = Stepping(worker=self, make_engine=make_engine, config=config, clock=clock, metrics=metrics)
         self._checkpoints = Checkpoints(self.running, journal, every_s=config.checkpoint_s)
         self._emitter = Emitter(worker=self, log=live.log, queue=queue, ending=ending, metrics=metrics)
-        self._watching = Watching(worker=self, log=live.log, clock=clock)
+        self._watching = Watching(worker=self, log=live.log, liveness=liveness, clock=clock)
         self._passing = Passing(worker=self, deployment=deployment, queue=queue, live=live, metrics=metrics)
         self._versions = Versions(live.presences, deployment=deployment, me=self.incarnation, clock=clock)
 
@@ -224,8 +224,8 @@ class Worker:
         finally:
             self._claiming.discard(job.id)
         match claimed:
-            case Parked():
-                self._watching.park(delivery)
+            case Parked(owner=owner):
+                self._watching.park(delivery, owner)
             case Running():
                 self._metrics.queue_wait.observe(max(0.0, self._clock.now() - job.created))
                 if self.version not in ("", job.version):
