@@ -1,17 +1,20 @@
 """Key → tenant: every way in which a key can be wrong, one at a time."""
 
 import base64
-from collections.abc import Sequence
+from collections.abc import Mapping
 from dataclasses import replace
 
 import pytest
 
-from axon.domain.key import Key, _checksum, digest, new_key_text
-from axon.errors import Unauthenticated
+from axon.domain.access import Access
+from axon.domain.key import HOLDER, Key, Scope, _checksum, digest, new_key_text
+from axon.domain.tenant import Limits, Plan, Tenant, Terms
+from axon.errors import Forbidden, Unauthenticated
 from axon.gateway.auth import Authenticator, Identity
 from axon.runtime.clock import FakeClock
 
 PEPPER = b"pepper"
+DEFAULTS = Terms(requests_per_minute=600.0, concurrent=64)
 
 
 class Keys:
@@ -19,17 +22,22 @@ class Keys:
 
     def __init__(self) -> None:
         self.kept: dict[str, Key] = {}
+        self.tenants: dict[str, Tenant] = {}
+        self.plan: Plan | None = None
         self.num_asked = 0
 
     async def add(self, key: Key) -> None:
         self.kept[key.id] = key
 
-    async def find(self, key_id: str) -> Key | None:
+    async def access(self, key_id: str) -> Access | None:
         self.num_asked += 1
-        return self.kept.get(key_id)
+        key = self.kept.get(key_id)
+        if key is None:
+            return None
+        return Access(key=key, tenant=self.tenants.get(key.tenant, Tenant(id=key.tenant)), plan=self.plan)
 
-    async def all(self) -> Sequence[Key]:
-        return list(self.kept.values())
+    async def touch(self, used_at: Mapping[str, float]) -> None:
+        pass
 
     async def revoke(self, key_id: str, *, at: float) -> bool:
         self.kept[key_id] = replace(self.kept[key_id], revoked_at=at)
@@ -48,10 +56,16 @@ def keys() -> Keys:
 
 @pytest.fixture
 def door(keys: Keys, clock: FakeClock) -> Authenticator:
-    return Authenticator(keys, PEPPER, clock)
+    return Authenticator(keys, PEPPER, clock, defaults=DEFAULTS)
 
 
-async def make_key(keys: Keys, clock: FakeClock, tenant: str = "acme", lives_s: float | None = None) -> str:
+async def make_key(
+    keys: Keys,
+    clock: FakeClock,
+    tenant: str = "acme",
+    lives_s: float | None = None,
+    scopes: frozenset[Scope] = HOLDER,
+) -> str:
     parsed, text = new_key_text()
     expires_at = None if lives_s is None else clock.now() + lives_s
     await keys.add(
@@ -59,6 +73,7 @@ async def make_key(keys: Keys, clock: FakeClock, tenant: str = "acme", lives_s: 
             id=parsed.id,
             tenant=tenant,
             digest=digest(PEPPER, parsed.secret),
+            scopes=scopes,
             created_at=clock.now(),
             expires_at=expires_at,
         )
@@ -72,7 +87,42 @@ def bearer(text: str) -> list[bytes]:
 
 async def test_a_key_is_known_by_its_tenant(door: Authenticator, keys: Keys, clock: FakeClock) -> None:
     text = await make_key(keys, clock)
-    assert await door.identify(bearer(text)) == Identity(text[4:12], "acme")
+    assert await door.identify(bearer(text)) == Identity(text[4:12], "acme", HOLDER, DEFAULTS)
+
+
+async def test_a_key_brings_its_scopes_and_the_terms_of_tenant_plan_and_server(
+    door: Authenticator, keys: Keys, clock: FakeClock
+) -> None:
+    text = await make_key(keys, clock, scopes=frozenset({Scope.READ}))
+    keys.tenants["acme"] = Tenant(id="acme", limits=Limits(weight=3.0), place=4)
+    keys.plan = Plan(name="default", limits=Limits(weight=2.0, requests_per_minute=60.0))
+    who = await door.identify(bearer(text))
+    assert who.scopes == {Scope.READ}
+    assert who.terms == replace(DEFAULTS, weight=3.0, requests_per_minute=60.0, place=4)
+
+
+async def test_a_suspended_tenants_key_is_forbidden_within_a_second_and_good_again_when_it_is_resumed(
+    door: Authenticator, keys: Keys, clock: FakeClock
+) -> None:
+    text = await make_key(keys, clock)
+    await door.identify(bearer(text))
+    keys.tenants["acme"] = Tenant(id="acme", suspended_at=clock.now())
+    clock.advance(1.001)
+    with pytest.raises(Forbidden, match="suspended"):
+        await door.identify(bearer(text))
+    del keys.tenants["acme"]
+    clock.advance(1.001)
+    await door.identify(bearer(text))
+
+
+async def test_a_wrong_secret_does_not_learn_that_the_tenant_is_suspended(
+    door: Authenticator, keys: Keys, clock: FakeClock
+) -> None:
+    text = await make_key(keys, clock)
+    keys.tenants["acme"] = Tenant(id="acme", suspended_at=clock.now())
+    body = text[:20] + ("A" if text[20] != "A" else "B") + text[21:-6]
+    with pytest.raises(Unauthenticated):
+        await door.identify(bearer(body + _checksum(body)))
 
 
 async def test_another_keys_secret_under_this_keys_id_is_refused(

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from axon.admission.config import AdmissionConfig
 from axon.bootstrap.model import Text, prepare_text
 from axon.bootstrap.process import Process, announced, bound, started
 from axon.bootstrap.services import (
@@ -24,6 +25,7 @@ from axon.bootstrap.services import (
 from axon.bootstrap.turns import make_admission, make_dispatch
 from axon.dispatch.idempotency import Idempotency
 from axon.domain.deployment import Deployment
+from axon.domain.tenant import Terms
 from axon.runtime.datafolder import shared
 from axon.sessions.prompt import Prompts
 from axon.sessions.sessions import make_sessions
@@ -171,10 +173,20 @@ async def open_gateway(
     )
     pepper = load_pepper(settings)
     key = await development_key(store, pepper, settings.data_dir, clock.now())
-    app = build_app(gateway, Authenticator(store.keys, pepper, clock), version=version())
+    authenticator = Authenticator(store.keys, pepper, clock, defaults=default_terms(settings.admission))
+    app = build_app(gateway, authenticator, version=version())
     http = make_server(app, settings.gateway, grace_s=settings.lifecycle.drain_s + _CLOSE_S)
     ready = _ready(process, listener, stack, key, fleet)
     return Answering(http=http, fleet=fleet, follower=follower, listener=listener, ready=ready)
+
+
+def default_terms(config: AdmissionConfig) -> Terms:
+    """What holds for a tenant of which neither it nor its plan says anything."""
+    return Terms(
+        requests_per_minute=config.requests_per_minute,
+        tokens_per_minute=config.tokens_per_minute,
+        concurrent=config.backlog_per_key,
+    )
 
 
 def _ready(process: Process, listener: socket.socket, stack: AsyncExitStack, key: str | None, fleet: "Fleet") -> Ready:

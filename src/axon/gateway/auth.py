@@ -6,14 +6,16 @@ from collections import OrderedDict
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from axon.domain.key import HOLDER, Key, Scope, matches, parse_key
+from axon.domain.access import Access
+from axon.domain.key import HOLDER, Scope, matches, parse_key
 from axon.domain.tenant import Terms
-from axon.errors import DependencyDown, Unauthenticated
-from axon.ports.store import KeyStore
+from axon.errors import DependencyDown, Forbidden, Unauthenticated
+from axon.ports.store import KeyLookup
 from axon.runtime.clock import Clock
 
 _CACHE_S = 1.0
 _CACHE_SIZE = 10_000
+_SUSPENDED = "tenant_suspended"
 _MISSING = (
     "You didn't provide an API key. Provide it in an Authorization header using Bearer auth "
     "(Authorization: Bearer YOUR_KEY)."
@@ -36,37 +38,43 @@ class Authenticator:
     While the store is away, a key that it once confirmed stays good, and nothing is said of any other.
     """
 
-    def __init__(self, keys: KeyStore, pepper: bytes, clock: Clock) -> None:
+    def __init__(self, keys: KeyLookup, pepper: bytes, clock: Clock, *, defaults: Terms | None = None) -> None:
         self._keys, self._pepper, self._clock = keys, pepper, clock
-        self._seen: OrderedDict[str, tuple[float, Key | None]] = OrderedDict()
+        self._defaults = defaults or Terms()
+        self._seen: OrderedDict[str, tuple[float, Access | None]] = OrderedDict()
 
     async def identify(self, authorization: list[bytes], *, basic: bool = False) -> Identity:
         """The holder of the key in the request's Authorization headers; raises ``Unauthenticated``."""
         text = _key_text(authorization, basic=basic)
         parsed = parse_key(text)
-        key = await self._find(parsed.id) if parsed else None
-        if parsed is None or key is None or not matches(key, self._pepper, parsed.secret):
+        access = await self._find(parsed.id) if parsed else None
+        if parsed is None or access is None or not matches(access.key, self._pepper, parsed.secret):
             raise Unauthenticated(f"Incorrect API key provided: {_hint(text)}.")
-        if not key.valid(self._clock.now()):
+        if not access.key.valid(self._clock.now()):
             raise Unauthenticated("This API key was revoked or has expired.")
-        return Identity(key.id, key.tenant)
+        if access.tenant.suspended_at is not None:
+            raise Forbidden("This API key's tenant is suspended; ask whoever runs this server.", code=_SUSPENDED)
+        return Identity(access.key.id, access.tenant.id, access.key.scopes, access.terms(self._defaults))
 
-    async def _find(self, key_id: str) -> Key | None:
+    async def _find(self, key_id: str) -> Access | None:
         now = self._clock.monotonic()
         seen = self._seen.get(key_id)
         if seen is not None and seen[0] > now:
             return seen[1]
         try:
-            key = await self._keys.find(key_id)
+            access = await self._keys.access(key_id)
         except DependencyDown:
             if seen is None or seen[1] is None:
                 raise
-            key, now = seen[1], self._clock.monotonic()  # a silent store is asked again no sooner than a second later
-        self._seen[key_id] = (now + _CACHE_S, key)
+            access, now = (
+                seen[1],
+                self._clock.monotonic(),
+            )  # a silent store is asked again no sooner than a second later
+        self._seen[key_id] = (now + _CACHE_S, access)
         self._seen.move_to_end(key_id)
         if len(self._seen) > _CACHE_SIZE:
             self._seen.popitem(last=False)
-        return key
+        return access
 
 
 def _key_text(headers: Iterable[bytes], *, basic: bool) -> str:
