@@ -9,8 +9,9 @@ import pytest
 from axon.domain.access import Access
 from axon.domain.key import HOLDER, Key, Scope, _checksum, digest, new_key_text
 from axon.domain.tenant import Limits, Plan, Tenant, Terms
-from axon.errors import Forbidden, Unauthenticated
+from axon.errors import DependencyDown, Forbidden, LimitReached, Unauthenticated
 from axon.gateway.auth import Authenticator, Identity
+from axon.gateway.failures import Failures
 from axon.runtime.clock import FakeClock
 
 PEPPER = b"pepper"
@@ -25,12 +26,15 @@ class Keys:
         self.tenants: dict[str, Tenant] = {}
         self.plan: Plan | None = None
         self.num_asked = 0
+        self.is_away = False
 
     async def add(self, key: Key) -> None:
         self.kept[key.id] = key
 
     async def access(self, key_id: str) -> Access | None:
         self.num_asked += 1
+        if self.is_away:
+            raise DependencyDown
         key = self.kept.get(key_id)
         if key is None:
             return None
@@ -219,3 +223,127 @@ async def test_an_error_never_quotes_a_secret(door: Authenticator) -> None:
     with pytest.raises(Unauthenticated) as refusal:
         await door.identify(bearer(text))
     assert text[13:30] not in refusal.value.message
+
+
+async def test_a_key_that_live_knows_for_revoked_is_out_within_a_second_though_the_store_is_away(
+    keys: Keys, clock: FakeClock
+) -> None:
+    revoked: set[str] = set()
+
+    async def is_revoked(key_id: str) -> bool:
+        return key_id in revoked
+
+    door = Authenticator(keys, PEPPER, clock, revoked=is_revoked)
+    text = await make_key(keys, clock)
+    await door.identify(bearer(text))
+    keys.is_away = True
+    clock.advance(1.001)
+    await door.identify(bearer(text))
+    revoked.add(text[4:12])
+    clock.advance(1.001)
+    with pytest.raises(Unauthenticated, match="revoked"):
+        await door.identify(bearer(text))
+
+
+async def test_a_key_that_was_never_seen_is_neither_good_nor_bad_while_the_store_is_away(
+    door: Authenticator, keys: Keys, clock: FakeClock
+) -> None:
+    text = await make_key(keys, clock)
+    keys.is_away = True
+    with pytest.raises(DependencyDown):
+        await door.identify(bearer(text))
+
+
+async def test_while_live_is_away_the_stores_word_counts(keys: Keys, clock: FakeClock) -> None:
+    async def is_revoked(key_id: str) -> bool:
+        raise DependencyDown
+
+    text = await make_key(keys, clock)
+    assert (await Authenticator(keys, PEPPER, clock, revoked=is_revoked).identify(bearer(text))).tenant == "acme"
+
+
+async def test_an_unknown_key_is_looked_up_once_a_second(door: Authenticator, keys: Keys, clock: FakeClock) -> None:
+    text = new_key_text()[1]
+    for _ in range(20):
+        with pytest.raises(Unauthenticated):
+            await door.identify(bearer(text))
+        clock.advance(0.1)
+    assert keys.num_asked == 2
+
+
+async def test_made_up_keys_drive_out_nobody_who_is_known(door: Authenticator, keys: Keys, clock: FakeClock) -> None:
+    text = await make_key(keys, clock)
+    await door.identify(bearer(text))
+    for _ in range(10_001):
+        with pytest.raises(Unauthenticated):
+            await door.identify(bearer(new_key_text()[1]))
+    assert len(door._unknown) == 10_000
+    keys.is_away = True
+    clock.advance(1.001)
+    await door.identify(bearer(text))
+
+
+class TestGuessing:
+    @pytest.fixture
+    def door(self, keys: Keys, clock: FakeClock) -> Authenticator:
+        return Authenticator(keys, PEPPER, clock, failures=Failures(5, clock))
+
+    async def guess(self, door: Authenticator, num: int, address: str = "192.0.2.1") -> None:
+        for _ in range(num):
+            with pytest.raises(Unauthenticated):
+                await door.identify(bearer(new_key_text()[1]), address=address)
+
+    async def test_who_guesses_too_often_is_told_to_wait_without_a_look_into_the_store(
+        self, door: Authenticator, keys: Keys
+    ) -> None:
+        await self.guess(door, 5)
+        num_asked = keys.num_asked
+        with pytest.raises(LimitReached) as refusal:
+            await door.identify(bearer(new_key_text()[1]), address="192.0.2.1")
+        assert refusal.value.retry_after_s == pytest.approx(12.0)
+        assert keys.num_asked == num_asked
+
+    async def test_a_known_keys_id_does_not_help_the_guesser(
+        self, door: Authenticator, keys: Keys, clock: FakeClock
+    ) -> None:
+        text = await make_key(keys, clock)
+        await door.identify(bearer(text))
+        await self.guess(door, 5)
+        body = text[:20] + ("A" if text[20] != "A" else "B") + text[21:-6]
+        with pytest.raises(LimitReached):
+            await door.identify(bearer(body + _checksum(body)), address="192.0.2.1")
+
+    async def test_a_key_that_was_good_a_moment_ago_stays_so_beside_a_guesser(
+        self, door: Authenticator, keys: Keys, clock: FakeClock
+    ) -> None:
+        text = await make_key(keys, clock)
+        await door.identify(bearer(text), address="192.0.2.1")
+        await self.guess(door, 5)
+        clock.advance(1.001)
+        await door.identify(bearer(text), address="192.0.2.1")
+
+    async def test_others_are_not_held_back(self, door: Authenticator, keys: Keys, clock: FakeClock) -> None:
+        await self.guess(door, 5)
+        await door.identify(bearer(await make_key(keys, clock)), address="192.0.2.2")
+
+    async def test_mistyped_revoked_and_missing_keys_are_no_guesses(
+        self, door: Authenticator, keys: Keys, clock: FakeClock
+    ) -> None:
+        text = await make_key(keys, clock)
+        await keys.revoke(text[4:12], at=clock.now())
+        for _ in range(10):
+            for headers in (bearer(text[:-1] + "!"), bearer(text), []):
+                with pytest.raises(Unauthenticated):
+                    await door.identify(headers, address="192.0.2.1")
+
+
+async def test_who_is_let_in_is_noted_as_used(keys: Keys, clock: FakeClock) -> None:
+    used: list[str] = []
+    door = Authenticator(keys, PEPPER, clock, used=used.append)
+    text = await make_key(keys, clock)
+    await door.identify(bearer(text))
+    await keys.revoke(text[4:12], at=clock.now())
+    clock.advance(1.001)
+    with pytest.raises(Unauthenticated):
+        await door.identify(bearer(text))
+    assert used == [text[4:12]]
