@@ -26,19 +26,24 @@ class Sharing:
         self.served = Served()
         self._shares, self._pool, self._active = shares, pool, active
         self._told_level = 0.0
+        self._charged = asyncio.Event()
 
     def charge(self, job: Job, *, prefilled: int = 0, cached: int = 0, emitted: int = 0) -> None:
         """The job was served these tokens."""
         amount = cost(prefilled=prefilled, cached=cached, emitted=emitted)
         self.served.charge(job.tenant, amount / pull(job.weight, Tier.of(job.priority)))
+        self._charged.set()
 
     async def run(self) -> None:
-        """Tells and learns until cancelled; says nothing while nobody is here."""
+        """Tells and learns until cancelled; says nothing while nothing is served here."""
         while True:
+            await self._charged.wait()
+            self._charged.clear()
             try:
                 await self.exchange()
                 await asyncio.sleep(_EVERY_S)
             except AxonError as error:
+                self._charged.set()
                 _logger.warning("shares.not_exchanged", error=str(error))
                 await asyncio.sleep(_RETRY_S)
 
@@ -46,8 +51,6 @@ class Sharing:
         """One round."""
         served, active = self.served, self._active()
         amounts = served.take()
-        if not amounts and not active:
-            return
         if amounts or served.level > self._told_level:
             level = served.level
             await self._shares.charge(self._pool, {**amounts, LEVEL: 0.0}, floor=level)
