@@ -164,6 +164,8 @@ class Stepping:
                 seed=job.seed,
                 choice=choice.index,
                 tenant=job.tenant,
+                weight=job.weight,
+                reserved=job.reserved,
                 priority=job.priority,
                 deadline=job.deadline,
             )
