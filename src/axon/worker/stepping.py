@@ -167,6 +167,8 @@ class Stepping:
                 seed=job.seed,
                 choice=choice.index,
                 tenant=job.tenant,
+                weight=job.weight,
+                reserved=job.reserved,
                 priority=job.priority,
                 deadline=job.deadline,
             )
