@@ -1,5 +1,6 @@
 """What stands behind the ports: three URLs choose, and what is imported is what is used. Opens no web server."""
 
+import contextlib
 from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
@@ -10,7 +11,9 @@ from axon.control.persister import Persister
 from axon.dispatch.affinity import Affinity, Residences
 from axon.dispatch.config import DispatchConfig
 from axon.domain.key import Key, digest, new_key_text
-from axon.errors import Misconfigured
+from axon.domain.lane import is_pool
+from axon.domain.tenant import Tenant
+from axon.errors import Conflict, Misconfigured
 from axon.ports.journal import Journal
 from axon.ports.live import Live
 from axon.ports.queue import Lanes
@@ -60,6 +63,18 @@ def require_shared(settings: Settings, role: str) -> None:
         raise Misconfigured(
             f"`axon {role}` shares its store with other processes, and SQLite is one process's file. "
             "Give --store postgresql://…, or run everything in one process with `axon serve`."
+        )
+
+
+def require_pool(settings: Settings) -> None:
+    """Raises ``Misconfigured`` for a pool that no worker can have."""
+    pool = settings.worker.pool
+    if not is_pool(pool):
+        raise Misconfigured(f"worker.pool is {pool!r}: a pool's name has small letters, digits, - and _, 40 at most.")
+    if pool and settings.queue.startswith("memory:"):
+        raise Misconfigured(
+            f"worker.pool is {pool!r}, but with memory:// there is one worker, which serves every tenant, whatever its "
+            "pool. Leave worker.pool empty, or run a fleet: --queue amqp://… and --live redis://…"
         )
 
 
@@ -193,6 +208,8 @@ async def development_key(store: Store, pepper: bytes, data_dir: Path, now: floa
             return None
         parsed, text = new_key_text()
         secret = digest(pepper, parsed.secret)
+        with contextlib.suppress(Conflict):  # its tenant may be there without a key
+            await store.tenants.add(Tenant(id="default", created_at=now))
         await store.keys.add(Key(id=parsed.id, tenant="default", digest=secret, name="development", created_at=now))
         (data_dir / "dev-key").unlink(missing_ok=True)
         write_secret(data_dir / "dev-key", text)

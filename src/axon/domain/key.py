@@ -44,6 +44,10 @@ class Key:
     created_at: float
     expires_at: float | None = None
     revoked_at: float | None = None
+    last_used_at: float | None = None
+    """To the minute."""
+    previous: str = ""
+    """The key it was made from by rotation."""
 
     def valid(self, now: float) -> bool:
         return self.revoked_at is None and (self.expires_at is None or now < self.expires_at)

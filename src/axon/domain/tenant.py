@@ -3,7 +3,6 @@
 plan's limits  ◄─ changed by ─  tenant's own limits   ═►  Terms: what holds for a request, nothing left open
 """
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from enum import StrEnum
 from typing import Any
@@ -69,9 +68,9 @@ class Plan:
 class Tenant:
     """What is stored of a tenant."""
 
-    v: int = 1
     id: str
     name: str = ""
+    """For people."""
     plan: str = DEFAULT_PLAN
     limits: Limits = field(default_factory=Limits)
     """What differs from its plan."""
@@ -80,8 +79,6 @@ class Tenant:
     created_at: float = 0.0
     suspended_at: float | None = None
     """From then on its keys open nothing; what it has is kept."""
-    extra: Mapping[str, Any] = field(default_factory=dict)
-    """Fields of a later version, kept as they came."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

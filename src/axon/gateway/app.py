@@ -2,7 +2,7 @@
 
 from importlib.resources import files
 
-from fastapi import FastAPI
+from fastapi import Depends, FastAPI
 from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
@@ -13,9 +13,13 @@ from axon.gateway import chat, completions, conversations, health, models, respo
 from axon.gateway.auth import Authenticator
 from axon.gateway.edge import Edge
 from axon.gateway.problems import Internal, MethodNotAllowed, encoded, headers_of, status_of
+from axon.gateway.scopes import check_scope
 from axon.gateway.turns import Gateway
 
 _DESCRIPTION = "OpenAI-compatible API of an Axon server. Every route but the probes needs an API key."
+
+PARTS = (responses, conversations, chat, completions, models, streams, health)
+"""What the API is made of; each has a router."""
 
 
 def routes(version: str) -> FastAPI:
@@ -27,9 +31,10 @@ def routes(version: str) -> FastAPI:
         docs_url=None,
         redoc_url=None,
         openapi_url="/openapi.json",
+        dependencies=[Depends(check_scope)],
         redirect_slashes=False,  # a redirect would be made of the Host that the caller claims
     )
-    for part in (responses, conversations, chat, completions, models, streams, health):
+    for part in PARTS:
         app.include_router(part.router)
     app.add_api_route("/docs", _docs, include_in_schema=False)
     return app
@@ -49,6 +54,7 @@ def build_app(gateway: Gateway, authenticator: Authenticator, *, version: str) -
         lifecycle=gateway.lifecycle,
         metrics=gateway.metrics,
         max_connections=gateway.config.max_connections,
+        num_proxies=gateway.config.proxies,
     )
 
 

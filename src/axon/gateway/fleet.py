@@ -53,10 +53,13 @@ class Fleet:
         learned: Callable[[Deployment], None],
         metrics: Metrics,
         deployment: Deployment | None = None,
+        has_pools: bool = True,
     ) -> None:
+        """``has_pools`` unless one worker serves everybody, in this process."""
         self.name = name
         self._text, self._presences, self._learned, self._metrics = text, presences, learned, metrics
         self._deployment = deployment
+        self._has_pools, self._pools = has_pools, frozenset[str]()
         self._mismatched = False
 
     @property
@@ -70,6 +73,21 @@ class Fleet:
         if self._deployment is None:
             raise self.problem()
         return self._deployment
+
+    def pool(self, name: str) -> str:
+        """The pool that is to run what a tenant of this one asks; raises ``Unavailable`` where nobody works for it.
+
+        Turns of the pool that everybody shares wait while no worker is there: its lanes are taken from sooner or later.
+        """
+        if not name or not self._has_pools:
+            return ""
+        if name not in self._pools:
+            raise Unavailable(
+                f"No worker of the pool '{name}' that serves this tenant is there now.",
+                code="pool_unavailable",
+                retry_after_s=_RETRY_S,
+            )
+        return name
 
     def problem(self) -> Unavailable:
         """Why it cannot be asked for anything yet."""
@@ -91,6 +109,7 @@ class Fleet:
         staying = [presence for presence in presences if not presence.draining]
         self._metrics.workers.set(len(staying))
         self._metrics.free_slots.set(sum(presence.load.free_slots for presence in staying))
+        self._pools = frozenset(presence.pool for presence in staying)
         found = served(presences, self._text)
         if found is None:
             if presences and not self._mismatched:

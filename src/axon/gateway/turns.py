@@ -24,6 +24,7 @@ from axon.gateway.edge import METERS
 from axon.gateway.fleet import Fleet
 from axon.gateway.follow import Follower
 from axon.gateway.openai import Request as Ask
+from axon.gateway.openai import tier_asked
 from axon.gateway.pace import Pace
 from axon.gateway.problems import ClientLeft, Gone, Timeout
 from axon.runtime.clock import Clock
@@ -119,6 +120,7 @@ async def open_turn(
     """The accepted job that answers this request: a new one, or the first one's when the request is a repeated one."""
     gateway, who = gateway_of(request), identity_of(request)
     deployment = find_deployment(gateway, ask.model)
+    pool = gateway.fleet.pool(who.terms.pool)
 
     async def make(job_id: str, now: float) -> Job:
         prompt_ids = await prompt()
@@ -136,6 +138,9 @@ async def open_turn(
             trace=request.headers.get("traceparent", ""),
             choices=ask.n or 1,
             affinity=affinity,
+            terms=who.terms,
+            tier=tier_asked(ask.service_tier),
+            pool=pool,
             reasoning=gateway.prompts.reasoning(prompt_ids) if route == "chat" and deployment.reasons else "",
             reply={
                 "route": route,
