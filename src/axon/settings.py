@@ -40,6 +40,10 @@ _MAY_BE_ZERO = {
     *(
         "admission.requests_per_minute",
         "admission.tokens_per_minute",
+        "admission.concurrent",
+        "admission.queued",
+        "admission.tokens_per_day",
+        "admission.tokens_per_month",
         "lifecycle.drain_s",
         "lifecycle.notice_s",
         "sessions.busy_wait_s",

@@ -153,7 +153,7 @@ async def open_gateway(
         reader_grace_s=settings.sessions.reader_grace_s,
         silence_s=settings.gateway.silence_s,
     )
-    admission = make_admission(settings, services)
+    admission = make_admission(settings, services, clock)
     _, affinity = make_affinity(settings.dispatch, services, clock)
     idempotency = Idempotency(services.live.log, store.turns)
     gateway = Gateway(
@@ -171,7 +171,7 @@ async def open_gateway(
     )
     pepper = load_pepper(settings)
     key = await development_key(store, pepper, settings.data_dir, clock.now())
-    app = build_app(gateway, Authenticator(store.keys, pepper, clock), version=version())
+    app = build_app(gateway, Authenticator(store.keys, pepper, clock, settings.admission.terms), version=version())
     http = make_server(app, settings.gateway, grace_s=settings.lifecycle.drain_s + _CLOSE_S)
     ready = _ready(process, listener, stack, key, fleet)
     return Answering(http=http, fleet=fleet, follower=follower, listener=listener, ready=ready)

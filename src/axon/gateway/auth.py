@@ -36,8 +36,10 @@ class Authenticator:
     While the store is away, a key that it once confirmed stays good, and nothing is said of any other.
     """
 
-    def __init__(self, keys: KeyStore, pepper: bytes, clock: Clock) -> None:
+    def __init__(self, keys: KeyStore, pepper: bytes, clock: Clock, terms: Terms | None = None) -> None:
+        """``terms`` hold for tenants of which nothing else is said."""
         self._keys, self._pepper, self._clock = keys, pepper, clock
+        self._terms = terms or Terms()
         self._seen: OrderedDict[str, tuple[float, Key | None]] = OrderedDict()
 
     async def identify(self, authorization: list[bytes], *, basic: bool = False) -> Identity:
@@ -49,7 +51,7 @@ class Authenticator:
             raise Unauthenticated(f"Incorrect API key provided: {_hint(text)}.")
         if not key.valid(self._clock.now()):
             raise Unauthenticated("This API key was revoked or has expired.")
-        return Identity(key.id, key.tenant)
+        return Identity(key.id, key.tenant, terms=self._terms)
 
     async def _find(self, key_id: str) -> Key | None:
         now = self._clock.monotonic()
