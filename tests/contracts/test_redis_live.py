@@ -222,7 +222,7 @@ class TestSilence:
                 lambda: live.log.read(JOB, after=0),
                 lambda: live.log.append([(JOB, make_chunk(1, epoch=epoch))]),
                 lambda: live.leases.alive(["w1"]),
-                lambda: live.buckets.take("t", 1, capacity=2, refill_per_s=1),
+                lambda: live.crowds.count("c"),
                 lambda: live.cache.get("k"),
                 lambda: live.wakeups.notify("c"),
             ]

@@ -82,7 +82,7 @@ def test_models_are_listed_and_found(echo: Server) -> None:
 
 
 def test_errors_arrive_as_the_clients_own_types(fresh: Fresh) -> None:
-    server = fresh.start(engine_echo_step_s=0.05, admission_backlog_per_key=2, engine_max_model_len=2000)
+    server = fresh.start(engine_echo_step_s=0.05, admission_concurrent=2, engine_max_model_len=2000)
     with pytest.raises(openai.AuthenticationError) as wrong_key, client(server, api_key="axk_wrong") as api:
         api.models.list()
     assert wrong_key.value.code == "invalid_api_key"

@@ -10,7 +10,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from axon.admission.config import AdmissionConfig
 from axon.admission.revocations import Revocations
 from axon.bootstrap.model import Text, prepare_text
 from axon.bootstrap.process import Process, announced, bound, started
@@ -26,7 +25,6 @@ from axon.bootstrap.services import (
 from axon.bootstrap.turns import make_admission, make_dispatch
 from axon.dispatch.idempotency import Idempotency
 from axon.domain.deployment import Deployment
-from axon.domain.tenant import Terms
 from axon.runtime.datafolder import shared
 from axon.sessions.prompt import Prompts
 from axon.sessions.sessions import make_sessions
@@ -164,7 +162,7 @@ async def open_gateway(
         reader_grace_s=settings.sessions.reader_grace_s,
         silence_s=settings.gateway.silence_s,
     )
-    admission = make_admission(settings, services)
+    admission = make_admission(settings, services, clock)
     _, affinity = make_affinity(settings.dispatch, services, clock)
     idempotency = Idempotency(services.live.log, store.turns)
     gateway = Gateway(
@@ -188,7 +186,7 @@ async def open_gateway(
         store.keys,
         pepper,
         clock,
-        defaults=default_terms(settings.admission),
+        defaults=settings.admission.terms,
         revoked=revocations.revoked,
         failures=Failures(settings.gateway.failures_per_minute, clock),
         used=last_use.note,
@@ -197,15 +195,6 @@ async def open_gateway(
     http = make_server(app, settings.gateway, grace_s=settings.lifecycle.drain_s + _CLOSE_S)
     ready = _ready(process, listener, stack, key, fleet)
     return Answering(http=http, fleet=fleet, follower=follower, last_use=last_use, listener=listener, ready=ready)
-
-
-def default_terms(config: AdmissionConfig) -> Terms:
-    """What holds for a tenant of which neither it nor its plan says anything."""
-    return Terms(
-        requests_per_minute=config.requests_per_minute,
-        tokens_per_minute=config.tokens_per_minute,
-        concurrent=config.backlog_per_key,
-    )
 
 
 def _ready(process: Process, listener: socket.socket, stack: AsyncExitStack, key: str | None, fleet: "Fleet") -> Ready:

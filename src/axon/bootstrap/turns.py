@@ -13,9 +13,8 @@ from axon.runtime.clock import Clock
 from axon.settings import Settings
 
 
-def make_admission(settings: Settings, services: Services) -> Admission:
-    ticket_ttl_s = settings.sessions.turn_timeout_s + settings.sessions.reader_grace_s
-    return Admission(services.live.buckets, settings.admission, ticket_ttl_s=ticket_ttl_s)
+def make_admission(settings: Settings, services: Services, clock: Clock) -> Admission:
+    return Admission(services.live.accounts, settings.admission, clock, fleet=settings.model_name)
 
 
 def make_ending(settings: Settings, services: Services, admission: Admission, clock: Clock) -> Ending:

@@ -64,13 +64,14 @@ async def open_worker(process: Process, services: Services, model: Model, name: 
     """Starts the engine; the worker is given up with the stack."""
     settings, clock = process.settings, process.clock
     residences, _ = make_affinity(settings.dispatch, services, clock)
+    admission = make_admission(settings, services, clock)
     worker = Worker(
         deployment=settings.model_name,
         num_lanes=settings.dispatch.num_lanes,
         queue=services.queue,
         live=services.live,
         turns=services.store.turns,
-        ending=make_ending(settings, services, make_admission(settings, services), clock),
+        ending=make_ending(settings, services, admission, clock),
         journal=services.journal,
         tokenizer=model.text.tokenizer,
         make_engine=lambda: EngineProcess(settings.engine, model.folder),
@@ -80,6 +81,7 @@ async def open_worker(process: Process, services: Services, model: Model, name: 
         metrics=process.metrics,
         name=name,
         residences=residences,
+        tickets=admission,
     )
     stack.push_async_callback(worker.aclose)
     engine = await worker.open()

@@ -55,7 +55,7 @@ async def create(request: Request) -> Response:
     body = await read_body(request, gateway.config)
     ask = parse(ResponseRequest, body, NOT_YET)
     ask.check()
-    find_deployment(gateway, ask.model)
+    find_deployment(request, ask.model)
     job = await _open(request, ask, body)
     if ask.stream:
         return _stream(gateway, job, after=-1, started=job.created)
@@ -74,7 +74,7 @@ async def count(request: Request) -> dict[str, Any]:
     gateway = gateway_of(request)
     ask = parse(Context, await read_body(request, gateway.config), NOT_YET)
     ask.check()
-    find_deployment(gateway, ask.model)
+    find_deployment(request, ask.model)
     await count_request(request)
     history = await _peek(request, ask)
     items = (*history.items, *items_of(ask.input or [], now=gateway.clock.now()))
@@ -151,7 +151,7 @@ async def _open(request: Request, ask: ResponseRequest, body: bytes) -> Job:
 
 async def _job(request: Request, ask: ResponseRequest, job_id: str, now: float, told: Sequence[Item]) -> Job:
     gateway, who = gateway_of(request), identity_of(request)
-    deployment = find_deployment(gateway, ask.model)
+    deployment = find_deployment(request, ask.model)
     pool = gateway.fleet.pool(who.terms.pool)
     try:
         prompt_ids = await _prompt(gateway, ask, told)

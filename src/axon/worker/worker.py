@@ -33,6 +33,7 @@ from axon.worker.config import WorkerConfig
 from axon.worker.emit import Emitter
 from axon.worker.intake import Intake, Parked
 from axon.worker.lease import make_lease
+from axon.worker.pacing import Pacing, Tickets
 from axon.worker.passing import Passing
 from axon.worker.running import Running
 from axon.worker.stepping import Engine, Stepping
@@ -71,8 +72,12 @@ class Worker:
         metrics: Metrics,
         name: str = "",
         residences: Residences | None = None,
+        tickets: Tickets | None = None,
     ) -> None:
-        """``residences``: where it says whose blocks it holds, to be offered their next turns under its ``name``."""
+        """``residences``: where it says whose blocks it holds, to be offered their next turns under its ``name``.
+
+        ``tickets``: whom it tells what its jobs use of their tenants' limits.
+        """
         self.incarnation = f"worker-{uuid.uuid4().hex[:12]}"
         self.version = ""
         """Of the deployment it runs; jobs made for another one are left to others. Empty takes all."""
@@ -112,6 +117,7 @@ class Worker:
         self._stepping = Stepping(worker=self, make_engine=make_engine, config=config, clock=clock, metrics=metrics)
         self._checkpoints = Checkpoints(self.running, journal, every_s=config.checkpoint_s)
         self._emitter = Emitter(worker=self, log=live.log, queue=queue, ending=ending, metrics=metrics)
+        self._pacing = Pacing(worker=self, tickets=tickets, clock=clock) if tickets else None
         self._watching = Watching(worker=self, log=live.log, liveness=liveness, clock=clock)
         self._passing = Passing(worker=self, deployment=deployment, queue=queue, live=live, metrics=metrics)
         self._versions = Versions(
@@ -137,6 +143,8 @@ class Worker:
             tasks.create_task(self._watching.run())
             tasks.create_task(self._emitter.run())
             tasks.create_task(self._checkpoints.run())
+            if self._pacing is not None:
+                tasks.create_task(self._pacing.run())
 
     async def drain(self, timeout_s: float, *, empty_queue: bool = False, hand_over: bool = True) -> bool:
         """Lets what runs end, here or, what takes longer, at another worker; True when nothing is left.
@@ -280,6 +288,11 @@ class Worker:
                 self.forget(running)
 
     # --- what its parts ask of it
+
+    @property
+    def is_owner(self) -> bool:
+        """Whether nobody can have taken it for dead, and its jobs for anybody's."""
+        return self._lease.holds
 
     def holds(self, running: Running) -> bool:
         """Whether this attempt is the one that counts here."""
