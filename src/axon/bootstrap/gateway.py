@@ -10,7 +10,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from axon.admission.keyring import Keyring
 from axon.admission.revocations import Revocations
+from axon.admission.tenancy import Tenancy
 from axon.bootstrap.model import Text, prepare_text
 from axon.bootstrap.process import Process, announced, bound, started
 from axon.bootstrap.services import (
@@ -128,6 +130,7 @@ async def open_gateway(
     deployment: Deployment | None = None,
 ) -> Answering:
     """Makes it; ``deployment`` where it is known without asking the workers."""
+    from axon.gateway.admin import Admin
     from axon.gateway.app import build_app
     from axon.gateway.auth import Authenticator
     from axon.gateway.failures import Failures
@@ -180,18 +183,23 @@ async def open_gateway(
     )
     pepper = load_pepper(settings)
     key = await development_key(store, pepper, settings.data_dir, clock.now())
-    revocations = Revocations(services.live.cache, store.keys, clock)
+    revocations, defaults = Revocations(services.live.cache, store.keys, clock), settings.admission.terms
+    admin = Admin(
+        tenancy=Tenancy(store, clock, defaults=defaults),
+        keyring=Keyring(store.keys, revocations.revoke, lambda: pepper, clock),
+        clock=clock,
+    )
     last_use = LastUse(store.keys, clock)
     authenticator = Authenticator(
         store.keys,
         pepper,
         clock,
-        defaults=settings.admission.terms,
+        defaults=defaults,
         revoked=revocations.revoked,
         failures=Failures(settings.gateway.failures_per_minute, clock),
         used=last_use.note,
     )
-    app = build_app(gateway, authenticator, version=version())
+    app = build_app(gateway, admin, authenticator, version=version())
     http = make_server(app, settings.gateway, grace_s=settings.lifecycle.drain_s + _CLOSE_S)
     ready = _ready(process, listener, stack, key, fleet)
     return Answering(http=http, fleet=fleet, follower=follower, last_use=last_use, listener=listener, ready=ready)
