@@ -9,7 +9,20 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, Response
 
 from axon.errors import AxonError, InvalidInput, NotFound
-from axon.gateway import chat, completions, conversations, health, models, responses, streams
+from axon.gateway import (
+    admin_keys,
+    admin_plans,
+    admin_tenants,
+    chat,
+    completions,
+    conversations,
+    health,
+    models,
+    responses,
+    streams,
+    usage,
+)
+from axon.gateway.admin import Admin
 from axon.gateway.auth import Authenticator
 from axon.gateway.edge import Edge
 from axon.gateway.problems import Internal, MethodNotAllowed, encoded, headers_of, status_of
@@ -18,7 +31,10 @@ from axon.gateway.turns import Gateway
 
 _DESCRIPTION = "OpenAI-compatible API of an Axon server. Every route but the probes needs an API key."
 
-PARTS = (responses, conversations, chat, completions, models, streams, health)
+PARTS = (
+    *(responses, conversations, chat, completions, models, streams, usage),
+    *(admin_tenants, admin_plans, admin_keys, health),
+)
 """What the API is made of; each has a router."""
 
 
@@ -40,10 +56,10 @@ def routes(version: str) -> FastAPI:
     return app
 
 
-def build_app(gateway: Gateway, authenticator: Authenticator, *, version: str) -> Edge:
+def build_app(gateway: Gateway, admin: Admin, authenticator: Authenticator, *, version: str) -> Edge:
     """The application, ready to serve."""
     app = routes(version)
-    app.state.gateway = gateway
+    app.state.gateway, app.state.admin = gateway, admin
     app.add_exception_handler(AxonError, _on_error)
     app.add_exception_handler(Exception, _on_error)
     app.add_exception_handler(HTTPException, _on_http_error)
