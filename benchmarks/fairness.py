@@ -51,6 +51,8 @@ TENANTS: dict[str, Limits] = {
     "gold": replace(FREE, pool="gold"),
     "slice": replace(FREE, reserved=0.25),
 }
+GRACE_S = 5.0
+"""How long a turn goes on whose reader has left, before the next part begins."""
 BACKLOG = 64
 """Of the overloaded server: turns that may be queued or running."""
 
@@ -67,16 +69,12 @@ class Site:
     num_tokens: int = 48
 
     def party(self, tenant: str, num_streams: int, **changes: Any) -> Party:
-        return Party(
-            tenant=tenant,
-            keys=self.keys[tenant],
-            num_streams=num_streams,
-            **{"num_tokens": self.num_tokens, **changes},
-        )
+        given = {"keys": self.keys[tenant], "num_tokens": self.num_tokens, **changes}
+        return Party(tenant=tenant, num_streams=num_streams, **given)
 
     def run(self, *parties: Party, times: float = 1.0, **options: Any) -> Crowd:
         crowd = asyncio.run(run_crowd(self.port, self.model, parties, seconds=times * self.seconds, **options))
-        time.sleep(min(1.5, self.seconds))  # what was left behind is given up
+        time.sleep(min(GRACE_S + 1.0, self.seconds))  # what was left behind is given up
         return crowd
 
     def noisy(self, times: int) -> tuple[Crowd, Figures]:
@@ -103,12 +101,19 @@ def share_rows(site: Site) -> Rows:
     share = site.num_slots // 4
     equal = site.run(site.party(HEAVY, 8 * share), site.party(LIGHT[0], 3 * share))
     three = site.run(site.party("three", 8 * share), site.party(LIGHT[0], 3 * share))
-    many = site.run(*(site.party(name, 2 + number % 4) for number, name in enumerate(MANY)), times=1.5)
+    many = site.run(*many_parties(site), times=1.5)
     return {
         "1:1": {"ratio": equal.num_tokens(HEAVY) / max(1, equal.num_tokens(LIGHT[0])), "tokens_per_s": equal.rate()},
         "3:1": {"ratio": three.num_tokens("three") / max(1, three.num_tokens(LIGHT[0])), "tokens_per_s": three.rate()},
         "20 tenants": {"jain": jain([many.num_tokens(name) for name in MANY]), "tokens_per_s": many.rate()},
     }
+
+
+def many_parties(site: Site) -> list[Party]:
+    """Twenty tenants, each with a key and two to five users who ask for little."""
+    return [
+        site.party(name, 2 + number % 4, keys=site.keys[name][:1], num_tokens=24) for number, name in enumerate(MANY)
+    ]
 
 
 def tier_rows(site: Site) -> Rows:
@@ -125,7 +130,7 @@ def reserve_rows(site: Site) -> Rows:
     """A tenant with a quarter of the slots to itself, by itself and under a flood of twenty."""
     num = max(1, site.num_slots // 8)
     alone = site.run(site.party("slice", num), times=0.5).latencies("slice")
-    crowd = site.run(site.party("slice", num), *(site.party(name, 4) for name in MANY))
+    crowd = site.run(site.party("slice", num), *many_parties(site))
     flooded = crowd.latencies("slice")
     late_ms = flooded["ttft_p99_ms"] - alone["ttft_p99_ms"]
     return {"reserved, alone": alone, "reserved, flooded": {**flooded, "later_p99_ms": late_ms}}
@@ -176,7 +181,7 @@ def rss_mb(fleet: Fleet) -> float:
 
 def run_embedded(options: argparse.Namespace, folder: Path) -> Rows:
     """With the fair policy, and the flood once more with first-come-first-served."""
-    engine: dict[str, object] = {"engine_max_sequences": SLOTS, "sessions_reader_grace_s": 1.0}
+    engine: dict[str, object] = {"engine_max_sequences": SLOTS, "sessions_reader_grace_s": GRACE_S}
     if options.smoke:
         engine |= {"engine_kind": "echo", "engine_echo_step_s": 0.005}
     rows: Rows = {}
@@ -241,7 +246,7 @@ def start_fleet(
         engine_max_sequences=SLOTS,
         engine_policy=policy,
         admission_backlog_total=backlog,
-        sessions_reader_grace_s=1.0,
+        sessions_reader_grace_s=GRACE_S,
     )
     fleet.start(gateways=1, workers=2, controls=1)
     assert fleet.edge is not None

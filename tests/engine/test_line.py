@@ -135,9 +135,8 @@ def test_first_come_takes_no_slot_from_anybody() -> None:
 
 def test_inside_a_tenant_a_lower_priority_yields_to_a_higher() -> None:
     scheduler = make_flooded(num_flood=3, steps=1)
-    scheduler.add(make_add("flex", prompt=3, max_tokens=100, tenant="flood", priority=-1))
-    for _ in range(FEWEST_TOKENS):
-        step(scheduler)
+    scheduler.add(make_add("flex", prompt=FEWEST_TOKENS, max_tokens=100, tenant="flood", priority=-1))
+    step(scheduler)
     scheduler.add(make_add("urgent", prompt=4, tenant="flood", priority=1))
     assert ids(step(scheduler)) == {"flood 0", "flood 1", "flood 2", "urgent"}
 

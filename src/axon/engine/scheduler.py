@@ -19,6 +19,7 @@ from axon.engine.messages import Add, Emitted, Refused
 from axon.engine.pace import Outlook
 from axon.engine.policy import Fair, Policy, Rank
 from axon.engine.sequence import Sequence
+from axon.engine.tiers import Tiers
 
 NO_DRAFTS = 1.0
 """A price that no guess is worth."""
@@ -56,6 +57,7 @@ class Scheduler:
         self._policy = policy or Fair()
         self._version = version
         self._arrivals = count()
+        self._tiers = Tiers()
         self._running: list[Sequence] = []
         self._waiting: list[Sequence] = []
         self._sequences: dict[str, Sequence] = {}
@@ -81,8 +83,9 @@ class Scheduler:
 
     def outlook(self) -> Outlook:
         """What the next step has to do for the streams, and where the prompt stands that is prefilled next to them."""
-        streams = [sequence.num_tokens for sequence in self._running if sequence.num_pending == 1]
-        prompts = [sequence.num_computed for sequence in self._running if sequence.num_pending > 1]
+        ready = self._ready()
+        streams = [sequence.num_tokens for sequence in ready if sequence.num_pending == 1]
+        prompts = [sequence.num_computed for sequence in ready if sequence.num_pending > 1]
         return Outlook(len(streams), sum(streams), prompts[0] if prompts else 0)
 
     def add(self, add: Add) -> None:
@@ -114,6 +117,7 @@ class Scheduler:
         spans = self._plan_running(moves)
         if preemptions == self.preemptions:  # else the next blocks are those of who has just been parked
             spans += self._start(moves, self._spare(spans))
+        self._tiers.next_step()
         return Batch(tuple(spans))
 
     def settle(self, batch: Batch, drawn: list[Drawn]) -> list[Emitted]:
@@ -246,7 +250,7 @@ class Scheduler:
 
         What those need who are to start is kept for them: a prompt that goes on delays nobody who goes before it.
         """
-        ready = [sequence for sequence in self._running if self._is_ready(sequence)]
+        ready = self._ready(num_starting=len(moves))
         spare = self.max_batch_tokens - len(ready)
         if any(sequence.num_pending == 1 for sequence in ready):
             spare = min(spare, self.max_prefill_tokens)
@@ -263,6 +267,12 @@ class Scheduler:
             shares[sequence.id] = 1 + extra
             spare -= extra
         return shares
+
+    def _ready(self, num_starting: int = 0) -> list[Sequence]:
+        """The running sequences that the next step goes on with: while others wait for a slot, by their tiers."""
+        ready = [sequence for sequence in self._running if self._is_ready(sequence)]
+        is_full = len(self._running) + num_starting >= self.max_sequences or len(self._waiting) > num_starting
+        return self._tiers.taking_part(ready) if is_full else ready
 
     def _is_ready(self, sequence: Sequence) -> bool:
         """Not while two of its tokens are still to be drawn, nor when the one in flight is its last."""
@@ -311,6 +321,7 @@ class Scheduler:
             self._waiting.remove(sequence)
             self._running.append(sequence)
             sequence.num_served = 0
+            self._tiers.enter(sequence)
             self._is_quiet = False
             span = sequence.plan(min(sequence.num_pending, budget), self.eos_ids)
             spans.append(span)

@@ -39,6 +39,8 @@ class Sequence:
     num_admissions: int = 0
     num_served: int = 0
     """Tokens planned for it since it got its slot."""
+    turn: int = 0
+    """Its place among those of its tier; see ``axon.engine.tiers``."""
     block_ids: list[int] = field(default_factory=list)
     hashes: list[bytes] = field(default_factory=list)
     """Of the full blocks of token_ids, as far as asked for."""

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from axon.domain.job import Job
-from axon.domain.share import Want, pull, short_of
+from axon.domain.share import Want, short_of
 from axon.domain.tenant import Tier
 
 AHEAD = 128.0
@@ -54,23 +54,24 @@ def score(lane: Waiting, served: Callable[[str], float], level: float) -> float:
     sum of their weights. Who is not known is at the level, as everybody is who was not served."""
     weight = sum(party.weight for party in lane.parties.values()) or 1.0
     had = sum(party.weight * served(tenant) for tenant, party in lane.parties.items()) / weight
-    return (had if lane.parties else level) + AHEAD * lane.held / pull(weight, lane.tier)
+    return (had if lane.parties else level) + AHEAD * lane.held / weight
 
 
 def short(waiting: Sequence[Waiting], held: Iterable[Job], num_slots: int) -> list[Waiting]:
     """Those of the lanes whose tenants are short of their part of a full worker's slots, the worst off first.
 
-    A lane that yields is none of them, nor one whose tenants nobody knows.
+    A tier takes nobody's part: it changes how fast a slot is served. What is flex is none of them, nor a lane whose
+    tenants nobody knows.
     """
     urgent = [each for each in waiting if each.tier is not Tier.FLEX and each.parties]
     if not urgent:
         return []
     wants: dict[str, Want] = {}
     for job in held:
-        _add(wants, job.tenant, pull(job.weight, Tier.of(job.priority)), job.reserved, held=job.choices)
+        _add(wants, job.tenant, job.weight, job.reserved, held=job.choices)
     for each in urgent:
         for tenant, party in each.parties.items():
-            _add(wants, tenant, pull(party.weight, each.tier), party.reserved, waiting=1)
+            _add(wants, tenant, party.weight, party.reserved, waiting=1)
     places = {tenant: place for place, tenant in enumerate(short_of(num_slots, wants))}
     found = [(min(places.get(tenant, len(wants)) for tenant in each.parties), each) for each in urgent]
     return [each for place, each in sorted(found, key=lambda pair: pair[0]) if place < len(wants)]
@@ -79,11 +80,11 @@ def short(waiting: Sequence[Waiting], held: Iterable[Job], num_slots: int) -> li
 def _add(
     wants: dict[str, Want], tenant: str, weight: float, reserved: float, *, held: int = 0, waiting: int = 0
 ) -> None:
-    """A tenant draws as strongly as the most urgent of what it has."""
+    """The newest word on a tenant counts."""
     known = wants.get(tenant, Want(held=0, waiting=0, weight=weight))
     wants[tenant] = Want(
         held=known.held + held,
         waiting=known.waiting + waiting,
-        weight=max(known.weight, weight),
-        reserved=max(known.reserved, reserved),
+        weight=weight,
+        reserved=reserved,
     )
