@@ -11,7 +11,7 @@ from axon.domain.lane import lane_of
 from axon.domain.sampling import Sampling
 from axon.errors import AxonError, StreamDiverged
 from axon.gateway.opening import Ask
-from tests.sim.world import DEPLOYMENT, NUM_LANES, TERMS, World
+from tests.sim.world import DEPLOYMENT, NUM_LANES, World
 
 PROMPT = (1, 2, 3)
 _GIVE_UP_S = 60.0
@@ -113,7 +113,7 @@ class Client:
         ask = Ask(
             prefix=f"resp_{asked.name}-",
             tenant=self._name,
-            terms=TERMS,
+            terms=self._world.terms,
             idempotency_key=key,
             body_digest=str(asked.seed),
         )

@@ -7,7 +7,7 @@ import asyncio
 import logging
 import random
 from collections.abc import AsyncIterator, Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from types import SimpleNamespace
 from typing import Any, cast
 
@@ -56,6 +56,8 @@ STEP_S = 0.03
 GRACE_S = 3.0
 TERMS = Terms(tokens_per_minute=1_000_000.0, concurrent=50, queued=40, tokens_per_day=10**9)
 """Large enough for nobody to be refused, so that what is counted can be compared with what was used."""
+DRY = replace(TERMS, tokens_per_minute=60.0)
+"""A long answer comes at the rate of the refill."""
 _METRICS = Metrics()
 
 structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.CRITICAL))
@@ -174,6 +176,7 @@ class World:
             crash=rng.choice([0, 0, 0.002, 0.01]),
         )
         self.healed = False
+        self.terms = rng.choice([TERMS, TERMS, DRY])
         self.nodes = [
             *[Node(f"gateway{i}", self._make_gateway) for i in range(2)],
             *[Node(f"worker{i}", self._make_worker) for i in range(2)],

@@ -28,6 +28,7 @@ class Taker:
     def __init__(self, room: int) -> None:
         self.slots, self.taken = room, list[bytes]()
         self.jobs = list[Job]()
+        self.is_full = False
 
     async def start(self, delivery: Delivery) -> None:
         self.taken.append(delivery.body)

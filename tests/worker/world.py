@@ -9,7 +9,7 @@ from axon.adapters.queue.memory import MemoryBroker, MemoryQueue
 from axon.dispatch.affinity import Affinity, Residences
 from axon.dispatch.config import DispatchConfig
 from axon.dispatch.dispatch import work_channel
-from axon.dispatch.ending import Ending
+from axon.dispatch.ending import Ending, Settle
 from axon.dispatch.hint import encode_hint, hint_of
 from axon.domain.chunk import Chunk
 from axon.domain.deployment import Deployment
@@ -137,6 +137,7 @@ class World:
         self.broker = MemoryBroker(clock=self.loop)
         self.broker.declare(lane_names(DEPLOYMENT, NUM_LANES))
         self.kept = Kept()
+        self.settle: Settle = _settle
         self._gateway = self.broker.connect()
         self._dead: set[str] = set()
         self._closing: list[asyncio.Future[None]] = []
@@ -163,7 +164,7 @@ class World:
             queue=queue,
             live=self.live,
             turns=cast("Any", self.kept),
-            ending=Ending(cast("Any", self.kept), _settle, self.loop),
+            ending=Ending(cast("Any", self.kept), self.settle, self.loop),
             journal=cast("Any", self.kept),
             tokenizer=ByteTokenizer(),
             make_engine=lambda: StubEngine(self, owners),

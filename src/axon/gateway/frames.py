@@ -12,9 +12,9 @@ import msgspec
 from axon.domain.chunk import Chunk, End, Token
 from axon.domain.job import Job
 from axon.domain.tenant import Tier
-from axon.domain.turn import TurnState
+from axon.domain.turn import Turn, TurnState
 from axon.domain.usage import Usage
-from axon.errors import AxonError, Cancelled, ContextTooLong, EngineError, Expired
+from axon.errors import AxonError, BudgetSpent, Cancelled, ContextTooLong, EngineError, Expired
 from axon.gateway import logprobs
 from axon.gateway.problems import body_of
 
@@ -34,6 +34,11 @@ def failure(chunk: Chunk) -> AxonError | None:
         case TurnState.CANCELLED:
             return Cancelled(chunk.message or None)
     return None
+
+
+def stopped_by(last: Chunk | Turn) -> str:
+    """What cut a complete answer off, where it was not its length: ``budget``, or nothing."""
+    return "budget" if last.code == BudgetSpent.code else ""
 
 
 def error_frame(error: AxonError) -> bytes:
@@ -83,6 +88,8 @@ class Writer:
         if self._include_usage:
             bodies.append(self._body({"choices": [], "usage": usage_body(self._usage())}))
         if bodies:
+            if stopped := stopped_by(chunk):
+                bodies[-1]["axon"]["stopped"] = stopped
             bodies[-1]["axon"]["end"] = True  # so that a reader can tell an end from a connection that broke off
         return b"".join(map(self._line, bodies)) + DONE
 
@@ -161,6 +168,7 @@ def whole(job: Job, chunks: Sequence[Chunk]) -> dict[str, Any]:
             for index in range(job.choices)
         ],
         "usage": usage_body(usage),
+        **({"axon": {"stopped": stopped}} if (stopped := stopped_by(chunks[-1])) else {}),
     }
 
 

@@ -9,7 +9,7 @@ from axon.domain.tenant import Tier
 from axon.domain.turn import Turn, TurnState
 from axon.domain.usage import Usage
 from axon.gateway import logprobs
-from axon.gateway.frames import failure, thinking_of
+from axon.gateway.frames import failure, stopped_by, thinking_of
 from axon.gateway.items import item_body
 
 
@@ -48,6 +48,7 @@ def response_body(turn: Turn, *, status: str | None = None) -> dict[str, Any]:
         "truncation": reply.get("truncation") or "disabled",
         "usage": usage_body(turn.usage) if ended else None,
         "user": reply.get("user"),
+        **({"axon": {"stopped": stopped}} if (stopped := stopped_by(turn)) else {}),
     }
 
 

@@ -46,6 +46,10 @@ class Taker(Protocol):
     def jobs(self) -> Sequence[Job]:
         """What it holds."""
 
+    @property
+    def is_full(self) -> bool:
+        """Whether it may hold no more."""
+
     async def start(self, delivery: Delivery) -> None:
         """Deals with a delivery; never raises for what a service does."""
 
@@ -148,7 +152,7 @@ class Taking:
             return []
         jobs, slots, now = self._worker.jobs, self._worker.slots, self._now()
         num_held = sum(job.choices for job in jobs)
-        if num_held >= 2 * slots:
+        if num_held >= 2 * slots or self._worker.is_full:
             return []
         held = Counter[str]()
         for job in jobs:

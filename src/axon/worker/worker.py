@@ -45,6 +45,8 @@ _RELEASE_S = 5.0
 _LOOK_S = 0.05
 _SOON_S = 1.0
 """While a sequence has had no place in the engine's steps for so long, nobody is told of free slots."""
+_JOBS_PER_SLOT = 4
+"""Jobs that it holds at most: those that are held back need no slot, but memory."""
 _GONE_S = 10.0
 """A version that no other worker has shown for so long does not come back."""
 
@@ -206,15 +208,20 @@ class Worker:
 
     @property
     def jobs(self) -> Sequence[Job]:
-        """What takes a slot or will take one; whose turn it is, the engine says."""
-        return [running.job for running in self.running.values()]
+        """What takes a slot or will take one: not a stream that is held back. Whose turn it is, the engine says."""
+        return [running.job for running in self.running.values() if not running.is_idle]
+
+    @property
+    def is_full(self) -> bool:
+        """Whether it holds as much as it may, streams that are held back included."""
+        return len(self.running) >= _JOBS_PER_SLOT * self.slots
 
     def _is_crowded(self, patience_s: float) -> bool:
         return any(self.waited_s(running) >= patience_s for running in self.running.values())
 
     @property
     def _num_sequences(self) -> int:
-        return sum(running.job.choices for running in self.running.values())
+        return sum(running.job.choices for running in self.running.values() if not running.is_idle)
 
     async def start(self, delivery: Delivery) -> None:
         """Claims and runs the job; a delivery that cannot be dealt with now is kept and looked at again."""
@@ -264,6 +271,8 @@ class Worker:
     def _run(self, running: Running) -> None:
         """Takes the job in; one that is at its end already only tells so."""
         self.running[running.job.id] = running
+        if self._pacing is not None:
+            self._pacing.begin(running)
         self._emitter.touch(running)
         self._stepping.fill()
 
@@ -312,6 +321,27 @@ class Worker:
         running.end(state, code, message)
         self._emitter.touch(running)
         self._stepping.acquit(running)
+
+    def stop(self, running: Running, code: str, message: str) -> None:
+        """Ends the job with what it has said, as if its length were reached."""
+        self._stepping.remove(running)
+        running.stop(code, message)
+        self._emitter.touch(running)
+        self._stepping.acquit(running)
+
+    def pause(self, running: Running, *, paused: bool) -> None:
+        """Takes the job out of the engine, because enough of it is held back, or puts it back.
+
+        One that is on trial stays in: nobody else runs until it has shown what it does.
+        """
+        if paused and self._stepping.suspect == running.job.id:
+            return
+        running.is_paused = paused
+        if paused:
+            self._stepping.remove(running)
+            self._taking.wake()
+        else:
+            self._stepping.fill()
 
     def forget(self, running: Running) -> None:
         """The job is no longer ours; its slot is free."""
