@@ -78,13 +78,16 @@ async def read_body(request: Request, config: GatewayConfig) -> bytes:
             f"A body in Content-Encoding '{encoding}' is not taken; send it plain.", code="unsupported_encoding"
         )
     parts: list[bytes] = []
+    too_large = TooLarge(f"The body is larger than {config.max_body_bytes} bytes.")
     size = 0
+    if int(request.headers.get("content-length", 0)) > config.max_body_bytes:  # the parser lets digits through alone
+        raise too_large
     try:
         async with asyncio.timeout(config.body_timeout_s):
             async for part in request.stream():
                 size += len(part)
                 if size > config.max_body_bytes:
-                    raise TooLarge(f"The body is larger than {config.max_body_bytes} bytes.")
+                    raise too_large
                 parts.append(part)
     except TimeoutError:
         raise Timeout() from None
