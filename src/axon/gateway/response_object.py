@@ -8,11 +8,11 @@ from axon.domain.job import Job
 from axon.domain.turn import Turn, TurnState
 from axon.domain.usage import Usage
 from axon.gateway import logprobs
-from axon.gateway.frames import failure, thinking_of
+from axon.gateway.frames import failure, ledger_body, thinking_of
 from axon.gateway.items import item_body
 
 
-def response_body(turn: Turn, *, status: str | None = None) -> dict[str, Any]:
+def response_body(turn: Turn, *, status: str | None = None, with_ledger: bool = False) -> dict[str, Any]:
     """The response; without a status it is what the turn's state says."""
     job, reply = turn.job, turn.job.reply
     ended = turn.state.terminal
@@ -47,6 +47,7 @@ def response_body(turn: Turn, *, status: str | None = None) -> dict[str, Any]:
         "truncation": reply.get("truncation") or "disabled",
         "usage": usage_body(turn.usage) if ended else None,
         "user": reply.get("user"),
+        **({"axon": {"ledger": ledger_body(turn.ledger)}} if with_ledger and ended else {}),
     }
 
 
