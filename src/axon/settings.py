@@ -40,6 +40,7 @@ _MAY_BE_ZERO = {
     *(
         "admission.requests_per_minute",
         "admission.tokens_per_minute",
+        "gateway.failures_per_minute",
         "lifecycle.drain_s",
         "lifecycle.notice_s",
         "sessions.busy_wait_s",

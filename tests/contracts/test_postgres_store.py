@@ -19,6 +19,7 @@ from psycopg import errors
 from axon.adapters.store import schema
 from axon.adapters.store.failures import translated
 from axon.adapters.store.postgres import PostgresStore
+from axon.domain.tenant import Plan, Tenant
 from axon.domain.turn import opened
 from axon.errors import AxonError, DependencyDown, Misconfigured
 from tests.contracts.builders import make_ended, make_job, make_key
@@ -73,8 +74,21 @@ def calls(store: PostgresStore) -> list[Callable[[], Coroutine[Any, Any, object]
         store.ping,
         lambda: store.keys.add(make_key("k2")),
         lambda: store.keys.find("k0000001"),
+        lambda: store.keys.access("k0000001"),
+        lambda: store.keys.touch({"k0000001": 1.0}),
         store.keys.all,
         lambda: store.keys.revoke("k0000001", at=1.0),
+        lambda: store.keys.rotate(make_key("k3", previous="k0000001"), until=1.0),
+        lambda: store.tenants.add(Tenant(id="acme")),
+        lambda: store.tenants.get("acme"),
+        store.tenants.all,
+        lambda: store.tenants.change(Tenant(id="acme"), Tenant(id="acme", name="Acme")),
+        lambda: store.tenants.remove("acme"),
+        lambda: store.plans.put(Plan(name="pro")),
+        lambda: store.plans.get("pro"),
+        store.plans.all,
+        lambda: store.plans.remove("pro"),
+        lambda: store.usage.sums(since=0.0, until=1.0),
         lambda: store.turns.apply([opened(make_job())]),
         lambda: store.turns.get("turn_1"),
         lambda: store.turns.unfinished(limit=1),
@@ -360,7 +374,7 @@ class TestRecords:
         assert not await store.keys.revoke(name, at=1.0)
 
     async def test_a_table_that_is_gone_is_no_records_fault(self, store: PostgresStore, url: str) -> None:
-        shared_server().execute("DROP TABLE turns, keys, markers", url.rsplit("/", 1)[1])
+        shared_server().execute("DROP TABLE turns, keys, markers, tenants, plans", url.rsplit("/", 1)[1])
         for call in calls(store):
             with pytest.raises(DependencyDown) as failure:
                 await call()

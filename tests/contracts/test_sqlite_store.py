@@ -13,16 +13,19 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 import pytest
+from alembic import command
 from alembic.autogenerate import compare_metadata
 from alembic.config import Config
 from alembic.migration import MigrationContext
 from alembic.script import ScriptDirectory
-from sqlalchemy import create_engine, exc
+from sqlalchemy import Connection, create_engine, exc, text
 
 from axon.adapters.store import schema
 from axon.adapters.store.failures import translated
 from axon.adapters.store.migrate import MIGRATIONS
 from axon.adapters.store.sqlite import SqliteStore, sqlite_path
+from axon.domain.key import HOLDER
+from axon.domain.tenant import Plan, Tenant
 from axon.domain.turn import opened
 from axon.errors import AxonError, DependencyDown, Misconfigured
 from tests.contracts.builders import make_ended, make_job, make_key
@@ -36,6 +39,14 @@ async def opened_store(path: Path, **options: float) -> AsyncIterator[SqliteStor
         yield store
     finally:
         await store.aclose()
+
+
+def migrate_to(connection: Connection, revision: str) -> None:
+    """The tables as an older release has them."""
+    config = Config()
+    config.set_main_option("script_location", str(MIGRATIONS))
+    config.attributes["connection"] = connection
+    command.upgrade(config, revision)
 
 
 @pytest.fixture
@@ -180,6 +191,38 @@ class TestMigrations:
         with pytest.raises(Misconfigured):
             await SqliteStore(path).open()
 
+    async def test_a_tenant_is_made_for_each_that_had_a_key_and_the_keys_may_do_what_they_could(
+        self, path: Path
+    ) -> None:
+        path.parent.mkdir(parents=True)
+        engine = create_engine(f"sqlite:///{path}")
+        with engine.begin() as connection:
+            migrate_to(connection, "0003")
+            for number, tenant in enumerate(("zoo", "acme", "zoo", "bee")):
+                row = {"id": f"k{number}", "tenant": tenant, "digest": b"d", "at": 100.0 + number}
+                insert = (
+                    "INSERT INTO keys (id, tenant, digest, name, created_at) VALUES (:id, :tenant, :digest, '', :at)"
+                )
+                connection.execute(text(insert), row)
+        engine.dispose()
+        async with opened_store(path) as store:
+            tenants = await store.tenants.all()
+            assert [(each.id, each.place, each.created_at) for each in tenants] == [
+                ("zoo", 0, 100.0),
+                ("acme", 1, 101.0),
+                ("bee", 2, 103.0),
+            ]
+            assert {key.scopes for key in await store.keys.all()} == {HOLDER}
+            assert (await store.tenants.add(Tenant(id="new"))).place == 3
+
+    async def test_usage_is_summed_tenant_by_tenant_through_an_index(self, path: Path) -> None:
+        async with opened_store(path) as store, store._opened().connect() as connection:
+            for tenant in (None, "acme"):
+                query = store.usage.query(0.0, 1.0, tenant, by_day=True)
+                compiled = query.compile(connection.engine.sync_engine, compile_kwargs={"literal_binds": True})
+                plan = await connection.exec_driver_sql(f"EXPLAIN QUERY PLAN {compiled}")
+                assert "turns USING INDEX turns_by_tenant (tenant=? AND ended_at>? AND ended_at<?)" in str(plan.all())
+
     async def test_the_queries_of_the_sweeper_walk_an_index(self, path: Path) -> None:
         async with opened_store(path) as store, store._opened().connect() as connection:
             plans = []
@@ -213,6 +256,13 @@ class TestFailures:
             for write in (
                 store.keys.add(make_key("k2")),
                 store.keys.revoke("k0000001", at=1.0),
+                store.keys.touch({"k0000001": 1.0}),
+                store.keys.rotate(make_key("k2", previous="k0000001"), until=1.0),
+                store.tenants.add(Tenant(id="acme")),
+                store.tenants.change(Tenant(id="acme"), Tenant(id="acme", name="Acme")),
+                store.tenants.remove("acme"),
+                store.plans.put(Plan(name="pro")),
+                store.plans.remove("pro"),
                 store.turns.apply([opened(make_job())]),
                 store.turns.purge(ended_before=1.0),
             ):
@@ -231,14 +281,27 @@ class TestFailures:
     async def test_a_table_that_is_gone_is_dependency_down_in_every_call(self, path: Path) -> None:
         async with opened_store(path) as store:
             other = sqlite3.connect(path)
-            other.executescript("DROP TABLE keys; DROP TABLE turns;")
+            other.executescript("DROP TABLE keys; DROP TABLE turns; DROP TABLE tenants; DROP TABLE plans;")
             other.close()
             for call in (
                 store.ping(),
                 store.keys.add(make_key()),
                 store.keys.find("k"),
+                store.keys.access("k"),
+                store.keys.touch({"k": 1.0}),
                 store.keys.all(),
                 store.keys.revoke("k", at=1.0),
+                store.keys.rotate(make_key(previous="k"), until=1.0),
+                store.tenants.add(Tenant(id="acme")),
+                store.tenants.get("acme"),
+                store.tenants.all(),
+                store.tenants.change(Tenant(id="acme"), Tenant(id="acme", name="Acme")),
+                store.tenants.remove("acme"),
+                store.plans.put(Plan(name="pro")),
+                store.plans.get("pro"),
+                store.plans.all(),
+                store.plans.remove("pro"),
+                store.usage.sums(since=0.0, until=1.0),
                 store.turns.apply([opened(make_job())]),
                 store.turns.get("t"),
                 store.turns.unfinished(limit=1),

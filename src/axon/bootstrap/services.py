@@ -1,5 +1,6 @@
 """What stands behind the ports: three URLs choose, and what is imported is what is used. Opens no web server."""
 
+import contextlib
 from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
@@ -10,7 +11,8 @@ from axon.control.persister import Persister
 from axon.dispatch.affinity import Affinity, Residences
 from axon.dispatch.config import DispatchConfig
 from axon.domain.key import Key, digest, new_key_text
-from axon.errors import Misconfigured
+from axon.domain.tenant import Tenant
+from axon.errors import Conflict, Misconfigured
 from axon.ports.journal import Journal
 from axon.ports.live import Live
 from axon.ports.queue import Lanes
@@ -193,6 +195,8 @@ async def development_key(store: Store, pepper: bytes, data_dir: Path, now: floa
             return None
         parsed, text = new_key_text()
         secret = digest(pepper, parsed.secret)
+        with contextlib.suppress(Conflict):  # its tenant may be there without a key
+            await store.tenants.add(Tenant(id="default", created_at=now))
         await store.keys.add(Key(id=parsed.id, tenant="default", digest=secret, name="development", created_at=now))
         (data_dir / "dev-key").unlink(missing_ok=True)
         write_secret(data_dir / "dev-key", text)

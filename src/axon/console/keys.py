@@ -1,6 +1,7 @@
 """``axon keys``: API keys straight in the store. Knows no server; a running one reads the same store."""
 
 import asyncio
+import contextlib
 import json
 import sys
 import time
@@ -10,10 +11,11 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, TypeVar
 
 from axon.domain.key import Key, digest, new_key_text, parse_key
-from axon.errors import Misconfigured, NotFound
+from axon.domain.tenant import Tenant
+from axon.errors import Conflict, Misconfigured, NotFound
 
 if TYPE_CHECKING:
-    from axon.ports.store import KeyStore
+    from axon.ports.store import Store
     from axon.settings import Settings
 
 T = TypeVar("T")
@@ -36,7 +38,7 @@ def create(settings: "Settings", *, tenant: str, name: str, expires_in_days: flo
         created_at=now,
         expires_at=None if expires_in_days is None else now + expires_in_days * _DAY_S,
     )
-    _in_store(settings, lambda keys: keys.add(key))
+    _in_store(settings, lambda store: _add(store, key))
     if as_json:
         print(json.dumps({**_facts(key, now), "key": text}))
         return
@@ -47,7 +49,7 @@ def create(settings: "Settings", *, tenant: str, name: str, expires_in_days: flo
 def show(settings: "Settings", *, as_json: bool) -> None:
     """Lists the keys."""
     now = time.time()
-    listed = [_facts(key, now) for key in _in_store(settings, lambda keys: keys.all())]
+    listed = [_facts(key, now) for key in _in_store(settings, lambda store: store.keys.all())]
     if as_json:
         print(json.dumps(listed, indent=2))
         return
@@ -64,22 +66,29 @@ def revoke(settings: "Settings", key_id: str) -> None:
     """Ends a key; the whole key is taken for its id as well."""
     parts = parse_key(key_id)
     key_id = parts.id if parts else key_id
-    if not _in_store(settings, lambda keys: keys.revoke(key_id, at=time.time())):
+    if not _in_store(settings, lambda store: store.keys.revoke(key_id, at=time.time())):
         raise NotFound(f"There is no key {key_id}. `axon keys list` shows them.")
     print(f"Key {key_id} is revoked.")
 
 
-def _in_store(settings: "Settings", act: Callable[["KeyStore"], Awaitable[T]]) -> T:
+def _in_store(settings: "Settings", act: Callable[["Store"], Awaitable[T]]) -> T:
     """Opens the store for one act. Quietly: stdout is for the answer."""
     from axon.bootstrap.services import open_store
     from axon.telemetry import logs
 
     async def run() -> T:
         async with open_store(settings) as store:
-            return await act(store.keys)
+            return await act(store)
 
     logs.configure(replace(settings.log, level="warning"))
     return asyncio.run(run())
+
+
+async def _add(store: "Store", key: Key) -> None:
+    """Makes its tenant as well, if that is a new one."""
+    with contextlib.suppress(Conflict):
+        await store.tenants.add(Tenant(id=key.tenant, created_at=key.created_at))
+    await store.keys.add(key)
 
 
 def _facts(key: Key, now: float) -> dict[str, str | None]:

@@ -31,3 +31,7 @@ class GatewayConfig:
     """Requests beyond it are answered with 503; connections beyond it serve one request each, if it comes at once."""
     silence_s: float = 15.0
     """A stream that had nothing to say for so long sends an empty chunk."""
+    failures_per_minute: float = 100.0
+    """Wrong keys that an address may send; beyond, it gets 429 for every key that was not known before. 0: no limit."""
+    proxies: int = 0
+    """Proxies of your own before it, each of which adds to X-Forwarded-For; 0 takes the connection's own address."""
