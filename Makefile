@@ -39,7 +39,7 @@ serve: $(STAMP) ## Serve the default model on http://127.0.0.1:8000
 test: check install-services ## Check, then run all tests; where every server is installed, none may skip
 	@if scripts/install-services --check; then export REQUIRE_SERVERS=1; fi; $(BIN)/python -m pytest $(PYTEST_ARGS)
 
-check: $(STAMP) ## Format, lint, types, import rules, docs
+check: $(STAMP) ## Format, lint, types, import rules, docs, dependencies
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
@@ -47,6 +47,7 @@ check: $(STAMP) ## Format, lint, types, import rules, docs
 	$(BIN)/python scripts/settings_page.py --check
 	$(BIN)/python scripts/api_page.py --check
 	$(BIN)/python scripts/check_links.py
+	$(BIN)/python scripts/audit.py
 
 format: $(STAMP) ## Format the code and sort its imports
 	$(BIN)/ruff format .

@@ -53,6 +53,7 @@ _MAY_BE_ZERO = {
 }
 _WORKER_NAME = re.compile(r"[A-Za-z0-9._-]{1,64}")
 _URL_PASSWORD = re.compile(r"(?<=://)([^:/@]*):[^/@]*@")
+_QUERY_PASSWORD = re.compile(r"(?i)(?<=[?&])(\w*password)=[^&\s]*")
 _TRUTH = {"1": True, "true": True, "yes": True, "on": True, "0": False, "false": False, "no": False, "off": False}
 
 
@@ -182,7 +183,9 @@ def variable_of(name: str) -> str:
 
 def hide(value: object) -> object:
     """The value without the password a URL may carry."""
-    return _URL_PASSWORD.sub(rf"\1:{HIDDEN}@", value) if isinstance(value, str) else value
+    if not isinstance(value, str):
+        return value
+    return _QUERY_PASSWORD.sub(rf"\1={HIDDEN}", _URL_PASSWORD.sub(rf"\1:{HIDDEN}@", value))
 
 
 @cache

@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 
 from axon.domain.chunk import Chunk, End, Token
 from axon.domain.job import Job
+from axon.domain.ledger import Ledger
 from axon.domain.sampling import Sampling
 from axon.domain.turn import Turn, TurnState
 from axon.domain.usage import Usage
@@ -76,6 +77,9 @@ def jobs() -> st.SearchStrategy[Job]:
     )
 
 
+ledgers = st.builds(Ledger, queued=numbers, emitted=numbers, wasted=numbers, attempts=numbers, queue_s=times)
+
+
 def chunks() -> st.SearchStrategy[Chunk]:
     return st.builds(
         Chunk,
@@ -87,6 +91,7 @@ def chunks() -> st.SearchStrategy[Chunk]:
         code=text,
         message=text,
         cached=numbers,
+        ledger=st.none() | ledgers,
         extra=extras,
     )
 
@@ -103,6 +108,7 @@ def turns() -> st.SearchStrategy[Turn]:
         tokens=st.lists(tokens, max_size=4).map(tuple),
         ends=st.lists(ends, max_size=2).map(tuple),
         usage=st.builds(Usage, prompt_tokens=numbers, cached_tokens=numbers, output_tokens=numbers),
+        ledger=st.none() | ledgers,
         code=text,
         message=text,
         extra=extras,

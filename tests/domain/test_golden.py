@@ -12,6 +12,7 @@ from axon.domain.chunk import Chunk, End, Token
 from axon.domain.deployment import Deployment
 from axon.domain.item import Item
 from axon.domain.job import Job
+from axon.domain.ledger import Ledger
 from axon.domain.presence import Load, Presence
 from axon.domain.record import Marker
 from axon.domain.residence import Residence
@@ -143,6 +144,21 @@ CHOICES_JOB = replace(
     ),
 )
 REASONING = Chunk(v=1, first=5, epoch=1700000000501, tokens=(Token(0, 9, "", {"reasoning": "hmm"}),), reasoned=1)
+LEDGER = Ledger(
+    queued=4,
+    prefilled=1,
+    cached=3,
+    emitted=2,
+    replayed=6,
+    wasted=5,
+    attempts=2,
+    queue_s=0.25,
+    prefill_s=0.5,
+    decode_s=1.25,
+    replay_s=0.125,
+    waited_s=0.0625,
+    paced_s=0.03125,
+)
 PRESENCE = Presence(
     v=1,
     worker="host-1f2e-0",
@@ -184,6 +200,8 @@ MEANT: dict[str, Job | Chunk | Turn | Presence | Residence | Marker] = {
     "chunk-reasoning-v1": REASONING,
     "job-reasoning-v1": replace(JOB, reasoning="inside"),
     "turn-reasoning-v1": replace(COMPLETED, usage=replace(COMPLETED.usage, reasoning_tokens=1)),
+    "chunk-ledger-v1": replace(TERMINAL, ledger=LEDGER),
+    "turn-ledger-v1": replace(COMPLETED, ledger=LEDGER),
     "chunk-ends-v1": ENDS,
     "chunk-terminal-v1": TERMINAL,
     "chunk-later": replace(CHUNK, v=2, extra=EXTRA),

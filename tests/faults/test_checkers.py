@@ -6,6 +6,7 @@ import pytest
 
 from axon.domain.chunk import Token
 from axon.domain.job import Job
+from axon.domain.ledger import Ledger
 from axon.domain.sampling import Sampling
 from axon.domain.turn import Turn, TurnState
 from axon.domain.usage import Usage
@@ -59,6 +60,7 @@ def turn(**changes: object) -> Turn:
         job=job,
         tokens=tokens,
         usage=Usage(output_tokens=6),
+        ledger=Ledger(queued=1, prefilled=1, emitted=6, attempts=1),
     )
     return replace(whole, **changes)  # type: ignore[arg-type]
 
@@ -104,6 +106,9 @@ def test_a_load_of_which_nothing_was_accepted_proves_nothing() -> None:
         ([turn(), turn()], ["repeated"]),
         ([turn(), turn(id="cmpl-2")], ["repeated"]),
         ([turn(usage=Usage(output_tokens=7))], ["billed"]),
+        ([turn(ledger=Ledger(queued=1, emitted=7))], ["billed"]),
+        ([turn(ledger=Ledger(queued=2, emitted=6))], ["billed"]),
+        ([turn(ledger=None)], ["billed"]),
         ([turn(tenant="other")], ["foreign"]),
         ([turn(tokens=turn().tokens[:5], usage=Usage(output_tokens=5))], ["billed", "text"]),
     ],

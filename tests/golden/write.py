@@ -125,6 +125,22 @@ CHOICES = {
     "cached": 32,
 }
 REASONING = {**CHUNK, "tokens": [[0, 9, "", {"reasoning": "hmm"}]], "reasoned": 1}
+LEDGER = {
+    "queued": 4,
+    "prefilled": 1,
+    "cached": 3,
+    "emitted": 2,
+    "replayed": 6,
+    "wasted": 5,
+    "attempts": 2,
+    "queue_s": 0.25,
+    "prefill_s": 0.5,
+    "decode_s": 1.25,
+    "replay_s": 0.125,
+    "waited_s": 0.0625,
+    "paced_s": 0.03125,
+}
+"""What a turn took. Added to chunks and turns before 0.1 was released."""
 PRESENCE = {
     "v": 1,
     "worker": "host-1f2e-0",
@@ -174,6 +190,8 @@ PAYLOADS: dict[str, dict[str, Any]] = {
     "chunk-reasoning-v1": REASONING,
     "job-reasoning-v1": {**JOB, "reasoning": "inside"},
     "turn-reasoning-v1": {**COMPLETED, "usage": {**USAGE, "reasoning_tokens": 1}},
+    "chunk-ledger-v1": {**TERMINAL, "ledger": LEDGER},
+    "turn-ledger-v1": {**COMPLETED, "ledger": LEDGER},
     "presence-v1": PRESENCE,
     "presence-later": {**PRESENCE, **LATER},
     "residence-v1": RESIDENCE,

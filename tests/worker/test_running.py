@@ -1,6 +1,7 @@
 """A job in a worker's hands: however its tokens are cut, sent again or taken over, they make one stream."""
 
 from collections.abc import Iterable
+from dataclasses import replace
 from itertools import pairwise
 from random import Random
 
@@ -48,6 +49,11 @@ def text_of(tokens: Iterable[Token]) -> str:
     return "".join(token.text for token in tokens)
 
 
+def said(chunk: Chunk | None) -> Chunk | None:
+    """What a chunk says, without what it took."""
+    return replace(chunk, ledger=None) if chunk else None
+
+
 def joined(chunks: list[Chunk]) -> Chunk:
     """What a reader makes of chunks that follow one another."""
     for before, after in pairwise(chunks):
@@ -84,7 +90,7 @@ def test_a_log_that_lost_its_tail_is_told_again() -> None:
 def test_an_end_without_a_token_is_told_once() -> None:
     running = make_running()
     running.end(TurnState.CANCELLED)
-    assert running.pending() == Chunk(first=1, epoch=1, terminal="cancelled")
+    assert said(running.pending()) == Chunk(first=1, epoch=1, terminal="cancelled")
     running.told = True
     assert running.pending() is None
 
@@ -155,7 +161,7 @@ def test_chunks_put_together_are_the_whole_whatever_the_log_had_of_them(
         wait -= 1
         if ended:
             break
-    assert joined(chunks) == running.whole()
+    assert joined(chunks) == said(running.whole())
 
 
 @settings(deadline=None)
@@ -250,7 +256,7 @@ def test_the_stream_of_many_choices_does_not_depend_on_their_pace(
     even, uneven = make_running(stop=stop, choices=len(texts)), make_running(stop=stop, choices=len(texts))
     play(even, texts, ())
     play(uneven, texts, order)
-    assert uneven.whole() == even.whole()
+    assert said(uneven.whole()) == said(even.whole())
     for index, text in enumerate(texts):
         alone = run(make_running(stop=stop), text)
         assert text_of(token for token in even.tokens if token.choice == index) == text_of(alone.tokens)
@@ -280,7 +286,7 @@ def test_many_choices_taken_over_at_any_token_go_on_as_if_nothing_had_happened(
     taken_over.replay(pieces)
     assert taken_over.pending() is None
     play(taken_over, texts, order)
-    assert taken_over.whole() == whole
+    assert said(taken_over.whole()) == said(whole)
 
 
 def test_log_probabilities_travel_with_their_token_as_bytes() -> None:

@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 import os
+import resource
 import signal
 import socket
 from collections.abc import Awaitable, Callable, Coroutine, Iterator, Sequence
@@ -25,6 +26,7 @@ Part = Callable[[], Coroutine[Any, Any, object]]
 
 _STUCK_S = 10.0
 """An event loop that has not turned for so long is not alive."""
+_DESCRIPTORS = 65536
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -120,6 +122,7 @@ class Process:
 def started(settings: Settings) -> Iterator[Process]:
     """A process that heeds signals: the first SIGTERM or ctrl-c drains, the second ends at once."""
     failpoints.arm(settings.failpoints)
+    _raise_descriptors()
     process = Process(settings=settings)
     lifecycle = process.lifecycle
 
@@ -134,6 +137,14 @@ def started(settings: Settings) -> Iterator[Process]:
     finally:
         for number in (signal.SIGTERM, signal.SIGINT):
             loop.remove_signal_handler(number)
+
+
+def _raise_descriptors() -> None:
+    """As many as the system allows: many systems start a process with fewer than it may have connections."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    most = _DESCRIPTORS if hard == resource.RLIM_INFINITY else min(hard, _DESCRIPTORS)
+    if soft != resource.RLIM_INFINITY and soft < most:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (most, hard))
 
 
 @contextmanager

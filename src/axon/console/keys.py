@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from axon.console.accounts import in_store, moment, quiet, seconds, show_json
+from axon.console.administration import in_store, moment, quiet, seconds, show_json
 from axon.console.flags import ConfigFile, DataDir, Json, Live, Store, load
 from axon.domain.key import HOLDER, Key, Scope, parse_key
 from axon.errors import AxonError, Conflict, DependencyDown, Misconfigured, NotFound
 
 if TYPE_CHECKING:
-    from axon.bootstrap.accounts import Accounts
+    from axon.bootstrap.administration import Administration
 
 app = typer.Typer(help="Make, list, rotate and revoke API keys.", no_args_is_help=True)
 
@@ -46,9 +46,9 @@ def create(
     settings = load({"store": store, "data_dir": data_dir}, config_file).settings
     life_s = None if expires_in is None else seconds(expires_in, "--expires-in")
 
-    async def act(accounts: "Accounts") -> tuple[Key, str]:
-        await _make_tenant(accounts, tenant)
-        return await accounts.keyring.create(tenant, name=name, scopes=scope or HOLDER, expires_in_s=life_s)
+    async def act(admin: "Administration") -> tuple[Key, str]:
+        await _make_tenant(admin, tenant)
+        return await admin.keyring.create(tenant, name=name, scopes=scope or HOLDER, expires_in_s=life_s)
 
     _show_once(*in_store(settings, act), as_json=as_json)
 
@@ -71,7 +71,7 @@ def index(
     """
     settings = load({"store": store, "data_dir": data_dir}, config_file).settings
     now = time.time()
-    listed = [_facts(key, now) for key in in_store(settings, lambda accounts: accounts.keyring.all(tenant=tenant))]
+    listed = [_facts(key, now) for key in in_store(settings, lambda admin: admin.keyring.all(tenant=tenant))]
     if as_json:
         show_json(listed)
         return
@@ -106,7 +106,7 @@ def rotate(
     overlap_s = seconds(overlap, "--overlap")
     life_s = None if expires_in is None else seconds(expires_in, "--expires-in")
     key, text = in_store(
-        settings, lambda accounts: accounts.keyring.rotate(_id(key_id), overlap_s=overlap_s, expires_in_s=life_s)
+        settings, lambda admin: admin.keyring.rotate(_id(key_id), overlap_s=overlap_s, expires_in_s=life_s)
     )
     _show_once(key, text, as_json=as_json)
 
@@ -130,12 +130,12 @@ def revoke(
     settings = load({"live": live, "store": store, "data_dir": data_dir}, config_file).settings
     named = _id(key_id)
     try:
-        in_store(settings, lambda accounts: accounts.keyring.revoke(named), revokes=True)
+        in_store(settings, lambda admin: admin.keyring.revoke(named), revokes=True)
         print(f"Key {named} is revoked.")
     except NotFound:
         raise NotFound(f"There is no key {named}. `axon keys list` shows them.") from None
     except DependencyDown as away:
-        from axon.bootstrap.accounts import revoke_without_store
+        from axon.bootstrap.administration import revoke_without_store
 
         quiet(settings)
         if not asyncio.run(revoke_without_store(settings, named)):
@@ -143,12 +143,12 @@ def revoke(
         print(f"Key {named} is revoked at every gateway. {away.message} It is told when it is back.")
 
 
-async def _make_tenant(accounts: "Accounts", tenant: str) -> None:
+async def _make_tenant(admin: "Administration", tenant: str) -> None:
     try:
-        await accounts.tenancy.tenant(tenant)
+        await admin.tenancy.tenant(tenant)
     except NotFound:
         try:
-            await accounts.tenancy.create(tenant)
+            await admin.tenancy.create(tenant)
             print(f"Tenant {tenant} is new: see `axon tenants show {tenant}`.", file=sys.stderr)
         except Conflict:
             pass  # somebody else was quicker

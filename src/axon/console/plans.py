@@ -5,7 +5,7 @@ from typing import Annotated, Any
 
 import typer
 
-from axon.console.accounts import LimitFlags, UnsetFlags, changed, in_store, limit_facts, limit_words, show_json
+from axon.console.administration import LimitFlags, UnsetFlags, changed, in_store, limit_facts, limit_words, show_json
 from axon.console.flags import ConfigFile, DataDir, Json, Store, load
 from axon.domain.tenant import Limits, Plan
 
@@ -24,7 +24,7 @@ def index(store: Store = None, data_dir: DataDir = None, config_file: ConfigFile
       axon plans list --json
     """
     settings = load({"store": store, "data_dir": data_dir}, config_file).settings
-    found = in_store(settings, lambda accounts: accounts.tenancy.plans())
+    found = in_store(settings, lambda admin: admin.tenancy.plans())
     if as_json:
         show_json([_facts(plan) for plan in found])
         return
@@ -54,7 +54,7 @@ def create(
     """
     settings = load({"store": store, "data_dir": data_dir}, config_file).settings
     limits = changed(Limits(), limit)
-    _done(in_store(settings, lambda accounts: accounts.tenancy.create_plan(name, limits)), "is made", as_json=as_json)
+    _done(in_store(settings, lambda admin: admin.tenancy.create_plan(name, limits)), "is made", as_json=as_json)
 
 
 @app.command()
@@ -75,9 +75,7 @@ def change(
     """
     settings = load({"store": store, "data_dir": data_dir}, config_file).settings
     changed(Limits(), limit, unset)  # a misspelt one is told before anything is opened
-    made = in_store(
-        settings, lambda accounts: accounts.tenancy.change_plan(name, lambda old: changed(old, limit, unset))
-    )
+    made = in_store(settings, lambda admin: admin.tenancy.change_plan(name, lambda old: changed(old, limit, unset)))
     _done(made, "is changed", as_json=as_json)
 
 
@@ -90,7 +88,7 @@ def remove(name: PlanName, store: Store = None, data_dir: DataDir = None, config
       axon plans remove pro
     """
     settings = load({"store": store, "data_dir": data_dir}, config_file).settings
-    in_store(settings, lambda accounts: accounts.tenancy.remove_plan(name))
+    in_store(settings, lambda admin: admin.tenancy.remove_plan(name))
     print(f"Plan {name} is removed.")
 
 

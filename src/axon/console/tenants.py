@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from axon.console.accounts import (
+from axon.console.administration import (
     NAMES,
     LimitFlags,
     UnsetFlags,
@@ -22,7 +22,7 @@ from axon.console.flags import ConfigFile, DataDir, Json, Store, load
 from axon.domain.tenant import DEFAULT_PLAN, Limits, Tenant, Terms
 
 if TYPE_CHECKING:
-    from axon.bootstrap.accounts import Accounts
+    from axon.bootstrap.administration import Administration
 
 app = typer.Typer(help="Make, list, change, suspend and remove tenants.", no_args_is_help=True)
 
@@ -41,7 +41,7 @@ def index(store: Store = None, data_dir: DataDir = None, config_file: ConfigFile
       axon tenants list --json | jq -r '.[] | select(.state == "suspended").id'
     """
     settings = load({"store": store, "data_dir": data_dir}, config_file).settings
-    found = in_store(settings, lambda accounts: accounts.tenancy.tenants())
+    found = in_store(settings, lambda admin: admin.tenancy.tenants())
     if as_json:
         show_json([_facts(tenant) for tenant in found])
         return
@@ -77,7 +77,7 @@ def create(
     limits = changed(Limits(), limit)
     made = in_store(
         settings,
-        lambda accounts: accounts.tenancy.create(tenant_id, name=name or "", plan=plan or DEFAULT_PLAN, limits=limits),
+        lambda admin: admin.tenancy.create(tenant_id, name=name or "", plan=plan or DEFAULT_PLAN, limits=limits),
     )
     _done(made, "is made", as_json=as_json)
 
@@ -98,10 +98,10 @@ def show(
     """
     settings = load({"store": store, "data_dir": data_dir}, config_file).settings
 
-    async def act(accounts: "Accounts") -> tuple[Tenant, Limits, Terms]:
-        tenant = await accounts.tenancy.tenant(tenant_id)
-        plans = {plan.name: plan.limits for plan in await accounts.tenancy.plans()}
-        return tenant, plans.get(tenant.plan, Limits()), await accounts.tenancy.terms(tenant)
+    async def act(admin: "Administration") -> tuple[Tenant, Limits, Terms]:
+        tenant = await admin.tenancy.tenant(tenant_id)
+        plans = {plan.name: plan.limits for plan in await admin.tenancy.plans()}
+        return tenant, plans.get(tenant.plan, Limits()), await admin.tenancy.terms(tenant)
 
     tenant, of_plan, terms = in_store(settings, act)
     if as_json:
@@ -144,7 +144,7 @@ def change(
         own = changed(old.limits, limit, unset)
         return replace(old, name=old.name if name is None else name, plan=plan or old.plan, limits=own)
 
-    _done(in_store(settings, lambda accounts: accounts.tenancy.change(tenant_id, anew)), "is changed", as_json=as_json)
+    _done(in_store(settings, lambda admin: admin.tenancy.change(tenant_id, anew)), "is changed", as_json=as_json)
 
 
 @app.command()
@@ -156,7 +156,7 @@ def suspend(tenant_id: TenantId, store: Store = None, data_dir: DataDir = None, 
       axon tenants suspend acme
     """
     settings = load({"store": store, "data_dir": data_dir}, config_file).settings
-    _done(in_store(settings, lambda accounts: accounts.tenancy.suspend(tenant_id)), "is suspended")
+    _done(in_store(settings, lambda admin: admin.tenancy.suspend(tenant_id)), "is suspended")
 
 
 @app.command()
@@ -168,7 +168,7 @@ def resume(tenant_id: TenantId, store: Store = None, data_dir: DataDir = None, c
       axon tenants resume acme
     """
     settings = load({"store": store, "data_dir": data_dir}, config_file).settings
-    _done(in_store(settings, lambda accounts: accounts.tenancy.resume(tenant_id)), "is resumed")
+    _done(in_store(settings, lambda admin: admin.tenancy.resume(tenant_id)), "is resumed")
 
 
 @app.command()
@@ -180,7 +180,7 @@ def remove(tenant_id: TenantId, store: Store = None, data_dir: DataDir = None, c
       axon tenants remove acme
     """
     settings = load({"store": store, "data_dir": data_dir}, config_file).settings
-    in_store(settings, lambda accounts: accounts.tenancy.remove(tenant_id))
+    in_store(settings, lambda admin: admin.tenancy.remove(tenant_id))
     print(f"Tenant {tenant_id} is removed.")
 
 

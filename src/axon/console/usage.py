@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
-from axon.console.accounts import in_store, seconds, show_json
+from axon.console.administration import in_store, seconds, show_json
 from axon.console.flags import ConfigFile, DataDir, Json, Store, load
 from axon.domain.usage import UsageSum
 from axon.errors import Misconfigured
@@ -45,9 +45,7 @@ def usage(
     now = time.time()
     start, end = _time(since, "--since", now), _time(until, "--until", now) if until else now
     by_day = by is By.DAY
-    found = in_store(
-        settings, lambda accounts: accounts.tenancy.usage(since=start, until=end, tenant=tenant, by_day=by_day)
-    )
+    found = in_store(settings, lambda admin: admin.tenancy.usage(since=start, until=end, tenant=tenant, by_day=by_day))
     listed = [_facts(spent, by_day=by_day) for spent in found]
     if as_json:
         show_json(listed)

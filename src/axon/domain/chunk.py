@@ -8,6 +8,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
+from axon.domain.ledger import Ledger
+
 
 class Token(NamedTuple):
     """One token of one choice, with the text it completes (empty while a character is incomplete)."""
@@ -47,6 +49,8 @@ class Chunk:
     """Tokens of the prompt that were not computed, as far as is known by then."""
     reasoned: int = 0
     """Tokens of thinking in the stream, up to the last one here."""
+    ledger: Ledger | None = None
+    """As it stood, on an attempt's first chunk; on the last one, the turn's."""
     extra: Mapping[str, Any] = field(default_factory=dict)
 
     @property
@@ -74,5 +78,6 @@ class Chunk:
             message=self.message,
             cached=self.cached,
             reasoned=self.reasoned,
+            ledger=self.ledger,
             extra=self.extra,
         )

@@ -14,6 +14,7 @@ from typing import Any
 
 from axon.domain.chunk import Chunk, End, Token
 from axon.domain.job import Job
+from axon.domain.ledger import Ledger, told
 from axon.domain.usage import Usage
 
 
@@ -47,6 +48,8 @@ class Turn:
     tokens: tuple[Token, ...] = ()
     ends: tuple[End, ...] = ()
     usage: Usage = field(default_factory=Usage)
+    ledger: Ledger | None = None
+    """What it took; nobody knows of a turn that no worker has run."""
     code: str = ""
     message: str = ""
     extra: Mapping[str, Any] = field(default_factory=dict)
@@ -63,6 +66,7 @@ class Turn:
             message=self.message,
             cached=self.usage.cached_tokens,
             reasoned=self.usage.reasoning_tokens,
+            ledger=self.ledger,
         )
 
 
@@ -73,7 +77,9 @@ def opened(job: Job) -> Turn:
 
 def so_far(job: Job, chunk: Chunk) -> Turn:
     """The turn while it goes on, with what it has said: ``chunk`` is its stream from seq 1."""
-    return replace(opened(job), tokens=chunk.tokens, ends=chunk.ends, usage=_usage(job, (chunk,)))
+    return replace(
+        opened(job), tokens=chunk.tokens, ends=chunk.ends, usage=_usage(job, (chunk,)), ledger=_ledger((chunk,))
+    )
 
 
 def ended(turn: Turn, chunks: tuple[Chunk, ...], *, at: float) -> Turn:
@@ -88,6 +94,7 @@ def ended(turn: Turn, chunks: tuple[Chunk, ...], *, at: float) -> Turn:
         tokens=tuple(token for chunk in chunks for token in chunk.tokens),
         ends=tuple({end.choice: end for chunk in chunks for end in chunk.ends}.values()),
         usage=_usage(turn.job, chunks),
+        ledger=_ledger(chunks),
         code=last.code,
         message=last.message,
     )
@@ -108,3 +115,8 @@ def _usage(job: Job, chunks: tuple[Chunk, ...]) -> Usage:
         output_tokens=sum(len(chunk.tokens) for chunk in chunks),
         reasoning_tokens=max(chunk.reasoned for chunk in chunks),
     )
+
+
+def _ledger(chunks: tuple[Chunk, ...]) -> Ledger | None:
+    known = [chunk.ledger for chunk in chunks if chunk.ledger is not None]
+    return told(known, emitted=sum(len(chunk.tokens) for chunk in chunks))

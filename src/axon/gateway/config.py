@@ -23,8 +23,12 @@ class GatewayConfig:
     """A connection that has not sent its request's headers by then is closed."""
     body_timeout_s: float = 30.0
     """A request whose body has not come by then is refused with 408."""
+    keep_alive_s: int = 60
+    """A connection that has brought no further request for so long is closed."""
+    write_timeout_s: float = 30.0
+    """A client that has taken nothing of its answer for so long is cut off; its stream can be picked up again."""
     max_connections: int = 2000
-    """Connections beyond it are answered with 503."""
+    """Requests beyond it are answered with 503; connections beyond it serve one request each, if it comes at once."""
     silence_s: float = 15.0
     """A stream that had nothing to say for so long sends an empty chunk."""
     failures_per_minute: float = 100.0

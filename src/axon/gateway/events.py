@@ -42,8 +42,8 @@ _TERMINAL = {"completed": "response.completed", "failed": "response.failed"}
 class Writer:
     """Writes one reader's events, those past the number it has seen. It is given the stream from its first token."""
 
-    def __init__(self, job: Job, *, after: int = -1) -> None:
-        self._job, self._after = job, after
+    def __init__(self, job: Job, *, after: int = -1, with_ledger: bool = False) -> None:
+        self._job, self._after, self._with_ledger = job, after, with_ledger
         self._number = 0
         self._chunks: list[Chunk] = []
         self._thoughts: list[str] = []
@@ -121,7 +121,7 @@ class Writer:
         if self._speaks or turn.state is TurnState.COMPLETED:
             frames += self._begin() + self._said(message_body(turn))
         name = _TERMINAL.get(status_of(turn), "response.incomplete")
-        return frames + self._event(name, {"response": response_body(turn)})
+        return frames + self._event(name, {"response": response_body(turn, with_ledger=self._with_ledger)})
 
     def _said(self, item: dict[str, Any]) -> bytes:
         [part] = item["content"]

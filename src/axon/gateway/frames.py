@@ -11,6 +11,7 @@ import msgspec
 
 from axon.domain.chunk import Chunk, End, Token
 from axon.domain.job import Job
+from axon.domain.ledger import Ledger
 from axon.domain.tenant import Tier
 from axon.domain.turn import Turn, TurnState
 from axon.domain.usage import Usage
@@ -41,9 +42,20 @@ def stopped_by(last: Chunk | Turn) -> str:
     return "budget" if last.code == BudgetSpent.code else ""
 
 
-def error_frame(error: AxonError) -> bytes:
+def extras(last: Chunk | Turn, *, with_ledger: bool) -> dict[str, Any]:
+    """What an answer says beside OpenAI's fields, where there is something to say."""
+    stopped = stopped_by(last)
+    said = {
+        **({"stopped": stopped} if stopped else {}),
+        **({"ledger": ledger_body(last.ledger)} if with_ledger else {}),
+    }
+    return {"axon": said} if said else {}
+
+
+def error_frame(error: AxonError, ledger: Ledger | None = None) -> bytes:
     """An error in the middle of a stream, which ends it."""
-    return b"data: " + _encode(body_of(error)) + b"\n\n" + DONE
+    more = {"axon": {"ledger": ledger_body(ledger)}} if ledger else {}
+    return b"data: " + _encode(body_of(error) | more) + b"\n\n" + DONE
 
 
 def usage_body(usage: Usage) -> dict[str, Any]:
@@ -56,6 +68,28 @@ def usage_body(usage: Usage) -> dict[str, Any]:
     }
 
 
+def ledger_body(ledger: Ledger | None) -> dict[str, Any] | None:
+    """What a turn took, for who asks why it was slow."""
+    if ledger is None:
+        return None
+    return {
+        "queued_tokens": ledger.queued,
+        "prefilled_tokens": ledger.prefilled,
+        "cached_tokens": ledger.cached,
+        "emitted_tokens": ledger.emitted,
+        "replayed_tokens": ledger.replayed,
+        "wasted_tokens": ledger.wasted,
+        "billed_tokens": ledger.billed,
+        "attempts": ledger.attempts,
+        "queue_s": round(ledger.queue_s, 4),
+        "prefill_s": round(ledger.prefill_s, 4),
+        "decode_s": round(ledger.decode_s, 4),
+        "replay_s": round(ledger.replay_s, 4),
+        "waited_s": round(ledger.waited_s, 4),
+        "paced_s": round(ledger.paced_s, 4),
+    }
+
+
 class Writer:
     """Writes one reader's frames from where it stands.
 
@@ -63,8 +97,9 @@ class Writer:
     everything up to there, whichever choice it belongs to.
     """
 
-    def __init__(self, job: Job, *, after: int = 0, with_ids: bool = False) -> None:
+    def __init__(self, job: Job, *, after: int = 0, with_ids: bool = False, with_ledger: bool = False) -> None:
         self._job = job
+        self._with_ledger = with_ledger
         self._with_ids = with_ids
         self._seq = after
         self._cached = self._reasoned = 0
@@ -82,7 +117,7 @@ class Writer:
         self._cached, self._reasoned = max(self._cached, chunk.cached), max(self._reasoned, chunk.reasoned)
         bodies = [body for body in self._choices(chunk) if body is not None]
         if error := failure(chunk):
-            return b"".join(map(self._line, bodies)) + error_frame(error)
+            return b"".join(map(self._line, bodies)) + error_frame(error, chunk.ledger if self._with_ledger else None)
         if not chunk.terminal:
             return b"".join(map(self._line, bodies))
         if self._include_usage:
@@ -91,6 +126,8 @@ class Writer:
             if stopped := stopped_by(chunk):
                 bodies[-1]["axon"]["stopped"] = stopped
             bodies[-1]["axon"]["end"] = True  # so that a reader can tell an end from a connection that broke off
+            if self._with_ledger:
+                bodies[-1]["axon"]["ledger"] = ledger_body(chunk.ledger)
         return b"".join(map(self._line, bodies)) + DONE
 
     def silence(self) -> bytes:
@@ -150,7 +187,7 @@ class Writer:
         return head + b"data: " + _encode(body) + b"\n\n"
 
 
-def whole(job: Job, chunks: Sequence[Chunk]) -> dict[str, Any]:
+def whole(job: Job, chunks: Sequence[Chunk], *, with_ledger: bool = False) -> dict[str, Any]:
     """The answer as one object, for a client that does not stream."""
     chat = job.reply.get("route") == "chat"
     tokens = [token for chunk in chunks for token in chunk.tokens]
@@ -168,7 +205,7 @@ def whole(job: Job, chunks: Sequence[Chunk]) -> dict[str, Any]:
             for index in range(job.choices)
         ],
         "usage": usage_body(usage),
-        **({"axon": {"stopped": stopped}} if (stopped := stopped_by(chunks[-1])) else {}),
+        **extras(chunks[-1], with_ledger=with_ledger),
     }
 
 

@@ -9,11 +9,11 @@ from axon.domain.tenant import Tier
 from axon.domain.turn import Turn, TurnState
 from axon.domain.usage import Usage
 from axon.gateway import logprobs
-from axon.gateway.frames import failure, stopped_by, thinking_of
+from axon.gateway.frames import extras, failure, thinking_of
 from axon.gateway.items import item_body
 
 
-def response_body(turn: Turn, *, status: str | None = None) -> dict[str, Any]:
+def response_body(turn: Turn, *, status: str | None = None, with_ledger: bool = False) -> dict[str, Any]:
     """The response; without a status it is what the turn's state says."""
     job, reply = turn.job, turn.job.reply
     ended = turn.state.terminal
@@ -48,7 +48,7 @@ def response_body(turn: Turn, *, status: str | None = None) -> dict[str, Any]:
         "truncation": reply.get("truncation") or "disabled",
         "usage": usage_body(turn.usage) if ended else None,
         "user": reply.get("user"),
-        **({"axon": {"stopped": stopped}} if (stopped := stopped_by(turn)) else {}),
+        **extras(turn, with_ledger=with_ledger and ended),
     }
 
 

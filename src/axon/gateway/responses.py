@@ -35,6 +35,7 @@ from axon.gateway.turns import (
     gateway_of,
     identity_of,
     read_body,
+    wants_ledger,
 )
 from axon.sessions.conversations import require_room
 from axon.sessions.turns import make_job
@@ -58,12 +59,12 @@ async def create(request: Request) -> Response:
     find_deployment(request, ask.model)
     job = await _open(request, ask, body)
     if ask.stream:
-        return _stream(gateway, job, after=-1, started=job.created)
+        return _stream(request, job, after=-1, started=job.created)
     if ask.background:
         found = await gateway.sessions.lookup.find(job.id)  # a repeated request may find more than a beginning
-        return await _object(gateway, found or opened(job))
+        return await _object(request, found or opened(job))
     chunks = await answered(request, job)
-    return await _object(gateway, ended(opened(job), tuple(chunks), at=gateway.clock.now()))
+    return await _object(request, ended(opened(job), tuple(chunks), at=gateway.clock.now()))
 
 
 @router.post(
@@ -87,12 +88,12 @@ async def show(request: Request, response_id: str, stream: str = "false", starti
     """The response as it stands; with ``stream=true`` its events past number ``starting_after``, live if it runs."""
     gateway = gateway_of(request)
     if stream.lower() not in ("true", "1"):
-        return await _object(gateway, await _find(request, response_id))
+        return await _object(request, await _find(request, response_id))
     turn = await _find(request, response_id, unstored=True)
     after = _number(starting_after)
     await gateway.follower.arrive(response_id)
     gateway.metrics.stream_resumes.labels(result="ok").inc()
-    return _stream(gateway, turn.job, after=after)
+    return _stream(request, turn.job, after=after)
 
 
 @router.delete("/v1/responses/{response_id}", summary="Delete a response")
@@ -112,7 +113,7 @@ async def cancel(request: Request, response_id: str) -> Response:
         with suppress(Busy):
             turn = await gateway.sessions.lookup.stopped(response_id, wait_s=_CANCEL_S) or turn
             await gateway.sessions.lookup.kept(response_id, wait_s=_CANCEL_S)  # what was told must outlive a crash
-    return await _object(gateway, turn)
+    return await _object(request, turn)
 
 
 @router.get("/v1/responses/{response_id}/input_items", summary="List a response's input items")
@@ -235,24 +236,25 @@ async def _find(request: Request, response_id: str, *, unstored: bool = False) -
     return turn
 
 
-async def _object(gateway: Gateway, turn: Turn) -> Response:
+async def _object(request: Request, turn: Turn) -> Response:
     """The response as one JSON object; one that nobody has begun on says so."""
-    begun = turn.state.terminal or await gateway.sessions.lookup.is_claimed(turn.id)
-    body = response_body(turn, status=None if begun else "queued")
+    begun = turn.state.terminal or await gateway_of(request).sessions.lookup.is_claimed(turn.id)
+    body = response_body(turn, status=None if begun else "queued", with_ledger=wants_ledger(request))
     return Response(msgspec.json.encode(body), media_type="application/json", headers={STREAM_HEADER: turn.id})
 
 
-def _stream(gateway: Gateway, job: Job, *, after: int, started: float | None = None) -> Response:
+def _stream(request: Request, job: Job, *, after: int, started: float | None = None) -> Response:
     """The response's events past number ``after``; leaving early loses nothing, for as long as it is kept."""
     return StreamingResponse(
-        _events(gateway, job, after, started),
+        _events(gateway_of(request), events.Writer(job, after=after, with_ledger=wants_ledger(request)), job, started),
         media_type="text/event-stream",
         headers={**SSE_HEADERS, STREAM_HEADER: job.id},
     )
 
 
-async def _events(gateway: Gateway, job: Job, after: int, started: float | None) -> AsyncGenerator[bytes, None]:
-    writer = events.Writer(job, after=after)
+async def _events(
+    gateway: Gateway, writer: events.Writer, job: Job, started: float | None
+) -> AsyncGenerator[bytes, None]:
     pace = Pace(gateway.metrics, started)
     if opening := writer.opening():
         yield opening

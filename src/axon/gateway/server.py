@@ -4,26 +4,36 @@ import asyncio
 import contextlib
 import math
 import socket
+import struct
 from collections.abc import Iterator
 from typing import Any
 
 import uvicorn
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
-from axon.errors import InvalidInput
+from axon.errors import AxonError, InvalidInput, Overloaded
 from axon.gateway.config import GatewayConfig
 from axon.gateway.edge import Edge
-from axon.gateway.problems import encoded
+from axon.gateway.problems import encoded, headers_of
 
 _FRESH_S = 1.0
 """How long a connection that has said nothing yet may go on when the server stops listening."""
+_SURPLUS_S = 1.0
+"""How long a connection beyond the most may take for its request's headers."""
+_MOST_SURPLUS = 500
+"""So many of them; each costs a descriptor. The next ones are closed at once."""
+_CHUNK_BYTES = 16
+"""What the size of a chunk may take."""
+_AT_ONCE = struct.pack("ii", 1, 0)
+"""The system forgets what it has not sent yet: it would keep megabytes for whoever takes nothing."""
 
 
-def _answer(status: bytes, problem: InvalidInput) -> bytes:
+def _answer(status: bytes, problem: AxonError) -> bytes:
     """A whole answer, for what never becomes a request."""
     body = encoded(problem)
-    head = b"HTTP/1.1 %s\r\ncontent-type: application/json\r\nconnection: close\r\ncontent-length: %d\r\n\r\n"
-    return head % (status, len(body)) + body
+    told = "".join(f"{name}: {value}\r\n" for name, value in headers_of(problem).items()).encode()
+    head = b"HTTP/1.1 %s\r\ncontent-type: application/json\r\nconnection: close\r\n%bcontent-length: %d\r\n\r\n"
+    return head % (status, told, len(body)) + body
 
 
 _TOO_LONG = _answer(
@@ -31,6 +41,7 @@ _TOO_LONG = _answer(
     InvalidInput("The request's headers are too long.", code="headers_too_long"),
 )
 _NOT_HTTP = _answer(b"400 Bad Request", InvalidInput("This is no HTTP request that can be read.", code="invalid_http"))
+_TOO_MANY = _answer(b"503 Service Unavailable", Overloaded(retry_after_s=1.0))
 
 
 class Server(uvicorn.Server):
@@ -65,7 +76,7 @@ def make_server(app: Edge, config: GatewayConfig, *, grace_s: float = 5.0) -> Se
             access_log=False,
             server_header=False,
             proxy_headers=False,
-            timeout_keep_alive=60,
+            timeout_keep_alive=config.keep_alive_s,
             timeout_graceful_shutdown=math.ceil(grace_s),
         )
     )
@@ -73,19 +84,37 @@ def make_server(app: Edge, config: GatewayConfig, *, grace_s: float = 5.0) -> Se
 
 def _protocol(config: GatewayConfig) -> type[HttpToolsProtocol]:
     class Protocol(HttpToolsProtocol):
-        """Bounds what comes before a request is known: its headers must be short and in time."""
+        """Bounds what the parser leaves open: how long and how large anything but a body may be, and how many ask.
+
+        connected ─► headers ─► body ─► next headers      each with a deadline; an answer may come before the body's end
+        """
 
         _deadline: asyncio.TimerHandle | None = None
+        """By then a request's headers are here."""
+        _rest: asyncio.TimerHandle | None = None
+        """By then the rest of a body is here that nobody waits for any more."""
+        _stall: asyncio.TimerHandle | None = None
+        """By then the client has taken something of its answer."""
         _header_bytes = 0
+        _framing_bytes = 0
+        """What came since the headers' end and is no body: sizes of chunks, trailers."""
+        _in_body = False
         _is_fresh = True
+        _is_surplus = False
         _is_leaving = False
 
         def connection_made(self, transport: Any) -> None:
             super().connection_made(transport)
+            self._is_surplus = len(self.connections) > config.max_connections
+            if len(self.connections) > config.max_connections + _MOST_SURPLUS:
+                transport.write(_TOO_MANY)
+                transport.close()
             self._arm()
 
         def connection_lost(self, exc: Exception | None) -> None:
             self._disarm()
+            self._end_rest()
+            self._end_stall()
             super().connection_lost(exc)
 
         def data_received(self, data: bytes) -> None:
@@ -93,26 +122,63 @@ def _protocol(config: GatewayConfig) -> type[HttpToolsProtocol]:
                 self._header_bytes += len(data)
                 # What comes in one piece may hold a body too: only the parser knows where it begins.
                 if self._header_bytes > config.max_header_bytes and b"\r\n\r\n" not in data[: config.max_header_bytes]:
-                    self.transport.write(_TOO_LONG)
-                    self.transport.close()
+                    self._refuse(_TOO_LONG)
                     return
+            elif self._in_body:
+                self._framing_bytes += len(data)
             super().data_received(data)
+            if self.transport.is_closing():
+                return
+            if self._in_body and self._framing_bytes > config.max_header_bytes:
+                self._refuse(_TOO_LONG)
+            elif not self._in_body and self._is_answered and self.timeout_keep_alive_task is None:
+                self._arm()  # empty lines between requests are no sign of life
 
         def send_400_response(self, msg: str) -> None:
             """For what the parser cannot read; ``msg`` says no more than that."""
-            self.transport.write(_NOT_HTTP)
-            self.transport.close()
+            self._refuse(_NOT_HTTP)
 
         def on_message_begin(self) -> None:
             super().on_message_begin()
             self._arm()
 
+        def on_header(self, name: bytes, value: bytes) -> None:
+            if not self._in_body:  # else a trailer: what comes after the body was looked at by nobody on the way here
+                super().on_header(name, value)
+
         def on_headers_complete(self) -> None:
             self._disarm()
+            self._in_body, self._framing_bytes = True, 0
             self._is_fresh = False
             super().on_headers_complete()
-            if self._is_leaving and self.cycle is not None:
+            if (self._is_leaving or self._is_surplus) and self.cycle is not None:
                 self.cycle.keep_alive = False
+
+        def on_chunk_header(self) -> None:
+            self._framing_bytes = max(0, self._framing_bytes - _CHUNK_BYTES)
+
+        def on_body(self, body: bytes) -> None:
+            self._framing_bytes = max(0, self._framing_bytes - len(body))
+            super().on_body(body)
+
+        def on_message_complete(self) -> None:
+            self._in_body = False
+            self._end_rest()
+            super().on_message_complete()
+
+        def on_response_complete(self) -> None:
+            super().on_response_complete()
+            if self._in_body and self._is_answered and self._rest is None and not self.transport.is_closing():
+                # It is read on for a while: to close at once could take the answer from who is still sending.
+                self._rest = self.loop.call_later(config.header_timeout_s, self.transport.close)
+
+        def pause_writing(self) -> None:
+            super().pause_writing()
+            self._watch_reader(self.transport.get_write_buffer_size())
+
+        def resume_writing(self) -> None:
+            self._end_stall()
+            super().resume_writing()
 
         def shutdown(self) -> None:
             """A connection that has just been made brings a request: to close it would lose one for no reason."""
@@ -126,14 +192,51 @@ def _protocol(config: GatewayConfig) -> type[HttpToolsProtocol]:
             if self._is_fresh:
                 self.transport.close()
 
+        @property
+        def _is_answered(self) -> bool:
+            """Every request so far."""
+            return self.cycle is None or self.cycle.response_complete
+
+        def _refuse(self, answer: bytes) -> None:
+            """Ends the connection, with a word unless it would stand in the middle of another answer."""
+            cycle = self.cycle
+            if cycle is None or cycle.response_complete or not (cycle.response_started or self.pipeline):
+                self.transport.write(answer)
+            self.transport.close()
+
+        def _watch_reader(self, num_unread: int) -> None:
+            """Cuts a client off that takes nothing, and lets one that takes little go on."""
+
+            def look() -> None:
+                left = self.transport.get_write_buffer_size()
+                if left < num_unread:
+                    self._watch_reader(left)
+                else:
+                    line = self.transport.get_extra_info("socket")
+                    line.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _AT_ONCE)
+                    self.transport.abort()
+
+            self._stall = self.loop.call_later(config.write_timeout_s, look)
+
         def _arm(self) -> None:
             if self._deadline is None:
                 self._header_bytes = 0
-                self._deadline = self.loop.call_later(config.header_timeout_s, self.transport.close)
+                timeout_s = min(_SURPLUS_S, config.header_timeout_s) if self._is_surplus else config.header_timeout_s
+                self._deadline = self.loop.call_later(timeout_s, self.transport.close)
 
         def _disarm(self) -> None:
             if self._deadline is not None:
                 self._deadline.cancel()
                 self._deadline = None
+
+        def _end_rest(self) -> None:
+            if self._rest is not None:
+                self._rest.cancel()
+                self._rest = None
+
+        def _end_stall(self) -> None:
+            if self._stall is not None:
+                self._stall.cancel()
+                self._stall = None
 
     return Protocol

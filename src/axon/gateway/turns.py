@@ -39,6 +39,8 @@ from axon.telemetry.metrics import Metrics
 STREAM_HEADER = "x-axon-stream"
 IDS_HEADER = "x-axon-event-ids"
 """With ``true`` the frames of a stream have their seq as the event's id."""
+LEDGER_HEADER = "x-axon-ledger"
+"""With ``true`` the end of an answer says what it took."""
 _MAX_SEQ_DIGITS = 15
 _MAX_KEY_CHARS = 255
 SSE_HEADERS = {"cache-control": "no-cache", "x-accel-buffering": "no"}
@@ -80,13 +82,16 @@ async def read_body(request: Request, config: GatewayConfig) -> bytes:
             f"A body in Content-Encoding '{encoding}' is not taken; send it plain.", code="unsupported_encoding"
         )
     parts: list[bytes] = []
+    too_large = TooLarge(f"The body is larger than {config.max_body_bytes} bytes.")
     size = 0
+    if int(request.headers.get("content-length", 0)) > config.max_body_bytes:  # the parser lets digits through alone
+        raise too_large
     try:
         async with asyncio.timeout(config.body_timeout_s):
             async for part in request.stream():
                 size += len(part)
                 if size > config.max_body_bytes:
-                    raise TooLarge(f"The body is larger than {config.max_body_bytes} bytes.")
+                    raise too_large
                 parts.append(part)
     except TimeoutError:
         raise Timeout() from None
@@ -232,7 +237,7 @@ def seq_of(text: str, name: str) -> int:
 
 def stream_response(request: Request, job: Job, *, after: int, started: float | None = None) -> Response:
     """The stream past ``after`` as server-sent events; leaving early loses nothing, for as long as it is kept."""
-    writer = frames.Writer(job, after=after, with_ids=_wants_ids(request))
+    writer = frames.Writer(job, after=after, with_ids=_wants_ids(request), with_ledger=wants_ledger(request))
     return StreamingResponse(
         _events(gateway_of(request), job, writer, after, started),
         media_type="text/event-stream",
@@ -241,7 +246,16 @@ def stream_response(request: Request, job: Job, *, after: int, started: float | 
 
 
 def _wants_ids(request: Request) -> bool:
-    return "last-event-id" in request.headers or request.headers.get(IDS_HEADER, "").lower() in ("1", "true")
+    return "last-event-id" in request.headers or _is_on(request, IDS_HEADER)
+
+
+def wants_ledger(request: Request) -> bool:
+    """Whether the asker wants to know what its answer took."""
+    return _is_on(request, LEDGER_HEADER)
+
+
+def _is_on(request: Request, header: str) -> bool:
+    return request.headers.get(header, "").lower() in ("1", "true")
 
 
 async def _events(
@@ -261,8 +275,8 @@ async def _events(
 
 
 async def _whole_response(request: Request, job: Job) -> Response:
-    body = msgspec.json.encode(frames.whole(job, await answered(request, job)))
-    return Response(body, media_type="application/json", headers={STREAM_HEADER: job.id})
+    found = frames.whole(job, await answered(request, job), with_ledger=wants_ledger(request))
+    return Response(msgspec.json.encode(found), media_type="application/json", headers={STREAM_HEADER: job.id})
 
 
 async def answered(request: Request, job: Job) -> list[Chunk]:

@@ -19,6 +19,7 @@ _PRIVATE_NAMES = frozenset(
 _KEY = re.compile(r"axk_[0-9A-Za-z_-]+")
 _BEARER = re.compile(r"(?i)\b(bearer|basic)\s+[^\s'\",]+")
 _URL_PASSWORD = re.compile(r"(\w+://[^\s:/@]*):[^\s/@]+@")
+_QUERY_PASSWORD = re.compile(r"(?i)([?&]\w*password)=[^&\s'\"]+")
 # asyncio quotes the whole exception when nobody awaited a task.
 _TASK_EXCEPTION = re.compile(r"exception=(\w+)\(.*\)", re.DOTALL)
 
@@ -53,6 +54,7 @@ def clean_text(text: str) -> str:
     text = _KEY.sub(f"axk_{HIDDEN}", text)
     text = _BEARER.sub(rf"\1 {HIDDEN}", text)
     text = _URL_PASSWORD.sub(rf"\1:{HIDDEN}@", text)
+    text = _QUERY_PASSWORD.sub(rf"\1={HIDDEN}", text)
     return _TASK_EXCEPTION.sub(rf"exception=\1({HIDDEN})", text)
 
 

@@ -79,7 +79,7 @@ class Intake:
                 case ClaimStep.PARK:
                     return Parked(delivery, view.owner)
             epoch = await self._live.log.claim(job.id, self._owner, over=view.epoch)
-            if epoch is not None and (running := await self._rebuilt(job, delivery, epoch, stored)):
+            if epoch is not None and (running := await self._rebuilt(job, delivery, epoch, stored, bool(view.epoch))):
                 if step is ClaimStep.CANCEL:
                     running.end(TurnState.CANCELLED)
                 return running
@@ -121,13 +121,15 @@ class Intake:
         except DependencyDown:
             return None
 
-    async def _rebuilt(self, job: Job, delivery: Delivery, epoch: int, stored: Turn | None) -> Running | None:
+    async def _rebuilt(
+        self, job: Job, delivery: Delivery, epoch: int, stored: Turn | None, attempted: bool
+    ) -> Running | None:
         # Read after the claim: the old owner may have written until then.
         view = await self._live.log.read(job.id, after=0)
         if view is None:
             return None
-        running = Running(job=job, delivery=delivery, epoch=epoch, tokenizer=self._tokenizer)
-        running.replay(_longer(view.chunks, stored))
+        running = Running(job=job, delivery=delivery, epoch=epoch, tokenizer=self._tokenizer, clock=self._clock)
+        running.replay(_longer(view.chunks, stored), attempted=attempted)
         running.sent = view.last
         return running
 

@@ -9,11 +9,14 @@ from dataclasses import dataclass, field, replace
 
 from axon.domain.chunk import Chunk, End, Token
 from axon.domain.job import Job
+from axon.domain.ledger import Ledger
 from axon.domain.turn import TurnState
 from axon.engine.messages import Emitted
 from axon.ports.queue import Delivery
+from axon.runtime.clock import Clock, SystemClock
 from axon.text.tokenizer import Tokenizer
 from axon.worker.choice import Choice
+from axon.worker.tally import Tally
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +36,7 @@ class Running:
     delivery: Delivery
     epoch: int
     tokenizer: Tokenizer
+    clock: Clock = field(default_factory=SystemClock)
     tokens: list[Token] = field(default_factory=list)
     ends: list[End] = field(default_factory=list)
     terminal: Terminal | None = None
@@ -53,8 +57,14 @@ class Running:
     is_paused: bool = False
     """It is out of the engine because enough is held back."""
     choices: list[Choice] = field(init=False)
+    tally: Tally = field(init=False)
+    _num_taken: int = 0
+    """Tokens of earlier attempts."""
+    _ledger: Ledger | None = None
+    """At its end."""
 
     def __post_init__(self) -> None:
+        self.tally = Tally(self.job, self.clock)
         self.choices = [
             Choice(index=index, sampling=self.job.sampling, tokenizer=self.tokenizer, reasoning=self.job.reasoning)
             for index in range(self.job.choices)
@@ -85,13 +95,15 @@ class Running:
     def enter(self, choice: Choice, sequence_id: str) -> None:
         """A choice comes into the engine under this name."""
         choice.sequence_id, self.gained = sequence_id, 0
+        self.tally.enter(choice.index, len(choice.token_ids))
 
     def heard(self) -> Chunk:
         """What the log is known to have, as one chunk."""
         return replace(self.whole(), terminal="", code="", message="").until(self.sent)
 
-    def replay(self, chunks: Iterable[Chunk]) -> None:
-        """Takes over what earlier attempts have written."""
+    def replay(self, chunks: Iterable[Chunk], *, attempted: bool = False) -> None:
+        """Takes over what earlier attempts have written; ``attempted``: one was made, even if it wrote nothing."""
+        chunks = list(chunks)
         for chunk in chunks:
             self.cached = self.cached or chunk.cached
             self.reasoned = max(self.reasoned, chunk.reasoned)
@@ -101,12 +113,24 @@ class Running:
                 self.choices[end.choice].reason = end.reason
             self.tokens += chunk.tokens
             self.ends += chunk.ends
-        self.sent = len(self.tokens)
+        self.sent = self._num_taken = len(self.tokens)
+        if attempted or self.tokens:
+            told = [chunk.ledger for chunk in chunks if chunk.ledger is not None]
+            epochs = {chunk.epoch for chunk in chunks if chunk.epoch}
+            attempts = max(1, len(epochs), told[-1].attempts if told else 0)
+            begun = {token.choice for token in self.tokens}
+            self.tally.go_on(told[-1] if told else None, attempts=attempts, begun=begun)
+
+    def take_over(self, lost: "Running") -> None:
+        """The attempt before this one was made here: what it had computed is computed again from where the log ends."""
+        num_lost = sum(len(choice.token_ids) for choice in lost.choices) - len(self.tokens)
+        self.tally.take_over(lost.tally, num_lost=max(0, num_lost))
 
     def push(self, choice: Choice, emitted: Emitted) -> bool:
         """One token from the engine; True when it ends its choice."""
         if not self.tokens:
             self.cached = max(self.cached, emitted.cached)
+        self.tally.emit(choice.index, emitted.cached)
         choice.push(emitted)
         self.gained += 1
         self._place()
@@ -117,8 +141,10 @@ class Running:
     def end(self, state: TurnState, code: str = "", message: str = "") -> None:
         """Ends the job from outside; the first end stays. What is held back then is never told."""
         if self.terminal is None or self.is_held:
+            num_lost = len(self.tokens) - self.shown + sum(len(choice.waiting) for choice in self.choices)
             self._drop_held()
             self.terminal = Terminal(state, code, message)
+            self.tally.waste(num_lost)
 
     def stop(self, code: str, message: str) -> None:
         """Ends what still goes on as if its length were reached: a complete answer, with the reason for its end."""
@@ -182,7 +208,15 @@ class Running:
             message=end.message if end else "",
             cached=self.cached,
             reasoned=self.reasoned,
+            ledger=self._ledger_for(first),
         )
+
+    def _ledger_for(self, first: int) -> Ledger | None:
+        """Of a chunk that begins there: whoever goes on from the log finds what this attempt knew at its beginning."""
+        if self.terminal is not None and not self.is_held:
+            self._ledger = self._ledger or self.tally.closed(len(self.tokens))  # once: the log and the store agree
+            return self._ledger
+        return self.tally.so_far(self.shown) if first in (1, self._num_taken + 1) else None
 
 
 def _num_thoughts(tokens: Iterable[Token]) -> int:

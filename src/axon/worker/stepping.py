@@ -23,6 +23,7 @@ from axon.worker.watchdog import Watchdog
 
 _RETRY_S = 0.2
 _LONGEST_RETRY_S = 5.0
+_MOST_LEFT = 256
 
 _logger = structlog.get_logger("axon.worker")
 
@@ -93,6 +94,8 @@ class Stepping:
         self._sequence_ids = itertools.count(1)
         self._waiting_since: dict[str, float] = {}
         """Sequences that had no place in the last step."""
+        self._left: dict[str, Running] = {}
+        """Sequences that were taken out: what they still emit is nobody's."""
 
     async def open(self) -> Ready:
         """Starts the first engine."""
@@ -177,8 +180,12 @@ class Stepping:
     def _abort(self, choices: Iterable[Choice]) -> None:
         ids = [choice.sequence_id for choice in choices if choice.sequence_id is not None]
         for sequence_id in ids:
-            _, choice = self._sequences.pop(sequence_id)
+            running, choice = self._sequences.pop(sequence_id)
             choice.sequence_id = None
+            self._end_wait(running, choice, self._waiting_since.pop(sequence_id, None))
+            self._left[sequence_id] = running
+        while len(self._left) > _MOST_LEFT:
+            del self._left[next(iter(self._left))]
         if ids:
             self._engine.abort(ids)
 
@@ -187,14 +194,26 @@ class Stepping:
     def _settle(self, output: StepOutput) -> None:
         self._watchdog.stepped(self._clock.monotonic())
         now = self._clock.monotonic()
-        self._waiting_since = {each: self._waiting_since.get(each, now) for each in output.waiting}
+        before, self._waiting_since = self._waiting_since, {}
+        for each in output.waiting:
+            self._waiting_since[each] = before.pop(each, now)
+        for sequence_id, since in before.items():
+            if entry := self._sequences.get(sequence_id):
+                self._end_wait(*entry, since)
         for emitted in output.emitted:
             if entry := self._sequences.get(emitted.id):
                 self._push(*entry, emitted)
+            elif left := self._left.get(emitted.id):
+                left.tally.waste()
         for refused in output.refused:
             if entry := self._sequences.get(refused.id):
                 self._refuse(entry[0], refused)
         self._metrics.engine(output.counters)
+
+    def _end_wait(self, running: Running, choice: Choice, since: float | None) -> None:
+        """It has a place now, or needs none any more; of several choices the first speaks for the job."""
+        if since is not None and choice.index == 0:
+            running.tally.wait(self._clock.monotonic() - since)
 
     def _push(self, running: Running, choice: Choice, emitted: Emitted) -> None:
         num_prompt = 0 if choice.token_ids else len(running.job.prompt_ids)  # a replay's is nobody's to pay
@@ -253,6 +272,7 @@ class Stepping:
     def _judge(self, in_step: frozenset[str]) -> None:
         """Who was in the step that killed it? A job that has done so by itself, again and again, is ended."""
         inside, self._sequences, self._waiting_since = self._sequences, {}, {}
+        self._left = {}
         for _, choice in inside.values():
             choice.sequence_id = None
         suspects = [running for sequence_id, (running, _) in inside.items() if sequence_id in in_step]

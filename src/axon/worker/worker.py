@@ -290,6 +290,7 @@ class Worker:
         match claimed:
             case Running():
                 self._stepping.remove(running)
+                claimed.take_over(running)
                 self._run(claimed)
             case Parked():
                 self.park(running)

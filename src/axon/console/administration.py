@@ -14,7 +14,7 @@ from axon.domain.tenant import Limits, Tier
 from axon.errors import Misconfigured
 
 if TYPE_CHECKING:
-    from axon.bootstrap.accounts import Accounts
+    from axon.bootstrap.administration import Administration
     from axon.settings import Settings
 
 T = TypeVar("T")
@@ -32,13 +32,13 @@ UnsetFlags = Annotated[
 ]
 
 
-def in_store(settings: "Settings", act: Callable[["Accounts"], Awaitable[T]], *, revokes: bool = False) -> T:
+def in_store(settings: "Settings", act: Callable[["Administration"], Awaitable[T]], *, revokes: bool = False) -> T:
     """Opens the store for one act. Quietly: stdout is for the answer."""
-    from axon.bootstrap.accounts import open_accounts
+    from axon.bootstrap.administration import open_administration
 
     async def run() -> T:
-        async with open_accounts(settings, revokes=revokes) as accounts:
-            return await act(accounts)
+        async with open_administration(settings, revokes=revokes) as admin:
+            return await act(admin)
 
     quiet(settings)
     return asyncio.run(run())

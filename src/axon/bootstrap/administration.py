@@ -15,7 +15,7 @@ from axon.settings import Settings
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Accounts:
+class Administration:
     """The verbs, on an open store."""
 
     tenancy: Tenancy
@@ -23,7 +23,7 @@ class Accounts:
 
 
 @asynccontextmanager
-async def open_accounts(settings: Settings, *, revokes: bool = False) -> AsyncIterator[Accounts]:
+async def open_administration(settings: Settings, *, revokes: bool = False) -> AsyncIterator[Administration]:
     """``revokes`` also reaches ``live``, where servers share one, so that a revocation holds without the store."""
     clock = SystemClock()
     async with AsyncExitStack() as stack:
@@ -34,7 +34,7 @@ async def open_accounts(settings: Settings, *, revokes: bool = False) -> AsyncIt
 
         cache = await _shared_cache(settings, clock, stack) if revokes else None
         revoke = Revocations(cache, store.keys, clock).revoke if cache else in_store
-        yield Accounts(
+        yield Administration(
             tenancy=Tenancy(store, clock, defaults=settings.admission.terms),
             keyring=Keyring(store.keys, revoke, lambda: load_pepper(settings), clock),
         )

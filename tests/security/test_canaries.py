@@ -1,0 +1,247 @@
+"""Strings that must not come out anywhere are sent down every path; then every output is searched for them.
+
+An error may repeat to its caller the names that the caller chose: a model's, an id's, a field's. It never repeats what
+was said to a model, a key, or what goes along with them, not even to who sent it: errors end up in other people's logs.
+"""
+
+import json
+import os
+import re
+import sqlite3
+import subprocess
+import sys
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+from axon.domain.key import new_key_text
+from tests.journeys.server import Server, running
+
+SAID = "canary-said-7d1f"
+"""To a model: prompts, instructions, items, stop strings."""
+TOLD = "canary-told-52ce"
+"""Beside it: metadata, user, idempotency key, trace."""
+NAMED = "canary-named-90ab"
+"""Names that an error may repeat to its caller, and that no log needs."""
+PEPPER = "canary-pepper-0123456789abcdef0123456789"
+PASSWORD = "canary-password-3e8a"
+
+MESSAGES = [{"role": "system", "content": SAID}, {"role": "user", "content": SAID}]
+CHAT = {"model": "echo", "messages": MESSAGES, "user": TOLD, "stop": [SAID + "!"], "max_tokens": 4}
+ASK = {"model": "echo", "input": SAID, "instructions": SAID, "metadata": {"a": TOLD}, "user": TOLD}
+POISON = [*SAID.encode(), 255, 255, 255]
+
+
+@dataclass
+class Story:
+    """What was said to a server, and every answer."""
+
+    server: Server
+    good: list[str] = field(default_factory=list)
+    errors: list[str] = field(default_factory=list)
+    statuses: set[int] = field(default_factory=set)
+
+    def ask(self, path: str, body: Any = None, *, method: str = "POST", **headers: str) -> httpx.Response:
+        told = {"Authorization": f"Bearer {self.server.key}", "Idempotency-Key": "", **headers}
+        content = body if isinstance(body, bytes) else json.dumps(body).encode() if body is not None else b""
+        reply = httpx.request(method, self.server.url + path, content=content, headers=told, timeout=60)
+        self.statuses.add(reply.status_code)
+        failed = reply.status_code >= 400 or '"error":{' in reply.text or "response.failed" in reply.text
+        (self.errors if failed else self.good).append(reply.text)
+        return reply
+
+
+def tell(story: Story) -> None:
+    """Every path through the server."""
+    _good(story)
+    _refused(story)
+    _wrong_keys(story)
+    _broken_off(story)
+    _engine_lost(story)
+    _store_lost(story)
+
+
+def _good(story: Story) -> None:
+    trace = {"traceparent": "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01", "tracestate": TOLD}
+    story.ask("/v1/chat/completions", CHAT, **trace)
+    story.ask("/v1/chat/completions", {**CHAT, "stream": True, "logprobs": True})
+    for _ in range(2):
+        assert story.ask("/v1/chat/completions", CHAT, **{"Idempotency-Key": TOLD}).status_code == 200
+    story.ask("/v1/completions", {"model": "echo", "prompt": SAID, "echo": True})
+    made = story.ask("/v1/conversations", {"items": MESSAGES, "metadata": {"a": TOLD}}).json()
+    story.ask("/v1/responses", {**ASK, "conversation": made["id"]})
+    story.ask(f"/v1/conversations/{made['id']}/items", method="GET")
+    story.ask("/v1/responses", {**ASK, "stream": True})
+    story.ask("/v1/responses/input_tokens", ASK)
+    story.ask(f"/v1/conversations/{made['id']}", method="DELETE")
+
+
+def _refused(story: Story) -> None:
+    story.ask("/v1/chat/completions", b'{"model": "echo", "messages": "' + SAID.encode())
+    story.ask("/v1/chat/completions", b"\xff" + SAID.encode())
+    story.ask("/v1/chat/completions", {**CHAT, "messages": SAID})
+    story.ask("/v1/chat/completions", {**CHAT, "messages": [{"role": SAID, "content": SAID}]})
+    story.ask("/v1/chat/completions", {**CHAT, "messages": [{"role": "user", "content": {"text": SAID}}]})
+    story.ask("/v1/chat/completions", {**CHAT, "messages": [{"role": "user", "content": SAID + "\0"}]})
+    for name in ("temperature", "max_tokens", "stream", "seed", "n", "logit_bias", "user", "stop"):
+        story.ask("/v1/chat/completions", {**CHAT, name: {NAMED: SAID}})
+        story.ask("/v1/chat/completions", {**CHAT, name: SAID * 1000})
+    story.ask("/v1/chat/completions", {**CHAT, "tools": [{"type": "function", "function": {"name": SAID}}]})
+    story.ask("/v1/chat/completions", {**CHAT, "response_format": {"type": "json_schema", "json_schema": SAID}})
+    story.ask("/v1/chat/completions", {**CHAT, "messages": [{"role": "user", "content": SAID * 2000}]})
+    story.ask("/v1/chat/completions", {**CHAT, "messages": [{"role": "user", "content": SAID * 400_000}]})
+    story.ask("/v1/chat/completions", {**CHAT, "max_tokens": 5}, **{"Idempotency-Key": TOLD})
+    story.ask("/v1/chat/completions", CHAT, **{"Idempotency-Key": TOLD * 100})
+    story.ask("/v1/completions", {"model": "echo", "prompt": [SAID, SAID]})
+    story.ask("/v1/responses", {**ASK, "metadata": {NAMED: {NAMED: TOLD}}})
+    story.ask("/v1/responses", {**ASK, "metadata": {NAMED * 10: TOLD}})
+    story.ask(
+        "/v1/responses",
+        {**ASK, "input": [{"type": "message", "role": "user", "content": [{"type": NAMED, "text": SAID}]}]},
+    )
+    story.ask("/v1/responses", {**ASK, "previous_response_id": NAMED})
+    story.ask("/v1/responses", {**ASK, "conversation": NAMED})
+    story.ask("/v1/chat/completions", {**CHAT, "model": NAMED})
+    story.ask(f"/v1/{NAMED}?{NAMED}={NAMED}", method="GET")
+    story.ask(f"/v1/streams/{NAMED}?after={NAMED}", method="GET")
+    story.ask(f"/v1/chat/completions?{NAMED}", method="PUT")
+
+
+def _wrong_keys(story: Story) -> None:
+    for header in (
+        SAID,
+        f"Bearer {SAID}",
+        f"Basic {SAID}",
+        f"Bearer {story.server.key}x",
+        f"Bearer {new_key_text()[1]}",
+    ):
+        story.ask("/v1/models", method="GET", Authorization=header)
+
+
+def _broken_off(story: Story) -> None:
+    long = {**CHAT, "stream": True, "ignore_eos": True, "max_tokens": 4000}
+    headers = {"Authorization": f"Bearer {story.server.key}"}
+    with httpx.stream("POST", f"{story.server.url}/v1/chat/completions", json=long, headers=headers) as stream:
+        next(stream.iter_lines())
+    running = story.ask("/v1/responses", {**ASK, "background": True, "ignore_eos": True}).json()
+    story.ask(f"/v1/responses/{running['id']}/cancel")
+
+
+def _engine_lost(story: Story) -> None:
+    story.ask("/v1/completions", {"model": "echo", "prompt": POISON, "max_tokens": 4})
+    assert 500 in story.statuses, "the engine was not lost"
+    story.ask("/v1/completions", {"model": "echo", "prompt": POISON, "max_tokens": 4, "stream": True})
+
+
+def _store_lost(story: Story) -> None:
+    """Drivers quote the statement and the row that they choke on."""
+    with sqlite3.connect(story.server.data_dir / "axon.db") as database:
+        for table in ("turns", "conversations"):
+            database.execute(f"ALTER TABLE {table} RENAME TO {table}_gone")
+    story.ask("/v1/responses", ASK)
+    story.ask("/v1/chat/completions", CHAT, **{"Idempotency-Key": TOLD + "!"})
+    story.ask("/v1/conversations", {"items": MESSAGES, "metadata": {"a": TOLD}})
+    story.ask("/v1/responses/resp_01hf7yat00k3v5q8w2n4m6p0rt", method="GET")
+    assert story.statuses & {500, 503}
+
+
+@dataclass
+class Seen:
+    """What the story left behind."""
+
+    log: str
+    screen: str
+    metrics: str
+    commands: str
+    story: Story
+    secret: str
+
+
+@pytest.fixture(scope="module", params=["json", "console"])
+def seen(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Seen:
+    settings = {
+        "engine_kind": "echo",
+        "engine_echo_step_s": 0.002,
+        "pepper": PEPPER,
+        "log_level": "debug",
+        "log_format": request.param,
+        "admission_requests_per_minute": 0,
+        "lifecycle_drain_s": 2,
+    }
+    with running(tmp_path_factory.mktemp("canaries") / "data", **settings) as server:
+        story = Story(server)
+        tell(story)
+        metrics = httpx.get(server.metrics_url).text
+        pids = [server.pid, *server.engine_pids()]
+        commands = "".join(Path(f"/proc/{pid}/{name}").read_text() for pid in pids for name in ("cmdline", "comm"))
+        secret = server.key.split("_", 2)[2]
+    assert "engine.died" in server.log
+    return Seen(server.log, server.screen.replace(server.key, ""), metrics, commands, story, secret)
+
+
+def test_the_story_went_down_every_path(seen: Seen) -> None:
+    assert {200, 400, 401, 404, 405, 409, 413, 500} <= seen.story.statuses
+    assert any(SAID in text for text in seen.story.good), "an answer repeats its prompt here, so the canaries are alive"
+
+
+@pytest.mark.parametrize("canary", [SAID, TOLD, NAMED, PEPPER], ids=["said", "told", "named", "pepper"])
+@pytest.mark.parametrize("place", ["log", "screen", "metrics", "commands"])
+def test_no_output_of_the_server_has_a_canary_in_it(seen: Seen, place: str, canary: str) -> None:
+    text: str = getattr(seen, place)
+    assert text
+    assert canary not in text, re.findall(f".{{0,200}}{canary}.{{0,100}}", text)[:3]
+
+
+@pytest.mark.parametrize("place", ["log", "screen", "metrics", "commands"])
+def test_no_output_of_the_server_has_a_keys_secret_in_it(seen: Seen, place: str) -> None:
+    assert seen.secret not in getattr(seen, place)
+
+
+def test_no_error_repeats_what_was_said_or_a_key(seen: Seen) -> None:
+    for canary in (SAID, TOLD, PEPPER, seen.secret, seen.secret[:20]):
+        assert not [text[:500] for text in seen.story.errors if canary in text]
+
+
+def _axon(*arguments: str, folder: Path, **environment: str) -> str:
+    clean = {name: value for name, value in os.environ.items() if not name.startswith("AXON_")}
+    done = subprocess.run(
+        [sys.executable, "-m", "axon", *arguments],
+        env={**clean, "AXON_DATA_DIR": str(folder / "data"), "AXON_ENGINE_KIND": "echo", **environment},
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
+    return done.stdout + done.stderr
+
+
+URLS = {
+    "AXON_QUEUE": f"amqp://axon:{PASSWORD}@127.0.0.1:1/",
+    "AXON_LIVE": f"redis://:{PASSWORD}@127.0.0.1:1/0",
+    "AXON_STORE": f"postgresql://axon:{PASSWORD}@127.0.0.1:1/axon",
+}
+OTHER_URLS = {**URLS, "AXON_STORE": f"postgresql://127.0.0.1:1/axon?user=axon&password={PASSWORD}"}
+
+
+@pytest.mark.parametrize("urls", [URLS, OTHER_URLS], ids=["in front", "behind"])
+@pytest.mark.parametrize("command", ["config show", "config show --json", "keys list", "serve"])
+def test_no_command_tells_a_password(tmp_path: Path, command: str, urls: dict[str, str]) -> None:
+    told = _axon(*command.split(), folder=tmp_path, AXON_PEPPER=PEPPER, AXON_LOG_LEVEL="debug", **urls)
+    assert told
+    assert PASSWORD not in told
+    assert PEPPER not in told
+
+
+def test_no_message_about_a_bad_setting_repeats_it(tmp_path: Path) -> None:
+    for name in URLS:
+        told = _axon("serve", folder=tmp_path, **{**URLS, name: f"nothing://axon:{PASSWORD}@host:port:port/x"})
+        assert told
+        assert PASSWORD not in told
+
+
+def test_secrets_on_the_disk_are_their_owners_alone(seen: Seen) -> None:
+    folder = seen.story.server.data_dir
+    for name in ("dev-key", "axon.db"):
+        assert (folder / name).stat().st_mode & 0o077 == 0 or folder.stat().st_mode & 0o077 == 0, name

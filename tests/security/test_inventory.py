@@ -1,0 +1,104 @@
+"""Every route × everything a tenant can have × every wrong key: nobody gets into another's room, or hears of it."""
+
+from typing import Any
+
+import httpx
+import pytest
+
+from tests.journeys.server import Server
+from tests.security.keyring import Keyring, basic, bearer, wrong_ways
+from tests.security.rooms import Room, alike, asked, pairs, parameters_of, seen_by_owner
+from tests.security.routes import CLOSED, METHODS, NEEDS, OPEN, OURS, PATHS
+
+_PAGES = ("/docs", "/openapi.json")
+_LOST = ("/", "/v1", "/v1/", "/v1/nothing", "/admin", "/metrics", "/v1/models/", "/openapi.json/", "/livez/")
+
+
+def _filled(path: str, room: Room) -> str:
+    return path.format(**{name: next(iter(room.named(name).values())) for name in parameters_of(path)})
+
+
+def test_every_route_is_in_the_table_of_what_it_needs() -> None:
+    assert set(OURS) == set(NEEDS)
+
+
+@pytest.mark.parametrize(("method", "path"), CLOSED, ids=lambda each: each)
+def test_no_wrong_key_opens_a_route(server: Server, keys: Keyring, room: Room, method: str, path: str) -> None:
+    ways = wrong_ways(keys) | ({} if path in _PAGES else {"a password": basic(keys.mine)})
+    target = server.url + _filled(path, room)
+    with httpx.Client(timeout=60) as http:
+        for way, headers in ways.items():
+            reply = http.request(method, target, headers=headers, json=NEEDS[method, path].body)
+            assert reply.status_code == 401, (way, reply.text)
+            if method != "HEAD":
+                assert reply.json()["error"]["code"] == "invalid_api_key", way
+            assert reply.headers["www-authenticate"]
+
+
+@pytest.mark.parametrize("path", [*PATHS, *_LOST])
+def test_no_method_of_a_path_says_anything_without_a_key(server: Server, room: Room, path: str) -> None:
+    if path in OPEN:
+        assert httpx.get(server.url + path).status_code == 200
+        return
+    for method in (*METHODS, "TRACE"):
+        reply = httpx.request(method, server.url + _filled(path, room))
+        assert reply.status_code == 401, method
+
+
+@pytest.mark.parametrize("path", [path for path in PATHS if parameters_of(path) and "{model" not in path])
+def test_a_foreign_thing_is_answered_like_an_unknown_one_by_every_method(
+    server: Server, keys: Keyring, room: Room, strangers_room: Room, path: str
+) -> None:
+    before = seen_by_owner(server, room, bearer(keys.mine))
+    num_asked = 0
+    with httpx.Client(base_url=server.url, headers=bearer(keys.foreign), timeout=60) as http:
+        for what, theirs, nobodys, ids in pairs(path, room, strangers_room):
+            for method in METHODS:
+                for query in ({}, {"stream": "true", "starting_after": "0", "after": "0"}, {"after": ids[-1][0]}):
+                    request: dict[str, Any] = {"params": query}
+                    if method in ("POST", "PUT", "PATCH"):
+                        request["json"] = NEEDS[method, path].body if (method, path) in NEEDS else {"metadata": {}}
+                    found = asked(http, method, theirs, [each for each, _ in ids], **request)
+                    request["params"] = {"after": ids[-1][1]} if query.get("after") == ids[-1][0] else query
+                    unknown = asked(http, method, nobodys, [each for _, each in ids], **request)
+                    assert found == unknown, (what, method, query)
+                    assert found.status in (404, 405) or (found.status == 400 and query), (what, method, found)
+                    num_asked += 1
+    assert num_asked
+    assert seen_by_owner(server, room, bearer(keys.mine)) == before
+
+
+@pytest.mark.parametrize("route", ["/v1/responses", "/v1/responses/input_tokens"])
+@pytest.mark.parametrize(("field", "parameter"), [("previous_response_id", "response_id"), ("conversation", None)])
+def test_a_foreign_thing_in_a_body_is_answered_like_an_unknown_one(
+    server: Server, keys: Keyring, room: Room, route: str, field: str, parameter: str | None
+) -> None:
+    things = room.named(parameter or "conversation_id")
+    with httpx.Client(base_url=server.url, headers=bearer(keys.foreign), timeout=60) as http:
+        for what, each in things.items():
+            for more in ({}, {"stream": True}, {"background": True}, {"truncation": "auto"}):
+                body = {"model": "echo", "input": "hello", **more}
+                found = asked(http, "POST", route, [each], json={**body, field: each})
+                other = alike(each)
+                unknown = asked(http, "POST", route, [other], json={**body, field: other})
+                assert found == unknown, (what, more)
+                assert found.status in (400, 404), (what, found)  # OpenAI's own statuses for the two fields
+                assert "not_found" in found.body
+
+
+def test_anothers_idempotency_key_is_ones_own(server: Server, keys: Keyring) -> None:
+    ask = {"model": "echo", "prompt": "hello", "max_tokens": 2}
+    ids = []
+    for key in (keys.mine, keys.foreign, keys.mine):
+        headers = {"Authorization": f"Bearer {key}", "Idempotency-Key": "the same"}
+        reply = httpx.post(f"{server.url}/v1/completions", json=ask, headers=headers, timeout=60)
+        assert reply.status_code == 200
+        ids.append(reply.json()["id"])
+    assert ids[0] == ids[2] != ids[1]
+
+
+def test_anothers_idempotency_key_with_another_body_is_no_conflict(server: Server, keys: Keyring) -> None:
+    for key, prompt in ((keys.mine, "one"), (keys.foreign, "two")):
+        headers = {"Authorization": f"Bearer {key}", "Idempotency-Key": "the same again"}
+        ask = {"model": "echo", "prompt": prompt, "max_tokens": 2}
+        assert httpx.post(f"{server.url}/v1/completions", json=ask, headers=headers, timeout=60).status_code == 200
