@@ -62,6 +62,8 @@ class Authenticator:
         self._known: OrderedDict[str, _Known] = OrderedDict()
         self._unknown: OrderedDict[str, float] = OrderedDict()
         """Apart, so that whoever makes ids up drives out nobody who is known."""
+        self._asking: dict[str, asyncio.Future[_Known | None]] = {}
+        """One look a key, however many wait for it."""
 
     async def identify(self, authorization: list[bytes], *, basic: bool = False, address: str = "") -> Identity:
         """The holder of the key in the request's Authorization headers; raises where it opens nothing."""
@@ -93,6 +95,19 @@ class Authenticator:
             self._failures.check(address)
         if known is None and self._unknown.get(key_id, 0.0) > now:
             return None
+        asking = self._asking.get(key_id)
+        if asking is None:
+            asking = self._asking[key_id] = asyncio.ensure_future(self._ask(key_id, known))
+            asking.add_done_callback(lambda done: self._answered(key_id, done))
+        return await asyncio.shield(asking)  # one who leaves takes the answer from nobody else
+
+    def _answered(self, key_id: str, done: "asyncio.Future[_Known | None]") -> None:
+        del self._asking[key_id]
+        if not done.cancelled():
+            done.exception()  # seen, should everybody have left meanwhile
+
+    async def _ask(self, key_id: str, known: "_Known | None") -> "_Known | None":
+        now = self._clock.monotonic()
         try:
             access = await self._keys.access(key_id)
         except DependencyDown:
