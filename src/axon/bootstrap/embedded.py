@@ -49,7 +49,7 @@ async def serve(settings: Settings, *, on_ready: Callable[[Ready], None], on_pro
                 # Not handed over: the readers are at this process's own gateway, and end with it.
                 await working.worker.drain(drain_s, empty_queue=forgets, hand_over=False)
 
-            parts = (*working.parts, *control.parts, gateway.run)
+            parts = (*working.parts, *control.parts, gateway.fleet.watch, gateway.run)
             return await process.run(parts, started=begun, drain=drain, close=gateway.close)
 
 

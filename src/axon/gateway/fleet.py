@@ -1,6 +1,7 @@
 """What a gateway knows of the workers: what they serve, as they last said themselves. Knows no queue and no engine."""
 
 import asyncio
+import contextlib
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -8,7 +9,7 @@ from dataclasses import replace
 import structlog
 
 from axon.domain.deployment import Deployment
-from axon.domain.presence import Presence
+from axon.domain.presence import Presence, service_rate
 from axon.errors import AxonError, Unavailable
 from axon.ports.live import Presences
 from axon.telemetry.metrics import Metrics
@@ -58,6 +59,11 @@ class Fleet:
         self._text, self._presences, self._learned, self._metrics = text, presences, learned, metrics
         self._deployment = deployment
         self._mismatched = False
+        self._tokens_per_s: float | None = None
+
+    def tokens_per_s(self, pool: str = "") -> float | None:
+        """What the workers that everybody shares serve when they are busy; None while nobody knows."""
+        return None if pool else self._tokens_per_s
 
     @property
     def known(self) -> bool:
@@ -91,6 +97,8 @@ class Fleet:
         staying = [presence for presence in presences if not presence.draining]
         self._metrics.workers.set(len(staying))
         self._metrics.free_slots.set(sum(presence.load.free_slots for presence in staying))
+        if presences:
+            self._tokens_per_s = service_rate(presences)
         found = served(presences, self._text)
         if found is None:
             if presences and not self._mismatched:
@@ -104,6 +112,13 @@ class Fleet:
             _logger.info("fleet.deployment", model=found.name, version=found.version, workers=len(staying))
             self._deployment = found
             self._learned(found)
+
+    async def watch(self) -> None:
+        """Looks at how much the workers serve, and at nothing else, until cancelled: for who knows the rest."""
+        while True:
+            with contextlib.suppress(AxonError):
+                self._tokens_per_s = service_rate(await self._presences.all(self.name)) or self._tokens_per_s
+            await asyncio.sleep(_LOOK_S)
 
     async def run(self) -> None:
         """Looks until cancelled."""
