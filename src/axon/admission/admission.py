@@ -10,9 +10,10 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Protocol
 
-from axon.admission import limits
+from axon.admission import limits, shedding
 from axon.admission.config import AdmissionConfig
 from axon.admission.meters import Meters
+from axon.admission.rivals import Rivals
 from axon.admission.ticket import Ticket, window_start
 from axon.domain.account import Beat, Bounds, Entry, Round, Settlement, Standing
 from axon.domain.job import Job
@@ -71,9 +72,12 @@ class Admission:
         *,
         fleet: str = "",
         spending: Spending | None = None,
+        tokens_per_s: Callable[[str], float | None] = lambda pool: None,
     ) -> None:
+        """``fleet`` is what the workers serve, ``tokens_per_s`` how much of it a pool of them does when it is busy."""
         self._accounts, self._config, self._clock = accounts, config, clock
-        self._fleet, self._spending = fleet, spending
+        self._fleet, self._spending, self._tokens_per_s = fleet, spending, tokens_per_s
+        self._rivals: dict[str, Rivals] = {}
 
     async def admit(self, entrant: Entrant, meters: Meters) -> Ticket:
         """A ticket for the job, or a refusal that says when to come back. No token is set aside yet."""
@@ -94,7 +98,7 @@ class Admission:
             fleet=f"{self._fleet}/{terms.pool}",
         )
         try:
-            await self._admit_fleet(ticket, entrant, tokens)
+            await self._admit_fleet(ticket, entrant, tokens, own_waiting=standing.waiting - 1)
         except AxonError:
             await self._accounts.settle([_withdrawn(_tenant(entrant.tenant), entrant.job_id, bounds, uncounted=True)])
             raise
@@ -166,11 +170,26 @@ class Admission:
         if standing.refused:
             raise limits.refusal(standing, bounds, tokens=0)
 
-    async def _admit_fleet(self, ticket: Ticket, entrant: Entrant, tokens: float) -> None:
-        entry = Entry(job_id=entrant.job_id, tokens=tokens, ttl_s=self._config.ticket_s)
-        standing = await self._accounts.admit(_fleet(ticket), entry, Bounds(jobs=self._config.backlog_total))
+    async def _admit_fleet(self, ticket: Ticket, entrant: Entrant, tokens: float, *, own_waiting: int) -> None:
+        config, terms = self._config, entrant.terms
+        rivals = self._rivals.setdefault(ticket.fleet, Rivals())
+        forecast = shedding.Forecast(
+            tokens_per_s=self._tokens_per_s(terms.pool),
+            own_waiting=own_waiting,
+            share=rivals.share(entrant.tenant, terms.weight, self._clock.monotonic()),
+            mean_work=rivals.mean_work,
+        )
+        bounds = shedding.bounds(
+            forecast,
+            patience_s=config.patience_s(entrant.tier),
+            backlog_s=config.backlog_s,
+            jobs=config.backlog_total,
+        )
+        entry = Entry(job_id=entrant.job_id, tokens=tokens, ttl_s=config.ticket_s)
+        standing = await self._accounts.admit(_fleet(ticket), entry, bounds)
+        rivals.saw(standing)
         if standing.refused:
-            raise limits.full(standing)
+            raise shedding.refusal(standing, bounds, forecast, place_s=limits.place_s(standing))
 
     async def _enter(self, tenant: str, entry: Entry, bounds: Bounds) -> Standing:
         async def ask(bounds: Bounds) -> Standing:

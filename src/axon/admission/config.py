@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from axon.domain.tenant import Terms
+from axon.domain.tenant import Terms, Tier
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -23,8 +23,26 @@ class AdmissionConfig:
     """Tokens a tenant may use in a calendar month (UTC); 0 sets no limit."""
     backlog_total: int = 256
     """Turns that may be queued or running in all; the next one gets 503."""
+    backlog_s: float = 300.0
+    """Work that may be queued or running in all, in seconds of what the workers are seen to serve; the next turn gets
+    503. 0 sets no limit."""
+    slo_ttft_priority_s: float = 10.0
+    """A turn of tier ``priority`` whose first token would come later than this gets 503; 0 sets no limit."""
+    slo_ttft_default_s: float = 30.0
+    """The same for tier ``default``."""
+    slo_ttft_flex_s: float = 120.0
+    """The same for tier ``flex``."""
     ticket_s: float = 60.0
     """A turn that nobody has looked after for so long counts no more: its gateway died before it was accepted."""
+
+    def patience_s(self, tier: Tier) -> float:
+        """How long a turn of the tier may wait for its first token."""
+        match tier:
+            case Tier.PRIORITY:
+                return self.slo_ttft_priority_s
+            case Tier.FLEX:
+                return self.slo_ttft_flex_s
+        return self.slo_ttft_default_s
 
     @property
     def terms(self) -> Terms:

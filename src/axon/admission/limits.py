@@ -8,7 +8,7 @@ import math
 from axon.admission.ticket import budgets
 from axon.domain.account import MINUTE_S, Bound, Bounds, Budget, Standing
 from axon.domain.tenant import Terms
-from axon.errors import AxonError, BudgetSpent, LimitReached, Overloaded
+from axon.errors import AxonError, BudgetSpent, LimitReached
 
 FIRST_OUTPUT = 256
 """Tokens that an answer is expected to have before any is known."""
@@ -63,11 +63,6 @@ def refusal(standing: Standing, bounds: Bounds, *, tokens: float) -> AxonError:
         code="concurrency_limit",
         retry_after_s=place_s(standing),
     )
-
-
-def full(standing: Standing) -> Overloaded:
-    """The fleet has as many turns as it may."""
-    return Overloaded(retry_after_s=place_s(standing))
 
 
 def place_s(standing: Standing) -> float:

@@ -50,9 +50,9 @@ async def serve(settings: Settings, *, on_ready: Callable[[Ready], None], on_pro
                 # Not handed over: the readers are at this process's own gateway, and end with it.
                 await working.worker.drain(drain_s, empty_queue=forgets, hand_over=False)
 
-            parts = (*working.parts, *control.parts, gateway.run)
-            if not services.queue_forgets:  # other workers may be there, and pools of them
-                parts = (*parts, gateway.fleet.run)
+            # Behind a queue that others share, other workers may be there, and pools of them.
+            looking = gateway.fleet.watch if services.queue_forgets else gateway.fleet.run
+            parts = (*working.parts, *control.parts, looking, gateway.run)
             return await process.run(parts, started=begun, drain=drain, close=gateway.close)
 
 

@@ -165,7 +165,7 @@ async def open_gateway(
         reader_grace_s=settings.sessions.reader_grace_s,
         silence_s=settings.gateway.silence_s,
     )
-    admission = make_admission(settings, services, clock)
+    admission = make_admission(settings, services, clock, fleet.tokens_per_s)
     _, affinity = make_affinity(settings.dispatch, services, clock)
     idempotency = Idempotency(services.live.log, store.turns)
     gateway = Gateway(

@@ -1,6 +1,7 @@
 """The parts by which a turn is let in, put on the queue and ended: the same in every process that has to do so."""
 
 import contextlib
+from collections.abc import Callable
 
 from axon.admission.admission import Admission
 from axon.bootstrap.services import Services
@@ -13,8 +14,16 @@ from axon.runtime.clock import Clock
 from axon.settings import Settings
 
 
-def make_admission(settings: Settings, services: Services, clock: Clock) -> Admission:
-    return Admission(services.live.accounts, settings.admission, clock, fleet=settings.model_name)
+def make_admission(
+    settings: Settings,
+    services: Services,
+    clock: Clock,
+    tokens_per_s: Callable[[str], float | None] = lambda pool: None,
+) -> Admission:
+    """``tokens_per_s`` where turns are let in: what the workers serve."""
+    return Admission(
+        services.live.accounts, settings.admission, clock, fleet=settings.model_name, tokens_per_s=tokens_per_s
+    )
 
 
 def make_ending(settings: Settings, services: Services, admission: Admission, clock: Clock) -> Ending:

@@ -1,6 +1,7 @@
 """What a gateway knows of the workers: what they serve, as they last said themselves. Knows no queue and no engine."""
 
 import asyncio
+import contextlib
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -8,7 +9,7 @@ from dataclasses import replace
 import structlog
 
 from axon.domain.deployment import Deployment
-from axon.domain.presence import Presence
+from axon.domain.presence import Presence, service_rate
 from axon.errors import AxonError, Unavailable
 from axon.ports.live import Presences
 from axon.telemetry.metrics import Metrics
@@ -61,6 +62,11 @@ class Fleet:
         self._deployment = deployment
         self._has_pools, self._pools = has_pools, frozenset[str]()
         self._mismatched = False
+        self._rates: dict[str, float | None] = {}
+
+    def tokens_per_s(self, pool: str = "") -> float | None:
+        """What the workers of a pool serve when they are busy; None while nobody knows."""
+        return self._rates.get(pool if self._has_pools else "")
 
     @property
     def known(self) -> bool:
@@ -110,6 +116,8 @@ class Fleet:
         self._metrics.workers.set(len(staying))
         self._metrics.free_slots.set(sum(presence.load.free_slots for presence in staying))
         self._pools = frozenset(presence.pool for presence in staying)
+        if presences:
+            self._rate(presences)
         found = served(presences, self._text)
         if found is None:
             if presences and not self._mismatched:
@@ -123,6 +131,19 @@ class Fleet:
             _logger.info("fleet.deployment", model=found.name, version=found.version, workers=len(staying))
             self._deployment = found
             self._learned(found)
+
+    async def watch(self) -> None:
+        """Looks at how much the workers serve, and at nothing else, until cancelled: for who knows the rest."""
+        while True:
+            with contextlib.suppress(AxonError):
+                self._rate(await self._presences.all(self.name))
+            await asyncio.sleep(_LOOK_S)
+
+    def _rate(self, presences: Sequence[Presence]) -> None:
+        """What was known of a pool stays while its workers do not know better."""
+        for pool in {presence.pool for presence in presences}:
+            rate = service_rate([presence for presence in presences if presence.pool == pool])
+            self._rates[pool] = rate or self._rates.get(pool)
 
     async def run(self) -> None:
         """Looks until cancelled."""

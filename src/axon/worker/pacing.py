@@ -41,8 +41,8 @@ class Holder(Protocol):
 
     def holds(self, running: Running) -> bool: ...
 
-    def told(self, running: Running) -> None:
-        """The job has something to tell."""
+    def release(self, running: Running) -> None:
+        """More of it may be told."""
 
     def pause(self, running: Running, *, paused: bool) -> None:
         """Out of the engine, or back into it."""
@@ -140,7 +140,7 @@ class Pacing:
             running.limit = decided.limit
             if decided.is_paused != running.is_paused:
                 self._worker.pause(running, paused=decided.is_paused)
-            self._worker.told(running)
+            self._worker.release(running)
 
 
 def _is_due(each: _Metered, now: float) -> bool:

@@ -36,6 +36,7 @@ from axon.worker.lease import make_lease
 from axon.worker.pacing import Pacing, Tickets
 from axon.worker.passing import Passing
 from axon.worker.running import Running
+from axon.worker.service import Service
 from axon.worker.stepping import Engine, Stepping
 from axon.worker.taking import Taking
 from axon.worker.versions import Versions
@@ -86,6 +87,7 @@ class Worker:
         self.running: dict[str, Running] = {}
         self._claiming: set[str] = set()
         self.slots, self._block_size = 0, 1
+        self._service = Service()
         self._name, self._residences = name, residences
         self._deployment, self._config = deployment, config
         self._queue, self._live = queue, live
@@ -183,7 +185,13 @@ class Worker:
         """How busy it is; one that is crowded has no free slots for others to count on."""
         num_tokens = sum(len(running.job.prompt_ids) + len(running.tokens) for running in self.running.values())
         free_slots = 0 if self._is_crowded(_SOON_S) else max(0, self.slots - self._num_sequences)
-        return Load(slots=self.slots, free_slots=free_slots, num_tokens=num_tokens)
+        self._service.look(self._clock.monotonic(), is_busy=self._num_sequences >= self.slots)
+        return Load(
+            slots=self.slots,
+            free_slots=free_slots,
+            num_tokens=num_tokens,
+            tokens_per_s=round(self._service.tokens_per_s, 1),
+        )
 
     async def aclose(self) -> None:
         """Gives up what it still holds, so that another worker, or the next start, goes on at once."""
@@ -313,7 +321,12 @@ class Worker:
         self._taking.sharing.charge(running.job, prefilled=prefilled, cached=cached, emitted=1)
 
     def told(self, running: Running) -> None:
-        """The job has something to tell the log."""
+        """The job has one more token to tell the log."""
+        self._service.served(1 + (len(running.job.prompt_ids) if len(running.tokens) == 1 else 0))
+        self._emitter.touch(running)
+
+    def release(self, running: Running) -> None:
+        """The job may tell more of what was held back."""
         self._emitter.touch(running)
 
     def end(self, running: Running, state: TurnState, code: str = "", message: str = "") -> None:
