@@ -19,6 +19,8 @@ class Add:
     tenant: str = ""
     weight: float = 1.0
     """The tenant's share, measured against the others'."""
+    kv_share: float = 1.0
+    """How much of the blocks the tenant's sequences may hold together, more than 0."""
     reserved: float = 0.0
     """Share of the slots that is the tenant's whenever it asks."""
     priority: int = 0
