@@ -8,6 +8,7 @@ good as ``schedule, settle, schedule, settle …``. The later step then holds pl
 draws (the runner puts the tokens in, see ``batch.fill``), and steps are settled and run in the order of their planning.
 """
 
+from collections import Counter
 from collections.abc import Iterable
 from itertools import count, islice
 
@@ -78,12 +79,21 @@ class Scheduler:
         return len(self._waiting)
 
     @property
+    def running_by_priority(self) -> dict[int, int]:
+        return dict(Counter(sequence.claim.priority for sequence in self._running))
+
+    @property
     def waiting_ids(self) -> list[str]:
         return [sequence.id for sequence in self._waiting]
 
     @property
     def has_work(self) -> bool:
         return bool(self._sequences or self._refused)
+
+    @property
+    def has_prompts(self) -> bool:
+        """Whether the next step may have more to do than to go on with streams."""
+        return bool(self._waiting) or any(sequence.num_pending > 1 for sequence in self._running)
 
     def outlook(self) -> Outlook:
         """What the next step has to do for the streams, and where the prompt stands that is prefilled next to them."""
