@@ -3,6 +3,7 @@
 import asyncio
 import time
 from collections.abc import Mapping
+from contextlib import AsyncExitStack
 from pathlib import Path
 
 from axon.bootstrap.services import load_pepper, open_store
@@ -21,7 +22,8 @@ def make_tenants(tenants: Mapping[str, Limits], *, data_dir: Path, store: str | 
     async def make() -> Keys:
         pepper, now = load_pepper(settings), time.time()
         found: Keys = {}
-        async with open_store(settings) as opened:
+        async with AsyncExitStack() as stack:
+            opened = await open_store(settings, stack)
             for name, limits in tenants.items():
                 await opened.tenants.add(Tenant(id=name, limits=limits, created_at=now))
                 texts = []
