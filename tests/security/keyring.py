@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from axon.bootstrap.services import load_pepper, open_store
 from axon.domain.key import HOLDER, Key, Scope, _checksum, digest, new_key_text
+from axon.domain.tenant import Tenant
 from axon.settings import Settings
 from tests.journeys.server import Server
 
@@ -21,6 +22,8 @@ class Keyring:
     foreign: str
     revoked: str
     expired: str
+    suspended: str
+    """Of a tenant that is."""
     scopeless: str
     reader: str
     """May read and nothing else."""
@@ -54,6 +57,9 @@ async def _make_keys(server: Server) -> Keyring:
             )
             return text
 
+        for tenant in ("tenant-a", "tenant-b"):
+            await store.tenants.add(Tenant(id=tenant, created_at=now))
+        await store.tenants.add(Tenant(id="tenant-s", created_at=now, suspended_at=now))
         revoked = await make("tenant-a", *HOLDER)
         await store.keys.revoke(revoked[4:12], at=now)
         return Keyring(
@@ -61,6 +67,7 @@ async def _make_keys(server: Server) -> Keyring:
             foreign=await make("tenant-b", *HOLDER),
             revoked=revoked,
             expired=await make("tenant-a", *HOLDER, expires_at=now - 1),
+            suspended=await make("tenant-s", *HOLDER, Scope.ADMIN),
             scopeless=await make("tenant-a"),
             reader=await make("tenant-a", Scope.READ),
             asker=await make("tenant-a", Scope.INFERENCE),
