@@ -33,13 +33,12 @@ class Keyring:
     """May administer and nothing else."""
 
 
-def make_keys(server: Server) -> Keyring:
+def make_keys(server: Server, pepper: str = "") -> Keyring:
     """Keys of ``tenant-a`` (``mine`` and all the crippled ones) and of ``tenant-b``."""
-    return asyncio.run(_make_keys(server))
+    return asyncio.run(_make_keys(Settings(data_dir=server.data_dir, pepper=pepper)))
 
 
-async def _make_keys(server: Server) -> Keyring:
-    settings = Settings(data_dir=server.data_dir, store=f"sqlite:///{server.data_dir / 'axon.db'}")
+async def _make_keys(settings: Settings) -> Keyring:
     pepper, now = load_pepper(settings), time.time()
     async with open_store(settings) as store:
 
