@@ -5,6 +5,7 @@ from dataclasses import replace
 
 import pytest
 
+from axon.domain.ledger import Ledger
 from axon.domain.turn import TurnState, opened, so_far
 from axon.errors import Conflict, DependencyDown
 from axon.ports.store import Store
@@ -124,12 +125,14 @@ class TestUnfinished:
 class TestPurging:
     async def test_a_purged_turn_keeps_its_usage_and_loses_every_word(self, store: Store) -> None:
         turn = replace(make_ended(make_job(), state="failed"), code="worker_crash", message="secret words")
+        turn = replace(turn, ledger=Ledger(queued=3, emitted=2, replayed=7, attempts=2, queue_s=0.5))
         await store.turns.apply([turn])
         assert await store.turns.purge(ended_before=201.0) == 1
         purged = await store.turns.get(turn.id)
         assert purged is not None
         assert (purged.tokens, purged.ends, purged.message, purged.job.prompt_ids) == ((), (), "", ())
         assert (purged.usage, purged.state, purged.code) == (turn.usage, TurnState.FAILED, "worker_crash")
+        assert purged.ledger == turn.ledger
         assert (purged.tenant, purged.opened_at, purged.ended_at) == (turn.tenant, turn.opened_at, turn.ended_at)
         assert (purged.job.deployment, purged.job.session) == (turn.job.deployment, turn.job.session)
 

@@ -13,6 +13,8 @@ from axon.gateway.auth import Identity
 from axon.gateway.edge import PUBLIC
 from axon.gateway.scopes import NEEDED, check_scope
 
+PAGES = {"GET /docs", "GET /openapi.json"}
+
 
 def request(route: str, scopes: frozenset[Scope]) -> Request:
     method, path = route.split(" ")
@@ -27,7 +29,7 @@ def allowed(scopes: frozenset[Scope]) -> set[str]:
 def test_every_route_has_its_scope_and_every_scope_its_route() -> None:
     own = [route for part in PARTS for route in part.router.routes if isinstance(route, APIRoute)]
     there = {f"{method} {route.path}" for route in own for method in route.methods or ()}
-    assert there | {"GET /docs"} == set(NEEDED)
+    assert there | PAGES == set(NEEDED)
 
 
 def test_only_the_probes_ask_for_none() -> None:
@@ -36,7 +38,7 @@ def test_only_the_probes_ask_for_none() -> None:
 
 def test_what_is_under_admin_is_for_admins_and_nothing_else_is() -> None:
     admin = {route for route in NEEDED if "/v1/admin/" in route}
-    assert allowed(frozenset({Scope.ADMIN})) == admin | {"GET /docs"}
+    assert allowed(frozenset({Scope.ADMIN})) == admin | PAGES
     assert not admin & allowed(HOLDER)
 
 

@@ -16,6 +16,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
         "sessions_busy_wait_s": 0.2,
         "sessions_reader_grace_s": 2,
         "admission_requests_per_minute": 0,
+        "gateway_failures_per_minute": 0,
     }
     with running(tmp_path_factory.mktemp("rooms") / "data", **settings) as server:
         yield server

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from axon.bootstrap.services import load_pepper, open_store
 from axon.domain.key import HOLDER, Key, Scope, _checksum, digest, new_key_text
+from axon.domain.tenant import Tenant
 from axon.settings import Settings
 from tests.journeys.server import Server
 
@@ -22,6 +23,8 @@ class Keyring:
     foreign: str
     revoked: str
     expired: str
+    suspended: str
+    """Of a tenant that is."""
     scopeless: str
     reader: str
     """May read and nothing else."""
@@ -31,13 +34,12 @@ class Keyring:
     """May administer and nothing else."""
 
 
-def make_keys(server: Server) -> Keyring:
+def make_keys(server: Server, pepper: str = "") -> Keyring:
     """Keys of ``tenant-a`` (``mine`` and all the crippled ones) and of ``tenant-b``."""
-    return asyncio.run(_make_keys(server))
+    return asyncio.run(_make_keys(Settings(data_dir=server.data_dir, pepper=pepper)))
 
 
-async def _make_keys(server: Server) -> Keyring:
-    settings = Settings(data_dir=server.data_dir, store=f"sqlite:///{server.data_dir / 'axon.db'}")
+async def _make_keys(settings: Settings) -> Keyring:
     pepper, now = load_pepper(settings), time.time()
     async with AsyncExitStack() as stack:
         store = await open_store(settings, stack)
@@ -56,6 +58,9 @@ async def _make_keys(server: Server) -> Keyring:
             )
             return text
 
+        for tenant in ("tenant-a", "tenant-b"):
+            await store.tenants.add(Tenant(id=tenant, created_at=now))
+        await store.tenants.add(Tenant(id="tenant-s", created_at=now, suspended_at=now))
         revoked = await make("tenant-a", *HOLDER)
         await store.keys.revoke(revoked[4:12], at=now)
         return Keyring(
@@ -63,6 +68,7 @@ async def _make_keys(server: Server) -> Keyring:
             foreign=await make("tenant-b", *HOLDER),
             revoked=revoked,
             expired=await make("tenant-a", *HOLDER, expires_at=now - 1),
+            suspended=await make("tenant-s", *HOLDER, Scope.ADMIN),
             scopeless=await make("tenant-a"),
             reader=await make("tenant-a", Scope.READ),
             asker=await make("tenant-a", Scope.INFERENCE),

@@ -90,6 +90,9 @@ def furnished(server: Server, key: str) -> Iterator[Room]:
                 },
                 "item_id": {"an input item": items[-1]["id"], "an answer": items[0]["id"]},
                 "model": {"a model": "echo"},
+                "tenant_id": {"a tenant": "tenant-a"},
+                "plan_id": {"the plan of all": "default"},
+                "key_id": {"a key": key[4:12]},
             }
         )
         http.post(f"/v1/responses/{background}/cancel")
@@ -97,8 +100,9 @@ def furnished(server: Server, key: str) -> Iterator[Room]:
 
 def alike(known: str) -> str:
     """An id that nobody has and that looks like this one."""
-    prefix = known[: len(known) - 26]
-    return new_id(prefix, 1_700_000_000.0)
+    if len(known) < 26:
+        return known[:-3] + "0z9"  # of a key, a tenant or a plan
+    return new_id(known[: len(known) - 26], 1_700_000_000.0)
 
 
 def parameters_of(path: str) -> list[str]:

@@ -5,34 +5,66 @@ from typing import Any
 import httpx
 import pytest
 
+from axon.domain.key import HOLDER, Scope
+from axon.gateway.edge import PUBLIC
+from axon.gateway.scopes import NEEDED
 from tests.journeys.server import Server
 from tests.security.keyring import Keyring, basic, bearer, wrong_ways
 from tests.security.rooms import Room, alike, asked, pairs, parameters_of, seen_by_owner
-from tests.security.routes import CLOSED, METHODS, NEEDS, OPEN, OURS, PATHS
+from tests.security.routes import BODIES, CLOSED, METHODS, OPEN, PATHS, WAYS, Way
 
 _PAGES = ("/docs", "/openapi.json")
-_LOST = ("/", "/v1", "/v1/", "/v1/nothing", "/admin", "/metrics", "/v1/models/", "/openapi.json/", "/livez/")
+_LOST = ("/", "/v1", "/v1/", "/v1/nothing", "/v1/admin", "/admin", "/metrics", "/v1/models/", "/docs/", "/livez/")
 
 
 def _filled(path: str, room: Room) -> str:
     return path.format(**{name: next(iter(room.named(name).values())) for name in parameters_of(path)})
 
 
-def test_every_route_is_in_the_table_of_what_it_needs() -> None:
-    assert set(OURS) == set(NEEDS)
+def _unknown(path: str, room: Room) -> str:
+    return path.format(**{name: alike(next(iter(room.named(name).values()))) for name in parameters_of(path)})
 
 
-@pytest.mark.parametrize(("method", "path"), CLOSED, ids=lambda each: each)
-def test_no_wrong_key_opens_a_route(server: Server, keys: Keyring, room: Room, method: str, path: str) -> None:
-    ways = wrong_ways(keys) | ({} if path in _PAGES else {"a password": basic(keys.mine)})
-    target = server.url + _filled(path, room)
+def test_every_route_is_in_the_table_of_scopes_and_every_body_is_a_routes() -> None:
+    assert {way.name for way in WAYS} == set(NEEDED)
+    assert {str(way) for way in WAYS} >= set(BODIES)
+    assert OPEN == PUBLIC
+
+
+@pytest.mark.parametrize("way", CLOSED, ids=str)
+def test_no_wrong_key_opens_a_route(server: Server, keys: Keyring, room: Room, way: Way) -> None:
+    ways = wrong_ways(keys) | ({} if way.path in _PAGES else {"a password": basic(keys.mine)})
+    target = server.url + _filled(way.path, room)
     with httpx.Client(timeout=60) as http:
-        for way, headers in ways.items():
-            reply = http.request(method, target, headers=headers, json=NEEDS[method, path].body)
-            assert reply.status_code == 401, (way, reply.text)
-            if method != "HEAD":
-                assert reply.json()["error"]["code"] == "invalid_api_key", way
+        for what, headers in ways.items():
+            reply = http.request(way.method, target, headers=headers, json=way.body)
+            assert reply.status_code == 401, (what, reply.text)
+            assert reply.json()["error"]["code"] == "invalid_api_key", what
             assert reply.headers["www-authenticate"]
+        suspended = http.request(way.method, target, headers=bearer(keys.suspended), json=way.body)
+        assert (suspended.status_code, suspended.json()["error"]["code"]) == (403, "tenant_suspended")
+
+
+@pytest.mark.parametrize("way", CLOSED, ids=str)
+def test_a_key_opens_what_its_scopes_say_and_nothing_else(server: Server, keys: Keyring, room: Room, way: Way) -> None:
+    holders = {
+        keys.scopeless: frozenset[Scope](),
+        keys.reader: frozenset({Scope.READ}),
+        keys.asker: frozenset({Scope.INFERENCE}),
+        keys.admin: frozenset({Scope.ADMIN}),
+        keys.mine: HOLDER,
+    }
+    with httpx.Client(base_url=server.url, timeout=60) as http:
+        for key, scopes in holders.items():
+            may = bool(scopes & way.needed)
+            target = (_unknown if may else _filled)(way.path, room)  # what it may do, it does to nothing of ours
+            body = {} if may and "/admin" in way.path else way.body
+            reply = http.request(way.method, target, headers=bearer(key), json=body)
+            if may:
+                assert reply.status_code in (200, 400, 404), (scopes, reply.text)
+            else:
+                assert reply.status_code == 403, (scopes, reply.text)
+                assert reply.json()["error"]["code"] == "insufficient_permissions"
 
 
 @pytest.mark.parametrize("path", [*PATHS, *_LOST])
@@ -50,6 +82,7 @@ def test_a_foreign_thing_is_answered_like_an_unknown_one_by_every_method(
     server: Server, keys: Keyring, room: Room, strangers_room: Room, path: str
 ) -> None:
     before = seen_by_owner(server, room, bearer(keys.mine))
+    bodies = {way.method: way.body for way in WAYS if way.path == path}
     num_asked = 0
     with httpx.Client(base_url=server.url, headers=bearer(keys.foreign), timeout=60) as http:
         for what, theirs, nobodys, ids in pairs(path, room, strangers_room):
@@ -57,12 +90,12 @@ def test_a_foreign_thing_is_answered_like_an_unknown_one_by_every_method(
                 for query in ({}, {"stream": "true", "starting_after": "0", "after": "0"}, {"after": ids[-1][0]}):
                     request: dict[str, Any] = {"params": query}
                     if method in ("POST", "PUT", "PATCH"):
-                        request["json"] = NEEDS[method, path].body if (method, path) in NEEDS else {"metadata": {}}
+                        request["json"] = bodies.get(method) or {"metadata": {}}
                     found = asked(http, method, theirs, [each for each, _ in ids], **request)
                     request["params"] = {"after": ids[-1][1]} if query.get("after") == ids[-1][0] else query
                     unknown = asked(http, method, nobodys, [each for _, each in ids], **request)
                     assert found == unknown, (what, method, query)
-                    assert found.status in (404, 405) or (found.status == 400 and query), (what, method, found)
+                    assert found.status in (403, 404, 405) or (found.status == 400 and query), (what, method, found)
                     num_asked += 1
     assert num_asked
     assert seen_by_owner(server, room, bearer(keys.mine)) == before

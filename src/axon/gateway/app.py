@@ -6,7 +6,7 @@ from fastapi import Depends, FastAPI
 from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
-from starlette.responses import HTMLResponse, Response
+from starlette.responses import HTMLResponse, JSONResponse, Response
 
 from axon.errors import AxonError, InvalidInput, NotFound
 from axon.gateway import (
@@ -46,13 +46,14 @@ def routes(version: str) -> FastAPI:
         description=_DESCRIPTION,
         docs_url=None,
         redoc_url=None,
-        openapi_url="/openapi.json",
+        openapi_url=None,  # FastAPI's own route for it would ask for no scope
         dependencies=[Depends(check_scope)],
         redirect_slashes=False,  # a redirect would be made of the Host that the caller claims
     )
     for part in PARTS:
         app.include_router(part.router)
     app.add_api_route("/docs", _docs, include_in_schema=False)
+    app.add_api_route("/openapi.json", _openapi, include_in_schema=False)
     return app
 
 
@@ -77,6 +78,11 @@ def build_app(gateway: Gateway, admin: Admin, authenticator: Authenticator, *, v
 async def _docs() -> Response:
     """The OpenAPI document as a page that loads nothing from elsewhere."""
     return HTMLResponse(files("axon.gateway").joinpath("ui/docs.html").read_text())
+
+
+async def _openapi(request: Request) -> Response:
+    """The OpenAPI document, for programs."""
+    return JSONResponse(request.app.openapi())
 
 
 async def _on_error(request: Request, error: Exception) -> Response:

@@ -58,6 +58,7 @@ NEEDED: Mapping[str, frozenset[Scope]] = {
     "POST /v1/admin/keys/{key_id}/rotate": _ADMIN,
     "POST /v1/admin/keys/{key_id}/revoke": _ADMIN,
     "GET /docs": _ANY,
+    "GET /openapi.json": _ANY,
     "GET /livez": _OPEN,
     "HEAD /livez": _OPEN,
     "GET /readyz": _OPEN,

@@ -1,7 +1,8 @@
 """Turns in a database: a row's columns are what is asked for, its body is the turn itself, encoded.
 
-A purged turn keeps its row and loses its body. It is read back from the columns alone: ids, state, times, usage and
-code stay; prompt, tokens, messages, sampling and reply are empty. A job without a prompt is the mark of a purged one.
+A purged turn keeps its row and loses its body. It is read back from the columns alone: ids, state, times, usage,
+ledger and code stay; prompt, tokens, messages, sampling and reply are empty. A job without a prompt is the mark of a
+purged one.
 """
 
 import logging
@@ -29,6 +30,7 @@ from axon.domain.chunk import End, Token
 from axon.domain.conversation import Entry
 from axon.domain.item import Item
 from axon.domain.job import Job
+from axon.domain.ledger import Ledger
 from axon.domain.sampling import Sampling
 from axon.domain.turn import Turn, TurnState
 from axon.domain.usage import Usage
@@ -272,6 +274,7 @@ def _row(turn: Turn) -> dict[str, Any]:
         "output_tokens": turn.usage.output_tokens,
         "code": turn.code,
         "retain": turn.job.retain,
+        "ledger": None if turn.ledger is None else msgspec.msgpack.encode(turn.ledger),
         "body": wire.encode(turn),
     }
 
@@ -286,11 +289,15 @@ def _row_or_none(turn: Turn) -> dict[str, Any] | None:
 
 def _turn(row: Row[Any]) -> Turn:
     if row.body is None:
-        return _remains(row)
+        return replace(_remains(row), ledger=_ledger(row))
     try:
         return wire.decode(Turn, row.body)
     except msgspec.DecodeError as error:
         raise _unreadable(row) from error
+
+
+def _ledger(row: Row[Any]) -> Ledger | None:
+    return None if row.ledger is None else msgspec.msgpack.decode(row.ledger, type=Ledger)
 
 
 def _entry(row: Row[Any]) -> Entry:
