@@ -261,8 +261,11 @@ async def test_a_key_that_live_knows_for_revoked_is_out_within_a_second_though_t
     keys: Keys, clock: FakeClock
 ) -> None:
     revoked: set[str] = set()
+    is_away = False
 
     async def is_revoked(key_id: str) -> bool:
+        if is_away:
+            raise DependencyDown
         return key_id in revoked
 
     door = Authenticator(keys, PEPPER, clock, revoked=is_revoked)
@@ -272,9 +275,11 @@ async def test_a_key_that_live_knows_for_revoked_is_out_within_a_second_though_t
     clock.advance(1.001)
     await door.identify(bearer(text))
     revoked.add(text[4:12])
-    clock.advance(1.001)
-    with pytest.raises(Unauthenticated, match="revoked"):
-        await door.identify(bearer(text))
+    for _ in range(2):
+        clock.advance(1.001)
+        with pytest.raises(Unauthenticated, match="revoked"):
+            await door.identify(bearer(text))
+        is_away = True  # what was heard once stays
 
 
 async def test_a_key_that_was_never_seen_is_neither_good_nor_bad_while_the_store_is_away(

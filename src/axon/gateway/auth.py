@@ -114,18 +114,14 @@ class Authenticator:
             if known is None:
                 raise
             access, now = known.access, self._clock.monotonic()  # a silent store is asked again a second later
-        return await self._learn(key_id, access, now + _CACHE_S)
-
-    async def _learn(self, key_id: str, access: Access | None, until: float) -> "_Known | None":
         if access is None:
             self._known.pop(key_id, None)
-            _remember(self._unknown, key_id, until)
+            _remember(self._unknown, key_id, now + _CACHE_S)
             return None
-        key = access.key
-        who = Identity(key.id, access.tenant.id, key.scopes, access.terms(self._defaults))
-        known = _Known(until, access, who, await self._is_revoked(key_id))
-        _remember(self._known, key_id, known)
-        return known
+        revoked = (known is not None and known.revoked) or await self._is_revoked(key_id)  # for good
+        who = Identity(access.key.id, access.tenant.id, access.key.scopes, access.terms(self._defaults))
+        _remember(self._known, key_id, _Known(now + _CACHE_S, access, who, revoked))
+        return self._known[key_id]
 
     async def _is_revoked(self, key_id: str) -> bool:
         if self._revoked is None:
