@@ -18,8 +18,8 @@ import shlex
 import sys
 import tempfile
 import time
-from collections.abc import Sequence
-from contextlib import ExitStack
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -53,7 +53,7 @@ TENANTS: dict[str, Limits] = {
 }
 GRACE_S = 5.0
 """How long a turn goes on whose reader has left, before the next part begins."""
-BACKLOG = 64
+BACKLOG = 32
 """Of the overloaded server: turns that may be queued or running."""
 
 
@@ -119,42 +119,47 @@ def many_parties(site: Site) -> list[Party]:
 def tier_rows(site: Site) -> Rows:
     """Three tenants of one weight, each with users enough for every slot, in a tier of its own."""
     tiers = dict(zip(("priority", "default", "flex"), LIGHT, strict=True))
-    crowd = site.run(*(site.party(tenant, site.num_slots, tier=tier, name=tier) for tier, tenant in tiers.items()))
+    long = 3 * site.num_tokens
+    crowd = site.run(
+        *(site.party(tenant, site.num_slots, tier=tier, name=tier, num_tokens=long) for tier, tenant in tiers.items())
+    )
     rates = {tier: crowd.rate(tier) for tier in tiers}
     streams = {f"{tier}_stream": crowd.stream_rate(tier) for tier in tiers}
-    ratio = rates["priority"] / max(0.001, rates["default"])
+    ratio = streams["priority_stream"] / max(0.001, streams["default_stream"])
     return {"tiers": {**rates, **streams, "priority_to_default": ratio}}
 
 
 def reserve_rows(site: Site) -> Rows:
-    """A tenant with a quarter of the slots to itself, by itself and under a flood of twenty."""
-    num = max(1, site.num_slots // 8)
-    alone = site.run(site.party("slice", num), times=0.5).latencies("slice")
-    crowd = site.run(site.party("slice", num), *many_parties(site))
-    flooded = crowd.latencies("slice")
-    late_ms = flooded["ttft_p99_ms"] - alone["ttft_p99_ms"]
-    return {"reserved, alone": alone, "reserved, flooded": {**flooded, "later_p99_ms": late_ms}}
+    """A tenant with a quarter of the slots to itself that asks for half of it, and twenty others: so many as there are
+    slots, and a flood of them."""
+    num = site.num_slots // 8
+    others = [site.party(name, 1, keys=site.keys[name][:1]) for name in MANY[: site.num_slots - num]]
+    share = site.run(site.party("slice", num), *others).latencies("slice")
+    flooded = site.run(site.party("slice", num), *many_parties(site)).latencies("slice")
+    later = {name: flooded[name] - share[name] for name in ("ttft_p50_ms", "ttft_p99_ms")}
+    return {"a reserve, nobody waits": share, "a reserve, flooded": flooded, "a reserve, later by": later}
 
 
 def pool_rows(site: Site) -> Rows:
-    share = site.num_slots // 4
-    alone = site.run(site.party("gold", share), times=0.5).latencies("gold")
-    flooded = site.run(site.party("gold", share), site.party(HEAVY, 10 * site.num_slots)).latencies("gold")
-    return {"pool, alone": alone, "pool, flooded": flooded}
+    """A tenant with a worker of its own, while the others' slots are just in use, and while they are flooded."""
+    gold = site.party("gold", site.num_slots // 4)
+    share = site.run(gold, site.party(HEAVY, site.num_slots)).latencies("gold")
+    flooded = site.run(gold, site.party(HEAVY, 4 * site.num_slots)).latencies("gold")
+    return {"a pool, nobody waits elsewhere": share, "a pool, flood elsewhere": flooded}
 
 
 def overload_rows(site: Site, fleet: Fleet) -> Rows:
     """Three times as many users as the backlog takes; then as few as before."""
     num_each = BACKLOG // 4
 
-    def crowd(times: int, share: float = 1.0, **options: Any) -> Crowd:
+    def crowd(times: int, **options: Any) -> Crowd:
         names = (HEAVY, *LIGHT)
-        return site.run(*(site.party(name, times * num_each) for name in names), times=share, **options)
+        return site.run(*(site.party(name, times * num_each) for name in names), **options)
 
     peak, before_mb = crowd(1), rss_mb(fleet)
     most_mb = [before_mb]
     over = crowd(3, watch=lambda: most_mb.append(rss_mb(fleet)))
-    after = crowd(1, 0.5, settle_s=1.0)
+    after = crowd(1)
     refusals = over.refusals_s()
     return {
         "overload at 3×": {
@@ -202,58 +207,49 @@ def run_embedded(options: argparse.Namespace, folder: Path) -> Rows:
 
 
 def run_fleet(options: argparse.Namespace, folder: Path) -> Rows:
+    """Each policy, and the overload, on a fleet of its own; one after the other."""
     rows: Rows = {}
-    parts = {each.strip() for each in options.parts.split(",") if each.strip()}
-    with ExitStack() as stack:
-        for policy in ("fair", "first_come"):
-            place = folder / f"fleet-{policy}"
-            place.mkdir()
-            place.chmod(0o755)  # nginx has a user of its own
-            site, fleet = start_fleet(options, place, stack, policy, backlog=2000)
-            if policy == "first_come":
-                if not parts or "noisy" in parts:
-                    rows["one at ten times, first come"] = site.noisy(10)[1]
-                fleet.stop()
-                continue
-            for name, measure in (
-                ("noisy", noisy_rows),
-                ("shares", share_rows),
-                ("tiers", tier_rows),
-                ("reserve", reserve_rows),
-            ):
-                if not parts or name in parts:
-                    rows |= _told(measure(site))
-            if not parts or "pool" in parts:
+    measures = {"noisy": noisy_rows, "shares": share_rows, "tiers": tier_rows, "reserve": reserve_rows}
+    if any(options.has(name) for name in (*measures, "pool")):
+        with started_fleet(options, folder / "fair", "fair") as (site, fleet):
+            for name in measures:
+                if options.has(name):
+                    rows |= _told(measures[name](site))
+            if options.has("pool"):
                 fleet.add("worker", worker_pool="gold")
                 rows |= _told(pool_rows(site))
-            fleet.stop()
-        if not parts or "overload" in parts:
-            place = folder / "fleet-overload"
-            place.mkdir()
-            place.chmod(0o755)
-            site, fleet = start_fleet(options, place, stack, "fair", backlog=BACKLOG)
+    if options.has("noisy"):
+        with started_fleet(options, folder / "first-come", "first_come") as (site, _):
+            rows |= _told({"one at ten times, first come": site.noisy(10)[1]})
+    if options.has("overload"):
+        with started_fleet(options, folder / "overload", "fair", backlog=BACKLOG) as (site, fleet):
             rows |= _told(overload_rows(site, fleet))
     return _with_throughput(rows)
 
 
-def start_fleet(
-    options: argparse.Namespace, folder: Path, stack: ExitStack, policy: str, *, backlog: int
-) -> tuple[Site, Fleet]:
-    fleet = shared_fleet(
-        folder,
-        stack,
-        engine_echo_step_s=STEP_S,
-        engine_max_sequences=SLOTS,
-        engine_policy=policy,
-        admission_backlog_total=backlog,
-        sessions_reader_grace_s=GRACE_S,
-    )
-    fleet.start(gateways=1, workers=2, controls=1)
-    assert fleet.edge is not None
-    keys = make_tenants(TENANTS, data_dir=fleet.data_dir, store=str(fleet.store))
-    site = Site(fleet.edge.port, "echo", keys, 2 * SLOTS, options.seconds)
-    site.run(site.party(HEAVY, SLOTS), times=0.1)
-    return site, fleet
+@contextmanager
+def started_fleet(
+    options: argparse.Namespace, folder: Path, policy: str, *, backlog: int = 2000
+) -> Iterator[tuple[Site, Fleet]]:
+    """A gateway, two workers and a control, with the tenants in their store."""
+    folder.mkdir()
+    folder.chmod(0o755)  # nginx has a user of its own
+    with ExitStack() as stack:
+        fleet = shared_fleet(
+            folder,
+            stack,
+            engine_echo_step_s=STEP_S,
+            engine_max_sequences=SLOTS,
+            engine_policy=policy,
+            admission_backlog_total=backlog,
+            sessions_reader_grace_s=GRACE_S,
+        )
+        fleet.start(gateways=1, workers=2, controls=1)
+        assert fleet.edge is not None
+        keys = make_tenants(TENANTS, data_dir=fleet.data_dir, store=str(fleet.store))
+        site = Site(fleet.edge.port, "echo", keys, 2 * SLOTS, options.seconds)
+        site.run(site.party(HEAVY, SLOTS), times=0.1, settle_s=0.0)
+        yield site, fleet
 
 
 def _told(rows: Rows) -> Rows:
@@ -313,6 +309,8 @@ def parse(arguments: Sequence[str] | None = None) -> argparse.Namespace:
     if options.smoke:
         options.seconds = 1.0
         options.place = "embedded"
+    parts = {each.strip() for each in options.parts.split(",")} - {""}
+    options.has = lambda name: not parts or name in parts
     return options
 
 

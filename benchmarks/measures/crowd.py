@@ -111,10 +111,11 @@ async def run_crowd(
     parties: Sequence[Party],
     *,
     seconds: float,
-    settle_s: float = 2.0,
+    ramp_s: float = 2.0,
+    settle_s: float = 4.0,
     watch: Callable[[], None] | None = None,
 ) -> Crowd:
-    """Everybody at once; the first ``settle_s`` do not count. ``watch`` is called now and then."""
+    """Users come over ``ramp_s``; the first ``settle_s`` do not count. ``watch`` is called now and then."""
     heard: dict[str, list[Heard]] = {party.name or party.tenant: [] for party in parties}
     begun = time.perf_counter()
     until = begun + settle_s + seconds
@@ -122,6 +123,7 @@ async def run_crowd(
     async def user(party: Party, number: int) -> None:
         key, name = party.keys[number % len(party.keys)], party.name or party.tenant
         asked = 0
+        await asyncio.sleep(ramp_s * number / party.num_streams)
         while time.perf_counter() < until:
             asked += 1
             prompt = make_prompt(f"{name}/{number}/{asked}", party.num_words)
