@@ -193,13 +193,15 @@ class TestMigrations:
             assert late is not None
             assert (late.tenant, late.key.scopes) == (Tenant(id="late"), HOLDER)
 
-    async def test_usage_is_summed_tenant_by_tenant_through_an_index(self, path: Path) -> None:
+    async def test_usage_is_summed_tenant_by_tenant_in_an_index_alone(self, path: Path) -> None:
         async with opened_store(path) as store, store._opened().connect() as connection:
             for tenant in (None, "acme"):
                 query = store.usage.query(0.0, 1.0, tenant, by_day=True)
                 compiled = query.compile(connection.engine.sync_engine, compile_kwargs={"literal_binds": True})
                 plan = await connection.exec_driver_sql(f"EXPLAIN QUERY PLAN {compiled}")
-                assert "turns USING INDEX turns_by_tenant (tenant=? AND ended_at>? AND ended_at<?)" in str(plan.all())
+                assert "turns USING COVERING INDEX turns_by_tenant (tenant=? AND ended_at>? AND ended_at<?)" in str(
+                    plan.all()
+                )
 
     async def test_the_queries_of_the_sweeper_walk_an_index(self, path: Path) -> None:
         async with opened_store(path) as store, store._opened().connect() as connection:

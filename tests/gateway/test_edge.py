@@ -1,8 +1,15 @@
-"""What stands in the headers of every answer."""
+"""What stands in the headers of every answer, and who is kept out before anything is looked at."""
 
+import httpx
 import pytest
 
-from axon.gateway.edge import duration
+from axon.domain.key import new_key_text
+from axon.gateway.auth import Authenticator
+from axon.gateway.edge import Edge, duration
+from axon.gateway.failures import Failures
+from axon.runtime.clock import FakeClock
+from axon.runtime.lifecycle import Lifecycle
+from axon.telemetry.metrics import Metrics
 
 
 @pytest.mark.parametrize(
@@ -11,3 +18,47 @@ from axon.gateway.edge import duration
 )
 def test_durations_are_written_as_go_writes_them(seconds: float, text: str) -> None:
     assert duration(seconds) == text
+
+
+class Guarded:
+    """An edge with nothing behind it that lets in no key, and only two guesses a minute."""
+
+    def __init__(self, num_proxies: int) -> None:
+        clock = FakeClock()
+        self.edge = Edge(
+            self._nothing,
+            authenticator=Authenticator(self, b"pepper", clock, failures=Failures(2, clock)),  # type: ignore[arg-type]
+            lifecycle=Lifecycle(),
+            metrics=Metrics(),
+            max_connections=10,
+            num_proxies=num_proxies,
+        )
+
+    async def access(self, key_id: str) -> None:
+        """Knows no key."""
+
+    async def _nothing(self, scope: object, receive: object, send: object) -> None:
+        raise AssertionError("nobody is let in")
+
+    async def guess(self, peer: str, forwarded: str = "") -> httpx.Response:
+        transport = httpx.ASGITransport(self.edge, client=(peer, 1))
+        headers = {"Authorization": f"Bearer {new_key_text()[1]}", "X-Forwarded-For": forwarded}
+        async with httpx.AsyncClient(transport=transport, base_url="http://axon") as client:
+            return await client.get("/v1/models", headers=headers)
+
+
+async def test_who_guesses_keys_is_told_to_wait_and_when_to_come_back() -> None:
+    guarded = Guarded(num_proxies=0)
+    statuses = [(await guarded.guess("192.0.2.1", f"198.51.100.{number}")).status_code for number in range(2)]
+    last = await guarded.guess("192.0.2.1", "198.51.100.9")
+    assert [*statuses, last.status_code] == [401, 401, 429]
+    assert (last.json()["error"]["code"], last.headers["retry-after-ms"]) == ("too_many_failures", "30000")
+    assert (await guarded.guess("192.0.2.2")).status_code == 401
+
+
+async def test_behind_our_own_proxy_the_client_is_told_from_others_and_not_by_its_own_word() -> None:
+    guarded = Guarded(num_proxies=1)
+    for number in range(2):
+        assert (await guarded.guess("10.0.0.1", f"203.0.113.{number}, 192.0.2.1")).status_code == 401
+    assert (await guarded.guess("10.0.0.1", "203.0.113.9, 192.0.2.1")).status_code == 429
+    assert (await guarded.guess("10.0.0.1", "192.0.2.2")).status_code == 401

@@ -32,7 +32,8 @@ def upgrade() -> None:
     op.add_column("keys", sa.Column("previous", sa.Text, nullable=False, server_default=""))
     op.create_index("keys_by_tenant", "keys", ["tenant", "created_at"])
     op.add_column("turns", sa.Column("ledger", sa.LargeBinary))
-    op.create_index("turns_by_tenant", "turns", ["tenant", "ended_at"])
+    summed = ["prompt_tokens", "cached_tokens", "output_tokens"]
+    op.create_index("turns_by_tenant", "turns", ["tenant", "ended_at", *summed])
     op.execute(
         "INSERT INTO tenants (id, name, plan, limits, place, created_at) "
         "SELECT tenant, '', 'default', '{}', ROW_NUMBER() OVER (ORDER BY MIN(created_at), tenant) - 1, MIN(created_at) "
