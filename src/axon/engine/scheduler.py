@@ -26,6 +26,9 @@ from axon.engine.tiers import Tiers
 NO_DRAFTS = 1.0
 """A price that no guess is worth."""
 
+PATIENCE = 256
+"""Steps after which the first by rank, if it waits for blocks, is passed by nobody."""
+
 
 class Scheduler:
     """Owns the sequences; the policy says whose turn it is."""
@@ -67,6 +70,9 @@ class Scheduler:
         self._refused: list[Refused] = []
         self._out_of_blocks: set[str | None] = set()
         """Tenants who parked one of theirs in this step because of their share; None: somebody, because of the pool."""
+        self._lacked: Sequence | None = None
+        """Who is first by rank and has lacked blocks, and for how many steps it waits since."""
+        self._num_lacked = 0
         self._is_quiet = False
         """As long as nobody comes or goes, nobody who waits gets another's slot."""
 
@@ -215,7 +221,12 @@ class Scheduler:
         if not self._waiting or (self._is_quiet and len(self._running) >= self.max_sequences):
             return []
         line = Line(self.max_sequences, self._policy, running=self._running, waiting=self._waiting)
-        line.is_strict = not self._room.has_for(line.first, self._waiting)
+        if self._lacked is not line.first:
+            self._lacked, self._num_lacked = None, 0
+        if self._lacked or not self._room.has_for(line.first, self._waiting):
+            # It is not passed when there are enough of them at last, either.
+            self._lacked, self._num_lacked = line.first, self._num_lacked + 1
+            line.is_strict, line.is_closed = True, self._num_lacked > PATIENCE
         budget = self.max_batch_tokens
         if any(sequence.num_pending == 1 for sequence in self._running):
             budget = self.max_prefill_tokens
@@ -364,7 +375,10 @@ class Scheduler:
         for sequence in (move.entering for move in moves):
             if sequence.claim.tenant in self._out_of_blocks or not self._room.is_within_share(sequence, self._waiting):
                 continue
-            if budget <= 0 or not self._admit(sequence):
+            if budget <= 0:
+                break
+            if not self._admit(sequence):
+                self._lacked = self._lacked or sequence
                 break
             self._waiting.remove(sequence)
             self._running.append(sequence)
