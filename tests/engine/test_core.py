@@ -2,9 +2,12 @@
 
 from dataclasses import dataclass
 
+import pytest
+
 from axon.engine.batch import Batch, Drawn, fill
 from axon.engine.core import EngineCore
 from axon.engine.echo import EchoRunner
+from axon.engine.pace import Pace
 from tests.engine.builders import make_add, make_scheduler, run_to_end
 
 
@@ -39,6 +42,16 @@ def make_core(*, ahead: bool, blocks: int = 40) -> EngineCore:
     return EngineCore(scheduler, runner, kernel="echo", launcher=launcher)
 
 
+@dataclass
+class Slow(Landed):
+    clock: list[float]
+    took_s: float
+
+    def land(self) -> list[Drawn]:
+        self.clock[0] += self.took_s
+        return self.drawn
+
+
 ADDS = [make_add(str(index), prompt=list(range(index + 1, index + 12)), max_tokens=9) for index in range(5)]
 
 
@@ -59,6 +72,44 @@ def test_the_first_step_launches_and_the_second_emits() -> None:
     assert core.has_work
     assert [each.token for each in core.step().emitted] == [7]
     assert not core.has_work
+
+
+def test_a_step_tells_how_many_run_of_each_priority_and_how_many_have_yielded() -> None:
+    core = make_core(ahead=False, blocks=100)
+    for index, priority in enumerate([0, 0, -1, 1]):
+        core.add(make_add(str(index), prompt=[index] * 9, max_tokens=50, tenant="flood", priority=priority))
+    assert core.step().counters.running_by_priority == {1: 1, 0: 1}
+    assert core.step().counters.running_by_priority == {1: 1, 0: 2, -1: 1}
+    core.step()
+    core.add(make_add("light", tenant="light"))
+    assert core.step().counters.yielded == 1
+
+
+def test_how_long_a_launched_step_takes_is_learned_from_one_landing_to_the_next(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Steps take 10 ms and 2 ms a prompt token; 40 ms may pass between two tokens of a stream."""
+    clock = [0.0]
+    monkeypatch.setattr("axon.engine.core.time.perf_counter", lambda: clock[0])
+
+    class Device(EchoLauncher):
+        def launch(self, batch: Batch) -> Landed:
+            num_prompt = batch.num_tokens - sum(span.is_stream for span in batch.spans)
+            launched = super().launch(batch)
+            return Slow(launched.drawn, clock, 0.010 + 0.002 * num_prompt)
+
+    scheduler = make_scheduler(blocks=200, max_batch_tokens=200)
+    runner = EchoRunner(scheduler.pool.num_blocks, scheduler.pool.block_size, 0.0)
+    pace = Pace(max_prefill_tokens=100, slo_s=0.040)
+    core = EngineCore(scheduler, runner, kernel="echo", launcher=Device(runner), pace=pace)
+    core.add(make_add("stream", prompt=[1], max_tokens=500, ignore_eos=True))
+    for _ in range(100):
+        core.step()
+    for index in range(2):
+        core.add(make_add(str(index), prompt=[index + 5] * 300, tenant=str(index)))
+    chunks = [core.step().counters.batch_tokens - 1 for _ in range(20)]
+    assert max(chunks) == 101, "before it is known what they cost"
+    assert all(13 <= chunk <= 17 for chunk in chunks[4:]), chunks
 
 
 def test_a_batch_in_flight_whose_sequences_were_aborted_is_still_landed() -> None:

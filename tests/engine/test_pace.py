@@ -74,6 +74,28 @@ def test_prompts_that_come_all_at_once_to_a_cold_engine_do_not_keep_it_careful()
     assert 30 <= pace.num_prefill_tokens(outlook(16)) <= 44  # 37 fit
 
 
+def test_a_step_takes_no_longer_than_may_pass_between_two_tokens() -> None:
+    pace = Pace(max_prefill_tokens=100, max_slowdown=10.0, slo_s=0.030)
+    for _ in range(30):
+        pace.observe(make_batch(streams=4), step_s(streams=4, prompt=0))
+    slowdowns = prefill(pace, streams=4, num_tokens=2000)
+    steps_s = [slowdown * step_s(streams=4, prompt=0) for slowdown in slowdowns[20:]]
+    assert max(steps_s) < 0.033
+    assert sum(steps_s) / len(steps_s) > 0.026, "and it goes on as quickly as it may"
+
+
+def test_a_prompt_goes_on_beside_streams_that_take_longer_than_they_may_by_themselves() -> None:
+    pace = Pace(max_prefill_tokens=100, slo_s=0.010)
+    for _ in range(40):
+        pace.observe(make_batch(streams=20, prompt=4), step_s(streams=20, prompt=4))
+        pace.observe(make_batch(streams=20), step_s(streams=20, prompt=0))
+    assert 3 <= pace.num_prefill_tokens(outlook(20)) <= 5, "a tenth of the 45 ms that the streams take"
+
+
+def test_without_a_slowdown_to_keep_nothing_is_held_back_before_it_is_known_to_be_slow() -> None:
+    assert Pace(max_prefill_tokens=100, slo_s=0.05).num_prefill_tokens(outlook(4)) == 100
+
+
 def test_many_streams_let_in_more_than_one_does() -> None:
     pace = Pace(max_prefill_tokens=100, max_slowdown=2.0)
     for _ in range(40):

@@ -2,6 +2,7 @@
 
 from collections import Counter
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -32,6 +33,27 @@ def test_the_tenant_served_least_by_its_weight_goes_first() -> None:
     policy.charge(light, prefilled=60, emitted=0)
     assert (policy.served("heavy"), policy.served("light")) == (50.0, 60.0)
     assert policy.rank(heavy) < policy.rank(light)
+
+
+def test_a_cached_token_costs_a_tenth_of_a_computed_one() -> None:
+    policy = Fair()
+    policy.arrive(one := claim(0, "one"))
+    policy.charge(one, prefilled=10, emitted=3, cached=100)
+    assert policy.served("one") == pytest.approx(10 + 6 + 10)
+
+
+def test_what_a_prompt_finds_in_the_cache_is_charged_once_and_cheaply() -> None:
+    policy = Fair()
+    scheduler = make_scheduler(blocks=40, max_batch_tokens=64, policy=policy)
+    scheduler.add(make_add("stays", prompt=[7] * 3, max_tokens=50, tenant="t"))
+    served = []
+    for id in ("first", "second"):
+        scheduler.add(make_add(id, prompt=41, max_tokens=1, tenant="t"))
+        before = policy.served("t")
+        batch = scheduler.schedule()
+        scheduler.settle(batch, make_drawn(*[1] * len(batch.draws)))
+        served.append(policy.served("t") - before)
+    assert served == pytest.approx([41 + 2 + 3 + 2, 1 + 0.1 * 40 + 2 + 2])
 
 
 def test_who_returns_from_idling_is_lifted_to_the_least_of_those_here() -> None:

@@ -55,6 +55,7 @@ class EngineMachine(RuleBasedStateMachine):
         max_tokens=st.integers(1, 12),
         tenant=st.sampled_from("xyz"),
         weight=st.sampled_from([0.5, 1.0, 3.0]),
+        kv_share=st.sampled_from([1.0, 1.0, 0.7, 0.4]),
         reserved=st.sampled_from([0.0, 0.0, 0.5, 1.0]),
         priority=st.integers(-1, 1),
         replayed=st.integers(0, 3),
@@ -66,6 +67,7 @@ class EngineMachine(RuleBasedStateMachine):
         max_tokens: int,
         tenant: str,
         weight: float,
+        kv_share: float,
         reserved: float,
         priority: int,
         replayed: int,
@@ -84,6 +86,7 @@ class EngineMachine(RuleBasedStateMachine):
                 max_tokens=max_tokens,
                 tenant=tenant,
                 weight=weight,
+                kv_share=kv_share,
                 reserved=reserved,
                 priority=priority,
                 deadline=deadline,
@@ -186,13 +189,27 @@ def test_the_oldest_sequence_is_never_overtaken_by_parking(jobs: list[tuple[list
         running = served - {int(each.id) for each in emitted if each.finish}
 
 
-newcomers = st.lists(st.tuples(prompts, st.integers(1, 12), st.sampled_from("xyz")), min_size=1, max_size=6)
+newcomers = st.lists(
+    st.tuples(
+        prompts,
+        st.integers(1, 12),
+        st.sampled_from([("x", 0.0), ("y", 0.0), ("y", 0.25), ("z", 0.25)]),
+        st.sampled_from([1.0, 3.0]),
+        st.sampled_from([1.0, 0.5]),
+    ),
+    min_size=1,
+    max_size=6,
+)
 
 
 @given(newcomers, st.integers(4, 9), st.integers(1, 12), st.integers(0, 1), policies)
 @settings(max_examples=60, deadline=None)
 def test_a_sequence_ends_however_many_more_keep_coming(
-    newcomers: list[tuple[list[int], int, str]], blocks: int, budget: int, lag: int, policy: PolicyName
+    newcomers: list[tuple[list[int], int, tuple[str, float], float, float]],
+    blocks: int,
+    budget: int,
+    lag: int,
+    policy: PolicyName,
 ) -> None:
     """More come each step than are served, over all tenants, and for ever: who was first in its tenant still ends."""
     scheduler = make_scheduler(
@@ -201,9 +218,23 @@ def test_a_sequence_ends_however_many_more_keep_coming(
     pipeline = Pipeline(scheduler, lag)
     scheduler.add(make_add("patient", prompt=[1, 2] * 6, max_tokens=13, tenant="x"))
     assert not scheduler.take_refused()
-    for count in range(1000):
-        prompt, max_tokens, tenant = newcomers[count % len(newcomers)]
-        scheduler.add(make_add(str(count), prompt=prompt, max_tokens=max_tokens, tenant=tenant))
+    added = 0
+    for _ in range(2000):
+        for _ in range(20 - scheduler.num_waiting):
+            added += 1
+            prompt, max_tokens, (tenant, reserved), weight, kv_share = newcomers[added % len(newcomers)]
+            scheduler.add(
+                make_add(
+                    str(added),
+                    prompt=prompt,
+                    max_tokens=max_tokens,
+                    tenant=tenant,
+                    reserved=reserved,
+                    weight=weight,
+                    kv_share=kv_share,
+                )
+            )
+            scheduler.take_refused()
         if any(emitted.id == "patient" and emitted.finish for emitted in pipeline.step()[1]):
             break
         scheduler.check()

@@ -8,6 +8,7 @@ import urllib.request
 
 import pytest
 
+from axon.domain.tenant import Tier
 from axon.domain.usage import Usage
 from axon.engine.messages import Counters, Gpu
 from axon.telemetry import metrics as module
@@ -62,6 +63,15 @@ def test_preemptions_go_on_counting_when_the_engine_starts_over() -> None:
     assert metrics.registry.get_sample_value("axon_preemptions_total") == 6
     assert metrics.registry.get_sample_value("axon_kv_usage_ratio") == 0.25
     assert metrics.registry.get_sample_value("axon_kv_blocks", {"state": "free"}) == 3
+
+
+def test_slots_are_told_by_tier_and_who_yielded_is_counted() -> None:
+    metrics = Metrics()
+    metrics.engine(Counters(yielded=2, running_by_priority={1: 3, -1: 2}))
+    metrics.engine(Counters(yielded=3, running_by_priority={1: 1, 0: 4}))
+    tiers = {tier: metrics.registry.get_sample_value("axon_slots", {"tier": tier}) for tier in Tier}
+    assert tiers == {"priority": 1, "default": 4, "flex": 0}
+    assert metrics.registry.get_sample_value("axon_yielded_total") == 3
 
 
 def test_gpus_are_told_one_by_one() -> None:

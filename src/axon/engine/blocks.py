@@ -1,5 +1,8 @@
 """The bookkeeping of KV blocks: who holds which, and which can be found again. Knows no tensors and no sequences.
 
+A block belongs to an owner, whose hashes nobody else has. Where an owner has more blocks than its limit, used and
+cached together, its cached ones are forgotten before those of others.
+
 A block is free (holds nothing), used (one or more sequences hold it) or cached (nobody holds it, but its content
 is known by hash and can be taken up again until the block is needed for something else).
 """
@@ -30,6 +33,11 @@ class BlockPool:
         self._cached: OrderedDict[int, None] = OrderedDict()  # least recently used first
         self._block_of: dict[bytes, int] = {}
         self._hash_of: dict[int, bytes] = {}
+        self._owner_of: dict[int, str] = {}
+        """Of the blocks that are used or cached."""
+        self._used_by: Counter[str] = Counter()
+        self._cached_by: dict[str, OrderedDict[int, None]] = {}
+        self._limits: dict[str, int] = {}
 
     @property
     def num_free(self) -> int:
@@ -42,6 +50,21 @@ class BlockPool:
     @property
     def num_cached(self) -> int:
         return len(self._cached)
+
+    def num_used_by(self, owner: str) -> int:
+        """Blocks that are used and belong to the owner."""
+        return self._used_by[owner]
+
+    def set_limit(self, owner: str, num_blocks: int) -> None:
+        """Says how many blocks the owner should have at the most, until it has none; all of them are no limit."""
+        if num_blocks < self.num_blocks:
+            self._limits[owner] = num_blocks
+        else:
+            self._limits.pop(owner, None)
+
+    def num_taken(self, found: Iterable[int], num_new: int) -> int:
+        """How many blocks more would be used after ``take``."""
+        return num_new + sum(1 for block_id in found if block_id in self._cached)
 
     def find(self, hashes: Iterable[bytes]) -> list[int]:
         """The blocks of the longest known prefix of ``hashes``; they are not held by asking."""
@@ -58,16 +81,21 @@ class BlockPool:
         num_revived = sum(1 for block_id in found if block_id in self._cached)
         return num_new <= self.num_free + self.num_cached - num_revived
 
-    def take(self, found: Iterable[int], num_new: int) -> list[int]:
+    def take(self, found: Iterable[int], num_new: int, owner: str = "") -> list[int]:
         """Holds the ``found`` blocks and ``num_new`` empty ones; forgets cached blocks where it must."""
         taken = list(found)
         for block_id in taken:
-            self._cached.pop(block_id, None)
+            if block_id in self._cached:
+                self._uncache(block_id)
+                self._used_by[self._owner_of[block_id]] += 1
             self._holders[block_id] = self._holders.get(block_id, 0) + 1
         for _ in range(num_new):
-            block_id = self._free.pop() if self._free else self._forget_oldest()
+            block_id = self._free.pop() if self._free else self._forget_one()
             self._holders[block_id] = 1
+            self._owner_of[block_id] = owner
             taken.append(block_id)
+        if num_new:
+            self._used_by[owner] += num_new
         return taken
 
     def publish(self, block_id: int, block_hash: bytes) -> None:
@@ -82,10 +110,15 @@ class BlockPool:
             self._holders[block_id] -= 1
             if self._holders[block_id] == 0:
                 del self._holders[block_id]
+                owner = self._owner_of[block_id]
+                self._used_by[owner] -= 1
                 if block_id in self._hash_of:
                     self._cached[block_id] = None
+                    self._cached_by.setdefault(owner, OrderedDict())[block_id] = None
                 else:
+                    del self._owner_of[block_id]
                     self._free.append(block_id)
+                self._tidy(owner)
 
     def check(self, held: Iterable[list[int]]) -> None:
         """Proves that every block is free, used or cached, once, and that ``held`` explains every holder."""
@@ -96,8 +129,37 @@ class BlockPool:
         assert self._hash_of == {block: key for key, block in self._block_of.items()}, "hashes disagree"
         assert self._cached.keys() <= self._hash_of.keys(), "a cached block cannot be found"
         assert self._hash_of.keys().isdisjoint(self._free), "a free block can be found"
+        assert self._owner_of.keys() == {*self._holders, *self._cached}, "a block has a wrong owner"
+        assert +self._used_by == Counter(self._owner_of[block_id] for block_id in self._holders), "uses are miscounted"
+        cached = {block_id: owner for owner, blocks in self._cached_by.items() for block_id in blocks}
+        assert cached == {block_id: self._owner_of[block_id] for block_id in self._cached}, "a cache is miscounted"
 
-    def _forget_oldest(self) -> int:
-        block_id, _ = self._cached.popitem(last=False)
+    def _forget_one(self) -> int:
+        """The least recently used cached block: of who has most beyond its limit, else of all."""
+        block_id = next(iter(self._cached_by[owner] if (owner := self._most_beyond()) is not None else self._cached))
+        self._uncache(block_id)
+        self._tidy(self._owner_of.pop(block_id))
         del self._block_of[self._hash_of.pop(block_id)]
         return block_id
+
+    def _most_beyond(self) -> str | None:
+        most, owner = 0, None
+        for each, limit in self._limits.items():
+            beyond = self._used_by[each] + len(self._cached_by.get(each, ())) - limit
+            if beyond > most and each in self._cached_by:
+                most, owner = beyond, each
+        return owner
+
+    def _uncache(self, block_id: int) -> None:
+        del self._cached[block_id]
+        owner = self._owner_of[block_id]
+        del self._cached_by[owner][block_id]
+        if not self._cached_by[owner]:
+            del self._cached_by[owner]
+
+    def _tidy(self, owner: str) -> None:
+        """Remembers nothing of who has no blocks."""
+        if not self._used_by[owner]:
+            del self._used_by[owner]
+            if owner not in self._cached_by:
+                self._limits.pop(owner, None)

@@ -25,6 +25,9 @@ class EngineConfig:
     """The most prompt tokens of a step while answers stream; 0 takes 128, or 2048 on a GPU."""
     max_slowdown: float = 2.0
     """How much longer a step may take because of a prompt while answers stream; as many of its tokens are taken on."""
+    itl_slo_ms: float = 0.0
+    """How long a step may take because of a prompt while answers stream: so much less of it is taken on that the next
+    tokens come in this time. 0 sets no such time, or takes 50 on a GPU."""
     speculate: bool = True
     """Whether the next tokens are guessed from what was said before and checked together, where that saves time: with
     few streams on a CPU. Changes no token."""
@@ -59,7 +62,7 @@ class EngineConfig:
         return min(max(1, self.local_ranks), self.tensor_parallel)
 
 
-_DEFAULTS = {
+_DEFAULTS: dict[str, dict[str, float]] = {
     "cpu": {
         "max_sequences": 16,
         "max_batch_tokens": 512,
@@ -67,7 +70,13 @@ _DEFAULTS = {
         "block_size": 16,
         "kv_memory_bytes": 1 << 30,
     },
-    "cuda": {"max_sequences": 256, "max_batch_tokens": 8192, "max_prefill_tokens": 2048, "block_size": 64},
+    "cuda": {
+        "max_sequences": 256,
+        "max_batch_tokens": 8192,
+        "max_prefill_tokens": 2048,
+        "itl_slo_ms": 50.0,
+        "block_size": 64,
+    },
 }
 
 

@@ -9,6 +9,8 @@ from axon.engine.messages import Add, Counters, Ready, StepOutput
 from axon.engine.pace import Pace
 from axon.engine.scheduler import Scheduler
 
+_SOME = 16
+
 
 class Runner(Protocol):
     """Computes a batch."""
@@ -54,11 +56,14 @@ class EngineCore:
         self._scheduler = scheduler
         self._runner = runner
         self._launcher = launcher
-        self._flying: tuple[Batch, Flight] | None = None
+        self._flying: tuple[Batch, Flight, float] | None = None
+        """With the time of its launch."""
+        self._landed = 0.0
         self._pace = pace
         # A guess is told right or wrong by the step that computes it: the next one must not be on its way by then.
         self._speculates = speculates and launcher is None
         self._kernel = kernel
+        self._num_steps = 0
         self._note: Callable[[Sequence[str]], None] | None = None
 
     def note_steps(self, note: Callable[[Sequence[str]], None]) -> None:
@@ -92,19 +97,19 @@ class EngineCore:
     def step(self) -> StepOutput:
         """Computes one batch and returns what came of it, or of the one before it where batches are launched."""
         started = time.perf_counter()
-        if self._pace is not None:
+        if self._pace is not None and (self._speculates or self._scheduler.has_prompts):
             outlook = self._scheduler.outlook()
             self._scheduler.max_prefill_tokens = self._pace.num_prefill_tokens(outlook)
             if self._speculates:
                 self._scheduler.draft_price = self._pace.draft_price(outlook)
         batch = self._scheduler.schedule(time.time())
         self._note_who(batch)
-        batch, drawn = self._compute(batch)
+        batch, drawn, took_s = self._compute(batch, started)
         emitted = self._scheduler.settle(batch, drawn)
         self._note_who()
         step_s = time.perf_counter() - started
-        if self._pace is not None:
-            self._pace.observe(batch, step_s)
+        if self._pace is not None and self._teaches(batch):
+            self._pace.observe(batch, took_s if self._launcher else step_s)
         counters = self._count(batch, step_s)
         refused, waiting = self._scheduler.take_refused(), self._scheduler.waiting_ids
         return StepOutput(emitted=emitted, refused=refused, waiting=waiting, counters=counters)
@@ -122,13 +127,25 @@ class EngineCore:
             batches = (self._flying[0] if self._flying else None, batch)
             self._note([span.id for each in batches if each is not None for span in each.spans])
 
-    def _compute(self, batch: Batch) -> tuple[Batch, list[Drawn]]:
-        """The batch that is done, which need not be the one that is given, and what was drawn."""
+    def _compute(self, batch: Batch, started: float) -> tuple[Batch, list[Drawn], float]:
+        """The batch that is done, which need not be the one that is given, what was drawn, and how long it took."""
         if self._launcher is None:
-            return batch, self._runner.run(batch) if batch.spans else []
+            drawn = self._runner.run(batch) if batch.spans else []
+            return batch, drawn, time.perf_counter() - started
         due = self._flying
-        self._flying = (batch, self._launcher.launch(batch)) if batch.spans else None
-        return (due[0], due[1].land()) if due else (Batch(), [])
+        self._flying = (batch, self._launcher.launch(batch), started) if batch.spans else None
+        if due is None:
+            return Batch(), [], 0.0
+        done, flight, launched = due
+        drawn = flight.land()
+        # It began when the one before it was done, or it was launched: whichever came later.
+        begun, self._landed = max(self._landed, launched), time.perf_counter()
+        return done, drawn, self._landed - begun
+
+    def _teaches(self, batch: Batch) -> bool:
+        """Launched steps come quickly, and the like of them one after the other: of those without prompts some do."""
+        self._num_steps += 1
+        return self._launcher is None or self._num_steps % _SOME == 0 or batch.num_tokens > len(batch.spans)
 
     def _count(self, batch: Batch, step_s: float) -> Counters:
         pool = self._scheduler.pool
@@ -140,6 +157,8 @@ class EngineCore:
             blocks_used=pool.num_used,
             blocks_cached=pool.num_cached,
             preemptions=self._scheduler.preemptions,
+            yielded=self._scheduler.yielded,
+            running_by_priority=self._scheduler.running_by_priority,
             drafted=self._scheduler.num_drafted,
             accepted=self._scheduler.num_accepted,
             step_s=step_s,

@@ -1,6 +1,7 @@
 """The engine over a model folder: chooses where it runs, and gathers the ranks it is cut over. Token ids in and out."""
 
 from dataclasses import replace
+from math import inf
 from pathlib import Path
 
 import torch
@@ -51,12 +52,14 @@ class Engine(EngineCore):
             policy=make_policy(config.policy),
             version=f"{model_dir.resolve()} {opened.kernel}",
         )
-        pace = Pace(max_prefill_tokens=config.max_prefill_tokens, max_slowdown=config.max_slowdown)
+        slo_s = config.itl_slo_ms / 1000 or inf
+        # Beside a GPU's streams a prompt costs little: there the time between tokens is the only bound.
+        slowdown = inf if opened.launcher else config.max_slowdown
         super().__init__(
             scheduler,
             lead or opened.runner,
             kernel=opened.kernel,
-            pace=None if opened.launcher else pace,  # how long a launched step takes is not seen
+            pace=Pace(max_prefill_tokens=config.max_prefill_tokens, max_slowdown=slowdown, slo_s=slo_s),
             launcher=(lead or opened.launcher) if opened.launcher else None,
             speculates=config.speculate and lead is None,  # the other ranks draw nothing to check a guess by
         )

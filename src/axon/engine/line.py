@@ -51,6 +51,8 @@ class Line:
                 self._claims[sequence.claim.tenant] = sequence.claim
         self.is_strict = False
         """Nobody goes before the first by rank, which lacks something else than a slot; but for what is reserved."""
+        self.is_closed = False
+        """Not even what is reserved."""
         self.is_quiet = True
         """Nobody enters before somebody comes or goes."""
 
@@ -141,6 +143,8 @@ class Line:
         return max(served, key=lambda sequence: (-sequence.claim.priority, sequence.arrival), default=None)
 
     def _passes(self, sequence: Sequence, other: Sequence) -> bool:
+        if self.is_closed and sequence is not self.first:
+            return False
         if self._has_reserve(sequence.claim.tenant):
             return True
         return (not self.is_strict or sequence is self.first) and self._policy.may_pass(sequence.claim, other.claim)

@@ -19,6 +19,8 @@ class Add:
     tenant: str = ""
     weight: float = 1.0
     """The tenant's share, measured against the others'."""
+    kv_share: float = 1.0
+    """How much of the blocks the tenant's sequences may hold together, more than 0."""
     reserved: float = 0.0
     """Share of the slots that is the tenant's whenever it asks."""
     priority: int = 0
@@ -94,7 +96,11 @@ class Counters:
     blocks_used: int = 0
     blocks_cached: int = 0
     preemptions: int = 0
-    """Since the start."""
+    """Sequences parked because blocks ran out, since the start."""
+    yielded: int = 0
+    """Sequences parked because their slot was another's part, since the start."""
+    running_by_priority: dict[int, int] = field(default_factory=dict)
+    """How many run of each priority; one that none has is missing."""
     drafted: int = 0
     """Guesses at tokens since the start, and those that were right."""
     accepted: int = 0

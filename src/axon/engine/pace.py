@@ -1,16 +1,18 @@
 """How many prompt tokens a step may take on while answers stream, learned from how long steps took. Reads no clock.
 
 A step's time is about a part of its own, so much for each stream, for each prompt token, and for each token that these
-attend to; the chunk is what fits into the slowdown that the streams are to bear. Chunks change no token, so that what
-is learned may differ from run to run.
+attend to; the chunk is what fits into the slowdown that the streams are to bear, and into the time that may pass
+between two of their tokens. Chunks change no token, so that what is learned may differ from run to run.
 """
 
 from dataclasses import dataclass
+from math import inf
 
 from axon.engine.batch import Batch
 
 _FIRST_TOKENS = 8  # while nothing is known
 _FEWEST_TOKENS = 1  # so that a prompt always goes on
+_LEAST_SPARE = 0.1  # of the streams' own time, for prompts, where these take longer than they may without any
 _KEPT = 0.97  # of what was learned of the like of a step before it
 _FIRST_DOUBT = 100.0
 _FIRST_PRICE, _LEAST_PRICE = 0.3, 0.05  # of a guess: while nothing is known, and ever
@@ -35,9 +37,10 @@ class Outlook:
 class Pace:
     """Least squares over the newest steps, which follow the machine and its load."""
 
-    def __init__(self, *, max_prefill_tokens: int, max_slowdown: float) -> None:
+    def __init__(self, *, max_prefill_tokens: int, max_slowdown: float = inf, slo_s: float = inf) -> None:
         self._most = max_prefill_tokens
         self._spare = max_slowdown - 1
+        self._slo_s = slo_s
         self._cost_s: Parts = (0.0, 0.0, 0.0, 0.0)
         """Of a unit of each part."""
         self._doubt: tuple[Parts, ...] = tuple(_axis(i, _FIRST_DOUBT) for i in range(4))
@@ -48,10 +51,11 @@ class Pace:
         alone_s = _dot(self._cost_s, _parts(outlook.num_streams, 0, outlook.num_attended))
         token_s = _dot(self._cost_s, _parts(0, 1, outlook.prompt_at))
         if alone_s <= 0 or not self._cost_s[2]:
-            return min(_FIRST_TOKENS, self._most)
+            return self._most if self._spare == inf else min(_FIRST_TOKENS, self._most)
+        spare_s = min(self._spare * alone_s, max(self._slo_s - alone_s, _LEAST_SPARE * alone_s))
         # Never nothing: steps that were quick by chance must not let in a whole prompt.
-        num_tokens = round(self._spare * alone_s / max(token_s, alone_s / self._most))
-        return min(max(num_tokens, _FEWEST_TOKENS), self._most)
+        num_tokens = min(spare_s / max(token_s, alone_s / self._most), self._most)
+        return max(round(num_tokens), _FEWEST_TOKENS)
 
     def draft_price(self, outlook: Outlook) -> float:
         """What one more row in a step costs, as a share of what the step gives: a token for each of its streams."""

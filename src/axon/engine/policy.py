@@ -38,8 +38,8 @@ class Policy(Protocol):
         """The sequence has ended or was given up."""
         ...
 
-    def charge(self, claim: Claim, *, prefilled: int, emitted: int) -> None:
-        """The sequence was served these tokens."""
+    def charge(self, claim: Claim, *, prefilled: int = 0, emitted: int = 0, cached: int = 0) -> None:
+        """The sequence was served these tokens: computed of its prompt, drawn, or found in the cache."""
         ...
 
     def rank(self, claim: Claim) -> Rank:
@@ -60,7 +60,7 @@ class FirstCome:
     def leave(self, claim: Claim) -> None:
         """Nothing to remember."""
 
-    def charge(self, claim: Claim, *, prefilled: int, emitted: int) -> None:
+    def charge(self, claim: Claim, *, prefilled: int = 0, emitted: int = 0, cached: int = 0) -> None:
         """Service does not matter."""
 
     def rank(self, claim: Claim) -> Rank:
@@ -82,8 +82,11 @@ class Fair:
     takes no slot before it.
     """
 
-    def __init__(self, *, prefilled_cost: float = 1.0, emitted_cost: float = 2.0, lead: float = 8192.0) -> None:
+    def __init__(
+        self, *, prefilled_cost: float = 1.0, emitted_cost: float = 2.0, cached_cost: float = 0.1, lead: float = 8192.0
+    ) -> None:
         self._lead = lead
+        self._cached_cost = cached_cost
         self._prefilled_cost = prefilled_cost
         self._emitted_cost = emitted_cost
         self._served: dict[str, float] = {}
@@ -116,9 +119,9 @@ class Fair:
             if self._served[tenant] <= self._level:
                 del self._served[tenant]
 
-    def charge(self, claim: Claim, *, prefilled: int, emitted: int) -> None:
+    def charge(self, claim: Claim, *, prefilled: int = 0, emitted: int = 0, cached: int = 0) -> None:
         """Raises the tenant's counter."""
-        cost = self._prefilled_cost * prefilled + self._emitted_cost * emitted
+        cost = self._prefilled_cost * prefilled + self._emitted_cost * emitted + self._cached_cost * cached
         self._served[claim.tenant] += cost / claim.weight
 
     def rank(self, claim: Claim) -> Rank:

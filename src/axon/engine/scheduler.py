@@ -8,6 +8,7 @@ good as ``schedule, settle, schedule, settle …``. The later step then holds pl
 draws (the runner puts the tokens in, see ``batch.fill``), and steps are settled and run in the order of their planning.
 """
 
+from collections import Counter
 from collections.abc import Iterable
 from itertools import count, islice
 
@@ -18,11 +19,15 @@ from axon.engine.line import Line, Move
 from axon.engine.messages import Add, Emitted, Refused
 from axon.engine.pace import Outlook
 from axon.engine.policy import Fair, Policy, Rank
+from axon.engine.room import Room
 from axon.engine.sequence import Sequence
 from axon.engine.tiers import Tiers
 
 NO_DRAFTS = 1.0
 """A price that no guess is worth."""
+
+PATIENCE = 256
+"""Steps after which the first by rank, if it waits for blocks, is passed by nobody."""
 
 
 class Scheduler:
@@ -48,13 +53,14 @@ class Scheduler:
         self.max_model_len = min(max_model_len, pool.num_blocks * pool.block_size)
         self.eos_ids = eos_ids
         self.preemptions = 0
-        """Sequences parked because blocks ran out, since the start."""
+        """Sequences parked because blocks ran out, the pool's or their tenant's, since the start."""
         self.yielded = 0
         """Sequences parked because their slot was another's part, since the start."""
         self.draft_price = NO_DRAFTS
         """What a guess costs, against a token that is sure. With guesses, a step is settled before the next is made."""
         self.num_drafted = self.num_accepted = 0
         self._policy = policy or Fair()
+        self._room = Room(pool)
         self._version = version
         self._arrivals = count()
         self._tiers = Tiers()
@@ -62,6 +68,11 @@ class Scheduler:
         self._waiting: list[Sequence] = []
         self._sequences: dict[str, Sequence] = {}
         self._refused: list[Refused] = []
+        self._out_of_blocks: set[str | None] = set()
+        """Tenants who parked one of theirs in this step because of their share; None: somebody, because of the pool."""
+        self._lacked: Sequence | None = None
+        """Who is first by rank and has lacked blocks, and for how many steps it waits since."""
+        self._num_lacked = 0
         self._is_quiet = False
         """As long as nobody comes or goes, nobody who waits gets another's slot."""
 
@@ -74,12 +85,21 @@ class Scheduler:
         return len(self._waiting)
 
     @property
+    def running_by_priority(self) -> dict[int, int]:
+        return dict(Counter(sequence.claim.priority for sequence in self._running))
+
+    @property
     def waiting_ids(self) -> list[str]:
         return [sequence.id for sequence in self._waiting]
 
     @property
     def has_work(self) -> bool:
         return bool(self._sequences or self._refused)
+
+    @property
+    def has_prompts(self) -> bool:
+        """Whether the next step may have more to do than to go on with streams."""
+        return bool(self._waiting) or any(sequence.num_pending > 1 for sequence in self._running)
 
     def outlook(self) -> Outlook:
         """What the next step has to do for the streams, and where the prompt stands that is prefilled next to them."""
@@ -96,7 +116,9 @@ class Scheduler:
             self._refused.append(refusal)
             return
         salt = f"{self._version}\0{add.tenant}"
-        sequence = Sequence(add, next(self._arrivals), self.pool.block_size, salt)
+        sequence = Sequence(
+            add, next(self._arrivals), self.pool.block_size, salt, self._max_blocks(add), self._max_len(add)
+        )
         self._sequences[add.id] = sequence
         self._waiting.append(sequence)
         self._is_quiet = False
@@ -113,10 +135,9 @@ class Scheduler:
         self._expire(now)
         moves = self._line_up()
         self._running.sort(key=self._rank)
-        preemptions = self.preemptions
+        self._out_of_blocks.clear()
         spans = self._plan_running(moves)
-        if preemptions == self.preemptions:  # else the next blocks are those of who has just been parked
-            spans += self._start(moves, self._spare(spans))
+        spans += self._start(moves, self._spare(spans))
         self._tiers.next_step()
         return Batch(tuple(spans))
 
@@ -163,12 +184,28 @@ class Scheduler:
             return Refused(add.id, "invalid_value", "The prompt is empty.")
         if add.weight <= 0:
             return Refused(add.id, "invalid_value", "A tenant's weight must be more than 0.")
+        if add.kv_share <= 0:
+            return Refused(add.id, "invalid_value", "A tenant's KV share must be more than 0.")
         if len(add.output_ids) >= add.sampling.max_tokens:
             return Refused(add.id, "invalid_value", "Every token asked for has been emitted already.")
         if num_tokens >= self.max_model_len:
             message = f"The prompt has {num_tokens} tokens; prompt and answer together may have {self.max_model_len}."
             return Refused(add.id, "context_length_exceeded", message)
+        if num_tokens >= self._max_len(add):
+            most = self._max_len(add)
+            message = (
+                f"The prompt has {num_tokens} tokens; with its answer it may have {most} of its tenant's KV share."
+            )
+            return Refused(add.id, "kv_share_exceeded", message)
         return None
+
+    def _max_blocks(self, add: Add) -> int:
+        """What its tenant may hold."""
+        return min(max(1, int(add.kv_share * self.pool.num_blocks)), self.pool.num_blocks)
+
+    def _max_len(self, add: Add) -> int:
+        """Its longest prompt and answer: it must find room alone. Its last token is in no block."""
+        return min(self.max_model_len, self._max_blocks(add) * self.pool.block_size + 1)
 
     def _expire(self, now: float) -> None:
         for sequence in list(self._sequences.values()):
@@ -184,7 +221,12 @@ class Scheduler:
         if not self._waiting or (self._is_quiet and len(self._running) >= self.max_sequences):
             return []
         line = Line(self.max_sequences, self._policy, running=self._running, waiting=self._waiting)
-        line.is_strict = not self._finds_room(line.first)
+        if self._lacked is not line.first:
+            self._lacked, self._num_lacked = None, 0
+        if self._lacked or not self._room.has_for(line.first, self._waiting):
+            # It is not passed when there are enough of them at last, either.
+            self._lacked, self._num_lacked = line.first, self._num_lacked + 1
+            line.is_strict, line.is_closed = True, self._num_lacked > PATIENCE
         budget = self.max_batch_tokens
         if any(sequence.num_pending == 1 for sequence in self._running):
             budget = self.max_prefill_tokens
@@ -193,17 +235,18 @@ class Scheduler:
         while budget > 0 and (move := line.head()):
             sequence = move.entering
             # Parked with a token in flight, or about to find its next block computed by another: a matter of steps.
-            if sequence.num_unknown or (not sequence.block_ids and self._next_hash(sequence) in promised):
+            is_soon = sequence.num_unknown or self._room.next_hash(sequence) in promised
+            if is_soon or not self._room.is_within_share(sequence, self._waiting):
                 line.leave(move)
                 continue
             if move.yielding is not None:
-                if not self._finds_room(sequence, move.yielding):
+                if not self._room.has_for(sequence, [*self._waiting, move.yielding]):
                     return moves
                 self._yield_slot(move.yielding)
             line.take(move)
             moves.append(move)
-            promised.update(self._hashes_ahead(sequence))
-            budget -= self._num_to_compute(sequence)
+            promised.update(self._room.hashes_ahead(sequence))
+            budget -= self._room.num_to_compute(sequence)
         self._is_quiet = line.is_quiet and not moves
         return moves
 
@@ -220,9 +263,8 @@ class Scheduler:
         index = 0
         while index < len(self._running):
             sequence = self._running[index]
-            if not self._make_room(sequence, sequence.num_computed + shares.get(sequence.id, 0)):
-                break
-            index += 1
+            if self._make_room(sequence, sequence.num_computed + shares.get(sequence.id, 0)):
+                index += 1
         running = [(sequence, share) for sequence in self._running if (share := shares.get(sequence.id, 0))]
         if self.draft_price >= NO_DRAFTS:
             return [sequence.plan(share, self.eos_ids) for sequence, share in running]
@@ -237,12 +279,12 @@ class Scheduler:
 
     def _guess(self, sequence: Sequence, spare: int) -> list[int]:
         """Tokens that may follow its last, as far as the budget and the blocks that nobody holds allow."""
-        guesses = sequence.guess(price=self.draft_price, most=spare, max_model_len=self.max_model_len)
+        guesses = sequence.guess(price=self.draft_price, most=spare)
         num_missing = sequence.num_missing_blocks(sequence.num_tokens + len(guesses)) if guesses else 0
         if num_missing:
-            if not self.pool.can_take([], num_missing):
+            if not self._room.can_extend(num_missing) or not self._room.may_extend(sequence, num_missing):
                 return []
-            sequence.block_ids += self.pool.take([], num_missing)
+            self._room.extend(sequence, num_missing)
         return guesses
 
     def _shares(self, moves: list[Move]) -> dict[str, int]:
@@ -256,12 +298,12 @@ class Scheduler:
             spare = min(spare, self.max_prefill_tokens)
         entering = [move.entering for move in moves if not move.is_due]
         for move in moves:
-            spare -= self._num_to_compute(move.entering) if move.is_due else 0
+            spare -= self._room.num_to_compute(move.entering) if move.is_due else 0
         spare = max(spare, 0)
         shares: dict[str, int] = {}
         for sequence in sorted([*ready, *entering], key=self._rank) if entering else ready:
             if sequence in entering:
-                spare -= min(self._num_to_compute(sequence), spare)
+                spare -= min(self._room.num_to_compute(sequence), spare)
                 continue
             extra = min(sequence.num_pending - 1, spare)
             shares[sequence.id] = 1 + extra
@@ -276,7 +318,7 @@ class Scheduler:
 
     def _is_ready(self, sequence: Sequence) -> bool:
         """Not while two of its tokens are still to be drawn, nor when the one in flight is its last."""
-        has_room = sequence.num_outputs < sequence.add.sampling.max_tokens and sequence.num_tokens < self.max_model_len
+        has_room = sequence.num_outputs < sequence.add.sampling.max_tokens and sequence.num_tokens < sequence.max_len
         return has_room and sequence.num_unknown < 2
 
     def _spare(self, spans: list[Span]) -> int:
@@ -290,33 +332,53 @@ class Scheduler:
     def _make_room(self, sequence: Sequence, num_tokens: int) -> bool:
         """Extends the sequence's blocks; False when it was itself the last in the order and had to be parked."""
         num_missing = sequence.num_missing_blocks(num_tokens)
-        while not self.pool.can_take([], num_missing):
+        if not num_missing:
+            return True
+        tenant = sequence.claim.tenant
+        while not self._room.may_extend(sequence, num_missing):
+            if not self._give_up_blocks(tenant) and self._park_last(tenant) is sequence:
+                return False
+        while not self._room.can_extend(num_missing):
             if not self._give_up_blocks() and self._park_last() is sequence:
                 return False
-        sequence.block_ids += self.pool.take([], num_missing)
+        self._room.extend(sequence, num_missing)
         return True
 
-    def _park_last(self) -> Sequence:
-        sequence = self._running.pop()
-        self._free(sequence)
+    def _park_last(self, tenant: str | None = None) -> Sequence:
+        """Parks the last in the order, or the tenant's last, for its blocks."""
+        sequence = next(each for each in reversed(self._running) if tenant in (None, each.claim.tenant))
+        self._running.remove(sequence)
+        self._room.free(sequence)
         self._waiting.append(sequence)
+        self._out_of_blocks.add(tenant)
         self._is_quiet = False
         self.preemptions += 1
         return sequence
 
-    def _give_up_blocks(self, but: Sequence | None = None) -> bool:
+    def _give_up_blocks(self, tenant: str | None = None, *, but: Sequence | None = None) -> bool:
         """Frees the blocks that a parked sequence has kept, the last in the order first; False where none has any."""
-        keeping = [sequence for sequence in self._waiting if sequence.block_ids and sequence is not but]
+        keeping = [
+            sequence
+            for sequence in self._waiting
+            if sequence.block_ids and sequence is not but and tenant in (None, sequence.claim.tenant)
+        ]
         if not keeping:
             return False
-        self._free(max(keeping, key=self._rank))
+        self._room.free(max(keeping, key=self._rank))
         return True
 
     def _start(self, moves: list[Move], budget: int) -> list[Span]:
         """The first in the order that finds no blocks keeps the others waiting too: the room it needs is not theirs."""
         spans: list[Span] = []
+        if None in self._out_of_blocks:
+            return spans  # the next blocks are those of who has just been parked
         for sequence in (move.entering for move in moves):
-            if budget <= 0 or not self._admit(sequence):
+            if sequence.claim.tenant in self._out_of_blocks or not self._room.is_within_share(sequence, self._waiting):
+                continue
+            if budget <= 0:
+                break
+            if not self._admit(sequence):
+                self._lacked = self._lacked or sequence
                 break
             self._waiting.remove(sequence)
             self._running.append(sequence)
@@ -332,54 +394,20 @@ class Scheduler:
         """Hashes of the blocks that running sequences are about to have computed."""
         if not self._waiting:
             return set()
-        return {block_hash for sequence in self._running for block_hash in self._hashes_ahead(sequence)}
-
-    def _hashes_ahead(self, sequence: Sequence) -> list[bytes]:
-        return sequence.full_hashes(sequence.num_known)[sequence.num_settled // self.pool.block_size :]
-
-    def _next_hash(self, sequence: Sequence) -> bytes | None:
-        """Of the first full block that is not cached."""
-        hashes = sequence.full_hashes(sequence.num_tokens - 1)
-        num_found = len(self.pool.find(hashes))
-        return hashes[num_found] if num_found < len(hashes) else None
-
-    def _num_to_compute(self, sequence: Sequence) -> int:
-        """Of a waiting sequence's tokens, those that are in no block."""
-        return sequence.num_pending - len(self._find(sequence)) * self.pool.block_size
-
-    def _find(self, sequence: Sequence) -> list[int]:
-        """The cached blocks that it would start with; none where it has kept its own."""
-        # The last known token is always computed, because its logits are needed.
-        return [] if sequence.block_ids else self.pool.find(sequence.full_hashes(sequence.num_tokens - 1))
-
-    def _finds_room(self, sequence: Sequence, yielding: Sequence | None = None) -> bool:
-        """Whether there are blocks for it, those counted that parked sequences keep and that the yielding one would."""
-        found = self._find(sequence)
-        num_kept = sum(len(each.block_ids) for each in self._waiting if each is not sequence)
-        num_kept += len(yielding.block_ids) if yielding is not None else 0
-        num_new = sequence.num_missing_blocks(sequence.num_tokens) - len(found)
-        return self.pool.can_take(found, max(0, num_new - num_kept))
+        return {block_hash for sequence in self._running for block_hash in self._room.hashes_ahead(sequence)}
 
     def _admit(self, sequence: Sequence) -> bool:
         """Gives a sequence blocks for all its known tokens at once, so that it is not parked half way through them."""
-        if not self._finds_room(sequence):
+        if not self._room.has_for(sequence, self._waiting):
             return False
-        while True:
-            found = self._find(sequence)
-            num_new = sequence.num_missing_blocks(sequence.num_tokens) - len(found)
-            if self.pool.can_take(found, num_new):
-                break
-            if not self._give_up_blocks(but=sequence):
+        while not self._room.admit(sequence):
+            tenant = None if self._room.is_within_share(sequence) else sequence.claim.tenant
+            if not self._give_up_blocks(tenant, but=sequence):
                 return False
-        if sequence.block_ids:
-            sequence.block_ids += self.pool.take([], num_new)
-            return True
-        sequence.block_ids = self.pool.take(found, num_new)
-        sequence.num_computed = sequence.num_settled = len(found) * self.pool.block_size
-        sequence.num_admissions += 1
         if sequence.num_cached is None:
             sequence.num_cached = min(sequence.num_computed, len(sequence.add.prompt_ids))
             sequence.num_charged = sequence.num_computed
+            self._policy.charge(sequence.claim, cached=sequence.num_computed)
         return True
 
     def _take_guessed(self, sequence: Sequence, span: Span, drawn: list[Drawn]) -> list[Emitted]:
@@ -408,11 +436,7 @@ class Scheduler:
             return  # parked since: the blocks are another's
         sequence.num_settled = end
         sequence.num_computed = max(sequence.num_computed, end)
-        first_full, num_full = span.first // self.pool.block_size, end // self.pool.block_size
-        if num_full > first_full:
-            hashes = sequence.full_hashes(end)
-            for index in range(first_full, num_full):
-                self.pool.publish(sequence.block_ids[index], hashes[index])
+        self._room.publish(sequence, span.first, end)
 
     def _emit(self, sequence: Sequence, drawn: Drawn) -> Emitted:
         sequence.learn(drawn.token)
@@ -422,7 +446,7 @@ class Scheduler:
             num_tokens=sequence.num_known,
             sampling=sequence.add.sampling,
             eos_ids=self.eos_ids,
-            max_model_len=self.max_model_len,
+            max_model_len=sequence.max_len,
         )
         cached, sequence.num_cached = sequence.num_cached or 0, 0
         return Emitted(sequence.id, drawn.token, finish, drawn.logprob, list(drawn.top), cached)
@@ -431,10 +455,5 @@ class Scheduler:
         del self._sequences[sequence.id]
         self._is_quiet = False
         (self._running if sequence in self._running else self._waiting).remove(sequence)
-        self._free(sequence)
+        self._room.free(sequence)
         self._policy.leave(sequence.claim)
-
-    def _free(self, sequence: Sequence) -> None:
-        self.pool.give_back(sequence.block_ids)
-        sequence.block_ids = []
-        sequence.num_computed = sequence.num_settled = 0

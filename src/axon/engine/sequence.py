@@ -24,6 +24,10 @@ class Sequence:
     arrival: int
     block_size: int
     salt: str
+    max_blocks: int
+    """What its tenant's sequences may hold together."""
+    max_len: int
+    """Its prompt and its longest answer."""
     token_ids: list[int] = field(init=False)
     """Prompt and output; what steps in flight are to draw stands as placeholders at the end."""
     num_unknown: int = 0
@@ -95,11 +99,11 @@ class Sequence:
             chain_hashes(self.hashes, self.token_ids, num_full, self.block_size, salt=self.salt)
         return self.hashes[:num_full]
 
-    def guess(self, *, price: float, most: int, max_model_len: int) -> list[int]:
+    def guess(self, *, price: float, most: int) -> list[int]:
         """What may come after its last token, where that is known and is all there is to compute."""
         if self.num_unknown or self.num_pending != 1:
             return []
-        room = min(self.add.sampling.max_tokens - self.num_outputs, max_model_len - self.num_tokens) - 1
+        room = min(self.add.sampling.max_tokens - self.num_outputs, self.max_len - self.num_tokens) - 1
         return self.drafter.guess(self.token_ids, price=price, most=min(most, room))
 
     def plan(self, num_tokens: int, eos_ids: frozenset[int], guesses: list[int] | None = None) -> Span:

@@ -13,6 +13,7 @@ from wsgiref.simple_server import WSGIRequestHandler, WSGIServer, make_server
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, Info, ProcessCollector
 from prometheus_client.exposition import make_wsgi_app
 
+from axon.domain.tenant import Tier
 from axon.telemetry.build import version
 from axon.telemetry.tenants import TenantLabels
 
@@ -56,6 +57,10 @@ class EngineCounters(Protocol):
     @property
     def preemptions(self) -> int: ...
     @property
+    def yielded(self) -> int: ...
+    @property
+    def running_by_priority(self) -> Mapping[int, int]: ...
+    @property
     def drafted(self) -> int: ...
     @property
     def accepted(self) -> int: ...
@@ -71,7 +76,7 @@ class Metrics:
     def __init__(self) -> None:
         self.registry = CollectorRegistry(auto_describe=True)
         self.tenants = TenantLabels()
-        self._seen = {"preemptions": 0, "drafted": 0, "accepted": 0}
+        self._seen = {"preemptions": 0, "yielded": 0, "drafted": 0, "accepted": 0}
         """What the engine has counted since its start, which can be later than ours."""
         self._declare_requests()
         self._declare_latencies()
@@ -106,7 +111,9 @@ class Metrics:
         self.step = self._histogram("axon_step_seconds", "One step of the engine.", _STEP)
         self.kv_blocks = self._gauge("axon_kv_blocks", "KV blocks by state: free, used or cached.", "state")
         self.kv_usage = self._gauge("axon_kv_usage_ratio", "Share of the KV blocks in use, 0 to 1.")
+        self.slots = self._gauge("axon_slots", "Slots of the engine that are taken, by tier.", "tier")
         self.preemptions = self._counter("axon_preemptions_total", "Sequences parked because blocks ran out.")
+        self.yielded = self._counter("axon_yielded_total", "Sequences parked because their slot was another's part.")
         self.drafts = self._counter(
             "axon_draft_tokens_total", "Guessed tokens: drafted, and of these accepted.", "stage"
         )
@@ -147,7 +154,12 @@ class Metrics:
         for gpu in counters.gpus:
             self.gpu_utilization.labels(str(gpu.index)).set(gpu.utilization)
             self.gpu_memory.labels(str(gpu.index)).set(gpu.memory_bytes)
+        for tier in Tier:
+            self.slots.labels(tier).set(
+                sum(num for priority, num in counters.running_by_priority.items() if Tier.of(priority) is tier)
+            )
         self.preemptions.inc(self._new("preemptions", counters.preemptions))
+        self.yielded.inc(self._new("yielded", counters.yielded))
         self.drafts.labels("drafted").inc(self._new("drafted", counters.drafted))
         self.drafts.labels("accepted").inc(self._new("accepted", counters.accepted))
 

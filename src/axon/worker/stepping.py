@@ -168,6 +168,7 @@ class Stepping:
                 choice=choice.index,
                 tenant=job.tenant,
                 weight=job.weight,
+                kv_share=job.kv_share,
                 reserved=job.reserved,
                 priority=job.priority,
                 deadline=job.deadline,
