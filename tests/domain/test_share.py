@@ -4,7 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from axon.domain.share import Want, fair_slots, most_over, short_of
+from axon.domain.share import Want, beyond, fair_slots, most_over, pull, short_of
+from axon.domain.tenant import Tier
 
 WANTS = st.dictionaries(
     st.sampled_from("abcdefgh"),
@@ -86,3 +87,15 @@ def test_nobody_yields_for_less_than_a_slot() -> None:
     wants = {name: want(1, 5) for name in "abcd"} | {"e": want(0, 5)}
     assert short_of(4, wants) == []
     assert most_over(4, wants) is None
+
+
+@given(st.integers(1, 32), WANTS)
+def test_whoever_holds_too_much_is_named_worst_first(num_slots: int, wants: dict[str, Want]) -> None:
+    parts = fair_slots(num_slots, wants)
+    found = [wants[tenant].held - parts[tenant] for tenant in beyond(num_slots, wants)]
+    assert found == sorted(found, reverse=True)
+    assert len(found) == sum(wants[tenant].held > parts[tenant] + 1e-9 for tenant in wants)
+
+
+def test_a_tier_counts_as_a_multiple_of_the_weight() -> None:
+    assert [pull(3.0, tier) for tier in (Tier.PRIORITY, Tier.DEFAULT, Tier.FLEX)] == [6.0, 3.0, 1.5]

@@ -52,6 +52,23 @@ def test_it_gets_as_many_slots_as_are_its_part_and_no_more() -> None:
     assert scheduler.yielded == 2
 
 
+def test_what_is_reserved_is_taken_from_many_who_have_a_slot_each() -> None:
+    scheduler = make_scheduler(blocks=200, max_sequences=4, max_batch_tokens=64)
+    for index in range(8):
+        scheduler.add(make_add(f"one {index}", prompt=[index] * 6, max_tokens=100, tenant=f"t{index}"))
+    for _ in range(FEWEST_TOKENS):
+        step(scheduler)
+    scheduler.add(make_add("plain", prompt=[50] * 3, tenant="plain"))
+    assert "plain" not in ids(step(scheduler))
+    for index in range(3):
+        scheduler.add(make_add(f"mine {index}", prompt=[60 + index] * 3, tenant="mine", max_tokens=50, reserved=0.5))
+    held = ids(step(scheduler))
+    assert {id for id in held if id.startswith("mine")} == {"mine 0", "mine 1"}
+    for _ in range(20):
+        assert ids(step(scheduler)) == held  # those who hold a slot keep it
+    assert scheduler.yielded == 2
+
+
 def test_by_weight_a_part_is_larger() -> None:
     scheduler = make_flooded()
     for index in range(5):

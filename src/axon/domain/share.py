@@ -60,10 +60,15 @@ def short_of(num_slots: int, wants: Mapping[str, Want]) -> list[str]:
 
 def most_over(num_slots: int, wants: Mapping[str, Want]) -> str | None:
     """The tenant that holds most beyond its part, by a whole slot at least; None where nobody does."""
+    return next(iter(beyond(num_slots, wants, least=1 - _ROUNDING)), None)
+
+
+def beyond(num_slots: int, wants: Mapping[str, Want], *, least: float = _ROUNDING) -> list[str]:
+    """Tenants that hold more than their part, by so much of a slot at least; who holds most of it first."""
     parts = fair_slots(num_slots, wants)
     excess = {tenant: want.held - parts[tenant] for tenant, want in wants.items()}
-    worst = max(excess, key=lambda tenant: (excess[tenant], tenant), default=None)
-    return worst if worst is not None and excess[worst] >= 1 - _ROUNDING else None
+    found = [tenant for tenant in wants if excess[tenant] >= least]
+    return sorted(found, key=lambda tenant: (excess[tenant], tenant), reverse=True)
 
 
 def pull(weight: float, tier: Tier) -> float:

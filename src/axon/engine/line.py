@@ -9,7 +9,7 @@ from collections.abc import Sequence as Several
 from dataclasses import dataclass
 from itertools import chain
 
-from axon.domain.share import Want, most_over, short_of
+from axon.domain.share import Want, beyond, most_over, short_of
 from axon.engine.policy import Claim, Policy, Rank
 from axon.engine.sequence import Sequence
 
@@ -104,13 +104,22 @@ class Line:
         short = short_of(self._num_slots, wants) if len(wants) > 1 else []
         over = most_over(self._num_slots, wants) if short else None
         if over is None:
-            return None
+            return self._claim_reserve(wants, short)
         self.is_quiet = False
         yielding = self._last_of(over)
         if yielding is not None:
             for sequence in self._firsts_of(short):
                 if self._passes(sequence, yielding):
                     return Move(sequence, yielding, is_due=True)
+        return None
+
+    def _claim_reserve(self, wants: dict[str, Want], short: list[str]) -> Move | None:
+        """What is reserved is taken also where nobody has a whole slot too much: of many with one each, one yields."""
+        firsts = self._firsts_of([tenant for tenant in short if self._has_reserve(tenant)])
+        for tenant in beyond(self._num_slots, wants) if firsts else ():
+            self.is_quiet = False
+            if (yielding := self._last_of(tenant)) is not None:
+                return Move(firsts[0], yielding, is_due=True)
         return None
 
     def _exchange_inside(self) -> Move | None:

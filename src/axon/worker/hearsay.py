@@ -4,6 +4,7 @@ Hints may be lost, so that now and then every lane may have jobs: those that wer
 by turns.
 """
 
+import math
 from collections.abc import Iterable, Mapping, Sequence
 
 from axon.dispatch.hint import Hint
@@ -51,10 +52,10 @@ class Hearsay:
         if hint.home in self._places:
             self._later.add(hint.home)  # what is not taken from an own lane goes there, and nobody says so
 
-    def suspect(self, now: float, *, everywhere: bool = False) -> None:
-        """Every lane may have jobs, in case a hint was lost; unless ``everywhere``, some of them by turns."""
+    def suspect(self, now: float, *, share: float) -> None:
+        """Lanes may have jobs, in case a hint was lost: those spoken of, and by turns this share of all."""
         self._forget(now)
-        num_each = len(self._lanes) if everywhere else -(-len(self._lanes) // 3)
+        num_each = math.ceil(share * len(self._lanes))
         start, self._suspected = self._suspected, (self._suspected + num_each) % max(1, len(self._lanes))
         some = (self._lanes + self._lanes)[start : start + num_each]
         own = (self._own,) if self._own else ()

@@ -30,6 +30,8 @@ from axon.worker.sharing import Sharing
 
 _LOOK_S = 1.0
 """How often a lane may have jobs though nobody says so."""
+_IDLE_LOOK, _BUSY_LOOK = 1 / 3, 1 / 24
+"""How many of the lanes that nobody spoke of, each time: each is a round trip, for which others wait at a busy one."""
 _RETRY_S = 0.2
 _REST_S = 1.0
 
@@ -108,7 +110,7 @@ class Taking:
     async def listen(self) -> None:
         """Wakes the taking: when there is work, and now and then in case a hint was lost."""
         while True:
-            self._suspect(everywhere=True)  # at the start, and while nobody can be listened to
+            self._suspect(1.0)  # at the start, and while nobody can be listened to
             with contextlib.suppress(AxonError):
                 async with self._wakeups.listen(work_channel(self._deployment)) as listener:
                     look_at = self._now() + _LOOK_S
@@ -118,13 +120,17 @@ class Taking:
                             self._hearsay.hear(decode_hint(payload), self._now())
                             self._woken.set()
                         if self._now() >= look_at:
-                            self._suspect()
+                            self._suspect(_BUSY_LOOK if self._num_held >= self._worker.slots else _IDLE_LOOK)
                             look_at = self._now() + _LOOK_S
             await asyncio.sleep(_RETRY_S)
 
-    def _suspect(self, *, everywhere: bool = False) -> None:
-        self._hearsay.suspect(self._now(), everywhere=everywhere)
+    def _suspect(self, share: float) -> None:
+        self._hearsay.suspect(self._now(), share=share)
         self._woken.set()
+
+    @property
+    def _num_held(self) -> int:
+        return sum(job.choices for job in self._worker.jobs)
 
     async def run(self) -> None:
         """Fills slots until cancelled."""
@@ -151,7 +157,7 @@ class Taking:
         if not self._hearsay or self._is_stopped or self._now() < self._resting_until:
             return []
         jobs, slots, now = self._worker.jobs, self._worker.slots, self._now()
-        num_held = sum(job.choices for job in jobs)
+        num_held = self._num_held
         if num_held >= 2 * slots or self._worker.is_full:
             return []
         held = Counter[str]()
