@@ -19,7 +19,7 @@ ignored, unless they ask for something that this server cannot do yet: then the 
 Errors have OpenAI's shape, and `retry-after-ms` and `x-should-retry` say whether and when to try again. The same
 document for programs is at `/openapi.json`, for a browser at `/docs`.
 """
-METHODS = ("post", "get", "delete")
+METHODS = ("post", "get", "patch", "delete")
 
 
 def page() -> str:

@@ -48,6 +48,7 @@ _MAY_BE_ZERO = {
         "admission.slo_ttft_priority_s",
         "admission.slo_ttft_default_s",
         "admission.slo_ttft_flex_s",
+        "gateway.failures_per_minute",
         "lifecycle.drain_s",
         "lifecycle.notice_s",
         "sessions.busy_wait_s",

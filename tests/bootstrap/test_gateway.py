@@ -41,7 +41,12 @@ async def test_a_close_that_can_wake_nobody_ends_in_its_time() -> None:
     http = Http()
     nothing = cast("Any", None)
     answering = Answering(
-        http=cast("Any", http), fleet=nothing, follower=cast("Any", Hung()), listener=nothing, ready=nothing
+        http=cast("Any", http),
+        fleet=nothing,
+        follower=cast("Any", Hung()),
+        last_use=nothing,
+        listener=nothing,
+        ready=nothing,
     )
     with patch.object(gateway, "_CLOSE_S", 0.01):
         await asyncio.wait_for(answering.close(), 10)

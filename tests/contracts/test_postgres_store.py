@@ -19,8 +19,10 @@ from psycopg import errors
 from axon.adapters.store import schema
 from axon.adapters.store.failures import translated
 from axon.adapters.store.postgres import PostgresStore
+from axon.domain.tenant import Plan, Tenant
 from axon.domain.turn import opened
 from axon.errors import AxonError, DependencyDown, Misconfigured
+from tests.contracts import older
 from tests.contracts.builders import make_ended, make_job, make_key
 from tests.contracts.postgres_backend import fresh_database, shared_bouncer, shared_server
 from tests.services.postgres import PostgresServer
@@ -73,8 +75,21 @@ def calls(store: PostgresStore) -> list[Callable[[], Coroutine[Any, Any, object]
         store.ping,
         lambda: store.keys.add(make_key("k2")),
         lambda: store.keys.find("k0000001"),
+        lambda: store.keys.access("k0000001"),
+        lambda: store.keys.touch({"k0000001": 1.0}),
         store.keys.all,
         lambda: store.keys.revoke("k0000001", at=1.0),
+        lambda: store.keys.rotate(make_key("k3", previous="k0000001"), until=1.0),
+        lambda: store.tenants.add(Tenant(id="acme")),
+        lambda: store.tenants.get("acme"),
+        store.tenants.all,
+        lambda: store.tenants.change(Tenant(id="acme"), Tenant(id="acme", name="Acme")),
+        lambda: store.tenants.remove("acme"),
+        lambda: store.plans.put(Plan(name="pro")),
+        lambda: store.plans.get("pro"),
+        store.plans.all,
+        lambda: store.plans.remove("pro"),
+        lambda: store.usage.sums(since=0.0, until=1.0),
         lambda: store.turns.apply([opened(make_job())]),
         lambda: store.turns.get("turn_1"),
         lambda: store.turns.unfinished(limit=1),
@@ -305,6 +320,16 @@ class TestMigrations:
         async with store._database.begin() as connection:
             assert await connection.run_sync(_differences) == []
 
+    async def test_a_tenant_is_made_for_each_that_had_a_key_and_the_release_before_goes_on(self) -> None:
+        async with empty_database() as url:
+            await asyncio.to_thread(older.fill, url)
+            async with opened_store(url) as store:
+                await older.check(store)
+                await asyncio.to_thread(older.add_key, url, "k9", "late")
+                late = await store.keys.access("k9")
+                assert late is not None
+                assert late.tenant == Tenant(id="late")
+
     @pytest.mark.parametrize("steps", [1, 2])
     async def test_tables_one_step_ahead_are_opened_and_later_ones_refused(self, url: str, steps: int) -> None:
         later = f"{int(schema.HEAD) + steps:04d}"
@@ -360,7 +385,7 @@ class TestRecords:
         assert not await store.keys.revoke(name, at=1.0)
 
     async def test_a_table_that_is_gone_is_no_records_fault(self, store: PostgresStore, url: str) -> None:
-        shared_server().execute("DROP TABLE turns, keys, markers", url.rsplit("/", 1)[1])
+        shared_server().execute("DROP TABLE turns, keys, markers, tenants, plans", url.rsplit("/", 1)[1])
         for call in calls(store):
             with pytest.raises(DependencyDown) as failure:
                 await call()

@@ -23,8 +23,11 @@ from axon.adapters.store import schema
 from axon.adapters.store.failures import translated
 from axon.adapters.store.migrate import MIGRATIONS
 from axon.adapters.store.sqlite import SqliteStore, sqlite_path
+from axon.domain.key import HOLDER
+from axon.domain.tenant import Plan, Tenant
 from axon.domain.turn import opened
 from axon.errors import AxonError, DependencyDown, Misconfigured
+from tests.contracts import older
 from tests.contracts.builders import make_ended, make_job, make_key
 
 
@@ -180,6 +183,24 @@ class TestMigrations:
         with pytest.raises(Misconfigured):
             await SqliteStore(path).open()
 
+    async def test_a_tenant_is_made_for_each_that_had_a_key_and_the_release_before_goes_on(self, path: Path) -> None:
+        path.parent.mkdir(parents=True)
+        older.fill(f"sqlite:///{path}")
+        async with opened_store(path) as store:
+            await older.check(store)
+            older.add_key(f"sqlite:///{path}", "k9", "late")
+            late = await store.keys.access("k9")
+            assert late is not None
+            assert (late.tenant, late.key.scopes) == (Tenant(id="late"), HOLDER)
+
+    async def test_usage_is_summed_tenant_by_tenant_through_an_index(self, path: Path) -> None:
+        async with opened_store(path) as store, store._opened().connect() as connection:
+            for tenant in (None, "acme"):
+                query = store.usage.query(0.0, 1.0, tenant, by_day=True)
+                compiled = query.compile(connection.engine.sync_engine, compile_kwargs={"literal_binds": True})
+                plan = await connection.exec_driver_sql(f"EXPLAIN QUERY PLAN {compiled}")
+                assert "turns USING INDEX turns_by_tenant (tenant=? AND ended_at>? AND ended_at<?)" in str(plan.all())
+
     async def test_the_queries_of_the_sweeper_walk_an_index(self, path: Path) -> None:
         async with opened_store(path) as store, store._opened().connect() as connection:
             plans = []
@@ -213,6 +234,13 @@ class TestFailures:
             for write in (
                 store.keys.add(make_key("k2")),
                 store.keys.revoke("k0000001", at=1.0),
+                store.keys.touch({"k0000001": 1.0}),
+                store.keys.rotate(make_key("k2", previous="k0000001"), until=1.0),
+                store.tenants.add(Tenant(id="acme")),
+                store.tenants.change(Tenant(id="acme"), Tenant(id="acme", name="Acme")),
+                store.tenants.remove("acme"),
+                store.plans.put(Plan(name="pro")),
+                store.plans.remove("pro"),
                 store.turns.apply([opened(make_job())]),
                 store.turns.purge(ended_before=1.0),
             ):
@@ -231,14 +259,27 @@ class TestFailures:
     async def test_a_table_that_is_gone_is_dependency_down_in_every_call(self, path: Path) -> None:
         async with opened_store(path) as store:
             other = sqlite3.connect(path)
-            other.executescript("DROP TABLE keys; DROP TABLE turns;")
+            other.executescript("DROP TABLE keys; DROP TABLE turns; DROP TABLE tenants; DROP TABLE plans;")
             other.close()
             for call in (
                 store.ping(),
                 store.keys.add(make_key()),
                 store.keys.find("k"),
+                store.keys.access("k"),
+                store.keys.touch({"k": 1.0}),
                 store.keys.all(),
                 store.keys.revoke("k", at=1.0),
+                store.keys.rotate(make_key(previous="k"), until=1.0),
+                store.tenants.add(Tenant(id="acme")),
+                store.tenants.get("acme"),
+                store.tenants.all(),
+                store.tenants.change(Tenant(id="acme"), Tenant(id="acme", name="Acme")),
+                store.tenants.remove("acme"),
+                store.plans.put(Plan(name="pro")),
+                store.plans.get("pro"),
+                store.plans.all(),
+                store.plans.remove("pro"),
+                store.usage.sums(since=0.0, until=1.0),
                 store.turns.apply([opened(make_job())]),
                 store.turns.get("t"),
                 store.turns.unfinished(limit=1),

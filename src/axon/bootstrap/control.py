@@ -4,6 +4,7 @@ from collections.abc import Callable
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
 
+from axon.admission.revocations import Revocations
 from axon.bootstrap.process import Part, Process, Up, started
 from axon.bootstrap.services import Services, open_persister, open_services, require_shared
 from axon.bootstrap.turns import make_admission, make_dispatch, make_ending
@@ -77,7 +78,8 @@ async def open_control(
         leads=leads,
         clock=clock,
     )
+    revocations = Revocations(services.live.cache, services.store.keys, clock, leads=leads)
     persister = await open_persister(settings, services, clock, stack)
     standing = (leader.run,) if stands_by else ()
-    parts = (*standing, sweeper.run, retention.run, *((persister.run,) if persister else ()))
+    parts = (*standing, sweeper.run, retention.run, revocations.run, *((persister.run,) if persister else ()))
     return Control(leader=leader, sweeper=sweeper, parts=parts)

@@ -10,6 +10,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from axon.admission.keyring import Keyring
+from axon.admission.revocations import Revocations
+from axon.admission.tenancy import Tenancy
 from axon.bootstrap.model import Text, prepare_text
 from axon.bootstrap.process import Process, announced, bound, started
 from axon.bootstrap.services import (
@@ -33,6 +36,7 @@ from axon.telemetry.build import version
 if TYPE_CHECKING:
     from axon.gateway.fleet import Fleet
     from axon.gateway.follow import Follower
+    from axon.gateway.last_use import LastUse
     from axon.gateway.server import Server
 
 _CLOSE_S = 5.0
@@ -61,12 +65,16 @@ class Answering:
     http: "Server"
     fleet: "Fleet"
     follower: "Follower"
+    last_use: "LastUse"
     listener: socket.socket
     ready: Ready
 
     async def run(self) -> None:
         """Answers until it is closed."""
-        await self.http.serve(sockets=[self.listener])
+        async with asyncio.TaskGroup() as tasks:
+            writing = tasks.create_task(self.last_use.run())
+            await self.http.serve(sockets=[self.listener])
+            writing.cancel()
 
     async def drain(self) -> None:
         """Takes no new connection, closes the idle ones, and waits for the busy ones to become idle."""
@@ -122,10 +130,13 @@ async def open_gateway(
     deployment: Deployment | None = None,
 ) -> Answering:
     """Makes it; ``deployment`` where it is known without asking the workers."""
+    from axon.gateway.admin import Admin
     from axon.gateway.app import build_app
     from axon.gateway.auth import Authenticator
+    from axon.gateway.failures import Failures
     from axon.gateway.fleet import Fleet
     from axon.gateway.follow import Follower
+    from axon.gateway.last_use import LastUse
     from axon.gateway.opening import Opening
     from axon.gateway.server import make_server
     from axon.gateway.turns import Gateway
@@ -171,10 +182,26 @@ async def open_gateway(
     )
     pepper = load_pepper(settings)
     key = await development_key(store, pepper, settings.data_dir, clock.now())
-    app = build_app(gateway, Authenticator(store.keys, pepper, clock, settings.admission.terms), version=version())
+    revocations, defaults = Revocations(services.live.cache, store.keys, clock), settings.admission.terms
+    admin = Admin(
+        tenancy=Tenancy(store, clock, defaults=defaults),
+        keyring=Keyring(store.keys, revocations.revoke, lambda: pepper, clock),
+        clock=clock,
+    )
+    last_use = LastUse(store.keys, clock)
+    authenticator = Authenticator(
+        store.keys,
+        pepper,
+        clock,
+        defaults=defaults,
+        revoked=revocations.revoked,
+        failures=Failures(settings.gateway.failures_per_minute, clock),
+        used=last_use.note,
+    )
+    app = build_app(gateway, admin, authenticator, version=version())
     http = make_server(app, settings.gateway, grace_s=settings.lifecycle.drain_s + _CLOSE_S)
     ready = _ready(process, listener, stack, key, fleet)
-    return Answering(http=http, fleet=fleet, follower=follower, listener=listener, ready=ready)
+    return Answering(http=http, fleet=fleet, follower=follower, last_use=last_use, listener=listener, ready=ready)
 
 
 def _ready(process: Process, listener: socket.socket, stack: AsyncExitStack, key: str | None, fleet: "Fleet") -> Ready:

@@ -44,9 +44,19 @@ class Key:
     created_at: float
     expires_at: float | None = None
     revoked_at: float | None = None
+    last_used_at: float | None = None
+    """To the minute."""
+    previous: str = ""
+    """The key it was made from by rotation."""
 
     def valid(self, now: float) -> bool:
-        return self.revoked_at is None and (self.expires_at is None or now < self.expires_at)
+        return self.state(now) == "valid"
+
+    def state(self, now: float) -> str:
+        """For people: valid, expired or revoked."""
+        if self.revoked_at is not None:
+            return "revoked"
+        return "valid" if self.expires_at is None or now < self.expires_at else "expired"
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,13 +3,32 @@
 plan's limits  ◄─ changed by ─  tenant's own limits   ═►  Terms: what holds for a request, nothing left open
 """
 
-from collections.abc import Mapping
+import re
 from dataclasses import dataclass, field, fields
 from enum import StrEnum
 from typing import Any
 
+from axon.errors import InvalidInput
+
 DEFAULT_PLAN = "default"
 """The plan of a tenant that names none; until it is made, it sets nothing and the server's settings hold."""
+
+
+_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]{0,63}")
+_MAX_MODELS = 100
+_MAX_NAME = 256
+_MOST = float(1 << 53)
+"""What every reader of JSON can count to."""
+_RANGES = {
+    "requests_per_minute": (0, _MOST),
+    "tokens_per_minute": (0, _MOST),
+    "concurrent": (0, _MOST),
+    "queued": (0, _MOST),
+    "tokens_per_day": (0, _MOST),
+    "tokens_per_month": (0, _MOST),
+    "weight": (0.001, 1000),
+    "reserved": (0, 1),
+}
 
 
 class Tier(StrEnum):
@@ -45,7 +64,7 @@ class Limits:
     tokens_per_day: int | None = None
     tokens_per_month: int | None = None
     weight: float | None = None
-    """Its share of a busy fleet, measured against the others'; more than 0."""
+    """Its share of a busy fleet, measured against the others': 0.001 to 1000."""
     highest_tier: Tier | None = None
     models: tuple[str, ...] | None = None
     """Names of the models it may ask; an empty one means all."""
@@ -69,9 +88,9 @@ class Plan:
 class Tenant:
     """What is stored of a tenant."""
 
-    v: int = 1
     id: str
     name: str = ""
+    """For people."""
     plan: str = DEFAULT_PLAN
     limits: Limits = field(default_factory=Limits)
     """What differs from its plan."""
@@ -80,8 +99,6 @@ class Tenant:
     created_at: float = 0.0
     suspended_at: float | None = None
     """From then on its keys open nothing; what it has is kept."""
-    extra: Mapping[str, Any] = field(default_factory=dict)
-    """Fields of a later version, kept as they came."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -109,6 +126,42 @@ class Terms:
     def tier(self, asked: Tier) -> Tier:
         """What it gets of what it asks for: never more than its highest."""
         return asked if asked.priority <= self.highest_tier.priority else self.highest_tier
+
+
+def check_id(name: str, *, param: str = "id") -> None:
+    """Raises ``InvalidInput`` for what can name neither a tenant nor a plan."""
+    if not _NAME.fullmatch(name):
+        raise InvalidInput(
+            f"'{param}' must have 1 to 64 letters, digits, dots, dashes or underscores, and begin with no dot or dash.",
+            param=param,
+        )
+
+
+def check_name(name: str) -> None:
+    """Raises ``InvalidInput`` for a name that no list could show."""
+    if len(name) > _MAX_NAME or not name.isprintable():
+        raise InvalidInput(f"'name' must be text that can be printed, at most {_MAX_NAME} characters.", param="name")
+
+
+def check_limits(limits: Limits) -> None:
+    """Raises ``InvalidInput`` that names the first limit which makes no sense."""
+    for name, (low, high) in _RANGES.items():
+        value = getattr(limits, name)
+        if value is not None and not low <= value <= high:
+            raise _out_of_range(name, f"from {low:g} to {high:g}, not {value:g}")
+    if limits.kv_share is not None and not 0 < limits.kv_share <= 1:
+        raise _out_of_range("kv_share", f"more than 0 and at most 1, not {limits.kv_share:g}")
+    for model in limits.models or ():
+        if not (0 < len(model) <= 256 and model.isprintable()):
+            raise _out_of_range("models", "names of models")
+    if len(limits.models or ()) > _MAX_MODELS:
+        raise _out_of_range("models", f"at most {_MAX_MODELS} names")
+    if limits.pool and not _NAME.fullmatch(limits.pool):
+        raise _out_of_range("pool", "a name of letters, digits, dots, dashes or underscores, or empty")
+
+
+def _out_of_range(name: str, what: str) -> InvalidInput:
+    return InvalidInput(f"The limit '{name}' must be {what}.", param=f"limits.{name}")
 
 
 def terms_of(tenant: Tenant, plan: Plan | None, defaults: Terms) -> Terms:

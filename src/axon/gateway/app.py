@@ -2,20 +2,40 @@
 
 from importlib.resources import files
 
-from fastapi import FastAPI
+from fastapi import Depends, FastAPI
 from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, Response
 
 from axon.errors import AxonError, InvalidInput, NotFound
-from axon.gateway import chat, completions, conversations, health, models, responses, streams
+from axon.gateway import (
+    admin_keys,
+    admin_plans,
+    admin_tenants,
+    chat,
+    completions,
+    conversations,
+    health,
+    models,
+    responses,
+    streams,
+    usage,
+)
+from axon.gateway.admin import Admin
 from axon.gateway.auth import Authenticator
 from axon.gateway.edge import Edge
 from axon.gateway.problems import Internal, MethodNotAllowed, encoded, headers_of, status_of
+from axon.gateway.scopes import check_scope
 from axon.gateway.turns import Gateway
 
 _DESCRIPTION = "OpenAI-compatible API of an Axon server. Every route but the probes needs an API key."
+
+PARTS = (
+    *(responses, conversations, chat, completions, models, streams, usage),
+    *(admin_tenants, admin_plans, admin_keys, health),
+)
+"""What the API is made of; each has a router."""
 
 
 def routes(version: str) -> FastAPI:
@@ -27,18 +47,19 @@ def routes(version: str) -> FastAPI:
         docs_url=None,
         redoc_url=None,
         openapi_url="/openapi.json",
+        dependencies=[Depends(check_scope)],
         redirect_slashes=False,  # a redirect would be made of the Host that the caller claims
     )
-    for part in (responses, conversations, chat, completions, models, streams, health):
+    for part in PARTS:
         app.include_router(part.router)
     app.add_api_route("/docs", _docs, include_in_schema=False)
     return app
 
 
-def build_app(gateway: Gateway, authenticator: Authenticator, *, version: str) -> Edge:
+def build_app(gateway: Gateway, admin: Admin, authenticator: Authenticator, *, version: str) -> Edge:
     """The application, ready to serve."""
     app = routes(version)
-    app.state.gateway = gateway
+    app.state.gateway, app.state.admin = gateway, admin
     app.add_exception_handler(AxonError, _on_error)
     app.add_exception_handler(Exception, _on_error)
     app.add_exception_handler(HTTPException, _on_http_error)
@@ -49,6 +70,7 @@ def build_app(gateway: Gateway, authenticator: Authenticator, *, version: str) -
         lifecycle=gateway.lifecycle,
         metrics=gateway.metrics,
         max_connections=gateway.config.max_connections,
+        num_proxies=gateway.config.proxies,
     )
 
 

@@ -27,3 +27,7 @@ class GatewayConfig:
     """Connections beyond it are answered with 503."""
     silence_s: float = 15.0
     """A stream that had nothing to say for so long sends an empty chunk."""
+    failures_per_minute: float = 100.0
+    """Wrong keys that an address may send; beyond, it gets 429 for every key that was not known before. 0: no limit."""
+    proxies: int = 0
+    """Proxies of your own before it, each of which adds to X-Forwarded-For; 0 takes the connection's own address."""

@@ -12,6 +12,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from axon.admission.meters import Meters
 from axon.errors import AxonError, Draining, Overloaded
 from axon.gateway.auth import Authenticator
+from axon.gateway.failures import client_address
 from axon.gateway.problems import Internal, encoded, headers_of, status_of
 from axon.runtime.lifecycle import Lifecycle
 from axon.telemetry.metrics import Metrics
@@ -36,10 +37,11 @@ class Edge:
         lifecycle: Lifecycle,
         metrics: Metrics,
         max_connections: int,
+        num_proxies: int = 0,
     ) -> None:
         self._app, self._authenticator = app, authenticator
         self._lifecycle, self._metrics = lifecycle, metrics
-        self._max_connections = max_connections
+        self._max_connections, self._num_proxies = max_connections, num_proxies
         self.active = 0
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -60,9 +62,15 @@ class Edge:
         if self.active > self._max_connections:
             raise Overloaded(retry_after_s=1.0)
         authorization = [value for name, value in headers if name == b"authorization"]
-        scope["axon.identity"] = await self._authenticator.identify(authorization, basic=path in _BASIC)
+        scope["axon.identity"] = await self._authenticator.identify(
+            authorization, basic=path in _BASIC, address=self._address(scope)
+        )
         if not self._lifecycle.taking and scope["method"] == "POST":
             raise Draining(retry_after_s=5.0)
+
+    def _address(self, scope: Scope) -> str:
+        forwarded = [value for name, value in scope["headers"] if name == b"x-forwarded-for"]
+        return client_address((scope.get("client") or ("",))[0], forwarded, self._num_proxies)
 
     async def forward(self, scope: Scope, receive: Receive, send: Send) -> None:
         await self._app(scope, receive, send)

@@ -1,42 +1,64 @@
 """Lists with cursors, as OpenAI's clients page through them. Pure."""
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, Generic, TypeVar
 
 from axon.domain.item import Item
 from axon.errors import InvalidInput
 from axon.gateway.items import item_body
 
+T = TypeVar("T")
 DEFAULT_LIMIT = "20"
 _MAX_LIMIT = 100
 
 
+@dataclass(frozen=True, slots=True)
+class Look(Generic[T]):
+    """How things of a kind are shown in a list, and found again."""
+
+    id: Callable[[T], str]
+    body: Callable[[T], dict[str, Any]]
+
+
+_ITEM: Look[Item] = Look(lambda item: item.id, item_body)
+
+
 def page(items: Sequence[Item], *, after: str, limit: str, order: str) -> dict[str, Any]:
-    """The part of a list that a query's words ask for."""
+    """The part of a list of items that a query's words ask for."""
+    return page_of(items, _ITEM, after=after, limit=limit, order=order)
+
+
+def page_of(things: Sequence[T], look: Look[T], *, after: str, limit: str, order: str) -> dict[str, Any]:
+    """The same for anything, which must come in ascending order."""
     num = _limit(limit)
     if order not in ("asc", "desc"):
         raise InvalidInput("'order' must be 'asc' or 'desc'.", param="order")
-    ordered = list(items) if order == "asc" else list(reversed(items))
-    start = _start(ordered, after)
-    return listed(ordered[start : start + num], has_more=start + num < len(ordered))
+    ordered = list(things) if order == "asc" else list(reversed(things))
+    start = _start(ordered, look, after)
+    return _listed(ordered[start : start + num], look, has_more=start + num < len(ordered))
 
 
-def listed(items: Sequence[Item], *, has_more: bool = False) -> dict[str, Any]:
+def listed(items: Sequence[Item]) -> dict[str, Any]:
     """Items as a list object."""
+    return _listed(items, _ITEM, has_more=False)
+
+
+def _listed(things: Sequence[T], look: Look[T], *, has_more: bool) -> dict[str, Any]:
     return {
         "object": "list",
-        "data": [item_body(item) for item in items],
-        "first_id": items[0].id if items else None,
-        "last_id": items[-1].id if items else None,
+        "data": [look.body(thing) for thing in things],
+        "first_id": look.id(things[0]) if things else None,
+        "last_id": look.id(things[-1]) if things else None,
         "has_more": has_more,
     }
 
 
-def _start(items: Sequence[Item], after: str) -> int:
+def _start(things: Sequence[T], look: Look[T], after: str) -> int:
     if not after:
         return 0
-    for index, item in enumerate(items):
-        if item.id == after:
+    for index, thing in enumerate(things):
+        if look.id(thing) == after:
             return index + 1
     raise InvalidInput(f"No item with id '{after}' in this list.", param="after")
 

@@ -3,24 +3,82 @@
 from collections.abc import Mapping, Sequence
 from typing import Protocol
 
+from axon.domain.access import Access
 from axon.domain.conversation import Conversation, Entry
 from axon.domain.key import Key
+from axon.domain.tenant import Plan, Tenant
 from axon.domain.turn import Turn, TurnState
+from axon.domain.usage import UsageSum
 from axon.errors import DependencyDown
 
 
-class KeyStore(Protocol):
-    """API keys."""
+class KeyLookup(Protocol):
+    """API keys, as whoever is asked to let somebody in needs them."""
 
-    async def add(self, key: Key) -> None: ...
+    async def access(self, key_id: str) -> Access | None:
+        """The key with its tenant and plan, in one read."""
+
+    async def touch(self, used_at: Mapping[str, float]) -> None:
+        """Notes when keys were last used; what is noted already and later stays."""
+
+
+class KeyStore(KeyLookup, Protocol):
+    """API keys. None is ever taken away: what it did stays its own."""
+
+    async def add(self, key: Key) -> None:
+        """Raises ``Conflict`` when there is one of this id."""
 
     async def find(self, key_id: str) -> Key | None: ...
 
-    async def all(self) -> Sequence[Key]:
-        """Every key, the oldest first."""
+    async def all(self, *, tenant: str | None = None) -> Sequence[Key]:
+        """Every key, or a tenant's, the oldest first."""
 
     async def revoke(self, key_id: str, *, at: float) -> bool:
         """False when there is no such key; a revoked key keeps its first time."""
+
+    async def rotate(self, new: Key, *, until: float) -> bool:
+        """Adds a key in place of its ``previous`` one, which is good until then at most; False if there is none."""
+
+
+class TenantStore(Protocol):
+    """Tenants."""
+
+    async def add(self, tenant: Tenant) -> Tenant:
+        """The tenant as it was made, in the smallest free place; raises ``Conflict`` when there is one of this id."""
+
+    async def get(self, tenant_id: str) -> Tenant | None: ...
+
+    async def all(self) -> Sequence[Tenant]:
+        """Every tenant, the oldest first."""
+
+    async def change(self, old: Tenant, new: Tenant) -> bool:
+        """Sets what can be set, unless it is no longer as it was: False then. Id, place and age stay."""
+
+    async def remove(self, tenant_id: str) -> bool:
+        """Forgets it; its place is free again. What its turns cost stays."""
+
+
+class PlanStore(Protocol):
+    """Plans."""
+
+    async def put(self, plan: Plan) -> bool:
+        """Makes it, or sets its limits anew; True when it was made."""
+
+    async def get(self, name: str) -> Plan | None: ...
+
+    async def all(self) -> Sequence[Plan]:
+        """Every plan, by its name."""
+
+    async def remove(self, name: str) -> bool: ...
+
+
+class UsageStore(Protocol):
+    """What turns cost, summed up; a turn counts from its end."""
+
+    async def sums(
+        self, *, since: float, until: float, tenant: str | None = None, by_day: bool = False
+    ) -> Sequence[UsageSum]:
+        """Of each tenant that had a turn end in that time, by its id and day."""
 
 
 class TurnStore(Protocol):
@@ -121,6 +179,15 @@ class Store(Protocol):
 
     @property
     def keys(self) -> KeyStore: ...
+
+    @property
+    def tenants(self) -> TenantStore: ...
+
+    @property
+    def plans(self) -> PlanStore: ...
+
+    @property
+    def usage(self) -> UsageStore: ...
 
     @property
     def turns(self) -> SessionTurns: ...

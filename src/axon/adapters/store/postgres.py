@@ -19,9 +19,12 @@ from axon.adapters.store.database import Database
 from axon.adapters.store.failures import READ_ONLY, sqlstate, translated
 from axon.adapters.store.keys import SqlKeys
 from axon.adapters.store.markers import SqlMarkers
+from axon.adapters.store.plans import SqlPlans
 from axon.adapters.store.postgres_connection import PostgresConnection, is_stale
+from axon.adapters.store.tenants import SqlTenants
 from axon.adapters.store.tombstones import SqlTombstones
 from axon.adapters.store.turns import SqlTurns
+from axon.adapters.store.usage import SqlUsage
 from axon.adapters.store.version import is_current
 from axon.errors import DependencyDown, Misconfigured
 
@@ -67,6 +70,9 @@ class PostgresStore:
         lone = engine.execution_options(isolation_level="AUTOCOMMIT")
         self._database = Database(engine, timeout_s=self._timeout_s, single=lone)
         self._keys = SqlKeys(self._database)
+        self._tenants = SqlTenants(self._database)
+        self._plans = SqlPlans(self._database)
+        self._usage = SqlUsage(self._database)
         self._turns = SqlTurns(self._database)
         self._markers = SqlMarkers(self._database)
         self._conversations = SqlConversations(self._database)
@@ -81,6 +87,21 @@ class PostgresStore:
     def keys(self) -> SqlKeys:
         self._check_open()
         return self._keys
+
+    @property
+    def tenants(self) -> SqlTenants:
+        self._check_open()
+        return self._tenants
+
+    @property
+    def plans(self) -> SqlPlans:
+        self._check_open()
+        return self._plans
+
+    @property
+    def usage(self) -> SqlUsage:
+        self._check_open()
+        return self._usage
 
     @property
     def turns(self) -> SqlTurns:

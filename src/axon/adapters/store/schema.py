@@ -2,7 +2,7 @@
 
 from sqlalchemy import Boolean, Column, Double, Index, Integer, LargeBinary, MetaData, SmallInteger, Table, Text
 
-HEAD = "0003"
+HEAD = "0004"
 """The migration that makes these tables."""
 
 metadata = MetaData()
@@ -17,7 +17,33 @@ keys = Table(
     Column("created_at", Double, nullable=False),
     Column("expires_at", Double),
     Column("revoked_at", Double),
+    Column("scopes", Text, nullable=False, server_default="inference read"),
+    Column("last_used_at", Double),
+    Column("previous", Text, nullable=False, server_default=""),
 )
+
+Index("keys_by_tenant", keys.c.tenant, keys.c.created_at)
+
+plans = Table(
+    "plans",
+    metadata,
+    Column("name", Text, primary_key=True),
+    Column("limits", Text, nullable=False),
+)
+
+tenants = Table(
+    "tenants",
+    metadata,
+    Column("id", Text, primary_key=True),
+    Column("name", Text, nullable=False),
+    Column("plan", Text, nullable=False),
+    Column("limits", Text, nullable=False),
+    Column("place", Integer, nullable=False),
+    Column("created_at", Double, nullable=False),
+    Column("suspended_at", Double),
+)
+
+Index("tenants_by_place", tenants.c.place, unique=True)
 
 turns = Table(
     "turns",
@@ -39,8 +65,10 @@ turns = Table(
     Column("code", Text, nullable=False),
     Column("retain", Boolean, nullable=False),
     Column("body", LargeBinary),
+    Column("ledger", LargeBinary),
 )
 
+Index("turns_by_tenant", turns.c.tenant, turns.c.ended_at)
 Index("turns_by_rank", turns.c.rank, turns.c.opened_at, turns.c.id)
 Index(
     "turns_to_purge",

@@ -18,8 +18,11 @@ from axon.adapters.store.database import Database
 from axon.adapters.store.failures import translated
 from axon.adapters.store.keys import SqlKeys
 from axon.adapters.store.markers import SqlMarkers
+from axon.adapters.store.plans import SqlPlans
+from axon.adapters.store.tenants import SqlTenants
 from axon.adapters.store.tombstones import SqlTombstones
 from axon.adapters.store.turns import SqlTurns
+from axon.adapters.store.usage import SqlUsage
 from axon.adapters.store.version import is_current
 from axon.errors import DependencyDown, Misconfigured
 
@@ -60,6 +63,9 @@ class SqliteStore:
         self._engine = engine
         database = Database(engine)
         self._keys = SqlKeys(database)
+        self._tenants = SqlTenants(database)
+        self._plans = SqlPlans(database)
+        self._usage = SqlUsage(database)
         self._turns = SqlTurns(database)
         self._markers = SqlMarkers(database)
         self._conversations = SqlConversations(database)
@@ -74,6 +80,21 @@ class SqliteStore:
     def keys(self) -> SqlKeys:
         self._opened()
         return self._keys
+
+    @property
+    def tenants(self) -> SqlTenants:
+        self._opened()
+        return self._tenants
+
+    @property
+    def plans(self) -> SqlPlans:
+        self._opened()
+        return self._plans
+
+    @property
+    def usage(self) -> SqlUsage:
+        self._opened()
+        return self._usage
 
     @property
     def turns(self) -> SqlTurns:

@@ -1,0 +1,22 @@
+"""Limits as a database keeps them: what is set, as JSON that a person can read. Knows no table."""
+
+from dataclasses import fields
+
+import msgspec
+
+from axon.domain.tenant import Limits
+from axon.errors import DependencyDown
+
+
+def encode(limits: Limits) -> str:
+    """Those that are set; equal limits give equal texts."""
+    said = {each.name: getattr(limits, each.name) for each in fields(limits)}
+    return msgspec.json.encode({name: value for name, value in said.items() if value is not None}).decode()
+
+
+def decode(text: str, whose: str) -> Limits:
+    """The limits in a text; those that only a later release knows are left out."""
+    try:
+        return msgspec.json.decode(text, type=Limits)
+    except msgspec.DecodeError as error:
+        raise DependencyDown(f"The limits of {whose} cannot be read.", code="record_unreadable") from error

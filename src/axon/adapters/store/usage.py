@@ -1,0 +1,63 @@
+"""What turns cost, summed up in a database. Reads the turns' columns alone, so purged ones count as well."""
+
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from typing import Any
+
+from sqlalchemy import ColumnElement, Integer, Row, Select, cast, func, select
+
+from axon.adapters.store import schema
+from axon.adapters.store.database import Database
+from axon.adapters.store.failures import known_ids_only
+from axon.domain.usage import Usage, UsageSum
+
+_COLUMNS = schema.turns.c
+_DAY_S = 86400
+
+
+class SqlUsage:
+    """Sums over the ``turns`` table."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+        self._day = _day(database.dialect)
+
+    async def sums(
+        self, *, since: float, until: float, tenant: str | None = None, by_day: bool = False
+    ) -> Sequence[UsageSum]:
+        rows: Sequence[Row[Any]] = ()
+        with known_ids_only():
+            async with self._database.connect() as connection:
+                rows = (await connection.execute(self.query(since, until, tenant, by_day=by_day))).all()
+        return [_sum(row) for row in rows]
+
+    def query(self, since: float, until: float, tenant: str | None, *, by_day: bool) -> Select[Any]:
+        """Tenant by tenant through the index: every tenant that has a turn has a key."""
+        sums = [func.sum(_COLUMNS[name]).label(name) for name in ("prompt_tokens", "cached_tokens", "output_tokens")]
+        groups = [_COLUMNS.tenant, *([self._day] if by_day else [])]
+        columns = [_COLUMNS.tenant, (self._day if by_day else None), func.count().label("num_turns"), *sums]
+        query = select(*(column for column in columns if column is not None))
+        query = query.where(_COLUMNS.ended_at >= since, _COLUMNS.ended_at < until)
+        if tenant is not None:
+            query = query.where(_COLUMNS.tenant == tenant)
+        else:
+            holders = select(schema.keys.c.tenant).distinct().subquery("holders")
+            query = query.join_from(holders, schema.turns, holders.c.tenant == _COLUMNS.tenant)
+        return query.group_by(*groups).order_by(*groups)
+
+
+def _day(dialect: str) -> ColumnElement[int]:
+    """The number of its last day since 1970; PostgreSQL rounds what it casts, SQLite has no floor everywhere."""
+    days = _COLUMNS.ended_at / _DAY_S
+    whole = days if dialect == "sqlite" else func.floor(days)
+    return cast(whole, Integer).label("day")
+
+
+def _sum(row: Row[Any]) -> UsageSum:
+    day = getattr(row, "day", None)
+    return UsageSum(
+        tenant=row.tenant,
+        day="" if day is None else datetime.fromtimestamp(day * _DAY_S, UTC).strftime("%Y-%m-%d"),
+        num_turns=row.num_turns,
+        usage=Usage(prompt_tokens=row.prompt_tokens, cached_tokens=row.cached_tokens, output_tokens=row.output_tokens),
+    )

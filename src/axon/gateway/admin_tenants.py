@@ -1,0 +1,109 @@
+"""/v1/admin/tenants: who is served, on which plan, with which limits of its own."""
+
+from dataclasses import replace
+from typing import Any
+
+from fastapi import APIRouter
+from starlette.requests import Request
+
+from axon.domain.tenant import DEFAULT_PLAN, Limits, Tenant
+from axon.errors import Conflict
+from axon.gateway.admin import AdminWire, LimitsBody, Name, admin_of, limits_body, note, tenant_body, terms_body
+from axon.gateway.openai import parse
+from axon.gateway.paging import DEFAULT_LIMIT, Look, page_of
+from axon.gateway.schema import body_of_kind
+from axon.gateway.turns import gateway_of, identity_of, read_body
+
+router = APIRouter(tags=["admin"], prefix="/v1/admin/tenants")
+_TENANT: Look[Tenant] = Look(lambda tenant: tenant.id, tenant_body)
+
+
+class NewTenant(AdminWire):
+    """Body of POST /v1/admin/tenants."""
+
+    id: str
+    """1 to 64 letters, digits, dots, dashes or underscores; cannot be changed."""
+    name: Name = ""
+    """For people."""
+    plan: str = DEFAULT_PLAN
+    limits: LimitsBody | None = None
+    """What differs from its plan."""
+
+
+class TenantChange(AdminWire):
+    """Body of PATCH /v1/admin/tenants/{id}: what is not named stays."""
+
+    name: Name | None = None
+    plan: str | None = None
+    limits: LimitsBody | None = None
+    """Limits that are named change; null leaves one to the plan again."""
+
+
+@router.get("", summary="List tenants")
+async def index(request: Request, after: str = "", limit: str = DEFAULT_LIMIT, order: str = "desc") -> dict[str, Any]:
+    """Every tenant, page by page, the newest first."""
+    return page_of(await admin_of(request).tenancy.tenants(), _TENANT, after=after, limit=limit, order=order)
+
+
+@router.post("", openapi_extra=body_of_kind(NewTenant), summary="Create a tenant")
+async def create(request: Request) -> dict[str, Any]:
+    """A tenant; it can do nothing until it has a key."""
+    ask = parse(NewTenant, await read_body(request, gateway_of(request).config), {})
+    limits = ask.limits.over(Limits()) if ask.limits else Limits()
+    made = await admin_of(request).tenancy.create(ask.id, name=ask.name, plan=ask.plan, limits=limits)
+    note(request, "tenant_created", tenant=made.id, plan=made.plan, limits=limits_body(made.limits))
+    return await _whole(request, made)
+
+
+@router.get("/{tenant_id}", summary="Retrieve a tenant")
+async def show(request: Request, tenant_id: str) -> dict[str, Any]:
+    """The tenant with its ``terms``: what holds for it after its own limits, its plan's and the server's."""
+    return await _whole(request, await admin_of(request).tenancy.tenant(tenant_id))
+
+
+@router.patch("/{tenant_id}", openapi_extra=body_of_kind(TenantChange), summary="Change a tenant")
+async def change(request: Request, tenant_id: str) -> dict[str, Any]:
+    """Sets its name, its plan or limits of its own; they hold for new requests within a second."""
+    ask = parse(TenantChange, await read_body(request, gateway_of(request).config), {})
+
+    def changed(old: Tenant) -> Tenant:
+        return replace(
+            old,
+            name=old.name if ask.name is None else ask.name,
+            plan=ask.plan or old.plan,
+            limits=ask.limits.over(old.limits) if ask.limits else old.limits,
+        )
+
+    new = await admin_of(request).tenancy.change(tenant_id, changed)
+    note(request, "tenant_changed", tenant=new.id, plan=new.plan, limits=limits_body(new.limits))
+    return await _whole(request, new)
+
+
+@router.post("/{tenant_id}/suspend", summary="Suspend a tenant")
+async def suspend(request: Request, tenant_id: str) -> dict[str, Any]:
+    """Its keys open nothing within a second; what runs goes on to its end, and what it has is kept."""
+    if tenant_id == identity_of(request).tenant:
+        raise Conflict("A tenant cannot suspend itself: nobody could resume it with this key.", code="own_tenant")
+    tenant = await admin_of(request).tenancy.suspend(tenant_id)
+    note(request, "tenant_suspended", tenant=tenant.id)
+    return await _whole(request, tenant)
+
+
+@router.post("/{tenant_id}/resume", summary="Resume a tenant")
+async def resume(request: Request, tenant_id: str) -> dict[str, Any]:
+    """Its keys are good again."""
+    tenant = await admin_of(request).tenancy.resume(tenant_id)
+    note(request, "tenant_resumed", tenant=tenant.id)
+    return await _whole(request, tenant)
+
+
+@router.delete("/{tenant_id}", summary="Remove a tenant")
+async def remove(request: Request, tenant_id: str) -> dict[str, Any]:
+    """Forgets a tenant whose keys have all ended; what its turns cost is still counted."""
+    await admin_of(request).tenancy.remove(tenant_id)
+    note(request, "tenant_removed", tenant=tenant_id)
+    return {"id": tenant_id, "object": "tenant.deleted", "deleted": True}
+
+
+async def _whole(request: Request, tenant: Tenant) -> dict[str, Any]:
+    return {**tenant_body(tenant), "terms": terms_body(await admin_of(request).tenancy.terms(tenant))}

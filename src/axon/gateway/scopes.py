@@ -1,0 +1,83 @@
+"""What a key must be allowed to for each route: one table, and a route that is not in it lets nobody in.
+
+Asking and changing is ``inference``, looking at what is kept is ``read``. Whoever asked may follow and fetch the answer
+with either: its id is known to nobody else.
+"""
+
+from collections.abc import Mapping
+
+from starlette.requests import Request
+
+from axon.domain.key import Scope
+from axon.errors import Forbidden
+
+_ASKS = frozenset({Scope.INFERENCE})
+_READS = frozenset({Scope.READ})
+_ANSWERS = frozenset({Scope.INFERENCE, Scope.READ})
+_ADMIN = frozenset({Scope.ADMIN})
+_ANY = frozenset(Scope)
+_OPEN: frozenset[Scope] = frozenset()
+
+NEEDED: Mapping[str, frozenset[Scope]] = {
+    "POST /v1/chat/completions": _ASKS,
+    "POST /v1/completions": _ASKS,
+    "GET /v1/streams/{stream_id}": _ANSWERS,
+    "POST /v1/responses": _ASKS,
+    "POST /v1/responses/input_tokens": _ASKS,
+    "GET /v1/responses/{response_id}": _ANSWERS,
+    "DELETE /v1/responses/{response_id}": _ASKS,
+    "POST /v1/responses/{response_id}/cancel": _ASKS,
+    "GET /v1/responses/{response_id}/input_items": _ANSWERS,
+    "POST /v1/conversations": _ASKS,
+    "GET /v1/conversations/{conversation_id}": _READS,
+    "POST /v1/conversations/{conversation_id}": _ASKS,
+    "DELETE /v1/conversations/{conversation_id}": _ASKS,
+    "POST /v1/conversations/{conversation_id}/items": _ASKS,
+    "GET /v1/conversations/{conversation_id}/items": _READS,
+    "GET /v1/conversations/{conversation_id}/items/{item_id}": _READS,
+    "DELETE /v1/conversations/{conversation_id}/items/{item_id}": _ASKS,
+    "GET /v1/models": _ANSWERS,
+    "GET /v1/models/{model:path}": _ANSWERS,
+    "GET /v1/usage": _READS,
+    "GET /v1/admin/usage": _ADMIN,
+    "GET /v1/admin/tenants": _ADMIN,
+    "POST /v1/admin/tenants": _ADMIN,
+    "GET /v1/admin/tenants/{tenant_id}": _ADMIN,
+    "PATCH /v1/admin/tenants/{tenant_id}": _ADMIN,
+    "DELETE /v1/admin/tenants/{tenant_id}": _ADMIN,
+    "POST /v1/admin/tenants/{tenant_id}/suspend": _ADMIN,
+    "POST /v1/admin/tenants/{tenant_id}/resume": _ADMIN,
+    "GET /v1/admin/plans": _ADMIN,
+    "POST /v1/admin/plans": _ADMIN,
+    "GET /v1/admin/plans/{plan_id}": _ADMIN,
+    "PATCH /v1/admin/plans/{plan_id}": _ADMIN,
+    "DELETE /v1/admin/plans/{plan_id}": _ADMIN,
+    "GET /v1/admin/keys": _ADMIN,
+    "POST /v1/admin/keys": _ADMIN,
+    "GET /v1/admin/keys/{key_id}": _ADMIN,
+    "POST /v1/admin/keys/{key_id}/rotate": _ADMIN,
+    "POST /v1/admin/keys/{key_id}/revoke": _ADMIN,
+    "GET /docs": _ANY,
+    "GET /livez": _OPEN,
+    "HEAD /livez": _OPEN,
+    "GET /readyz": _OPEN,
+    "HEAD /readyz": _OPEN,
+    "GET /health": _OPEN,
+}
+"""Any one of them is enough; none at all where no key is asked for."""
+
+
+async def check_scope(request: Request) -> None:
+    """Raises ``Forbidden`` when the asker's key is not made for this route."""
+    needed = NEEDED[f"{request.method} {request.scope['route'].path}"]
+    if not needed:
+        return
+    scopes: frozenset[Scope] = request.scope["axon.identity"].scopes
+    if not needed & scopes:
+        raise Forbidden(
+            f"This API key may not do that: it needs the scope {_words(needed)}, and has {_words(scopes, 'and')}."
+        )
+
+
+def _words(scopes: frozenset[Scope], joint: str = "or") -> str:
+    return f" {joint} ".join(f"'{scope}'" for scope in Scope if scope in scopes) or "none"

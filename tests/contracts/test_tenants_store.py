@@ -1,0 +1,212 @@
+"""The store's contract for tenants: their places, plans and keys, and what their turns cost together."""
+
+import asyncio
+from dataclasses import replace
+from functools import partial
+
+import pytest
+
+from axon.domain.access import Access
+from axon.domain.key import HOLDER, Scope
+from axon.domain.tenant import Limits, Plan, Tenant, Tier
+from axon.domain.turn import opened
+from axon.domain.usage import Usage, UsageSum
+from axon.errors import Conflict
+from axon.ports.store import Store
+from tests.contracts.backends import StoreBackend
+from tests.contracts.builders import make_ended, make_job, make_key
+
+EVERYTHING = Limits(
+    requests_per_minute=60.5,
+    tokens_per_minute=0.0,
+    concurrent=8,
+    queued=0,
+    tokens_per_day=1_000_000,
+    tokens_per_month=1 << 40,
+    weight=2.5,
+    highest_tier=Tier.PRIORITY,
+    models=("small", "größer/🦀"),
+    kv_share=0.5,
+    reserved=0.25,
+    pool="acme",
+)
+DAY_S = 86400.0
+
+
+class TestTenants:
+    async def test_a_tenant_comes_back_as_it_was_made(self, stores: StoreBackend, store: Store) -> None:
+        tenant = Tenant(
+            id="acme", name="Acme Inc.", plan="pro", limits=EVERYTHING, created_at=100.0, suspended_at=200.0
+        )
+        assert await store.tenants.add(tenant) == replace(tenant, place=0)
+        assert await (await stores.connect()).tenants.get("acme") == replace(tenant, place=0)
+
+    async def test_an_unknown_tenant_is_none(self, store: Store) -> None:
+        assert await store.tenants.get("acme") is None
+        assert await store.tenants.get("a\x00b") is None
+
+    async def test_an_id_is_given_once(self, store: Store) -> None:
+        first = await store.tenants.add(Tenant(id="acme", name="first"))
+        with pytest.raises(Conflict):
+            await store.tenants.add(Tenant(id="acme", name="second"))
+        assert await store.tenants.all() == [first]
+
+    async def test_places_count_from_0_and_one_that_is_free_is_given_again(self, store: Store) -> None:
+        places = [(await store.tenants.add(Tenant(id=f"t{number}", created_at=number))).place for number in range(4)]
+        assert places == [0, 1, 2, 3]
+        assert await store.tenants.remove("t0")
+        assert await store.tenants.remove("t2")
+        assert [(await store.tenants.add(Tenant(id=f"n{number}"))).place for number in range(3)] == [0, 2, 4]
+
+    async def test_who_are_made_at_once_get_places_of_their_own(self, stores: StoreBackend, store: Store) -> None:
+        other = await stores.connect()
+        made = await asyncio.gather(
+            *((store, other)[number % 2].tenants.add(Tenant(id=f"t{number}")) for number in range(12))
+        )
+        assert sorted(each.place for each in made if each.place is not None) == list(range(12))
+
+    async def test_tenants_are_listed_oldest_first(self, store: Store) -> None:
+        for number, created_at in enumerate((30.0, 10.0, 20.0)):
+            await store.tenants.add(Tenant(id=f"t{number}", created_at=created_at))
+        assert [tenant.id for tenant in await store.tenants.all()] == ["t1", "t2", "t0"]
+
+    async def test_a_change_sets_all_but_id_place_and_age(self, store: Store) -> None:
+        old = await store.tenants.add(Tenant(id="acme", created_at=100.0))
+        new = Tenant(id="acme", name="Acme", plan="pro", limits=EVERYTHING, suspended_at=5.0, place=9, created_at=1.0)
+        assert await store.tenants.change(old, new)
+        assert await store.tenants.get("acme") == replace(new, place=0, created_at=100.0)
+        assert await store.tenants.change(new, old)
+        assert await store.tenants.get("acme") == old
+
+    async def test_of_two_who_change_the_same_the_second_is_told(self, store: Store) -> None:
+        old = await store.tenants.add(Tenant(id="acme"))
+        assert await store.tenants.change(old, replace(old, limits=Limits(weight=2.0)))
+        assert not await store.tenants.change(old, replace(old, name="Acme"))
+        assert await store.tenants.get("acme") == replace(old, limits=Limits(weight=2.0))
+
+    async def test_what_is_not_there_is_not_changed_or_removed(self, store: Store) -> None:
+        assert not await store.tenants.change(Tenant(id="acme"), Tenant(id="acme", name="Acme"))
+        assert not await store.tenants.remove("acme")
+
+
+class TestPlans:
+    async def test_a_plan_is_made_and_then_set_anew(self, store: Store) -> None:
+        assert await store.plans.get("pro") is None
+        assert await store.plans.put(Plan(name="pro", limits=EVERYTHING))
+        assert await store.plans.get("pro") == Plan(name="pro", limits=EVERYTHING)
+        assert not await store.plans.put(Plan(name="pro", limits=Limits(weight=2.0)))
+        assert await store.plans.get("pro") == Plan(name="pro", limits=Limits(weight=2.0))
+
+    async def test_plans_are_listed_by_name_and_can_go(self, store: Store) -> None:
+        for name in ("pro", "free", "team"):
+            await store.plans.put(Plan(name=name))
+        assert await store.plans.remove("pro")
+        assert not await store.plans.remove("pro")
+        assert [plan.name for plan in await store.plans.all()] == ["free", "team"]
+
+
+class TestAccess:
+    async def test_a_key_comes_with_its_tenant_and_plan(self, store: Store) -> None:
+        plan = Plan(name="pro", limits=Limits(weight=2.0))
+        tenant = await store.tenants.add(Tenant(id="acme", plan="pro", limits=EVERYTHING, created_at=5.0))
+        await store.plans.put(plan)
+        key = make_key(scopes=frozenset({Scope.ADMIN}), expires_at=500.0)
+        await store.keys.add(key)
+        assert await store.keys.access(key.id) == Access(key=key, tenant=tenant, plan=plan)
+
+    async def test_a_plan_that_is_not_there_is_none(self, store: Store) -> None:
+        tenant = await store.tenants.add(Tenant(id="acme", plan="pro"))
+        await store.plans.put(Plan(name="default"))
+        await store.keys.add(make_key())
+        assert await store.keys.access("k0000001") == Access(key=make_key(), tenant=tenant)
+
+    async def test_a_key_whose_tenant_was_never_made_is_on_the_default_plan(self, store: Store) -> None:
+        await store.keys.add(make_key())
+        assert await store.keys.access("k0000001") == Access(key=make_key(), tenant=Tenant(id="acme"))
+        await store.plans.put(Plan(name="default", limits=EVERYTHING))
+        found = await store.keys.access("k0000001")
+        assert found is not None
+        assert found.plan == Plan(name="default", limits=EVERYTHING)
+
+    async def test_an_unknown_key_opens_nothing(self, store: Store) -> None:
+        assert await store.keys.access("nothing0") is None
+        assert await store.keys.access("a\x00b") is None
+
+
+class TestKeysOfATenant:
+    async def test_scopes_come_back_whatever_they_are(self, store: Store) -> None:
+        for number, scopes in enumerate((HOLDER, frozenset(Scope), frozenset[Scope]())):
+            key = make_key(f"k{number}", scopes=scopes)
+            await store.keys.add(key)
+            assert await store.keys.find(key.id) == key
+
+    async def test_a_tenants_keys_are_listed_without_the_others(self, store: Store) -> None:
+        for number, tenant in enumerate(("acme", "bee", "acme")):
+            await store.keys.add(make_key(f"k{number}", tenant=tenant, created_at=100.0 - number))
+        assert [key.id for key in await store.keys.all(tenant="acme")] == ["k2", "k0"]
+        assert await store.keys.all(tenant="none") == []
+
+    async def test_the_last_use_is_the_latest_that_was_told(self, store: Store) -> None:
+        for number in range(3):
+            await store.keys.add(make_key(f"k{number}"))
+        await store.keys.touch({"k0": 300.0, "k1": 300.0, "unknown": 300.0})
+        await store.keys.touch({"k0": 200.0, "k1": 400.0})
+        await store.keys.touch({})
+        assert [key.last_used_at for key in await store.keys.all()] == [300.0, 400.0, None]
+
+    async def test_after_a_rotation_the_old_key_is_good_for_a_while_and_the_new_one_for_its_own_time(
+        self, store: Store
+    ) -> None:
+        await store.keys.add(make_key("old"))
+        new = make_key("new", previous="old", created_at=200.0)
+        assert await store.keys.rotate(new, until=260.0)
+        assert await store.keys.find("old") == make_key("old", expires_at=260.0)
+        assert await store.keys.find("new") == new
+
+    async def test_a_rotation_never_makes_the_old_key_live_longer(self, store: Store) -> None:
+        await store.keys.add(make_key("old", expires_at=210.0))
+        assert await store.keys.rotate(make_key("new", previous="old"), until=260.0)
+        assert await store.keys.find("old") == make_key("old", expires_at=210.0)
+
+    async def test_a_key_that_is_not_there_is_not_rotated(self, store: Store) -> None:
+        assert not await store.keys.rotate(make_key("new", previous="old"), until=260.0)
+        assert await store.keys.all() == []
+
+    async def test_a_rotation_to_a_taken_id_changes_nothing(self, store: Store) -> None:
+        await store.keys.add(make_key("old"))
+        await store.keys.add(make_key("other"))
+        with pytest.raises(Conflict):
+            await store.keys.rotate(make_key("other", previous="old"), until=260.0)
+        assert await store.keys.find("old") == make_key("old")
+
+
+class TestUsage:
+    async def test_what_ended_in_a_time_is_summed_by_tenant_and_by_day(self, store: Store) -> None:
+        days = 20_000 * DAY_S  # 2024-10-04
+        for tenant in ("acme", "bee"):
+            await store.keys.add(make_key(f"k-{tenant}", tenant=tenant))
+        ends = [("acme", -0.001), ("acme", 0.0), ("acme", DAY_S - 0.001), ("acme", DAY_S), ("bee", 5.0)]
+        for number, (tenant, at) in enumerate(ends):
+            job = make_job(f"turn_{number}", tenant=tenant)
+            await store.turns.apply([make_ended(job, at=days + at, num_tokens=number + 1)])
+        await store.turns.apply([opened(make_job("running"))])
+
+        def spent(tenant: str, day: str, num_turns: int, output_tokens: int) -> UsageSum:
+            usage = Usage(prompt_tokens=3 * num_turns, cached_tokens=num_turns, output_tokens=output_tokens)
+            return UsageSum(tenant=tenant, day=day, num_turns=num_turns, usage=usage)
+
+        sums = partial(store.usage.sums, since=days, until=days + 2 * DAY_S)
+        assert await sums() == [spent("acme", "", 3, 9), spent("bee", "", 1, 5)]
+        by_day = [spent("acme", "2024-10-04", 2, 5), spent("acme", "2024-10-05", 1, 4)]
+        assert await sums(tenant="acme", by_day=True) == by_day
+        assert await sums(by_day=True) == [*by_day, spent("bee", "2024-10-04", 1, 5)]
+        assert await store.usage.sums(since=0.0, until=days, by_day=True) == [spent("acme", "2024-10-03", 1, 1)]
+        assert await store.usage.sums(since=0.0, until=1.0, tenant="bee") == []
+
+    async def test_a_purged_turn_counts_as_it_did(self, store: Store) -> None:
+        await store.keys.add(make_key())
+        await store.turns.apply([make_ended(make_job())])
+        before = await store.usage.sums(since=0.0, until=1_000.0)
+        assert before[0].num_turns == 1
+        await store.turns.purge(ended_before=1_000.0)
+        assert await store.usage.sums(since=0.0, until=1_000.0) == before
