@@ -95,7 +95,7 @@ async def test_the_cache_counts_its_bytes_and_lets_the_soonest_go(clock: FakeClo
 async def test_a_pool_with_too_many_tenants_keeps_the_most_served() -> None:
     shares = MemoryShares(max_tenants=10)
     await shares.charge("pool", {f"t{number}": float(number) for number in range(11)})
-    counters = await shares.counters("pool")
+    counters = await shares.counters("pool", [f"t{number}" for number in range(11)])
     assert len(counters) == 9
     assert "t10" in counters
     assert "t0" not in counters

@@ -10,6 +10,7 @@ from axon.dispatch.affinity import Affinity, Residences
 from axon.dispatch.config import DispatchConfig
 from axon.dispatch.dispatch import work_channel
 from axon.dispatch.ending import Ending, Settle
+from axon.dispatch.hint import encode_hint, hint_of
 from axon.domain.chunk import Chunk
 from axon.domain.deployment import Deployment
 from axon.domain.job import Job
@@ -237,7 +238,7 @@ class World:
             own = await self.affinity().offer(job, encode(job)) or ""
         if not own:
             self.publish(job)
-        await self.live.wakeups.notify(work_channel(DEPLOYMENT), (own or job.lane).encode())
+        await self.live.wakeups.notify(work_channel(DEPLOYMENT), encode_hint(hint_of(job, own)))
         return job
 
     def affinity(self) -> Affinity:

@@ -155,6 +155,7 @@ async def open_gateway(
         learned=learned,
         metrics=process.metrics,
         deployment=deployment,
+        has_pools=not services.queue_forgets,
     )
     follower = Follower(
         services.live,

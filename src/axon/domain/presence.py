@@ -32,6 +32,8 @@ class Presence:
     deployment: Deployment
     """What it serves: enough for a gateway to take requests for it."""
     load: Load
+    pool: str = ""
+    """The pool it works for; empty for the one that everybody shares."""
     draining: bool = False
     """It finishes what it has and takes nothing new."""
     at: float

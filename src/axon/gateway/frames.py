@@ -11,6 +11,7 @@ import msgspec
 
 from axon.domain.chunk import Chunk, End, Token
 from axon.domain.job import Job
+from axon.domain.tenant import Tier
 from axon.domain.turn import Turn, TurnState
 from axon.domain.usage import Usage
 from axon.errors import AxonError, BudgetSpent, Cancelled, ContextTooLong, EngineError, Expired
@@ -197,6 +198,7 @@ def _head(job: Job, kind: str) -> dict[str, Any]:
         "object": kind,
         "created": int(job.created),
         "model": job.reply.get("model", job.deployment),
+        "service_tier": Tier.of(job.priority).value,
         "system_fingerprint": job.version,
     }
 

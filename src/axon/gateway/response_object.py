@@ -5,6 +5,7 @@ from typing import Any
 from axon.domain.chunk import Chunk, Token
 from axon.domain.conversation import answer, is_conversation
 from axon.domain.job import Job
+from axon.domain.tenant import Tier
 from axon.domain.turn import Turn, TurnState
 from axon.domain.usage import Usage
 from axon.gateway import logprobs
@@ -36,7 +37,7 @@ def response_body(turn: Turn, *, status: str | None = None) -> dict[str, Any]:
         "prompt_cache_key": reply.get("prompt_cache_key"),
         "reasoning": {"effort": None, "summary": None},
         "safety_identifier": reply.get("safety_identifier"),
-        "service_tier": "default",
+        "service_tier": Tier.of(job.priority).value,
         "store": job.retain,
         "temperature": job.sampling.temperature,
         "text": {"format": {"type": "text"}},

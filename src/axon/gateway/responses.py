@@ -18,7 +18,7 @@ from axon.errors import AxonError, Busy, ContextTooLong, InvalidInput, NotFound
 from axon.gateway import events
 from axon.gateway.asks import NOT_YET, Context, ResponseRequest
 from axon.gateway.items import items_of, messages_of
-from axon.gateway.openai import parse
+from axon.gateway.openai import parse, tier_asked
 from axon.gateway.pace import Pace
 from axon.gateway.paging import DEFAULT_LIMIT, page
 from axon.gateway.problems import Gone
@@ -143,20 +143,22 @@ async def _open(request: Request, ask: ResponseRequest, body: bytes) -> Job:
                 forget=not ask.stored,
             )
 
-        job = await accepted(request, body, route="response", prefix="resp_", make=make)
+        tier = tier_asked(ask.service_tier)
+        job = await accepted(request, body, route="response", prefix="resp_", make=make, tier=tier)
     if job.purged:
         raise Gone("The answer to this repeated request is not kept any more.", code="response_erased")
     return job
 
 
 async def _job(request: Request, ask: ResponseRequest, job_id: str, now: float, told: Sequence[Item]) -> Job:
-    gateway = gateway_of(request)
+    gateway, who = gateway_of(request), identity_of(request)
     deployment = find_deployment(request, ask.model)
+    pool = gateway.fleet.pool(who.terms.pool)
     try:
         prompt_ids = await _prompt(gateway, ask, told)
         return make_job(
             job_id=job_id,
-            tenant=identity_of(request).tenant,
+            tenant=who.tenant,
             deployment=deployment,
             num_lanes=gateway.dispatch_config.num_lanes,
             prompt_ids=prompt_ids,
@@ -166,6 +168,9 @@ async def _job(request: Request, ask: ResponseRequest, job_id: str, now: float, 
             timeout_s=gateway.sessions_config.turn_timeout_s,
             retain=ask.stored,
             trace=request.headers.get("traceparent", ""),
+            terms=who.terms,
+            tier=tier_asked(ask.service_tier),
+            pool=pool,
             reasoning=gateway.prompts.reasoning(prompt_ids) if deployment.reasons else "",
             reply=_reply(ask),
         )

@@ -25,6 +25,7 @@ from axon.gateway.edge import METERS
 from axon.gateway.fleet import Fleet
 from axon.gateway.follow import Follower
 from axon.gateway.openai import Request as Ask
+from axon.gateway.openai import tier_asked
 from axon.gateway.pace import Pace
 from axon.gateway.problems import ClientLeft, Gone, Timeout
 from axon.runtime.clock import Clock
@@ -125,6 +126,7 @@ async def open_turn(
     """The accepted job that answers this request: a new one, or the first one's when the request is a repeated one."""
     gateway, who = gateway_of(request), identity_of(request)
     deployment = find_deployment(request, ask.model)
+    pool = gateway.fleet.pool(who.terms.pool)
 
     async def make(job_id: str, now: float) -> Job:
         prompt_ids = await prompt()
@@ -142,6 +144,9 @@ async def open_turn(
             trace=request.headers.get("traceparent", ""),
             choices=ask.n or 1,
             affinity=affinity,
+            terms=who.terms,
+            tier=tier_asked(ask.service_tier),
+            pool=pool,
             reasoning=gateway.prompts.reasoning(prompt_ids) if route == "chat" and deployment.reasons else "",
             reply={
                 "route": route,
@@ -152,17 +157,19 @@ async def open_turn(
             },
         )
 
-    return await accepted(request, body, route=route, prefix=prefix, make=make)
+    tier = tier_asked(ask.service_tier)
+    return await accepted(request, body, route=route, prefix=prefix, make=make, tier=tier)
 
 
-async def accepted(request: Request, body: bytes, *, route: str, prefix: str, make: opening.MakeJob) -> Job:
+async def accepted(request: Request, body: bytes, *, route: str, prefix: str, make: opening.MakeJob, tier: Tier) -> Job:
     """The job that ``make`` makes, accepted; or the first one's, when the request is a repeated one."""
     gateway, who = gateway_of(request), identity_of(request)
     ask = opening.Ask(
         prefix=prefix,
         tenant=who.tenant,
         terms=who.terms,
-        tier=who.terms.tier(Tier.DEFAULT),
+        tier=who.terms.tier(tier),
+        pool=gateway.fleet.pool(who.terms.pool),
         num_bytes=len(body),
         idempotency_key=_idempotency_key(request),
         body_digest=hashlib.sha256(route.encode() + body).hexdigest(),

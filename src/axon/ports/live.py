@@ -105,16 +105,14 @@ class Crowds(Protocol):
 
 
 class Shares(Protocol):
-    """Service counters per tenant, for fair sharing. A missing counter is at the active minimum."""
+    """Service counters per tenant, for fair sharing. A missing counter is at the active minimum, which a pool's workers
+    keep under the empty name."""
 
-    async def charge(self, pool: str, amounts: Mapping[str, float]) -> None:
-        """Adds to each tenant's counter."""
+    async def charge(self, pool: str, amounts: Mapping[str, float], *, floor: float = 0.0) -> None:
+        """Adds to each tenant's counter; one that is below the floor, or missing, is lifted to it before."""
 
-    async def counters(self, pool: str) -> Mapping[str, float]:
-        """Every tenant's counter."""
-
-    async def lift(self, pool: str, tenant: str, floor: float) -> None:
-        """Raises a counter to the floor; never lowers one."""
+    async def counters(self, pool: str, tenants: Sequence[str]) -> Mapping[str, float]:
+        """The counters of these tenants, as far as they have one."""
 
 
 class Cache(Protocol):

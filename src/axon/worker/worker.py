@@ -6,7 +6,7 @@ deliveries ──► claim ──► engine ──► tokens ──► fenced ap
 import asyncio
 import contextlib
 import uuid
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
 
 import structlog
@@ -15,7 +15,6 @@ from axon.dispatch.affinity import Residences
 from axon.dispatch.ending import Ending
 from axon.dispatch.liveness import Liveness
 from axon.domain.job import Job
-from axon.domain.lane import lane_names, own_lane
 from axon.domain.presence import Load
 from axon.domain.residence import Residence
 from axon.domain.turn import TurnState
@@ -87,7 +86,7 @@ class Worker:
         """Of the deployment it runs; jobs made for another one are left to others. Empty takes all."""
         self.running: dict[str, Running] = {}
         self._claiming: set[str] = set()
-        self._slots, self._block_size = 0, 1
+        self.slots, self._block_size = 0, 1
         self._service = Service()
         self._name, self._residences = name, residences
         self._deployment, self._config = deployment, config
@@ -100,10 +99,11 @@ class Worker:
         self._taking = Taking(
             worker=self,
             deployment=deployment,
-            lanes=lane_names(deployment, num_lanes),
-            own=own_lane(deployment, name) if name and residences else "",
+            num_lanes=num_lanes,
+            pool=config.pool,
+            name=name if residences else "",
             queue=queue,
-            wakeups=live.wakeups,
+            live=live,
             metrics=metrics,
         )
         self._intake = Intake(
@@ -124,14 +124,16 @@ class Worker:
         self._pacing = Pacing(worker=self, tickets=tickets, clock=clock) if tickets else None
         self._watching = Watching(worker=self, log=live.log, clock=clock)
         self._passing = Passing(worker=self, deployment=deployment, queue=queue, live=live, metrics=metrics)
-        self._versions = Versions(live.presences, deployment=deployment, me=self.incarnation, clock=clock)
+        self._versions = Versions(
+            live.presences, deployment=deployment, pool=config.pool, me=self.incarnation, clock=clock
+        )
 
     async def open(self) -> Ready:
         """Holds the lease, declares the lanes and starts the engine."""
         await self._lease.open()
         await self._taking.open()
         ready = await self._stepping.open()
-        self._slots, self._block_size = ready.max_sequences, ready.block_size
+        self.slots, self._block_size = ready.max_sequences, ready.block_size
         return ready
 
     async def run(self) -> None:
@@ -140,6 +142,7 @@ class Worker:
             tasks.create_task(self._lease.run())
             tasks.create_task(self._taking.listen())
             tasks.create_task(self._taking.run())
+            tasks.create_task(self._taking.sharing.run())
             tasks.create_task(self._stepping.run())
             tasks.create_task(self._watching.run())
             tasks.create_task(self._emitter.run())
@@ -173,13 +176,18 @@ class Worker:
             await self.start(delivery)
 
     @property
+    def pool(self) -> str:
+        """Of workers: it takes for those whose jobs go there."""
+        return self._config.pool
+
+    @property
     def load(self) -> Load:
         """How busy it is; one that is crowded has no free slots for others to count on."""
         num_tokens = sum(len(running.job.prompt_ids) + len(running.tokens) for running in self.running.values())
-        free_slots = 0 if self._is_crowded(_SOON_S) else max(0, self._slots - self._num_sequences)
-        self._service.look(self._clock.monotonic(), is_busy=not self.has_room)
+        free_slots = 0 if self._is_crowded(_SOON_S) else max(0, self.slots - self._num_sequences)
+        self._service.look(self._clock.monotonic(), is_busy=self._num_sequences >= self.slots)
         return Load(
-            slots=self._slots,
+            slots=self.slots,
             free_slots=free_slots,
             num_tokens=num_tokens,
             tokens_per_s=round(self._service.tokens_per_s, 1),
@@ -207,9 +215,11 @@ class Worker:
     # --- a job's way in
 
     @property
-    def has_room(self) -> bool:
-        """Whether the engine has a place that no job takes or will take; whose turn it is, the engine says."""
-        return self._num_sequences < self._slots and len(self.running) < _JOBS_PER_SLOT * self._slots
+    def jobs(self) -> Sequence[Job]:
+        """What takes a slot or will take one; whose turn it is, the engine says. What is held back by its pace takes
+        none, as long as there is not too much of it."""
+        is_full = len(self.running) >= _JOBS_PER_SLOT * self.slots
+        return [running.job for running in self.running.values() if is_full or not running.is_idle]
 
     def _is_crowded(self, patience_s: float) -> bool:
         return any(self.waited_s(running) >= patience_s for running in self.running.values())
@@ -256,7 +266,7 @@ class Worker:
             return False
         missed_s = await self._versions.missed_s(job.version)
         if missed_s is None:
-            await self._passing.give_back(delivery)
+            await self._passing.give_back(job, delivery)
             return True
         if missed_s < _GONE_S:
             self._watching.park(delivery)
@@ -301,6 +311,10 @@ class Worker:
     def holds(self, running: Running) -> bool:
         """Whether this attempt is the one that counts here."""
         return self.running.get(running.job.id) is running
+
+    def served(self, running: Running, *, prefilled: int, cached: int) -> None:
+        """The engine gave the job a token; before its first one, these tokens of its prompt were computed or found."""
+        self._taking.sharing.charge(running.job, prefilled=prefilled, cached=cached, emitted=1)
 
     def told(self, running: Running) -> None:
         """The job has one more token to tell the log."""
@@ -379,8 +393,13 @@ class Worker:
         return self._stepping.waited_s(running)
 
     async def relieve(self) -> None:
-        """Hands over what has had no place for too long; not while a crash is being looked into."""
+        """Hands over what has had no place for too long; not while a crash is being looked into.
+
+        Where more was taken than there are slots, that is soon: what waits here would have been taken elsewhere.
+        """
         patience_s = self._config.crowded_s
+        if self._num_sequences > self.slots:
+            patience_s = min(patience_s, _SOON_S)
         if self.is_leaving or self._stepping.suspect or not self._is_crowded(patience_s):
             return
         await self._passing.hand_over(partial(handover.crowded, patience_s=patience_s))
