@@ -40,7 +40,6 @@ _MAY_BE_ZERO = {
     *(
         "admission.requests_per_minute",
         "admission.tokens_per_minute",
-        "gateway.failures_per_minute",
         "admission.concurrent",
         "admission.queued",
         "admission.tokens_per_day",
@@ -49,6 +48,7 @@ _MAY_BE_ZERO = {
         "admission.slo_ttft_priority_s",
         "admission.slo_ttft_default_s",
         "admission.slo_ttft_flex_s",
+        "gateway.failures_per_minute",
         "lifecycle.drain_s",
         "lifecycle.notice_s",
         "sessions.busy_wait_s",

@@ -30,6 +30,11 @@ def test_a_spent_budget_stops_a_stream_and_refuses_the_next_request_for_good(fre
     assert refused.value.code == "insufficient_quota"
     assert refused.value.response.headers["x-should-retry"] == "false"
     assert "retry-after-ms" not in refused.value.response.headers
+    server.stop()
+    server = fresh.start(admission_tokens_per_day=200)
+    with pytest.raises(openai.RateLimitError) as again, client(server) as api:
+        api.completions.create(model="echo", prompt="after a restart", max_tokens=1)
+    assert again.value.code == "insufficient_quota", "what was used is in the store"
 
 
 def test_a_stream_whose_bucket_has_run_dry_goes_on_and_others_are_told_when_to_come_back(fresh: Fresh) -> None:

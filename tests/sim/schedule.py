@@ -9,12 +9,10 @@ from axon.domain.turn import Turn, TurnState
 from tests.sim.clients import Asked, Client
 from tests.sim.history import History, Violation
 from tests.sim.loop import SimLoop, Stuck
-from tests.sim.world import GRACE_S, World, stream_of
+from tests.sim.world import GRACE_S, TICKET_S, World, stream_of
 
 HORIZON_S = 5.0
 SETTLE_S = 90.0
-TICKET_S = 65.0
-"""By then a ticket that nobody renews has lapsed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,7 +155,7 @@ def _check_readings(world: World, asked: Asked, turn: Turn) -> None:
 
 async def _check_bill(world: World, asked: list[Asked]) -> None:
     """What was counted is what was delivered, and every ticket is given back: at once, or lapsed within its time."""
-    await asyncio.sleep(TICKET_S)
+    await asyncio.sleep(TICKET_S + 1.0)
     fleet = Round(account="fleet//", beats=(), bounds=Bounds(), ttl_s=1.0)
     tenants = sorted({turn.tenant for turn in world.history.opened.values()})
     rounds = [replace(fleet, account=f"tenant/{tenant}") for tenant in tenants]

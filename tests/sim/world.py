@@ -56,6 +56,8 @@ STEP_S = 0.03
 GRACE_S = 3.0
 TERMS = Terms(tokens_per_minute=1_000_000.0, concurrent=50, queued=40, tokens_per_day=10**9)
 """Large enough for nobody to be refused, so that what is counted can be compared with what was used."""
+TICKET_S = 8.0
+"""A ticket that nobody renews for so long is void."""
 DRY = replace(TERMS, tokens_per_minute=60.0)
 """A long answer comes at the rate of the refill."""
 _METRICS = Metrics()
@@ -233,7 +235,7 @@ class World:
         way, live = self._reach(node)
         queue = self._connect(node, way)
         journal, store = Through(self.journal, way), Through(self.store, way)
-        admission = Admission(live.accounts, AdmissionConfig(), self.loop, spending=store.spent)
+        admission = Admission(live.accounts, AdmissionConfig(ticket_s=TICKET_S), self.loop, spending=store.spent)
         return live, queue, journal, store, Ending(cast("Any", journal), admission.settle, self.loop), admission
 
     def _dispatch(self, live: Live, journal: Any, queue: Any) -> Dispatch:
@@ -322,6 +324,7 @@ class World:
             liveness=Liveness(live.leases, self.loop, lease_s=1.5),
             readmit=admission.readmit,
             renew=admission.renew,
+            renew_s=TICKET_S / 4,
             config=ControlConfig(orphan_s=4.0),
             retention_s=3600,
             clock=self.loop,

@@ -37,6 +37,8 @@ class Entrant:
     tenant: str
     terms: Terms
     tier: Tier = Tier.DEFAULT
+    pool: str = ""
+    """Whose workers are to run it; empty for those that everybody shares."""
     num_bytes: int = 0
     """Of the request."""
 
@@ -95,7 +97,7 @@ class Admission:
             tokens_per_minute=terms.tokens_per_minute,
             tokens_per_day=terms.tokens_per_day,
             tokens_per_month=terms.tokens_per_month,
-            fleet=f"{self._fleet}/{terms.pool}",
+            fleet=f"{self._fleet}/{entrant.pool}",
         )
         try:
             await self._admit_fleet(ticket, entrant, tokens, own_waiting=standing.waiting - 1)
@@ -174,7 +176,7 @@ class Admission:
         config, terms = self._config, entrant.terms
         rivals = self._rivals.setdefault(ticket.fleet, Rivals())
         forecast = shedding.Forecast(
-            tokens_per_s=self._tokens_per_s(terms.pool),
+            tokens_per_s=self._tokens_per_s(entrant.pool),
             own_waiting=own_waiting,
             share=rivals.share(entrant.tenant, terms.weight, self._clock.monotonic()),
             mean_work=rivals.mean_work,

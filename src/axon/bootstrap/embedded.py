@@ -50,7 +50,7 @@ async def serve(settings: Settings, *, on_ready: Callable[[Ready], None], on_pro
                 # Not handed over: the readers are at this process's own gateway, and end with it.
                 await working.worker.drain(drain_s, empty_queue=forgets, hand_over=False)
 
-            # Behind a queue that others share, other workers may be there, and pools of them.
+            # Other workers may be there, and pools of them; where none can be, it matters what this one serves.
             looking = gateway.fleet.watch if services.queue_forgets else gateway.fleet.run
             parts = (*working.parts, *control.parts, looking, gateway.run)
             return await process.run(parts, started=begun, drain=drain, close=gateway.close)

@@ -13,6 +13,9 @@ from axon.errors import DependencyDown
 from axon.runtime.clock import Clock
 from axon.settings import Settings
 
+_CLOCKS_S = 3600.0
+"""Of turns that another process's clock has ended a little later than now."""
+
 
 def make_admission(
     settings: Settings,
@@ -21,8 +24,18 @@ def make_admission(
     tokens_per_s: Callable[[str], float | None] = lambda pool: None,
 ) -> Admission:
     """``tokens_per_s`` where turns are let in: what the workers serve."""
+
+    async def spent(tenant: str, *, since: float) -> int:
+        sums = await services.store.usage.sums(since=since, until=clock.now() + _CLOCKS_S, tenant=tenant)
+        return sum(each.usage.total_tokens for each in sums)
+
     return Admission(
-        services.live.accounts, settings.admission, clock, fleet=settings.model_name, tokens_per_s=tokens_per_s
+        services.live.accounts,
+        settings.admission,
+        clock,
+        fleet=settings.model_name,
+        spending=spent,
+        tokens_per_s=tokens_per_s,
     )
 
 

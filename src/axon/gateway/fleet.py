@@ -62,7 +62,7 @@ class Fleet:
         self._deployment = deployment
         self._has_pools, self._pools = has_pools, frozenset[str]()
         self._mismatched = False
-        self._rates: dict[str, float | None] = {}
+        self._rates: dict[str, float] = {}
 
     def tokens_per_s(self, pool: str = "") -> float | None:
         """What the workers of a pool serve when they are busy; None while nobody knows."""
@@ -116,8 +116,7 @@ class Fleet:
         self._metrics.workers.set(len(staying))
         self._metrics.free_slots.set(sum(presence.load.free_slots for presence in staying))
         self._pools = frozenset(presence.pool for presence in staying)
-        if presences:
-            self._rate(presences)
+        self._rate(presences)
         found = served(presences, self._text)
         if found is None:
             if presences and not self._mismatched:
@@ -132,18 +131,19 @@ class Fleet:
             self._deployment = found
             self._learned(found)
 
+    def _rate(self, presences: Sequence[Presence]) -> None:
+        """What each pool serves; while nobody says anything, what was known stays."""
+        for pool in {presence.pool for presence in presences}:
+            rate = service_rate([presence for presence in presences if presence.pool == pool])
+            if rate is not None:
+                self._rates[pool] = rate
+
     async def watch(self) -> None:
         """Looks at how much the workers serve, and at nothing else, until cancelled: for who knows the rest."""
         while True:
             with contextlib.suppress(AxonError):
                 self._rate(await self._presences.all(self.name))
             await asyncio.sleep(_LOOK_S)
-
-    def _rate(self, presences: Sequence[Presence]) -> None:
-        """What was known of a pool stays while its workers do not know better."""
-        for pool in {presence.pool for presence in presences}:
-            rate = service_rate([presence for presence in presences if presence.pool == pool])
-            self._rates[pool] = rate or self._rates.get(pool)
 
     async def run(self) -> None:
         """Looks until cancelled."""

@@ -29,6 +29,7 @@ class Ask:
     tenant: str
     terms: Terms = field(default_factory=Terms)
     tier: Tier = Tier.DEFAULT
+    pool: str = ""
     num_bytes: int = 0
     """Of the request, to guess at its prompt before there is one."""
     idempotency_key: str = ""
@@ -78,7 +79,9 @@ class Opening:
         return Opened(first.job, is_new=False)
 
     async def _admit(self, ask: Ask, job_id: str, make_job: MakeJob) -> Opened:
-        entrant = Entrant(job_id=job_id, tenant=ask.tenant, terms=ask.terms, tier=ask.tier, num_bytes=ask.num_bytes)
+        entrant = Entrant(
+            job_id=job_id, tenant=ask.tenant, terms=ask.terms, tier=ask.tier, pool=ask.pool, num_bytes=ask.num_bytes
+        )
         ticket = await self._admission.admit(entrant, ask.meters)
         failpoint("opening.admitted")
         try:

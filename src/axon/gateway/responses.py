@@ -144,7 +144,8 @@ async def _open(request: Request, ask: ResponseRequest, body: bytes) -> Job:
                 forget=not ask.stored,
             )
 
-        job = await accepted(request, body, route="response", prefix="resp_", make=make)
+        tier = tier_asked(ask.service_tier)
+        job = await accepted(request, body, route="response", prefix="resp_", make=make, tier=tier)
     if job.purged:
         raise Gone("The answer to this repeated request is not kept any more.", code="response_erased")
     return job

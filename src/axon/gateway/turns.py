@@ -162,17 +162,19 @@ async def open_turn(
             },
         )
 
-    return await accepted(request, body, route=route, prefix=prefix, make=make)
+    tier = tier_asked(ask.service_tier)
+    return await accepted(request, body, route=route, prefix=prefix, make=make, tier=tier)
 
 
-async def accepted(request: Request, body: bytes, *, route: str, prefix: str, make: opening.MakeJob) -> Job:
+async def accepted(request: Request, body: bytes, *, route: str, prefix: str, make: opening.MakeJob, tier: Tier) -> Job:
     """The job that ``make`` makes, accepted; or the first one's, when the request is a repeated one."""
     gateway, who = gateway_of(request), identity_of(request)
     ask = opening.Ask(
         prefix=prefix,
         tenant=who.tenant,
         terms=who.terms,
-        tier=who.terms.tier(Tier.DEFAULT),
+        tier=who.terms.tier(tier),
+        pool=gateway.fleet.pool(who.terms.pool),
         num_bytes=len(body),
         idempotency_key=_idempotency_key(request),
         body_digest=hashlib.sha256(route.encode() + body).hexdigest(),
