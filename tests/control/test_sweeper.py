@@ -47,8 +47,14 @@ class Turns:
     async def barrier(self, *, timeout_s: float) -> None: ...
 
 
-async def make_sweeper(turns: Turns, broker: MemoryBroker, leads: Callable[[], bool] = lambda: True) -> Sweeper:
-    clock = FakeClock()
+async def make_sweeper(
+    turns: Turns,
+    broker: MemoryBroker,
+    leads: Callable[[], bool] = lambda: True,
+    renewed: list[str] | None = None,
+    clock: FakeClock | None = None,
+) -> Sweeper:
+    clock = clock or FakeClock()
     live = open_memory_live(clock, retention_s=60)
     queue = broker.connect()
     await queue.open()
@@ -56,6 +62,10 @@ async def make_sweeper(turns: Turns, broker: MemoryBroker, leads: Callable[[], b
     async def settle(job: Job, used: int) -> None: ...
 
     async def readmit(job: Job) -> None: ...
+
+    async def renew(jobs: Sequence[Job]) -> None:
+        if renewed is not None:
+            renewed.extend(job.id for job in jobs)
 
     return Sweeper(
         turns=turns,
@@ -71,6 +81,8 @@ async def make_sweeper(turns: Turns, broker: MemoryBroker, leads: Callable[[], b
         retention_s=60,
         clock=clock,
         leads=leads,
+        renew=renew,
+        renew_s=15.0,
     )
 
 
@@ -105,6 +117,21 @@ async def test_who_stands_by_sweeps_nothing_until_it_leads() -> None:
     finally:
         running.cancel()
         await asyncio.gather(running, return_exceptions=True)
+
+
+async def test_tickets_of_all_turns_that_have_not_ended_are_renewed_now_and_then() -> None:
+    clock, renewed = FakeClock(), list[str]()
+    jobs = [make_job(name, deadline=clock.now() + 600) for name in ("turn_1", "turn_2")]
+    turns, broker = Turns([opened(job) for job in jobs]), MemoryBroker()
+    broker.declare([jobs[0].lane])
+    sweeper = await make_sweeper(turns, broker, renewed=renewed, clock=clock)
+    await sweeper.sweep()
+    await sweeper.sweep()
+    assert renewed == ["turn_1", "turn_2"]
+    clock.advance(15.0)
+    del turns.left[0]
+    await sweeper.sweep()
+    assert renewed == ["turn_1", "turn_2", "turn_2"]
 
 
 async def test_an_unfinished_turn_is_enqueued_again() -> None:

@@ -88,6 +88,9 @@ class Metrics:
             "axon_requests_total", "Requests answered, by route and outcome.", "route", "outcome", "tenant"
         )
         self.tokens = self._counter("axon_tokens_total", "Tokens by kind: prompt, cached or output.", "kind", "tenant")
+        self.paced = self._gauge(
+            "axon_paced_requests", "Running requests whose tokens come at the rate of their tenant's bucket."
+        )
         self.rejected = self._counter("axon_rejected_total", "Requests admission turned away.", "reason", "tenant")
         self.requests_running = self._gauge("axon_requests_running", "Sequences running in the engine.")
 

@@ -13,6 +13,7 @@ from axon.admission.admission import Allowed, Pulse
 from axon.admission.ticket import Ticket
 from axon.errors import AxonError, BudgetSpent
 from axon.runtime.clock import Clock
+from axon.telemetry.metrics import Metrics
 from axon.worker.allowance import Stream, pace
 from axon.worker.running import Running
 
@@ -88,8 +89,9 @@ class _Metered:
 class Pacing:
     """``run`` until cancelled; every job that comes in is told of by ``begin``."""
 
-    def __init__(self, *, worker: Holder, tickets: Tickets, clock: Clock) -> None:
-        self._worker, self._tickets, self._clock = worker, tickets, clock
+    def __init__(self, *, worker: Holder, tickets: Tickets, clock: Clock, metrics: Metrics) -> None:
+        self._worker, self._tickets = worker, tickets
+        self._clock, self._metrics = clock, metrics
         self._jobs: dict[str, _Metered] = {}
         self._num_rounds = 0
 
@@ -110,6 +112,7 @@ class Pacing:
     async def beat(self) -> None:
         """Tells of all jobs that are due, in one call, and heeds the answer."""
         self._jobs = {job_id: each for job_id, each in self._jobs.items() if self._worker.holds(each.running)}
+        self._metrics.paced.set(sum(each.running.is_held for each in self._jobs.values()))
         if not self._worker.is_owner:
             return  # what it holds may be another's by now
         now = self._clock.monotonic()

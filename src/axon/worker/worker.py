@@ -121,7 +121,7 @@ class Worker:
         self._stepping = Stepping(worker=self, make_engine=make_engine, config=config, clock=clock, metrics=metrics)
         self._checkpoints = Checkpoints(self.running, journal, every_s=config.checkpoint_s)
         self._emitter = Emitter(worker=self, log=live.log, queue=queue, ending=ending, metrics=metrics)
-        self._pacing = Pacing(worker=self, tickets=tickets, clock=clock) if tickets else None
+        self._pacing = Pacing(worker=self, tickets=tickets, clock=clock, metrics=metrics) if tickets else None
         self._watching = Watching(worker=self, log=live.log, liveness=liveness, clock=clock)
         self._passing = Passing(worker=self, deployment=deployment, queue=queue, live=live, metrics=metrics)
         self._versions = Versions(

@@ -1,7 +1,6 @@
 """The accounts on Redis: four keys an account, changed by one script in one round trip. Knows no limits."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict
 from typing import Any
 
 import msgspec
@@ -9,7 +8,7 @@ import msgspec
 from axon.adapters.live.memory_accounts import IDLE_S, LEARNING, SETTLED_S
 from axon.adapters.live.redis_client import RedisClient, Run, milliseconds
 from axon.adapters.live.redis_scripts import load
-from axon.domain.account import Beat, Bound, Bounds, Entry, Round, Settlement, Standing
+from axon.domain.account import Beat, Bound, Bounds, Budget, Entry, Round, Settlement, Standing
 
 _ACCOUNT = load("account")
 _KEYS = ("account", "crowd", "jobs", "settled")
@@ -73,14 +72,31 @@ class RedisAccounts:
 
 
 def _bounds(bounds: Bounds) -> dict[str, Any]:
-    budgets = [
-        {name: value for name, value in asdict(budget).items() if value is not None} for budget in bounds.budgets
-    ]
-    return {**asdict(bounds), "budgets": budgets}
+    return {
+        "requests_per_minute": bounds.requests_per_minute,
+        "tokens_per_minute": bounds.tokens_per_minute,
+        "jobs": bounds.jobs,
+        "waiting": bounds.waiting,
+        "work": bounds.work,
+        "waiting_work": bounds.waiting_work,
+        "budgets": [_budget(budget) for budget in bounds.budgets],
+    }
+
+
+def _budget(budget: Budget) -> dict[str, Any]:
+    body: dict[str, Any] = {"name": budget.name, "window": budget.window, "limit": budget.limit}
+    return body if budget.seed is None else {**body, "seed": budget.seed}
 
 
 def _beat(beat: Beat) -> dict[str, Any]:
-    return {name: value for name, value in asdict(beat).items() if value is not None}
+    body: dict[str, Any] = {
+        "job_id": beat.job_id,
+        "reserved": beat.reserved,
+        "used": beat.used,
+        "more": beat.more,
+        "again": beat.again,
+    }
+    return body if beat.waits is None else {**body, "waits": beat.waits}
 
 
 def _standing(answer: Mapping[str, Any]) -> Standing:
