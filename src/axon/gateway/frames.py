@@ -13,7 +13,7 @@ from axon.domain.chunk import Chunk, End, Token
 from axon.domain.job import Job
 from axon.domain.turn import TurnState
 from axon.domain.usage import Usage
-from axon.errors import AxonError, Cancelled, ContextTooLong, EngineError, Expired
+from axon.errors import AxonError, Cancelled, ContextTooLong, EngineError, Expired, ShareTooSmall
 from axon.gateway import logprobs
 from axon.gateway.problems import body_of
 
@@ -26,6 +26,8 @@ def failure(chunk: Chunk) -> AxonError | None:
     match chunk.terminal:
         case TurnState.FAILED if chunk.code == ContextTooLong.code:
             return ContextTooLong(chunk.message or None)
+        case TurnState.FAILED if chunk.code == ShareTooSmall.code:
+            return ShareTooSmall(chunk.message or None)
         case TurnState.FAILED:
             return EngineError(chunk.message or None, code=chunk.code or None)
         case TurnState.EXPIRED:
