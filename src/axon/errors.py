@@ -3,6 +3,7 @@
     AxonError
     ├── InvalidInput              the caller must change the request
     │   ├── ContextTooLong
+    │   ├── ShareTooSmall         of an engine's blocks, the tenant's
     │   └── Unsupported
     ├── Unauthenticated           no key, or one we do not know
     ├── Forbidden                 a key we know, without the right
@@ -63,6 +64,12 @@ class ContextTooLong(InvalidInput):
     """The prompt does not fit into the model's context."""
 
     code = "context_length_exceeded"
+
+
+class ShareTooSmall(InvalidInput):
+    """The prompt does not fit into the tenant's share of the KV memory."""
+
+    code = "kv_share_exceeded"
 
 
 class Unsupported(InvalidInput):

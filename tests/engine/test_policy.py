@@ -67,6 +67,20 @@ def test_who_returns_from_idling_is_lifted_to_the_least_of_those_here() -> None:
     assert policy.served("late") == 300
 
 
+def test_who_has_not_waited_saves_up_no_more_than_a_lead() -> None:
+    """A tenant with a little of its own always running is never idle, nor does it get what others wait for."""
+    policy = Fair(lead=100.0)
+    little, flood = claim(0, "little"), claim(1, "flood")
+    policy.arrive(little)
+    policy.arrive(flood)
+    policy.charge(flood, prefilled=5000)
+    policy.arrive(claim(2, "little"), {"flood"})
+    assert policy.served("little") == 4900
+    policy.charge(flood, prefilled=5000)
+    policy.arrive(claim(3, "little"), {"flood", "little"})
+    assert policy.served("little") == 4900, "it waits, and keeps its claim"
+
+
 def test_who_was_served_more_than_that_stays_where_it_was() -> None:
     policy = Fair()
     here, back = claim(0, "here"), claim(1, "back")

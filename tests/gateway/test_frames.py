@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 
 from axon.domain.chunk import Chunk, End, Token
 from axon.domain.job import Job
-from axon.gateway.frames import DONE, Writer, whole
+from axon.domain.turn import TurnState
+from axon.gateway.frames import DONE, Writer, failure, whole
 from tests.contracts.builders import make_job
 
 REASONS = ["stop", "length"]
@@ -192,6 +193,13 @@ def test_a_stream_that_fails_says_what_it_has_and_then_why(terminal: str) -> Non
     assert json.loads(frames[0][6:])["choices"][0]["delta"]["content"] == "a"
     assert json.loads(frames[1][6:])["error"]["message"] == "why"
     assert frames[2] == DONE.strip()
+
+
+@pytest.mark.parametrize("code", ["context_length_exceeded", "kv_share_exceeded"])
+def test_what_the_engine_refuses_because_of_its_length_is_the_callers_to_change(code: str) -> None:
+    error = failure(Chunk(first=1, epoch=1, terminal=TurnState.FAILED, code=code, message="Too long."))
+    assert error is not None
+    assert (error.kind, error.code, error.message) == ("invalid", code, "Too long.")
 
 
 def test_thinking_comes_apart_from_the_answer_and_is_counted() -> None:

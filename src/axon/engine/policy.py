@@ -5,6 +5,7 @@ circles: the first in the order is never parked for anybody else.
 """
 
 from collections import Counter
+from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Literal, Protocol
 
@@ -30,8 +31,8 @@ class Claim:
 class Policy(Protocol):
     """Orders claims."""
 
-    def arrive(self, claim: Claim) -> None:
-        """The sequence is here, waiting."""
+    def arrive(self, claim: Claim, waiting: Collection[str] = ()) -> None:
+        """The sequence is here, waiting, beside others of these tenants."""
         ...
 
     def leave(self, claim: Claim) -> None:
@@ -54,7 +55,7 @@ class Policy(Protocol):
 class FirstCome:
     """In the order of arrival, within a priority."""
 
-    def arrive(self, claim: Claim) -> None:
+    def arrive(self, claim: Claim, waiting: Collection[str] = ()) -> None:
         """Nothing to remember."""
 
     def leave(self, claim: Claim) -> None:
@@ -76,9 +77,10 @@ class Fair:
     """The least served tenant first: a virtual token counter for each, after Sheng et al. (OSDI 2024).
 
     A counter rises by the tokens served over the tenant's weight. Who comes back from idling is lifted to the smallest
-    counter of those who are here: nobody saves up a claim to the whole machine.
+    counter of those who are here, and who has not waited, to at most a ``lead`` below those who have: nobody saves up a
+    claim to the whole machine.
 
-    A tenant's part of the slots comes before its counter, within bounds: who is ahead of another by more than ``lead``
+    A tenant's part of the slots comes before its counter, within bounds: who is ahead of another by more than the lead
     takes no slot before it.
     """
 
@@ -99,11 +101,14 @@ class Fair:
         served = self._served.get(tenant, 0.0)
         return served if tenant in self._num_here else max(served, self._level)
 
-    def arrive(self, claim: Claim) -> None:
-        """Lifts the tenant if this is its only sequence."""
+    def arrive(self, claim: Claim, waiting: Collection[str] = ()) -> None:
+        """Lifts the tenant if this is its only sequence, or the only one that waits while others' do."""
         if claim.tenant not in self._num_here:
             self._raise_level()
             self._served[claim.tenant] = self.served(claim.tenant)
+        if waiting and claim.tenant not in waiting:
+            least = min(self._served[tenant] for tenant in waiting) - self._lead
+            self._served[claim.tenant] = max(self._served[claim.tenant], least)
         self._num_here[claim.tenant] += 1
 
     def leave(self, claim: Claim) -> None:

@@ -14,6 +14,7 @@ from itertools import count, islice
 
 from axon.engine.batch import Batch, Drawn, Span
 from axon.engine.blocks import BlockPool
+from axon.engine.bounds import Bounds
 from axon.engine.ending import finish_of
 from axon.engine.line import Line, Move
 from axon.engine.messages import Add, Emitted, Refused
@@ -61,6 +62,7 @@ class Scheduler:
         self.num_drafted = self.num_accepted = 0
         self._policy = policy or Fair()
         self._room = Room(pool)
+        self._bounds = Bounds(max_model_len=self.max_model_len, num_blocks=pool.num_blocks, block_size=pool.block_size)
         self._version = version
         self._arrivals = count()
         self._tiers = Tiers()
@@ -111,18 +113,23 @@ class Scheduler:
     def add(self, add: Add) -> None:
         """Queues a sequence or refuses it; an id that is known already starts over."""
         self.abort([add.id])
-        refusal = self._refusal(add)
+        refusal = self._bounds.refusal(add)
         if refusal:
             self._refused.append(refusal)
             return
         salt = f"{self._version}\0{add.tenant}"
         sequence = Sequence(
-            add, next(self._arrivals), self.pool.block_size, salt, self._max_blocks(add), self._max_len(add)
+            add,
+            next(self._arrivals),
+            self.pool.block_size,
+            salt,
+            self._bounds.max_blocks(add),
+            self._bounds.max_len(add),
         )
+        self._policy.arrive(sequence.claim, {waiting.claim.tenant for waiting in self._waiting})
         self._sequences[add.id] = sequence
         self._waiting.append(sequence)
         self._is_quiet = False
-        self._policy.arrive(sequence.claim)
 
     def abort(self, ids: Iterable[str]) -> None:
         """Forgets sequences and frees their blocks; unknown ids are ignored."""
@@ -177,35 +184,6 @@ class Scheduler:
             assert sequence.num_settled <= sequence.num_computed <= room, "computed tokens stand in no block"
         ids = [sequence.id for sequence in everyone]
         assert sorted(ids) == sorted(self._sequences), "a sequence is lost or stands in two places"
-
-    def _refusal(self, add: Add) -> Refused | None:
-        num_tokens = len(add.prompt_ids) + len(add.output_ids)
-        if not add.prompt_ids:
-            return Refused(add.id, "invalid_value", "The prompt is empty.")
-        if add.weight <= 0:
-            return Refused(add.id, "invalid_value", "A tenant's weight must be more than 0.")
-        if add.kv_share <= 0:
-            return Refused(add.id, "invalid_value", "A tenant's KV share must be more than 0.")
-        if len(add.output_ids) >= add.sampling.max_tokens:
-            return Refused(add.id, "invalid_value", "Every token asked for has been emitted already.")
-        if num_tokens >= self.max_model_len:
-            message = f"The prompt has {num_tokens} tokens; prompt and answer together may have {self.max_model_len}."
-            return Refused(add.id, "context_length_exceeded", message)
-        if num_tokens >= self._max_len(add):
-            most = self._max_len(add)
-            message = (
-                f"The prompt has {num_tokens} tokens; with its answer it may have {most} of its tenant's KV share."
-            )
-            return Refused(add.id, "kv_share_exceeded", message)
-        return None
-
-    def _max_blocks(self, add: Add) -> int:
-        """What its tenant may hold."""
-        return min(max(1, int(add.kv_share * self.pool.num_blocks)), self.pool.num_blocks)
-
-    def _max_len(self, add: Add) -> int:
-        """Its longest prompt and answer: it must find room alone. Its last token is in no block."""
-        return min(self.max_model_len, self._max_blocks(add) * self.pool.block_size + 1)
 
     def _expire(self, now: float) -> None:
         for sequence in list(self._sequences.values()):

@@ -15,7 +15,7 @@ from axon.domain.ledger import Ledger
 from axon.domain.tenant import Tier
 from axon.domain.turn import Turn, TurnState
 from axon.domain.usage import Usage
-from axon.errors import AxonError, BudgetSpent, Cancelled, ContextTooLong, EngineError, Expired
+from axon.errors import AxonError, BudgetSpent, Cancelled, ContextTooLong, EngineError, Expired, ShareTooSmall
 from axon.gateway import logprobs
 from axon.gateway.problems import body_of
 
@@ -28,6 +28,8 @@ def failure(chunk: Chunk) -> AxonError | None:
     match chunk.terminal:
         case TurnState.FAILED if chunk.code == ContextTooLong.code:
             return ContextTooLong(chunk.message or None)
+        case TurnState.FAILED if chunk.code == ShareTooSmall.code:
+            return ShareTooSmall(chunk.message or None)
         case TurnState.FAILED:
             return EngineError(chunk.message or None, code=chunk.code or None)
         case TurnState.EXPIRED:
