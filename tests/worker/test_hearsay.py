@@ -31,20 +31,21 @@ def test_what_was_offered_to_a_worker_is_looked_for_in_its_lane_later() -> None:
     hearsay = Hearsay(LANES, OWN)
     hearsay.hear(Hint(lane="small/@w2", home=LANES[-1], tenant="a"), 0.0)
     assert not hearsay
-    hearsay.suspect(1.0, share=0.1)
+    assert LANES[-1] in hearsay.suspected(1.0, share=0.1)
+    assert not hearsay
+    hearsay.find([LANES[-1]], 1.0)
     assert LANES[-1] in hearsay
 
 
 def test_every_lane_is_suspected_in_turn_and_those_spoken_of_each_time() -> None:
     hearsay = Hearsay(LANES, OWN)
     hearsay.hear(Hint(lane=LANES[0], tenant="a"), 0.0)
-    seen: set[str] = set()
-    for second in range(1, 4):
-        hearsay.clear((OWN, *LANES))
-        hearsay.suspect(float(second), share=1 / 3)
-        assert {OWN, LANES[0]} <= {lane for lane in (OWN, *LANES) if lane in hearsay}
-        seen |= {lane for lane in LANES if lane in hearsay}
-    assert seen == set(LANES)
+    hearsay.clear(LANES)
+    rounds = [set(hearsay.suspected(float(second), share=1 / 3)) for second in range(3)]
+    assert all({OWN, LANES[0]} <= each for each in rounds)
+    assert set.union(*rounds) == {OWN, *LANES}
+    hearsay.find([LANES[5]], 4.0)
+    assert LANES[5] not in hearsay.suspected(4.0, share=1.0)  # it is known to have jobs
 
 
 def test_a_lane_that_was_taken_from_comes_last_among_equals() -> None:
@@ -63,5 +64,5 @@ def test_tenants_are_known_for_a_while_and_as_long_as_they_have_jobs_here() -> N
     hearsay.hold([make_job(tenant="b", lane=LANES[0])], 25.0)
     assert hearsay.active(26.0) == {"b"}
     assert hearsay.waiting({}, 26.0)[0].parties.keys() == {"a", "b"}
-    hearsay.suspect(50.0, share=1.0)
-    assert hearsay.waiting({}, 50.0)[0].parties.keys() <= {"b"}
+    hearsay.suspected(50.0, share=1.0)
+    assert hearsay.waiting({}, 50.0)[0].parties.keys() == {"b"}

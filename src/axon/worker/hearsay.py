@@ -1,7 +1,7 @@
 """Lanes that may have jobs, and whose these may be, as hints tell. Pure: times come with what is told.
 
-Hints may be lost, so that now and then every lane may have jobs: those that were spoken of lately each time, the others
-by turns.
+Hints may be lost, so that lanes are suspected now and then, to be looked at: those that were spoken of lately each
+time, the others by turns.
 """
 
 import math
@@ -19,7 +19,7 @@ _ACTIVE_S = 10.0
 
 
 class Hearsay:
-    """``hear`` of lanes and ``suspect`` them; ``clear`` those that are looked into."""
+    """``hear`` of lanes, or ``find`` jobs in those ``suspected``; ``clear`` those that are taken from."""
 
     def __init__(self, lanes: Sequence[str], own: str) -> None:
         self._lanes, self._own = tuple(lanes), own
@@ -32,7 +32,7 @@ class Hearsay:
         """Lanes that may have jobs, and since when, or since they last had their turn."""
         self._parties: dict[str, dict[str, tuple[float, Party]]] = {}
         """By lane and tenant, when it was last spoken of."""
-        self._looked_into: dict[str, float] = {}
+        self._asked: dict[str, float] = {}
         self._later: set[str] = set()
 
     def __contains__(self, lane: str) -> bool:
@@ -52,28 +52,33 @@ class Hearsay:
         if hint.home in self._places:
             self._later.add(hint.home)  # what is not taken from an own lane goes there, and nobody says so
 
-    def suspect(self, now: float, *, share: float) -> None:
-        """Lanes may have jobs, in case a hint was lost: those spoken of, and by turns this share of all."""
+    def suspected(self, now: float, *, share: float) -> list[str]:
+        """Lanes to look at, in case a hint was lost: those spoken of, and by turns this share of all."""
         self._forget(now)
         num_each = math.ceil(share * len(self._lanes))
         start, self._suspected = self._suspected, (self._suspected + num_each) % max(1, len(self._lanes))
         some = (self._lanes + self._lanes)[start : start + num_each]
         own = (self._own,) if self._own else ()
-        for lane in (*own, *self._parties, *self._later, *some):
-            self._hinted.setdefault(lane, now)
+        lanes = dict.fromkeys((*own, *self._parties, *self._later, *some))
         self._later.clear()
+        return [lane for lane in lanes if lane not in self._hinted]
+
+    def find(self, lanes: Iterable[str], now: float) -> None:
+        """These have jobs."""
+        for lane in lanes:
+            self._hinted.setdefault(lane, now)
 
     def clear(self, lanes: Iterable[str]) -> None:
-        """These are looked into."""
+        """These are about to be taken from."""
         for lane in lanes:
             if lane in self._hinted:
-                self._looked_into[lane] = self._hinted.pop(lane)
+                self._asked[lane] = self._hinted.pop(lane)
 
     def restore(self, lanes: Iterable[str]) -> None:
-        """These were not looked into after all, or may have more."""
+        """These were not taken from after all, or may have more."""
         for lane in lanes:
-            if lane in self._looked_into:
-                self._hinted[lane] = self._looked_into.pop(lane)
+            if lane in self._asked:
+                self._hinted[lane] = self._asked.pop(lane)
 
     def took(self, lane: str, by: str, now: float) -> None:
         """A job of ``lane`` was taken by way of ``by``: it has had its turn."""

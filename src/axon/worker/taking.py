@@ -31,7 +31,7 @@ from axon.worker.sharing import Sharing
 _LOOK_S = 1.0
 """How often a lane may have jobs though nobody says so."""
 _IDLE_LOOK, _BUSY_LOOK = 1 / 3, 1 / 24
-"""How many of the lanes that nobody spoke of, each time: each is a round trip, for which others wait at a busy one."""
+"""How many of the lanes that nobody spoke of are looked at each time."""
 _RETRY_S = 0.2
 _REST_S = 1.0
 
@@ -79,7 +79,7 @@ class Taking:
         self._queue, self._wakeups, self._metrics = queue, live.wakeups, metrics
         self._hearsay = Hearsay(self._lanes, self._own)
         self.sharing = Sharing(live.shares, pool_name(deployment, pool), self._active)
-        self._woken = asyncio.Event()
+        self._woken, self._look_everywhere = asyncio.Event(), asyncio.Event()
         self._is_stopped = False
         self._resting_until = 0.0
 
@@ -108,25 +108,38 @@ class Taking:
             return 1
 
     async def listen(self) -> None:
-        """Wakes the taking: when there is work, and now and then in case a hint was lost."""
+        """Wakes the taking when there is work."""
         while True:
-            self._suspect(1.0)  # at the start, and while nobody can be listened to
+            self._look_everywhere.set()  # at the start, and while nobody can be listened to
             with contextlib.suppress(AxonError):
                 async with self._wakeups.listen(work_channel(self._deployment)) as listener:
-                    look_at = self._now() + _LOOK_S
                     while True:
-                        payload = await listener.next(max(0.0, look_at - self._now()))
-                        if payload is not None:
+                        if payload := await listener.next(_LOOK_S):
                             self._hearsay.hear(decode_hint(payload), self._now())
                             self._woken.set()
-                        if self._now() >= look_at:
-                            self._suspect(_BUSY_LOOK if self._num_held >= self._worker.slots else _IDLE_LOOK)
-                            look_at = self._now() + _LOOK_S
             await asyncio.sleep(_RETRY_S)
 
-    def _suspect(self, share: float) -> None:
-        self._hearsay.suspect(self._now(), share=share)
-        self._woken.set()
+    async def look(self) -> None:
+        """Wakes it where a hint was lost. To look costs the queue less than to take from a lane that has nothing."""
+        while True:
+            share = 1.0 if self._look_everywhere.is_set() else self._look_share
+            self._look_everywhere.clear()
+            lanes = self._hearsay.suspected(self._now(), share=share)
+            try:
+                depths = await self._queue.depths(lanes)
+            except AxonError:
+                await asyncio.sleep(_RETRY_S)
+                self._look_everywhere.set()
+                continue
+            self._hearsay.find([lane for lane, depth in depths.items() if depth], self._now())
+            self._woken.set()
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(_LOOK_S):
+                    await self._look_everywhere.wait()
+
+    @property
+    def _look_share(self) -> float:
+        return _BUSY_LOOK if self._num_held >= self._worker.slots else _IDLE_LOOK
 
     @property
     def _num_held(self) -> int:

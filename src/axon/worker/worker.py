@@ -141,6 +141,7 @@ class Worker:
         async with asyncio.TaskGroup() as tasks:
             tasks.create_task(self._lease.run())
             tasks.create_task(self._taking.listen())
+            tasks.create_task(self._taking.look())
             tasks.create_task(self._taking.run())
             tasks.create_task(self._taking.sharing.run())
             tasks.create_task(self._stepping.run())
