@@ -24,7 +24,9 @@ from tests.services import process
 SOURCE = Path(__file__).resolve().parent.parent / "src"
 COMMANDS = [
     *(["serve"], ["chat"], ["version"], ["config", "show"], ["models", "list"]),
-    *(["keys", "create"], ["keys", "list"], ["keys", "revoke"]),
+    *(["keys", "create"], ["keys", "list"], ["keys", "rotate"], ["keys", "revoke"], ["usage"]),
+    *(["tenants", name] for name in ("list", "create", "show", "change", "suspend", "resume", "remove")),
+    *(["plans", name] for name in ("list", "create", "change", "remove")),
 ]
 
 
@@ -296,18 +298,98 @@ def test_keys_are_made_listed_and_revoked(axon: Axon) -> None:
 
 
 def test_a_key_made_for_a_machine_is_json(axon: Axon) -> None:
-    made = json.loads(axon("keys", "create", "--expires-in-days", "1", "--json").stdout)
+    made = json.loads(axon("keys", "create", "--expires-in", "1d", "--json").stdout)
     assert parse_key(made["key"]) is not None
     assert made["expires"] is not None
 
 
-@pytest.mark.parametrize("bad", [["--expires-in-days", "1e308"], ["--tenant", ""], ["--tenant", "a\nb"]])
+@pytest.mark.parametrize(
+    "bad", [["--expires-in", "9999999w"], ["--expires-in", "1"], ["--tenant", ""], ["--tenant", "a\nb"]]
+)
 def test_a_key_that_could_not_be_listed_is_not_made(axon: Axon, bad: list[str]) -> None:
     ran = axon("keys", "create", *bad)
     assert ran.returncode == 2 or "axon:" in ran.stderr
     assert "Traceback" not in ran.stderr
     assert ran.stdout == ""
     assert json.loads(axon("keys", "list", "--json").stdout) == []
+
+
+def test_a_key_has_the_scopes_it_is_given_and_its_successor_has_them_too(axon: Axon) -> None:
+    made = json.loads(axon("keys", "create", "--tenant", "ops", "--scope", "admin", "--scope", "read", "--json").stdout)
+    assert made["scopes"] == ["admin", "read"]
+    rotated = axon("keys", "rotate", made["key"], "--overlap", "10m")
+    new = parse_key(rotated.stdout.strip())
+    assert new is not None, rotated.stderr
+    old, successor = json.loads(axon("keys", "list", "--tenant", "ops", "--json").stdout)
+    assert (old["id"], old["state"], old["expires"] is None) == (made["id"], "valid", False)
+    assert (successor["id"], successor["previous"], successor["scopes"]) == (new.id, old["id"], ["admin", "read"])
+    axon("keys", "revoke", made["id"])
+    again = axon("keys", "rotate", made["id"])
+    assert (again.returncode, again.stdout) == (1, "")
+    assert "revoked" in again.stderr
+
+
+def test_listing_keys_makes_no_secret_to_hash_them_with(axon: Axon, tmp_path: Path) -> None:
+    for command in (["keys", "list"], ["tenants", "list"], ["usage"]):
+        assert axon(*command).returncode == 0
+    assert not (tmp_path / "data" / "pepper").exists()
+
+
+def test_tenants_and_plans_are_made_shown_changed_and_removed(axon: Axon) -> None:
+    assert "axon tenants create" in axon("tenants", "list").stderr
+    assert "axon plans create" in axon("plans", "list").stderr
+    limits = ["--limit", "weight=4", "--limit", "models=small,large", "--limit", "highest_tier=flex"]
+    assert axon("plans", "create", "pro", *limits).returncode == 0
+    (plan,) = json.loads(axon("plans", "list", "--json").stdout)
+    assert plan == {"name": "pro", "limits": {"weight": 4.0, "highest_tier": "flex", "models": ["small", "large"]}}
+    assert "models=small,large" in axon("plans", "list").stdout
+    made = axon("tenants", "create", "acme", "--name", "Acme", "--plan", "pro", "--limit", "concurrent=3", "--json")
+    assert json.loads(made.stdout)["limits"] == {"concurrent": 3}
+    shown = json.loads(axon("tenants", "show", "acme", "--json").stdout)
+    assert (shown["place"], shown["terms"]["weight"], shown["terms"]["concurrent"]) == (0, 4.0, 3)
+    held = {line.split()[0]: line.split()[1:] for line in axon("tenants", "show", "acme").stdout.splitlines()[3:]}
+    assert held["weight"] == ["-", "4", "4"]
+    assert held["tokens_per_day"] == ["-", "-", "no", "limit"]
+    changed = axon("tenants", "change", "acme", "--limit", "weight=2", "--unset", "concurrent", "--json")
+    assert (json.loads(changed.stdout)["limits"], json.loads(changed.stdout)["name"]) == ({"weight": 2.0}, "Acme")
+    axon("plans", "change", "pro", "--limit", "queued=7", "--unset", "weight")
+    assert json.loads(axon("tenants", "show", "acme", "--json").stdout)["terms"]["queued"] == 7
+    assert axon("tenants", "suspend", "acme").returncode == 0
+    assert "suspended" in axon("tenants", "list").stdout
+    assert axon("tenants", "resume", "acme").returncode == 0
+    assert json.loads(axon("tenants", "list", "--json").stdout)[0]["state"] == "active"
+    assert axon("plans", "remove", "pro").returncode == 1
+    assert axon("tenants", "remove", "acme").returncode == 0
+    assert axon("plans", "remove", "pro").returncode == 0
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["tenants", "create", "acme", "--limit", "wieght=2"], "Did you mean weight?"),
+        (["tenants", "create", "acme", "--limit", "weight"], "write NAME=VALUE"),
+        (["tenants", "create", "acme", "--limit", "weight=much"], "must be a number"),
+        (["tenants", "create", "acme", "--limit", "weight=0"], "from 0.001 to 1000"),
+        (["tenants", "create", "acme", "--limit", "kv_share=nan"], "more than 0 and at most 1"),
+        (["tenants", "create", "acme", "--limit", "requests_per_minute=nan"], "from 0 to"),
+        (["tenants", "create", "acme", "--limit", "highest_tier=urgent"], "flex, default, priority"),
+        (["tenants", "create", "a b"], "letters, digits"),
+        (["tenants", "create", "acme", "--plan", "gold"], "no plan 'gold'"),
+        (["tenants", "show", "nobody"], "no tenant 'nobody'"),
+        (["tenants", "change", "nobody", "--unset", "nothing"], "is no limit"),
+        (["plans", "change", "gold", "--limit", "weight=2"], "no plan 'gold'"),
+        (["keys", "rotate", "nonesuch"], "no key 'nonesuch'"),
+        (["keys", "rotate", "nonesuch", "--overlap", "soon"], "such as 30d"),
+        (["usage", "--since", "yesterday"], "2026-11-15"),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, list) else "",
+)
+def test_what_cannot_be_done_is_told_in_one_line(axon: Axon, arguments: list[str], said: str) -> None:
+    ran = axon(*arguments)
+    assert ran.returncode in (1, 2)
+    assert said in ran.stderr
+    assert len(ran.stderr.splitlines()) == 1
+    assert ran.stdout == ""
 
 
 def test_an_unknown_key_cannot_be_revoked(axon: Axon) -> None:

@@ -9,8 +9,8 @@ from typing import Annotated, NoReturn
 
 import typer
 
-from axon.console import roles
-from axon.console.flags import ApiKey, ConfigFile, DataDir, Json, Set, Store, Url, load
+from axon.console import keys, plans, roles, tenants, usage
+from axon.console.flags import ApiKey, ConfigFile, DataDir, Json, Set, Url, load
 from axon.errors import AxonError, Misconfigured
 
 app = typer.Typer(
@@ -23,10 +23,10 @@ app = typer.Typer(
     rich_markup_mode="rich",
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-keys = typer.Typer(help="Make, list and revoke API keys.", no_args_is_help=True)
 models = typer.Typer(help="Look at the models.", no_args_is_help=True)
 config = typer.Typer(help="Look at the settings.", no_args_is_help=True)
-app.add_typer(keys, name="keys")
+for _name, _commands in (("tenants", tenants), ("plans", plans), ("keys", keys)):
+    app.add_typer(_commands.app, name=_name)
 app.add_typer(models, name="models")
 app.add_typer(config, name="config")
 
@@ -65,65 +65,7 @@ def chat(
         raise typer.Exit(talk(server, conversation, model=model, history_file=settings.data_dir / "chat-history"))
 
 
-@keys.command("create")
-def keys_create(
-    tenant: Annotated[str, typer.Option(help="Who is billed and isolated.")] = "default",
-    name: Annotated[str, typer.Option(help="A reminder of what the key is for.")] = "",
-    expires_in_days: Annotated[
-        float | None, typer.Option(min=0.0, max=36500.0, help="At most a hundred years. [default: never]")
-    ] = None,
-    store: Store = None,
-    data_dir: DataDir = None,
-    config_file: ConfigFile = None,
-    as_json: Json = False,
-) -> None:
-    """Make an API key and show it, this once.
-
-    \b
-    Examples:
-      axon keys create --tenant acme --name laptop
-      export AXON_API_KEY=$(axon keys create --tenant acme)
-    """
-    settings = load({"store": store, "data_dir": data_dir}, config_file).settings
-    from axon.console.keys import create
-
-    create(settings, tenant=tenant, name=name, expires_in_days=expires_in_days, as_json=as_json)
-
-
-@keys.command("list")
-def keys_list(
-    store: Store = None, data_dir: DataDir = None, config_file: ConfigFile = None, as_json: Json = False
-) -> None:
-    """List the API keys, without their secrets.
-
-    \b
-    Examples:
-      axon keys list
-      axon keys list --json | jq -r '.[].id'
-    """
-    settings = load({"store": store, "data_dir": data_dir}, config_file).settings
-    from axon.console.keys import show
-
-    show(settings, as_json=as_json)
-
-
-@keys.command("revoke")
-def keys_revoke(
-    key_id: Annotated[str, typer.Argument(metavar="ID", help="The key's id, as in `axon keys list`.")],
-    store: Store = None,
-    data_dir: DataDir = None,
-    config_file: ConfigFile = None,
-) -> None:
-    """Revoke an API key for good.
-
-    \b
-    Example:
-      axon keys revoke 3f9c2k7q
-    """
-    settings = load({"store": store, "data_dir": data_dir}, config_file).settings
-    from axon.console.keys import revoke
-
-    revoke(settings, key_id)
+app.command()(usage.usage)
 
 
 @models.command("list")

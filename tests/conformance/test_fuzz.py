@@ -5,6 +5,8 @@
 
 import os
 import re
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -29,19 +31,35 @@ def fuzzed(tmp_path: Path) -> Iterator[Server]:
 
 @pytest.mark.timeout(7200)
 def test_no_request_makes_the_server_fail(fuzzed: Server, tmp_path: Path) -> None:
-    examples = os.environ.get("FUZZ_EXAMPLES", str(_SLICE))
     engines = fuzzed.engine_pids()
+    fuzz(fuzzed, fuzzed.key, tmp_path, "--exclude-path-regex", "^/v1/admin/")
+    assert fuzzed.engine_pids() == engines, "the engine was restarted"
+
+
+@pytest.mark.timeout(7200)
+def test_no_request_makes_the_admin_api_fail(fuzzed: Server, tmp_path: Path) -> None:
+    made = subprocess.run(
+        [sys.executable, "-m", "axon", "keys", "create", "--tenant", "ops", "--scope", "admin", "--scope", "read"],
+        env=fuzzed.environment,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    fuzz(fuzzed, made.stdout.strip(), tmp_path, "--include-path-regex", "^/v1/(admin/|usage)")
+
+
+def fuzz(server: Server, key: str, folder: Path, *which: str) -> None:
+    """Sends strange requests to these operations; the server must be ready afterwards."""
     command = [
-        *("python", "-m", "schemathesis.cli", "run", f"{fuzzed.url}/openapi.json"),
-        *("--header", f"Authorization: Bearer {fuzzed.key}"),
+        *("python", "-m", "schemathesis.cli", "run", f"{server.url}/openapi.json", *which),
+        *("--header", f"Authorization: Bearer {key}"),
         *("--checks", "not_a_server_error", "--continue-on-failure"),
         *("--phases", "examples,coverage,fuzzing"),
-        *("--max-examples", examples, "--request-timeout", str(_TIMEOUT_S)),
+        *("--max-examples", os.environ.get("FUZZ_EXAMPLES", str(_SLICE)), "--request-timeout", str(_TIMEOUT_S)),
         *("--generation-with-security-parameters", "false", "--suppress-health-check", "all"),
     ]
-    said = run("schemathesis", command, cwd=tmp_path, settings={}, timeout_s=_WHOLE_S)
-    assert fuzzed.engine_pids() == engines, "the engine was restarted"
-    with fuzzed.client() as http:
+    said = run("schemathesis", command, cwd=folder, settings={}, timeout_s=_WHOLE_S)
+    with server.client() as http:
         assert http.get("/readyz").status_code == 200
     found = re.search(r"(\d+) generated", said)
     assert found, said

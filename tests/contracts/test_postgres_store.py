@@ -22,6 +22,7 @@ from axon.adapters.store.postgres import PostgresStore
 from axon.domain.tenant import Plan, Tenant
 from axon.domain.turn import opened
 from axon.errors import AxonError, DependencyDown, Misconfigured
+from tests.contracts import older
 from tests.contracts.builders import make_ended, make_job, make_key
 from tests.contracts.postgres_backend import fresh_database, shared_bouncer, shared_server
 from tests.services.postgres import PostgresServer
@@ -318,6 +319,16 @@ class TestMigrations:
     async def test_the_migrations_make_the_tables_the_code_expects(self, store: PostgresStore) -> None:
         async with store._database.begin() as connection:
             assert await connection.run_sync(_differences) == []
+
+    async def test_a_tenant_is_made_for_each_that_had_a_key_and_the_release_before_goes_on(self) -> None:
+        async with empty_database() as url:
+            await asyncio.to_thread(older.fill, url)
+            async with opened_store(url) as store:
+                await older.check(store)
+                await asyncio.to_thread(older.add_key, url, "k9", "late")
+                late = await store.keys.access("k9")
+                assert late is not None
+                assert late.tenant == Tenant(id="late")
 
     @pytest.mark.parametrize("steps", [1, 2])
     async def test_tables_one_step_ahead_are_opened_and_later_ones_refused(self, url: str, steps: int) -> None:

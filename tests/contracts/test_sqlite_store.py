@@ -13,12 +13,11 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 import pytest
-from alembic import command
 from alembic.autogenerate import compare_metadata
 from alembic.config import Config
 from alembic.migration import MigrationContext
 from alembic.script import ScriptDirectory
-from sqlalchemy import Connection, create_engine, exc, text
+from sqlalchemy import create_engine, exc
 
 from axon.adapters.store import schema
 from axon.adapters.store.failures import translated
@@ -28,6 +27,7 @@ from axon.domain.key import HOLDER
 from axon.domain.tenant import Plan, Tenant
 from axon.domain.turn import opened
 from axon.errors import AxonError, DependencyDown, Misconfigured
+from tests.contracts import older
 from tests.contracts.builders import make_ended, make_job, make_key
 
 
@@ -39,14 +39,6 @@ async def opened_store(path: Path, **options: float) -> AsyncIterator[SqliteStor
         yield store
     finally:
         await store.aclose()
-
-
-def migrate_to(connection: Connection, revision: str) -> None:
-    """The tables as an older release has them."""
-    config = Config()
-    config.set_main_option("script_location", str(MIGRATIONS))
-    config.attributes["connection"] = connection
-    command.upgrade(config, revision)
 
 
 @pytest.fixture
@@ -191,29 +183,15 @@ class TestMigrations:
         with pytest.raises(Misconfigured):
             await SqliteStore(path).open()
 
-    async def test_a_tenant_is_made_for_each_that_had_a_key_and_the_keys_may_do_what_they_could(
-        self, path: Path
-    ) -> None:
+    async def test_a_tenant_is_made_for_each_that_had_a_key_and_the_release_before_goes_on(self, path: Path) -> None:
         path.parent.mkdir(parents=True)
-        engine = create_engine(f"sqlite:///{path}")
-        with engine.begin() as connection:
-            migrate_to(connection, "0003")
-            for number, tenant in enumerate(("zoo", "acme", "zoo", "bee")):
-                row = {"id": f"k{number}", "tenant": tenant, "digest": b"d", "at": 100.0 + number}
-                insert = (
-                    "INSERT INTO keys (id, tenant, digest, name, created_at) VALUES (:id, :tenant, :digest, '', :at)"
-                )
-                connection.execute(text(insert), row)
-        engine.dispose()
+        older.fill(f"sqlite:///{path}")
         async with opened_store(path) as store:
-            tenants = await store.tenants.all()
-            assert [(each.id, each.place, each.created_at) for each in tenants] == [
-                ("zoo", 0, 100.0),
-                ("acme", 1, 101.0),
-                ("bee", 2, 103.0),
-            ]
-            assert {key.scopes for key in await store.keys.all()} == {HOLDER}
-            assert (await store.tenants.add(Tenant(id="new"))).place == 3
+            await older.check(store)
+            older.add_key(f"sqlite:///{path}", "k9", "late")
+            late = await store.keys.access("k9")
+            assert late is not None
+            assert (late.tenant, late.key.scopes) == (Tenant(id="late"), HOLDER)
 
     async def test_usage_is_summed_tenant_by_tenant_through_an_index(self, path: Path) -> None:
         async with opened_store(path) as store, store._opened().connect() as connection:

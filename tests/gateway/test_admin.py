@@ -39,7 +39,7 @@ class Office:
         self.store, self.clock = store, FakeClock()
         revocations = Revocations(MemoryCache(self.clock), store.keys, self.clock)
         self.tenancy = Tenancy(store, self.clock, defaults=DEFAULTS)
-        self.keyring = Keyring(store.keys, revocations, PEPPER, self.clock)
+        self.keyring = Keyring(store.keys, revocations.revoke, lambda: PEPPER, self.clock)
         gateway = SimpleNamespace(
             config=GatewayConfig(),
             lifecycle=Lifecycle(),

@@ -1,5 +1,6 @@
 """Key → tenant: every way in which a key can be wrong, one at a time."""
 
+import asyncio
 import base64
 from collections.abc import Mapping
 from dataclasses import replace
@@ -27,12 +28,15 @@ class Keys:
         self.plan: Plan | None = None
         self.num_asked = 0
         self.is_away = False
+        self.pause: asyncio.Event | None = None
 
     async def add(self, key: Key) -> None:
         self.kept[key.id] = key
 
     async def access(self, key_id: str) -> Access | None:
         self.num_asked += 1
+        if self.pause is not None:
+            await self.pause.wait()
         if self.is_away:
             raise DependencyDown
         key = self.kept.get(key_id)
@@ -189,6 +193,34 @@ async def test_the_store_is_asked_once_a_second_for_a_busy_key(
     assert keys.num_asked <= 6
 
 
+async def test_many_requests_at_once_ask_the_store_once_and_one_that_leaves_disturbs_no_other(
+    door: Authenticator, keys: Keys, clock: FakeClock
+) -> None:
+    text = await make_key(keys, clock)
+    keys.pause = asyncio.Event()
+    asking = [asyncio.ensure_future(door.identify(bearer(text))) for _ in range(20)]
+    await asyncio.sleep(0)
+    asking[0].cancel()
+    await asyncio.sleep(0)
+    keys.pause.set()
+    told = await asyncio.gather(*asking, return_exceptions=True)
+    assert isinstance(told[0], asyncio.CancelledError)
+    assert {who.tenant for who in told[1:] if isinstance(who, Identity)} == {"acme"}
+    assert keys.num_asked == 1
+
+
+async def test_while_the_store_is_away_all_who_wait_for_an_unknown_key_hear_of_it_together(
+    door: Authenticator, keys: Keys, clock: FakeClock
+) -> None:
+    text = await make_key(keys, clock)
+    keys.is_away = True
+    told = await asyncio.gather(*(door.identify(bearer(text)) for _ in range(20)), return_exceptions=True)
+    assert {type(error) for error in told} == {DependencyDown}
+    assert keys.num_asked == 1
+    keys.is_away = False
+    await door.identify(bearer(text))
+
+
 async def test_a_mistyped_key_does_not_reach_the_store(door: Authenticator, keys: Keys) -> None:
     with pytest.raises(Unauthenticated):
         await door.identify(bearer(new_key_text()[1][:-1] + "!"))
@@ -229,8 +261,11 @@ async def test_a_key_that_live_knows_for_revoked_is_out_within_a_second_though_t
     keys: Keys, clock: FakeClock
 ) -> None:
     revoked: set[str] = set()
+    is_away = False
 
     async def is_revoked(key_id: str) -> bool:
+        if is_away:
+            raise DependencyDown
         return key_id in revoked
 
     door = Authenticator(keys, PEPPER, clock, revoked=is_revoked)
@@ -240,9 +275,11 @@ async def test_a_key_that_live_knows_for_revoked_is_out_within_a_second_though_t
     clock.advance(1.001)
     await door.identify(bearer(text))
     revoked.add(text[4:12])
-    clock.advance(1.001)
-    with pytest.raises(Unauthenticated, match="revoked"):
-        await door.identify(bearer(text))
+    for _ in range(2):
+        clock.advance(1.001)
+        with pytest.raises(Unauthenticated, match="revoked"):
+            await door.identify(bearer(text))
+        is_away = True  # what was heard once stays
 
 
 async def test_a_key_that_was_never_seen_is_neither_good_nor_bad_while_the_store_is_away(

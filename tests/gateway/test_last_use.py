@@ -49,6 +49,15 @@ async def test_what_the_store_did_not_take_is_written_when_it_is_back() -> None:
     assert keys.written == [{"one": clock.now(), "two": clock.now()}]
 
 
+async def test_many_keys_are_written_in_batches() -> None:
+    keys = Keys()
+    last_use = LastUse(keys, FakeClock())
+    for number in range(1_200):
+        last_use.note(f"k{number}")
+    await last_use.write()
+    assert [len(batch) for batch in keys.written] == [500, 500, 200]
+
+
 async def test_many_keys_take_bounded_memory_while_the_store_is_away() -> None:
     last_use = LastUse(Keys(), FakeClock())
     for number in range(_MAX_KEYS + 5):

@@ -16,10 +16,11 @@ Settings = dict[str, Any]
 @pytest.fixture(scope="session", params=["embedded", pytest.param("services", marks=pytest.mark.services)])
 def place(request: pytest.FixtureRequest) -> Callable[[], Settings]:
     """Where servers keep things: each call makes a place of its own, in the process or on the real services."""
-    return _on_services if request.param == "services" else dict
+    return on_services if request.param == "services" else dict
 
 
-def _on_services() -> Settings:
+def on_services() -> Settings:
+    """A place of its own on the servers that all tests share."""
     require("redis-server", "rabbitmq-server", "postgres")
     return {
         "namespace": rabbitmq.new_prefix(),

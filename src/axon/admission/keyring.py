@@ -1,9 +1,8 @@
 """Keys, as those who run a server make and end them. A secret is shown once and kept nowhere."""
 
-from collections.abc import Collection, Sequence
+from collections.abc import Awaitable, Callable, Collection, Sequence
 from dataclasses import replace
 
-from axon.admission.revocations import Revocations
 from axon.domain.key import HOLDER, Key, KeyText, Scope, digest, new_key_text
 from axon.domain.tenant import check_name
 from axon.errors import Conflict, InvalidInput, NotFound
@@ -15,10 +14,12 @@ MAX_OVERLAP_S = 30 * 24 * 3600.0
 
 
 class Keyring:
-    """The verbs of the admin API and the command line."""
+    """The verbs of the admin API and the command line; ``pepper`` is asked for when a key is made."""
 
-    def __init__(self, keys: KeyStore, revocations: Revocations, pepper: bytes, clock: Clock) -> None:
-        self._keys, self._revocations = keys, revocations
+    def __init__(
+        self, keys: KeyStore, revoke: Callable[[str], Awaitable[bool]], pepper: Callable[[], bytes], clock: Clock
+    ) -> None:
+        self._keys, self._revoke = keys, revoke
         self._pepper, self._clock = pepper, clock
 
     async def all(self, *, tenant: str | None = None) -> Sequence[Key]:
@@ -77,11 +78,11 @@ class Keyring:
 
     async def revoke(self, key_id: str) -> None:
         """Ends a key for good, everywhere within a second."""
-        if not await self._revocations.revoke(key_id):
+        if not await self._revoke(key_id):
             raise _unknown(key_id)
 
     def _digest(self, parts: KeyText) -> bytes:
-        return digest(self._pepper, parts.secret)
+        return digest(self._pepper(), parts.secret)
 
     def _expiry(self, in_s: float | None) -> float | None:
         if in_s is None:

@@ -39,13 +39,13 @@ class Revocations:
         try:
             marked = await self._cache.put(_mark(key_id), b"1", ttl_s=_MARK_S)
         except DependencyDown:
-            _logger.warning("revocation.not_marked", key=key_id)
+            _logger.warning("revocation.not_marked", key_id=key_id)
         try:
             known = await self._keys.revoke(key_id, at=at)
         except DependencyDown:
             if not marked:
                 raise
-            await self._wait_for_store(key_id, at)
+            await postpone(self._cache, key_id, at=at)
             return True
         if not known and marked:
             with contextlib.suppress(DependencyDown):
@@ -79,14 +79,17 @@ class Revocations:
             await self._keys.revoke(key_id, at=float(at))
             if await self._cache.get(slot) == value:  # another control may have been quicker, and the slot given anew
                 await self._cache.drop(slot)
-            _logger.info("revocation.written", key=key_id)
+            _logger.info("revocation.written", key_id=key_id)
 
-    async def _wait_for_store(self, key_id: str, at: float) -> None:
-        value = f"{key_id} {at!r} {new_id('', at)}".encode()
-        for slot in _SLOTS:
-            if await self._cache.put(slot, value, ttl_s=_MARK_S, only_new=True):
-                return
-        raise Unavailable("Too many revocations wait for the store; try again soon.", code="too_many_revocations")
+
+async def postpone(cache: Cache, key_id: str, *, at: float) -> None:
+    """Ends a key everywhere without the store, which is told later; raises when too many wait for that."""
+    await cache.put(_mark(key_id), b"1", ttl_s=_MARK_S)
+    value = f"{key_id} {at!r} {new_id('', at)}".encode()
+    for slot in _SLOTS:
+        if await cache.put(slot, value, ttl_s=_MARK_S, only_new=True):
+            return
+    raise Unavailable("Too many revocations wait for the store; try again soon.", code="too_many_revocations")
 
 
 def _mark(key_id: str) -> str:

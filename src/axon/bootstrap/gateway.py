@@ -10,10 +10,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from axon.admission.config import AdmissionConfig
 from axon.admission.keyring import Keyring
 from axon.admission.revocations import Revocations
 from axon.admission.tenancy import Tenancy
+from axon.bootstrap.accounts import default_terms
 from axon.bootstrap.model import Text, prepare_text
 from axon.bootstrap.process import Process, announced, bound, started
 from axon.bootstrap.services import (
@@ -28,7 +28,6 @@ from axon.bootstrap.services import (
 from axon.bootstrap.turns import make_admission, make_dispatch
 from axon.dispatch.idempotency import Idempotency
 from axon.domain.deployment import Deployment
-from axon.domain.tenant import Terms
 from axon.runtime.datafolder import shared
 from axon.sessions.prompt import Prompts
 from axon.sessions.sessions import make_sessions
@@ -187,7 +186,7 @@ async def open_gateway(
     revocations, defaults = Revocations(services.live.cache, store.keys, clock), default_terms(settings.admission)
     admin = Admin(
         tenancy=Tenancy(store, clock, defaults=defaults),
-        keyring=Keyring(store.keys, revocations, pepper, clock),
+        keyring=Keyring(store.keys, revocations.revoke, lambda: pepper, clock),
         clock=clock,
     )
     last_use = LastUse(store.keys, clock)
@@ -204,15 +203,6 @@ async def open_gateway(
     http = make_server(app, settings.gateway, grace_s=settings.lifecycle.drain_s + _CLOSE_S)
     ready = _ready(process, listener, stack, key, fleet)
     return Answering(http=http, fleet=fleet, follower=follower, last_use=last_use, listener=listener, ready=ready)
-
-
-def default_terms(config: AdmissionConfig) -> Terms:
-    """What holds for a tenant of which neither it nor its plan says anything."""
-    return Terms(
-        requests_per_minute=config.requests_per_minute,
-        tokens_per_minute=config.tokens_per_minute,
-        concurrent=config.backlog_per_key,
-    )
 
 
 def _ready(process: Process, listener: socket.socket, stack: AsyncExitStack, key: str | None, fleet: "Fleet") -> Ready:

@@ -1,8 +1,8 @@
 """What stands behind the ports: three URLs choose, and what is imported is what is used. Opens no web server."""
 
 import contextlib
-from collections.abc import AsyncIterator, Callable, Coroutine
-from contextlib import AsyncExitStack, asynccontextmanager
+from collections.abc import Callable, Coroutine
+from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
@@ -72,8 +72,8 @@ async def open_services(settings: Settings, clock: Clock, stack: AsyncExitStack)
             "The queue and live are either both in this process (memory://) or both services: what one of them keeps "
             "must not be lost with the other."
         )
-    store = await _open_store(settings, stack)
-    live = await _open_live(settings, clock, stack)
+    store = await open_store(settings, stack)
+    live = await open_live(settings, clock, stack)
     scheme = settings.queue.partition(":")[0]
     if scheme == "memory":
         from axon.adapters.journal.sqlite import SqliteJournal
@@ -130,7 +130,8 @@ async def open_persister(
     return Persister(reader, services.turn_writer, services.store.markers, clock=clock)
 
 
-async def _open_store(settings: Settings, stack: AsyncExitStack) -> "SqliteStore | PostgresStore":
+async def open_store(settings: Settings, stack: AsyncExitStack) -> "SqliteStore | PostgresStore":
+    """The durable records, until the stack is closed."""
     scheme = settings.store.partition(":")[0]
     if scheme == "sqlite":
         from axon.adapters.store.sqlite import SqliteStore
@@ -143,7 +144,8 @@ async def _open_store(settings: Settings, stack: AsyncExitStack) -> "SqliteStore
     raise Misconfigured(f"The store cannot be on {scheme!r}: use sqlite:/// or postgresql://.")
 
 
-async def _open_live(settings: Settings, clock: Clock, stack: AsyncExitStack) -> Live:
+async def open_live(settings: Settings, clock: Clock, stack: AsyncExitStack) -> Live:
+    """What is fast and expiring, until the stack is closed."""
     scheme = settings.live.partition(":")[0]
     retention_s = settings.sessions.retention_s
     if scheme == "memory":
@@ -162,13 +164,6 @@ async def _opened(service: Service, stack: AsyncExitStack) -> Service:
     await service.open()
     stack.push_async_callback(service.aclose)
     return service
-
-
-@asynccontextmanager
-async def open_store(settings: Settings) -> AsyncIterator[Store]:
-    """The durable records alone, as the command line needs them."""
-    async with AsyncExitStack() as stack:
-        yield await _open_store(settings, stack)
 
 
 def load_pepper(settings: Settings) -> bytes:

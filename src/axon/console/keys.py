@@ -1,108 +1,185 @@
 """``axon keys``: API keys straight in the store. Knows no server; a running one reads the same store."""
 
 import asyncio
-import contextlib
 import json
 import sys
 import time
-from collections.abc import Awaitable, Callable
-from dataclasses import replace
-from datetime import UTC, datetime
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any
 
-from axon.domain.key import Key, digest, new_key_text, parse_key
-from axon.domain.tenant import Tenant
-from axon.errors import Conflict, Misconfigured, NotFound
+import typer
+
+from axon.console.accounts import in_store, moment, quiet, seconds, show_json
+from axon.console.flags import ConfigFile, DataDir, Json, Live, Store, load
+from axon.domain.key import HOLDER, Key, Scope, parse_key
+from axon.errors import AxonError, Conflict, DependencyDown, Misconfigured, NotFound
 
 if TYPE_CHECKING:
-    from axon.ports.store import Store
-    from axon.settings import Settings
+    from axon.bootstrap.accounts import Accounts
 
-T = TypeVar("T")
-_DAY_S = 86400.0
+app = typer.Typer(help="Make, list, rotate and revoke API keys.", no_args_is_help=True)
+
+KeyId = Annotated[str, typer.Argument(metavar="ID", help="The key's id, as in `axon keys list`, or the whole key.")]
+ExpiresIn = Annotated[str | None, typer.Option("--expires-in", metavar="TIME", help="Such as 30d, 12h or 90m.")]
 
 
-def create(settings: "Settings", *, tenant: str, name: str, expires_in_days: float | None, as_json: bool) -> None:
-    """Makes a key. Its text alone goes to stdout, so that a script can catch it."""
-    from axon.bootstrap.services import load_pepper
+@app.command()
+def create(
+    tenant: Annotated[str, typer.Option(help="Who is billed and isolated; made if it is a new one.")] = "default",
+    name: Annotated[str, typer.Option(help="A reminder of what the key is for.")] = "",
+    scope: Annotated[
+        list[Scope] | None, typer.Option(help="What it may do; repeatable. Without any: inference and read.")
+    ] = None,
+    expires_in: ExpiresIn = None,
+    store: Store = None,
+    data_dir: DataDir = None,
+    config_file: ConfigFile = None,
+    as_json: Json = False,
+) -> None:
+    """Make an API key and show it, this once.
 
-    if not tenant or not tenant.isprintable():
-        raise Misconfigured("A tenant's name must be text that can be printed, and not empty.")
+    \b
+    Examples:
+      axon keys create --tenant acme --name laptop
+      axon keys create --tenant ops --scope admin --expires-in 90d
+      export AXON_API_KEY=$(axon keys create --tenant acme)
+    """
+    settings = load({"store": store, "data_dir": data_dir}, config_file).settings
+    life_s = None if expires_in is None else seconds(expires_in, "--expires-in")
+
+    async def act(accounts: "Accounts") -> tuple[Key, str]:
+        await _make_tenant(accounts, tenant)
+        return await accounts.keyring.create(tenant, name=name, scopes=scope or HOLDER, expires_in_s=life_s)
+
+    _show_once(*in_store(settings, act), as_json=as_json)
+
+
+@app.command("list")
+def index(
+    tenant: Annotated[str | None, typer.Option(help="Of this tenant alone.")] = None,
+    store: Store = None,
+    data_dir: DataDir = None,
+    config_file: ConfigFile = None,
+    as_json: Json = False,
+) -> None:
+    """List the API keys, without their secrets.
+
+    \b
+    Examples:
+      axon keys list
+      axon keys list --tenant acme
+      axon keys list --json | jq -r '.[].id'
+    """
+    settings = load({"store": store, "data_dir": data_dir}, config_file).settings
     now = time.time()
-    parts, text = new_key_text()
-    key = Key(
-        id=parts.id,
-        tenant=tenant,
-        name=name,
-        digest=digest(load_pepper(settings), parts.secret),
-        created_at=now,
-        expires_at=None if expires_in_days is None else now + expires_in_days * _DAY_S,
-    )
-    _in_store(settings, lambda store: _add(store, key))
+    listed = [_facts(key, now) for key in in_store(settings, lambda accounts: accounts.keyring.all(tenant=tenant))]
     if as_json:
-        print(json.dumps({**_facts(key, now), "key": text}))
-        return
-    print(f"Key {key.id} of tenant {tenant}. It is shown this once: only a hash is kept.", file=sys.stderr)
-    print(text)
-
-
-def show(settings: "Settings", *, as_json: bool) -> None:
-    """Lists the keys."""
-    now = time.time()
-    listed = [_facts(key, now) for key in _in_store(settings, lambda store: store.keys.all())]
-    if as_json:
-        print(json.dumps(listed, indent=2))
+        show_json(listed)
         return
     if not listed:
         print("There are no keys yet. Make one with `axon keys create`.", file=sys.stderr)
         return
     from axon.console.tables import print_table
 
-    columns = ("id", "tenant", "name", "created", "expires", "state")
-    print_table(columns, [[facts[column] or "-" for column in columns] for facts in listed])
+    columns = ("id", "tenant", "name", "scopes", "created", "expires", "last_used", "state")
+    rows = [{**facts, "scopes": ",".join(facts["scopes"])} for facts in listed]
+    print_table(columns, [[row[column] or "-" for column in columns] for row in rows])
 
 
-def revoke(settings: "Settings", key_id: str) -> None:
-    """Ends a key; the whole key is taken for its id as well."""
-    parts = parse_key(key_id)
-    key_id = parts.id if parts else key_id
-    if not _in_store(settings, lambda store: store.keys.revoke(key_id, at=time.time())):
-        raise NotFound(f"There is no key {key_id}. `axon keys list` shows them.")
-    print(f"Key {key_id} is revoked.")
+@app.command()
+def rotate(
+    key_id: KeyId,
+    overlap: Annotated[str, typer.Option(metavar="TIME", help="How long the old key stays good, at most 30d.")] = "1h",
+    expires_in: ExpiresIn = None,
+    store: Store = None,
+    data_dir: DataDir = None,
+    config_file: ConfigFile = None,
+    as_json: Json = False,
+) -> None:
+    """Make a new key in place of an old one, which stays good for a while. Shows the new one, this once.
+
+    \b
+    Examples:
+      axon keys rotate 3f9c2k7q
+      axon keys rotate 3f9c2k7q --overlap 7d --expires-in 90d
+    """
+    settings = load({"store": store, "data_dir": data_dir}, config_file).settings
+    overlap_s = seconds(overlap, "--overlap")
+    life_s = None if expires_in is None else seconds(expires_in, "--expires-in")
+    key, text = in_store(
+        settings, lambda accounts: accounts.keyring.rotate(_id(key_id), overlap_s=overlap_s, expires_in_s=life_s)
+    )
+    _show_once(key, text, as_json=as_json)
 
 
-def _in_store(settings: "Settings", act: Callable[["Store"], Awaitable[T]]) -> T:
-    """Opens the store for one act. Quietly: stdout is for the answer."""
-    from axon.bootstrap.services import open_store
-    from axon.telemetry import logs
+@app.command()
+def revoke(
+    key_id: KeyId,
+    live: Live = None,
+    store: Store = None,
+    data_dir: DataDir = None,
+    config_file: ConfigFile = None,
+) -> None:
+    """Revoke an API key for good.
 
-    async def run() -> T:
-        async with open_store(settings) as store:
-            return await act(store)
+    With --live (or its setting) every gateway knows at once, also while the store is away.
 
-    logs.configure(replace(settings.log, level="warning"))
-    return asyncio.run(run())
+    \b
+    Example:
+      axon keys revoke 3f9c2k7q
+    """
+    settings = load({"live": live, "store": store, "data_dir": data_dir}, config_file).settings
+    named = _id(key_id)
+    try:
+        in_store(settings, lambda accounts: accounts.keyring.revoke(named), revokes=True)
+        print(f"Key {named} is revoked.")
+    except NotFound:
+        raise NotFound(f"There is no key {named}. `axon keys list` shows them.") from None
+    except DependencyDown as away:
+        from axon.bootstrap.accounts import revoke_without_store
+
+        quiet(settings)
+        if not asyncio.run(revoke_without_store(settings, named)):
+            raise
+        print(f"Key {named} is revoked at every gateway. {away.message} It is told when it is back.")
 
 
-async def _add(store: "Store", key: Key) -> None:
-    """Makes its tenant as well, if that is a new one."""
-    with contextlib.suppress(Conflict):
-        await store.tenants.add(Tenant(id=key.tenant, created_at=key.created_at))
-    await store.keys.add(key)
+async def _make_tenant(accounts: "Accounts", tenant: str) -> None:
+    try:
+        await accounts.tenancy.tenant(tenant)
+    except NotFound:
+        try:
+            await accounts.tenancy.create(tenant)
+            print(f"Tenant {tenant} is new: see `axon tenants show {tenant}`.", file=sys.stderr)
+        except Conflict:
+            pass  # somebody else was quicker
+        except AxonError as error:
+            raise Misconfigured(f"--tenant {tenant!r}: {error.message}") from None
 
 
-def _facts(key: Key, now: float) -> dict[str, str | None]:
-    state = "revoked" if key.revoked_at is not None else "valid" if key.valid(now) else "expired"
+def _id(text: str) -> str:
+    parts = parse_key(text)
+    return parts.id if parts else text
+
+
+def _show_once(key: Key, text: str, *, as_json: bool) -> None:
+    """Its text alone goes to stdout, so that a script can catch it."""
+    if as_json:
+        print(json.dumps({**_facts(key, time.time()), "key": text}))
+        return
+    print(f"Key {key.id} of tenant {key.tenant}. It is shown this once: only a hash is kept.", file=sys.stderr)
+    print(text)
+
+
+def _facts(key: Key, now: float) -> dict[str, Any]:
     return {
         "id": key.id,
         "tenant": key.tenant,
         "name": key.name,
-        "created": _date(key.created_at),
-        "expires": _date(key.expires_at),
-        "revoked": _date(key.revoked_at),
-        "state": state,
+        "scopes": sorted(key.scopes),
+        "created": moment(key.created_at),
+        "expires": moment(key.expires_at),
+        "revoked": moment(key.revoked_at),
+        "last_used": moment(key.last_used_at),
+        "previous": key.previous,
+        "state": key.state(now),
     }
-
-
-def _date(at: float | None) -> str | None:
-    return None if at is None else datetime.fromtimestamp(at, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")

@@ -62,6 +62,8 @@ class Authenticator:
         self._known: OrderedDict[str, _Known] = OrderedDict()
         self._unknown: OrderedDict[str, float] = OrderedDict()
         """Apart, so that whoever makes ids up drives out nobody who is known."""
+        self._asking: dict[str, asyncio.Future[_Known | None]] = {}
+        """One look a key, however many wait for it."""
 
     async def identify(self, authorization: list[bytes], *, basic: bool = False, address: str = "") -> Identity:
         """The holder of the key in the request's Authorization headers; raises where it opens nothing."""
@@ -93,24 +95,33 @@ class Authenticator:
             self._failures.check(address)
         if known is None and self._unknown.get(key_id, 0.0) > now:
             return None
+        asking = self._asking.get(key_id)
+        if asking is None:
+            asking = self._asking[key_id] = asyncio.ensure_future(self._ask(key_id, known))
+            asking.add_done_callback(lambda done: self._answered(key_id, done))
+        return await asyncio.shield(asking)  # one who leaves takes the answer from nobody else
+
+    def _answered(self, key_id: str, done: "asyncio.Future[_Known | None]") -> None:
+        del self._asking[key_id]
+        if not done.cancelled():
+            done.exception()  # seen, should everybody have left meanwhile
+
+    async def _ask(self, key_id: str, known: "_Known | None") -> "_Known | None":
+        now = self._clock.monotonic()
         try:
             access = await self._keys.access(key_id)
         except DependencyDown:
             if known is None:
                 raise
             access, now = known.access, self._clock.monotonic()  # a silent store is asked again a second later
-        return await self._learn(key_id, access, now + _CACHE_S)
-
-    async def _learn(self, key_id: str, access: Access | None, until: float) -> "_Known | None":
         if access is None:
             self._known.pop(key_id, None)
-            _remember(self._unknown, key_id, until)
+            _remember(self._unknown, key_id, now + _CACHE_S)
             return None
-        key = access.key
-        who = Identity(key.id, access.tenant.id, key.scopes, access.terms(self._defaults))
-        known = _Known(until, access, who, await self._is_revoked(key_id))
-        _remember(self._known, key_id, known)
-        return known
+        revoked = (known is not None and known.revoked) or await self._is_revoked(key_id)  # for good
+        who = Identity(access.key.id, access.tenant.id, access.key.scopes, access.terms(self._defaults))
+        _remember(self._known, key_id, _Known(now + _CACHE_S, access, who, revoked))
+        return self._known[key_id]
 
     async def _is_revoked(self, key_id: str) -> bool:
         if self._revoked is None:

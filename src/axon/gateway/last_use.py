@@ -2,6 +2,7 @@
 
 import asyncio
 from collections import OrderedDict
+from itertools import islice
 
 import structlog
 
@@ -13,6 +14,8 @@ _EVERY_S = 5.0
 _KEEP_S = 60.0
 """A key that was written so lately is not written again."""
 _MAX_KEYS = 10_000
+_BATCH = 500
+"""As many as a store writes well within its time."""
 
 _logger = structlog.get_logger("axon.gateway")
 
@@ -46,8 +49,8 @@ class LastUse:
                 _logger.warning("last_use.not_written", error=str(error))
 
     async def write(self) -> None:
-        """What was noted since the last time."""
-        if used_at := dict(self._unwritten):
+        """What was noted since the last time, a batch after the other."""
+        while used_at := dict(islice(self._unwritten.items(), _BATCH)):
             await self._keys.touch(used_at)
             # A key that was used again meanwhile stays.
             self._unwritten = {key: at for key, at in self._unwritten.items() if used_at.get(key) != at}

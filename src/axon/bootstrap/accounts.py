@@ -1,0 +1,71 @@
+"""Tenants, plans and keys straight in the store, as the command line changes them. Opens no queue and no server."""
+
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass
+
+from axon.admission.config import AdmissionConfig
+from axon.admission.keyring import Keyring
+from axon.admission.revocations import Revocations, postpone
+from axon.admission.tenancy import Tenancy
+from axon.bootstrap.services import load_pepper, open_live, open_store
+from axon.domain.tenant import Terms
+from axon.errors import DependencyDown
+from axon.ports.live import Cache
+from axon.runtime.clock import Clock, SystemClock
+from axon.settings import Settings
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Accounts:
+    """The verbs, on an open store."""
+
+    tenancy: Tenancy
+    keyring: Keyring
+
+
+@asynccontextmanager
+async def open_accounts(settings: Settings, *, revokes: bool = False) -> AsyncIterator[Accounts]:
+    """``revokes`` also reaches ``live``, where servers share one, so that a revocation holds without the store."""
+    clock = SystemClock()
+    async with AsyncExitStack() as stack:
+        store = await open_store(settings, stack)
+
+        async def in_store(key_id: str) -> bool:
+            return await store.keys.revoke(key_id, at=clock.now())
+
+        cache = await _shared_cache(settings, clock, stack) if revokes else None
+        revoke = Revocations(cache, store.keys, clock).revoke if cache else in_store
+        yield Accounts(
+            tenancy=Tenancy(store, clock, defaults=default_terms(settings.admission)),
+            keyring=Keyring(store.keys, revoke, lambda: load_pepper(settings), clock),
+        )
+
+
+async def revoke_without_store(settings: Settings, key_id: str) -> bool:
+    """Ends a key at every gateway while the store is away; False where no ``live`` is shared."""
+    clock = SystemClock()
+    async with AsyncExitStack() as stack:
+        cache = await _shared_cache(settings, clock, stack)
+        if cache is not None:
+            await postpone(cache, key_id, at=clock.now())
+        return cache is not None
+
+
+def default_terms(config: AdmissionConfig) -> Terms:
+    """What holds for a tenant of which neither it nor its plan says anything."""
+    return Terms(
+        requests_per_minute=config.requests_per_minute,
+        tokens_per_minute=config.tokens_per_minute,
+        concurrent=config.backlog_per_key,
+    )
+
+
+async def _shared_cache(settings: Settings, clock: Clock, stack: AsyncExitStack) -> Cache | None:
+    """None where ``live`` is another process's memory, or away."""
+    if settings.live.startswith("memory:"):
+        return None
+    try:
+        return (await open_live(settings, clock, stack)).cache
+    except DependencyDown:
+        return None

@@ -1,0 +1,214 @@
+"""``axon tenants``: who is served, straight in the store. A running server reads the same store within a second."""
+
+import sys
+from dataclasses import replace
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from axon.console.accounts import (
+    NAMES,
+    LimitFlags,
+    UnsetFlags,
+    changed,
+    in_store,
+    limit_facts,
+    limit_words,
+    moment,
+    show_json,
+    shown,
+)
+from axon.console.flags import ConfigFile, DataDir, Json, Store, load
+from axon.domain.tenant import DEFAULT_PLAN, Limits, Tenant, Terms
+
+if TYPE_CHECKING:
+    from axon.bootstrap.accounts import Accounts
+
+app = typer.Typer(help="Make, list, change, suspend and remove tenants.", no_args_is_help=True)
+
+TenantId = Annotated[str, typer.Argument(metavar="ID", help="The tenant's id, as in `axon tenants list`.")]
+PlanName = Annotated[str | None, typer.Option("--plan", help="Whose limits hold where it has none of its own.")]
+Name = Annotated[str | None, typer.Option("--name", help="For people.")]
+
+
+@app.command("list")
+def index(store: Store = None, data_dir: DataDir = None, config_file: ConfigFile = None, as_json: Json = False) -> None:
+    """List the tenants with the limits of their own.
+
+    \b
+    Examples:
+      axon tenants list
+      axon tenants list --json | jq -r '.[] | select(.state == "suspended").id'
+    """
+    settings = load({"store": store, "data_dir": data_dir}, config_file).settings
+    found = in_store(settings, lambda accounts: accounts.tenancy.tenants())
+    if as_json:
+        show_json([_facts(tenant) for tenant in found])
+        return
+    if not found:
+        print("There are no tenants yet. Make one with `axon tenants create`.", file=sys.stderr)
+        return
+    from axon.console.tables import print_table
+
+    columns = ("id", "name", "plan", "state", "created")
+    rows = [[_facts(tenant)[column] or "-" for column in columns] + [limit_words(tenant.limits)] for tenant in found]
+    print_table((*columns, "own limits"), rows)
+
+
+@app.command()
+def create(
+    tenant_id: TenantId,
+    name: Name = None,
+    plan: PlanName = None,
+    limit: LimitFlags = None,
+    store: Store = None,
+    data_dir: DataDir = None,
+    config_file: ConfigFile = None,
+    as_json: Json = False,
+) -> None:
+    """Make a tenant. It needs a key next: `axon keys create --tenant ID`.
+
+    \b
+    Examples:
+      axon tenants create acme --name "Acme Inc." --plan pro
+      axon tenants create acme --limit requests_per_minute=60 --limit weight=2
+    """
+    settings = load({"store": store, "data_dir": data_dir}, config_file).settings
+    limits = changed(Limits(), limit)
+    made = in_store(
+        settings,
+        lambda accounts: accounts.tenancy.create(tenant_id, name=name or "", plan=plan or DEFAULT_PLAN, limits=limits),
+    )
+    _done(made, "is made", as_json=as_json)
+
+
+@app.command()
+def show(
+    tenant_id: TenantId,
+    store: Store = None,
+    data_dir: DataDir = None,
+    config_file: ConfigFile = None,
+    as_json: Json = False,
+) -> None:
+    """Show a tenant: its own limits, its plan's, and what holds.
+
+    \b
+    Example:
+      axon tenants show acme
+    """
+    settings = load({"store": store, "data_dir": data_dir}, config_file).settings
+
+    async def act(accounts: "Accounts") -> tuple[Tenant, Limits, Terms]:
+        tenant = await accounts.tenancy.tenant(tenant_id)
+        plans = {plan.name: plan.limits for plan in await accounts.tenancy.plans()}
+        return tenant, plans.get(tenant.plan, Limits()), await accounts.tenancy.terms(tenant)
+
+    tenant, of_plan, terms = in_store(settings, act)
+    if as_json:
+        show_json({**_facts(tenant), "terms": limit_facts(terms)})
+        return
+    from axon.console.tables import print_table
+
+    facts = _facts(tenant)
+    print(f"{tenant.id}  {tenant.name or '-'}  plan {tenant.plan}  {facts['state']}  since {facts['created']}\n")
+    rows = [
+        [name, _cell(getattr(tenant.limits, name)), _cell(getattr(of_plan, name)), _held(name, getattr(terms, name))]
+        for name in NAMES
+    ]
+    print_table(("limit", "own", "plan's", "holds"), rows)
+
+
+@app.command()
+def change(
+    tenant_id: TenantId,
+    name: Name = None,
+    plan: PlanName = None,
+    limit: LimitFlags = None,
+    unset: UnsetFlags = None,
+    store: Store = None,
+    data_dir: DataDir = None,
+    config_file: ConfigFile = None,
+    as_json: Json = False,
+) -> None:
+    """Change a tenant's name, plan or limits; what is not named stays. Holds within a second.
+
+    \b
+    Examples:
+      axon tenants change acme --plan pro
+      axon tenants change acme --limit tokens_per_day=1000000 --unset weight
+    """
+    settings = load({"store": store, "data_dir": data_dir}, config_file).settings
+    changed(Limits(), limit, unset)  # a misspelt one is told before anything is opened
+
+    def anew(old: Tenant) -> Tenant:
+        own = changed(old.limits, limit, unset)
+        return replace(old, name=old.name if name is None else name, plan=plan or old.plan, limits=own)
+
+    _done(in_store(settings, lambda accounts: accounts.tenancy.change(tenant_id, anew)), "is changed", as_json=as_json)
+
+
+@app.command()
+def suspend(tenant_id: TenantId, store: Store = None, data_dir: DataDir = None, config_file: ConfigFile = None) -> None:
+    """Suspend a tenant: its keys open nothing, what it has is kept.
+
+    \b
+    Example:
+      axon tenants suspend acme
+    """
+    settings = load({"store": store, "data_dir": data_dir}, config_file).settings
+    _done(in_store(settings, lambda accounts: accounts.tenancy.suspend(tenant_id)), "is suspended")
+
+
+@app.command()
+def resume(tenant_id: TenantId, store: Store = None, data_dir: DataDir = None, config_file: ConfigFile = None) -> None:
+    """Let a suspended tenant's keys in again.
+
+    \b
+    Example:
+      axon tenants resume acme
+    """
+    settings = load({"store": store, "data_dir": data_dir}, config_file).settings
+    _done(in_store(settings, lambda accounts: accounts.tenancy.resume(tenant_id)), "is resumed")
+
+
+@app.command()
+def remove(tenant_id: TenantId, store: Store = None, data_dir: DataDir = None, config_file: ConfigFile = None) -> None:
+    """Forget a tenant whose keys are all revoked; what it has used is still counted.
+
+    \b
+    Example:
+      axon tenants remove acme
+    """
+    settings = load({"store": store, "data_dir": data_dir}, config_file).settings
+    in_store(settings, lambda accounts: accounts.tenancy.remove(tenant_id))
+    print(f"Tenant {tenant_id} is removed.")
+
+
+def _done(tenant: Tenant, what: str, *, as_json: bool = False) -> None:
+    if as_json:
+        show_json(_facts(tenant))
+    else:
+        print(f"Tenant {tenant.id} {what}.")
+
+
+def _cell(value: object) -> str:
+    return "-" if value is None else shown(value)
+
+
+def _held(name: str, value: object) -> str:
+    """In words where nothing is held back; no weight and no reserve is a number like others."""
+    free = {"models": "all", "pool": "shared", "reserved": "0"}
+    return shown(value) if value else free.get(name, "no limit")
+
+
+def _facts(tenant: Tenant) -> dict[str, Any]:
+    return {
+        "id": tenant.id,
+        "name": tenant.name,
+        "plan": tenant.plan,
+        "state": "active" if tenant.suspended_at is None else "suspended",
+        "created": moment(tenant.created_at),
+        "suspended": moment(tenant.suspended_at),
+        "place": tenant.place,
+        "limits": limit_facts(tenant.limits),
+    }

@@ -1,0 +1,79 @@
+"""``axon usage``: what turns cost, summed up in the store by tenant and day."""
+
+import sys
+import time
+from datetime import UTC, datetime
+from enum import StrEnum
+from typing import Annotated, Any
+
+import typer
+
+from axon.console.accounts import in_store, seconds, show_json
+from axon.console.flags import ConfigFile, DataDir, Json, Store, load
+from axon.domain.usage import UsageSum
+from axon.errors import Misconfigured
+
+_COLUMNS = ("turns", "prompt_tokens", "cached_tokens", "output_tokens", "total_tokens")
+
+
+class By(StrEnum):
+    DAY = "day"
+    TENANT = "tenant"
+
+
+def usage(
+    tenant: Annotated[str | None, typer.Option(help="Of this tenant alone.")] = None,
+    since: Annotated[str, typer.Option(metavar="DAY", help="A day as 2026-11-15, or a time back such as 7d.")] = "30d",
+    until: Annotated[
+        str | None, typer.Option(metavar="DAY", help="The day before which it ends; now, unless given.")
+    ] = None,
+    by: Annotated[By, typer.Option(help="A line a day, or a line a tenant.")] = By.TENANT,
+    store: Store = None,
+    data_dir: DataDir = None,
+    config_file: ConfigFile = None,
+    as_json: Json = False,
+) -> None:
+    """Show what tenants have used, in tokens. Days are UTC; a turn counts on the day it ended.
+
+    \b
+    Examples:
+      axon usage
+      axon usage --tenant acme --since 7d --by day
+      axon usage --since 2026-11-01 --until 2026-12-01 --json
+    """
+    settings = load({"store": store, "data_dir": data_dir}, config_file).settings
+    now = time.time()
+    start, end = _time(since, "--since", now), _time(until, "--until", now) if until else now
+    by_day = by is By.DAY
+    found = in_store(
+        settings, lambda accounts: accounts.tenancy.usage(since=start, until=end, tenant=tenant, by_day=by_day)
+    )
+    listed = [_facts(spent, by_day=by_day) for spent in found]
+    if as_json:
+        show_json(listed)
+        return
+    if not listed:
+        print("Nothing was used in this time.", file=sys.stderr)
+        return
+    from axon.console.tables import print_table
+
+    columns = ("tenant", *(("day",) if by_day else ()), *_COLUMNS)
+    print_table(columns, [[str(facts[column]) for column in columns] for facts in listed])
+
+
+def _facts(spent: UsageSum, *, by_day: bool) -> dict[str, Any]:
+    tokens = spent.usage
+    sums = (spent.num_turns, tokens.prompt_tokens, tokens.cached_tokens, tokens.output_tokens, tokens.total_tokens)
+    day = {"day": spent.day} if by_day else {}
+    return {"tenant": spent.tenant, **day, **dict(zip(_COLUMNS, sums, strict=True))}
+
+
+def _time(text: str, flag: str, now: float) -> float:
+    try:
+        return datetime.strptime(text, "%Y-%m-%d").replace(tzinfo=UTC).timestamp()
+    except ValueError:
+        pass
+    try:
+        return now - seconds(text, flag)
+    except Misconfigured:
+        raise Misconfigured(f"{flag} {text}: write a day as 2026-11-15, or a time back such as 7d.") from None

@@ -1,0 +1,127 @@
+"""A tenant's life: made on the command line, changed over HTTP, suspended, its key rotated and revoked."""
+
+import json
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+from tests.journeys.conftest import Fresh, on_services
+from tests.journeys.server import Server, running, wait_until
+from tests.services.postgres import PostgresServer
+
+CHAT = {"model": "echo", "messages": [{"role": "user", "content": "hello"}], "max_tokens": 5}
+
+
+def axon(server: Server, *arguments: str) -> Any:
+    """A command beside a running server, and what it answers."""
+    command = [sys.executable, "-m", "axon", *arguments, "--json"]
+    ran = subprocess.run(command, env=server.environment, capture_output=True, text=True, check=False)
+    assert ran.returncode == 0, ran.stderr
+    return json.loads(ran.stdout)
+
+
+@contextmanager
+def holding(server: Server, key: str) -> Iterator[httpx.Client]:
+    headers = {"Authorization": f"Bearer {key}"}
+    with httpx.Client(base_url=server.url, headers=headers, timeout=60) as client:
+        yield client
+
+
+def answers(client: httpx.Client, status: int, code: str | None = None) -> bool:
+    """Whether a chat is answered so."""
+    reply = client.post("/v1/chat/completions", json=CHAT)
+    return reply.status_code == status and (code is None or reply.json()["error"]["code"] == code)
+
+
+def test_a_tenants_life(fresh: Fresh) -> None:
+    server = fresh.start()
+    axon(server, "plans", "create", "pro", "--limit", "weight=2")
+    axon(server, "tenants", "create", "acme", "--plan", "pro", "--limit", "requests_per_minute=100")
+    made = axon(server, "keys", "create", "--tenant", "acme", "--name", "app")
+    root = axon(server, "keys", "create", "--tenant", "ops", "--scope", "admin")
+    with holding(server, made["key"]) as acme, holding(server, root["key"]) as admin:
+        assert answers(acme, 200)
+        assert acme.get("/v1/admin/tenants").status_code == 403
+        assert answers(admin, 403, "insufficient_permissions")
+
+        shown = admin.get("/v1/admin/tenants/acme").json()
+        assert (shown["terms"]["weight"], shown["terms"]["requests_per_minute"]) == (2.0, 100.0)
+        changed = admin.patch("/v1/admin/tenants/acme", json={"limits": {"requests_per_minute": 50, "weight": 3}})
+        assert (changed.json()["terms"]["weight"], changed.json()["terms"]["requests_per_minute"]) == (3.0, 50.0)
+
+        assert admin.post("/v1/admin/tenants/acme/suspend").status_code == 200
+        wait_until(lambda: answers(acme, 403, "tenant_suspended"), "the tenant is suspended")
+        assert admin.post("/v1/admin/tenants/acme/resume").status_code == 200
+        wait_until(lambda: answers(acme, 200), "the tenant is back")
+
+        rotated = admin.post(f"/v1/admin/keys/{made['id']}/rotate", json={"overlap_s": 3}).json()
+        with holding(server, rotated["key"]) as successor:
+            assert answers(successor, 200)
+            assert answers(acme, 200)
+            wait_until(lambda: answers(acme, 401), "the old key has had its time")
+            assert answers(successor, 200)
+            assert admin.post(f"/v1/admin/keys/{rotated['id']}/revoke").json()["revoked"]
+            wait_until(lambda: answers(successor, 401), "the new key is revoked")
+
+        assert admin.delete("/v1/admin/tenants/acme").json()["deleted"]
+
+    def spent() -> int:
+        (usage,) = axon(server, "usage", "--tenant", "acme")
+        return int(usage["turns"])
+
+    wait_until(lambda: spent() >= 5, "what was answered is counted")
+
+
+def test_when_a_key_was_last_used_is_known_soon_after(fresh: Fresh) -> None:
+    server = fresh.start()
+    made = axon(server, "keys", "create", "--tenant", "acme")
+    assert made["last_used"] is None
+    with holding(server, made["key"]) as acme:
+        assert acme.get("/v1/models").status_code == 200
+    wait_until(lambda: axon(server, "keys", "list", "--tenant", "acme")[0]["last_used"], "its use is written down")
+
+
+@pytest.mark.services
+def test_a_key_is_revoked_while_the_store_is_away_and_the_store_hears_of_it_when_it_is_back(tmp_path: Path) -> None:
+    postgres = PostgresServer(tmp_path / "postgres")
+    postgres.start()
+    try:
+        settings = {**on_services(), "store": postgres.url, "engine_kind": "echo"}
+        with running(tmp_path / "data", **settings) as server:
+            keys = [axon(server, "keys", "create", "--tenant", "acme") for _ in range(3)]
+            root = axon(server, "keys", "create", "--tenant", "ops", "--scope", "admin")
+            with (
+                holding(server, root["key"]) as admin,
+                holding(server, keys[0]["key"]) as first,
+                holding(server, keys[1]["key"]) as second,
+                holding(server, keys[2]["key"]) as third,
+            ):
+                assert admin.get("/v1/admin/tenants").status_code == 200
+                assert all(answers(client, 200) for client in (first, second, third))
+                postgres.kill()
+                assert admin.post(f"/v1/admin/keys/{keys[0]['id']}/revoke").json()["revoked"]
+                wait_until(lambda: answers(first, 401), "the first is out without the store")
+                said = subprocess.run(
+                    [sys.executable, "-m", "axon", "keys", "revoke", keys[1]["id"]],
+                    env=server.environment,
+                    capture_output=True,
+                    text=True,
+                    check=True,
+                )
+                assert "at every gateway" in said.stdout
+                wait_until(lambda: answers(second, 401), "the second too, by the command line")
+                assert answers(third, 200)
+                postgres.start()
+
+                def states() -> list[str]:
+                    return [key["state"] for key in axon(server, "keys", "list", "--tenant", "acme")]
+
+                wait_until(lambda: states() == ["revoked", "revoked", "valid"], "the store knows of both")
+    finally:
+        postgres.kill()
