@@ -3,6 +3,7 @@
 import asyncio
 import base64
 import time
+from contextlib import AsyncExitStack
 from dataclasses import dataclass
 
 from axon.bootstrap.services import load_pepper, open_store
@@ -40,7 +41,8 @@ def make_keys(server: Server, pepper: str = "") -> Keyring:
 
 async def _make_keys(settings: Settings) -> Keyring:
     pepper, now = load_pepper(settings), time.time()
-    async with open_store(settings) as store:
+    async with AsyncExitStack() as stack:
+        store = await open_store(settings, stack)
 
         async def make(tenant: str = "tenant-a", *scopes: Scope, expires_at: float | None = None) -> str:
             parsed, text = new_key_text()
