@@ -167,6 +167,7 @@ class Running:
     def _ledger_for(self, first: int) -> Ledger | None:
         """Of a chunk that begins there: whoever goes on from the log finds what this attempt knew at its beginning."""
         if self.terminal is not None:
-            self._ledger = self._ledger or self.account.closed(len(self.tokens))  # once: the log and the store agree
+            if self._ledger is None or self._ledger.emitted != len(self.tokens):  # else the log and the store agree
+                self._ledger = self.account.closed(len(self.tokens))
             return self._ledger
         return self.account.so_far(len(self.tokens)) if first in (1, self._num_taken + 1) else None
