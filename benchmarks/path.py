@@ -129,7 +129,7 @@ def fleet(folder: Path, kind: str, place: dict[str, str], max_sequences: int) ->
         "engine_threads": engines.NUM_THREADS,
         "engine_max_sequences": max_sequences,
         "admission_requests_per_minute": 0,
-        "admission_backlog_per_key": 2000,
+        "admission_concurrent": 2000,
         "admission_backlog_total": 2000,
     }
     made = Fleet(folder, settings, models_dir=engines.MODEL_DIR.parent)

@@ -255,7 +255,7 @@ def main() -> None:
         report["direct"] = asyncio.run(measure_direct(config, place / MODEL, options))
         print(f"engine alone: {report['direct']}", flush=True)
         settings = {f"engine_{name}": value for name, value in changed(config).items()}
-        settings |= {"model": place / MODEL, "model_name": MODEL, "admission_backlog_per_key": 2000}
+        settings |= {"model": place / MODEL, "model_name": MODEL, "admission_concurrent": 2000}
         started = time.perf_counter()
         with running(place / "data", **settings) as server:
             report["server_start_s"] = time.perf_counter() - started
@@ -264,7 +264,7 @@ def main() -> None:
             report["server"] = asyncio.run(measure_server(server, MODEL, options))
             report["metrics"] = gpu_metrics(server)
         print(f"whole server: {report['server']}\n{report['metrics']}", flush=True)
-        with running(place / "echo", engine_kind="echo", admission_backlog_per_key=2000) as server:
+        with running(place / "echo", engine_kind="echo", admission_concurrent=2000) as server:
             report["echo"] = asyncio.run(measure_server(server, "echo", options))
         print(f"the server with an engine that echoes: {report['echo']}", flush=True)
     report["kept"] = {name: report["server"][name] / report["direct"][name] for name in ("burst", "run")}

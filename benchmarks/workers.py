@@ -57,7 +57,7 @@ def run(options: argparse.Namespace) -> dict[str, Figures]:
                 stack,
                 engine_echo_step_s=STEP_S,
                 engine_max_sequences=SLOTS,
-                admission_backlog_per_key=1000,
+                admission_concurrent=1000,
                 admission_backlog_total=2000,
             )
             fleets[workers] = fleet.start(gateways=2, workers=workers, controls=1)

@@ -11,6 +11,7 @@
     ├── Conflict                  the same idempotency key with another body
     │   └── Busy                  one turn at a time; comes with a time to retry after
     ├── LimitReached              the tenant's own limit; comes with a time to retry after
+    │   └── BudgetSpent           its tokens of the day or month are used up; no retry helps
     ├── Unavailable               the fleet cannot take it now; comes with a time to retry after
     │   ├── Overloaded
     │   ├── Draining
@@ -113,11 +114,18 @@ class Busy(Conflict):
 
 
 class LimitReached(AxonError):
-    """The rate limit of this API key is reached."""
+    """A rate limit is reached."""
 
     kind = "limit"
     code = "rate_limit_exceeded"
     retryable = True
+
+
+class BudgetSpent(LimitReached):
+    """You have used your budget of tokens."""
+
+    code = "insufficient_quota"
+    retryable = False
 
 
 class Unavailable(AxonError):

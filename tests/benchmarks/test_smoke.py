@@ -72,6 +72,15 @@ def test_the_path_prints_its_command_a_table_and_a_json_line() -> None:
     assert result["places"]["embedded"]["reader_tokens_per_cpu_s"] > 0
 
 
+def test_fairness_is_measured_beside_a_noisy_neighbour() -> None:
+    lines, result = run("benchmarks.fairness")
+    assert lines[0] == "python -m benchmarks.fairness --smoke"
+    rows = result["places"]["embedded"]
+    assert rows["everybody at its share"]["light"] > 0
+    assert rows["one at ten times"]["num"] > 0
+    assert result.keys() >= {"light_ttft_p99_ratio", "light_itl_p99_ratio", "throughput_ratio"}
+
+
 @pytest.mark.services
 def test_affinity_is_measured_with_and_without() -> None:
     lines, result = run("benchmarks.affinity")

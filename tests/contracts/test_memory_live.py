@@ -6,11 +6,13 @@ from hypothesis import strategies as st
 
 from axon.adapters.live.expiring import Expiring
 from axon.adapters.live.memory import open_memory_live
-from axon.adapters.live.memory_buckets import MemoryBuckets
+from axon.adapters.live.memory_accounts import MemoryAccounts
 from axon.adapters.live.memory_cache import MemoryCache
+from axon.adapters.live.memory_crowds import MemoryCrowds
 from axon.adapters.live.memory_log import MemoryTokenLog
 from axon.adapters.live.memory_shares import MemoryShares
 from axon.adapters.live.memory_wakeups import MemoryWakeups
+from axon.domain.account import Bounds, Entry
 from axon.domain.chunk import Chunk
 from axon.errors import DependencyDown
 from axon.runtime.clock import FakeClock
@@ -57,23 +59,23 @@ async def test_ended_streams_above_the_byte_bound_leave_oldest_first(clock: Fake
 
 
 async def test_a_refused_member_leaves_no_trace_and_ended_crowds_are_forgotten(clock: FakeClock) -> None:
-    buckets = MemoryBuckets(clock)
+    crowds = MemoryCrowds(clock)
     for number in range(100):
-        await buckets.enter(f"crowd{number}", "a", limit=1, ttl_s=1.0)
-        await buckets.enter(f"refused{number}", "a", limit=0, ttl_s=1.0)
+        await crowds.enter(f"crowd{number}", "a", limit=1, ttl_s=1.0)
+        await crowds.enter(f"refused{number}", "a", limit=0, ttl_s=1.0)
     clock.advance(2.0)
-    assert await buckets.count("crowd1") == 0
-    assert not buckets._sizes
-    assert len(buckets._members) == 0
+    assert await crowds.count("crowd1") == 0
+    assert not crowds._sizes
+    assert len(crowds._members) == 0
 
 
-async def test_a_bucket_that_is_full_again_is_forgotten(clock: FakeClock) -> None:
-    buckets = MemoryBuckets(clock)
+async def test_an_account_that_nobody_touches_is_forgotten(clock: FakeClock) -> None:
+    accounts = MemoryAccounts(clock)
     for number in range(10):
-        await buckets.take(f"t{number}", 1, capacity=10, refill_per_s=1)
-    clock.advance(5.0)
-    await buckets.take("later", 1, capacity=10, refill_per_s=1)
-    assert len(buckets._levels) == 1
+        await accounts.admit(f"t{number}", Entry(job_id="a", ttl_s=1.0), Bounds(requests_per_minute=10))
+    clock.advance(4000.0)
+    await accounts.admit("later", Entry(job_id="a", ttl_s=1.0), Bounds())
+    assert len(accounts._accounts) == 1
 
 
 async def test_the_cache_counts_its_bytes_and_lets_the_soonest_go(clock: FakeClock) -> None:
@@ -93,7 +95,7 @@ async def test_the_cache_counts_its_bytes_and_lets_the_soonest_go(clock: FakeClo
 async def test_a_pool_with_too_many_tenants_keeps_the_most_served() -> None:
     shares = MemoryShares(max_tenants=10)
     await shares.charge("pool", {f"t{number}": float(number) for number in range(11)})
-    counters = await shares.counters("pool")
+    counters = await shares.counters("pool", [f"t{number}" for number in range(11)])
     assert len(counters) == 9
     assert "t10" in counters
     assert "t0" not in counters

@@ -222,7 +222,7 @@ class TestSilence:
                 lambda: live.log.read(JOB, after=0),
                 lambda: live.log.append([(JOB, make_chunk(1, epoch=epoch))]),
                 lambda: live.leases.alive(["w1"]),
-                lambda: live.buckets.take("t", 1, capacity=2, refill_per_s=1),
+                lambda: live.crowds.count("c"),
                 lambda: live.cache.get("k"),
                 lambda: live.wakeups.notify("c"),
             ]
@@ -385,7 +385,7 @@ class TestKeeping:
     async def test_a_pool_with_too_many_tenants_keeps_the_most_served(self, live: RedisLive) -> None:
         shares = RedisShares(live._client, max_tenants=10)
         await shares.charge("pool", {f"t{number}": float(number) for number in range(11)})
-        counters = await shares.counters("pool")
+        counters = await shares.counters("pool", [f"t{number}" for number in range(11)])
         assert sorted(counters) == sorted(f"t{number}" for number in range(2, 11))
 
     async def test_a_stream_that_outlived_its_job_is_not_taken_for_the_next_one(

@@ -1,18 +1,18 @@
 """Of several controls one leads, and when it is gone another does."""
 
-from axon.adapters.live.memory_buckets import MemoryBuckets
+from axon.adapters.live.memory_crowds import MemoryCrowds
 from axon.control.leader import Leader
 from axon.errors import DependencyDown
 from axon.runtime.clock import FakeClock
 
 
-def make(buckets: MemoryBuckets, clock: FakeClock) -> Leader:
-    return Leader(buckets, clock, lease_s=3.0)
+def make(crowds: MemoryCrowds, clock: FakeClock) -> Leader:
+    return Leader(crowds, clock, lease_s=3.0)
 
 
 async def test_the_first_leads_and_the_second_stands_by(clock: FakeClock) -> None:
-    buckets = MemoryBuckets(clock)
-    first, second = make(buckets, clock), make(buckets, clock)
+    crowds = MemoryCrowds(clock)
+    first, second = make(crowds, clock), make(crowds, clock)
     for _ in range(5):
         await first.look()
         await second.look()
@@ -21,8 +21,8 @@ async def test_the_first_leads_and_the_second_stands_by(clock: FakeClock) -> Non
 
 
 async def test_a_leader_that_is_silent_is_replaced_and_does_not_think_it_leads(clock: FakeClock) -> None:
-    buckets = MemoryBuckets(clock)
-    paused, second = make(buckets, clock), make(buckets, clock)
+    crowds = MemoryCrowds(clock)
+    paused, second = make(crowds, clock), make(crowds, clock)
     await paused.look()
     clock.advance(3.5)
     assert not paused.leads()
@@ -33,8 +33,8 @@ async def test_a_leader_that_is_silent_is_replaced_and_does_not_think_it_leads(c
 
 
 async def test_a_leader_that_leaves_is_replaced_at_the_next_look(clock: FakeClock) -> None:
-    buckets = MemoryBuckets(clock)
-    first, second = make(buckets, clock), make(buckets, clock)
+    crowds = MemoryCrowds(clock)
+    first, second = make(crowds, clock), make(crowds, clock)
     await first.look()
     await first.leave()
     assert not first.leads()
@@ -43,7 +43,7 @@ async def test_a_leader_that_leaves_is_replaced_at_the_next_look(clock: FakeCloc
 
 
 async def test_a_leader_that_cannot_renew_leads_to_the_end_of_its_lease_and_no_longer(clock: FakeClock) -> None:
-    class Away(MemoryBuckets):
+    class Away(MemoryCrowds):
         fails = False
 
         async def enter(self, crowd: str, member: str, *, limit: int, ttl_s: float) -> bool:
@@ -51,11 +51,11 @@ async def test_a_leader_that_cannot_renew_leads_to_the_end_of_its_lease_and_no_l
                 raise DependencyDown()
             return await super().enter(crowd, member, limit=limit, ttl_s=ttl_s)
 
-    buckets = Away(clock)
+    crowds = Away(clock)
     told: list[bool] = []
-    leader = Leader(buckets, clock, lease_s=3.0, on_change=told.append)
+    leader = Leader(crowds, clock, lease_s=3.0, on_change=told.append)
     await leader.look()
-    buckets.fails = True
+    crowds.fails = True
     clock.advance(2.0)
     await leader.look()
     assert leader.leads()

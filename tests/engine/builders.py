@@ -77,6 +77,7 @@ def make_add(
     choice: int = 0,
     tenant: str = "",
     weight: float = 1.0,
+    reserved: float = 0.0,
     priority: int = 0,
     deadline: float | None = None,
     **sampling: Any,
@@ -92,6 +93,7 @@ def make_add(
         choice=choice,
         tenant=tenant,
         weight=weight,
+        reserved=reserved,
         priority=priority,
         deadline=deadline,
     )

@@ -96,6 +96,7 @@ def num_of(adds: dict[str, Add], tenant: str) -> int:
     st.integers(2, 16),
     st.integers(1, 4),
     st.integers(8, 20),
+    st.sampled_from([0.0, 10.0, 60.0]),
 )
 def test_two_backlogged_tenants_are_never_far_apart(
     jobs_f: list[tuple[int, int]],
@@ -104,9 +105,11 @@ def test_two_backlogged_tenants_are_never_far_apart(
     budget: int,
     slots: int,
     blocks: int,
+    lead: float,
 ) -> None:
-    """At no time differs what two backlogged tenants were served, by weight, by more than what can run at once."""
-    scheduler = make_scheduler(blocks=blocks, max_batch_tokens=budget, max_sequences=slots)
+    """At no time differs what two backlogged tenants were served, by weight, by more than what can run at once and
+    the lead that each may have over the other for its part of the slots."""
+    scheduler = make_scheduler(blocks=blocks, max_batch_tokens=budget, max_sequences=slots, policy=Fair(lead=lead))
     jobs, weight_of = {"f": jobs_f, "g": jobs_g}, dict(zip("fg", weights, strict=True))
     adds: dict[str, Add] = {}
     seen: Counter[str] = Counter()
@@ -142,7 +145,7 @@ def test_two_backlogged_tenants_are_never_far_apart(
     longest_prompt = max(prompt for prompt, _ in [*jobs_f, *jobs_g])
     longest_answer = max(answer for _, answer in [*jobs_f, *jobs_g])
     at_once = slots * (COSTS[0] * longest_prompt + COSTS[1] * longest_answer)
-    assert max(gaps) - min(gaps) <= sum(at_once / weight for weight in weights) + 1e-6
+    assert max(gaps) - min(gaps) <= sum(at_once / weight + lead for weight in weights) + 1e-6
 
 
 def test_a_newcomer_is_served_beside_a_tenant_with_a_long_queue() -> None:

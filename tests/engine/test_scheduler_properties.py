@@ -53,9 +53,10 @@ class EngineMachine(RuleBasedStateMachine):
     @rule(
         prompt=prompts,
         max_tokens=st.integers(1, 12),
-        tenant=st.sampled_from("xy"),
+        tenant=st.sampled_from("xyz"),
         weight=st.sampled_from([0.5, 1.0, 3.0]),
-        priority=st.integers(0, 1),
+        reserved=st.sampled_from([0.0, 0.0, 0.5, 1.0]),
+        priority=st.integers(-1, 1),
         replayed=st.integers(0, 3),
         patience=st.none() | st.integers(1, 20),
     )
@@ -65,6 +66,7 @@ class EngineMachine(RuleBasedStateMachine):
         max_tokens: int,
         tenant: str,
         weight: float,
+        reserved: float,
         priority: int,
         replayed: int,
         patience: int | None,
@@ -82,6 +84,7 @@ class EngineMachine(RuleBasedStateMachine):
                 max_tokens=max_tokens,
                 tenant=tenant,
                 weight=weight,
+                reserved=reserved,
                 priority=priority,
                 deadline=deadline,
             )

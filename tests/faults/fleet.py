@@ -101,7 +101,7 @@ class Fleet:
         self.processes: list[Process] = []
         self._settings = {
             "admission_requests_per_minute": 0,
-            "admission_backlog_per_key": 512,
+            "admission_concurrent": 512,
             "admission_backlog_total": 1024,
             "lifecycle_drain_s": 15.0,
             "models_dir": MODELS,

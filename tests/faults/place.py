@@ -97,7 +97,7 @@ class Place:
     def tickets(self) -> set[str]:
         """The turns that count as queued or running."""
         with self.live() as live:
-            crowds = live.scan_iter(f"{self.namespace}:crowd:*", count=1000)
+            crowds = live.scan_iter(f"{self.namespace}:account:*:crowd", count=1000)
             return {member.decode() for crowd in crowds for member in live.zrange(crowd, 0, -1)}
 
     def messages(self, *, which: Literal["total", "checked_out"] = "total") -> dict[str, int]:

@@ -53,6 +53,11 @@ class Fleet:
         return self._of("control")
 
     @property
+    def store(self) -> object:
+        """Where its records are."""
+        return self._settings["store"]
+
+    @property
     def key(self) -> str:
         """The key that its first gateway made."""
         return (self.data_dir / "dev-key").read_text().strip()

@@ -94,3 +94,19 @@ def test_a_new_version_is_learned_and_a_restarted_worker_is_no_news(fleet: Fleet
     assert fleet.deployment.created == 100.0
     fleet.learn([said("a", "v2", created=400.0)])
     assert [each.version for each in learned] == ["v1", "v2"]
+
+
+def test_a_pool_without_a_worker_is_refused_and_the_shared_one_waits(fleet: Fleet) -> None:
+    fleet.learn([said("a"), replace(said("b"), pool="gold")])
+    assert (fleet.pool(""), fleet.pool("gold")) == ("", "gold")
+    fleet.learn([replace(said("b"), pool="gold", draining=True)])
+    assert fleet.pool("") == ""
+    with pytest.raises(Unavailable, match="'gold'") as refusal:
+        fleet.pool("gold")
+    assert refusal.value.code == "pool_unavailable"
+
+
+def test_the_one_worker_of_a_process_serves_every_pool(clock: FakeClock) -> None:
+    presences = MemoryPresences(clock)
+    alone = Fleet("small", text=TEXT, presences=presences, learned=print, metrics=Metrics(), has_pools=False)
+    assert alone.pool("gold") == ""

@@ -210,3 +210,15 @@ def test_thinking_comes_apart_from_the_answer_and_is_counted() -> None:
     assert json.loads(frames[0][6:])["choices"][0]["delta"]["reasoning_content"] == "hmm"
     resumed = frames_of(Writer(job_of(1, "chat", include_usage=True), after=2).frames(chunks[1]))
     assert json.loads(resumed[-2][6:])["usage"]["completion_tokens_details"] == {"reasoning_tokens": 2}
+
+
+def test_an_answer_that_its_budget_has_cut_off_says_so_in_words_that_clients_know_and_in_ours() -> None:
+    job = make_job(reply={"route": "chat"})
+    last = Chunk(first=1, epoch=1, tokens=(Token(0, 65, "A"),), ends=(End(0, "length", 1),), terminal="completed")
+    last = replace(last, code="insufficient_quota")
+    events = [json.loads(each.removeprefix(b"data: ")) for each in frames_of(Writer(job).frames(last))[:-1]]
+    assert events[-1]["choices"][0]["finish_reason"] == "length"
+    assert events[-1]["axon"] == {"seq": 1, "stopped": "budget", "end": True}
+    body = whole(job, [last])
+    assert (body["choices"][0]["finish_reason"], body["axon"]) == ("length", {"stopped": "budget"})
+    assert "axon" not in whole(job, [replace(last, code="")])

@@ -82,7 +82,7 @@ def test_models_are_listed_and_found(echo: Server) -> None:
 
 
 def test_errors_arrive_as_the_clients_own_types(fresh: Fresh) -> None:
-    server = fresh.start(engine_echo_step_s=0.05, admission_backlog_per_key=2, engine_max_model_len=2000)
+    server = fresh.start(engine_echo_step_s=0.05, admission_concurrent=2, engine_max_model_len=2000)
     with pytest.raises(openai.AuthenticationError) as wrong_key, client(server, api_key="axk_wrong") as api:
         api.models.list()
     assert wrong_key.value.code == "invalid_api_key"
@@ -169,3 +169,21 @@ def test_a_prompt_sent_again_is_found_in_the_cache(echo: Server) -> None:
     assert again.prompt_tokens_details is not None
     assert first.prompt_tokens_details.cached_tokens == 0
     assert again.prompt_tokens - 32 <= (again.prompt_tokens_details.cached_tokens or 0) < again.prompt_tokens
+
+
+def test_a_tier_is_asked_for_and_told_and_another_word_refused(echo: Server) -> None:
+    with client(echo) as api:
+        for asked, given in (("priority", "priority"), ("flex", "flex"), ("auto", "default"), (None, "default")):
+            options: dict[str, Any] = {"service_tier": asked} if asked else {}
+            chat = api.chat.completions.create(
+                model="echo", messages=[{"role": "user", "content": "hi"}], max_tokens=2, **options
+            )
+            response = api.responses.create(model="echo", input="hi", max_output_tokens=2, **options)
+            completion = api.completions.create(
+                model="echo", prompt="hi", max_tokens=2, extra_body=options, stream=True
+            )
+            told = {chat.service_tier, response.service_tier, *(frame.service_tier for frame in completion)}  # type: ignore[attr-defined]
+            assert told == {given}
+        with pytest.raises(openai.BadRequestError) as refusal:
+            api.responses.create(model="echo", input="hi", service_tier="scale")
+        assert refusal.value.param == "service_tier"

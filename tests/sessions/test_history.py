@@ -187,7 +187,7 @@ class TestConversations:
         await kept.say("a", conversation=talk.id)
         held = AsyncExitStack()
         await kept.histories.enter(held, TENANT, talk.id, "resp_lost", wait_s=0)
-        kept.live.buckets.lose_everything()  # the lock, as it lapses by itself
+        kept.live.crowds.lose_everything()  # the lock, as it lapses by itself
         assert heard(await kept.say("b", conversation=talk.id)) == "a A"
 
     async def test_a_cache_that_forgets_lets_no_second_one_in(self, kept: Kept) -> None:
@@ -202,7 +202,7 @@ class TestConversations:
     async def test_who_lost_the_lock_does_not_release_anothers(self, kept: Kept) -> None:
         talk = await kept.conversations.create(TENANT, [], {})
         slow = await kept.histories.lock(talk.id, wait_s=0)
-        kept.live.buckets.lose_everything()  # it lapses
+        kept.live.crowds.lose_everything()  # it lapses
         async with await kept.histories.lock(talk.id, wait_s=0):
             async with slow:
                 pass

@@ -113,7 +113,7 @@ class Client:
         ask = Ask(
             prefix=f"resp_{asked.name}-",
             tenant=self._name,
-            key_id=asked.name,
+            terms=self._world.terms,
             idempotency_key=key,
             body_digest=str(asked.seed),
         )

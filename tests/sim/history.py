@@ -43,8 +43,6 @@ class History:
         self.ends: dict[str, list[Turn]] = defaultdict(list)
         self.logs: dict[str, LogCopy] = defaultdict(LogCopy)
         self.owner_of: dict[str, str] = {}
-        self.given_to: dict[str, float] = defaultdict(float)
-        self.taken_by: dict[str, float] = defaultdict(float)
         self.told: set[str] = set()
         """Jobs whose end the log was told, whatever it has forgotten since."""
         self.damaged: set[str] = set()
@@ -119,9 +117,3 @@ class History:
         self.note(f"{turn.id} stored as {turn.state}")
         if before is not None and before.state.terminal:
             raise self.broken(f"{turn.id} was stored as {before.state} and then as {turn.state}")
-
-    def taken(self, key: str, amount: float) -> None:
-        self.taken_by[key] += amount
-
-    def given(self, key: str, amount: float) -> None:
-        self.given_to[key] += amount

@@ -2,12 +2,14 @@
 
 import contextlib
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 from unittest.mock import patch
 
-from axon.admission.admission import Admission, Ticket, _crowd, _tokens
+from axon.adapters.live import memory_accounts
 from axon.control.sweeper import Sweeper
 from axon.domain import append, ownership, stream, turn
+from axon.domain.account import Settlement
 from axon.domain.append import AppendStatus
 from axon.domain.chunk import Chunk
 from axon.domain.ownership import ClaimStep, LogView
@@ -87,13 +89,27 @@ def resume_off_by_one() -> contextlib.AbstractContextManager[Any]:
 
 
 def settle_twice() -> contextlib.AbstractContextManager[Any]:
-    async def withdraw(self: Admission, ticket: Ticket, job_id: str, *, used: int = 0) -> None:
-        await self._buckets.leave(_crowd(ticket.key_id), job_id)
-        await self._buckets.leave("backlog", job_id)
-        if ticket.reserved > used:
-            await self._buckets.give(_tokens(ticket.key_id), ticket.reserved - used, capacity=1e9)
+    settle = memory_accounts._Account.settle
 
-    return patch.object(Admission, "withdraw", withdraw)
+    def again(self: memory_accounts._Account, end: Settlement, now: float) -> None:
+        self.jobs.setdefault(end.job_id, memory_accounts._Job(reserved=end.used))
+        settle(self, end, now)
+
+    return patch.object(memory_accounts._Account, "settle", again)
+
+
+def beat_after_the_settling() -> contextlib.AbstractContextManager[Any]:
+    """A worker's word of a job that has been settled meanwhile counts."""
+    beat = memory_accounts._Account.beat
+
+    def late(self: memory_accounts._Account, beats: Any, *rest: Any) -> Any:
+        return beat(self, [replace(each, again=True) for each in beats], *rest)
+
+    return patch.object(memory_accounts._Account, "beat", late)
+
+
+def ticket_that_never_lapses() -> contextlib.AbstractContextManager[Any]:
+    return patch.object(memory_accounts._Account, "_lapse", lambda self, job_id, job, bounds: None)
 
 
 def park_that_forgets() -> contextlib.AbstractContextManager[Any]:
@@ -165,6 +181,8 @@ MUTANTS: dict[str, Mutant] = {
         do_nothing_upsert,
         resume_off_by_one,
         settle_twice,
+        beat_after_the_settling,
+        ticket_that_never_lapses,
         park_that_forgets,
         hand_over_that_acks,
         cancel_after_done,

@@ -1,14 +1,15 @@
 """One seed's life: torment, heal, settle down; then every promise is checked."""
 
 import asyncio
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
+from axon.domain.account import Bounds, Round
 from axon.domain.conversation import answer_id
 from axon.domain.turn import Turn, TurnState
 from tests.sim.clients import Asked, Client
 from tests.sim.history import History, Violation
 from tests.sim.loop import SimLoop, Stuck
-from tests.sim.world import GRACE_S, World, stream_of
+from tests.sim.world import GRACE_S, TICKET_S, World, stream_of
 
 HORIZON_S = 5.0
 SETTLE_S = 90.0
@@ -47,7 +48,9 @@ async def _live(seed: int, loop: SimLoop, kept: list[History]) -> int:
     await world.torment(HORIZON_S)
     world.heal()
     await _settled(world, reading)
-    _check(world, [asked for client in clients for asked in client.asked])
+    asked = [each for client in clients for each in client.asked]
+    _check(world, asked)
+    await _check_bill(world, asked)
     return len(world.history.opened)
 
 
@@ -91,7 +94,6 @@ def _check(world: World, asked: list[Asked]) -> None:
         if each.accepted:
             _check_readings(world, each, world.store.all[each.job_id])
             _check_told(world, each, world.store.all[each.job_id])
-        _check_bill(world, each)
 
 
 def _check_told(world: World, asked: Asked, turn: Turn) -> None:
@@ -153,13 +155,19 @@ def _check_readings(world: World, asked: Asked, turn: Turn) -> None:
             raise world.history.broken(f"{asked.job_id}: read as {reading.terminal}, stored as {turn.state}")
 
 
-def _check_bill(world: World, asked: Asked) -> None:
-    """What is kept of the tokens set aside is at least what was used."""
-    key = f"tokens/{asked.name}"
-    kept = world.history.taken_by[key] - world.history.given_to[key]
-    turn = world.store.all.get(asked.job_id)
-    used = turn.usage.total_tokens if turn is not None else 0
-    # A log that forgot tokens can end a turn a second time, with fewer; the store's first end is what is billed.
-    excused = asked.refused or asked.job_id in world.history.damaged
-    if kept < 0 or (kept < used and not excused):
-        raise world.history.broken(f"{asked.name} keeps {kept} tokens set aside and has used {used}")
+async def _check_bill(world: World, asked: list[Asked]) -> None:
+    """What was counted is what was delivered, and every ticket is given back: at once, or lapsed within its time."""
+    await asyncio.sleep(TICKET_S + 1.0)
+    fleet = Round(account="fleet//", beats=(), bounds=Bounds(), ttl_s=1.0)
+    tenants = sorted({turn.tenant for turn in world.history.opened.values()})
+    rounds = [replace(fleet, account=f"tenant/{tenant}") for tenant in tenants]
+    for each, standing in zip([fleet, *rounds], await world.live.accounts.beat([fleet, *rounds]), strict=True):
+        if (standing.jobs, standing.waiting, standing.work) != (0, 0, 0):
+            raise world.history.broken(f"{each.account} still holds tickets: {standing}")
+        tenant = each.account.removeprefix("tenant/")
+        used = sum(turn.usage.total_tokens for turn in world.store.all.values() if turn.tenant == tenant)
+        # Who was told that it is not accepted pays nothing; what a lost memory had counted is counted anew.
+        refused = any(one.refused for one in asked if one.name.startswith(f"{tenant}."))
+        spent = standing.spent.get("day", 0)
+        if each is not fleet and not world.history.num_lost and (spent > used or (spent < used and not refused)):
+            raise world.history.broken(f"{tenant} is charged {spent} tokens and has used {used}")

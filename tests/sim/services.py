@@ -6,8 +6,9 @@ import random
 from collections.abc import Sequence
 
 from axon.adapters.live.memory import MemoryLive
-from axon.adapters.live.memory_buckets import MemoryBuckets
+from axon.adapters.live.memory_accounts import MemoryAccounts
 from axon.adapters.live.memory_cache import MemoryCache
+from axon.adapters.live.memory_crowds import MemoryCrowds
 from axon.adapters.live.memory_leases import MemoryLeases
 from axon.adapters.live.memory_log import MemoryTokenLog
 from axon.adapters.live.memory_presences import MemoryPresences
@@ -24,7 +25,7 @@ from axon.domain.turn import Turn
 from axon.domain.wire import decode, encode
 from axon.errors import DependencyDown
 from axon.ports.journal import Record
-from axon.ports.live import Appended, Taken, stream_channel
+from axon.ports.live import Appended, stream_channel
 from axon.ports.queue import Delivery
 from axon.runtime.clock import Clock
 from tests.sim.history import History
@@ -68,30 +69,13 @@ class SimTokenLog(MemoryTokenLog):
             self._history.tail_lost(job_id, keep)
 
 
-class SimBuckets(MemoryBuckets):
-    """The twin, with its giving counted."""
-
-    def __init__(self, clock: Clock, history: History) -> None:
-        super().__init__(clock)
-        self._history = history
-
-    async def take(self, key: str, cost: float, *, capacity: float, refill_per_s: float) -> Taken:
-        taken = await super().take(key, cost, capacity=capacity, refill_per_s=refill_per_s)
-        if taken.granted:
-            self._history.taken(key, cost)
-        return taken
-
-    async def give(self, key: str, amount: float, *, capacity: float) -> None:
-        self._history.given(key, amount)
-        await super().give(key, amount, capacity=capacity)
-
-
 def make_live(clock: Clock, history: History, rng: random.Random) -> MemoryLive:
     wakeups = MemoryWakeups()
     return MemoryLive(
         log=SimTokenLog(clock, wakeups, history, rng),
         leases=SimLeases(clock, history),
-        buckets=SimBuckets(clock, history),
+        accounts=MemoryAccounts(clock),
+        crowds=MemoryCrowds(clock),
         shares=MemoryShares(),
         cache=MemoryCache(clock),
         presences=MemoryPresences(clock),
@@ -204,6 +188,12 @@ class SimStore:
         self._answer()
         own = [entry_of(turn) for turn in self._turns.values() if turn.job.session == session]
         return sorted(own, key=lambda entry: (entry.ordinal, entry.at, entry.id))[-limit:]
+
+    async def spent(self, tenant: str, *, since: float) -> int:
+        """Tokens of the tenant's turns that have ended since."""
+        self._answer()
+        own = [turn for turn in self._turns.values() if turn.tenant == tenant and (turn.ended_at or 0.0) >= since]
+        return sum(turn.usage.total_tokens for turn in own)
 
     @property
     def all(self) -> dict[str, Turn]:

@@ -7,7 +7,7 @@ import asyncio
 import logging
 import random
 from collections.abc import AsyncIterator, Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from types import SimpleNamespace
 from typing import Any, cast
 
@@ -29,6 +29,7 @@ from axon.domain.deployment import Deployment
 from axon.domain.job import Job
 from axon.domain.lane import lane_names
 from axon.domain.presence import Presence
+from axon.domain.tenant import Terms
 from axon.domain.wire import encode
 from axon.engine.messages import Add, Emitted, Ready, StepOutput
 from axon.errors import AxonError
@@ -53,7 +54,12 @@ NUM_LANES = 2
 SLOTS = 3
 STEP_S = 0.03
 GRACE_S = 3.0
-TOKENS_PER_MINUTE = 1_000_000.0
+TERMS = Terms(tokens_per_minute=1_000_000.0, concurrent=50, queued=40, tokens_per_day=10**9)
+"""Large enough for nobody to be refused, so that what is counted can be compared with what was used."""
+TICKET_S = 8.0
+"""A ticket that nobody renews for so long is void."""
+DRY = replace(TERMS, tokens_per_minute=60.0)
+"""A long answer comes at the rate of the refill."""
 _METRICS = Metrics()
 
 structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.CRITICAL))
@@ -172,6 +178,7 @@ class World:
             crash=rng.choice([0, 0, 0.002, 0.01]),
         )
         self.healed = False
+        self.terms = rng.choice([TERMS, TERMS, DRY])
         self.nodes = [
             *[Node(f"gateway{i}", self._make_gateway) for i in range(2)],
             *[Node(f"worker{i}", self._make_worker) for i in range(2)],
@@ -228,11 +235,7 @@ class World:
         way, live = self._reach(node)
         queue = self._connect(node, way)
         journal, store = Through(self.journal, way), Through(self.store, way)
-        admission = Admission(
-            live.buckets,
-            AdmissionConfig(requests_per_minute=0, tokens_per_minute=TOKENS_PER_MINUTE),
-            ticket_ttl_s=600,
-        )
+        admission = Admission(live.accounts, AdmissionConfig(ticket_s=TICKET_S), self.loop, spending=store.spent)
         return live, queue, journal, store, Ending(cast("Any", journal), admission.settle, self.loop), admission
 
     def _dispatch(self, live: Live, journal: Any, queue: Any) -> Dispatch:
@@ -264,7 +267,7 @@ class World:
         node.parts["histories"] = sessions.histories
 
     def _make_worker(self, node: Node) -> None:
-        live, queue, journal, store, ending, _ = self._services(node)
+        live, queue, journal, store, ending, admission = self._services(node)
         process = node.process
         worker = Worker(
             deployment=DEPLOYMENT,
@@ -282,6 +285,7 @@ class World:
             metrics=_METRICS,
             name=node.name,
             residences=Residences(live.cache, ttl_s=60.0),
+            tickets=admission,
         )
         node.parts["worker"] = worker
         self.history.owners[worker.incarnation] = process
@@ -319,6 +323,8 @@ class World:
             ending=ending,
             liveness=Liveness(live.leases, self.loop, lease_s=1.5),
             readmit=admission.readmit,
+            renew=admission.renew,
+            renew_s=TICKET_S / 4,
             config=ControlConfig(orphan_s=4.0),
             retention_s=3600,
             clock=self.loop,

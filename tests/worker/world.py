@@ -9,7 +9,8 @@ from axon.adapters.queue.memory import MemoryBroker, MemoryQueue
 from axon.dispatch.affinity import Affinity, Residences
 from axon.dispatch.config import DispatchConfig
 from axon.dispatch.dispatch import work_channel
-from axon.dispatch.ending import Ending
+from axon.dispatch.ending import Ending, Settle
+from axon.dispatch.hint import encode_hint, hint_of
 from axon.domain.chunk import Chunk
 from axon.domain.deployment import Deployment
 from axon.domain.job import Job
@@ -136,6 +137,7 @@ class World:
         self.broker = MemoryBroker(clock=self.loop)
         self.broker.declare(lane_names(DEPLOYMENT, NUM_LANES))
         self.kept = Kept()
+        self.settle: Settle = _settle
         self._gateway = self.broker.connect()
         self._dead: set[str] = set()
         self._closing: list[asyncio.Future[None]] = []
@@ -162,7 +164,7 @@ class World:
             queue=queue,
             live=self.live,
             turns=cast("Any", self.kept),
-            ending=Ending(cast("Any", self.kept), _settle, self.loop),
+            ending=Ending(cast("Any", self.kept), self.settle, self.loop),
             journal=cast("Any", self.kept),
             tokenizer=ByteTokenizer(),
             make_engine=lambda: StubEngine(self, owners),
@@ -236,7 +238,7 @@ class World:
             own = await self.affinity().offer(job, encode(job)) or ""
         if not own:
             self.publish(job)
-        await self.live.wakeups.notify(work_channel(DEPLOYMENT), (own or job.lane).encode())
+        await self.live.wakeups.notify(work_channel(DEPLOYMENT), encode_hint(hint_of(job, own)))
         return job
 
     def affinity(self) -> Affinity:
@@ -272,7 +274,6 @@ class World:
         ledger = turn.ledger
         assert ledger is not None
         assert ledger.billed == len(job.prompt_ids) + len(right)
-        assert (ledger.replayed > 0) <= (ledger.attempts > 1)
         times_s = ledger.queue_s + ledger.prefill_s + ledger.decode_s + ledger.replay_s
         assert abs(times_s - (turn.ended_at or 0.0) + job.created) < 10.0, "the end is written soon after it is told"
 

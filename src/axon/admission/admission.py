@@ -1,130 +1,285 @@
-"""May this turn enter? Buckets of requests and tokens, and a bounded backlog, per key and in all. Knows no prompt."""
+"""May this turn enter? A tenant's limits and the fleet's capacity. Knows no prompt and no HTTP.
 
-from dataclasses import dataclass
+    admit ──► reserve ──► (accepted) ──► beat … beat ──► settle
+      └───────────┴─ withdraw
 
+Two accounts pay for a turn: its tenant's and that of the workers that are to run it.
+"""
+
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Protocol
+
+from axon.admission import limits, shedding
 from axon.admission.config import AdmissionConfig
 from axon.admission.meters import Meters
+from axon.admission.rivals import Rivals
+from axon.admission.ticket import Ticket, window_start
+from axon.domain.account import Beat, Bounds, Entry, Round, Settlement, Standing
 from axon.domain.job import Job
-from axon.errors import AxonError, LimitReached, Overloaded
-from axon.ports.live import Buckets
-
-_EVERYBODY = "backlog"
-_BACKLOG_RETRY_S = 1.0
-_NO_LIMIT = 1 << 30
+from axon.domain.tenant import Terms, Tier
+from axon.errors import AxonError
+from axon.ports.live import Accounts
+from axon.runtime.clock import Clock
 
 
-@dataclass(frozen=True, slots=True)
-class Ticket:
-    """Admission's yes: which key pays, and the tokens that are set aside for the answer."""
+class Spending(Protocol):
+    """What a tenant's ended turns have used, from the durable records."""
 
-    key_id: str
-    reserved: int = 0
+    async def __call__(self, tenant: str, *, since: float) -> int: ...
 
-    def __str__(self) -> str:
-        return f"{self.key_id}:{self.reserved}"
 
-    @classmethod
-    def parse(cls, text: str) -> "Ticket":
-        """The ticket that a job carries."""
-        key_id, _, reserved = text.partition(":")
-        return cls(key_id, int(reserved or 0))
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Entrant:
+    """Who asks to come in, as far as is known before its prompt is made."""
+
+    job_id: str
+    tenant: str
+    terms: Terms
+    tier: Tier = Tier.DEFAULT
+    pool: str = ""
+    """Whose workers are to run it; empty for those that everybody shares."""
+    num_bytes: int = 0
+    """Of the request."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pulse:
+    """A job that goes on, as its holder knows it."""
+
+    job: Job
+    used: int = 0
+    more: int = 0
+    waits: bool | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Allowed:
+    """What a job may go on with."""
+
+    tokens: float
+    """Set aside for it in all, its prompt's included."""
+    spent: str = ""
+    """The budget that is used up: ``day`` or ``month``."""
 
 
 class Admission:
     """Hands out tickets and takes them back, each once: by the job's id."""
 
-    def __init__(self, buckets: Buckets, config: AdmissionConfig, *, ticket_ttl_s: float) -> None:
-        self._buckets = buckets
-        self._config = config
-        self._ticket_ttl_s = ticket_ttl_s
+    def __init__(
+        self,
+        accounts: Accounts,
+        config: AdmissionConfig,
+        clock: Clock,
+        *,
+        fleet: str = "",
+        spending: Spending | None = None,
+        tokens_per_s: Callable[[str], float | None] = lambda pool: None,
+    ) -> None:
+        """``fleet`` is what the workers serve, ``tokens_per_s`` how much of it a pool of them does when it is busy."""
+        self._accounts, self._config, self._clock = accounts, config, clock
+        self._fleet, self._spending, self._tokens_per_s = fleet, spending, tokens_per_s
+        self._rivals: dict[str, Rivals] = {}
 
-    async def admit(self, key_id: str, job_id: str, meters: Meters) -> Ticket:
-        """A ticket for the job, or a refusal that says when to come back."""
-        await self.count(key_id, meters)
-        if not await self._enter(_crowd(key_id), job_id, self._config.backlog_per_key):
-            raise LimitReached(
-                f"This API key has {self._config.backlog_per_key} requests queued or running, which is its limit.",
-                code="backlog_full",
-                retry_after_s=_BACKLOG_RETRY_S,
-            )
-        try:
-            if await self._enter(_EVERYBODY, job_id, self._config.backlog_total):
-                return Ticket(key_id)
-            raise Overloaded(retry_after_s=_BACKLOG_RETRY_S)
-        except AxonError:
-            await self._buckets.leave(_crowd(key_id), job_id)
-            raise
-
-    async def reserve(self, ticket: Ticket, job_id: str, tokens: int, meters: Meters) -> Ticket:
-        """Sets aside what the turn may cost, as far as the bucket is deep."""
-        per_minute = self._config.tokens_per_minute
-        if per_minute <= 0:
-            return ticket
-        wanted = min(tokens, int(per_minute))
-        taken = await self._buckets.take(
-            _tokens(ticket.key_id), wanted, capacity=per_minute, refill_per_s=per_minute / 60
+    async def admit(self, entrant: Entrant, meters: Meters) -> Ticket:
+        """A ticket for the job, or a refusal that says when to come back. No token is set aside yet."""
+        terms = entrant.terms
+        bounds = limits.bounds_of(terms, self._clock.now())
+        entry = Entry(job_id=entrant.job_id, least=1, ttl_s=self._config.ticket_s)
+        standing = await self._enter(entrant.tenant, entry, bounds)
+        expected = limits.expected_output(standing)
+        tokens = entrant.num_bytes / limits.BYTES_PER_TOKEN + expected
+        _note(meters, standing, bounds)
+        if standing.refused:
+            raise limits.refusal(standing, bounds, tokens=tokens)
+        ticket = Ticket(
+            expected=expected,
+            tokens_per_minute=terms.tokens_per_minute,
+            tokens_per_day=terms.tokens_per_day,
+            tokens_per_month=terms.tokens_per_month,
+            fleet=f"{self._fleet}/{entrant.pool}",
         )
-        meters.note("tokens", taken, per_minute=per_minute)
-        if not taken.granted:
-            raise LimitReached(
-                f"Rate limit reached for this API key: {per_minute:g} tokens per minute.",
-                retry_after_s=taken.retry_after_s,
-            )
-        await self._enter(_reserving(ticket.key_id), job_id, _NO_LIMIT)
-        return Ticket(ticket.key_id, wanted)
+        try:
+            await self._admit_fleet(ticket, entrant, tokens, own_waiting=standing.waiting - 1)
+        except AxonError:
+            await self._accounts.settle([_withdrawn(_tenant(entrant.tenant), entrant.job_id, bounds, uncounted=True)])
+            raise
+        return ticket
+
+    async def reserve(self, ticket: Ticket, job: Job, meters: Meters) -> Ticket:
+        """Sets aside what the turn is expected to cost, as far as the bucket is deep."""
+        output = job.choices * min(ticket.expected, job.sampling.max_tokens)
+        ticket = replace(ticket, reserved=len(job.prompt_ids) + output)
+        if ticket.tokens_per_minute <= 0:
+            return ticket
+        bounds = ticket.bounds(self._clock.now())
+        entry = Entry(job_id=job.id, tokens=ticket.reserved, ttl_s=self._config.ticket_s)
+        standing = await self._enter(job.tenant, entry, bounds)
+        meters.note("tokens", standing.tokens, per_minute=bounds.tokens_per_minute)
+        if standing.refused:
+            raise limits.refusal(standing, bounds, tokens=ticket.reserved)
+        return ticket
 
     async def settle(self, job: Job, used: int) -> None:
-        """The job has ended with so many tokens used: what was set aside too much goes back, once."""
-        await self.withdraw(Ticket.parse(job.ticket), job.id, used=used)
+        """The job has ended with so many tokens used: what was set aside too much goes back, what was too little is
+        charged, once."""
+        ticket, now = Ticket.parse(job.ticket), self._clock.now()
+        output = max(0, used - len(job.prompt_ids)) / job.choices
+        await self._accounts.settle(
+            [
+                Settlement(
+                    account=account,
+                    job_id=job.id,
+                    used=used,
+                    output=output,
+                    took_s=max(0.0, now - job.created),
+                    bounds=bounds,
+                )
+                for account, bounds in (
+                    (_tenant(job.tenant), ticket.bounds(now)),
+                    (_fleet(ticket), Bounds()),
+                )
+            ]
+        )
 
-    async def withdraw(self, ticket: Ticket, job_id: str, *, used: int = 0) -> None:
+    async def withdraw(self, ticket: Ticket, tenant: str, job_id: str) -> None:
         """The ticket is not used any more; twice is harmless."""
-        await self._buckets.leave(_crowd(ticket.key_id), job_id)
-        await self._buckets.leave(_EVERYBODY, job_id)
-        if not ticket.reserved or not await self._buckets.leave(_reserving(ticket.key_id), job_id):
-            return  # nothing is set aside for it, or no longer
-        if ticket.reserved > used:
-            unused = ticket.reserved - used
-            await self._buckets.give(_tokens(ticket.key_id), unused, capacity=self._config.tokens_per_minute)
+        bounds = ticket.bounds(self._clock.now())
+        await self._accounts.settle(
+            [_withdrawn(_tenant(tenant), job_id, bounds), _withdrawn(_fleet(ticket), job_id, Bounds())]
+        )
 
     async def readmit(self, job: Job) -> None:
         """Counts a job that is accepted once more; never refuses. Its tokens are set aside again if they were not."""
-        ticket = Ticket.parse(job.ticket)
-        if ticket.reserved:
-            if not await self._buckets.leave(_reserving(ticket.key_id), job.id):
-                per_minute = self._config.tokens_per_minute
-                await self._buckets.take(
-                    _tokens(ticket.key_id), ticket.reserved, capacity=per_minute, refill_per_s=per_minute / 60
-                )
-            await self._enter(_reserving(ticket.key_id), job.id, _NO_LIMIT)
-        await self._enter(_crowd(ticket.key_id), job.id, _NO_LIMIT)
-        await self._enter(_EVERYBODY, job.id, _NO_LIMIT)
+        await self._beat([Pulse(job=job)], again=True)
 
-    async def count(self, key_id: str, meters: Meters) -> None:
-        """One request of the key, or a refusal that says when to come back."""
-        per_minute = self._config.requests_per_minute
-        if per_minute <= 0:
-            return
-        taken = await self._buckets.take(f"requests/{key_id}", 1, capacity=per_minute, refill_per_s=per_minute / 60)
-        meters.note("requests", taken, per_minute=per_minute)
-        if not taken.granted:
-            raise LimitReached(
-                f"Rate limit reached for this API key: {per_minute:g} requests per minute.",
-                retry_after_s=taken.retry_after_s,
+    async def beat(self, pulses: Sequence[Pulse]) -> dict[str, Allowed]:
+        """Jobs that go on: their tickets hold for another while, and what they have used is charged.
+
+        What each may go on with; of one that was settled meanwhile nothing is said.
+        """
+        return await self._beat(pulses)
+
+    async def renew(self, jobs: Sequence[Job]) -> None:
+        """Accepted jobs that have not ended, whether they wait or run: their tickets hold for another while."""
+        await self._beat([Pulse(job=job) for job in jobs])
+
+    async def count(self, tenant: str, job_id: str, terms: Terms, meters: Meters) -> None:
+        """One request of the tenant's that opens no turn, or a refusal that says when to come back."""
+        bounds = Bounds(requests_per_minute=terms.requests_per_minute)
+        standing = await self._accounts.admit(_tenant(tenant), Entry(job_id=job_id, ttl_s=0.0), bounds)
+        meters.note("requests", standing.requests, per_minute=bounds.requests_per_minute)
+        if standing.refused:
+            raise limits.refusal(standing, bounds, tokens=0)
+
+    async def _admit_fleet(self, ticket: Ticket, entrant: Entrant, tokens: float, *, own_waiting: int) -> None:
+        config, terms = self._config, entrant.terms
+        rivals = self._rivals.setdefault(ticket.fleet, Rivals())
+        forecast = shedding.Forecast(
+            tokens_per_s=self._tokens_per_s(entrant.pool),
+            own_waiting=own_waiting,
+            share=rivals.share(entrant.tenant, terms.weight, self._clock.monotonic()),
+            mean_work=rivals.mean_work,
+        )
+        bounds = shedding.bounds(
+            forecast,
+            patience_s=config.patience_s(entrant.tier),
+            backlog_s=config.backlog_s,
+            jobs=config.backlog_total,
+        )
+        entry = Entry(job_id=entrant.job_id, tokens=tokens, ttl_s=config.ticket_s)
+        standing = await self._accounts.admit(_fleet(ticket), entry, bounds)
+        rivals.saw(standing)
+        if standing.refused:
+            raise shedding.refusal(standing, bounds, forecast, place_s=limits.place_s(standing))
+
+    async def _enter(self, tenant: str, entry: Entry, bounds: Bounds) -> Standing:
+        async def ask(bounds: Bounds) -> Standing:
+            return await self._accounts.admit(_tenant(tenant), entry, bounds)
+
+        return await self._seeded(tenant, bounds, ask)
+
+    async def _beat(self, pulses: Sequence[Pulse], *, again: bool = False) -> dict[str, Allowed]:
+        now = self._clock.now()
+        by_tenant: dict[str, list[Pulse]] = {}
+        by_fleet: dict[str, list[Pulse]] = {}
+        for pulse in pulses:
+            by_tenant.setdefault(pulse.job.tenant, []).append(pulse)
+            by_fleet.setdefault(Ticket.parse(pulse.job.ticket).fleet, []).append(pulse)
+        # A tenant's terms may have changed between its jobs: the newest ones' hold.
+        bounds = {
+            tenant: Ticket.parse(max(group, key=lambda pulse: pulse.job.created).job.ticket).bounds(now)
+            for tenant, group in by_tenant.items()
+        }
+        rounds = [
+            self._round(_tenant(tenant), group, bounds[tenant], again=again) for tenant, group in by_tenant.items()
+        ]
+        fleets = [
+            self._round(f"fleet/{name}", [replace(pulse, more=0) for pulse in group], Bounds(), again=again)
+            for name, group in by_fleet.items()
+        ]
+        standings = await self._accounts.beat([*rounds, *fleets])
+        allowed: dict[str, Allowed] = {}
+        for tenant, each, standing in zip(by_tenant, rounds, standings, strict=False):
+            if standing.unseeded:
+                standing = await self._seeded(tenant, each.bounds, self._again(each), standing)
+            budget = standing.over(each.bounds.budgets)
+            for job_id, reserved in standing.reserved.items():
+                allowed[job_id] = Allowed(tokens=reserved, spent=budget.name if budget else "")
+        return allowed
+
+    def _again(self, each: Round) -> Callable[[Bounds], Awaitable[Standing]]:
+        async def ask(bounds: Bounds) -> Standing:
+            [standing] = await self._accounts.beat([replace(each, bounds=bounds)])
+            return standing
+
+        return ask
+
+    def _round(self, account: str, pulses: Sequence[Pulse], bounds: Bounds, *, again: bool) -> Round:
+        beats = tuple(
+            Beat(
+                job_id=pulse.job.id,
+                reserved=Ticket.parse(pulse.job.ticket).reserved,
+                used=pulse.used,
+                more=pulse.more,
+                waits=pulse.waits,
+                again=again,
             )
+            for pulse in pulses
+        )
+        return Round(account=account, beats=beats, bounds=bounds, ttl_s=self._config.ticket_s)
 
-    async def _enter(self, crowd: str, job_id: str, limit: int) -> bool:
-        return await self._buckets.enter(crowd, job_id, limit=limit, ttl_s=self._ticket_ttl_s)
+    async def _seeded(
+        self,
+        tenant: str,
+        bounds: Bounds,
+        ask: Callable[[Bounds], Awaitable[Standing]],
+        standing: Standing | None = None,
+    ) -> Standing:
+        """Asks an account; one that does not know what was used before is told from the records, and asked again."""
+        standing = standing or await ask(bounds)
+        if not standing.unseeded:
+            return standing
+        seeded = []
+        for budget in bounds.budgets:
+            since = window_start(budget.name, budget.window)
+            seed = await self._spending(tenant, since=since) if self._spending else 0
+            seeded.append(replace(budget, seed=seed))
+        return await ask(replace(bounds, budgets=tuple(seeded)))
 
 
-def _crowd(key_id: str) -> str:
-    return f"backlog/{key_id}"
+def _tenant(tenant: str) -> str:
+    return f"tenant/{tenant}"
 
 
-def _reserving(key_id: str) -> str:
-    """The jobs for which tokens are set aside."""
-    return f"reserving/{key_id}"
+def _fleet(ticket: Ticket) -> str:
+    return f"fleet/{ticket.fleet}"
 
 
-def _tokens(key_id: str) -> str:
-    return f"tokens/{key_id}"
+def _withdrawn(account: str, job_id: str, bounds: Bounds, *, uncounted: bool = False) -> Settlement:
+    return Settlement(account=account, job_id=job_id, used=0, bounds=bounds, uncounted=uncounted)
+
+
+def _note(meters: Meters, standing: Standing, bounds: Bounds) -> None:
+    meters.note("requests", standing.requests, per_minute=bounds.requests_per_minute)
+    meters.note("tokens", standing.tokens, per_minute=bounds.tokens_per_minute)

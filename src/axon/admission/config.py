@@ -2,16 +2,56 @@
 
 from dataclasses import dataclass
 
+from axon.domain.tenant import Terms, Tier
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AdmissionConfig:
-    """May this turn enter?"""
+    """May this turn enter? The first ones hold for a tenant whose plan does not say otherwise; 0 sets no limit."""
 
     requests_per_minute: float = 600.0
-    """Requests a key may send per minute, as a bucket of this size; 0 sets no limit."""
+    """Requests a tenant may send per minute, as a bucket of this size; 0 sets no limit."""
     tokens_per_minute: float = 0.0
-    """Tokens a key may use per minute, prompt and answer, as a bucket of this size; 0 sets no limit."""
-    backlog_per_key: int = 64
-    """Turns of one key that may be queued or running; the next one gets 429."""
+    """Tokens a tenant may use per minute, prompt and answer, as a bucket of this size; 0 sets no limit."""
+    concurrent: int = 64
+    """Turns of one tenant that may be queued or running; the next one gets 429. 0 sets no limit."""
+    queued: int = 0
+    """Of these, the turns that may wait for a worker; 0 sets no limit."""
+    tokens_per_day: int = 0
+    """Tokens a tenant may use in a day (UTC); 0 sets no limit."""
+    tokens_per_month: int = 0
+    """Tokens a tenant may use in a calendar month (UTC); 0 sets no limit."""
     backlog_total: int = 256
     """Turns that may be queued or running in all; the next one gets 503."""
+    backlog_s: float = 300.0
+    """Work that may be queued or running in all, in seconds of what the workers are seen to serve; the next turn gets
+    503. 0 sets no limit."""
+    slo_ttft_priority_s: float = 10.0
+    """A turn of tier ``priority`` whose first token would come later than this gets 503; 0 sets no limit."""
+    slo_ttft_default_s: float = 30.0
+    """The same for tier ``default``."""
+    slo_ttft_flex_s: float = 120.0
+    """The same for tier ``flex``."""
+    ticket_s: float = 60.0
+    """A turn that nobody has looked after for so long counts no more: its gateway died before it was accepted."""
+
+    def patience_s(self, tier: Tier) -> float:
+        """How long a turn of the tier may wait for its first token."""
+        match tier:
+            case Tier.PRIORITY:
+                return self.slo_ttft_priority_s
+            case Tier.FLEX:
+                return self.slo_ttft_flex_s
+        return self.slo_ttft_default_s
+
+    @property
+    def terms(self) -> Terms:
+        """What holds for a tenant whose plan sets nothing."""
+        return Terms(
+            requests_per_minute=self.requests_per_minute,
+            tokens_per_minute=self.tokens_per_minute,
+            concurrent=self.concurrent,
+            queued=self.queued,
+            tokens_per_day=self.tokens_per_day,
+            tokens_per_month=self.tokens_per_month,
+        )

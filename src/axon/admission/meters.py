@@ -1,8 +1,6 @@
-"""How much is left of a key's limits, as one request has seen it. Decides nothing."""
+"""How much is left of a tenant's limits, as one request has seen it. Decides nothing."""
 
 from dataclasses import dataclass
-
-from axon.ports.live import Taken
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,6 +18,7 @@ class Meters:
     def __init__(self) -> None:
         self.seen: dict[str, Meter] = {}
 
-    def note(self, name: str, taken: Taken, *, per_minute: float) -> None:
-        """What a bucket of so much a minute has answered."""
-        self.seen[name] = Meter(per_minute, taken.remaining, (per_minute - taken.remaining) / per_minute * 60)
+    def note(self, name: str, remaining: float, *, per_minute: float) -> None:
+        """What is left in a bucket of so much a minute; one without a limit is not told of."""
+        if per_minute > 0:
+            self.seen[name] = Meter(per_minute, remaining, (per_minute - remaining) / per_minute * 60)

@@ -4,12 +4,10 @@ from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 
-from axon.admission.config import AdmissionConfig
 from axon.admission.keyring import Keyring
 from axon.admission.revocations import Revocations, postpone
 from axon.admission.tenancy import Tenancy
 from axon.bootstrap.services import load_pepper, open_live, open_store
-from axon.domain.tenant import Terms
 from axon.errors import DependencyDown
 from axon.ports.live import Cache
 from axon.runtime.clock import Clock, SystemClock
@@ -37,7 +35,7 @@ async def open_accounts(settings: Settings, *, revokes: bool = False) -> AsyncIt
         cache = await _shared_cache(settings, clock, stack) if revokes else None
         revoke = Revocations(cache, store.keys, clock).revoke if cache else in_store
         yield Accounts(
-            tenancy=Tenancy(store, clock, defaults=default_terms(settings.admission)),
+            tenancy=Tenancy(store, clock, defaults=settings.admission.terms),
             keyring=Keyring(store.keys, revoke, lambda: load_pepper(settings), clock),
         )
 
@@ -50,15 +48,6 @@ async def revoke_without_store(settings: Settings, key_id: str) -> bool:
         if cache is not None:
             await postpone(cache, key_id, at=clock.now())
         return cache is not None
-
-
-def default_terms(config: AdmissionConfig) -> Terms:
-    """What holds for a tenant of which neither it nor its plan says anything."""
-    return Terms(
-        requests_per_minute=config.requests_per_minute,
-        tokens_per_minute=config.tokens_per_minute,
-        concurrent=config.backlog_per_key,
-    )
 
 
 async def _shared_cache(settings: Settings, clock: Clock, stack: AsyncExitStack) -> Cache | None:

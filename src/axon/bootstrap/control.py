@@ -51,8 +51,8 @@ async def open_control(
     to wait for the one before the other is looked after.
     """
     settings, clock = process.settings, process.clock
-    admission = make_admission(settings, services)
-    leader = Leader(services.live.buckets, clock, lease_s=settings.control.lease_s, on_change=process.metrics.leads.set)
+    admission = make_admission(settings, services, clock)
+    leader = Leader(services.live.crowds, clock, lease_s=settings.control.lease_s, on_change=process.metrics.leads.set)
     stack.push_async_callback(leader.leave)
     leads = leader.leads if stands_by else lambda: True
     sweeper = Sweeper(
@@ -63,6 +63,8 @@ async def open_control(
         ending=make_ending(settings, services, admission, clock),
         liveness=Liveness(services.live.leases, clock, lease_s=settings.worker.lease_s),
         readmit=admission.readmit,
+        renew=admission.renew,
+        renew_s=settings.admission.ticket_s / 4,
         leads=leads,
         config=settings.control,
         retention_s=settings.sessions.retention_s,

@@ -10,7 +10,7 @@ from axon.bootstrap.gateway import Ready, open_gateway
 from axon.bootstrap.model import OnProgress, prepare_model
 from axon.bootstrap.presence import named
 from axon.bootstrap.process import announced, bound, started
-from axon.bootstrap.services import open_services
+from axon.bootstrap.services import open_services, require_pool
 from axon.bootstrap.worker import open_worker
 from axon.runtime.datafolder import locked
 from axon.settings import Settings
@@ -19,6 +19,7 @@ from axon.settings import Settings
 async def serve(settings: Settings, *, on_ready: Callable[[Ready], None], on_progress: OnProgress) -> int:
     """Runs until it is told to stop; returns the exit code."""
     config = settings.gateway
+    require_pool(settings)
     with (
         locked(settings.data_dir),
         named(settings) as name,
@@ -49,7 +50,9 @@ async def serve(settings: Settings, *, on_ready: Callable[[Ready], None], on_pro
                 # Not handed over: the readers are at this process's own gateway, and end with it.
                 await working.worker.drain(drain_s, empty_queue=forgets, hand_over=False)
 
-            parts = (*working.parts, *control.parts, gateway.run)
+            # Other workers may be there, and pools of them; where none can be, it matters what this one serves.
+            looking = gateway.fleet.watch if services.queue_forgets else gateway.fleet.run
+            parts = (*working.parts, *control.parts, looking, gateway.run)
             return await process.run(parts, started=begun, drain=drain, close=gateway.close)
 
 

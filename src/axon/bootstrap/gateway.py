@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING
 from axon.admission.keyring import Keyring
 from axon.admission.revocations import Revocations
 from axon.admission.tenancy import Tenancy
-from axon.bootstrap.accounts import default_terms
 from axon.bootstrap.model import Text, prepare_text
 from axon.bootstrap.process import Process, announced, bound, started
 from axon.bootstrap.services import (
@@ -156,6 +155,7 @@ async def open_gateway(
         learned=learned,
         metrics=process.metrics,
         deployment=deployment,
+        has_pools=not services.queue_forgets,
     )
     follower = Follower(
         services.live,
@@ -165,7 +165,7 @@ async def open_gateway(
         reader_grace_s=settings.sessions.reader_grace_s,
         silence_s=settings.gateway.silence_s,
     )
-    admission = make_admission(settings, services)
+    admission = make_admission(settings, services, clock, fleet.tokens_per_s)
     _, affinity = make_affinity(settings.dispatch, services, clock)
     idempotency = Idempotency(services.live.log, store.turns)
     gateway = Gateway(
@@ -183,7 +183,7 @@ async def open_gateway(
     )
     pepper = load_pepper(settings)
     key = await development_key(store, pepper, settings.data_dir, clock.now())
-    revocations, defaults = Revocations(services.live.cache, store.keys, clock), default_terms(settings.admission)
+    revocations, defaults = Revocations(services.live.cache, store.keys, clock), settings.admission.terms
     admin = Admin(
         tenancy=Tenancy(store, clock, defaults=defaults),
         keyring=Keyring(store.keys, revocations.revoke, lambda: pepper, clock),

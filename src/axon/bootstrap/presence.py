@@ -46,6 +46,7 @@ def make_announcer(
             incarnation=worker.incarnation,
             deployment=deployment,
             load=worker.load,
+            pool=config.pool,
             draining=lifecycle.draining,
             at=clock.now(),
         )

@@ -11,6 +11,7 @@ from axon.control.persister import Persister
 from axon.dispatch.affinity import Affinity, Residences
 from axon.dispatch.config import DispatchConfig
 from axon.domain.key import Key, digest, new_key_text
+from axon.domain.lane import is_pool
 from axon.domain.tenant import Tenant
 from axon.errors import Conflict, Misconfigured
 from axon.ports.journal import Journal
@@ -62,6 +63,18 @@ def require_shared(settings: Settings, role: str) -> None:
         raise Misconfigured(
             f"`axon {role}` shares its store with other processes, and SQLite is one process's file. "
             "Give --store postgresql://…, or run everything in one process with `axon serve`."
+        )
+
+
+def require_pool(settings: Settings) -> None:
+    """Raises ``Misconfigured`` for a pool that no worker can have."""
+    pool = settings.worker.pool
+    if not is_pool(pool):
+        raise Misconfigured(f"worker.pool is {pool!r}: a pool's name has small letters, digits, - and _, 40 at most.")
+    if pool and settings.queue.startswith("memory:"):
+        raise Misconfigured(
+            f"worker.pool is {pool!r}, but with memory:// there is one worker, which serves every tenant, whatever its "
+            "pool. Leave worker.pool empty, or run a fleet: --queue amqp://… and --live redis://…"
         )
 
 

@@ -1,6 +1,7 @@
 """The parts by which a turn is let in, put on the queue and ended: the same in every process that has to do so."""
 
 import contextlib
+from collections.abc import Callable
 
 from axon.admission.admission import Admission
 from axon.bootstrap.services import Services
@@ -12,10 +13,30 @@ from axon.errors import DependencyDown
 from axon.runtime.clock import Clock
 from axon.settings import Settings
 
+_CLOCKS_S = 3600.0
+"""Of turns that another process's clock has ended a little later than now."""
 
-def make_admission(settings: Settings, services: Services) -> Admission:
-    ticket_ttl_s = settings.sessions.turn_timeout_s + settings.sessions.reader_grace_s
-    return Admission(services.live.buckets, settings.admission, ticket_ttl_s=ticket_ttl_s)
+
+def make_admission(
+    settings: Settings,
+    services: Services,
+    clock: Clock,
+    tokens_per_s: Callable[[str], float | None] = lambda pool: None,
+) -> Admission:
+    """``tokens_per_s`` where turns are let in: what the workers serve."""
+
+    async def spent(tenant: str, *, since: float) -> int:
+        sums = await services.store.usage.sums(since=since, until=clock.now() + _CLOCKS_S, tenant=tenant)
+        return sum(each.usage.total_tokens for each in sums)
+
+    return Admission(
+        services.live.accounts,
+        settings.admission,
+        clock,
+        fleet=settings.model_name,
+        spending=spent,
+        tokens_per_s=tokens_per_s,
+    )
 
 
 def make_ending(settings: Settings, services: Services, admission: Admission, clock: Clock) -> Ending:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from axon.bootstrap.model import Model, OnProgress, deployment_of, prepare_model
 from axon.bootstrap.presence import make_announcer, named
 from axon.bootstrap.process import Part, Process, Up, started
-from axon.bootstrap.services import Services, make_affinity, open_services, require_shared
+from axon.bootstrap.services import Services, make_affinity, open_services, require_pool, require_shared
 from axon.bootstrap.turns import make_admission, make_ending
 from axon.domain.deployment import Deployment
 from axon.runtime.datafolder import shared
@@ -31,6 +31,7 @@ class Working:
 async def serve(settings: Settings, *, on_ready: Callable[[Up], None], on_progress: OnProgress) -> int:
     """Runs until it is told to stop; returns the exit code."""
     require_shared(settings, "worker")
+    require_pool(settings)
     config = settings.worker
     with shared(settings.data_dir), named(settings) as name, started(settings) as process:
         async with AsyncExitStack() as stack:
@@ -47,7 +48,7 @@ async def serve(settings: Settings, *, on_ready: Callable[[Up], None], on_progre
             if working is None:
                 return 0
 
-            facts, worker = _facts(working, name), working.worker
+            facts, worker = _facts(working, name, config.pool), working.worker
 
             async def begun() -> None:
                 process.lifecycle.ready = True
@@ -63,13 +64,14 @@ async def open_worker(process: Process, services: Services, model: Model, name: 
     """Starts the engine; the worker is given up with the stack."""
     settings, clock = process.settings, process.clock
     residences, _ = make_affinity(settings.dispatch, services, clock)
+    admission = make_admission(settings, services, clock)
     worker = Worker(
         deployment=settings.model_name,
         num_lanes=settings.dispatch.num_lanes,
         queue=services.queue,
         live=services.live,
         turns=services.store.turns,
-        ending=make_ending(settings, services, make_admission(settings, services), clock),
+        ending=make_ending(settings, services, admission, clock),
         journal=services.journal,
         tokenizer=model.text.tokenizer,
         make_engine=lambda: EngineProcess(settings.engine, model.folder),
@@ -79,6 +81,7 @@ async def open_worker(process: Process, services: Services, model: Model, name: 
         metrics=process.metrics,
         name=name,
         residences=residences,
+        tickets=admission,
     )
     stack.push_async_callback(worker.aclose)
     engine = await worker.open()
@@ -94,10 +97,11 @@ async def open_worker(process: Process, services: Services, model: Model, name: 
     )
 
 
-def _facts(working: Working, name: str) -> tuple[tuple[str, str], ...]:
+def _facts(working: Working, name: str, pool: str) -> tuple[tuple[str, str], ...]:
     deployment = working.deployment
     return (
         ("Name", name),
+        *((("Pool", pool),) if pool else ()),
         ("Model", f"{deployment.name} ({deployment.version}, {deployment.max_model_len} tokens)"),
         ("Slots", str(working.worker.load.slots)),
     )

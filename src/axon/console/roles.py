@@ -110,6 +110,9 @@ def worker(
     name: Annotated[
         str | None, typer.Option(help="Its name in the fleet. [default: from the host and the data folder]")
     ] = None,
+    pool: Annotated[
+        str | None, typer.Option(help="Works for the tenants of this pool alone. [default: for those of none]")
+    ] = None,
     metrics_port: MetricsPort = None,
     model: Model = None,
     model_name: ModelName = None,
@@ -128,6 +131,7 @@ def worker(
     \b
     Examples:
       axon worker --queue amqp://… --live redis://… --store postgresql://…
+      axon worker --pool gold --queue amqp://… --live redis://… --store postgresql://…
       axon worker --name gpu-7 --model /models/Qwen3-0.6B --queue amqp://… --live redis://… --store postgresql://…
     """
     loaded = load(
@@ -136,6 +140,7 @@ def worker(
             **of_model(model, model_name, engine),
             "engine.tensor_parallel": tensor_parallel,
             "worker.name": name,
+            "worker.pool": pool,
             "worker.metrics_port": metrics_port,
         },
         config_file,

@@ -13,7 +13,7 @@ from collections.abc import Callable
 import structlog
 
 from axon.errors import AxonError
-from axon.ports.live import Buckets
+from axon.ports.live import Crowds
 from axon.runtime.clock import Clock
 
 _CROWD = "control/leader"
@@ -26,10 +26,10 @@ class Leader:
     """``run`` until cancelled, then ``leave``."""
 
     def __init__(
-        self, buckets: Buckets, clock: Clock, *, lease_s: float, on_change: Callable[[bool], None] = lambda _: None
+        self, crowds: Crowds, clock: Clock, *, lease_s: float, on_change: Callable[[bool], None] = lambda _: None
     ) -> None:
         self.name = f"{socket.gethostname()}-{secrets.token_hex(3)}"
-        self._buckets, self._clock, self._lease_s = buckets, clock, lease_s
+        self._crowds, self._clock, self._lease_s = crowds, clock, lease_s
         self._on_change = on_change
         self._until = 0.0
         self._led = False
@@ -48,7 +48,7 @@ class Leader:
         """Renews its lead, or takes it where nobody has it."""
         asked_at = self._clock.monotonic()
         try:
-            if await self._buckets.enter(_CROWD, self.name, limit=1, ttl_s=self._lease_s):
+            if await self._crowds.enter(_CROWD, self.name, limit=1, ttl_s=self._lease_s):
                 self._until = asked_at + self._lease_s
         except AxonError as error:
             _logger.warning("leader.not_known", error=str(error))
@@ -59,7 +59,7 @@ class Leader:
         self._until = 0.0
         self._tell()
         with contextlib.suppress(AxonError):
-            await self._buckets.leave(_CROWD, self.name)
+            await self._crowds.leave(_CROWD, self.name)
 
     def _tell(self) -> None:
         if self.leads() != self._led:

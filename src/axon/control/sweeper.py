@@ -1,9 +1,9 @@
-"""Looks after turns that nobody else does: orphans, passed deadlines, text past its retention. Knows no engine."""
+"""Looks after turns that nobody else does: orphans, passed deadlines, tickets of those that wait. Knows no engine."""
 
 import asyncio
 import contextlib
 from collections import Counter
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 
 import structlog
 
@@ -22,6 +22,8 @@ from axon.ports.store import TurnStore
 from axon.runtime.clock import Clock
 
 _BATCH = 500
+_MOST = 10_000
+"""Turns whose tickets are renewed."""
 _OWNER = "sweeper"
 
 _logger = structlog.get_logger("axon.control")
@@ -44,10 +46,13 @@ class Sweeper:
         retention_s: float,
         clock: Clock,
         leads: Callable[[], bool] = lambda: True,
+        renew: Callable[[Sequence[Job]], Awaitable[None]] | None = None,
+        renew_s: float = 15.0,
     ) -> None:
         self._turns, self._live, self._queue = turns, live, queue
         self._dispatch, self._ending, self._liveness = dispatch, ending, liveness
         self._readmit, self._leads = readmit, leads
+        self._renew, self._renew_s, self._renewed_at = renew, renew_s, float("-inf")
         self._ownerless_since: dict[str, float] = {}
         self._silent: Counter[tuple[str, int]] = Counter()
         """Turns whose owner's lease has lapsed, with its epoch: how many sweeps have seen it so."""
@@ -98,6 +103,14 @@ class Sweeper:
                 with contextlib.suppress(AxonError):
                     await self._adopt(turn)
         await self._turns.purge(ended_before=self._clock.now() - self._retention_s)
+        if now - self._renewed_at >= self._renew_s:
+            self._renewed_at = now
+            await self._renew_tickets()
+
+    async def _renew_tickets(self) -> None:
+        """Of all accepted turns that have not ended: who runs one renews it too, who waits has nobody else to."""
+        if self._renew is not None:
+            await self._renew([turn.job for turn in await self._turns.unfinished(limit=_MOST)])
 
     async def _looked_at(self, turn: Turn) -> bool:
         """``_ownerless``, for one turn that may fail without keeping the others from being looked at."""

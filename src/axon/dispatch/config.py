@@ -7,8 +7,9 @@ from dataclasses import dataclass
 class DispatchConfig:
     """Onto the queue."""
 
-    num_lanes: int = 16
-    """Lanes of a deployment; fixed once a queue has them."""
+    num_lanes: int = 32
+    """Lanes of each tier of a deployment: so many tenants share none. May be raised, workers first; never lowered while
+    jobs wait in the last ones."""
     affinity: bool = True
     """Whether a follow-up turn goes to the worker that holds its conversation's blocks, while that one has room."""
     affinity_s: float = 600.0

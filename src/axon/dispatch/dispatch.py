@@ -8,6 +8,7 @@ from typing import TypeVar
 
 from axon.dispatch.affinity import Affinity
 from axon.dispatch.config import DispatchConfig
+from axon.dispatch.hint import encode_hint, hint_of
 from axon.domain.job import Job
 from axon.domain.turn import opened
 from axon.domain.wire import encode
@@ -21,7 +22,7 @@ T = TypeVar("T")
 
 
 def work_channel(deployment: str) -> str:
-    """Where idle workers of a deployment hear of new jobs, by the name of their lane."""
+    """Where workers of a deployment hear of new jobs; see ``axon.dispatch.hint``."""
     return f"work/{deployment}"
 
 
@@ -54,11 +55,11 @@ class Dispatch:
             async with asyncio.timeout(self._config.accept_timeout_s):
                 await self._open(job, body)
                 failpoint("dispatch.opened")
-                lane = await self._confirmed(job, body)
+                own = await self._confirmed(job, body)
         except TimeoutError as error:
             raise DependencyDown("The journal or the queue did not confirm in time.", retry_after_s=1.0) from error
         failpoint("dispatch.accepted")
-        await self._hint(job.deployment, lane)
+        await self._hint(job, own)
 
     async def abandon(self, job_id: str) -> None:
         """The turn's client was told that it was not accepted: should it be, it is ended, not run."""
@@ -70,32 +71,32 @@ class Dispatch:
         body = encode(job)
         await self._open(job, body)
         await self._queue.publish(job.lane, body)
-        await self._hint(job.deployment, job.lane)
+        await self._hint(job)
 
     async def _confirmed(self, job: Job, body: bytes) -> str:
-        """Both at once; both are waited for, whatever becomes of the other. Returns the lane that has the job."""
-        noted, lane = await asyncio.gather(
+        """Both at once; both are waited for, whatever becomes of the other. Returns the own lane that has the job."""
+        noted, own = await asyncio.gather(
             _passing("dispatch.journaled", partial(self._journal.append, [opened(job)])),
             _passing("dispatch.published", partial(self._publish, job, body)),
             return_exceptions=True,
         )
         if noted is not None:
             raise noted
-        if isinstance(lane, BaseException):
-            raise lane
-        return lane
+        if isinstance(own, BaseException):
+            raise own
+        return own
 
     async def _publish(self, job: Job, body: bytes) -> str:
-        """Into the own lane of the worker that should have it, else into its tenant's."""
+        """Into the own lane of the worker that should have it, which is returned, else into its tenant's."""
         if self._affinity is not None and (own := await self._affinity.offer(job, body)):
             return own
         await self._queue.publish(job.lane, body)
-        return job.lane
+        return ""
 
-    async def _hint(self, deployment: str, lane: str) -> None:
-        """Wakes idle workers; a lost hint costs a second, not the job."""
+    async def _hint(self, job: Job, own: str = "") -> None:
+        """Wakes idle workers; a lost hint costs a few seconds, not the job."""
         with contextlib.suppress(AxonError):
-            await self._wakeups.notify(work_channel(deployment), lane.encode())
+            await self._wakeups.notify(work_channel(job.deployment), encode_hint(hint_of(job, own)))
 
     async def _open(self, job: Job, body: bytes) -> None:
         await self._log.open(job.id, body, reader_ttl_s=None if job.background else self._reader_grace_s)

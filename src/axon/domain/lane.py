@@ -1,21 +1,63 @@
-"""Which lane of a deployment a tenant's jobs wait in: a fixed number, chosen by hash, never deleted.
+"""Which lane of a deployment a tenant's jobs wait in: a fixed number for each tier and pool, never deleted.
 
-Beside them each worker has a lane of its own, for turns that go on from what it holds.
+small/07   small/priority/07   small/flex/07       of the workers that everybody shares
+small#gold/07   …                                  of the workers of the pool ``gold``
+small/@worker-1                                    a worker's own, for turns that go on from what it holds
 """
 
+import re
 import zlib
 
+from axon.domain.tenant import Tier
 
-def lane_names(deployment: str, num_lanes: int) -> tuple[str, ...]:
-    """All lanes of a deployment."""
-    return tuple(f"{deployment}/{index:02d}" for index in range(num_lanes))
+_SETS = {Tier.PRIORITY: "priority/", Tier.DEFAULT: "", Tier.FLEX: "flex/"}
+_POOL = re.compile(r"[a-z0-9](?:[a-z0-9_-]{0,38}[a-z0-9])?")
 
 
-def lane_of(tenant: str, deployment: str, num_lanes: int) -> str:
-    """The tenant's lane; the same in every process and release."""
-    return f"{deployment}/{zlib.crc32(tenant.encode()) % num_lanes:02d}"
+def is_pool(name: str) -> bool:
+    """Whether a pool may be called so; the empty name is that of the workers that everybody shares."""
+    return not name or _POOL.fullmatch(name) is not None
+
+
+def pool_name(deployment: str, pool: str = "") -> str:
+    """A deployment's workers of one pool, by a name that their lanes and counters have in common."""
+    return f"{deployment}#{pool}" if pool else deployment
+
+
+def lane_names(deployment: str, num_lanes: int, pool: str = "") -> tuple[str, ...]:
+    """All lanes that workers of a pool take from."""
+    return tuple(_name(deployment, pool, tier, index) for tier in _SETS for index in range(num_lanes))
+
+
+def lane_of(
+    tenant: str,
+    deployment: str,
+    num_lanes: int,
+    *,
+    place: int | None = None,
+    tier: Tier = Tier.DEFAULT,
+    pool: str = "",
+) -> str:
+    """The tenant's lane; the same in every process and release. Tenants whose places are neighbours share none."""
+    number = zlib.crc32(tenant.encode()) if place is None else place
+    return _name(deployment, pool, tier, number % num_lanes)
+
+
+def tier_of(lane: str) -> Tier:
+    """The tier of what waits in a lane."""
+    kind = lane.rpartition("/")[0].rpartition("/")[2]
+    return next((tier for tier, prefix in _SETS.items() if prefix == f"{kind}/"), Tier.DEFAULT)
+
+
+def is_of_pool(lane: str, deployment: str, pool: str) -> bool:
+    """Whether the workers of this pool take from the lane."""
+    return lane.startswith(f"{pool_name(deployment, pool)}/")
 
 
 def own_lane(deployment: str, worker: str) -> str:
     """The worker's own lane, by its stable name; no tenant's lane is called so."""
     return f"{deployment}/@{worker}"
+
+
+def _name(deployment: str, pool: str, tier: Tier, index: int) -> str:
+    return f"{pool_name(deployment, pool)}/{_SETS[tier]}{index:02d}"

@@ -1,6 +1,6 @@
 """A worker as it speaks of itself: its name, what it serves and how busy it is. Knows no service that carries it."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -16,6 +16,8 @@ class Load:
     free_slots: int
     num_tokens: int
     """Tokens of what runs, prompts and answers so far."""
+    tokens_per_s: float = 0.0
+    """What it serves when every slot is taken, prompts and answers; 0 while that is not known."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,9 +32,19 @@ class Presence:
     deployment: Deployment
     """What it serves: enough for a gateway to take requests for it."""
     load: Load
+    pool: str = ""
+    """The pool it works for; empty for the one that everybody shares."""
     draining: bool = False
     """It finishes what it has and takes nothing new."""
     at: float
     """Unix time at which it said so."""
     extra: Mapping[str, Any] = field(default_factory=dict)
     """Fields of a later version, kept as they came."""
+
+
+def service_rate(presences: Sequence[Presence]) -> float | None:
+    """What workers serve together when they are busy; one that has not been yet counts like the others. None: nobody
+    has been."""
+    rates = [presence.load.tokens_per_s for presence in presences if not presence.draining]
+    known = [rate for rate in rates if rate > 0]
+    return sum(known) / len(known) * len(rates) if known else None

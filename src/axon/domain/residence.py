@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from axon.domain.job import Job
+from axon.domain.lane import is_of_pool
 from axon.domain.presence import Presence
 
 
@@ -33,12 +34,16 @@ def place(
 ) -> Presence | None:
     """The worker whose own lane the turn goes to, or None: then its tenant's lane is the right one.
 
-    It must go on from what is held there; the worker must live, stay, serve its version and have room for it. With
-    no second worker its lane leads to the same place.
+    It must go on from what is held there; the worker must live, stay, work for its pool, serve its version and have
+    room for it. With no second worker its lane leads to the same place.
     """
     if residence is None or now - residence.at > max_age_s or len(job.prompt_ids) <= residence.num_prompt:
         return None
-    serving = [presence for presence in presences if presence.deployment.version == job.version]
+    serving = [
+        presence
+        for presence in presences
+        if presence.deployment.version == job.version and is_of_pool(job.lane, job.deployment, presence.pool)
+    ]
     for presence in serving:
         if presence.incarnation == residence.incarnation and len(serving) > 1:
             return presence if not presence.draining and presence.load.free_slots >= job.choices else None

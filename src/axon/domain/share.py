@@ -6,7 +6,10 @@ Nobody gets more than it wants; what it leaves is the others', by their weights.
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from axon.domain.tenant import Tier
+
 _ROUNDING = 1e-9
+_PULLS = {Tier.PRIORITY: 2.0, Tier.DEFAULT: 1.0, Tier.FLEX: 0.5}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,3 +64,8 @@ def most_over(num_slots: int, wants: Mapping[str, Want]) -> str | None:
     excess = {tenant: want.held - parts[tenant] for tenant, want in wants.items()}
     worst = max(excess, key=lambda tenant: (excess[tenant], tenant), default=None)
     return worst if worst is not None and excess[worst] >= 1 - _ROUNDING else None
+
+
+def pull(weight: float, tier: Tier) -> float:
+    """How strongly a request draws: its tier counts as a multiple of its tenant's weight, 4 : 2 : 1."""
+    return weight * _PULLS[tier]

@@ -19,6 +19,8 @@ class Add:
     tenant: str = ""
     weight: float = 1.0
     """The tenant's share, measured against the others'."""
+    reserved: float = 0.0
+    """Share of the slots that is the tenant's whenever it asks."""
     priority: int = 0
     """A higher one goes before every lower one."""
     deadline: float | None = None

@@ -21,6 +21,8 @@ class Claim:
     tenant: str = ""
     weight: float = 1.0
     """The tenant's share, measured against the others'."""
+    reserved: float = 0.0
+    """Share of the slots that is the tenant's whenever it asks."""
     priority: int = 0
     """A higher one goes before every lower one."""
 
@@ -44,6 +46,10 @@ class Policy(Protocol):
         """The smaller, the sooner served and the later parked; no two claims rank the same."""
         ...
 
+    def may_pass(self, claim: Claim, other: Claim) -> bool:
+        """Whether a claim whose tenant is short of its part of the slots may go before the other, against the order."""
+        ...
+
 
 class FirstCome:
     """In the order of arrival, within a priority."""
@@ -61,15 +67,23 @@ class FirstCome:
         """Priority, then arrival."""
         return (-claim.priority, claim.arrival)
 
+    def may_pass(self, claim: Claim, other: Claim) -> bool:
+        """Slots are nobody's part."""
+        return False
+
 
 class Fair:
     """The least served tenant first: a virtual token counter for each, after Sheng et al. (OSDI 2024).
 
     A counter rises by the tokens served over the tenant's weight. Who comes back from idling is lifted to the smallest
     counter of those who are here: nobody saves up a claim to the whole machine.
+
+    A tenant's part of the slots comes before its counter, within bounds: who is ahead of another by more than ``lead``
+    takes no slot before it.
     """
 
-    def __init__(self, *, prefilled_cost: float = 1.0, emitted_cost: float = 2.0) -> None:
+    def __init__(self, *, prefilled_cost: float = 1.0, emitted_cost: float = 2.0, lead: float = 8192.0) -> None:
+        self._lead = lead
         self._prefilled_cost = prefilled_cost
         self._emitted_cost = emitted_cost
         self._served: dict[str, float] = {}
@@ -110,6 +124,10 @@ class Fair:
     def rank(self, claim: Claim) -> Rank:
         """Priority, then the tenant's counter, then arrival."""
         return (-claim.priority, self._served[claim.tenant], claim.arrival)
+
+    def may_pass(self, claim: Claim, other: Claim) -> bool:
+        """Not if its tenant was served much more."""
+        return self._served[claim.tenant] <= self._served[other.tenant] + self._lead
 
     def _raise_level(self) -> None:
         if self._num_here:

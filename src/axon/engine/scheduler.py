@@ -14,10 +14,12 @@ from itertools import count, islice
 from axon.engine.batch import Batch, Drawn, Span
 from axon.engine.blocks import BlockPool
 from axon.engine.ending import finish_of
+from axon.engine.line import Line, Move
 from axon.engine.messages import Add, Emitted, Refused
 from axon.engine.pace import Outlook
 from axon.engine.policy import Fair, Policy, Rank
 from axon.engine.sequence import Sequence
+from axon.engine.tiers import Tiers
 
 NO_DRAFTS = 1.0
 """A price that no guess is worth."""
@@ -46,16 +48,22 @@ class Scheduler:
         self.max_model_len = min(max_model_len, pool.num_blocks * pool.block_size)
         self.eos_ids = eos_ids
         self.preemptions = 0
+        """Sequences parked because blocks ran out, since the start."""
+        self.yielded = 0
+        """Sequences parked because their slot was another's part, since the start."""
         self.draft_price = NO_DRAFTS
         """What a guess costs, against a token that is sure. With guesses, a step is settled before the next is made."""
         self.num_drafted = self.num_accepted = 0
         self._policy = policy or Fair()
         self._version = version
         self._arrivals = count()
+        self._tiers = Tiers()
         self._running: list[Sequence] = []
         self._waiting: list[Sequence] = []
         self._sequences: dict[str, Sequence] = {}
         self._refused: list[Refused] = []
+        self._is_quiet = False
+        """As long as nobody comes or goes, nobody who waits gets another's slot."""
 
     @property
     def num_running(self) -> int:
@@ -75,8 +83,9 @@ class Scheduler:
 
     def outlook(self) -> Outlook:
         """What the next step has to do for the streams, and where the prompt stands that is prefilled next to them."""
-        streams = [sequence.num_tokens for sequence in self._running if sequence.num_pending == 1]
-        prompts = [sequence.num_computed for sequence in self._running if sequence.num_pending > 1]
+        ready = self._ready()
+        streams = [sequence.num_tokens for sequence in ready if sequence.num_pending == 1]
+        prompts = [sequence.num_computed for sequence in ready if sequence.num_pending > 1]
         return Outlook(len(streams), sum(streams), prompts[0] if prompts else 0)
 
     def add(self, add: Add) -> None:
@@ -90,6 +99,7 @@ class Scheduler:
         sequence = Sequence(add, next(self._arrivals), self.pool.block_size, salt)
         self._sequences[add.id] = sequence
         self._waiting.append(sequence)
+        self._is_quiet = False
         self._policy.arrive(sequence.claim)
 
     def abort(self, ids: Iterable[str]) -> None:
@@ -99,11 +109,15 @@ class Scheduler:
                 self._end(self._sequences[id])
 
     def schedule(self, now: float = 0.0) -> Batch:
-        """Plans a step: the running sequences first, then as many waiting ones as budget and blocks allow."""
+        """Plans a step: the running sequences first, then as many waiting ones as slots, budget and blocks allow."""
         self._expire(now)
+        moves = self._line_up()
         self._running.sort(key=self._rank)
-        spans = self._plan_running()
-        spans += self._plan_waiting(self._spare(spans))
+        preemptions = self.preemptions
+        spans = self._plan_running(moves)
+        if preemptions == self.preemptions:  # else the next blocks are those of who has just been parked
+            spans += self._start(moves, self._spare(spans))
+        self._tiers.next_step()
         return Batch(tuple(spans))
 
     def settle(self, batch: Batch, drawn: list[Drawn]) -> list[Emitted]:
@@ -134,10 +148,14 @@ class Scheduler:
 
     def check(self) -> None:
         """Proves that no block leaked and that every sequence is in exactly one place."""
-        self.pool.check(sequence.block_ids for sequence in self._running)
-        assert not any(sequence.block_ids for sequence in self._waiting), "a waiting sequence holds blocks"
-        everyone = [sequence.id for sequence in [*self._running, *self._waiting]]
-        assert sorted(everyone) == sorted(self._sequences), "a sequence is lost or stands in two places"
+        everyone = [*self._running, *self._waiting]
+        self.pool.check(sequence.block_ids for sequence in everyone)
+        assert len(self._running) <= self.max_sequences, "more sequences run than there are slots"
+        for sequence in everyone:
+            room = len(sequence.block_ids) * self.pool.block_size
+            assert sequence.num_settled <= sequence.num_computed <= room, "computed tokens stand in no block"
+        ids = [sequence.id for sequence in everyone]
+        assert sorted(ids) == sorted(self._sequences), "a sequence is lost or stands in two places"
 
     def _refusal(self, add: Add) -> Refused | None:
         num_tokens = len(add.prompt_ids) + len(add.output_ids)
@@ -161,9 +179,44 @@ class Scheduler:
     def _rank(self, sequence: Sequence) -> Rank:
         return self._policy.rank(sequence.claim)
 
-    def _plan_running(self) -> list[Span]:
+    def _line_up(self) -> list[Move]:
+        """The waiting sequences that are to start now, in their order; those whose slots they get are parked for it."""
+        if not self._waiting or (self._is_quiet and len(self._running) >= self.max_sequences):
+            return []
+        line = Line(self.max_sequences, self._policy, running=self._running, waiting=self._waiting)
+        line.is_strict = not self._finds_room(line.first)
+        budget = self.max_batch_tokens
+        if any(sequence.num_pending == 1 for sequence in self._running):
+            budget = self.max_prefill_tokens
+        promised = self._promised()
+        moves: list[Move] = []
+        while budget > 0 and (move := line.head()):
+            sequence = move.entering
+            # Parked with a token in flight, or about to find its next block computed by another: a matter of steps.
+            if sequence.num_unknown or (not sequence.block_ids and self._next_hash(sequence) in promised):
+                line.leave(move)
+                continue
+            if move.yielding is not None:
+                if not self._finds_room(sequence, move.yielding):
+                    return moves
+                self._yield_slot(move.yielding)
+            line.take(move)
+            moves.append(move)
+            promised.update(self._hashes_ahead(sequence))
+            budget -= self._num_to_compute(sequence)
+        self._is_quiet = line.is_quiet and not moves
+        return moves
+
+    def _yield_slot(self, sequence: Sequence) -> None:
+        """Parks a sequence that keeps its blocks: while nobody else needs them, going on costs nothing."""
+        self._running.remove(sequence)
+        self._waiting.append(sequence)
+        self._is_quiet = False
+        self.yielded += 1
+
+    def _plan_running(self, moves: list[Move]) -> list[Span]:
         """In the policy's order, parking from its end: a sequence that has its span is not parked in the same step."""
-        shares = self._shares()
+        shares = self._shares(moves)
         index = 0
         while index < len(self._running):
             sequence = self._running[index]
@@ -192,18 +245,34 @@ class Scheduler:
             sequence.block_ids += self.pool.take([], num_missing)
         return guesses
 
-    def _shares(self) -> dict[str, int]:
-        """Splits the budget: one token for everybody, so that no stream stalls, the rest in the policy's order."""
-        ready = [sequence for sequence in self._running if self._is_ready(sequence)]
+    def _shares(self, moves: list[Move]) -> dict[str, int]:
+        """Splits the budget: one token for everybody, so that no stream stalls, the rest in the policy's order.
+
+        What those need who are to start is kept for them: a prompt that goes on delays nobody who goes before it.
+        """
+        ready = self._ready(num_starting=len(moves))
         spare = self.max_batch_tokens - len(ready)
         if any(sequence.num_pending == 1 for sequence in ready):
             spare = min(spare, self.max_prefill_tokens)
+        entering = [move.entering for move in moves if not move.is_due]
+        for move in moves:
+            spare -= self._num_to_compute(move.entering) if move.is_due else 0
+        spare = max(spare, 0)
         shares: dict[str, int] = {}
-        for sequence in ready:
+        for sequence in sorted([*ready, *entering], key=self._rank) if entering else ready:
+            if sequence in entering:
+                spare -= min(self._num_to_compute(sequence), spare)
+                continue
             extra = min(sequence.num_pending - 1, spare)
             shares[sequence.id] = 1 + extra
             spare -= extra
         return shares
+
+    def _ready(self, num_starting: int = 0) -> list[Sequence]:
+        """The running sequences that the next step goes on with: while others wait for a slot, by their tiers."""
+        ready = [sequence for sequence in self._running if self._is_ready(sequence)]
+        is_full = len(self._running) + num_starting >= self.max_sequences or len(self._waiting) > num_starting
+        return self._tiers.taking_part(ready) if is_full else ready
 
     def _is_ready(self, sequence: Sequence) -> bool:
         """Not while two of its tokens are still to be drawn, nor when the one in flight is its last."""
@@ -222,7 +291,7 @@ class Scheduler:
         """Extends the sequence's blocks; False when it was itself the last in the order and had to be parked."""
         num_missing = sequence.num_missing_blocks(num_tokens)
         while not self.pool.can_take([], num_missing):
-            if self._park_last() is sequence:
+            if not self._give_up_blocks() and self._park_last() is sequence:
                 return False
         sequence.block_ids += self.pool.take([], num_missing)
         return True
@@ -231,24 +300,29 @@ class Scheduler:
         sequence = self._running.pop()
         self._free(sequence)
         self._waiting.append(sequence)
+        self._is_quiet = False
         self.preemptions += 1
         return sequence
 
-    def _plan_waiting(self, budget: int) -> list[Span]:
+    def _give_up_blocks(self, but: Sequence | None = None) -> bool:
+        """Frees the blocks that a parked sequence has kept, the last in the order first; False where none has any."""
+        keeping = [sequence for sequence in self._waiting if sequence.block_ids and sequence is not but]
+        if not keeping:
+            return False
+        self._free(max(keeping, key=self._rank))
+        return True
+
+    def _start(self, moves: list[Move], budget: int) -> list[Span]:
         """The first in the order that finds no blocks keeps the others waiting too: the room it needs is not theirs."""
         spans: list[Span] = []
-        promised = self._promised()
-        for sequence in sorted(self._waiting, key=self._rank):
-            if budget <= 0 or len(self._running) >= self.max_sequences:
-                break
-            # Parked with a token in flight, or about to find its next block computed by another: a matter of steps.
-            if sequence.num_unknown or self._next_hash(sequence) in promised:
-                continue
-            if not self._admit(sequence):
+        for sequence in (move.entering for move in moves):
+            if budget <= 0 or not self._admit(sequence):
                 break
             self._waiting.remove(sequence)
             self._running.append(sequence)
-            promised.update(self._hashes_ahead(sequence))
+            sequence.num_served = 0
+            self._tiers.enter(sequence)
+            self._is_quiet = False
             span = sequence.plan(min(sequence.num_pending, budget), self.eos_ids)
             spans.append(span)
             budget -= len(span.token_ids)
@@ -269,13 +343,37 @@ class Scheduler:
         num_found = len(self.pool.find(hashes))
         return hashes[num_found] if num_found < len(hashes) else None
 
+    def _num_to_compute(self, sequence: Sequence) -> int:
+        """Of a waiting sequence's tokens, those that are in no block."""
+        return sequence.num_pending - len(self._find(sequence)) * self.pool.block_size
+
+    def _find(self, sequence: Sequence) -> list[int]:
+        """The cached blocks that it would start with; none where it has kept its own."""
+        # The last known token is always computed, because its logits are needed.
+        return [] if sequence.block_ids else self.pool.find(sequence.full_hashes(sequence.num_tokens - 1))
+
+    def _finds_room(self, sequence: Sequence, yielding: Sequence | None = None) -> bool:
+        """Whether there are blocks for it, those counted that parked sequences keep and that the yielding one would."""
+        found = self._find(sequence)
+        num_kept = sum(len(each.block_ids) for each in self._waiting if each is not sequence)
+        num_kept += len(yielding.block_ids) if yielding is not None else 0
+        num_new = sequence.num_missing_blocks(sequence.num_tokens) - len(found)
+        return self.pool.can_take(found, max(0, num_new - num_kept))
+
     def _admit(self, sequence: Sequence) -> bool:
         """Gives a sequence blocks for all its known tokens at once, so that it is not parked half way through them."""
-        # The last known token is always computed, because its logits are needed.
-        found = self.pool.find(sequence.full_hashes(sequence.num_tokens - 1))
-        num_new = sequence.num_missing_blocks(sequence.num_tokens) - len(found)
-        if not self.pool.can_take(found, num_new):
+        if not self._finds_room(sequence):
             return False
+        while True:
+            found = self._find(sequence)
+            num_new = sequence.num_missing_blocks(sequence.num_tokens) - len(found)
+            if self.pool.can_take(found, num_new):
+                break
+            if not self._give_up_blocks(but=sequence):
+                return False
+        if sequence.block_ids:
+            sequence.block_ids += self.pool.take([], num_new)
+            return True
         sequence.block_ids = self.pool.take(found, num_new)
         sequence.num_computed = sequence.num_settled = len(found) * self.pool.block_size
         sequence.num_admissions += 1
@@ -331,6 +429,7 @@ class Scheduler:
 
     def _end(self, sequence: Sequence) -> None:
         del self._sequences[sequence.id]
+        self._is_quiet = False
         (self._running if sequence in self._running else self._waiting).remove(sequence)
         self._free(sequence)
         self._policy.leave(sequence.claim)

@@ -37,6 +37,10 @@ class Sequence:
     num_cached: int | None = None
     """Tokens of the prompt that came from cached blocks; None until it has run, 0 once reported."""
     num_admissions: int = 0
+    num_served: int = 0
+    """Tokens planned for it since it got its slot."""
+    turn: int = 0
+    """Its place among those of its tier; see ``axon.engine.tiers``."""
     block_ids: list[int] = field(default_factory=list)
     hashes: list[bytes] = field(default_factory=list)
     """Of the full blocks of token_ids, as far as asked for."""
@@ -46,7 +50,13 @@ class Sequence:
     def __post_init__(self) -> None:
         add = self.add
         self.token_ids = [*add.prompt_ids, *add.output_ids]
-        self.claim = Claim(arrival=self.arrival, tenant=add.tenant, weight=add.weight, priority=add.priority)
+        self.claim = Claim(
+            arrival=self.arrival,
+            tenant=add.tenant,
+            weight=add.weight,
+            reserved=add.reserved,
+            priority=add.priority,
+        )
 
     @property
     def id(self) -> str:
@@ -109,6 +119,7 @@ class Sequence:
             admission=self.num_admissions,
         )
         self.num_computed = end
+        self.num_served += num_tokens
         if span.draw is not None:
             self.token_ids.append(PLACEHOLDER)
             self.num_unknown += 1

@@ -8,7 +8,7 @@ from axon.domain.deployment import Deployment
 from axon.domain.sampling import Sampling
 from axon.errors import InvalidInput, Unsupported
 from axon.gateway.items import MAX_ITEMS, Input, InputItem
-from axon.gateway.openai import Count, NumTop, Probability, Temperature, Wire
+from axon.gateway.openai import Count, NumTop, Probability, Temperature, TierName, Wire
 
 LOGPROBS = "message.output_text.logprobs"
 Metadata = Annotated[
@@ -73,6 +73,7 @@ class ResponseRequest(Context):
     prompt_cache_key: str | None = None
     seed: Annotated[int, Field(ge=-(1 << 63), lt=1 << 63)] | None = None
     ignore_eos: bool | None = None
+    service_tier: TierName | None = None
 
     @property
     def stored(self) -> bool:

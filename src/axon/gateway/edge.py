@@ -21,7 +21,7 @@ PUBLIC = frozenset({"/livez", "/readyz", "/health"})
 _BASIC = frozenset({"/docs", "/openapi.json"})  # pages a person opens in a browser
 _VERSION = b"2020-10-01"
 METERS = "axon.meters"
-"""Where a request keeps what it has seen of its key's limits."""
+"""Where a request keeps what it has seen of its tenant's limits."""
 
 _logger = structlog.get_logger("axon.gateway")
 
@@ -137,7 +137,7 @@ class _Exchange:
 
 
 def _limits(meters: Meters | None) -> list[tuple[bytes, bytes]]:
-    """What is left of the key's limits, in the words of OpenAI's headers."""
+    """What is left of the tenant's limits, in the words of OpenAI's headers."""
     found: list[tuple[bytes, bytes]] = []
     for name, meter in (meters.seen if meters else {}).items():
         found += [

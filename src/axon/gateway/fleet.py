@@ -1,6 +1,7 @@
 """What a gateway knows of the workers: what they serve, as they last said themselves. Knows no queue and no engine."""
 
 import asyncio
+import contextlib
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -8,7 +9,7 @@ from dataclasses import replace
 import structlog
 
 from axon.domain.deployment import Deployment
-from axon.domain.presence import Presence
+from axon.domain.presence import Presence, service_rate
 from axon.errors import AxonError, Unavailable
 from axon.ports.live import Presences
 from axon.telemetry.metrics import Metrics
@@ -53,11 +54,19 @@ class Fleet:
         learned: Callable[[Deployment], None],
         metrics: Metrics,
         deployment: Deployment | None = None,
+        has_pools: bool = True,
     ) -> None:
+        """``has_pools`` unless one worker serves everybody, in this process."""
         self.name = name
         self._text, self._presences, self._learned, self._metrics = text, presences, learned, metrics
         self._deployment = deployment
+        self._has_pools, self._pools = has_pools, frozenset[str]()
         self._mismatched = False
+        self._tokens_per_s: dict[str, float] = {}
+
+    def tokens_per_s(self, pool: str = "") -> float | None:
+        """What a pool's workers serve when they are busy; None while nobody knows."""
+        return self._tokens_per_s.get(pool)
 
     @property
     def known(self) -> bool:
@@ -70,6 +79,21 @@ class Fleet:
         if self._deployment is None:
             raise self.problem()
         return self._deployment
+
+    def pool(self, name: str) -> str:
+        """The pool that is to run what a tenant of this one asks; raises ``Unavailable`` where nobody works for it.
+
+        Turns of the pool that everybody shares wait while no worker is there: its lanes are taken from sooner or later.
+        """
+        if not name or not self._has_pools:
+            return ""
+        if name not in self._pools:
+            raise Unavailable(
+                f"No worker of the pool '{name}' that serves this tenant is there now.",
+                code="pool_unavailable",
+                retry_after_s=_RETRY_S,
+            )
+        return name
 
     def problem(self) -> Unavailable:
         """Why it cannot be asked for anything yet."""
@@ -91,6 +115,8 @@ class Fleet:
         staying = [presence for presence in presences if not presence.draining]
         self._metrics.workers.set(len(staying))
         self._metrics.free_slots.set(sum(presence.load.free_slots for presence in staying))
+        self._rate(presences)
+        self._pools = frozenset(presence.pool for presence in staying)
         found = served(presences, self._text)
         if found is None:
             if presences and not self._mismatched:
@@ -104,6 +130,20 @@ class Fleet:
             _logger.info("fleet.deployment", model=found.name, version=found.version, workers=len(staying))
             self._deployment = found
             self._learned(found)
+
+    def _rate(self, presences: Sequence[Presence]) -> None:
+        """What each pool serves; while nobody says anything, what was known stays."""
+        for pool in {presence.pool for presence in presences}:
+            rate = service_rate([presence for presence in presences if presence.pool == pool])
+            if rate is not None:
+                self._tokens_per_s[pool] = rate
+
+    async def watch(self) -> None:
+        """Looks at how much the workers serve, and at nothing else, until cancelled: for who knows the rest."""
+        while True:
+            with contextlib.suppress(AxonError):
+                self._rate(await self._presences.all(self.name))
+            await asyncio.sleep(_LOOK_S)
 
     async def run(self) -> None:
         """Looks until cancelled."""

@@ -12,9 +12,10 @@ import msgspec
 from axon.domain.chunk import Chunk, End, Token
 from axon.domain.job import Job
 from axon.domain.ledger import Ledger
-from axon.domain.turn import TurnState
+from axon.domain.tenant import Tier
+from axon.domain.turn import Turn, TurnState
 from axon.domain.usage import Usage
-from axon.errors import AxonError, Cancelled, ContextTooLong, EngineError, Expired
+from axon.errors import AxonError, BudgetSpent, Cancelled, ContextTooLong, EngineError, Expired
 from axon.gateway import logprobs
 from axon.gateway.problems import body_of
 
@@ -34,6 +35,11 @@ def failure(chunk: Chunk) -> AxonError | None:
         case TurnState.CANCELLED:
             return Cancelled(chunk.message or None)
     return None
+
+
+def stopped_by(last: Chunk | Turn) -> str:
+    """What cut a complete answer off, where it was not its length: ``budget``, or nothing."""
+    return "budget" if last.code == BudgetSpent.code else ""
 
 
 def error_frame(error: AxonError, ledger: Ledger | None = None) -> bytes:
@@ -74,6 +80,14 @@ def ledger_body(ledger: Ledger | None) -> dict[str, Any] | None:
     }
 
 
+def more_of(last: Chunk | Turn, *, with_ledger: bool) -> dict[str, Any]:
+    """What a whole answer says beside OpenAI's words: nothing, as a rule."""
+    more: dict[str, Any] = {"stopped": stopped} if (stopped := stopped_by(last)) else {}
+    if with_ledger:
+        more["ledger"] = ledger_body(last.ledger)
+    return {"axon": more} if more else {}
+
+
 class Writer:
     """Writes one reader's frames from where it stands.
 
@@ -107,6 +121,8 @@ class Writer:
         if self._include_usage:
             bodies.append(self._body({"choices": [], "usage": usage_body(self._usage())}))
         if bodies:
+            if stopped := stopped_by(chunk):
+                bodies[-1]["axon"]["stopped"] = stopped
             bodies[-1]["axon"]["end"] = True  # so that a reader can tell an end from a connection that broke off
             if self._with_ledger:
                 bodies[-1]["axon"]["ledger"] = ledger_body(chunk.ledger)
@@ -187,7 +203,7 @@ def whole(job: Job, chunks: Sequence[Chunk], *, with_ledger: bool = False) -> di
             for index in range(job.choices)
         ],
         "usage": usage_body(usage),
-        **({"axon": {"ledger": ledger_body(chunks[-1].ledger)}} if with_ledger else {}),
+        **more_of(chunks[-1], with_ledger=with_ledger),
     }
 
 
@@ -217,6 +233,7 @@ def _head(job: Job, kind: str) -> dict[str, Any]:
         "object": kind,
         "created": int(job.created),
         "model": job.reply.get("model", job.deployment),
+        "service_tier": Tier.of(job.priority).value,
         "system_fingerprint": job.version,
     }
 

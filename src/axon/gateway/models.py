@@ -6,22 +6,23 @@ from fastapi import APIRouter
 from starlette.requests import Request
 
 from axon.domain.deployment import Deployment
-from axon.gateway.turns import find_deployment, gateway_of
+from axon.gateway.turns import find_deployment, gateway_of, identity_of
 
 router = APIRouter(tags=["models"])
 
 
 @router.get("/v1/models", summary="List models")
 async def index(request: Request) -> dict[str, Any]:
-    """The models this server answers for."""
+    """The models this server answers for, as far as the asker may use them."""
     fleet = gateway_of(request).fleet
-    return {"object": "list", "data": [_body(fleet.deployment)] if fleet.known else []}
+    shown = fleet.known and identity_of(request).terms.allows(fleet.name)
+    return {"object": "list", "data": [_body(fleet.deployment)] if shown else []}
 
 
 @router.get("/v1/models/{model:path}", summary="Retrieve a model")
 async def show(request: Request, model: str) -> dict[str, Any]:
     """One model by its name, which may contain slashes."""
-    return _body(find_deployment(gateway_of(request), model))
+    return _body(find_deployment(request, model))
 
 
 def _body(deployment: Deployment) -> dict[str, Any]:

@@ -12,6 +12,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from axon.domain.deployment import Deployment
 from axon.domain.sampling import Sampling
+from axon.domain.tenant import Tier
 from axon.errors import InvalidInput, Unsupported
 
 _MAX_DEPTH_ERROR = "The body is nested too deeply."
@@ -25,6 +26,7 @@ Bias = Annotated[float, Field(ge=-100, le=100)]
 TokenKey = Annotated[str, Field(pattern=r"^[0-9]{1,9}$")]
 NumTop = Annotated[int, Field(ge=0, le=20)]
 StopText = Annotated[str, Field(min_length=1, max_length=256)]
+TierName = Literal["auto", "default", "flex", "priority"]
 
 
 class Wire(BaseModel):
@@ -89,6 +91,9 @@ class Request(Wire):
     stream_options: StreamOptions | None = None
     store: bool | None = None
     """Keeps the turn past its retention time."""
+    service_tier: TierName | None = None
+    """How urgent it is: ``priority`` streams faster than ``default`` on a busy fleet, ``flex`` yields to both. The
+    answer says what was given: never more than the tenant's highest."""
 
     @property
     def include_usage(self) -> bool:
@@ -122,6 +127,11 @@ class Request(Wire):
             stop_ids=tuple(self.stop_token_ids or ()),
             ignore_eos=bool(self.ignore_eos),
         )
+
+
+def tier_asked(name: TierName | None) -> Tier:
+    """What a request asks for; without a word, or with ``auto``, the ordinary."""
+    return Tier.DEFAULT if name in (None, "auto") else Tier(name)
 
 
 class ChatRequest(Request):

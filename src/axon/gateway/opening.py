@@ -4,12 +4,14 @@ import contextlib
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field, replace
 
-from axon.admission.admission import Admission, Ticket
+from axon.admission.admission import Admission, Entrant
 from axon.admission.meters import Meters
+from axon.admission.ticket import Ticket
 from axon.dispatch.dispatch import Dispatch
 from axon.dispatch.idempotency import First, Idempotency
 from axon.domain.ids import new_id
 from axon.domain.job import Job
+from axon.domain.tenant import Terms, Tier
 from axon.errors import AxonError
 from axon.runtime.clock import Clock
 from axon.runtime.failpoints import failpoint
@@ -20,16 +22,20 @@ MakeJob = Callable[[str, float], Awaitable[Job]]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ask:
-    """Who asks, and under which key."""
+    """Who asks, and on which terms."""
 
     prefix: str
     """Of the turn's id; tells the routes apart."""
     tenant: str
-    key_id: str
+    terms: Terms = field(default_factory=Terms)
+    tier: Tier = Tier.DEFAULT
+    pool: str = ""
+    num_bytes: int = 0
+    """Of the request, to guess at its prompt before there is one."""
     idempotency_key: str = ""
     body_digest: str = ""
     meters: Meters = field(default_factory=Meters)
-    """What is left of the key's limits; filled in on the way."""
+    """What is left of the tenant's limits; filled in on the way."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,9 +62,9 @@ class Opening:
             return await self._admit(ask, found, make_job)
         return await self._again(found)
 
-    async def count(self, key_id: str, meters: Meters) -> None:
-        """Takes one request from the key's bucket; raises when it is empty."""
-        await self._admission.count(key_id, meters)
+    async def count(self, tenant: str, terms: Terms, meters: Meters) -> None:
+        """Takes one request from the tenant's bucket; raises when it is empty."""
+        await self._admission.count(tenant, new_id("count_", self._clock.now()), terms, meters)
 
     async def _resolve(self, ask: Ask) -> str | First:
         return await self._idempotency.resolve(
@@ -73,23 +79,26 @@ class Opening:
         return Opened(first.job, is_new=False)
 
     async def _admit(self, ask: Ask, job_id: str, make_job: MakeJob) -> Opened:
-        ticket = await self._admission.admit(ask.key_id, job_id, ask.meters)
+        entrant = Entrant(
+            job_id=job_id, tenant=ask.tenant, terms=ask.terms, tier=ask.tier, pool=ask.pool, num_bytes=ask.num_bytes
+        )
+        ticket = await self._admission.admit(entrant, ask.meters)
         failpoint("opening.admitted")
         try:
             job = await make_job(job_id, self._clock.now())
             if first := await self._twin(ask):
                 return await self._again(first)
-            ticket = await self._admission.reserve(ticket, job_id, job.most_tokens, ask.meters)
+            ticket = await self._admission.reserve(ticket, job, ask.meters)
         except BaseException:
             if not await self._twin(ask):
-                await self._withdraw(ticket, job_id)
+                await self._withdraw(ticket, ask.tenant, job_id)
             raise
         try:
             job = replace(job, ticket=str(ticket), idempotency_key=ask.idempotency_key, body_digest=ask.body_digest)
             await self._dispatch.accept(job)
         except BaseException:
             await self._dispatch.abandon(job_id)
-            await self._withdraw(ticket, job_id)
+            await self._withdraw(ticket, ask.tenant, job_id)
             raise
         return Opened(job, is_new=True)
 
@@ -102,6 +111,6 @@ class Opening:
             return found if isinstance(found, First) else None
         return None
 
-    async def _withdraw(self, ticket: Ticket, job_id: str) -> None:
+    async def _withdraw(self, ticket: Ticket, tenant: str, job_id: str) -> None:
         with contextlib.suppress(AxonError):
-            await self._admission.withdraw(ticket, job_id)
+            await self._admission.withdraw(ticket, tenant, job_id)

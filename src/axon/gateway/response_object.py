@@ -5,10 +5,11 @@ from typing import Any
 from axon.domain.chunk import Chunk, Token
 from axon.domain.conversation import answer, is_conversation
 from axon.domain.job import Job
+from axon.domain.tenant import Tier
 from axon.domain.turn import Turn, TurnState
 from axon.domain.usage import Usage
 from axon.gateway import logprobs
-from axon.gateway.frames import failure, ledger_body, thinking_of
+from axon.gateway.frames import failure, more_of, thinking_of
 from axon.gateway.items import item_body
 
 
@@ -36,7 +37,7 @@ def response_body(turn: Turn, *, status: str | None = None, with_ledger: bool = 
         "prompt_cache_key": reply.get("prompt_cache_key"),
         "reasoning": {"effort": None, "summary": None},
         "safety_identifier": reply.get("safety_identifier"),
-        "service_tier": "default",
+        "service_tier": Tier.of(job.priority).value,
         "store": job.retain,
         "temperature": job.sampling.temperature,
         "text": {"format": {"type": "text"}},
@@ -47,7 +48,7 @@ def response_body(turn: Turn, *, status: str | None = None, with_ledger: bool = 
         "truncation": reply.get("truncation") or "disabled",
         "usage": usage_body(turn.usage) if ended else None,
         "user": reply.get("user"),
-        **({"axon": {"ledger": ledger_body(turn.ledger)}} if with_ledger and ended else {}),
+        **more_of(turn, with_ledger=with_ledger and ended),
     }
 
 

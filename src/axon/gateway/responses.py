@@ -18,7 +18,7 @@ from axon.errors import AxonError, Busy, ContextTooLong, InvalidInput, NotFound
 from axon.gateway import events
 from axon.gateway.asks import NOT_YET, Context, ResponseRequest
 from axon.gateway.items import items_of, messages_of
-from axon.gateway.openai import parse
+from axon.gateway.openai import parse, tier_asked
 from axon.gateway.pace import Pace
 from axon.gateway.paging import DEFAULT_LIMIT, page
 from axon.gateway.problems import Gone
@@ -56,7 +56,7 @@ async def create(request: Request) -> Response:
     body = await read_body(request, gateway.config)
     ask = parse(ResponseRequest, body, NOT_YET)
     ask.check()
-    find_deployment(gateway, ask.model)
+    find_deployment(request, ask.model)
     job = await _open(request, ask, body)
     if ask.stream:
         return _stream(request, job, after=-1, started=job.created)
@@ -75,7 +75,7 @@ async def count(request: Request) -> dict[str, Any]:
     gateway = gateway_of(request)
     ask = parse(Context, await read_body(request, gateway.config), NOT_YET)
     ask.check()
-    find_deployment(gateway, ask.model)
+    find_deployment(request, ask.model)
     await count_request(request)
     history = await _peek(request, ask)
     items = (*history.items, *items_of(ask.input or [], now=gateway.clock.now()))
@@ -144,20 +144,22 @@ async def _open(request: Request, ask: ResponseRequest, body: bytes) -> Job:
                 forget=not ask.stored,
             )
 
-        job = await accepted(request, body, route="response", prefix="resp_", make=make)
+        tier = tier_asked(ask.service_tier)
+        job = await accepted(request, body, route="response", prefix="resp_", make=make, tier=tier)
     if job.purged:
         raise Gone("The answer to this repeated request is not kept any more.", code="response_erased")
     return job
 
 
 async def _job(request: Request, ask: ResponseRequest, job_id: str, now: float, told: Sequence[Item]) -> Job:
-    gateway = gateway_of(request)
-    deployment = find_deployment(gateway, ask.model)
+    gateway, who = gateway_of(request), identity_of(request)
+    deployment = find_deployment(request, ask.model)
+    pool = gateway.fleet.pool(who.terms.pool)
     try:
         prompt_ids = await _prompt(gateway, ask, told)
         return make_job(
             job_id=job_id,
-            tenant=identity_of(request).tenant,
+            tenant=who.tenant,
             deployment=deployment,
             num_lanes=gateway.dispatch_config.num_lanes,
             prompt_ids=prompt_ids,
@@ -167,6 +169,9 @@ async def _job(request: Request, ask: ResponseRequest, job_id: str, now: float, 
             timeout_s=gateway.sessions_config.turn_timeout_s,
             retain=ask.stored,
             trace=request.headers.get("traceparent", ""),
+            terms=who.terms,
+            tier=tier_asked(ask.service_tier),
+            pool=pool,
             reasoning=gateway.prompts.reasoning(prompt_ids) if deployment.reasons else "",
             reply=_reply(ask),
         )

@@ -16,6 +16,7 @@ from axon.dispatch.config import DispatchConfig
 from axon.domain.chunk import Chunk
 from axon.domain.deployment import Deployment
 from axon.domain.job import Job
+from axon.domain.tenant import Tier
 from axon.errors import AxonError, InvalidInput, LimitReached, NotFound, TooLarge, Unavailable
 from axon.gateway import frames, opening
 from axon.gateway.auth import Identity
@@ -24,6 +25,7 @@ from axon.gateway.edge import METERS
 from axon.gateway.fleet import Fleet
 from axon.gateway.follow import Follower
 from axon.gateway.openai import Request as Ask
+from axon.gateway.openai import tier_asked
 from axon.gateway.pace import Pace
 from axon.gateway.problems import ClientLeft, Gone, Timeout
 from axon.runtime.clock import Clock
@@ -98,15 +100,20 @@ async def read_body(request: Request, config: GatewayConfig) -> bytes:
     return b"".join(parts)
 
 
-def find_deployment(gateway: Gateway, model: str) -> Deployment:
-    """What the request's ``model`` names; raises for another one, or while no worker serves it yet."""
-    if model != gateway.fleet.name:
+def find_deployment(request: Request, model: str) -> Deployment:
+    """What the request's ``model`` names; raises for another one, or while no worker serves it yet.
+
+    One that its tenant may not ask is answered exactly like an unknown one.
+    """
+    fleet = gateway_of(request).fleet
+    available = fleet.name if identity_of(request).terms.allows(fleet.name) else ""
+    if not available or model != available:
         raise NotFound(
-            f"The model '{model}' does not exist. Available: {gateway.fleet.name}.",
+            f"The model '{model}' does not exist. Available: {available or 'none'}.",
             code="model_not_found",
             param="model",
         )
-    return gateway.fleet.deployment
+    return fleet.deployment
 
 
 async def open_turn(
@@ -123,7 +130,8 @@ async def open_turn(
 ) -> Job:
     """The accepted job that answers this request: a new one, or the first one's when the request is a repeated one."""
     gateway, who = gateway_of(request), identity_of(request)
-    deployment = find_deployment(gateway, ask.model)
+    deployment = find_deployment(request, ask.model)
+    pool = gateway.fleet.pool(who.terms.pool)
 
     async def make(job_id: str, now: float) -> Job:
         prompt_ids = await prompt()
@@ -141,6 +149,9 @@ async def open_turn(
             trace=request.headers.get("traceparent", ""),
             choices=ask.n or 1,
             affinity=affinity,
+            terms=who.terms,
+            tier=tier_asked(ask.service_tier),
+            pool=pool,
             reasoning=gateway.prompts.reasoning(prompt_ids) if route == "chat" and deployment.reasons else "",
             reply={
                 "route": route,
@@ -151,16 +162,20 @@ async def open_turn(
             },
         )
 
-    return await accepted(request, body, route=route, prefix=prefix, make=make)
+    tier = tier_asked(ask.service_tier)
+    return await accepted(request, body, route=route, prefix=prefix, make=make, tier=tier)
 
 
-async def accepted(request: Request, body: bytes, *, route: str, prefix: str, make: opening.MakeJob) -> Job:
+async def accepted(request: Request, body: bytes, *, route: str, prefix: str, make: opening.MakeJob, tier: Tier) -> Job:
     """The job that ``make`` makes, accepted; or the first one's, when the request is a repeated one."""
     gateway, who = gateway_of(request), identity_of(request)
     ask = opening.Ask(
         prefix=prefix,
         tenant=who.tenant,
-        key_id=who.key_id,
+        terms=who.terms,
+        tier=who.terms.tier(tier),
+        pool=gateway.fleet.pool(who.terms.pool),
+        num_bytes=len(body),
         idempotency_key=_idempotency_key(request),
         body_digest=hashlib.sha256(route.encode() + body).hexdigest(),
     )
@@ -178,10 +193,11 @@ async def accepted(request: Request, body: bytes, *, route: str, prefix: str, ma
 
 
 async def count_request(request: Request) -> None:
-    """For a request that opens no turn and costs work all the same: it counts against its key's limit."""
+    """For a request that opens no turn and costs work all the same: it counts against its tenant's limit."""
     meters = Meters()
     request.scope[METERS] = meters
-    await gateway_of(request).opening.count(identity_of(request).key_id, meters)
+    who = identity_of(request)
+    await gateway_of(request).opening.count(who.tenant, who.terms, meters)
 
 
 def _idempotency_key(request: Request) -> str:

@@ -1,4 +1,4 @@
-"""What is fast and expiring, as seven narrow ports. Each states what *missing* means, because memory can be lost.
+"""What is fast and expiring, as eight narrow ports. Each states what *missing* means, because memory can be lost.
 
 Times are the service's own: callers say how long, never until when.
 """
@@ -8,6 +8,7 @@ from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from typing import Protocol
 
+from axon.domain.account import Bounds, Entry, Round, Settlement, Standing
 from axon.domain.append import AppendStatus as AppendStatus
 from axon.domain.chunk import Chunk
 from axon.domain.ownership import LogView
@@ -73,24 +74,25 @@ class Leases(Protocol):
         """
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Taken:
-    """A bucket's answer."""
+class Accounts(Protocol):
+    """What was taken of a tenant's limits, or of a fleet's; each call changes an account as a whole.
 
-    granted: bool
-    remaining: float
-    retry_after_s: float
-    """When the same take could be granted; 0 when it was, infinite when it never can."""
+    A missing account has taken nothing, and says of its budgets that they are not seeded. What beats for jobs it has
+    forgotten brings them back.
+    """
+
+    async def admit(self, account: str, entry: Entry, bounds: Bounds) -> Standing:
+        """Lets a job in, or ``refused``; changes nothing then, nor where a budget is not seeded."""
+
+    async def beat(self, rounds: Sequence[Round]) -> Sequence[Standing]:
+        """Jobs that go on: each stays in for another while, and what it has used is charged. Refuses nobody."""
+
+    async def settle(self, ends: Sequence[Settlement]) -> None:
+        """Jobs that have ended. A job that is not known, or was settled, changes nothing."""
 
 
-class Buckets(Protocol):
-    """Rates and crowds. A missing bucket is full, a missing crowd is empty."""
-
-    async def take(self, key: str, cost: float, *, capacity: float, refill_per_s: float) -> Taken:
-        """Takes ``cost`` if it is there; all or nothing."""
-
-    async def give(self, key: str, amount: float, *, capacity: float) -> None:
-        """Puts back what was taken too much, up to the capacity."""
+class Crowds(Protocol):
+    """Bounded sets of those who are in right now. A missing crowd is empty."""
 
     async def enter(self, crowd: str, member: str, *, limit: int, ttl_s: float) -> bool:
         """Joins a crowd of at most ``limit``; a member who is in already stays in with a new ttl."""
@@ -103,16 +105,14 @@ class Buckets(Protocol):
 
 
 class Shares(Protocol):
-    """Service counters per tenant, for fair sharing. A missing counter is at the active minimum."""
+    """Service counters per tenant, for fair sharing. A missing counter is at the active minimum, which a pool's workers
+    keep under the empty name."""
 
-    async def charge(self, pool: str, amounts: Mapping[str, float]) -> None:
-        """Adds to each tenant's counter."""
+    async def charge(self, pool: str, amounts: Mapping[str, float], *, floor: float = 0.0) -> None:
+        """Adds to each tenant's counter; one that is below the floor, or missing, is lifted to it before."""
 
-    async def counters(self, pool: str) -> Mapping[str, float]:
-        """Every tenant's counter."""
-
-    async def lift(self, pool: str, tenant: str, floor: float) -> None:
-        """Raises a counter to the floor; never lowers one."""
+    async def counters(self, pool: str, tenants: Sequence[str]) -> Mapping[str, float]:
+        """The counters of these tenants, as far as they have one."""
 
 
 class Cache(Protocol):
@@ -168,11 +168,12 @@ def stream_channel(job_id: str) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Live:
-    """The seven together, opened and closed by one owner."""
+    """The eight together, opened and closed by one owner."""
 
     log: TokenLog
     leases: Leases
-    buckets: Buckets
+    accounts: Accounts
+    crowds: Crowds
     shares: Shares
     cache: Cache
     presences: Presences

@@ -16,7 +16,7 @@ from axon.domain.conversation import Entry, History
 from axon.domain.item import Item
 from axon.domain.turn import Turn, TurnState
 from axon.errors import Busy, InvalidInput, NotFound
-from axon.ports.live import Buckets, Cache
+from axon.ports.live import Cache, Crowds
 from axon.ports.store import ConversationStore, SessionTurns
 from axon.runtime.clock import Clock
 from axon.sessions.config import SessionsConfig
@@ -45,14 +45,14 @@ class Histories:
         self,
         lookup: Lookup,
         cache: Cache,
-        buckets: Buckets,
+        crowds: Crowds,
         turns: SessionTurns,
         conversations: ConversationStore,
         clock: Clock,
         config: SessionsConfig,
     ) -> None:
         self.lookup = lookup
-        self._cache, self._buckets = cache, buckets
+        self._cache, self._crowds = cache, crowds
         self._turns, self._conversations = turns, conversations
         self._clock, self._config = clock, config
 
@@ -155,7 +155,7 @@ class Histories:
 
     async def lock(self, conversation_id: str, *, wait_s: float) -> Lock:
         """The right to change a conversation, to be entered. When a change fails, quick memory forgets it."""
-        lock = Lock(self._buckets, conversation_id, partial(self.drop, conversation_id))
+        lock = Lock(self._crowds, conversation_id, partial(self.drop, conversation_id))
         return await lock.take(self._clock, wait_s=wait_s)
 
     async def _up_to(self, turn: Turn) -> tuple[Item, ...]:

@@ -10,7 +10,7 @@ from collections.abc import Awaitable, Callable
 from types import TracebackType
 
 from axon.errors import AxonError, Busy
-from axon.ports.live import Buckets
+from axon.ports.live import Crowds
 from axon.runtime.clock import Clock
 
 _LOCK_S = 15.0
@@ -21,15 +21,15 @@ _FIRST_TRY_S, _LONGEST_TRY_S = 0.01, 0.2
 class Lock:
     """One holder's right. ``spoilt`` is called when a change fails, or when somebody may have been at it beside us."""
 
-    def __init__(self, buckets: Buckets, session: str, spoilt: Callable[[], Awaitable[None]]) -> None:
-        self._buckets, self._spoilt = buckets, spoilt
+    def __init__(self, crowds: Crowds, session: str, spoilt: Callable[[], Awaitable[None]]) -> None:
+        self._crowds, self._spoilt = crowds, spoilt
         self._crowd, self._member = f"lock/{session}", secrets.token_hex(8)
 
     async def take(self, clock: Clock, *, wait_s: float) -> "Lock":
         """Itself, to be entered; raises ``Busy`` when somebody keeps it for too long."""
         deadline = clock.monotonic() + max(wait_s, _LEAST_WAIT_S)
         pause_s = _FIRST_TRY_S
-        while not await self._buckets.enter(self._crowd, self._member, limit=1, ttl_s=_LOCK_S):
+        while not await self._crowds.enter(self._crowd, self._member, limit=1, ttl_s=_LOCK_S):
             if clock.monotonic() + pause_s > deadline:
                 raise Busy(retry_after_s=1.0)
             await asyncio.sleep(pause_s)
@@ -46,5 +46,5 @@ class Lock:
             if error is not None:
                 await self._spoilt()
         with contextlib.suppress(AxonError):
-            if not await self._buckets.leave(self._crowd, self._member):  # it had lapsed
+            if not await self._crowds.leave(self._crowd, self._member):  # it had lapsed
                 await self._spoilt()

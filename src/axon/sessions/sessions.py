@@ -25,7 +25,7 @@ class Sessions:
 
 def make_sessions(live: Live, store: Store, journal: Journal, clock: Clock, config: SessionsConfig) -> Sessions:
     lookup = Lookup(live, store.turns, journal, clock)
-    histories = Histories(lookup, live.cache, live.buckets, store.turns, store.conversations, clock, config)
+    histories = Histories(lookup, live.cache, live.crowds, store.turns, store.conversations, clock, config)
     erasure = Erasure(live, store.turns, store.tombstones, lookup, histories, clock, retention_s=config.retention_s)
     conversations = Conversations(store.conversations, lookup, histories, erasure, clock, config)
     return Sessions(lookup=lookup, histories=histories, conversations=conversations, erasure=erasure)

@@ -9,7 +9,10 @@ from axon.domain.ids import new_seed
 from axon.domain.job import Job
 from axon.domain.lane import lane_of
 from axon.domain.sampling import Sampling
+from axon.domain.tenant import Terms, Tier
 from axon.errors import ContextTooLong
+
+_NO_TERMS = Terms()
 
 
 def make_job(
@@ -29,14 +32,21 @@ def make_job(
     choices: int = 1,
     reasoning: str = "",
     affinity: str = "",
+    terms: Terms = _NO_TERMS,
+    tier: Tier = Tier.DEFAULT,
+    pool: str = "",
 ) -> Job:
-    """The job of an admitted turn, still without its ticket. ``sampling.max_tokens`` of 0 means: as many as fit."""
+    """The job of an admitted turn, still without its ticket. ``sampling.max_tokens`` of 0 means: as many as fit.
+
+    ``tier`` is what is asked for, and the terms say what is given; ``pool`` is the one that is to run it.
+    """
+    tier = terms.tier(tier)
     return Job(
         id=job_id,
         tenant=tenant,
         deployment=deployment.name,
         version=deployment.version,
-        lane=lane_of(tenant, deployment.name, num_lanes),
+        lane=lane_of(tenant, deployment.name, num_lanes, place=terms.place, tier=tier, pool=pool),
         prompt_ids=tuple(prompt_ids),
         choices=choices,
         reasoning=reasoning,
@@ -45,6 +55,10 @@ def make_job(
         seed=new_seed() if seed is None else seed,
         deadline=now + timeout_s,
         created=now,
+        priority=tier.priority,
+        weight=terms.weight,
+        kv_share=terms.kv_share,
+        reserved=terms.reserved,
         retain=retain,
         trace=trace,
         reply=reply,

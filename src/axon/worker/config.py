@@ -9,6 +9,9 @@ class WorkerConfig:
 
     name: str = field(default="", metadata={"default": "from the host, the data folder and a free place in it"})
     """Its name in the fleet, the same after a restart; no two workers of a model may have one."""
+    pool: str = ""
+    """The pool it works for: it takes the jobs of the tenants that have this pool, and no others. Empty: the pool that
+    everybody shares."""
     metrics_host: str = "127.0.0.1"
     """Address of the metrics and probes of ``axon worker``."""
     metrics_port: int = 8002

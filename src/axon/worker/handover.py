@@ -22,12 +22,15 @@ class Held:
     """How long it has had no place in the engine's steps."""
 
 
-def room_elsewhere(presences: Iterable[Presence], *, me: str, version: str) -> int:
+def room_elsewhere(presences: Iterable[Presence], *, me: str, version: str, pool: str = "") -> int:
     """Free slots of the other workers that could go on with this one's jobs; ``me`` is an incarnation."""
     return sum(
         presence.load.free_slots
         for presence in presences
-        if presence.incarnation != me and not presence.draining and version in ("", presence.deployment.version)
+        if presence.incarnation != me
+        and presence.pool == pool
+        and not presence.draining
+        and version in ("", presence.deployment.version)
     )
 
 

@@ -8,6 +8,8 @@ from typing import Protocol
 import structlog
 
 from axon.dispatch.dispatch import work_channel
+from axon.dispatch.hint import encode_hint, hint_of
+from axon.domain.job import Job
 from axon.errors import AxonError
 from axon.ports.live import Live
 from axon.ports.queue import Delivery, Queue
@@ -37,6 +39,9 @@ class Holder(Protocol):
 
     @property
     def version(self) -> str: ...
+
+    @property
+    def pool(self) -> str: ...
 
     @property
     def running(self) -> Mapping[str, Running]: ...
@@ -74,7 +79,7 @@ class Passing:
         except AxonError:
             return  # nobody is known to be there
         worker = self._worker
-        room = room_elsewhere(presences, me=worker.incarnation, version=worker.version)
+        room = room_elsewhere(presences, me=worker.incarnation, version=worker.version, pool=worker.pool)
         held = [self._held(running) for running in worker.running.values() if running.terminal is None]
         num_given = 0
         for job_id in choose(held, room=room):
@@ -83,7 +88,7 @@ class Passing:
         if num_given:
             self._resting_until = loop.time() + _PACE_S
 
-    async def give_back(self, delivery: Delivery) -> None:
+    async def give_back(self, job: Job, delivery: Delivery) -> None:
         """Leaves it to the others, and wakes who could take it; kept where it cannot be given back now."""
         self._worker.rest()  # before: else this worker could be the first to take it again
         try:
@@ -91,7 +96,7 @@ class Passing:
         except AxonError:
             self._worker.keep(delivery)  # looked at again: the job may be anybody's by then
         with contextlib.suppress(AxonError):
-            await self._live.wakeups.notify(work_channel(self._deployment), delivery.lane.encode())
+            await self._live.wakeups.notify(work_channel(self._deployment), encode_hint(hint_of(job)))
 
     def _held(self, running: Running) -> Held:
         job = running.job
@@ -132,4 +137,4 @@ class Passing:
         """Gives the delivery of a released job back."""
         self._worker.forget(running)
         self._metrics.handed_over.inc()
-        await self.give_back(running.delivery)
+        await self.give_back(running.job, running.delivery)

@@ -52,6 +52,10 @@ class Running:
     """It is about to be handed over: it emits nothing more here."""
     gained: int = 0
     """Tokens since it last came into the engine."""
+    limit: int | None = None
+    """Seq up to which the log may be told: the rest is held back until its tenant's bucket has refilled."""
+    is_paused: bool = False
+    """It is out of the engine because enough is held back."""
     choices: list[Choice] = field(init=False)
     account: Account = field(init=False)
     _num_taken: int = 0
@@ -69,9 +73,24 @@ class Running:
     @property
     def absent(self) -> list[Choice]:
         """The choices that are to go on and are not in the engine."""
-        if self.terminal is not None or self.is_leaving:
+        if self.terminal is not None or self.is_leaving or self.is_paused:
             return []
         return [choice for choice in self.choices if not choice.reason and choice.sequence_id is None]
+
+    @property
+    def shown(self) -> int:
+        """Tokens that the log may be told."""
+        return len(self.tokens) if self.limit is None else min(len(self.tokens), max(self.limit, self.sent))
+
+    @property
+    def is_held(self) -> bool:
+        """Whether tokens are held back: then it has not ended, whatever the engine says."""
+        return self.shown < len(self.tokens)
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether it needs no place in the engine for now, although it is not at its end."""
+        return self.is_paused or (self.is_held and self.terminal is not None)
 
     def enter(self, choice: Choice, sequence_id: str) -> None:
         """A choice comes into the engine under this name."""
@@ -115,18 +134,33 @@ class Running:
         choice.push(emitted)
         self.gained += 1
         self._place()
-        if self._next() is None:
-            self.end(TurnState.COMPLETED)
+        if self._next() is None and self.terminal is None:
+            self.terminal = Terminal(TurnState.COMPLETED)
         return bool(choice.reason)
 
     def end(self, state: TurnState, code: str = "", message: str = "") -> None:
-        """Ends the job from outside; the first end stays."""
-        if self.terminal is None:
+        """Ends the job from outside; the first end stays. What is held back then is never told."""
+        if self.terminal is None or self.is_held:
+            self._drop_held()
             self.terminal = Terminal(state, code, message)
             self.account.waste(sum(len(choice.waiting) for choice in self.choices))
 
+    def stop(self, code: str, message: str) -> None:
+        """Ends what still goes on as if its length were reached: a complete answer, with the reason for its end."""
+        if self.terminal is not None and not self.is_held:
+            return
+        self.end(TurnState.COMPLETED, code, message)
+        over = {end.choice for end in self.ends}
+        for choice in self.choices:
+            if choice.index not in over:
+                choice.waiting.clear()
+                choice.reason = "length"
+                self.ends.append(End(choice.index, "length", len(self.tokens)))
+
     def pending(self) -> Chunk | None:
         """What the log has to be told; None when it has everything."""
+        if self.is_held:
+            return self._shown_chunk() if self.sent < self.shown else None
         if self.told or (self.sent == len(self.tokens) and self.terminal is None):
             return None
         return self._chunk(first=self.sent + 1)
@@ -135,11 +169,24 @@ class Running:
         """The stream as one chunk."""
         return self._chunk(first=1)
 
+    def _shown_chunk(self) -> Chunk:
+        """What may be told and has not been, without an end that is still to come."""
+        reasoned = self.reasoned - _num_thoughts(self.tokens[self.shown :])
+        whole = replace(self._chunk(first=self.sent + 1), terminal="", code="", message="", reasoned=reasoned)
+        return whole.until(self.shown)
+
+    def _drop_held(self) -> None:
+        shown = self.shown
+        self.account.waste(len(self.tokens) - shown)
+        self.reasoned -= _num_thoughts(self.tokens[shown:])
+        del self.tokens[shown:]
+        self.ends = [end for end in self.ends if end.at is None or end.at <= shown]
+
     def _place(self) -> None:
         """Gives its place in the stream to every token that has one by now."""
         while (choice := self._next()) is not None and choice.waiting:
             self.tokens.append(token := choice.waiting.popleft())
-            self.reasoned += bool(token.extras and "reasoning" in token.extras)
+            self.reasoned += _num_thoughts([token])
             if choice.over:
                 self.ends.append(End(choice.index, choice.reason, len(self.tokens)))
 
@@ -166,8 +213,12 @@ class Running:
 
     def _ledger_for(self, first: int) -> Ledger | None:
         """Of a chunk that begins there: whoever goes on from the log finds what this attempt knew at its beginning."""
-        if self.terminal is not None:
+        if self.terminal is not None and not self.is_held:
             if self._ledger is None or self._ledger.emitted != len(self.tokens):  # else the log and the store agree
                 self._ledger = self.account.closed(len(self.tokens))
             return self._ledger
         return self.account.so_far(len(self.tokens)) if first in (1, self._num_taken + 1) else None
+
+
+def _num_thoughts(tokens: Iterable[Token]) -> int:
+    return sum(bool(token.extras and "reasoning" in token.extras) for token in tokens)

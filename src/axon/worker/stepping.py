@@ -61,6 +61,9 @@ class Holder(Protocol):
     def told(self, running: Running) -> None:
         """The job has something to tell."""
 
+    def served(self, running: Running, *, prefilled: int, cached: int) -> None:
+        """The job was given a token."""
+
     def end(self, running: Running, state: TurnState, code: str = "", message: str = "") -> None: ...
 
     async def replay(self, running: Running) -> None: ...
@@ -167,6 +170,8 @@ class Stepping:
                 seed=job.seed,
                 choice=choice.index,
                 tenant=job.tenant,
+                weight=job.weight,
+                reserved=job.reserved,
                 priority=job.priority,
                 deadline=job.deadline,
             )
@@ -211,6 +216,10 @@ class Stepping:
             running.account.wait(self._clock.monotonic() - since)
 
     def _push(self, running: Running, choice: Choice, emitted: Emitted) -> None:
+        num_prompt = 0 if choice.token_ids else len(running.job.prompt_ids)  # a replay's is nobody's to pay
+        self._worker.served(
+            running, prefilled=max(0, num_prompt - emitted.cached), cached=min(num_prompt, emitted.cached)
+        )
         if running.push(choice, emitted):
             self._abort([choice])  # the engine would go on after a stop string
         self._worker.told(running)

@@ -1,24 +1,35 @@
-"""Off the queue: fills free slots, lane after lane, guided by hints of where jobs are. Knows no engine.
+"""Off the queue: fills free slots for whoever was served least, guided by hints of where jobs are. Knows no engine.
 
-The worker's own lane comes first, but never twice in a row while another may have a job: whose blocks are held here is
-served quickly, and nobody else is kept waiting for it. What is left in the own lane goes to its tenant's lane, where
-every lane has its turn.
+The worker's own lane comes first, but neither twice in a row while another may have a job nor before somebody who has
+had less: whose blocks are held here is served quickly, and nobody else is kept waiting for it. What is left in the own
+lane goes to its tenant's lane.
+
+Without a free slot a job is taken all the same when its tenant holds less than its part here; never more of them than
+there are slots.
 """
 
 import asyncio
 import contextlib
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Sequence
 from typing import Protocol
 
 import structlog
 
 from axon.dispatch.dispatch import work_channel
+from axon.dispatch.hint import decode_hint
+from axon.domain.job import Job
+from axon.domain.lane import lane_names, own_lane, pool_name
 from axon.errors import AxonError
-from axon.ports.live import Wakeups
+from axon.ports.live import Live
 from axon.ports.queue import Delivery, Lanes
 from axon.telemetry.metrics import Metrics
+from axon.worker.hearsay import Hearsay
+from axon.worker.order import AHEAD, in_order, score, short
+from axon.worker.sharing import Sharing
 
-_IDLE_S = 1.0
+_LOOK_S = 1.0
+"""How often a lane may have jobs though nobody says so."""
 _RETRY_S = 0.2
 _REST_S = 1.0
 
@@ -29,35 +40,39 @@ class Taker(Protocol):
     """The worker, as the taking needs it."""
 
     @property
-    def has_room(self) -> bool: ...
+    def slots(self) -> int: ...
+
+    @property
+    def jobs(self) -> Sequence[Job]:
+        """What it holds."""
 
     async def start(self, delivery: Delivery) -> None:
         """Deals with a delivery; never raises for what a service does."""
 
 
 class Taking:
-    """Takes while its worker has room, until it is stopped."""
+    """Takes while its worker has room, or somebody is short of it, until it is stopped."""
 
     def __init__(
         self,
         *,
         worker: Taker,
         deployment: str,
-        lanes: Sequence[str],
-        own: str,
+        num_lanes: int,
+        pool: str = "",
+        name: str = "",
         queue: Lanes,
-        wakeups: Wakeups,
+        live: Live,
         metrics: Metrics,
     ) -> None:
+        """``name``: of the worker's own lane; none where it is empty."""
         self._worker, self._deployment = worker, deployment
-        self._lanes = tuple(lanes)
-        self._own = own
-        self._everywhere = (own, *self._lanes) if own else self._lanes
-        self._order = self._lanes
+        self._lanes = lane_names(deployment, num_lanes, pool)
+        self._own = own_lane(deployment, name) if name else ""
         self._is_others_turn = False
-        self._queue, self._wakeups, self._metrics = queue, wakeups, metrics
-        self._hints: dict[str, None] = dict.fromkeys(self._everywhere)
-        """Lanes that may have jobs."""
+        self._queue, self._wakeups, self._metrics = queue, live.wakeups, metrics
+        self._hearsay = Hearsay(self._lanes, self._own)
+        self.sharing = Sharing(live.shares, pool_name(deployment, pool), self._active)
         self._woken = asyncio.Event()
         self._is_stopped = False
         self._resting_until = 0.0
@@ -73,16 +88,11 @@ class Taking:
 
     def rest(self) -> None:
         """Leaves what was just given back to the others, for a moment."""
-        self._resting_until = asyncio.get_running_loop().time() + _REST_S
+        self._resting_until = self._now() + _REST_S
 
     def stop(self) -> None:
         """Takes nothing more."""
         self._is_stopped = True
-
-    @property
-    def _is_free(self) -> bool:
-        rests = asyncio.get_running_loop().time() < self._resting_until
-        return not self._is_stopped and not rests and self._worker.has_room
 
     async def num_waiting(self) -> int:
         """Jobs in all lanes; one where that cannot be found out."""
@@ -94,59 +104,81 @@ class Taking:
     async def listen(self) -> None:
         """Wakes the taking: when there is work, and now and then in case a hint was lost."""
         while True:
-            self._hints |= dict.fromkeys(self._everywhere)  # at the start, and while nobody can be listened to
-            self._woken.set()
+            self._suspect(everywhere=True)  # at the start, and while nobody can be listened to
             with contextlib.suppress(AxonError):
                 async with self._wakeups.listen(work_channel(self._deployment)) as listener:
+                    look_at = self._now() + _LOOK_S
                     while True:
-                        lane = await listener.next(_IDLE_S)
-                        self._hear([lane.decode()] if lane else self._everywhere)
+                        payload = await listener.next(max(0.0, look_at - self._now()))
+                        if payload is not None:
+                            self._hearsay.hear(decode_hint(payload), self._now())
+                            self._woken.set()
+                        if self._now() >= look_at:
+                            self._suspect()
+                            look_at = self._now() + _LOOK_S
             await asyncio.sleep(_RETRY_S)
 
-    def _hear(self, lanes: Sequence[str]) -> None:
-        """There may be jobs in these, as far as they concern us: another worker's own lane does not."""
-        self._hints |= dict.fromkeys(lane for lane in lanes if lane in self._everywhere)
+    def _suspect(self, *, everywhere: bool = False) -> None:
+        self._hearsay.suspect(self._now(), everywhere=everywhere)
         self._woken.set()
 
     async def run(self) -> None:
-        """Fills free slots until cancelled."""
+        """Fills slots until cancelled."""
         while True:
             await self._woken.wait()
             self._woken.clear()
-            while self._hints and self._is_free:
-                hints, self._hints = self._hints, {}  # a hint that comes while we look counts for the next look
-                asked = self._asked(hints)
+            while asked := self._asked():
+                self._hearsay.clear(asked)  # a hint that comes while we look counts for the next look
                 try:
                     delivery = await self._queue.take(asked)
                 except AxonError as error:
                     _logger.warning("take.failed", error=str(error))
-                    self._hints |= hints
+                    self._hearsay.restore(asked)
                     await asyncio.sleep(_RETRY_S)
                     continue
                 if delivery is None:
                     self._is_others_turn = False
-                    self._hints |= dict.fromkeys(lane for lane in hints if lane not in asked)
                     continue
-                self._hints |= dict.fromkeys(lane for lane in hints if lane not in self._empty(asked, delivery))
-                self._took(delivery)
+                self._took(delivery, asked)
                 await self._worker.start(delivery)
 
-    def _asked(self, hints: Mapping[str, None]) -> list[str]:
-        """Where to look, in this order."""
-        others = [lane for lane in self._order if lane in hints]
-        if self._own not in hints or (self._is_others_turn and others):
-            return others
-        return [self._own, *others]
+    def _asked(self) -> list[str]:
+        """Where to look, in this order; nowhere while there is no room."""
+        if not self._hearsay or self._is_stopped or self._now() < self._resting_until:
+            return []
+        jobs, slots, now = self._worker.jobs, self._worker.slots, self._now()
+        num_held = sum(job.choices for job in jobs)
+        if num_held >= 2 * slots:
+            return []
+        held = Counter[str]()
+        for job in jobs:
+            held[job.lane] += job.choices
+        waiting = self._hearsay.waiting(held, now)
+        if num_held >= slots:
+            return [each.lane for each in short(waiting, jobs, slots)]
+        served = self.sharing.served
+        others = in_order(waiting, served.of, served.level)
+        own = self._hearsay.own(held, now)
+        if own is not None and others:
+            is_ahead = score(own, served.of, served.level) - AHEAD > score(others[0], served.of, served.level)
+            own = None if self._is_others_turn or is_ahead else own
+        return [*([own.lane] if own else []), *(each.lane for each in others)]
 
-    def _empty(self, asked: Sequence[str], delivery: Delivery) -> Sequence[str]:
-        """The lanes that had nothing: those asked before the one it came by."""
-        found = self._own if delivery.own else delivery.lane
-        return asked[: asked.index(found)] if found in asked else []
-
-    def _took(self, delivery: Delivery) -> None:
-        """Its lane's turn has been: the others come first now, also when it came by our own."""
+    def _took(self, delivery: Delivery, asked: Sequence[str]) -> None:
+        """Those asked before the one it came by had nothing; its lane has had its turn, also when it came by ours."""
         self._metrics.taken.labels(lane="own" if delivery.own else "tenant").inc()
-        if delivery.lane in self._lanes:  # what came by our own may belong to a lane that we do not know
-            after = self._lanes.index(delivery.lane) + 1
-            self._order = self._lanes[after:] + self._lanes[:after]
+        found = self._own if delivery.own else delivery.lane
+        place = asked.index(found) if found in asked else 0
+        self._hearsay.restore(asked[place:])
+        self._hearsay.took(delivery.lane, by=found, now=self._now())
         self._is_others_turn = delivery.own
+
+    def _active(self) -> set[str]:
+        """Tenants that run here or wait, as far as one knows."""
+        jobs, now = self._worker.jobs, self._now()
+        self._hearsay.hold(jobs, now)
+        return self._hearsay.active(now) | {job.tenant for job in jobs}
+
+    @staticmethod
+    def _now() -> float:
+        return asyncio.get_running_loop().time()

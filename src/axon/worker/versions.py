@@ -12,10 +12,13 @@ _LAPSE_S = 2.0
 """Not looked at for so long, a version may have been there and gone again: it is missed anew."""
 
 
-def is_served(presences: Iterable[Presence], version: str, *, me: str) -> bool:
-    """Whether another worker that stays has the version; ``me`` is an incarnation."""
+def is_served(presences: Iterable[Presence], version: str, *, me: str, pool: str = "") -> bool:
+    """Whether another worker of the pool that stays has the version; ``me`` is an incarnation."""
     return any(
-        presence.deployment.version == version and presence.incarnation != me and not presence.draining
+        presence.deployment.version == version
+        and presence.pool == pool
+        and presence.incarnation != me
+        and not presence.draining
         for presence in presences
     )
 
@@ -23,8 +26,9 @@ def is_served(presences: Iterable[Presence], version: str, *, me: str) -> bool:
 class Versions:
     """The versions of a deployment's other workers, as one of them sees it."""
 
-    def __init__(self, presences: Presences, *, deployment: str, me: str, clock: Clock) -> None:
-        self._presences, self._deployment, self._me, self._clock = presences, deployment, me, clock
+    def __init__(self, presences: Presences, *, deployment: str, me: str, clock: Clock, pool: str = "") -> None:
+        self._presences, self._deployment, self._pool = presences, deployment, pool
+        self._me, self._clock = me, clock
         self._seen: tuple[float, Sequence[Presence]] | None = None
         self._missed: dict[str, tuple[float, float]] = {}
         """By version, since when it is missed, and when that was last looked at."""
@@ -33,7 +37,7 @@ class Versions:
         """For how long it has been looked for in vain; None where another worker has it."""
         presences, now = await self._present(), self._clock.monotonic()
         self._missed = {name: seen for name, seen in self._missed.items() if now - seen[1] <= _LAPSE_S}
-        if is_served(presences, version, me=self._me):
+        if is_served(presences, version, me=self._me, pool=self._pool):
             self._missed.pop(version, None)
             return None
         since, _ = self._missed.get(version, (now, now))

@@ -63,7 +63,7 @@ class Watching:
                 await self._worker.start(delivery)
 
     async def _look_at(self, running: Running) -> None:
-        if running.terminal is not None:
+        if running.terminal is not None and not running.is_held:
             return
         if running.job.deadline <= self._clock.now():
             self._worker.end(running, TurnState.EXPIRED)

@@ -6,7 +6,7 @@ deliveries ──► claim ──► engine ──► tokens ──► fenced ap
 import asyncio
 import contextlib
 import uuid
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
 
 import structlog
@@ -15,7 +15,6 @@ from axon.dispatch.affinity import Residences
 from axon.dispatch.ending import Ending
 from axon.dispatch.liveness import Liveness
 from axon.domain.job import Job
-from axon.domain.lane import lane_names, own_lane
 from axon.domain.presence import Load
 from axon.domain.residence import Residence
 from axon.domain.turn import TurnState
@@ -34,8 +33,10 @@ from axon.worker.config import WorkerConfig
 from axon.worker.emit import Emitter
 from axon.worker.intake import Intake, Parked
 from axon.worker.lease import make_lease
+from axon.worker.pacing import Pacing, Tickets
 from axon.worker.passing import Passing
 from axon.worker.running import Running
+from axon.worker.service import Service
 from axon.worker.stepping import Engine, Stepping
 from axon.worker.taking import Taking
 from axon.worker.versions import Versions
@@ -45,6 +46,8 @@ _RELEASE_S = 5.0
 _LOOK_S = 0.05
 _SOON_S = 1.0
 """While a sequence has had no place in the engine's steps for so long, nobody is told of free slots."""
+_JOBS_PER_SLOT = 4
+"""Jobs that it holds at most: those that are held back need no slot, but memory."""
 _GONE_S = 10.0
 """A version that no other worker has shown for so long does not come back."""
 
@@ -72,14 +75,19 @@ class Worker:
         metrics: Metrics,
         name: str = "",
         residences: Residences | None = None,
+        tickets: Tickets | None = None,
     ) -> None:
-        """``residences``: where it says whose blocks it holds, to be offered their next turns under its ``name``."""
+        """``residences``: where it says whose blocks it holds, to be offered their next turns under its ``name``.
+
+        ``tickets``: whom it tells what its jobs use of their tenants' limits.
+        """
         self.incarnation = f"worker-{uuid.uuid4().hex[:12]}"
         self.version = ""
         """Of the deployment it runs; jobs made for another one are left to others. Empty takes all."""
         self.running: dict[str, Running] = {}
         self._claiming: set[str] = set()
-        self._slots, self._block_size = 0, 1
+        self.slots, self._block_size = 0, 1
+        self._service = Service()
         self._name, self._residences = name, residences
         self._deployment, self._config = deployment, config
         self._queue, self._live = queue, live
@@ -91,10 +99,11 @@ class Worker:
         self._taking = Taking(
             worker=self,
             deployment=deployment,
-            lanes=lane_names(deployment, num_lanes),
-            own=own_lane(deployment, name) if name and residences else "",
+            num_lanes=num_lanes,
+            pool=config.pool,
+            name=name if residences else "",
             queue=queue,
-            wakeups=live.wakeups,
+            live=live,
             metrics=metrics,
         )
         self._intake = Intake(
@@ -112,16 +121,19 @@ class Worker:
         self._stepping = Stepping(worker=self, make_engine=make_engine, config=config, clock=clock, metrics=metrics)
         self._checkpoints = Checkpoints(self.running, journal, every_s=config.checkpoint_s)
         self._emitter = Emitter(worker=self, log=live.log, queue=queue, ending=ending, metrics=metrics)
+        self._pacing = Pacing(worker=self, tickets=tickets, clock=clock) if tickets else None
         self._watching = Watching(worker=self, log=live.log, clock=clock)
         self._passing = Passing(worker=self, deployment=deployment, queue=queue, live=live, metrics=metrics)
-        self._versions = Versions(live.presences, deployment=deployment, me=self.incarnation, clock=clock)
+        self._versions = Versions(
+            live.presences, deployment=deployment, pool=config.pool, me=self.incarnation, clock=clock
+        )
 
     async def open(self) -> Ready:
         """Holds the lease, declares the lanes and starts the engine."""
         await self._lease.open()
         await self._taking.open()
         ready = await self._stepping.open()
-        self._slots, self._block_size = ready.max_sequences, ready.block_size
+        self.slots, self._block_size = ready.max_sequences, ready.block_size
         return ready
 
     async def run(self) -> None:
@@ -130,10 +142,13 @@ class Worker:
             tasks.create_task(self._lease.run())
             tasks.create_task(self._taking.listen())
             tasks.create_task(self._taking.run())
+            tasks.create_task(self._taking.sharing.run())
             tasks.create_task(self._stepping.run())
             tasks.create_task(self._watching.run())
             tasks.create_task(self._emitter.run())
             tasks.create_task(self._checkpoints.run())
+            if self._pacing is not None:
+                tasks.create_task(self._pacing.run())
 
     async def drain(self, timeout_s: float, *, empty_queue: bool = False, hand_over: bool = True) -> bool:
         """Lets what runs end, here or, what takes longer, at another worker; True when nothing is left.
@@ -161,11 +176,22 @@ class Worker:
             await self.start(delivery)
 
     @property
+    def pool(self) -> str:
+        """Of workers: it takes for those whose jobs go there."""
+        return self._config.pool
+
+    @property
     def load(self) -> Load:
         """How busy it is; one that is crowded has no free slots for others to count on."""
         num_tokens = sum(len(running.job.prompt_ids) + len(running.tokens) for running in self.running.values())
-        free_slots = 0 if self._is_crowded(_SOON_S) else max(0, self._slots - self._num_sequences)
-        return Load(slots=self._slots, free_slots=free_slots, num_tokens=num_tokens)
+        free_slots = 0 if self._is_crowded(_SOON_S) else max(0, self.slots - self._num_sequences)
+        self._service.look(self._clock.monotonic(), is_busy=self._num_sequences >= self.slots)
+        return Load(
+            slots=self.slots,
+            free_slots=free_slots,
+            num_tokens=num_tokens,
+            tokens_per_s=round(self._service.tokens_per_s, 1),
+        )
 
     async def aclose(self) -> None:
         """Gives up what it still holds, so that another worker, or the next start, goes on at once."""
@@ -189,16 +215,18 @@ class Worker:
     # --- a job's way in
 
     @property
-    def has_room(self) -> bool:
-        """Whether the engine has a place that no job takes or will take; whose turn it is, the engine says."""
-        return self._num_sequences < self._slots
+    def jobs(self) -> Sequence[Job]:
+        """What takes a slot or will take one; whose turn it is, the engine says. What is held back by its pace takes
+        none, as long as there is not too much of it."""
+        is_full = len(self.running) >= _JOBS_PER_SLOT * self.slots
+        return [running.job for running in self.running.values() if is_full or not running.is_idle]
 
     def _is_crowded(self, patience_s: float) -> bool:
         return any(self.waited_s(running) >= patience_s for running in self.running.values())
 
     @property
     def _num_sequences(self) -> int:
-        return sum(running.job.choices for running in self.running.values())
+        return sum(running.job.choices for running in self.running.values() if not running.is_idle)
 
     async def start(self, delivery: Delivery) -> None:
         """Claims and runs the job; a delivery that cannot be dealt with now is kept and looked at again."""
@@ -238,7 +266,7 @@ class Worker:
             return False
         missed_s = await self._versions.missed_s(job.version)
         if missed_s is None:
-            await self._passing.give_back(delivery)
+            await self._passing.give_back(job, delivery)
             return True
         if missed_s < _GONE_S:
             self._watching.park(delivery)
@@ -248,6 +276,8 @@ class Worker:
     def _run(self, running: Running) -> None:
         """Takes the job in; one that is at its end already only tells so."""
         self.running[running.job.id] = running
+        if self._pacing is not None:
+            self._pacing.begin(running)
         self._emitter.touch(running)
         self._stepping.fill()
 
@@ -274,12 +304,26 @@ class Worker:
 
     # --- what its parts ask of it
 
+    @property
+    def is_owner(self) -> bool:
+        """Whether nobody can have taken it for dead, and its jobs for anybody's."""
+        return self._lease.holds
+
     def holds(self, running: Running) -> bool:
         """Whether this attempt is the one that counts here."""
         return self.running.get(running.job.id) is running
 
+    def served(self, running: Running, *, prefilled: int, cached: int) -> None:
+        """The engine gave the job a token; before its first one, these tokens of its prompt were computed or found."""
+        self._taking.sharing.charge(running.job, prefilled=prefilled, cached=cached, emitted=1)
+
     def told(self, running: Running) -> None:
-        """The job has something to tell the log."""
+        """The job has one more token to tell the log."""
+        self._service.served(1 + (len(running.job.prompt_ids) if len(running.tokens) == 1 else 0))
+        self._emitter.touch(running)
+
+    def release(self, running: Running) -> None:
+        """The job may tell more of what was held back."""
         self._emitter.touch(running)
 
     def end(self, running: Running, state: TurnState, code: str = "", message: str = "") -> None:
@@ -288,6 +332,27 @@ class Worker:
         running.end(state, code, message)
         self._emitter.touch(running)
         self._stepping.acquit(running)
+
+    def stop(self, running: Running, code: str, message: str) -> None:
+        """Ends the job with what it has said, as if its length were reached."""
+        self._stepping.remove(running)
+        running.stop(code, message)
+        self._emitter.touch(running)
+        self._stepping.acquit(running)
+
+    def pause(self, running: Running, *, paused: bool) -> None:
+        """Takes the job out of the engine, because enough of it is held back, or puts it back.
+
+        One that is on trial stays in: nobody else runs until it has shown what it does.
+        """
+        if paused and self._stepping.suspect == running.job.id:
+            return
+        running.is_paused = paused
+        if paused:
+            self._stepping.remove(running)
+            self._taking.wake()
+        else:
+            self._stepping.fill()
 
     def forget(self, running: Running) -> None:
         """The job is no longer ours; its slot is free."""
@@ -329,8 +394,13 @@ class Worker:
         return self._stepping.waited_s(running)
 
     async def relieve(self) -> None:
-        """Hands over what has had no place for too long; not while a crash is being looked into."""
+        """Hands over what has had no place for too long; not while a crash is being looked into.
+
+        Where more was taken than there are slots, that is soon: what waits here would have been taken elsewhere.
+        """
         patience_s = self._config.crowded_s
+        if self._num_sequences > self.slots:
+            patience_s = min(patience_s, _SOON_S)
         if self.is_leaving or self._stepping.suspect or not self._is_crowded(patience_s):
             return
         await self._passing.hand_over(partial(handover.crowded, patience_s=patience_s))

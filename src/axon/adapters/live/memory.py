@@ -1,9 +1,10 @@
-"""The seven live ports in this process's memory, as one. Nothing survives the process or is seen from another one."""
+"""The eight live ports in this process's memory, as one. Nothing survives the process or is seen from another one."""
 
 from dataclasses import dataclass
 
-from axon.adapters.live.memory_buckets import MemoryBuckets
+from axon.adapters.live.memory_accounts import MemoryAccounts
 from axon.adapters.live.memory_cache import MemoryCache
+from axon.adapters.live.memory_crowds import MemoryCrowds
 from axon.adapters.live.memory_leases import MemoryLeases
 from axon.adapters.live.memory_log import MemoryTokenLog
 from axon.adapters.live.memory_presences import MemoryPresences
@@ -19,7 +20,8 @@ class MemoryLive(Live):
 
     log: MemoryTokenLog
     leases: MemoryLeases
-    buckets: MemoryBuckets
+    accounts: MemoryAccounts
+    crowds: MemoryCrowds
     shares: MemoryShares
     cache: MemoryCache
     presences: MemoryPresences
@@ -27,7 +29,7 @@ class MemoryLive(Live):
 
     def lose_everything(self) -> None:
         """What a flush or restart of the service does; listeners stay, as their clients reconnect."""
-        for twin in (self.log, self.leases, self.buckets, self.shares, self.cache, self.presences):
+        for twin in (self.log, self.leases, self.accounts, self.crowds, self.shares, self.cache, self.presences):
             twin.lose_everything()
 
 
@@ -37,7 +39,8 @@ def open_memory_live(clock: Clock, *, retention_s: float, max_streams: int = 100
     return MemoryLive(
         log=MemoryTokenLog(clock, wakeups, retention_s=retention_s, max_streams=max_streams),
         leases=MemoryLeases(clock),
-        buckets=MemoryBuckets(clock),
+        accounts=MemoryAccounts(clock),
+        crowds=MemoryCrowds(clock),
         shares=MemoryShares(),
         cache=MemoryCache(clock),
         presences=MemoryPresences(clock),

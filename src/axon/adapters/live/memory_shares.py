@@ -1,7 +1,7 @@
-"""The twin of the shares: one counter per pool and tenant. Knows no policy: whom to lift is the caller's choice."""
+"""The twin of the shares: one counter per pool and tenant. Knows no policy: the caller says how far to lift."""
 
 import heapq
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 _KEEP = 0.9
 
@@ -13,19 +13,15 @@ class MemoryShares:
         self._max_tenants = max_tenants
         self._pools: dict[str, dict[str, float]] = {}
 
-    async def charge(self, pool: str, amounts: Mapping[str, float]) -> None:
+    async def charge(self, pool: str, amounts: Mapping[str, float], *, floor: float = 0.0) -> None:
         counters = self._pools.setdefault(pool, {})
         for tenant, amount in amounts.items():
-            counters[tenant] = counters.get(tenant, 0.0) + amount
+            counters[tenant] = max(floor, counters.get(tenant, 0.0)) + amount
         self._bound(pool)
 
-    async def counters(self, pool: str) -> Mapping[str, float]:
-        return dict(self._pools.get(pool, {}))
-
-    async def lift(self, pool: str, tenant: str, floor: float) -> None:
-        counters = self._pools.setdefault(pool, {})
-        counters[tenant] = max(floor, counters.get(tenant, floor))
-        self._bound(pool)
+    async def counters(self, pool: str, tenants: Sequence[str]) -> Mapping[str, float]:
+        counters = self._pools.get(pool, {})
+        return {tenant: counters[tenant] for tenant in tenants if tenant in counters}
 
     def lose_everything(self) -> None:
         """What a restart of the service does; for tests."""

@@ -1,8 +1,9 @@
-"""The seven live ports on one Redis or Redis cluster, as one. Knows no settings: its owner passes the URL."""
+"""The eight live ports on one Redis or Redis cluster, as one. Knows no settings: its owner passes the URL."""
 
-from axon.adapters.live.redis_buckets import RedisBuckets
+from axon.adapters.live.redis_accounts import RedisAccounts
 from axon.adapters.live.redis_cache import RedisCache
 from axon.adapters.live.redis_client import RedisClient
+from axon.adapters.live.redis_crowds import RedisCrowds
 from axon.adapters.live.redis_leases import RedisLeases
 from axon.adapters.live.redis_log import RedisTokenLog
 from axon.adapters.live.redis_presences import RedisPresences
@@ -24,13 +25,14 @@ class RedisLive(Live):
         super().__init__(
             log=RedisTokenLog(client, retention_s=retention_s),
             leases=RedisLeases(client),
-            buckets=RedisBuckets(client),
+            accounts=RedisAccounts(client),
+            crowds=RedisCrowds(client),
             shares=RedisShares(client),
             cache=RedisCache(client),
             presences=RedisPresences(client),
             wakeups=wakeups,
         )
-        # The seven are frozen, and so is whoever holds them.
+        # The eight are frozen, and so is whoever holds them.
         object.__setattr__(self, "_client", client)
         object.__setattr__(self, "_wakeups", wakeups)
 

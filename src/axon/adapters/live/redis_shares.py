@@ -1,11 +1,11 @@
-"""The shares on Redis: a hash per pool, a counter per tenant. Knows no policy: whom to lift is the caller's choice."""
+"""The shares on Redis: a hash per pool, a counter per tenant. Knows no policy: the caller says how far to lift."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from axon.adapters.live.redis_client import RedisClient, milliseconds
 from axon.adapters.live.redis_scripts import load
 
-_CHARGE, _LIFT = load("charge"), load("lift")
+_CHARGE = load("charge")
 _IDLE_MS = milliseconds(7 * 24 * 3600)
 _KEEP = 0.9
 
@@ -17,19 +17,18 @@ class RedisShares:
         self._client = client
         self._max_tenants = max_tenants
 
-    async def charge(self, pool: str, amounts: Mapping[str, float]) -> None:
+    async def charge(self, pool: str, amounts: Mapping[str, float], *, floor: float = 0.0) -> None:
         if not amounts:
             return
         num_kept = max(1, int(self._max_tenants * _KEEP))
         flat = [part for pair in amounts.items() for part in pair]
-        await self._client.run(_CHARGE, [self._pool(pool)], _IDLE_MS, self._max_tenants, num_kept, *flat)
+        await self._client.run(_CHARGE, [self._pool(pool)], _IDLE_MS, self._max_tenants, num_kept, floor, *flat)
 
-    async def counters(self, pool: str) -> Mapping[str, float]:
-        found: Mapping[bytes, bytes] = await self._client.call("HGETALL", self._pool(pool))
-        return {tenant.decode(): float(counter) for tenant, counter in found.items()}
-
-    async def lift(self, pool: str, tenant: str, floor: float) -> None:
-        await self._client.run(_LIFT, [self._pool(pool)], _IDLE_MS, tenant, floor)
+    async def counters(self, pool: str, tenants: Sequence[str]) -> Mapping[str, float]:
+        if not tenants:
+            return {}
+        found: Sequence[bytes | None] = await self._client.call("HMGET", self._pool(pool), *tenants)
+        return {name: float(counter) for name, counter in zip(tenants, found, strict=True) if counter is not None}
 
     def _pool(self, pool: str) -> str:
         return self._client.key("shares", pool)

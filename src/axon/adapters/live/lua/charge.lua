@@ -1,6 +1,11 @@
--- charge: adds to the counters of a pool's tenants and keeps their number bounded. Times in milliseconds.
--- KEYS pool. ARGV ttl of an idle pool, most tenants, how many stay when there are more, then tenant and amount in turn.
-for i = 4, #ARGV, 2 do
+-- charge: adds to the counters of a pool's tenants, lifted to a floor before, and keeps their number bounded.
+-- Times in milliseconds. KEYS pool. ARGV ttl of an idle pool, most tenants, how many stay when there are more, the floor,
+-- then tenant and amount in turn.
+local floor = tonumber(ARGV[4])
+for i = 5, #ARGV, 2 do
+    if floor > tonumber(redis.call('HGET', KEYS[1], ARGV[i]) or 0) then
+        redis.call('HSET', KEYS[1], ARGV[i], ARGV[4])
+    end
     redis.call('HINCRBYFLOAT', KEYS[1], ARGV[i], ARGV[i + 1])
 end
 redis.call('PEXPIRE', KEYS[1], ARGV[1])

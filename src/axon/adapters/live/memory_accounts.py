@@ -1,0 +1,240 @@
+"""The twin of the accounts: the whole book-keeping, in Python. The script on Redis does the same, line by line."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from axon.adapters.live.expiring import Expiring
+from axon.domain.account import MINUTE_S, Beat, Bound, Bounds, Entry, Round, Settlement, Standing
+from axon.runtime.clock import Clock
+
+IDLE_S = 3600.0
+"""An account that nobody touches for so long, its debt paid, is forgotten."""
+SETTLED_S = 60.0
+"""For so long a settled job stays settled, whatever is still on its way."""
+LEARNING = 0.1
+"""Weight of the newest job in what is learned."""
+
+
+@dataclass(slots=True)
+class _Job:
+    reserved: float = 0.0
+    used: float = 0.0
+    waits: bool = True
+    until: float | None = None
+    """When it lapses; None: it has."""
+
+    @property
+    def left(self) -> float:
+        return max(0.0, self.reserved - self.used)
+
+
+@dataclass(slots=True)
+class _Level:
+    """A bucket. One that was never touched is full."""
+
+    amount: float = math.inf
+    at: float = 0.0
+
+    def refill(self, per_minute: float, now: float) -> None:
+        """Without a rate nobody asks it: it stays as it is."""
+        if per_minute:
+            self.amount = min(per_minute, self.amount + max(0.0, now - self.at) * per_minute / MINUTE_S)
+            self.at = now
+
+
+@dataclass(slots=True)
+class _Account:
+    requests: _Level = field(default_factory=_Level)
+    tokens: _Level = field(default_factory=_Level)
+    jobs: dict[str, _Job] = field(default_factory=dict)
+    settled: dict[str, float] = field(default_factory=dict)
+    """Until when they stay so, the earliest first."""
+    budgets: dict[str, tuple[int, float]] = field(default_factory=dict)
+    """Window and what is spent in it, by the budget's name."""
+    mean_output: float | None = None
+    mean_s: float | None = None
+
+    def admit(self, entry: Entry, bounds: Bounds, now: float) -> Standing:
+        self._begin(bounds, now)
+        job = self.jobs.get(entry.job_id)
+        is_in = job is not None and job.until is not None
+        capacity = bounds.tokens_per_minute
+        tokens = min(entry.tokens, capacity) if capacity else entry.tokens
+        more = max(0.0, tokens - (job.reserved if job else 0.0))
+        standing = self._standing(bounds)
+        refused = None if standing.unseeded else self._refusal(standing, entry, bounds, more, is_in=is_in)
+        if standing.unseeded or refused:
+            return self._standing(bounds, refused)
+        if job is None:
+            job = self.jobs[entry.job_id] = _Job()
+        if not is_in:
+            self.requests.amount -= 1 if bounds.requests_per_minute else 0
+        self.settled.pop(entry.job_id, None)
+        self.tokens.amount -= more if capacity else 0
+        job.reserved += more
+        job.until = now + entry.ttl_s
+        return self._standing(bounds)
+
+    def beat(self, beats: Sequence[Beat], bounds: Bounds, ttl_s: float, now: float) -> Standing:
+        self._begin(bounds, now)
+        reserved: dict[str, float] = {}
+        for beat in beats:
+            if beat.again:
+                self.settled.pop(beat.job_id, None)
+            if beat.job_id not in self.settled:
+                reserved[beat.job_id] = self._beat(beat, bounds, now + ttl_s)
+        return self._standing(bounds, reserved=reserved)
+
+    def settle(self, end: Settlement, now: float) -> None:
+        bounds = end.bounds
+        self._begin(bounds, now)
+        self.settled.pop(end.job_id, None)
+        self.settled[end.job_id] = now + SETTLED_S
+        job = self.jobs.pop(end.job_id, None)
+        if job is None:
+            return
+        if bounds.tokens_per_minute:
+            self.tokens.amount = min(bounds.tokens_per_minute, self.tokens.amount + job.reserved - end.used)
+        if end.uncounted and bounds.requests_per_minute:
+            self.requests.amount = min(bounds.requests_per_minute, self.requests.amount + 1)
+        self._spend(end.used - job.used)
+        if end.output is not None:
+            self.mean_output = _learned(self.mean_output, end.output)
+            self.mean_s = _learned(self.mean_s, end.took_s)
+
+    def keep_s(self, bounds: Bounds) -> float:
+        """How long it matters: until its buckets are full, and a while."""
+        per_minute = bounds.tokens_per_minute
+        debt_s = (per_minute - self.tokens.amount) / per_minute * MINUTE_S if per_minute else 0.0
+        return IDLE_S + max(0.0, debt_s)
+
+    def _begin(self, bounds: Bounds, now: float) -> None:
+        """Time has passed: buckets fill, jobs lapse, a new day or month begins."""
+        self.requests.refill(bounds.requests_per_minute, now)
+        self.tokens.refill(bounds.tokens_per_minute, now)
+        while self.settled and self.settled[first := next(iter(self.settled))] <= now:
+            del self.settled[first]
+        for job_id, job in list(self.jobs.items()):
+            if job.until is not None and job.until <= now:
+                self._lapse(job_id, job, bounds)
+        for budget in bounds.budgets:
+            window, _ = self.budgets.get(budget.name, (-1, 0.0))
+            if budget.window > window and budget.seed is not None:
+                # The records have ended turns alone; what runs is known here.
+                self.budgets[budget.name] = budget.window, budget.seed + sum(job.used for job in self.jobs.values())
+
+    def _lapse(self, job_id: str, job: _Job, bounds: Bounds) -> None:
+        """What it has used is remembered, should it come back; of one that never ran nothing is."""
+        if bounds.tokens_per_minute:
+            self.tokens.amount = min(bounds.tokens_per_minute, self.tokens.amount + job.left)
+        job.reserved, job.until = job.used, None
+        if not job.used:
+            del self.jobs[job_id]
+
+    def _refusal(self, standing: Standing, entry: Entry, bounds: Bounds, more: float, *, is_in: bool) -> Bound | None:
+        if standing.over(bounds.budgets):
+            return Bound.BUDGET
+        if not is_in:
+            if bounds.requests_per_minute and standing.requests < 1:
+                return Bound.REQUESTS
+            if bounds.jobs and standing.jobs >= bounds.jobs:
+                return Bound.JOBS
+            if bounds.waiting and standing.waiting >= bounds.waiting:
+                return Bound.WAITING
+            if bounds.work and standing.work >= bounds.work:
+                return Bound.WORK
+            if bounds.waiting_work and standing.waiting_work >= bounds.waiting_work:
+                return Bound.WAITING_WORK
+        capacity = bounds.tokens_per_minute
+        if capacity and standing.tokens < max(more, min(entry.least, capacity)):
+            return Bound.TOKENS
+        return None
+
+    def _beat(self, beat: Beat, bounds: Bounds, until: float) -> float:
+        capacity = bounds.tokens_per_minute
+        job = self.jobs.get(beat.job_id)
+        if job is None:
+            # Forgotten, or lost: what it used before is a matter of the past, what it has left is not.
+            reserved = min(beat.reserved, capacity) if capacity else beat.reserved
+            job = self.jobs[beat.job_id] = _Job(reserved=max(reserved, beat.used))
+            self.tokens.amount -= max(0.0, reserved - beat.used) if capacity else 0
+        used = max(job.used, beat.used)
+        self._spend(used - job.used)
+        job.used = used
+        if used > job.reserved:
+            self.tokens.amount -= used - job.reserved if capacity else 0
+            job.reserved = used
+        more = math.floor(min(beat.more, max(0.0, self.tokens.amount))) if capacity else beat.more
+        self.tokens.amount -= more if capacity else 0
+        job.reserved += more
+        job.waits = job.waits if beat.waits is None else beat.waits
+        job.until = until
+        return job.reserved
+
+    def _spend(self, tokens: float) -> None:
+        self.budgets = {name: (window, spent + tokens) for name, (window, spent) in self.budgets.items()}
+
+    def _standing(
+        self, bounds: Bounds, refused: Bound | None = None, reserved: dict[str, float] | None = None
+    ) -> Standing:
+        inside = [job for job in self.jobs.values() if job.until is not None]
+        waiting = [job for job in inside if job.waits]
+        return Standing(
+            refused=refused,
+            requests=self.requests.amount,
+            tokens=self.tokens.amount,
+            jobs=len(inside),
+            waiting=len(waiting),
+            work=sum(job.left for job in inside),
+            waiting_work=sum(job.left for job in waiting),
+            mean_output=self.mean_output,
+            mean_s=self.mean_s,
+            spent={name: spent for name, (_, spent) in self.budgets.items()},
+            unseeded=tuple(
+                budget.name for budget in bounds.budgets if self.budgets.get(budget.name, (-1, 0))[0] < budget.window
+            ),
+            reserved=reserved or {},
+        )
+
+
+class MemoryAccounts:
+    """Above ``max_accounts`` those that nobody has touched for the longest time are forgotten first."""
+
+    def __init__(self, clock: Clock, *, max_accounts: int = 100_000) -> None:
+        self._clock = clock
+        self._accounts: Expiring[str, _Account] = Expiring(clock, max_entries=max_accounts)
+
+    async def admit(self, account: str, entry: Entry, bounds: Bounds) -> Standing:
+        found = self._find(account)
+        standing = found.admit(entry, bounds, self._clock.monotonic())
+        self._keep(account, found, bounds)
+        return standing
+
+    async def beat(self, rounds: Sequence[Round]) -> Sequence[Standing]:
+        answers = []
+        for each in rounds:
+            found = self._find(each.account)
+            answers.append(found.beat(each.beats, each.bounds, each.ttl_s, self._clock.monotonic()))
+            self._keep(each.account, found, each.bounds)
+        return answers
+
+    async def settle(self, ends: Sequence[Settlement]) -> None:
+        for end in ends:
+            found = self._find(end.account)
+            found.settle(end, self._clock.monotonic())
+            self._keep(end.account, found, end.bounds)
+
+    def lose_everything(self) -> None:
+        """What a restart of the service does; for tests."""
+        self._accounts.clear()
+
+    def _find(self, account: str) -> _Account:
+        return self._accounts.get(account) or _Account()
+
+    def _keep(self, account: str, found: _Account, bounds: Bounds) -> None:
+        self._accounts.put(account, found, found.keep_s(bounds))
+
+
+def _learned(mean: float | None, newest: float) -> float:
+    return newest if mean is None else mean + LEARNING * (newest - mean)

@@ -1,0 +1,36 @@
+"""A tenant's limits hold for the whole fleet: exactly, whichever gateway a request meets."""
+
+import asyncio
+from collections import Counter
+
+import httpx
+import pytest
+
+from tests.fleet.fleet import Fleet
+
+pytestmark = pytest.mark.services
+
+NUM_ASKS, LIMIT = 200, 64
+"""The limit is the server's default for turns of one tenant, queued or running."""
+LONG = {"model": "echo", "input": "It goes on for a while. " * 200, "background": True}
+
+
+def test_two_hundred_asks_at_once_through_two_gateways_are_exactly_as_many_turns_as_may_be(fleet: Fleet) -> None:
+    async def story() -> None:
+        headers = {"Authorization": f"Bearer {fleet.key}"}
+        limits = httpx.Limits(max_connections=NUM_ASKS)
+        async with httpx.AsyncClient(headers=headers, timeout=60, limits=limits) as http:
+            urls = [f"{member.url}/v1/responses" for member in fleet.gateways]
+
+            async def ask(number: int) -> httpx.Response:
+                return await http.post(urls[number % len(urls)], json=LONG)
+
+            replies = await asyncio.gather(*map(ask, range(NUM_ASKS)))
+            accepted = [reply.json()["id"] for reply in replies if reply.status_code == 200]
+            await asyncio.gather(*(http.post(f"{urls[0]}/{each}/cancel") for each in accepted))
+            assert Counter(reply.status_code for reply in replies) == {200: LIMIT, 429: NUM_ASKS - LIMIT}
+            refused = next(reply for reply in replies if reply.status_code == 429)
+            assert refused.json()["error"]["code"] == "concurrency_limit"
+            assert int(refused.headers["retry-after-ms"]) > 0
+
+    asyncio.run(story())
