@@ -87,3 +87,17 @@ def test_a_cancelled_response_is_billed_what_it_said(fresh: Fresh) -> None:
         found = http.get(f"/v1/responses/{made['id']}", headers=LEDGER).json()
     assert found["status"] == "cancelled"
     assert found["axon"]["ledger"]["billed_tokens"] == found["usage"]["total_tokens"]
+
+
+def test_ledgers_sum_to_their_tenants_bill(fresh: Fresh) -> None:
+    server = fresh.start()
+    with server.client() as http:
+        bodies = [{**CHAT, "max_tokens": number, "n": 1 + number % 3} for number in range(1, 7)]
+        told = [http.post("/v1/chat/completions", json=body, headers=LEDGER).json() for body in bodies]
+        billed = sum(each["axon"]["ledger"]["billed_tokens"] for each in told)
+        assert billed == sum(each["usage"]["total_tokens"] for each in told)
+
+        def bill() -> int:
+            return sum(int(day["total_tokens"]) for day in http.get("/v1/usage").json()["data"])
+
+        wait_until(lambda: bill() == billed, "the bill is the sum of the ledgers")

@@ -45,13 +45,18 @@ def test_names_that_could_be_put_together_in_two_ways_share_nothing() -> None:
 
 
 def test_a_stranger_who_repeats_a_prompt_is_told_of_no_cached_token(server: Server, keys: Keyring) -> None:
-    def cached(key: str) -> int:
+    def computed(key: str) -> tuple[int, int]:
+        """Tokens of the prompt that were computed and those that were found, by ledger and usage."""
         ask = {"model": "echo", "prompt": PROMPT, "max_tokens": 1}
-        headers = {"Authorization": f"Bearer {key}"}
-        reply = httpx.post(f"{server.url}/v1/completions", json=ask, headers=headers, timeout=60)
-        return int(reply.json()["usage"]["prompt_tokens_details"]["cached_tokens"])
+        headers = {"Authorization": f"Bearer {key}", "x-axon-ledger": "true"}
+        answer = httpx.post(f"{server.url}/v1/completions", json=ask, headers=headers, timeout=60).json()
+        ledger = answer["axon"]["ledger"]
+        assert ledger["cached_tokens"] == answer["usage"]["prompt_tokens_details"]["cached_tokens"]
+        return ledger["prefilled_tokens"], ledger["cached_tokens"]
 
-    assert cached(keys.mine) == 0
-    assert cached(keys.foreign) == 0
-    assert cached(keys.mine) > 0
-    assert cached(keys.foreign) > 0
+    cold = (len(PROMPT), 0)
+    assert [computed(keys.mine), computed(keys.foreign)] == [cold, cold]
+    for key in (keys.mine, keys.foreign):
+        prefilled, cached = computed(key)
+        assert prefilled + cached == len(PROMPT)
+        assert cached > prefilled

@@ -29,7 +29,7 @@ def small(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     settings = {
         "engine_kind": "echo",
         "gateway_max_connections": 200,
-        "gateway_header_timeout_s": 1,
+        "gateway_header_timeout_s": 2,
         "gateway_body_timeout_s": 1,
         "gateway_keep_alive_s": 1,
         "gateway_write_timeout_s": 1,

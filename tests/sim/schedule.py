@@ -121,6 +121,8 @@ def _check_turn(world: World, turn: Turn) -> None:
         raise history.broken(f"{turn.id} has other tokens than an undisturbed run")
     if turn.usage.output_tokens != len(ids):
         raise history.broken(f"{turn.id} is billed {turn.usage.output_tokens} tokens and has {len(ids)}")
+    if turn.ledger is not None and turn.ledger.billed != turn.usage.total_tokens:
+        raise history.broken(f"{turn.id} is billed {turn.usage.total_tokens} tokens and its ledger says {turn.ledger}")
     if log is not None and log.ended and log.tokens != ids and turn.id not in history.damaged:
         raise history.broken(f"{turn.id}: the log says {log.tokens}, the store {ids}")
     quiet_since = history.lost_at + 2.0

@@ -66,6 +66,9 @@ def test_a_dry_bucket_paces_the_stream_and_it_ends_as_if_nothing_had_been() -> N
         assert (later - dry) / (later_at - dry_at) == pytest.approx(1.0, rel=0.1)
         await world.ends(job)
         world.check(job)
+        ledger = world.kept.turns[job.id].ledger
+        assert ledger is not None
+        assert 100.0 < ledger.paced_s <= ledger.decode_s
         assert (await world.look(tokens_per_minute=60.0)).jobs == 0
 
     world.run(story)
@@ -184,5 +187,8 @@ def test_a_spent_budget_stops_a_stream_with_a_complete_answer_that_says_why() ->
         assert (await world.look()).spent == {"day": PROMPT + len(turn.tokens)}
         last = (await world.chunks(job))[-1]
         assert (last.terminal, last.code) == ("completed", "insufficient_quota")
+        assert turn.ledger is not None
+        assert turn.ledger == last.ledger
+        assert turn.ledger.billed == PROMPT + len(turn.tokens)
 
     world.run(story)

@@ -1,11 +1,29 @@
 """An engine that crashes or hangs: whose fault it was is found, and everybody else is answered as ever."""
 
+from typing import Any, cast
+from unittest.mock import Mock
+
 import pytest
 
+from axon.engine.messages import Emitted, StepOutput
+from axon.runtime.clock import FakeClock
+from axon.telemetry.metrics import Metrics
+from axon.worker.config import WorkerConfig
+from axon.worker.running import Running
+from axon.worker.stepping import Stepping
+from tests.worker.test_running import make_running
 from tests.worker.world import World
 
 INNOCENTS = range(1, 32)
 GUILTY = 99
+
+
+def make_stepping(running: Running) -> Stepping:
+    """With an engine that takes everything and does nothing, and a worker that has this one job."""
+    worker = Mock(running={running.job.id: running})
+    stepping = Stepping(worker=worker, make_engine=Mock(), config=WorkerConfig(), clock=FakeClock(), metrics=Metrics())
+    cast("Any", stepping)._is_up = True
+    return stepping
 
 
 @pytest.mark.parametrize("fate", ["crash", "hang"])
@@ -64,3 +82,38 @@ def test_only_who_was_in_the_step_is_a_suspect() -> None:
         world.check(bystander)
 
     world.run(story)
+
+
+def test_a_ledger_tells_of_an_engine_that_was_lost_and_of_what_had_to_be_done_again() -> None:
+    world = World()
+
+    async def story() -> None:
+        worker = await world.start()
+        lost, later = await world.ask(seed=2, max_tokens=100), await world.ask(seed=3, max_tokens=100)
+        await world.until(lambda: all(len(each.tokens) > 20 for each in worker.running.values()) and worker.running)
+        world.fates[2] = "crash"
+        await world.until(lambda: world.num_engines == 2)
+        world.fates.clear()
+        await world.until(lambda: len(world.kept.turns) == 2)
+        for job in (lost, later):
+            world.check(job)
+            ledger = world.kept.turns[job.id].ledger
+            assert ledger is not None
+            assert ledger.attempts == world.num_engines
+            assert ledger.replayed >= len(job.prompt_ids) + 20
+            assert ledger.replay_s > 0
+
+    world.run(story)
+
+
+def test_what_an_engine_emits_behind_a_stop_string_is_wasted_and_not_billed() -> None:
+    running = make_running(stop=["b"])
+    stepping = make_stepping(running)
+    stepping.fill()
+    sequence_id = running.choices[0].sequence_id or ""
+    emitted = [Emitted(sequence_id, token) for token in b"abcd"]
+    stepping._settle(StepOutput(emitted=emitted))
+    chunk = running.pending()
+    assert chunk is not None
+    assert chunk.ledger is not None
+    assert (chunk.ledger.emitted, chunk.ledger.wasted) == (2, 2)

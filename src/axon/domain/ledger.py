@@ -25,7 +25,7 @@ class Ledger:
     emitted: int = 0
     """Tokens of its stream."""
     replayed: int = 0
-    """Tokens that were computed again, because an attempt or an engine was lost."""
+    """Tokens that were computed again: an attempt or an engine was lost, or it had to leave the engine for a while."""
     wasted: int = 0
     """Tokens that were computed and are in no stream: behind a stop string, or of a choice that was cancelled."""
     attempts: int = 0

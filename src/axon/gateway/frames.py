@@ -44,16 +44,6 @@ def stopped_by(last: Chunk | Turn) -> str:
     return "budget" if last.code == BudgetSpent.code else ""
 
 
-def extras(last: Chunk | Turn, *, with_ledger: bool) -> dict[str, Any]:
-    """What an answer says beside OpenAI's fields, where there is something to say."""
-    stopped = stopped_by(last)
-    said = {
-        **({"stopped": stopped} if stopped else {}),
-        **({"ledger": ledger_body(last.ledger)} if with_ledger else {}),
-    }
-    return {"axon": said} if said else {}
-
-
 def error_frame(error: AxonError, ledger: Ledger | None = None) -> bytes:
     """An error in the middle of a stream, which ends it."""
     more = {"axon": {"ledger": ledger_body(ledger)}} if ledger else {}
@@ -90,6 +80,14 @@ def ledger_body(ledger: Ledger | None) -> dict[str, Any] | None:
         "waited_s": round(ledger.waited_s, 4),
         "paced_s": round(ledger.paced_s, 4),
     }
+
+
+def more_of(last: Chunk | Turn, *, with_ledger: bool) -> dict[str, Any]:
+    """What a whole answer says beside OpenAI's words: nothing, as a rule."""
+    more: dict[str, Any] = {"stopped": stopped} if (stopped := stopped_by(last)) else {}
+    if with_ledger:
+        more["ledger"] = ledger_body(last.ledger)
+    return {"axon": more} if more else {}
 
 
 class Writer:
@@ -207,7 +205,7 @@ def whole(job: Job, chunks: Sequence[Chunk], *, with_ledger: bool = False) -> di
             for index in range(job.choices)
         ],
         "usage": usage_body(usage),
-        **extras(chunks[-1], with_ledger=with_ledger),
+        **more_of(chunks[-1], with_ledger=with_ledger),
     }
 
 

@@ -9,7 +9,7 @@ from axon.domain.tenant import Tier
 from axon.domain.turn import Turn, TurnState
 from axon.domain.usage import Usage
 from axon.gateway import logprobs
-from axon.gateway.frames import extras, failure, thinking_of
+from axon.gateway.frames import failure, more_of, thinking_of
 from axon.gateway.items import item_body
 
 
@@ -48,7 +48,7 @@ def response_body(turn: Turn, *, status: str | None = None, with_ledger: bool = 
         "truncation": reply.get("truncation") or "disabled",
         "usage": usage_body(turn.usage) if ended else None,
         "user": reply.get("user"),
-        **extras(turn, with_ledger=with_ledger and ended),
+        **more_of(turn, with_ledger=with_ledger and ended),
     }
 
 

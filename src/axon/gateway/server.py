@@ -18,7 +18,7 @@ from axon.gateway.problems import encoded, headers_of
 
 _FRESH_S = 1.0
 """How long a connection that has said nothing yet may go on when the server stops listening."""
-_SURPLUS_S = 1.0
+_SURPLUS_S = 2.0
 """How long a connection beyond the most may take for its request's headers."""
 _MOST_SURPLUS = 500
 """So many of them; each costs a descriptor. The next ones are closed at once."""

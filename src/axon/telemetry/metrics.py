@@ -20,6 +20,7 @@ from axon.telemetry.tenants import TenantLabels
 if TYPE_CHECKING:
     from wsgiref.types import StartResponse, WSGIEnvironment
 
+    from axon.domain.ledger import Ledger
     from axon.domain.usage import Usage
 
 _DURATION = (0.01, 0.02, 0.04, 0.08, 0.16, 0.32, 0.64, 1.28, 2.56, 5.12, 10.24, 20.48, 40.96, 81.92)
@@ -87,9 +88,11 @@ class Metrics:
         self.requests = self._counter(
             "axon_requests_total", "Requests answered, by route and outcome.", "route", "outcome", "tenant"
         )
-        self.tokens = self._counter("axon_tokens_total", "Tokens by kind: prompt, cached or output.", "kind", "tenant")
         self.paced = self._gauge(
             "axon_paced_requests", "Running requests whose tokens come at the rate of their tenant's bucket."
+        )
+        self.tokens = self._counter(
+            "axon_tokens_total", "Tokens by kind: prompt, cached, output, replayed or wasted.", "kind", "tenant"
         )
         self.rejected = self._counter("axon_rejected_total", "Requests admission turned away.", "reason", "tenant")
         self.requests_running = self._gauge("axon_requests_running", "Sequences running in the engine.")
@@ -170,12 +173,15 @@ class Metrics:
         seen, self._seen[name] = self._seen[name], count
         return count - seen if count >= seen else count
 
-    def usage(self, tenant: str, usage: "Usage") -> None:
+    def usage(self, tenant: str, usage: "Usage", ledger: "Ledger | None" = None) -> None:
         """Counts an ended turn's tokens."""
         label = self.tenants.label(tenant)
         self.tokens.labels("prompt", label).inc(usage.prompt_tokens)
         self.tokens.labels("cached", label).inc(usage.cached_tokens)
         self.tokens.labels("output", label).inc(usage.output_tokens)
+        if ledger is not None:
+            self.tokens.labels("replayed", label).inc(ledger.replayed)
+            self.tokens.labels("wasted", label).inc(ledger.wasted)
 
     def serve(
         self, host: str, port: int, probes: Mapping[str, Callable[[], str]] = MappingProxyType({})

@@ -122,7 +122,7 @@ class Emitter:
             try:
                 turn = await self._ending.finish(running.job, [running.whole()])
                 await self._queue.ack(running.delivery)
-                self._metrics.usage(turn.tenant, turn.usage)
+                self._metrics.usage(turn.tenant, turn.usage, turn.ledger)
                 break
             except AxonError as error:
                 _logger.warning("turn.end_delayed", turn=running.job.id, error=str(error))

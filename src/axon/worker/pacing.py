@@ -121,6 +121,8 @@ class Pacing:
             return
         allowed = await self._tickets.beat([each.pulse() for each in due])
         for each in due:
+            if each.told_at is not None and each.running.is_held:
+                each.running.tally.pace(now - each.told_at)
             each.told_at = now
             answer = allowed.get(each.running.job.id)
             if answer is not None and self._worker.holds(each.running):

@@ -141,10 +141,9 @@ class Running:
     def end(self, state: TurnState, code: str = "", message: str = "") -> None:
         """Ends the job from outside; the first end stays. What is held back then is never told."""
         if self.terminal is None or self.is_held:
-            num_lost = len(self.tokens) - self.shown + sum(len(choice.waiting) for choice in self.choices)
             self._drop_held()
             self.terminal = Terminal(state, code, message)
-            self.tally.waste(num_lost)
+            self.tally.waste(sum(len(choice.waiting) for choice in self.choices))
 
     def stop(self, code: str, message: str) -> None:
         """Ends what still goes on as if its length were reached: a complete answer, with the reason for its end."""
@@ -178,6 +177,7 @@ class Running:
 
     def _drop_held(self) -> None:
         shown = self.shown
+        self.tally.waste(len(self.tokens) - shown)
         self.reasoned -= _num_thoughts(self.tokens[shown:])
         del self.tokens[shown:]
         self.ends = [end for end in self.ends if end.at is None or end.at <= shown]
@@ -214,7 +214,8 @@ class Running:
     def _ledger_for(self, first: int) -> Ledger | None:
         """Of a chunk that begins there: whoever goes on from the log finds what this attempt knew at its beginning."""
         if self.terminal is not None and not self.is_held:
-            self._ledger = self._ledger or self.tally.closed(len(self.tokens))  # once: the log and the store agree
+            if self._ledger is None or self._ledger.emitted != len(self.tokens):  # else the log and the store agree
+                self._ledger = self.tally.closed(len(self.tokens))
             return self._ledger
         return self.tally.so_far(self.shown) if first in (1, self._num_taken + 1) else None
 
