@@ -8,8 +8,7 @@ from axon.engine.batch import Batch, Drawn
 from axon.engine.messages import Add, Counters, Ready, StepOutput
 from axon.engine.pace import Pace
 from axon.engine.scheduler import Scheduler
-
-_SOME = 16
+from axon.engine.throttle import Throttle
 
 
 class Runner(Protocol):
@@ -49,7 +48,7 @@ class EngineCore:
         runner: Runner,
         *,
         kernel: str,
-        pace: Pace | None = None,
+        pace: Pace | Throttle | None = None,
         launcher: Launcher | None = None,
         speculates: bool = False,
     ) -> None:
@@ -63,7 +62,6 @@ class EngineCore:
         # A guess is told right or wrong by the step that computes it: the next one must not be on its way by then.
         self._speculates = speculates and launcher is None
         self._kernel = kernel
-        self._num_steps = 0
         self._note: Callable[[Sequence[str]], None] | None = None
 
     def note_steps(self, note: Callable[[Sequence[str]], None]) -> None:
@@ -100,7 +98,7 @@ class EngineCore:
         if self._pace is not None and (self._speculates or self._scheduler.has_prompts):
             outlook = self._scheduler.outlook()
             self._scheduler.max_prefill_tokens = self._pace.num_prefill_tokens(outlook)
-            if self._speculates:
+            if self._speculates and isinstance(self._pace, Pace):
                 self._scheduler.draft_price = self._pace.draft_price(outlook)
         batch = self._scheduler.schedule(time.time())
         self._note_who(batch)
@@ -108,7 +106,7 @@ class EngineCore:
         emitted = self._scheduler.settle(batch, drawn)
         self._note_who()
         step_s = time.perf_counter() - started
-        if self._pace is not None and self._teaches(batch):
+        if self._pace is not None:
             self._pace.observe(batch, took_s if self._launcher else step_s)
         counters = self._count(batch, step_s)
         refused, waiting = self._scheduler.take_refused(), self._scheduler.waiting_ids
@@ -141,11 +139,6 @@ class EngineCore:
         # It began when the one before it was done, or it was launched: whichever came later.
         begun, self._landed = max(self._landed, launched), time.perf_counter()
         return done, drawn, self._landed - begun
-
-    def _teaches(self, batch: Batch) -> bool:
-        """Launched steps come quickly, and the like of them one after the other: of those without prompts some do."""
-        self._num_steps += 1
-        return self._launcher is None or self._num_steps % _SOME == 0 or batch.num_tokens > len(batch.spans)
 
     def _count(self, batch: Batch, step_s: float) -> Counters:
         pool = self._scheduler.pool

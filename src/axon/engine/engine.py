@@ -19,6 +19,7 @@ from axon.engine.parallel.lead import Lead, open_group
 from axon.engine.parallel.share import refuse_impossible
 from axon.engine.policy import make_policy
 from axon.engine.scheduler import Scheduler
+from axon.engine.throttle import Throttle
 from axon.engine.weights import Weights
 
 
@@ -52,14 +53,13 @@ class Engine(EngineCore):
             policy=make_policy(config.policy),
             version=f"{model_dir.resolve()} {opened.kernel}",
         )
-        slo_s = config.itl_slo_ms / 1000 or inf
-        # Beside a GPU's streams a prompt costs little: there the time between tokens is the only bound.
-        slowdown = inf if opened.launcher else config.max_slowdown
+        slo_s, most = config.itl_slo_ms / 1000 or inf, config.max_prefill_tokens
+        pace = Pace(max_prefill_tokens=most, max_slowdown=config.max_slowdown, slo_s=slo_s)
         super().__init__(
             scheduler,
             lead or opened.runner,
             kernel=opened.kernel,
-            pace=Pace(max_prefill_tokens=config.max_prefill_tokens, max_slowdown=slowdown, slo_s=slo_s),
+            pace=Throttle(max_prefill_tokens=most, slo_s=slo_s) if opened.launcher else pace,
             launcher=(lead or opened.launcher) if opened.launcher else None,
             speculates=config.speculate and lead is None,  # the other ranks draw nothing to check a guess by
         )

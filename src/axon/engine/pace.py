@@ -37,7 +37,7 @@ class Outlook:
 class Pace:
     """Least squares over the newest steps, which follow the machine and its load."""
 
-    def __init__(self, *, max_prefill_tokens: int, max_slowdown: float = inf, slo_s: float = inf) -> None:
+    def __init__(self, *, max_prefill_tokens: int, max_slowdown: float, slo_s: float = inf) -> None:
         self._most = max_prefill_tokens
         self._spare = max_slowdown - 1
         self._slo_s = slo_s
@@ -51,7 +51,7 @@ class Pace:
         alone_s = _dot(self._cost_s, _parts(outlook.num_streams, 0, outlook.num_attended))
         token_s = _dot(self._cost_s, _parts(0, 1, outlook.prompt_at))
         if alone_s <= 0 or not self._cost_s[2]:
-            return self._most if self._spare == inf else min(_FIRST_TOKENS, self._most)
+            return min(_FIRST_TOKENS, self._most)
         spare_s = min(self._spare * alone_s, max(self._slo_s - alone_s, _LEAST_SPARE * alone_s))
         # Never nothing: steps that were quick by chance must not let in a whole prompt.
         num_tokens = min(spare_s / max(token_s, alone_s / self._most), self._most)
