@@ -158,7 +158,7 @@ def serving(folder: Path, kind: str, place: dict[str, str], max_sequences: int) 
     engine = engines.axon(kind=kind, dtype="auto")
     more = {
         "AXON_ENGINE_MAX_SEQUENCES": str(max_sequences),
-        "AXON_ADMISSION_BACKLOG_PER_KEY": "2000",
+        "AXON_ADMISSION_CONCURRENT": "2000",
         "AXON_ADMISSION_BACKLOG_TOTAL": "2000",
     }
     engine = replace(engine, environment={**engine.environment, **more, **place})

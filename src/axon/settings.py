@@ -79,7 +79,7 @@ class Settings:
     queue: str = field(default="memory://", repr=False)
     """URL of the queue of jobs."""
     live: str = field(default="memory://", repr=False)
-    """URL of what is fast and expiring: token logs, leases, buckets."""
+    """URL of what is fast and expiring: token logs, leases, accounts."""
     namespace: str = "axon"
     """Prefix of the queues and keys in shared services; two Axons on one broker need two."""
     store: str = field(default="", repr=False, metadata={"default": "sqlite:///<data_dir>/axon.db"})

@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from axon.domain.lane import is_of_pool, is_pool, lane_names, lane_of, own_lane, tier_of
-from axon.domain.tenant import Tier
+from axon.domain.lane import is_of_pool, lane_names, lane_of, own_lane, tier_of
+from axon.domain.tenant import Tier, is_pool
 
 
 @given(st.text(), st.integers(1, 64))

@@ -22,9 +22,9 @@ class AdmissionConfig:
     tokens_per_month: int = 0
     """Tokens a tenant may use in a calendar month (UTC); 0 sets no limit."""
     backlog_total: int = 256
-    """Turns that may be queued or running in all; the next one gets 503."""
+    """Turns that may be queued or running on a model's shared workers, or in one pool; the next one gets 503."""
     backlog_s: float = 300.0
-    """Work that may be queued or running in all, in seconds of what the workers are seen to serve; the next turn gets
+    """Work that may be queued or running there, in seconds of what the workers are seen to serve; the next turn gets
     503. 0 sets no limit."""
     slo_ttft_priority_s: float = 10.0
     """A turn of tier ``priority`` whose first token would come later than this gets 503; 0 sets no limit."""

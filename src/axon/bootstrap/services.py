@@ -11,8 +11,7 @@ from axon.control.persister import Persister
 from axon.dispatch.affinity import Affinity, Residences
 from axon.dispatch.config import DispatchConfig
 from axon.domain.key import Key, digest, new_key_text
-from axon.domain.lane import is_pool
-from axon.domain.tenant import Tenant
+from axon.domain.tenant import Tenant, is_pool
 from axon.errors import Conflict, Misconfigured
 from axon.ports.journal import Journal
 from axon.ports.live import Live

@@ -111,7 +111,7 @@ def worker(
         str | None, typer.Option(help="Its name in the fleet. [default: from the host and the data folder]")
     ] = None,
     pool: Annotated[
-        str | None, typer.Option(help="Works for the tenants of this pool alone. [default: for those of none]")
+        str | None, typer.Option(help="Works for the tenants of this pool alone; without it, for those of none.")
     ] = None,
     metrics_port: MetricsPort = None,
     model: Model = None,

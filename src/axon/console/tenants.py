@@ -173,7 +173,7 @@ def resume(tenant_id: TenantId, store: Store = None, data_dir: DataDir = None, c
 
 @app.command()
 def remove(tenant_id: TenantId, store: Store = None, data_dir: DataDir = None, config_file: ConfigFile = None) -> None:
-    """Forget a tenant whose keys are all revoked; what it has used is still counted.
+    """Forget a tenant whose keys are all revoked or expired; what it has used is still counted.
 
     \b
     Example:

@@ -66,11 +66,6 @@ class Job:
     """Fields of a later version, kept as they came."""
 
     @property
-    def most_tokens(self) -> int:
-        """What it may cost at most."""
-        return len(self.prompt_ids) + self.choices * self.sampling.max_tokens
-
-    @property
     def purged(self) -> bool:
         """Its text was forgotten after its time: a job always has a prompt."""
         return not self.prompt_ids

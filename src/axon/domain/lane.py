@@ -5,18 +5,11 @@ small#gold/07   …                                  of the workers of the pool 
 small/@worker-1                                    a worker's own, for turns that go on from what it holds
 """
 
-import re
 import zlib
 
 from axon.domain.tenant import Tier
 
 _SETS = {Tier.PRIORITY: "priority/", Tier.DEFAULT: "", Tier.FLEX: "flex/"}
-_POOL = re.compile(r"[a-z0-9](?:[a-z0-9_-]{0,38}[a-z0-9])?")
-
-
-def is_pool(name: str) -> bool:
-    """Whether a pool may be called so; the empty name is that of the workers that everybody shares."""
-    return not name or _POOL.fullmatch(name) is not None
 
 
 def pool_name(deployment: str, pool: str = "") -> str:

@@ -14,6 +14,7 @@ DEFAULT_PLAN = "default"
 """The plan of a tenant that names none; until it is made, it sets nothing and the server's settings hold."""
 
 
+_POOL = re.compile(r"[a-z0-9](?:[a-z0-9_-]{0,38}[a-z0-9])?")
 _NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]{0,63}")
 _MAX_MODELS = 100
 _MAX_NAME = 256
@@ -143,6 +144,11 @@ def check_name(name: str) -> None:
         raise InvalidInput(f"'name' must be text that can be printed, at most {_MAX_NAME} characters.", param="name")
 
 
+def is_pool(name: str) -> bool:
+    """Whether a pool may be called so; the empty name is that of the workers that everybody shares."""
+    return not name or _POOL.fullmatch(name) is not None
+
+
 def check_limits(limits: Limits) -> None:
     """Raises ``InvalidInput`` that names the first limit which makes no sense."""
     for name, (low, high) in _RANGES.items():
@@ -156,8 +162,8 @@ def check_limits(limits: Limits) -> None:
             raise _out_of_range("models", "names of models")
     if len(limits.models or ()) > _MAX_MODELS:
         raise _out_of_range("models", f"at most {_MAX_MODELS} names")
-    if limits.pool and not _NAME.fullmatch(limits.pool):
-        raise _out_of_range("pool", "a name of letters, digits, dots, dashes or underscores, or empty")
+    if not is_pool(limits.pool or ""):
+        raise _out_of_range("pool", "1 to 40 small letters, digits, dashes or underscores inside, or empty")
 
 
 def _out_of_range(name: str, what: str) -> InvalidInput:

@@ -9,7 +9,7 @@ _LEARNING = 0.3
 
 
 class Service:
-    """Told of every token, and looked at several times a second."""
+    """Told of every token, and looked at every second or so."""
 
     def __init__(self) -> None:
         self.tokens_per_s = 0.0

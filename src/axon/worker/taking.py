@@ -29,7 +29,7 @@ from axon.worker.order import AHEAD, in_order, score, short
 from axon.worker.sharing import Sharing
 
 _LOOK_S = 1.0
-"""How often a lane may have jobs though nobody says so."""
+"""How often lanes are looked at in case a hint was lost."""
 _IDLE_LOOK, _BUSY_LOOK = 1 / 3, 1 / 24
 """How many of the lanes that nobody spoke of are looked at each time."""
 _RETRY_S = 0.2

@@ -320,10 +320,10 @@ class Worker:
     def served(self, running: Running, *, prefilled: int, cached: int) -> None:
         """The engine gave the job a token; before its first one, these tokens of its prompt were computed or found."""
         self._taking.sharing.charge(running.job, prefilled=prefilled, cached=cached, emitted=1)
+        self._service.served(prefilled + cached + 1)
 
     def told(self, running: Running) -> None:
-        """The job has one more token to tell the log."""
-        self._service.served(1 + (len(running.job.prompt_ids) if len(running.tokens) == 1 else 0))
+        """The job has something to tell the log."""
         self._emitter.touch(running)
 
     def release(self, running: Running) -> None:

@@ -1,5 +1,5 @@
--- charge: adds to the counters of a pool's tenants, lifted to a floor before, and keeps their number bounded.
--- Times in milliseconds. KEYS pool. ARGV ttl of an idle pool, most tenants, how many stay when there are more, the floor,
+-- charge: adds to the counters of a pool's tenants, lifted to a floor before; bounded. Times in milliseconds.
+-- KEYS pool. ARGV ttl of an idle pool, most tenants, how many stay when there are more, the floor,
 -- then tenant and amount in turn.
 local floor = tonumber(ARGV[4])
 for i = 5, #ARGV, 2 do
