@@ -1,6 +1,7 @@
 """Taking: every lane has its turn, none is asked that nobody spoke of, and who is short is taken from without room."""
 
 import asyncio
+from collections import Counter
 from collections.abc import Sequence
 from typing import Any, cast
 
@@ -29,6 +30,7 @@ class Taker:
         self.slots, self.taken = room, list[bytes]()
         self.jobs = list[Job]()
         self.is_full = False
+        self.held_back = Counter[str]()
 
     async def start(self, delivery: Delivery) -> None:
         self.taken.append(delivery.body)

@@ -6,6 +6,7 @@
 Two accounts pay for a turn: its tenant's and that of the workers that are to run it.
 """
 
+import contextlib
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Protocol
@@ -222,7 +223,8 @@ class Admission:
         allowed: dict[str, Allowed] = {}
         for tenant, each, standing in zip(by_tenant, rounds, standings, strict=False):
             if standing.unseeded:
-                standing = await self._seeded(tenant, each.bounds, self._again(each), standing)
+                with contextlib.suppress(AxonError):  # the records are away: another round tells, and nobody waits
+                    standing = await self._seeded(tenant, each.bounds, self._again(each), standing)
             budget = standing.over(each.bounds.budgets)
             for job_id, reserved in standing.reserved.items():
                 allowed[job_id] = Allowed(tokens=reserved, spent=budget.name if budget else "")

@@ -54,6 +54,8 @@ class Sweeper:
         self._readmit, self._leads = readmit, leads
         self._renew, self._renew_s, self._renewed_at = renew, renew_s, float("-inf")
         self._ownerless_since: dict[str, float] = {}
+        self._ended: set[str] = set()
+        """Turns that have ended, though the store has not heard of it yet."""
         self._silent: Counter[tuple[str, int]] = Counter()
         """Turns whose owner's lease has lapsed, with its epoch: how many sweeps have seen it so."""
         self._config, self._retention_s, self._clock = config, retention_s, clock
@@ -102,15 +104,17 @@ class Sweeper:
             if now - self._ownerless_since[turn.id] >= self._config.orphan_s:
                 with contextlib.suppress(AxonError):
                     await self._adopt(turn)
-        await self._turns.purge(ended_before=self._clock.now() - self._retention_s)
+        self._ended &= unfinished_ids
         if now - self._renewed_at >= self._renew_s:
             self._renewed_at = now
             await self._renew_tickets()
+        await self._turns.purge(ended_before=self._clock.now() - self._retention_s)
 
     async def _renew_tickets(self) -> None:
         """Of all accepted turns that have not ended: who runs one renews it too, who waits has nobody else to."""
         if self._renew is not None:
-            await self._renew([turn.job for turn in await self._turns.unfinished(limit=_MOST)])
+            unfinished = await self._turns.unfinished(limit=_MOST)
+            await self._renew([turn.job for turn in unfinished if turn.id not in self._ended])
 
     async def _looked_at(self, turn: Turn) -> bool:
         """``_ownerless``, for one turn that may fail without keeping the others from being looked at."""
@@ -123,7 +127,10 @@ class Sweeper:
     async def _ownerless(self, turn: Turn) -> bool:
         """Whether nobody runs the turn; one whose end is due is ended here and now."""
         view = await self._live.log.read(turn.id, after=0)
-        if view is None or view.ended:
+        if view is None:
+            return True
+        if view.ended:
+            self._ended.add(turn.id)
             return True
         if await self._liveness.alive(view.owner):
             return False

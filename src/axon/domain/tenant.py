@@ -155,6 +155,9 @@ def check_limits(limits: Limits) -> None:
         value = getattr(limits, name)
         if value is not None and not low <= value <= high:
             raise _out_of_range(name, f"from {low:g} to {high:g}, not {value:g}")
+    for name in ("requests_per_minute", "tokens_per_minute"):
+        if 0 < (getattr(limits, name) or 0) < 1:  # a bucket that never holds a whole one
+            raise _out_of_range(name, "0 or at least 1")
     if limits.kv_share is not None and not 0 < limits.kv_share <= 1:
         raise _out_of_range("kv_share", f"more than 0 and at most 1, not {limits.kv_share:g}")
     for model in limits.models or ():

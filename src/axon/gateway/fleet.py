@@ -63,10 +63,16 @@ class Fleet:
         self._has_pools, self._pools = has_pools, frozenset[str]()
         self._mismatched = False
         self._rates: dict[str, float] = {}
+        self._with_room = frozenset[str]()
+        """Pools that have free slots."""
 
     def tokens_per_s(self, pool: str = "") -> float | None:
-        """What the workers of a pool serve when they are busy; None while nobody knows."""
-        return self._rates.get(pool if self._has_pools else "")
+        """What the workers of a pool serve when they are busy; None while nobody knows, or while they are not.
+
+        Else a rate that came out too low would keep requests away for ever: it is learned only while they are busy.
+        """
+        pool = pool if self._has_pools else ""
+        return None if pool in self._with_room else self._rates.get(pool)
 
     @property
     def known(self) -> bool:
@@ -133,6 +139,8 @@ class Fleet:
 
     def _rate(self, presences: Sequence[Presence]) -> None:
         """What each pool serves; while nobody says anything, what was known stays."""
+        staying = [presence for presence in presences if not presence.draining]
+        self._with_room = frozenset(presence.pool for presence in staying if presence.load.free_slots)
         for pool in {presence.pool for presence in presences}:
             rate = service_rate([presence for presence in presences if presence.pool == pool])
             if rate is not None:

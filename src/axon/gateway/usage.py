@@ -15,6 +15,7 @@ from axon.gateway.turns import identity_of
 router = APIRouter(tags=["usage"])
 _LONGEST = timedelta(days=366)
 _USUAL = timedelta(days=30)
+_FIRST_YEAR = 1971
 _USAGE: Look[UsageSum] = Look(lambda spent: f"{spent.tenant}/{spent.day}", usage_body)
 
 
@@ -63,7 +64,10 @@ def _span(since: str, until: str, now: float) -> tuple[float, float]:
 
 def _day(text: str, param: str) -> datetime:
     try:
-        return datetime.strptime(text, "%Y-%m-%d").replace(tzinfo=UTC)
+        day = datetime.strptime(text, "%Y-%m-%d").replace(tzinfo=UTC)
+        if day.year < _FIRST_YEAR:
+            raise ValueError
+        return day
     except ValueError:
         raise InvalidInput(f"'{param}' must be a day, as 2026-11-15.", param=param) from None
 

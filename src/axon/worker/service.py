@@ -29,6 +29,7 @@ class Service:
         elif self._since is None:
             self._since, self._served = now, 0
         elif now - self._since >= _WINDOW_S:
-            rate = self._served / (now - self._since)
-            self.tokens_per_s += (rate - self.tokens_per_s) * (_LEARNING if self.tokens_per_s else 1.0)
+            if self._served:  # without a token it hangs or starts anew: that says nothing of what it serves
+                rate = self._served / (now - self._since)
+                self.tokens_per_s += (rate - self.tokens_per_s) * (_LEARNING if self.tokens_per_s else 1.0)
             self._since, self._served = now, 0

@@ -11,7 +11,7 @@ there are slots.
 import asyncio
 import contextlib
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Protocol
 
 import structlog
@@ -30,6 +30,7 @@ from axon.worker.sharing import Sharing
 
 _LOOK_S = 1.0
 """How often lanes are looked at in case a hint was lost."""
+_LANES_AT_ONCE = 12
 _IDLE_LOOK, _BUSY_LOOK = 1 / 3, 1 / 24
 """How many of the lanes that nobody spoke of are looked at each time."""
 _RETRY_S = 0.2
@@ -47,6 +48,10 @@ class Taker(Protocol):
     @property
     def jobs(self) -> Sequence[Job]:
         """What it holds."""
+
+    @property
+    def held_back(self) -> Mapping[str, int]:
+        """How many streams of each tenant are held back to its rate."""
 
     @property
     def is_full(self) -> bool:
@@ -124,18 +129,22 @@ class Taking:
         while True:
             share = 1.0 if self._look_everywhere.is_set() else self._look_share
             self._look_everywhere.clear()
-            lanes = self._hearsay.suspected(self._now(), share=share)
-            try:
-                depths = await self._queue.depths(lanes)
-            except AxonError:
-                await asyncio.sleep(_RETRY_S)
-                self._look_everywhere.set()
-                continue
-            self._hearsay.find([lane for lane, depth in depths.items() if depth], self._now())
-            self._woken.set()
+            lanes = list(self._hearsay.suspected(self._now(), share=share))
+            for first in range(0, len(lanes), _LANES_AT_ONCE):
+                await self._look_into(lanes[first : first + _LANES_AT_ONCE])
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(_LOOK_S):
                     await self._look_everywhere.wait()
+
+    async def _look_into(self, lanes: Sequence[str]) -> None:
+        """A few at a time: one that does not answer keeps nothing of the others' from being seen."""
+        try:
+            depths = await self._queue.depths(lanes)
+        except AxonError:
+            await asyncio.sleep(_RETRY_S)
+            return
+        self._hearsay.find([lane for lane, depth in depths.items() if depth], self._now())
+        self._woken.set()
 
     @property
     def _look_share(self) -> float:
@@ -177,6 +186,12 @@ class Taking:
         for job in jobs:
             held[job.lane] += job.choices
         waiting = self._hearsay.waiting(held, now)
+        if held_back := self._worker.held_back:  # who has a whole engine's worth held back takes nobody else's place
+            waiting = [
+                each
+                for each in waiting
+                if not each.parties or any(held_back.get(who, 0) < slots for who in each.parties)
+            ]
         if num_held >= slots:
             return [each.lane for each in short(waiting, jobs, slots)]
         served = self.sharing.served

@@ -6,13 +6,16 @@ deliveries ──► claim ──► engine ──► tokens ──► fenced ap
 import asyncio
 import contextlib
 import uuid
-from collections.abc import Awaitable, Callable, Sequence
+from collections import Counter
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from functools import partial
 
 import structlog
 
 from axon.dispatch.affinity import Residences
+from axon.dispatch.dispatch import work_channel
 from axon.dispatch.ending import Ending
+from axon.dispatch.hint import encode_hint, hint_of
 from axon.dispatch.liveness import Liveness
 from axon.domain.job import Job
 from axon.domain.presence import Load
@@ -46,7 +49,7 @@ _RELEASE_S = 5.0
 _LOOK_S = 0.05
 _SOON_S = 1.0
 """While a sequence has had no place in the engine's steps for so long, nobody is told of free slots."""
-_JOBS_PER_SLOT = 4
+_JOBS_PER_SLOT = 16
 """Jobs that it holds at most: those that are held back need no slot, but memory."""
 _GONE_S = 10.0
 """A version that no other worker has shown for so long does not come back."""
@@ -185,7 +188,7 @@ class Worker:
     def load(self) -> Load:
         """How busy it is; one that is crowded has no free slots for others to count on."""
         num_tokens = sum(len(running.job.prompt_ids) + len(running.tokens) for running in self.running.values())
-        free_slots = 0 if self._is_crowded(_SOON_S) else max(0, self.slots - self._num_sequences)
+        free_slots = 0 if self.is_full or self._is_crowded(_SOON_S) else max(0, self.slots - self._num_sequences)
         self._service.look(self._clock.monotonic(), is_busy=self._num_sequences >= self.slots)
         return Load(
             slots=self.slots,
@@ -209,6 +212,7 @@ class Worker:
             with contextlib.suppress(AxonError):
                 await self._live.log.release(running.job.id, running.epoch)
                 await self._queue.give_back(running.delivery)
+                await self._live.wakeups.notify(work_channel(self._deployment), encode_hint(hint_of(running.job)))
         for delivery in self._watching.take_parked():
             with contextlib.suppress(AxonError):
                 await self._queue.give_back(delivery)
@@ -219,6 +223,11 @@ class Worker:
     def jobs(self) -> Sequence[Job]:
         """What takes a slot or will take one: not a stream that is held back. Whose turn it is, the engine says."""
         return [running.job for running in self.running.values() if not running.is_idle]
+
+    @property
+    def held_back(self) -> Mapping[str, int]:
+        """How many streams of each tenant are held back to its rate."""
+        return Counter(running.job.tenant for running in self.running.values() if running.is_idle)
 
     @property
     def is_full(self) -> bool:

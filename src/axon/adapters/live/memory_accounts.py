@@ -121,7 +121,8 @@ class _Account:
         for budget in bounds.budgets:
             window, _ = self.budgets.get(budget.name, (-1, 0.0))
             if budget.window > window and budget.seed is not None:
-                # The records have ended turns alone; what runs is known here.
+                # The records have ended turns alone; what runs is known here. Who has lapsed and not come back is past.
+                self.jobs = {job_id: job for job_id, job in self.jobs.items() if job.until is not None}
                 self.budgets[budget.name] = budget.window, budget.seed + sum(job.used for job in self.jobs.values())
 
     def _lapse(self, job_id: str, job: _Job, bounds: Bounds) -> None:

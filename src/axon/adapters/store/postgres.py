@@ -44,7 +44,7 @@ class PostgresStore:
     """The aggregates in one database; ``url`` is as PostgreSQL's own tools take it, ``postgresql://…``."""
 
     def __init__(
-        self, url: str, *, timeout_s: float = 2.0, migration_timeout_s: float = 60.0, num_connections: int = 8
+        self, url: str, *, timeout_s: float = 2.0, migration_timeout_s: float = 600.0, num_connections: int = 8
     ) -> None:
         self._parameters = _parameters(url)
         self._timeout_s = timeout_s

@@ -112,9 +112,14 @@ local function begin()
     end
     for _, budget in ipairs(bounds.budgets) do
         if budget.window > spent_of(budget.name) and budget.seed then
-            local used = 0
-            for _, text in ipairs(redis.call('HVALS', KEYS[3])) do
-                used = used + tonumber(string.match(text, ':([^:]+):'))
+            -- The records have ended turns alone; what runs is known here. Who has lapsed and did not come back is past.
+            local used, jobs = 0, redis.call('HGETALL', KEYS[3])
+            for i = 1, #jobs, 2 do
+                if redis.call('ZSCORE', KEYS[2], jobs[i]) then
+                    used = used + tonumber(string.match(jobs[i + 1], ':([^:]+):'))
+                else
+                    redis.call('HDEL', KEYS[3], jobs[i])
+                end
             end
             set_text('budget:' .. budget.name, string.format('%.0f:%.17g', budget.window, budget.seed + used))
         end
@@ -297,7 +302,7 @@ local stays = ask.idle_ms
 if capacity > 0 then
     stays = stays + math.max(0, capacity - number('tokens', capacity)) / capacity * 60000
 end
-for _, key in ipairs(KEYS) do
-    redis.call('PEXPIRE', key, math.ceil(stays))
+for i = 1, #KEYS do
+    redis.call('PEXPIRE', KEYS[i], math.ceil(stays))
 end
 return cmsgpack.pack(answer)

@@ -10,6 +10,9 @@ depends_on = None
 
 
 def upgrade() -> None:
+    # First, while nothing else is locked: over many turns it takes a while, in which they can be read.
+    summed = ["prompt_tokens", "cached_tokens", "output_tokens"]
+    op.create_index("turns_by_tenant", "turns", ["tenant", "ended_at", *summed])
     op.create_table(
         "plans",
         sa.Column("name", sa.Text, primary_key=True),
@@ -32,8 +35,6 @@ def upgrade() -> None:
     op.add_column("keys", sa.Column("previous", sa.Text, nullable=False, server_default=""))
     op.create_index("keys_by_tenant", "keys", ["tenant", "created_at"])
     op.add_column("turns", sa.Column("ledger", sa.LargeBinary))
-    summed = ["prompt_tokens", "cached_tokens", "output_tokens"]
-    op.create_index("turns_by_tenant", "turns", ["tenant", "ended_at", *summed])
     op.execute(
         "INSERT INTO tenants (id, name, plan, limits, place, created_at) "
         "SELECT tenant, '', 'default', '{}', ROW_NUMBER() OVER (ORDER BY MIN(created_at), tenant) - 1, MIN(created_at) "
