@@ -254,6 +254,16 @@ class TestBudgets:
         tomorrow = replace(DAY, window=DAY.window + 1, seed=7)
         assert (await admit(accounts, "b", Bounds(budgets=(tomorrow,)))).spent == {"day": 37}
 
+    async def test_a_new_day_does_not_count_who_has_lapsed_and_did_not_come_back(
+        self, lives: LiveBackend, accounts: Accounts
+    ) -> None:
+        await admit(accounts, "a", Bounds(budgets=(DAY,)))
+        await beat(accounts, Beat(job_id="a", used=30), bounds=Bounds(budgets=(DAY,)), ttl_s=0.1)
+        await lives.pass_time(0.2)
+        for day in (1, 2):
+            later = replace(DAY, window=DAY.window + day, seed=7)
+            assert (await admit(accounts, f"b{day}", Bounds(budgets=(later,)))).spent == {"day": 7}
+
     async def test_after_losing_everything_jobs_that_beat_are_in_again_with_what_they_used(
         self, lives: LiveBackend, accounts: Accounts
     ) -> None:

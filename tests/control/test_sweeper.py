@@ -12,8 +12,11 @@ from axon.dispatch.config import DispatchConfig
 from axon.dispatch.dispatch import Dispatch
 from axon.dispatch.ending import Ending
 from axon.dispatch.liveness import Liveness
+from axon.domain.chunk import Chunk
 from axon.domain.job import Job
 from axon.domain.turn import Turn, TurnState, opened
+from axon.domain.wire import encode
+from axon.ports.live import Live
 from axon.runtime.clock import FakeClock
 from tests.contracts.builders import make_job
 
@@ -53,9 +56,10 @@ async def make_sweeper(
     leads: Callable[[], bool] = lambda: True,
     renewed: list[str] | None = None,
     clock: FakeClock | None = None,
+    live: Live | None = None,
 ) -> Sweeper:
     clock = clock or FakeClock()
-    live = open_memory_live(clock, retention_s=60)
+    live = live or open_memory_live(clock, retention_s=60)
     queue = broker.connect()
     await queue.open()
 
@@ -132,6 +136,20 @@ async def test_tickets_of_all_turns_that_have_not_ended_are_renewed_now_and_then
     del turns.left[0]
     await sweeper.sweep()
     assert renewed == ["turn_1", "turn_2", "turn_2"]
+
+
+async def test_the_ticket_of_a_turn_that_has_ended_is_not_renewed_though_the_store_has_not_heard_of_it() -> None:
+    clock, renewed = FakeClock(), list[str]()
+    job, broker = make_job("turn_1", deadline=clock.now() + 600), MemoryBroker()
+    broker.declare([job.lane])
+    live = open_memory_live(clock, retention_s=60)
+    await live.log.open(job.id, encode(job), reader_ttl_s=None)
+    epoch = await live.log.claim(job.id, "w1", over=0)
+    assert epoch is not None
+    await live.log.append([(job.id, Chunk(first=1, epoch=epoch, terminal=TurnState.COMPLETED))])
+    sweeper = await make_sweeper(Turns([opened(job)]), broker, renewed=renewed, clock=clock, live=live)
+    await sweeper.sweep()
+    assert renewed == []
 
 
 async def test_an_unfinished_turn_is_enqueued_again() -> None:

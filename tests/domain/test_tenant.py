@@ -7,7 +7,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from axon.domain.tenant import Limits, Plan, Tenant, Terms, Tier, check_id, check_limits, check_name, terms_of
+from axon.domain.tenant import (
+    Limits,
+    Plan,
+    Tenant,
+    Terms,
+    Tier,
+    check_id,
+    check_limits,
+    check_name,
+    terms_of,
+)
 from axon.errors import InvalidInput
 
 DEFAULTS = Terms(requests_per_minute=600.0, concurrent=64)
@@ -87,3 +97,22 @@ def test_a_name_is_what_a_list_can_show(name: str, good: bool) -> None:
     else:
         with pytest.raises(InvalidInput):
             check_name(name)
+
+
+@pytest.mark.parametrize("name", ["requests_per_minute", "tokens_per_minute"])
+def test_a_bucket_that_would_never_hold_a_whole_one_is_refused(name: str) -> None:
+    check_limits(Limits(**{name: 0.0}))
+    check_limits(Limits(**{name: 1.0}))
+    with pytest.raises(InvalidInput, match=name):
+        check_limits(Limits(**{name: 0.5}))
+
+
+@pytest.mark.parametrize(
+    ("pool", "fits"), [("gold", True), ("", True), ("Gold", False), ("eu.west", False), ("x_", False)]
+)
+def test_a_tenants_pool_has_a_name_that_a_worker_can_have(pool: str, fits: bool) -> None:
+    if fits:
+        check_limits(Limits(pool=pool))
+        return
+    with pytest.raises(InvalidInput, match="pool"):
+        check_limits(Limits(pool=pool))

@@ -110,3 +110,15 @@ def test_the_one_worker_of_a_process_serves_every_pool(clock: FakeClock) -> None
     presences = MemoryPresences(clock)
     alone = Fleet("small", text=TEXT, presences=presences, learned=print, metrics=Metrics(), has_pools=False)
     assert alone.pool("gold") == ""
+
+
+def test_what_workers_serve_counts_for_their_pool_while_none_of_it_has_room(fleet: Fleet) -> None:
+    def busy(worker: str, pool: str, rate: float, free_slots: int = 0) -> Presence:
+        presence = replace(said(worker), pool=pool)
+        return replace(presence, load=replace(presence.load, tokens_per_s=rate, free_slots=free_slots))
+
+    assert fleet.tokens_per_s() is None
+    fleet.learn([busy("a", "", 100.0), busy("b", "", 300.0), busy("c", "gold", 50.0, free_slots=1)])
+    assert (fleet.tokens_per_s(), fleet.tokens_per_s("gold")) == (400.0, None)
+    fleet.learn([busy("a", "", 0.0), busy("c", "gold", 50.0)])
+    assert (fleet.tokens_per_s(), fleet.tokens_per_s("gold")) == (400.0, 50.0)

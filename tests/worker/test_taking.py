@@ -2,7 +2,7 @@
 
 import asyncio
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, cast
 
 from axon.adapters.live.memory import open_memory_live
@@ -37,8 +37,11 @@ class Taker:
         self.jobs.append(make_job(tenant=delivery.body.decode()[0], lane=delivery.lane))
 
 
+_NONE: Mapping[str, int] = {}
+
+
 def take_all(
-    published: list[tuple[str, bytes]], *, room: int, hints: Sequence[Hint] = ()
+    published: list[tuple[str, bytes]], *, room: int, hints: Sequence[Hint] = (), held_back: Mapping[str, int] = _NONE
 ) -> tuple[list[bytes], list[list[str]]]:
     """What is taken within half a second, before anything is looked at again, and where was looked for it.
 
@@ -50,6 +53,7 @@ def take_all(
     broker.declare_own(OWN)
     asked: list[list[str]] = []
     taker = Taker(room)
+    taker.held_back.update(held_back)
     live = open_memory_live(loop, retention_s=3600.0)
 
     class Queue:
@@ -101,6 +105,19 @@ def test_a_take_by_the_own_lane_is_its_tenants_turn() -> None:
 def test_a_lane_that_had_nothing_is_not_asked_again_before_somebody_speaks_of_it() -> None:
     _, asked = take_all([(LANES[2], b"%d" % number) for number in range(5)], room=10)
     assert asked == [[LANES[2]]] * 6  # once more than there are jobs
+
+
+def test_who_has_an_engines_worth_held_back_takes_nobody_elses_place() -> None:
+    hints = [
+        Hint(lane=LANES[0], tenant="a", weight=1.0, reserved=0.0, priority=0),
+        Hint(lane=LANES[1], tenant="b", weight=1.0, reserved=0.0, priority=0),
+    ]
+    taken, _ = take_all([], room=2, hints=hints, held_back={"a": 2})
+    assert taken == []
+    _, asked = take_all([], room=2, hints=hints, held_back={"a": 2})
+    assert asked == [[LANES[1]]]
+    _, asked = take_all([], room=2, hints=hints, held_back={"a": 1})
+    assert sorted(asked[0]) == [LANES[0], LANES[1]]
 
 
 def test_a_worker_without_room_asks_nobody() -> None:
