@@ -2,6 +2,7 @@
 
 import math
 from dataclasses import fields
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -101,10 +102,11 @@ def test_a_name_is_what_a_list_can_show(name: str, good: bool) -> None:
 
 @pytest.mark.parametrize("name", ["requests_per_minute", "tokens_per_minute"])
 def test_a_bucket_that_would_never_hold_a_whole_one_is_refused(name: str) -> None:
-    check_limits(Limits(**{name: 0.0}))
-    check_limits(Limits(**{name: 1.0}))
+    rates: list[dict[str, Any]] = [{name: rate} for rate in (0.0, 1.0, 0.5)]
+    check_limits(Limits(**rates[0]))
+    check_limits(Limits(**rates[1]))
     with pytest.raises(InvalidInput, match=name):
-        check_limits(Limits(**{name: 0.5}))
+        check_limits(Limits(**rates[2]))
 
 
 @pytest.mark.parametrize(
