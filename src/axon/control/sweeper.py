@@ -145,9 +145,11 @@ class Sweeper:
     async def _hand_on(self, turn: Turn, view: LogView) -> None:
         """The broker lets a worker that is paused or cut off keep its deliveries: others get a copy, once an epoch.
 
-        A dead one's come back by themselves, and by the second look somebody has claimed them.
+        A dead one's come back by themselves, and by the second look somebody has claimed them: workers are told of it.
         """
         self._silent[turn.id, view.epoch] += 1
+        if self._silent[turn.id, view.epoch] == 1:
+            await self._dispatch.hint(turn.job)
         if self._silent[turn.id, view.epoch] == 2:
             _logger.warning("turn.handed_on", turn=turn.id, owner=view.owner)
             await self._dispatch.again(turn.job)

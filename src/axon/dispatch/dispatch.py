@@ -59,7 +59,7 @@ class Dispatch:
         except TimeoutError as error:
             raise DependencyDown("The journal or the queue did not confirm in time.", retry_after_s=1.0) from error
         failpoint("dispatch.accepted")
-        await self._hint(job, own)
+        await self.hint(job, own)
 
     async def abandon(self, job_id: str) -> None:
         """The turn's client was told that it was not accepted: should it be, it is ended, not run."""
@@ -71,7 +71,12 @@ class Dispatch:
         body = encode(job)
         await self._open(job, body)
         await self._queue.publish(job.lane, body)
-        await self._hint(job)
+        await self.hint(job)
+
+    async def hint(self, job: Job, own: str = "") -> None:
+        """Wakes workers, to look where the job may wait; a lost hint costs a few seconds, not the job."""
+        with contextlib.suppress(AxonError):
+            await self._wakeups.notify(work_channel(job.deployment), encode_hint(hint_of(job, own)))
 
     async def _confirmed(self, job: Job, body: bytes) -> str:
         """Both at once; both are waited for, whatever becomes of the other. Returns the own lane that has the job."""
@@ -92,11 +97,6 @@ class Dispatch:
             return own
         await self._queue.publish(job.lane, body)
         return ""
-
-    async def _hint(self, job: Job, own: str = "") -> None:
-        """Wakes idle workers; a lost hint costs a few seconds, not the job."""
-        with contextlib.suppress(AxonError):
-            await self._wakeups.notify(work_channel(job.deployment), encode_hint(hint_of(job, own)))
 
     async def _open(self, job: Job, body: bytes) -> None:
         await self._log.open(job.id, body, reader_ttl_s=None if job.background else self._reader_grace_s)
