@@ -176,12 +176,8 @@ def check_nothing_left(stage: Stage, *, forgets: bool = False, but: Set[str] = f
             settled(lambda: process.metric(metric) == 0, f"{metric} is 0", 10.0, lambda: process.metric(metric))  # noqa: B023
     for process in fleet.processes:
         limit = stage.base_fds.get(process.name, 0) + _MORE_FDS
-        settled(
-            lambda: process.num_fds <= limit,
-            f"at most {limit} descriptors of {process.name}",
-            10.0,
-            lambda: process.num_fds,
-        )  # noqa: B023
+        what = f"at most {limit} descriptors of {process.name}"
+        settled(lambda: process.num_fds <= limit, what, 10.0, lambda: process.num_fds)  # noqa: B023
     return found
 
 
