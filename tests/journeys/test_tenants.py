@@ -42,7 +42,7 @@ def answers(client: httpx.Client, status: int, code: str | None = None) -> bool:
 def test_a_tenants_life(fresh: Fresh) -> None:
     server = fresh.start()
     axon(server, "plans", "create", "pro", "--limit", "weight=2")
-    axon(server, "tenants", "create", "acme", "--plan", "pro", "--limit", "requests_per_minute=100")
+    axon(server, "tenants", "create", "acme", "--plan", "pro", "--limit", "requests_per_minute=9000")
     made = axon(server, "keys", "create", "--tenant", "acme", "--name", "app")
     root = axon(server, "keys", "create", "--tenant", "ops", "--scope", "admin")
     with holding(server, made["key"]) as acme, holding(server, root["key"]) as admin:
@@ -51,9 +51,9 @@ def test_a_tenants_life(fresh: Fresh) -> None:
         assert answers(admin, 403, "insufficient_permissions")
 
         shown = admin.get("/v1/admin/tenants/acme").json()
-        assert (shown["terms"]["weight"], shown["terms"]["requests_per_minute"]) == (2.0, 100.0)
-        changed = admin.patch("/v1/admin/tenants/acme", json={"limits": {"requests_per_minute": 50, "weight": 3}})
-        assert (changed.json()["terms"]["weight"], changed.json()["terms"]["requests_per_minute"]) == (3.0, 50.0)
+        assert (shown["terms"]["weight"], shown["terms"]["requests_per_minute"]) == (2.0, 9000.0)
+        changed = admin.patch("/v1/admin/tenants/acme", json={"limits": {"requests_per_minute": 8000, "weight": 3}})
+        assert (changed.json()["terms"]["weight"], changed.json()["terms"]["requests_per_minute"]) == (3.0, 8000.0)
 
         assert admin.post("/v1/admin/tenants/acme/suspend").status_code == 200
         wait_until(lambda: answers(acme, 403, "tenant_suspended"), "the tenant is suspended")
