@@ -14,8 +14,8 @@ from tests.services.process import wait_for
 HANGS_S = 15.0
 """A request is answered within it, if only with a 503."""
 _SETTLE_S = 90.0
-_MORE_FDS = 40
-"""Pools of connections may grow to what the load needs; a leak grows with every request."""
+_MORE_FDS = 80
+"""Pools may grow to 8 connections to the store and 64 to the live service; a leak grows with every request."""
 
 
 @dataclass(frozen=True, slots=True)
