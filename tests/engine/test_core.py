@@ -100,8 +100,8 @@ def test_how_long_a_launched_step_takes_is_learned_from_one_landing_to_the_next(
 
     scheduler = make_scheduler(blocks=3000, max_batch_tokens=2000, max_model_len=9000)
     runner = EchoRunner(scheduler.pool.num_blocks, scheduler.pool.block_size, 0.0)
-    pace = Throttle(max_prefill_tokens=1024, slo_s=0.040)
-    core = EngineCore(scheduler, runner, kernel="echo", launcher=Device(runner), pace=pace)
+    throttle = Throttle(max_prefill_tokens=1024, slo_s=0.040)
+    core = EngineCore(scheduler, runner, kernel="echo", launcher=Device(runner), throttle=throttle)
     core.add(make_add("stream", prompt=[1], max_tokens=500, ignore_eos=True))
     for _ in range(100):
         core.step()

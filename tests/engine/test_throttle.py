@@ -2,18 +2,15 @@
 
 import pytest
 
-from axon.engine.pace import Outlook
 from axon.engine.throttle import Throttle
 from tests.engine.test_pace import make_batch
-
-SOME = Outlook(4, 800, 0)
 
 
 def settle(throttle: Throttle, *, own_s: float, token_s: float, steps: int = 30) -> list[int]:
     """The chunks of a long prompt on a machine that takes so long for a step with a prompt, and for its tokens."""
     chunks = []
     for _ in range(steps):
-        chunks.append(throttle.num_prefill_tokens(SOME))
+        chunks.append(throttle.chunk)
         throttle.observe(make_batch(streams=4, prompt=chunks[-1]), own_s + token_s * chunks[-1])
     return chunks
 
@@ -38,11 +35,11 @@ def test_the_small_end_of_a_prompt_says_nothing_that_makes_chunks_small() -> Non
     throttle = Throttle(max_prefill_tokens=2048, slo_s=0.05)
     for _ in range(50):
         throttle.observe(make_batch(streams=4, prompt=3), 0.02)
-    assert throttle.num_prefill_tokens(SOME) == 2048
+    assert throttle.chunk == 2048
 
 
 def test_steps_of_streams_alone_or_of_prompts_alone_say_nothing() -> None:
     throttle = Throttle(max_prefill_tokens=2048, slo_s=0.05)
     throttle.observe(make_batch(streams=4), 1.0)
     throttle.observe(make_batch(streams=0, prompt=9), 1.0)
-    assert throttle.num_prefill_tokens(SOME) == 2048
+    assert throttle.chunk == 2048

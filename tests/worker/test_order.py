@@ -9,10 +9,10 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from axon.domain.job import Job
-from axon.domain.share import pull
+from axon.domain.share import cost, pull
 from axon.domain.tenant import Tier
 from axon.worker.order import PATIENCE_S, Party, Waiting, in_order, score, short
-from axon.worker.served import Served, cost
+from axon.worker.served import Served
 from tests.contracts.builders import make_job
 
 

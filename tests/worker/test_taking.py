@@ -109,8 +109,8 @@ def test_a_lane_that_had_nothing_is_not_asked_again_before_somebody_speaks_of_it
 
 def test_who_has_an_engines_worth_held_back_takes_nobody_elses_place() -> None:
     hints = [
-        Hint(lane=LANES[0], tenant="a", weight=1.0, reserved=0.0, priority=0),
-        Hint(lane=LANES[1], tenant="b", weight=1.0, reserved=0.0, priority=0),
+        Hint(lane=LANES[0], tenant="a", weight=1.0, reserved=0.0),
+        Hint(lane=LANES[1], tenant="b", weight=1.0, reserved=0.0),
     ]
     taken, _ = take_all([], room=2, hints=hints, held_back={"a": 2})
     assert taken == []
@@ -144,7 +144,7 @@ def test_a_tenant_that_is_short_of_its_part_is_taken_without_a_free_slot() -> No
 def test_nobody_is_taken_beyond_its_part_nor_more_than_twice_the_slots() -> None:
     flood = [(LANES[0], b"a%d" % number) for number in range(20)]
     others = [("small/priority/01", b"b%d" % number) for number in range(20)]
-    heard = [hint(LANES[0], "a"), hint("small/priority/01", "b", weight=1000.0, priority=1)]
+    heard = [hint(LANES[0], "a"), hint("small/priority/01", "b", weight=1000.0)]
     taken, _ = take_all([*flood, *others], room=4, hints=heard)
     assert len(taken) <= 8
 
@@ -154,5 +154,5 @@ def test_what_is_flex_waits_for_the_others() -> None:
     published = [(ALL_LANES[-1], b"f1"), (LANES[0], b"a1"), (LANES[0], b"a2")]
     taken, _ = take_all(published, room=3)
     assert taken == [b"a1", b"a2", b"f1"]
-    taken, _ = take_all(published, room=2, hints=[hint(ALL_LANES[-1], "f", priority=-1)])
+    taken, _ = take_all(published, room=2, hints=[hint(ALL_LANES[-1], "f")])
     assert taken == [b"a1", b"a2"]

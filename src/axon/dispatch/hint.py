@@ -9,7 +9,6 @@ from dataclasses import dataclass
 import msgspec
 
 from axon.domain.job import Job
-from axon.domain.tenant import Tier
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -24,11 +23,6 @@ class Hint:
     """None: nobody knows, as of a bare name."""
     weight: float = 1.0
     reserved: float = 0.0
-    priority: int = 0
-
-    @property
-    def tier(self) -> Tier:
-        return Tier.of(self.priority)
 
 
 def hint_of(job: Job, lane: str = "") -> Hint:
@@ -39,7 +33,6 @@ def hint_of(job: Job, lane: str = "") -> Hint:
         tenant=job.tenant,
         weight=job.weight,
         reserved=job.reserved,
-        priority=job.priority,
     )
 
 

@@ -9,6 +9,14 @@ from dataclasses import dataclass
 from axon.domain.tenant import Tier
 
 _ROUNDING = 1e-9
+_PREFILLED_COST, _CACHED_COST, _EMITTED_COST = 1.0, 0.1, 2.0
+
+
+def cost(*, prefilled: int = 0, cached: int = 0, emitted: int = 0) -> float:
+    """What tokens count, in the queue and in the engine: a prompt's that were found in a cache next to nothing."""
+    return _PREFILLED_COST * prefilled + _CACHED_COST * cached + _EMITTED_COST * emitted
+
+
 _PULLS = {Tier.PRIORITY: 2.0, Tier.DEFAULT: 1.0, Tier.FLEX: 0.5}
 
 

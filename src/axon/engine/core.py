@@ -48,7 +48,8 @@ class EngineCore:
         runner: Runner,
         *,
         kernel: str,
-        pace: Pace | Throttle | None = None,
+        pace: Pace | None = None,
+        throttle: Throttle | None = None,
         launcher: Launcher | None = None,
         speculates: bool = False,
     ) -> None:
@@ -58,7 +59,7 @@ class EngineCore:
         self._flying: tuple[Batch, Flight, float] | None = None
         """With the time of its launch."""
         self._landed = 0.0
-        self._pace = pace
+        self._pace, self._throttle = pace, throttle
         # A guess is told right or wrong by the step that computes it: the next one must not be on its way by then.
         self._speculates = speculates and launcher is None
         self._kernel = kernel
@@ -98,8 +99,10 @@ class EngineCore:
         if self._pace is not None and (self._speculates or self._scheduler.has_prompts):
             outlook = self._scheduler.outlook()
             self._scheduler.max_prefill_tokens = self._pace.num_prefill_tokens(outlook)
-            if self._speculates and isinstance(self._pace, Pace):
+            if self._speculates:
                 self._scheduler.draft_price = self._pace.draft_price(outlook)
+        elif self._throttle is not None:
+            self._scheduler.max_prefill_tokens = self._throttle.chunk
         batch = self._scheduler.schedule(time.time())
         self._note_who(batch)
         batch, drawn, took_s = self._compute(batch, started)
@@ -107,7 +110,9 @@ class EngineCore:
         self._note_who()
         step_s = time.perf_counter() - started
         if self._pace is not None:
-            self._pace.observe(batch, took_s if self._launcher else step_s)
+            self._pace.observe(batch, step_s)
+        elif self._throttle is not None:
+            self._throttle.observe(batch, took_s)
         counters = self._count(batch, step_s)
         refused, waiting = self._scheduler.take_refused(), self._scheduler.waiting_ids
         return StepOutput(emitted=emitted, refused=refused, waiting=waiting, counters=counters)

@@ -59,7 +59,8 @@ class Engine(EngineCore):
             scheduler,
             lead or opened.runner,
             kernel=opened.kernel,
-            pace=Throttle(max_prefill_tokens=most, slo_s=slo_s) if opened.launcher else pace,
+            pace=None if opened.launcher else pace,
+            throttle=Throttle(max_prefill_tokens=most, slo_s=slo_s) if opened.launcher else None,
             launcher=(lead or opened.launcher) if opened.launcher else None,
             speculates=config.speculate and lead is None,  # the other ranks draw nothing to check a guess by
         )

@@ -9,6 +9,8 @@ from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Literal, Protocol
 
+from axon.domain.share import cost
+
 PolicyName = Literal["fair", "first_come"]
 Rank = tuple[float, ...]
 
@@ -84,13 +86,8 @@ class Fair:
     takes no slot before it.
     """
 
-    def __init__(
-        self, *, prefilled_cost: float = 1.0, emitted_cost: float = 2.0, cached_cost: float = 0.1, lead: float = 8192.0
-    ) -> None:
+    def __init__(self, *, lead: float = 8192.0) -> None:
         self._lead = lead
-        self._cached_cost = cached_cost
-        self._prefilled_cost = prefilled_cost
-        self._emitted_cost = emitted_cost
         self._served: dict[str, float] = {}
         self._num_here: Counter[str] = Counter()
         self._level = 0.0
@@ -126,8 +123,7 @@ class Fair:
 
     def charge(self, claim: Claim, *, prefilled: int = 0, emitted: int = 0, cached: int = 0) -> None:
         """Raises the tenant's counter."""
-        cost = self._prefilled_cost * prefilled + self._emitted_cost * emitted + self._cached_cost * cached
-        self._served[claim.tenant] += cost / claim.weight
+        self._served[claim.tenant] += cost(prefilled=prefilled, cached=cached, emitted=emitted) / claim.weight
 
     def rank(self, claim: Claim) -> Rank:
         """Priority, then the tenant's counter, then arrival."""

@@ -10,12 +10,6 @@ from collections.abc import Iterable, Mapping
 
 LEVEL = ""
 """The name that the level goes under among the counters."""
-_PREFILLED_COST, _CACHED_COST, _EMITTED_COST = 1.0, 0.1, 2.0
-
-
-def cost(*, prefilled: int, cached: int, emitted: int) -> float:
-    """What these tokens count: a prompt's that were found in a cache next to nothing."""
-    return _PREFILLED_COST * prefilled + _CACHED_COST * cached + _EMITTED_COST * emitted
 
 
 class Served:

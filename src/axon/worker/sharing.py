@@ -6,11 +6,11 @@ from collections.abc import Callable, Collection
 import structlog
 
 from axon.domain.job import Job
-from axon.domain.share import pull
+from axon.domain.share import cost, pull
 from axon.domain.tenant import Tier
 from axon.errors import AxonError
 from axon.ports.live import Shares
-from axon.worker.served import LEVEL, Served, cost
+from axon.worker.served import LEVEL, Served
 
 _EVERY_S = 0.2
 _RETRY_S = 1.0
