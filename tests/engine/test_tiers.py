@@ -36,9 +36,9 @@ def count_tokens(scheduler: Scheduler, *, steps: int, lag: int = 0, skip: int = 
     return tokens
 
 
-def test_at_full_load_each_tier_gets_half_the_rate_of_the_one_above() -> None:
+def test_at_full_load_a_tier_has_two_fifths_of_the_rate_of_the_highest_and_the_next_one_a_fifth() -> None:
     tokens = count_tokens(make_crowd([1, 0, -1], slots=3), steps=80, skip=8)
-    assert dict(tokens) == {"0": 80, "1": 40, "2": 20}
+    assert dict(tokens) == {"0": 80, "1": 32, "2": 16}
 
 
 def test_with_a_slot_to_spare_nobody_is_slowed() -> None:
@@ -51,11 +51,11 @@ def test_among_equals_nobody_is_slowed(priority: int) -> None:
 
 
 def test_the_highest_tier_that_runs_is_not_slowed() -> None:
-    assert count_tokens(make_crowd([0, -1], slots=2), steps=40, skip=8) == {"0": 40, "1": 20}
+    assert count_tokens(make_crowd([0, -1], slots=2), steps=40, skip=8) == {"0": 40, "1": 16}
 
 
 def test_the_turns_of_a_tier_are_spread_over_the_steps() -> None:
-    scheduler = make_crowd([1, 0, 0, 0, 0, -1, -1, -1, -1], slots=9)
+    scheduler = make_crowd([1] + 5 * [0] + 5 * [-1], slots=11)
     pipeline = Pipeline(scheduler, 0)
     for _ in range(8):
         pipeline.step()
@@ -77,7 +77,7 @@ def test_rates_are_as_the_tiers_whatever_runs_and_however_it_is_stepped(
         steps.update(span.id for span in pipeline.step()[0].spans)
     highest = max(priorities)
     for index, priority in enumerate(priorities):
-        assert steps[str(index)] == pytest.approx(80 / 2 ** (highest - priority), rel=0.1)
+        assert steps[str(index)] == pytest.approx(80 * (1, 0.4, 0.2)[highest - priority], rel=0.1)
 
 
 def test_a_prompt_of_a_higher_tier_is_computed_first() -> None:

@@ -23,8 +23,9 @@ def _fleets() -> Iterator[Callable[..., Fleet]]:
 @pytest.fixture(scope="session")
 def fleet() -> Iterator[Fleet]:
     """Two gateways, two workers, one control, shared by the journeys that leave it as it was."""
+    calm = {"admission_requests_per_minute": 100_000, "dispatch_accept_timeout_s": 20.0}  # the cores may be busy
     with _fleets() as make:
-        yield make(engine_echo_step_s=0.005, admission_requests_per_minute=100_000).start()
+        yield make(engine_echo_step_s=0.005, **calm).start()
 
 
 @pytest.fixture(scope="session")

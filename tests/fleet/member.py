@@ -14,6 +14,7 @@ import httpx
 
 from tests.journeys.server import REPOSITORY, START_S, wait_until
 from tests.services.process import free_port
+from tests.services.reaper import adopt
 
 Role = Literal["gateway", "worker", "control"]
 
@@ -74,6 +75,7 @@ class Member:
                 cwd=self._folder,
                 start_new_session=True,  # a ctrl-c is for whoever runs the fleet
             )
+        adopt(self._process.pid)
         if wait:
             self.wait_ready()
         return self

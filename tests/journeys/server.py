@@ -13,6 +13,8 @@ from urllib.parse import urlsplit
 
 import httpx
 
+from tests.services.reaper import adopt
+
 REPOSITORY = Path(__file__).resolve().parents[2]
 MODELS = REPOSITORY / ".cache" / "models"
 START_S = 90.0
@@ -65,6 +67,7 @@ class Server:
                 text=True,
                 cwd=self.data_dir.parent,
             )
+        adopt(self._process.pid)
         self._read_screen()
         return self
 

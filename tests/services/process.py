@@ -11,6 +11,8 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 
+from tests.services.reaper import adopt
+
 
 def free_port() -> int:
     """A loopback port that was free a moment ago, of those that no system gives to connections of its own accord."""
@@ -82,6 +84,7 @@ class ServerProcess:
             self._process = subprocess.Popen(
                 self._command, env=self._environ, cwd=self.folder, stdout=log, stderr=log, start_new_session=True
             )
+        adopt(self._process.pid)
 
         def up() -> bool:
             if not self.alive:

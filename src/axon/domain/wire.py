@@ -31,6 +31,8 @@ def _nested(value: Any) -> Any:
 
 def _value(kind: type[T], raw: dict[str, Any]) -> T:
     known = _NAMES[kind]
+    if kind is not Turn and raw.keys() <= known.keys():  # nearly all, and every token of a stream comes this way
+        return msgspec.convert(raw, kind)
     body = {name: value for name, value in raw.items() if name in known}
     if kind is Turn and isinstance(body.get("job"), dict):
         body["job"] = _value(Job, body["job"])

@@ -1,7 +1,7 @@
 """How often a stream takes part in a full engine's steps: each step, or where a higher tier runs beside it, less often.
 
-Pure. A tier below the highest that runs gets half its rate, two below a quarter, by turns spread over the steps: these
-stay equally long. A stream that sits a step out keeps slot and blocks; its tokens stay the same.
+Pure. A tier below the highest that runs has two of its five steps, two below one of them, by turns spread over the
+steps: these stay equally long. A stream that sits a step out keeps slot and blocks; its tokens stay the same.
 """
 
 from collections import Counter
@@ -9,7 +9,9 @@ from collections.abc import Iterable
 
 from axon.engine.sequence import Sequence
 
-_MOST_HALVINGS = 2
+_CYCLE = 5
+_STEPS = (5, 2, 1)
+"""Of a cycle: the highest tier's that runs, the next one's, and all others'."""
 
 
 class Tiers:
@@ -35,9 +37,13 @@ class Tiers:
         if len(priorities) < 2:
             return sequences
         highest = max(priorities)
-        period_of = {each: 2 ** min(highest - each, _MOST_HALVINGS) for each in priorities}
+        steps_of = {each: _STEPS[min(highest - each, len(_STEPS) - 1)] for each in priorities}
         return [
             sequence
             for sequence in sequences
-            if sequence.num_pending > 1 or (self._step + sequence.turn) % period_of[sequence.claim.priority] == 0
+            if sequence.num_pending > 1 or self._is_turn(sequence, steps_of[sequence.claim.priority])
         ]
+
+    def _is_turn(self, sequence: Sequence, num_steps: int) -> bool:
+        """Spread evenly: two of five are the first and the fourth."""
+        return (self._step + sequence.turn) * num_steps % _CYCLE < num_steps

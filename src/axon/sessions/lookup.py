@@ -5,7 +5,6 @@ import contextlib
 
 from axon.domain.erasure import session_mark, turn_mark
 from axon.domain.job import Job
-from axon.domain.ownership import LogView
 from axon.domain.turn import Turn, ended, opened
 from axon.domain.wire import decode
 from axon.errors import Busy, DependencyDown
@@ -33,10 +32,9 @@ class Lookup:
 
     async def find(self, turn_id: str) -> Turn | None:
         """The turn as it stands; None when there is none, or none any more."""
-        view = await self._live.log.read(turn_id, after=0)
-        if view is None:
+        turn = await self._standing(turn_id)
+        if turn is None:
             return await self._stored(turn_id)
-        turn = self._standing(view)
         if await self.is_erased(turn):
             return None
         if turn.state.terminal:
@@ -49,11 +47,8 @@ class Lookup:
 
     async def in_log(self, turn_id: str) -> Turn | None:
         """The turn as far as the log knows it; None when it does not, or when its words are not to be read."""
-        view = await self._live.log.read(turn_id, after=0)
-        if view is None:
-            return None
-        turn = self._standing(view)
-        return None if await self.is_erased(turn) else turn
+        turn = await self._standing(turn_id)
+        return None if turn is None or await self.is_erased(turn) else turn
 
     async def is_claimed(self, turn_id: str) -> bool:
         """Whether a worker has it, or had it: then it was accepted."""
@@ -112,6 +107,11 @@ class Lookup:
         await self.behind_barrier()
         return await self._turns.get(turn_id)
 
-    def _standing(self, view: LogView) -> Turn:
+    async def _standing(self, turn_id: str) -> Turn | None:
+        view = await self._live.log.read(turn_id, after=_BEYOND)
+        if view is not None and view.ended:  # only then its tokens are of use
+            view = await self._live.log.read(turn_id, after=0)
+        if view is None:
+            return None
         turn = opened(decode(Job, view.body))
         return ended(turn, view.chunks, at=self._clock.now()) if view.ended else turn
