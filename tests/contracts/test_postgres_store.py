@@ -19,7 +19,7 @@ from psycopg import errors
 from axon.adapters.store import schema
 from axon.adapters.store.failures import translated
 from axon.adapters.store.postgres import PostgresStore
-from axon.domain.tenant import Plan, Tenant
+from axon.domain.tenant import Limits, Plan, Tenant
 from axon.domain.turn import opened
 from axon.errors import AxonError, DependencyDown, Misconfigured
 from tests.contracts import older
@@ -85,7 +85,8 @@ def calls(store: PostgresStore) -> list[Callable[[], Coroutine[Any, Any, object]
         store.tenants.all,
         lambda: store.tenants.change(Tenant(id="acme"), Tenant(id="acme", name="Acme")),
         lambda: store.tenants.remove("acme"),
-        lambda: store.plans.put(Plan(name="pro")),
+        lambda: store.plans.add(Plan(name="pro")),
+        lambda: store.plans.change(Plan(name="pro"), Plan(name="pro", limits=Limits(weight=2.0))),
         lambda: store.plans.get("pro"),
         store.plans.all,
         lambda: store.plans.remove("pro"),

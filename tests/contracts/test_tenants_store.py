@@ -90,16 +90,26 @@ class TestTenants:
 
 
 class TestPlans:
-    async def test_a_plan_is_made_and_then_set_anew(self, store: Store) -> None:
+    async def test_a_plan_is_made_once_and_then_changed(self, store: Store) -> None:
+        old, new = Plan(name="pro", limits=EVERYTHING), Plan(name="pro", limits=Limits(weight=2.0))
         assert await store.plans.get("pro") is None
-        assert await store.plans.put(Plan(name="pro", limits=EVERYTHING))
-        assert await store.plans.get("pro") == Plan(name="pro", limits=EVERYTHING)
-        assert not await store.plans.put(Plan(name="pro", limits=Limits(weight=2.0)))
-        assert await store.plans.get("pro") == Plan(name="pro", limits=Limits(weight=2.0))
+        assert not await store.plans.change(old, new)
+        assert await store.plans.add(old)
+        assert not await store.plans.add(new)
+        assert await store.plans.get("pro") == old
+        assert await store.plans.change(old, new)
+        assert await store.plans.get("pro") == new
+
+    async def test_of_two_who_change_the_same_the_second_is_told(self, store: Store) -> None:
+        old, first = Plan(name="pro"), Plan(name="pro", limits=Limits(weight=2.0))
+        await store.plans.add(old)
+        assert await store.plans.change(old, first)
+        assert not await store.plans.change(old, Plan(name="pro", limits=EVERYTHING))
+        assert await store.plans.get("pro") == first
 
     async def test_plans_are_listed_by_name_and_can_go(self, store: Store) -> None:
         for name in ("pro", "free", "team"):
-            await store.plans.put(Plan(name=name))
+            await store.plans.add(Plan(name=name))
         assert await store.plans.remove("pro")
         assert not await store.plans.remove("pro")
         assert [plan.name for plan in await store.plans.all()] == ["free", "team"]
@@ -109,21 +119,21 @@ class TestAccess:
     async def test_a_key_comes_with_its_tenant_and_plan(self, store: Store) -> None:
         plan = Plan(name="pro", limits=Limits(weight=2.0))
         tenant = await store.tenants.add(Tenant(id="acme", plan="pro", limits=EVERYTHING, created_at=5.0))
-        await store.plans.put(plan)
+        await store.plans.add(plan)
         key = make_key(scopes=frozenset({Scope.ADMIN}), expires_at=500.0)
         await store.keys.add(key)
         assert await store.keys.access(key.id) == Access(key=key, tenant=tenant, plan=plan)
 
     async def test_a_plan_that_is_not_there_is_none(self, store: Store) -> None:
         tenant = await store.tenants.add(Tenant(id="acme", plan="pro"))
-        await store.plans.put(Plan(name="default"))
+        await store.plans.add(Plan(name="default"))
         await store.keys.add(make_key())
         assert await store.keys.access("k0000001") == Access(key=make_key(), tenant=tenant)
 
     async def test_a_key_whose_tenant_was_never_made_is_on_the_default_plan(self, store: Store) -> None:
         await store.keys.add(make_key())
         assert await store.keys.access("k0000001") == Access(key=make_key(), tenant=Tenant(id="acme"))
-        await store.plans.put(Plan(name="default", limits=EVERYTHING))
+        await store.plans.add(Plan(name="default", limits=EVERYTHING))
         found = await store.keys.access("k0000001")
         assert found is not None
         assert found.plan == Plan(name="default", limits=EVERYTHING)

@@ -1,5 +1,6 @@
 """The admin API over the whole application: tenants, plans, keys and usage, and who may touch them."""
 
+import asyncio
 import json
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -219,6 +220,13 @@ class TestPlans:
         assert changed == {"id": "pro", "object": "plan", "limits": {"concurrent": 4}}
         terms = (await ok(admin.get("/v1/admin/tenants/acme")))["terms"]
         assert (terms["weight"], terms["concurrent"], terms["requests_per_minute"]) == (5.0, 4, 600.0)
+
+    async def test_changes_of_a_plan_at_the_same_time_all_stand(self, admin: httpx.AsyncClient) -> None:
+        await ok(admin.post("/v1/admin/plans", json={"id": "pro"}))
+        limits = {"weight": 2.0, "concurrent": 3, "queued": 4, "tokens_per_day": 5}
+        changes = [{"limits": {name: value}} for name, value in limits.items()]
+        await asyncio.gather(*(ok(admin.patch("/v1/admin/plans/pro", json=change)) for change in changes))
+        assert (await ok(admin.get("/v1/admin/plans/pro")))["limits"] == limits
 
     async def test_plans_are_listed_made_once_and_removed_when_nobody_is_on_them(
         self, admin: httpx.AsyncClient

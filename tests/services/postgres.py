@@ -108,7 +108,9 @@ class PostgresServer:
         """Changes settings that need no restart, for everyone and from the next statement on; None undoes it."""
         for name, value in settings.items():
             self.execute(f"ALTER SYSTEM RESET {name}" if value is None else f"ALTER SYSTEM SET {name} = '{value}'")
+        loaded = self.execute("SELECT pg_conf_load_time()")
         self.execute("SELECT pg_reload_conf()")
+        wait_for(lambda: self.execute("SELECT pg_conf_load_time()") > loaded, "the server has read its settings")
 
     def standby(self, folder: Path) -> "PostgresServer":
         """A started copy that every commit here waits for from now on."""

@@ -89,17 +89,21 @@ class Tenancy:
         """A new plan; raises ``Conflict`` when there is one of this name."""
         check_id(name, param="name")
         check_limits(limits)
-        if await self._store.plans.get(name) is not None:
+        made = Plan(name=name, limits=limits)
+        if not await self._store.plans.add(made):
             raise Conflict(f"There is a plan '{name}' already.", code="plan_exists")
-        await self._store.plans.put(Plan(name=name, limits=limits))
-        return Plan(name=name, limits=limits)
+        return made
 
     async def change_plan(self, name: str, change: Callable[[Limits], Limits]) -> Plan:
-        """The plan with the limits that ``change`` makes of its own; they hold for its tenants within a second."""
-        new = Plan(name=name, limits=change((await self.plan(name)).limits))
-        check_limits(new.limits)
-        await self._store.plans.put(new)
-        return new
+        """The plan with the limits that ``change`` makes of its own; they hold for its tenants within a second. What
+        somebody else changes meanwhile is not lost."""
+        for _ in range(_TRIES):
+            old = await self.plan(name)
+            new = Plan(name=name, limits=change(old.limits))
+            check_limits(new.limits)
+            if new == old or await self._store.plans.change(old, new):
+                return new
+        raise Conflict(f"The plan '{name}' is being changed by others; try again.", code="plan_changed")
 
     async def remove_plan(self, name: str) -> None:
         """Forgets a plan that no tenant is on; the default one may go at any time."""

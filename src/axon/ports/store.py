@@ -61,8 +61,11 @@ class TenantStore(Protocol):
 class PlanStore(Protocol):
     """Plans."""
 
-    async def put(self, plan: Plan) -> bool:
-        """Makes it, or sets its limits anew; True when it was made."""
+    async def add(self, plan: Plan) -> bool:
+        """False when there is one of this name; it stays as it is."""
+
+    async def change(self, old: Plan, new: Plan) -> bool:
+        """Sets its limits, unless they are no longer as they were: False then."""
 
     async def get(self, name: str) -> Plan | None: ...
 

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
-from sqlalchemy import Row, delete, select, update
+from sqlalchemy import Row, and_, delete, select, update
 from sqlalchemy.dialects import postgresql, sqlite
 
 from axon.adapters.store import limits, schema
@@ -20,19 +20,20 @@ class SqlPlans:
     def __init__(self, database: Database) -> None:
         self._database = database
         insert: Any = sqlite.insert if database.dialect == "sqlite" else postgresql.insert
-        made = insert(schema.plans)
-        # Of two who make the same plan at once the later one's limits stand.
-        self._upsert = made.on_conflict_do_update(index_elements=[_COLUMNS.name], set_={"limits": made.excluded.limits})
+        self._insert = insert(schema.plans).on_conflict_do_nothing().returning(_COLUMNS.name)
 
-    async def put(self, plan: Plan) -> bool:
-        text = limits.encode(plan.limits)
+    async def add(self, plan: Plan) -> bool:
         with translated():
             async with self._database.begin() as connection:
-                anew = update(schema.plans).where(_COLUMNS.name == plan.name).values(limits=text)
-                if (await connection.execute(anew)).rowcount:
-                    return False
-                await connection.execute(self._upsert, {"name": plan.name, "limits": text})
-        return True
+                made = await connection.execute(self._insert, {"name": plan.name, "limits": limits.encode(plan.limits)})
+                return made.one_or_none() is not None
+
+    async def change(self, old: Plan, new: Plan) -> bool:
+        as_it_was = and_(_COLUMNS.name == old.name, _COLUMNS.limits == limits.encode(old.limits))
+        change = update(schema.plans).where(as_it_was).values(limits=limits.encode(new.limits))
+        with translated():
+            async with self._database.begin() as connection:
+                return (await connection.execute(change)).rowcount > 0
 
     async def get(self, name: str) -> Plan | None:
         query = select(schema.plans).where(_COLUMNS.name == name)
