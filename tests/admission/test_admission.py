@@ -193,6 +193,9 @@ class TestPlaces:
         with pytest.raises(LimitReached) as refused:
             await door.enter("one too many")
         assert refused.value.retry_after_s == pytest.approx(5.0)
+        with pytest.raises(LimitReached) as next_one:
+            await door.enter("another one")
+        assert next_one.value.retry_after_s == pytest.approx(10.0)
 
     async def test_an_ended_job_makes_room(self) -> None:
         door = make_door(concurrent=1)

@@ -14,9 +14,10 @@ from typing import Protocol
 from axon.admission import limits, shedding
 from axon.admission.config import AdmissionConfig
 from axon.admission.meters import Meters
+from axon.admission.returns import Returns
 from axon.admission.rivals import Rivals
 from axon.admission.ticket import Ticket, window_start
-from axon.domain.account import Beat, Bounds, Entry, Round, Settlement, Standing
+from axon.domain.account import Beat, Bound, Bounds, Entry, Round, Settlement, Standing
 from axon.domain.job import Job
 from axon.domain.tenant import Terms, Tier
 from axon.errors import AxonError
@@ -81,6 +82,7 @@ class Admission:
         self._accounts, self._config, self._clock = accounts, config, clock
         self._fleet, self._spending, self._tokens_per_s = fleet, spending, tokens_per_s
         self._rivals: dict[str, Rivals] = {}
+        self._returns = Returns()
 
     async def admit(self, entrant: Entrant, meters: Meters) -> Ticket:
         """A ticket for the job, or a refusal that says when to come back. No token is set aside yet."""
@@ -92,7 +94,7 @@ class Admission:
         tokens = entrant.num_bytes / limits.BYTES_PER_TOKEN + expected
         _note(meters, standing, bounds)
         if standing.refused:
-            raise limits.refusal(standing, bounds, tokens=tokens)
+            raise self._refusal(entrant.tenant, standing, bounds, tokens=tokens)
         ticket = Ticket(
             expected=expected,
             tokens_per_minute=terms.tokens_per_minute,
@@ -118,7 +120,7 @@ class Admission:
         standing = await self._enter(job.tenant, entry, bounds)
         meters.note("tokens", standing.tokens, per_minute=bounds.tokens_per_minute)
         if standing.refused:
-            raise limits.refusal(standing, bounds, tokens=ticket.reserved)
+            raise self._refusal(job.tenant, standing, bounds, tokens=ticket.reserved)
         return ticket
 
     async def settle(self, job: Job, used: int) -> None:
@@ -171,7 +173,7 @@ class Admission:
         standing = await self._accounts.admit(_tenant(tenant), Entry(job_id=job_id, ttl_s=0.0), bounds)
         meters.note("requests", standing.requests, per_minute=bounds.requests_per_minute)
         if standing.refused:
-            raise limits.refusal(standing, bounds, tokens=0)
+            raise self._refusal(tenant, standing, bounds, tokens=0)
 
     async def _admit_fleet(self, ticket: Ticket, entrant: Entrant, tokens: float, *, own_waiting: int) -> None:
         config, terms = self._config, entrant.terms
@@ -192,7 +194,16 @@ class Admission:
         standing = await self._accounts.admit(_fleet(ticket), entry, bounds)
         rivals.saw(standing)
         if standing.refused:
-            raise shedding.refusal(standing, bounds, forecast, place_s=limits.place_s(standing))
+            raise shedding.refusal(standing, bounds, forecast, place_s=self._place_s(_fleet(ticket), standing))
+
+    def _refusal(self, tenant: str, standing: Standing, bounds: Bounds, *, tokens: float) -> AxonError:
+        return limits.refusal(standing, bounds, tokens=tokens, place_s=self._place_s(_tenant(tenant), standing))
+
+    def _place_s(self, account: str, standing: Standing) -> float:
+        place_s = limits.place_s(standing)
+        if standing.refused not in (Bound.JOBS, Bound.WAITING) or standing.mean_s is None:
+            return place_s
+        return self._returns.next_s(account, place_s, self._clock.monotonic())
 
     async def _enter(self, tenant: str, entry: Entry, bounds: Bounds) -> Standing:
         async def ask(bounds: Bounds) -> Standing:

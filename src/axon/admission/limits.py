@@ -34,8 +34,9 @@ def expected_output(standing: Standing) -> int:
     return FIRST_OUTPUT if standing.mean_output is None else math.ceil(standing.mean_output)
 
 
-def refusal(standing: Standing, bounds: Bounds, *, tokens: float) -> AxonError:
-    """Why the tenant's request, which would set so many tokens aside, is turned away."""
+def refusal(standing: Standing, bounds: Bounds, *, tokens: float, place_s: float) -> AxonError:
+    """Why the tenant's request, which would set so many tokens aside, is turned away; in ``place_s`` it would find a
+    place if it lacks one."""
     match standing.refused:
         case Bound.BUDGET:
             return _spent(standing.over(bounds.budgets))
@@ -56,12 +57,12 @@ def refusal(standing: Standing, bounds: Bounds, *, tokens: float) -> AxonError:
             return LimitReached(
                 f"{bounds.waiting} requests of yours wait for a worker, which is your limit.",
                 code="queue_limit",
-                retry_after_s=place_s(standing),
+                retry_after_s=place_s,
             )
     return LimitReached(
         f"{bounds.jobs} requests of yours are queued or running, which is your limit.",
         code="concurrency_limit",
-        retry_after_s=place_s(standing),
+        retry_after_s=place_s,
     )
 
 
