@@ -10,6 +10,8 @@ Each member is one process; see ``Member`` for what can be done to it.
 """
 
 import signal
+import subprocess
+import sys
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
@@ -98,6 +100,12 @@ class Fleet:
         member = Member(role, name, self.folder, {**self._settings, **settings})
         self.members.append(member)
         return member
+
+    def axon(self, *arguments: str) -> str:
+        """What a command of the operator's prints, with the fleet's own services."""
+        command = [sys.executable, "-m", "axon", *arguments]
+        environment = self.gateways[0].environment()
+        return subprocess.run(command, env=environment, capture_output=True, text=True, check=True, timeout=60).stdout
 
     def client(self, url: str = "") -> httpx.Client:
         """One that has the key, of the fleet or of one gateway."""

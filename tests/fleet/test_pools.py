@@ -1,8 +1,6 @@
 """Pools: a tenant that has one is served by its workers and by no others, and hears at once where there are none."""
 
 import json
-import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -16,18 +14,12 @@ from tests.journeys.server import wait_until
 BODY = {"model": "echo", "prompt": "For us alone. ", "max_tokens": 5}
 
 
-def axon(fleet: Fleet, *arguments: str) -> str:
-    command = [sys.executable, "-m", "axon", *arguments]
-    environment = fleet.gateways[0].environment()
-    return subprocess.run(command, env=environment, capture_output=True, text=True, check=True, timeout=60).stdout
-
-
 @pytest.mark.services
 def test_a_pools_tenant_is_served_by_its_workers_alone(fresh: Callable[..., Fleet]) -> None:
     fleet = fresh(worker_announce_s=0.2).start(gateways=1, workers=1)
     [gateway], [shared] = fleet.gateways, fleet.workers
-    axon(fleet, "tenants", "create", "gilded", "--limit", "pool=gold")
-    made = json.loads(axon(fleet, "keys", "create", "--tenant", "gilded", "--json"))
+    fleet.axon("tenants", "create", "gilded", "--limit", "pool=gold")
+    made = json.loads(fleet.axon("keys", "create", "--tenant", "gilded", "--json"))
     headers = {"Authorization": f"Bearer {made['key']}"}
     with httpx.Client(base_url=gateway.url, headers=headers, timeout=60) as http:
         refused = http.post("/v1/completions", json=BODY)
