@@ -16,7 +16,7 @@ from pamqp.header import ContentHeader
 from axon.adapters.amqp import Publisher, translated
 from axon.adapters.queue.rabbitmq import RabbitQueue
 from axon.errors import AxonError, DependencyDown, Misconfigured
-from axon.ports.queue import Delivery
+from axon.ports.queue import LANE_UNKNOWN, Delivery
 from axon.runtime.clock import FakeClock
 from tests.services.process import free_port
 from tests.services.rabbitmq import RabbitServer, new_prefix, shared_server, started_victim
@@ -29,11 +29,14 @@ SLACK_S = 1.0
 
 
 @asynccontextmanager
-async def opened(server: RabbitServer, prefix: str, **options: object) -> AsyncIterator[RabbitQueue]:
+async def opened(
+    server: RabbitServer, prefix: str, *, declares: bool = True, **options: object
+) -> AsyncIterator[RabbitQueue]:
     queue = RabbitQueue(server.url, prefix, **options)  # type: ignore[arg-type]
     await queue.open()
     try:
-        await queue.declare([LANE])
+        if declares:
+            await queue.declare([LANE])
         yield queue
     finally:
         await queue.aclose()
@@ -305,6 +308,26 @@ class TestFailures:
         with pytest.raises(Misconfigured):
             await queue.declare([other])
         await queue.declare([LANE])
+
+    async def test_lanes_that_were_removed_are_made_anew_by_who_looks_at_its_own(self, queue: RabbitQueue) -> None:
+        own, lanes = "own/worker", [LANE, "small/01"]
+        await queue.declare(lanes)
+        await queue.declare_own(own)
+        connection = await aiormq.connect(shared_server().url)
+        channel = await connection.channel()
+        for lane in (own, *lanes):
+            await channel.queue_delete(queue._name(lane))
+        await connection.close()
+        assert not await queue.offer(own, LANE, b"a")
+        assert (await refused(queue.publish(LANE, b"a"))).code == LANE_UNKNOWN
+        async with opened(shared_server(), queue._prefix, declares=False) as other:
+            assert await other.depths([own, *lanes]) == dict.fromkeys([own, *lanes], 0)
+        assert (await refused(queue.publish(LANE, b"a"))).code == LANE_UNKNOWN
+        assert await queue.depths([own, *lanes]) == dict.fromkeys([own, *lanes], 0)
+        for lane in lanes:
+            await queue.publish(lane, b"a")
+        assert await queue.offer(own, LANE, b"a")
+        assert await queue.depths([own, *lanes]) == dict.fromkeys([own, *lanes], 1)
 
     async def test_a_closed_queue_refuses_everything(self, queue: RabbitQueue) -> None:
         await queue.publish(LANE, b"a")

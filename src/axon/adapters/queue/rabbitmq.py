@@ -84,6 +84,9 @@ class RabbitQueue:
         self._clock = clock or SystemClock()
         self._asking = asyncio.Lock()
         self._known: set[str] = set()
+        self._declared: set[str] = set()
+        """By this taker, own lanes apart."""
+        self._owned: set[str] = set()
         self._has_exchange = False
         self._tags = itertools.count(1)
         self._taking: AbstractChannel | None = None
@@ -114,6 +117,7 @@ class RabbitQueue:
         for lane in lanes:
             async with within(self._timeout_s), self._asking:
                 await self._declare(lane)
+            self._declared.add(lane)
 
     async def publish(self, lane: str, body: bytes) -> None:
         await self.publisher.publish(self._name(lane), body)
@@ -124,6 +128,7 @@ class RabbitQueue:
             channel = await self._declare_exchange()
             arguments: dict[str, Any] = {"x-match": "all", "own": own}
             await channel.queue_bind(self._name(own), self._exchange, arguments=arguments)
+        self._owned.add(own)
 
     async def offer(self, own: str, lane: str, body: bytes) -> bool:
         if not self._has_exchange:
@@ -153,9 +158,16 @@ class RabbitQueue:
         await self._answer(delivery, lambda channel, tag: channel.basic_nack(tag, requeue=True, wait=False))
 
     async def depths(self, lanes: Sequence[str]) -> Mapping[str, int]:
-        """What was given back is counted a moment later: the broker tells nobody when it has taken it."""
+        """What was given back is counted a moment later: the broker tells nobody when it has taken it. Lanes that this
+        taker has declared are made anew where they are gone: a broker may have lost them, or somebody removed them."""
+        counts = {}
         async with within(self._timeout_s):
-            return {lane: await self._count(lane) or 0 for lane in lanes}
+            for lane in lanes:
+                count = await self._count(lane)
+                if count is None and lane in self._owned:
+                    await self.declare_own(lane)
+                counts[lane] = count or 0
+        return counts
 
     def aging(self) -> Sequence[Delivery]:
         """Deliveries held for 80% of the broker's consumer timeout: hand them over before it takes them all back."""
@@ -208,7 +220,10 @@ class RabbitQueue:
         async with self._asking:
             channel = await self._link.channel("ask")
             try:
-                answer = await channel.queue_declare(self._name(lane), passive=True)
+                if lane in self._declared:
+                    answer = await channel.queue_declare(self._name(lane), durable=True, arguments=dict(QUORUM))
+                else:
+                    answer = await channel.queue_declare(self._name(lane), passive=True)
             except BaseException as error:
                 self._link.drop("ask")
                 if isinstance(error, ChannelNotFoundEntity):
