@@ -3,11 +3,13 @@
 Their pins clash with ours and with each other's. ``make clients`` makes them all; a test makes the one it needs.
 """
 
+import fcntl
 import hashlib
 import os
 import subprocess
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 
 REPOSITORY = Path(__file__).resolve().parents[2]
@@ -28,21 +30,33 @@ def environment_of(name: str) -> Path:
     pins = REQUIREMENTS / f"{name}.txt"
     folder, stamp = ENVIRONMENTS / name, ENVIRONMENTS / name / ".installed"
     wanted = hashlib.sha256(pins.read_bytes()).hexdigest()
-    if stamp.exists() and stamp.read_text() == wanted:
-        return folder
-    subprocess.run([sys.executable, "-m", "venv", "--clear", folder], check=True, timeout=_INSTALL_S)
-    lines = pins.read_text().split()
-    # Everything is pinned, so there is nothing to resolve; but torch needs other packages on other machines.
-    _install(folder, "--no-deps", *(line for line in lines if not line.startswith("torch==")))
-    if torch := [line for line in lines if line.startswith("torch==")]:
-        _install(folder, *torch)
-    stamp.write_text(wanted)
+    with _alone(name):
+        if stamp.exists() and stamp.read_text() == wanted:
+            return folder
+        make = [sys.executable, "-m", "venv", "--clear", "--without-pip", str(folder)]
+        subprocess.run(make, check=True, timeout=_INSTALL_S)
+        lines = pins.read_text().split()
+        # Everything is pinned, so there is nothing to resolve; but torch needs other packages on other machines.
+        _install(folder, "--no-deps", *(line for line in lines if not line.startswith("torch==")))
+        if torch := [line for line in lines if line.startswith("torch==")]:
+            _install(folder, *torch)
+        stamp.write_text(wanted)
     return folder
+
+
+@contextmanager
+def _alone(name: str) -> Iterator[None]:
+    """Of several test processes one makes the environment, the others wait for it."""
+    ENVIRONMENTS.mkdir(exist_ok=True)
+    with (ENVIRONMENTS / f"{name}.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
 
 
 def _install(folder: Path, *what: str) -> None:
     quietly = ("--quiet", "--disable-pip-version-check", "--no-compile")
-    subprocess.run([folder / "bin" / "python", "-m", "pip", "install", *quietly, *what], check=True, timeout=_INSTALL_S)
+    pip = [sys.executable, "-m", "pip", "--python", str(folder / "bin" / "python")]
+    subprocess.run([*pip, "install", *quietly, *what], check=True, timeout=_INSTALL_S)
 
 
 def run(name: str, command: list[str], *, cwd: Path, settings: Mapping[str, str], timeout_s: float = _RUN_S) -> str:

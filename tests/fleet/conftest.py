@@ -9,6 +9,7 @@ import pytest
 
 from tests.fleet.face import Face
 from tests.fleet.fleet import Fleet, shared_fleet
+from tests.journeys.conftest import FEW_LANES
 
 
 @contextmanager
@@ -17,7 +18,7 @@ def _fleets() -> Iterator[Callable[..., Fleet]]:
     with tempfile.TemporaryDirectory(prefix="axon-fleet-") as name, ExitStack() as stack:
         folder = Path(name)
         folder.chmod(0o755)
-        yield lambda **settings: shared_fleet(folder, stack, **settings)
+        yield lambda **settings: shared_fleet(folder, stack, **{"dispatch_num_lanes": FEW_LANES, **settings})
 
 
 @pytest.fixture(scope="session")

@@ -11,6 +11,8 @@ from tests.services import rabbitmq, redis
 from tests.services.require import require
 
 Settings = dict[str, Any]
+FEW_LANES = 4
+"""Enough for the tenants of a test; the broker that all tests share has those of every server at once."""
 
 
 @pytest.fixture(scope="session", params=["embedded", pytest.param("services", marks=pytest.mark.services)])
@@ -27,6 +29,7 @@ def on_services() -> Settings:
         "queue": rabbitmq.shared_server().url,
         "live": redis.shared_server(cluster=False).url,
         "store": postgres_backend.shared_server().create_database(postgres_backend.TEMPLATE),
+        "dispatch_num_lanes": FEW_LANES,
     }
 
 
