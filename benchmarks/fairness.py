@@ -130,12 +130,16 @@ def tier_rows(site: Site) -> Rows:
 
 
 def reserve_rows(site: Site) -> Rows:
-    """A tenant with a quarter of the slots to itself that asks for half of it, and twenty others: so many as there are
-    slots, and a flood of them."""
+    """A tenant with a quarter of the slots to itself that asks for half of it, beside others who ask for the same: one
+    user for each slot that is left, and five times as many."""
     num = site.num_slots // 8
-    others = [site.party(name, 1, keys=site.keys[name][:1]) for name in MANY[: site.num_slots - num]]
-    share = site.run(site.party("slice", num), *others).latencies("slice")
-    flooded = site.run(site.party("slice", num), *many_parties(site)).latencies("slice")
+
+    def beside(users_each: int) -> Figures:
+        names = MANY[: site.num_slots - num]
+        others = [site.party(name, users_each, keys=site.keys[name][:1]) for name in names]
+        return site.run(site.party("slice", num), *others, times=2).latencies("slice")
+
+    share, flooded = beside(1), beside(5)
     later = {name: flooded[name] - share[name] for name in ("ttft_p50_ms", "ttft_p99_ms")}
     return {"a reserve, nobody waits": share, "a reserve, flooded": flooded, "a reserve, later by": later}
 

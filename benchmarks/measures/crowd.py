@@ -77,11 +77,12 @@ class Crowd:
         return self.num_tokens(*names) / (self.end - self.start)
 
     def stream_rate(self, name: str) -> float:
-        """Tokens a second of one stream while it runs, from its first token to its last, in the middle of all."""
+        """Tokens a second of one stream while it runs, from its first token within the time to its last, in the middle
+        of all."""
         rates = []
         for each in self.heard[name]:
-            tokens = each.tokens()
-            if self.start <= each.started < self.end and len(tokens) > 1:
+            tokens = [(moment, num) for moment, num in each.tokens() if self.start <= moment < self.end]
+            if len(tokens) > 1:
                 rates.append(sum(num for _, num in tokens[1:]) / (tokens[-1][0] - tokens[0][0]))
         return percentile(rates, 0.5) if rates else 0.0
 
