@@ -394,6 +394,23 @@ class TestBudgets:
             await door.enter("job3")
         assert (refused.value.code, refused.value.retryable) == ("insufficient_quota", False)
 
+    async def test_a_burst_is_let_in_as_far_as_the_budget_goes(self) -> None:
+        door = make_door(tokens_per_day=1000)
+        for number in range(10):
+            await door.enter(f"job{number}", prompt=45, output=50)
+        await door.enter("the last", prompt=45, output=500)
+        with pytest.raises(LimitReached) as refused:
+            await door.enter("too late")
+        assert (refused.value.code, refused.value.retryable) == ("budget_reserved", True)
+
+    async def test_a_prompt_that_the_budget_cannot_pay_is_refused_whole(self) -> None:
+        door = make_door(tokens_per_day=1000)
+        with pytest.raises(BudgetSpent) as refused:
+            await door.enter("job", prompt=1000, output=50)
+        assert "1000 are left" in str(refused.value)
+        assert "at least 1001" in str(refused.value)
+        await door.enter("job", prompt=999, output=50)
+
     async def test_a_new_day_has_a_budget_of_its_own(self) -> None:
         clock = FakeClock(datetime(2026, 2, 28, 23, 0, tzinfo=UTC).timestamp())
         door = make_door(tokens_per_day=100, tokens_per_month=1000, clock=clock)

@@ -248,6 +248,24 @@ class TestBudgets:
         standing = await admit(accounts, "b", bounds)
         assert (standing.refused, standing.spent) == (Bound.BUDGET, {"day": 100, "month": 150})
 
+    async def test_what_is_set_aside_for_others_is_not_there_and_comes_back_with_what_they_did_not_use(
+        self, accounts: Accounts
+    ) -> None:
+        bounds = Bounds(budgets=(DAY,))
+        await admit(accounts, "a", bounds)
+        await admit(accounts, "b", bounds)
+        assert (await admit(accounts, "a", bounds, tokens=90, least=60)).refused is None
+        assert (await admit(accounts, "a", bounds, tokens=95, least=60)).refused is None, "its own is no obstacle"
+        assert (await admit(accounts, "b", bounds, tokens=20, least=6)).refused is Bound.BUDGET_HELD
+        assert (await admit(accounts, "b", bounds, tokens=200, least=101)).refused is Bound.BUDGET
+        assert (await admit(accounts, "b", bounds, tokens=20, least=5)).refused is None
+        assert (await admit(accounts, "c", bounds, least=1)).refused is Bound.BUDGET_HELD
+        await beat(accounts, Beat(job_id="a", used=60), bounds=bounds)
+        assert (await admit(accounts, "c", bounds, least=1)).refused is Bound.BUDGET_HELD
+        await settle(accounts, "a", used=60, bounds=bounds)
+        assert (await admit(accounts, "c", bounds, tokens=30, least=20)).refused is None
+        assert (await admit(accounts, "d", bounds, least=41)).refused is Bound.BUDGET
+
     async def test_a_new_day_begins_with_what_is_seeded_and_what_runs(self, accounts: Accounts) -> None:
         await admit(accounts, "a", Bounds(budgets=(DAY,)))
         await beat(accounts, Beat(job_id="a", used=30), bounds=Bounds(budgets=(DAY,)))

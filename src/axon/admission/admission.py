@@ -113,14 +113,14 @@ class Admission:
         """Sets aside what the turn is expected to cost, as far as the bucket is deep."""
         output = job.choices * min(ticket.expected, job.sampling.max_tokens)
         ticket = replace(ticket, reserved=len(job.prompt_ids) + output)
-        if ticket.tokens_per_minute <= 0:
+        if not ticket.is_metered:
             return ticket
-        bounds = ticket.bounds(self._clock.now())
-        entry = Entry(job_id=job.id, tokens=ticket.reserved, ttl_s=self._config.ticket_s)
+        bounds, least = ticket.bounds(self._clock.now()), len(job.prompt_ids) + min(1, output)
+        entry = Entry(job_id=job.id, tokens=ticket.reserved, least=least, ttl_s=self._config.ticket_s)
         standing = await self._enter(job.tenant, entry, bounds)
         meters.note("tokens", standing.tokens, per_minute=bounds.tokens_per_minute)
         if standing.refused:
-            raise self._refusal(job.tenant, standing, bounds, tokens=ticket.reserved)
+            raise self._refusal(job.tenant, standing, bounds, tokens=ticket.reserved, least=least)
         return ticket
 
     async def settle(self, job: Job, used: int) -> None:
@@ -196,12 +196,15 @@ class Admission:
         if standing.refused:
             raise shedding.refusal(standing, bounds, forecast, place_s=self._place_s(_fleet(ticket), standing))
 
-    def _refusal(self, tenant: str, standing: Standing, bounds: Bounds, *, tokens: float) -> AxonError:
-        return limits.refusal(standing, bounds, tokens=tokens, place_s=self._place_s(_tenant(tenant), standing))
+    def _refusal(
+        self, tenant: str, standing: Standing, bounds: Bounds, *, tokens: float, least: float = 1
+    ) -> AxonError:
+        place_s = self._place_s(_tenant(tenant), standing)
+        return limits.refusal(standing, bounds, tokens=tokens, least=least, place_s=place_s)
 
     def _place_s(self, account: str, standing: Standing) -> float:
         place_s = limits.place_s(standing)
-        if standing.refused not in (Bound.JOBS, Bound.WAITING) or standing.mean_s is None:
+        if standing.refused not in (Bound.JOBS, Bound.WAITING, Bound.BUDGET_HELD) or standing.mean_s is None:
             return place_s
         return self._returns.next_s(account, place_s, self._clock.monotonic())
 

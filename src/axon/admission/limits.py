@@ -6,7 +6,7 @@ A refusal is honest about time: it says when the same request would be let in, i
 import math
 
 from axon.admission.ticket import budgets
-from axon.domain.account import MINUTE_S, Bound, Bounds, Budget, Standing
+from axon.domain.account import MINUTE_S, Bound, Bounds, Standing
 from axon.domain.tenant import Terms
 from axon.errors import AxonError, BudgetSpent, LimitReached
 
@@ -34,12 +34,19 @@ def expected_output(standing: Standing) -> int:
     return FIRST_OUTPUT if standing.mean_output is None else math.ceil(standing.mean_output)
 
 
-def refusal(standing: Standing, bounds: Bounds, *, tokens: float, place_s: float) -> AxonError:
-    """Why the tenant's request, which would set so many tokens aside, is turned away; in ``place_s`` it would find a
-    place if it lacks one."""
+def refusal(standing: Standing, bounds: Bounds, *, tokens: float, least: float = 1, place_s: float) -> AxonError:
+    """Why the tenant's request, which would set so many tokens aside and use so many at least, is turned away; in
+    ``place_s`` it would find a place if it lacks one."""
     match standing.refused:
         case Bound.BUDGET:
-            return _spent(standing.over(bounds.budgets))
+            return _spent(standing, bounds, least)
+        case Bound.BUDGET_HELD:
+            return LimitReached(
+                "What is left of your budget of tokens is set aside for requests of yours that run or wait; what they "
+                "do not use is free when they end.",
+                code="budget_reserved",
+                retry_after_s=place_s,
+            )
         case Bound.REQUESTS:
             per_minute = bounds.requests_per_minute
             return LimitReached(
@@ -78,10 +85,16 @@ def _refill_s(needed: float, level: float, per_minute: float) -> float:
     return math.ceil(max(0.0, needed - level) / per_minute * MINUTE_S * 1000) / 1000 + _GRAIN_S
 
 
-def _spent(budget: Budget | None) -> BudgetSpent:
-    if budget is None:
-        return BudgetSpent()
-    return BudgetSpent(
-        f"You have used your budget of {budget.limit} tokens for this {budget.name}; it begins anew with the next "
-        f"{budget.name} (UTC)."
-    )
+def _spent(standing: Standing, bounds: Bounds, least: float) -> BudgetSpent:
+    if budget := standing.over(bounds.budgets):
+        return BudgetSpent(
+            f"You have used your budget of {budget.limit} tokens for this {budget.name}; it begins anew with the next "
+            f"{budget.name} (UTC)."
+        )
+    if budget := standing.lacking(bounds.budgets, least):
+        return BudgetSpent(
+            f"Of your budget of {budget.limit} tokens for this {budget.name} {math.floor(standing.left(budget))} are "
+            f"left, and this request needs at least {math.ceil(least)}; it begins anew with the next {budget.name} "
+            "(UTC)."
+        )
+    return BudgetSpent()

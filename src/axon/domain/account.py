@@ -17,6 +17,8 @@ class Bound(StrEnum):
     """What an account is refused for, in the order they are looked at."""
 
     BUDGET = "budget"
+    BUDGET_HELD = "budget_held"
+    """What is left of it is set aside for others of its jobs."""
     REQUESTS = "requests"
     JOBS = "jobs"
     WAITING = "waiting"
@@ -61,7 +63,7 @@ class Entry:
     tokens: float = 0
     """To be set aside in all, as far as the bucket is deep."""
     least: float = 0
-    """The bucket must hold so many, or be full, though they are not taken yet."""
+    """The bucket must hold so many, or be full, though they are not taken yet; budgets must have so many left."""
     ttl_s: float
 
 
@@ -133,4 +135,12 @@ class Standing:
 
     def over(self, budgets: tuple[Budget, ...]) -> Budget | None:
         """The first of these budgets that is used up."""
-        return next((each for each in budgets if self.spent.get(each.name, 0) >= each.limit), None)
+        return self.lacking(budgets, 0)
+
+    def lacking(self, budgets: tuple[Budget, ...], tokens: float, *, held: float = 0) -> Budget | None:
+        """The first of these budgets that has not so many left beside what is held; one that is used up has none."""
+        return next((each for each in budgets if (left := self.left(each)) <= 0 or left - held < tokens), None)
+
+    def left(self, budget: Budget) -> float:
+        """Tokens that nobody has used yet."""
+        return budget.limit - self.spent.get(budget.name, 0)

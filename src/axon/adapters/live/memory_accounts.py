@@ -63,7 +63,8 @@ class _Account:
         tokens = min(entry.tokens, capacity) if capacity else entry.tokens
         more = max(0.0, tokens - (job.reserved if job else 0.0))
         standing = self._standing(bounds)
-        refused = None if standing.unseeded else self._refusal(standing, entry, bounds, more, is_in=is_in)
+        held = standing.work - (job.left if job and is_in else 0.0)
+        refused = None if standing.unseeded else self._refusal(standing, entry, bounds, more, held, is_in=is_in)
         if standing.unseeded or refused:
             return self._standing(bounds, refused)
         if job is None:
@@ -133,9 +134,14 @@ class _Account:
         if not job.used:
             del self.jobs[job_id]
 
-    def _refusal(self, standing: Standing, entry: Entry, bounds: Bounds, more: float, *, is_in: bool) -> Bound | None:
-        if standing.over(bounds.budgets):
+    def _refusal(
+        self, standing: Standing, entry: Entry, bounds: Bounds, more: float, held: float, *, is_in: bool
+    ) -> Bound | None:
+        """``held`` is what is set aside for its other jobs."""
+        if standing.lacking(bounds.budgets, entry.least):
             return Bound.BUDGET
+        if standing.lacking(bounds.budgets, entry.least, held=held):
+            return Bound.BUDGET_HELD
         if not is_in:
             if bounds.requests_per_minute and standing.requests < 1:
                 return Bound.REQUESTS

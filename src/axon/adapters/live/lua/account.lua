@@ -152,12 +152,18 @@ local function standing(refused, reserved)
     return answer
 end
 
-local function refusal(is_in, more)
+local function refusal(is_in, more, held) -- held: what is set aside for its other jobs
+    local is_held = false
     for _, budget in ipairs(bounds.budgets) do
         local _, spent = spent_of(budget.name)
-        if spent >= budget.limit then
+        local left = budget.limit - spent
+        if left <= 0 or left < ask.least then
             return 'budget'
         end
+        is_held = is_held or left - held < ask.least
+    end
+    if is_held then
+        return 'budget_held'
     end
     local function full(bound, held)
         return bound > 0 and held >= bound
@@ -192,7 +198,8 @@ local function admit()
     if #unseeded() > 0 then
         return standing()
     end
-    local refused = refusal(is_in, more)
+    local own = job and is_in and math.max(0, job.reserved - job.used) or 0
+    local refused = refusal(is_in, more, number('work', 0) - own)
     if refused then
         return standing(refused)
     end
