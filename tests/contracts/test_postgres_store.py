@@ -84,7 +84,7 @@ def calls(store: PostgresStore) -> list[Callable[[], Coroutine[Any, Any, object]
         lambda: store.tenants.get("acme"),
         store.tenants.all,
         lambda: store.tenants.change(Tenant(id="acme"), Tenant(id="acme", name="Acme")),
-        lambda: store.tenants.remove("acme"),
+        lambda: store.tenants.remove("acme", at=1.0),
         lambda: store.plans.add(Plan(name="pro")),
         lambda: store.plans.change(Plan(name="pro"), Plan(name="pro", limits=Limits(weight=2.0))),
         lambda: store.plans.get("pro"),

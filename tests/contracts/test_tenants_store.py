@@ -54,8 +54,8 @@ class TestTenants:
     async def test_places_count_from_0_and_one_that_is_free_is_given_again(self, store: Store) -> None:
         places = [(await store.tenants.add(Tenant(id=f"t{number}", created_at=number))).place for number in range(4)]
         assert places == [0, 1, 2, 3]
-        assert await store.tenants.remove("t0")
-        assert await store.tenants.remove("t2")
+        assert await store.tenants.remove("t0", at=1.0)
+        assert await store.tenants.remove("t2", at=1.0)
         assert [(await store.tenants.add(Tenant(id=f"n{number}"))).place for number in range(3)] == [0, 2, 4]
 
     async def test_who_are_made_at_once_get_places_of_their_own(self, stores: StoreBackend, store: Store) -> None:
@@ -84,9 +84,18 @@ class TestTenants:
         assert not await store.tenants.change(old, replace(old, name="Acme"))
         assert await store.tenants.get("acme") == replace(old, limits=Limits(weight=2.0))
 
+    async def test_the_id_of_one_that_was_removed_is_not_given_again(self, store: Store) -> None:
+        await store.tenants.add(Tenant(id="acme"))
+        assert await store.tenants.remove("acme", at=5.0)
+        with pytest.raises(Conflict) as refused:
+            await store.tenants.add(Tenant(id="acme"))
+        assert refused.value.code == "tenant_removed"
+        assert await store.tenants.get("acme") is None
+        await store.tenants.add(Tenant(id="acme2"))
+
     async def test_what_is_not_there_is_not_changed_or_removed(self, store: Store) -> None:
         assert not await store.tenants.change(Tenant(id="acme"), Tenant(id="acme", name="Acme"))
-        assert not await store.tenants.remove("acme")
+        assert not await store.tenants.remove("acme", at=1.0)
 
 
 class TestPlans:

@@ -63,7 +63,7 @@ class Tenancy:
         return await self.change(tenant_id, lambda old: replace(old, suspended_at=None))
 
     async def remove(self, tenant_id: str) -> None:
-        """Forgets a tenant whose keys have all ended; what its turns cost stays."""
+        """Forgets a tenant whose keys have all ended; what it had is kept under its id, which is not given again."""
         now = self._clock.now()
         good = [key.id for key in await self._store.keys.all(tenant=tenant_id) if key.valid(now)]
         if good:
@@ -71,7 +71,7 @@ class Tenancy:
                 f"The tenant '{tenant_id}' has keys that are good: {_few(good)}. Revoke them first.",
                 code="tenant_has_keys",
             )
-        if not await self._store.tenants.remove(tenant_id):
+        if not await self._store.tenants.remove(tenant_id, at=now):
             await self.tenant(tenant_id)
 
     async def plans(self) -> Sequence[Plan]:

@@ -44,7 +44,8 @@ class TenantStore(Protocol):
     """Tenants."""
 
     async def add(self, tenant: Tenant) -> Tenant:
-        """The tenant as it was made, in the smallest free place; raises ``Conflict`` when there is one of this id."""
+        """The tenant as it was made, in the smallest free place; raises ``Conflict`` when there is one of this id, or
+        was one."""
 
     async def get(self, tenant_id: str) -> Tenant | None: ...
 
@@ -54,8 +55,8 @@ class TenantStore(Protocol):
     async def change(self, old: Tenant, new: Tenant) -> bool:
         """Sets what can be set, unless it is no longer as it was: False then. Id, place and age stay."""
 
-    async def remove(self, tenant_id: str) -> bool:
-        """Forgets it; its place is free again. What its turns cost stays."""
+    async def remove(self, tenant_id: str, *, at: float) -> bool:
+        """Forgets it; its place is free again. What it had is kept under its id, which nobody else is given."""
 
 
 class PlanStore(Protocol):

@@ -2,7 +2,7 @@
 
 from sqlalchemy import Boolean, Column, Double, Index, Integer, LargeBinary, MetaData, SmallInteger, Table, Text
 
-HEAD = "0004"
+HEAD = "0005"
 """The migration that makes these tables."""
 
 metadata = MetaData()
@@ -44,6 +44,13 @@ tenants = Table(
 )
 
 Index("tenants_by_place", tenants.c.place, unique=True)
+
+removed_tenants = Table(
+    "removed_tenants",
+    metadata,
+    Column("id", Text, primary_key=True),
+    Column("removed_at", Double, nullable=False),
+)
 
 turns = Table(
     "turns",

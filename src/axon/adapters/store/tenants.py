@@ -25,6 +25,11 @@ class SqlTenants:
         self._database = database
 
     async def add(self, tenant: Tenant) -> Tenant:
+        if await self._was_removed(tenant.id):
+            raise Conflict(
+                f"There was a tenant {tenant.id}, and what it had is kept under this id; choose another one.",
+                code="tenant_removed",
+            )
         for _ in range(_TRIES):
             with translated():
                 try:
@@ -59,13 +64,24 @@ class SqlTenants:
                 changed = await connection.execute(change.values({name: after[name] for name in _CHANGEABLE}))
                 return changed.rowcount > 0
 
-    async def remove(self, tenant_id: str) -> bool:
+    async def remove(self, tenant_id: str, *, at: float) -> bool:
         num_removed = 0
         with known_ids_only():
             async with self._database.begin() as connection:
                 gone = await connection.execute(delete(schema.tenants).where(_COLUMNS.id == tenant_id))
                 num_removed = gone.rowcount
+                if num_removed:
+                    removed = insert(schema.removed_tenants).values(id=tenant_id, removed_at=at)
+                    await connection.execute(removed)
         return num_removed > 0
+
+    async def _was_removed(self, tenant_id: str) -> bool:
+        query = select(schema.removed_tenants).where(schema.removed_tenants.c.id == tenant_id)
+        row = None
+        with known_ids_only():
+            async with self._database.connect() as connection:
+                row = (await connection.execute(query)).one_or_none()
+        return row is not None
 
     async def _insert(self, tenant: Tenant) -> Tenant:
         async with self._database.begin() as connection:
