@@ -38,7 +38,7 @@ def test_before_anything_is_known_nobody_is_turned_away_by_a_forecast(
     forecast: Forecast, patience_s: float, backlog_s: float
 ) -> None:
     held = shedding.bounds(forecast, patience_s=patience_s, backlog_s=backlog_s, jobs=10)
-    assert held.jobs == 10
+    assert held.jobs == (9 if forecast.own_waiting else 10)
     if forecast.tokens_per_s is None:
         assert (held.work, held.waiting_work) == (0, 0)
 
@@ -118,6 +118,18 @@ async def test_another_tenant_comes_in_while_one_has_piled_up_too_much() -> None
     await fleet.enter(1, "light")
 
 
+async def test_the_last_places_are_for_tenants_of_whose_own_nothing_waits() -> None:
+    fleet = Fleet(AdmissionConfig(backlog_total=80), tokens_per_s=None)
+    assert await fleet.fill() == 70
+    for number in range(10):
+        await fleet.enter(1, f"light{number}")
+        if number < 9:
+            with pytest.raises(Overloaded):
+                await fleet.enter(2, f"light{number}")
+    with pytest.raises(Overloaded):
+        await fleet.enter(1, "late")
+
+
 async def test_what_runs_and_waits_in_all_is_bounded_for_everybody() -> None:
     fleet = Fleet(AdmissionConfig(backlog_total=10_000, backlog_s=60, slo_ttft_default_s=0))
     num_in = await fleet.fill()
@@ -139,7 +151,7 @@ async def test_turns_that_run_are_not_in_anybodys_way() -> None:
 
 async def test_a_fleet_of_which_nothing_is_known_takes_as_many_turns_as_it_may() -> None:
     fleet = Fleet(AdmissionConfig(backlog_total=300), tokens_per_s=None)
-    assert await fleet.fill() == 300
+    assert await fleet.fill() == 300 - 300 // 8
 
 
 def test_a_share_is_of_those_who_asked_just_now() -> None:

@@ -56,7 +56,8 @@ async def test_two_hundred_asks_on_a_full_house_of_fifty_leave_no_trace_of_those
 
     async def ask(number: int) -> str:
         try:
-            await gateways[number % 2].admit(Entrant(job_id=f"job{number}", tenant="acme", terms=terms), Meters())
+            entrant = Entrant(job_id=f"job{number}", tenant=f"tenant{number}", terms=terms)
+            await gateways[number % 2].admit(entrant, Meters())
         except Exception as error:
             return type(error).__name__
         return ""

@@ -22,7 +22,8 @@ class AdmissionConfig:
     tokens_per_month: int = 0
     """Tokens a tenant may use in a calendar month (UTC); 0 sets no limit."""
     backlog_total: int = 256
-    """Turns that may be queued or running on a model's shared workers, or in one pool; the next one gets 503."""
+    """Turns that may be queued or running on a model's shared workers, or in one pool; the next one gets 503. The last
+    eighth is for tenants of whose own nothing waits."""
     backlog_s: float = 300.0
     """Work that may be queued or running there, in seconds of what the workers are seen to serve; the next turn gets
     503. 0 sets no limit."""

@@ -12,6 +12,8 @@ from axon.domain.account import Bound, Bounds, Standing
 from axon.errors import Overloaded
 
 _LEAST_S, _LONGEST_S = 0.1, 60.0
+_KEPT = 1 / 8
+"""Of all places."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,10 +37,12 @@ class Forecast:
 
 
 def bounds(forecast: Forecast, *, patience_s: float, backlog_s: float, jobs: int) -> Bounds:
-    """What the fleet may hold for the request to come in; 0 seconds are any time."""
+    """What the fleet may hold for the request to come in; 0 seconds are any time. Of its places the last ones are for
+    those of whose own nothing waits."""
     rate = forecast.tokens_per_s or 0.0
     is_own_late = forecast.own_s() >= patience_s
-    return Bounds(jobs=jobs, work=backlog_s * rate, waiting_work=patience_s * rate if is_own_late else 0.0)
+    kept = int(jobs * _KEPT) if forecast.own_waiting > 0 else 0
+    return Bounds(jobs=jobs - kept, work=backlog_s * rate, waiting_work=patience_s * rate if is_own_late else 0.0)
 
 
 def refusal(standing: Standing, held: Bounds, forecast: Forecast, *, place_s: float) -> Overloaded:

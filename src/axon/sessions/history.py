@@ -58,7 +58,7 @@ class Histories:
 
     async def of_response(self, tenant: str, response_id: str, *, wait_s: float) -> History:
         """Everything up to a response and its answer; one that still runs is waited for."""
-        turn = await self.lookup.find(response_id)
+        turn = await self.lookup.find(response_id, asker=tenant)
         if turn is not None and not turn.state.terminal and turn.tenant == tenant:
             turn = await self.lookup.ended(response_id, wait_s=wait_s)
         if turn is None or turn.tenant != tenant or not turn.job.session or turn.job.purged:
