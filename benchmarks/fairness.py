@@ -236,11 +236,9 @@ def started_fleet(
     options: argparse.Namespace, folder: Path, policy: str, *, backlog: int = 2000
 ) -> Iterator[tuple[Site, Fleet]]:
     """A gateway, two workers and a control, with the tenants in their store."""
-    folder.mkdir()
-    folder.chmod(0o755)  # nginx has a user of its own
     with ExitStack() as stack:
         fleet = shared_fleet(
-            folder,
+            _made(folder),
             stack,
             engine_echo_step_s=STEP_S,
             engine_max_sequences=SLOTS,
@@ -254,6 +252,12 @@ def started_fleet(
         site = Site(fleet.edge.port, "echo", keys, 2 * SLOTS, options.seconds)
         site.run(site.party(HEAVY, SLOTS), times=0.1, settle_s=0.0)
         yield site, fleet
+
+
+def _made(folder: Path) -> Path:
+    folder.mkdir()
+    folder.chmod(0o755)  # nginx has a user of its own
+    return folder
 
 
 def _told(rows: Rows) -> Rows:
@@ -328,10 +332,10 @@ def main() -> None:
         folder = Path(name)
         folder.chmod(0o755)
         if options.place in ("embedded", "both"):
-            places["embedded"] = run_embedded(options, folder)
+            places["embedded"] = run_embedded(options, _made(folder / "embedded"))
             print(table({f"embedded: {name}": row for name, row in places["embedded"].items()}), flush=True)
         if options.place in ("fleet", "both"):
-            places["fleet"] = run_fleet(options, folder)
+            places["fleet"] = run_fleet(options, _made(folder / "fleet"))
             print(table({f"fleet: {name}": row for name, row in places["fleet"].items()}), flush=True)
     result: dict[str, Any] = {
         "benchmark": "fairness",
