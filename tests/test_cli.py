@@ -450,6 +450,7 @@ def test_a_command_that_makes_nothing_makes_no_store(axon: Axon, tmp_path: Path,
 
 def test_more_reserved_than_there_is_is_done_and_warned_of(axon: Axon) -> None:
     assert axon("plans", "create", "half", "--limit", "reserved=0.5").stderr == ""
+    assert axon("tenants", "create", "usual").stderr == ""
     for tenant in ("one", "two"):
         assert axon("tenants", "create", tenant, "--plan", "half").stderr == ""
     apart = axon("tenants", "create", "apart", "--limit", "reserved=0.5", "--limit", "pool=gold")
@@ -457,6 +458,8 @@ def test_more_reserved_than_there_is_is_done_and_warned_of(axon: Axon) -> None:
     changed = axon("plans", "change", "half", "--limit", "reserved=0.6")
     assert changed.returncode == 0
     assert "1.2 of every shared worker's slots" in changed.stderr
+    assert "1.3 of" in axon("plans", "create", "default", "--limit", "reserved=0.1").stderr
+    assert "1.4 of" in axon("keys", "create", "--tenant", "three").stderr
 
 
 def test_no_keys_is_said_in_words(axon: Axon) -> None:

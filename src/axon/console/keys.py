@@ -18,6 +18,7 @@ from axon.console.administration import (
     quiet,
     seconds,
     show_json,
+    warn_of_reserves,
     whole_second,
 )
 from axon.console.flags import ConfigFile, DataDir, Json, Live, Store, load
@@ -177,6 +178,7 @@ async def _make_tenant(admin: "Administration", tenant: str) -> None:
         try:
             await admin.tenancy.create(tenant)
             print(f"Tenant {tenant} was made: see `axon tenants show {tenant}`.", file=sys.stderr)
+            await warn_of_reserves(admin)
         except Conflict:
             pass  # somebody else was quicker
 

@@ -71,8 +71,13 @@ def create(
     settings = load({"store": store, "data_dir": data_dir}, config_file).settings
     check_id_flag("NAME", name)
     limits = changed(Limits(), limit)
-    made = in_store(settings, lambda admin: admin.tenancy.create_plan(name, limits), makes=True)
-    _done(made, "is made", as_json=as_json)
+
+    async def act(admin: "Administration") -> Plan:
+        made = await admin.tenancy.create_plan(name, limits)
+        await warn_of_reserves(admin)
+        return made
+
+    _done(in_store(settings, act, makes=True), "is made", as_json=as_json)
 
 
 @app.command()
