@@ -11,7 +11,7 @@ import typer
 
 from axon.console import keys, plans, roles, tenants, usage
 from axon.console.flags import ApiKey, ConfigFile, DataDir, Json, Set, Url, load
-from axon.errors import AxonError, Misconfigured
+from axon.errors import AxonError, InvalidInput, Misconfigured
 
 app = typer.Typer(
     name="axon",
@@ -136,7 +136,7 @@ def main(argv: Sequence[str] | None = None) -> NoReturn:
         app(arguments, prog_name="axon")
     except AxonError as error:
         _say(error, error.message, arguments)
-        sys.exit(2 if isinstance(error, Misconfigured) else 1)
+        sys.exit(2 if isinstance(error, Misconfigured | InvalidInput) else 1)
     except OSError as error:
         place = f": {error.filename}" if error.filename else ""
         _say(error, f"{error.strerror or error}{place}", arguments)

@@ -44,7 +44,8 @@ def main() -> int:
             running.enter_context(_logs_shown(fleet))
             roles = {"gateways": options.gateways, "workers": options.workers, "controls": options.controls}
             fleet.start(**roles, edge_port=options.port, timeout_s=_START_S)
-            print(_screen(fleet), flush=True)
+            write_environment(environment := folder / "axon.env", fleet)
+            print(_screen(fleet, environment), flush=True)
             signal.pause()
         except KeyboardInterrupt:
             print("Stopping", flush=True)
@@ -85,11 +86,20 @@ def _settings(options: argparse.Namespace) -> dict[str, object]:
     return chosen
 
 
-def _screen(fleet: Fleet) -> str:
+def write_environment(path: Path, fleet: Fleet) -> None:
+    """What a command of the operator's needs to meet the fleet, for a shell to read; for its owner alone."""
+    own = {name: value for name, value in fleet.gateways[0].environment().items() if name.startswith("AXON_")}
+    lines = [f"export {name}={shlex.quote(value)}\n" for name, value in {**own, "AXON_URL": fleet.url}.items()]
+    path.touch(0o600)
+    path.write_text("".join(lines))
+
+
+def _screen(fleet: Fleet, environment: Path) -> str:
     with fleet.client() as http:
         model = http.get("/v1/models").json()["data"][0]["id"]
     members = "\n".join(f"  {each.name:<10} {_address(each)}" for each in fleet.members)
     question = "What is the capital of France?"
+    axon = shlex.quote(str(Path(sys.executable).with_name("axon")))
     return f"""
   The fleet is ready: {fleet.url}/v1   (nginx before the gateways)
 
@@ -101,6 +111,10 @@ def _screen(fleet: Fleet) -> str:
 curl {fleet.url}/v1/chat/completions \\
   -H "Authorization: Bearer {fleet.key}" -H "Content-Type: application/json" \\
   -d '{{"model": "{model}", "messages": [{{"role": "user", "content": "{question}"}}], "temperature": 0}}'
+
+For the operator, in another shell (axon.env has the settings by which commands meet this fleet):
+
+. {shlex.quote(str(environment))} && {axon} keys create --tenant acme
 
   Logs, settings and keys are in {shlex.quote(str(fleet.folder))}; ctrl-c stops everything.
 """

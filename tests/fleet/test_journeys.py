@@ -1,5 +1,8 @@
 """A fleet answers as one server does, whichever gateway a request meets."""
 
+import os
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -7,8 +10,9 @@ import httpx
 import openai
 import pytest
 
+from tests.fleet.__main__ import write_environment
 from tests.fleet.fleet import Fleet
-from tests.journeys.server import wait_until
+from tests.journeys.server import REPOSITORY, wait_until
 from tests.journeys.sse import Piece, pieces, text_of
 
 pytestmark = pytest.mark.services
@@ -32,6 +36,22 @@ def read(http: httpx.Client, stream_id: str = "", after: int = 0, num_pieces: in
             if len(got) == num_pieces:
                 break
         return reply.headers["x-axon-stream"], got
+
+
+def test_the_operator_meets_the_fleet_by_a_file_that_a_shell_reads(fleet: Fleet, tmp_path: Path) -> None:
+    write_environment(tmp_path / "axon.env", fleet)
+    assert (tmp_path / "axon.env").stat().st_mode & 0o077 == 0
+    clean = {name: value for name, value in os.environ.items() if not name.startswith("AXON_")}
+    key = subprocess.run(
+        ["bash", "-c", f". ./axon.env && '{sys.executable}' -m axon keys create --tenant operated"],
+        cwd=tmp_path,
+        env=clean | {"PYTHONPATH": str(REPOSITORY / "src")},
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=60,
+    ).stdout.strip()
+    assert httpx.get(f"{fleet.url}/v1/models", headers={"Authorization": f"Bearer {key}"}).status_code == 200
 
 
 def test_an_unmodified_client_chats_through_the_edge(fleet: Fleet) -> None:

@@ -4,6 +4,7 @@ import asyncio
 import json
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from dataclasses import fields
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
@@ -18,7 +19,7 @@ from axon.admission.keyring import Keyring
 from axon.admission.revocations import Revocations
 from axon.admission.tenancy import Tenancy
 from axon.domain.key import HOLDER, Scope, parse_key
-from axon.domain.tenant import Tenant, Terms
+from axon.domain.tenant import Limits, Tenant, Terms
 from axon.gateway.admin import Admin
 from axon.gateway.app import build_app
 from axon.gateway.auth import Authenticator
@@ -119,6 +120,24 @@ class TestTenants:
         changed = await ok(admin.patch("/v1/admin/tenants/acme", json={"limits": {"kv_share": 0.5}}))
         assert (changed["name"], changed["limits"]) == ("Acme", {"weight": 2.0, "kv_share": 0.5})
         assert (await ok(admin.patch("/v1/admin/tenants/acme", json={"name": ""})))["name"] == ""
+
+    async def test_null_in_a_change_takes_the_name_away_and_leads_back_to_the_default_plan(
+        self, admin: httpx.AsyncClient
+    ) -> None:
+        await ok(admin.post("/v1/admin/plans", json={"id": "pro"}))
+        await ok(admin.post("/v1/admin/tenants", json={"id": "acme", "name": "Acme", "plan": "pro"}))
+        changed = await ok(admin.patch("/v1/admin/tenants/acme", json={"name": None, "plan": None}))
+        assert (changed["name"], changed["plan"]) == ("", "default")
+        await refused(admin.patch("/v1/admin/tenants/acme", json={"plan": ""}), 404, "plan_not_found")
+
+    async def test_whoever_misspells_a_limit_is_told_which_there_are(self, admin: httpx.AsyncClient) -> None:
+        for call in (
+            admin.patch("/v1/admin/tenants/ops", json={"limits": {"wieght": 2}}),
+            admin.post("/v1/admin/plans", json={"id": "pro", "limits": {"wieght": 2}}),
+        ):
+            message = (await call).json()["error"]["message"]
+            assert message.startswith("'wieght' is no limit.")
+            assert all(limit.name in message for limit in fields(Limits))
 
     @pytest.mark.parametrize(
         ("limits", "param"),
@@ -244,6 +263,15 @@ class TestPlans:
             admin.delete("/v1/admin/plans/free"),
         ):
             await refused(call, 404, "plan_not_found")
+
+    async def test_the_default_plan_stays_while_tenants_are_on_it(self, admin: httpx.AsyncClient) -> None:
+        await refused(admin.delete("/v1/admin/plans/default"), 404, "plan_not_found")
+        await ok(admin.post("/v1/admin/plans", json={"id": "default", "limits": {"concurrent": 3}}))
+        await refused(admin.delete("/v1/admin/plans/default"), 409, "plan_in_use")
+        assert (await ok(admin.get("/v1/admin/tenants/ops")))["terms"]["concurrent"] == 3
+        await ok(admin.post("/v1/admin/plans", json={"id": "pro"}))
+        await ok(admin.patch("/v1/admin/tenants/ops", json={"plan": "pro"}))
+        assert (await ok(admin.delete("/v1/admin/plans/default")))["deleted"]
 
 
 class TestKeys:

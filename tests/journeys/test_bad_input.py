@@ -130,6 +130,7 @@ def test_every_route_but_the_probes_is_closed_without_a_key(echo: Server) -> Non
             assert reply.json()["error"]["code"] == "invalid_api_key"
     two = httpx.get(echo.url + "/v1/models", headers=[("Authorization", good), ("Authorization", good)])
     assert two.status_code == 401
+    assert "more than one Authorization header" in two.json()["error"]["message"]
     for path in probes:
         assert httpx.get(echo.url + path).status_code == 200
 

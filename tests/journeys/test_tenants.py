@@ -81,10 +81,10 @@ def test_a_tenants_life(fresh: Fresh) -> None:
 def test_when_a_key_was_last_used_is_known_soon_after(fresh: Fresh) -> None:
     server = fresh.start()
     made = axon(server, "keys", "create", "--tenant", "acme")
-    assert made["last_used"] is None
+    assert made["last_used_at"] is None
     with holding(server, made["key"]) as acme:
         assert acme.get("/v1/models").status_code == 200
-    wait_until(lambda: axon(server, "keys", "list", "--tenant", "acme")[0]["last_used"], "its use is written down")
+    wait_until(lambda: axon(server, "keys", "list", "--tenant", "acme")[0]["last_used_at"], "its use is written down")
 
 
 @pytest.mark.services
@@ -120,7 +120,7 @@ def test_a_key_is_revoked_while_the_store_is_away_and_the_store_hears_of_it_when
                 postgres.start()
 
                 def states() -> list[str]:
-                    return [key["state"] for key in axon(server, "keys", "list", "--tenant", "acme")]
+                    return [key["status"] for key in axon(server, "keys", "list", "--tenant", "acme")]
 
                 wait_until(lambda: states() == ["revoked", "revoked", "valid"], "the store knows of both")
     finally:

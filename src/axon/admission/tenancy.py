@@ -87,7 +87,7 @@ class Tenancy:
 
     async def create_plan(self, name: str, limits: Limits) -> Plan:
         """A new plan; raises ``Conflict`` when there is one of this name."""
-        check_id(name, param="name")
+        check_id(name)
         check_limits(limits)
         made = Plan(name=name, limits=limits)
         if not await self._store.plans.add(made):
@@ -106,12 +106,22 @@ class Tenancy:
         raise Conflict(f"The plan '{name}' is being changed by others; try again.", code="plan_changed")
 
     async def remove_plan(self, name: str) -> None:
-        """Forgets a plan that no tenant is on; the default one may go at any time."""
+        """Forgets a plan that no tenant is on; on the default one are all who name none."""
         on_it = [tenant.id for tenant in await self._store.tenants.all() if tenant.plan == name]
-        if on_it and name != DEFAULT_PLAN:
-            raise Conflict(f"Tenants are on the plan '{name}': {_few(on_it)}.", code="plan_in_use")
+        if on_it:
+            await self.plan(name)
+            raise Conflict(
+                f"Tenants are on the plan '{name}': {_few(on_it)}. Put them on another, or unset the plan's limits.",
+                code="plan_in_use",
+            )
         if not await self._store.plans.remove(name):
             await self.plan(name)
+
+    async def reserved(self) -> float:
+        """The sum of what is reserved of every shared worker; more than 1 cannot be had by all at once."""
+        plans = {plan.name: plan for plan in await self.plans()}
+        held = [terms_of(tenant, plans.get(tenant.plan), self._defaults) for tenant in await self.tenants()]
+        return sum(terms.reserved for terms in held if not terms.pool)
 
     async def usage(
         self, *, since: float, until: float, tenant: str | None = None, by_day: bool = False

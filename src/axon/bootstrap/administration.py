@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from axon.admission.keyring import Keyring
 from axon.admission.revocations import Revocations, postpone
 from axon.admission.tenancy import Tenancy
-from axon.bootstrap.services import load_pepper, open_live, open_store
+from axon.bootstrap.services import check_store_file, load_pepper, open_live, open_store
 from axon.errors import DependencyDown
 from axon.ports.live import Cache
 from axon.runtime.clock import Clock, SystemClock
@@ -23,8 +23,13 @@ class Administration:
 
 
 @asynccontextmanager
-async def open_administration(settings: Settings, *, revokes: bool = False) -> AsyncIterator[Administration]:
-    """``revokes`` also reaches ``live``, where servers share one, so that a revocation holds without the store."""
+async def open_administration(
+    settings: Settings, *, makes: bool = False, revokes: bool = False
+) -> AsyncIterator[Administration]:
+    """Without ``makes``, a store's file that is not there is an error and is not made. ``revokes`` also reaches
+    ``live``, where servers share one, so that a revocation holds without the store."""
+    if not makes:
+        check_store_file(settings)
     clock = SystemClock()
     async with AsyncExitStack() as stack:
         store = await open_store(settings, stack)

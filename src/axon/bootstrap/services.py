@@ -156,6 +156,19 @@ async def open_store(settings: Settings, stack: AsyncExitStack) -> "SqliteStore 
     raise Misconfigured(f"The store cannot be on {scheme!r}: use sqlite:/// or postgresql://.")
 
 
+def check_store_file(settings: Settings) -> None:
+    """Raises where the store is a file that is not there."""
+    if settings.store.partition(":")[0] != "sqlite":
+        return
+    from axon.adapters.store.sqlite import sqlite_path
+
+    path = sqlite_path(settings.store)
+    if not path.exists():
+        raise Misconfigured(
+            f"There is no store at {path}: name another with --data-dir or --store. A first `axon serve` makes one."
+        )
+
+
 async def open_live(settings: Settings, clock: Clock, stack: AsyncExitStack) -> Live:
     """What is fast and expiring, until the stack is closed."""
     scheme = settings.live.partition(":")[0]

@@ -3,6 +3,7 @@
 import asyncio
 import json
 import re
+import sys
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import fields, replace
 from datetime import UTC, datetime
@@ -10,8 +11,8 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 import typer
 
-from axon.domain.tenant import Limits, Tier
-from axon.errors import Misconfigured
+from axon.domain.tenant import ID_RULE, NAME_RULE, Limits, Tier, check_id, check_name, wrong_limit
+from axon.errors import InvalidInput, Misconfigured, NotFound
 
 if TYPE_CHECKING:
     from axon.bootstrap.administration import Administration
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 NAMES = tuple(each.name for each in fields(Limits))
+_FRACTIONS = ("requests_per_minute", "tokens_per_minute", "weight", "kv_share", "reserved")
 _UNITS = {"s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0, "w": 7 * 86400.0}
 _DURATION = re.compile(r"(\d+(?:\.\d+)?)([smhdw])")
 
@@ -32,12 +34,19 @@ UnsetFlags = Annotated[
 ]
 
 
-def in_store(settings: "Settings", act: Callable[["Administration"], Awaitable[T]], *, revokes: bool = False) -> T:
-    """Opens the store for one act. Quietly: stdout is for the answer."""
+def in_store(
+    settings: "Settings",
+    act: Callable[["Administration"], Awaitable[T]],
+    *,
+    makes: bool = False,
+    revokes: bool = False,
+) -> T:
+    """Opens the store for one act, which has to be there unless the act makes something. Quietly: stdout is for the
+    answer."""
     from axon.bootstrap.administration import open_administration
 
     async def run() -> T:
-        async with open_administration(settings, revokes=revokes) as admin:
+        async with open_administration(settings, makes=makes, revokes=revokes) as admin:
             return await act(admin)
 
     quiet(settings)
@@ -58,9 +67,49 @@ def changed(limits: Limits, assignments: Sequence[str] | None, unset: Sequence[s
         name, equals, text = each.partition("=")
         if not equals:
             raise Misconfigured(f"--limit {each}: write NAME=VALUE, such as --limit weight=2.")
-        values[_known(name.strip())] = _value(name.strip(), text.strip())
-    values |= {_known(name): None for name in unset or ()}
+        _add(values, "--limit", name.strip(), _value(_known(name.strip()), text.strip()))
+        if wrong := wrong_limit(Limits(**{name.strip(): values[name.strip()]})):
+            raise Misconfigured(f"--limit {each}: it must be {wrong[1]}.")
+    for name in unset or ():
+        _add(values, "--unset", _known(name.strip()), None)
     return replace(limits, **values)
+
+
+def check_id_flag(flag: str, text: str) -> None:
+    """Raises for what can name neither a tenant nor a plan."""
+    try:
+        check_id(text)
+    except InvalidInput:
+        raise Misconfigured(f"{flag} {text!r}: it must have {ID_RULE}.") from None
+
+
+def check_name_flag(name: str) -> None:
+    """Raises for what --name cannot be."""
+    try:
+        check_name(name)
+    except InvalidInput:
+        raise Misconfigured(f"--name {name!r}: it must be {NAME_RULE}.") from None
+
+
+async def check_known(admin: "Administration", tenant: str, now: float) -> None:
+    """Raises ``NotFound`` for a tenant that is not there and has left nothing behind."""
+    try:
+        await admin.tenancy.tenant(tenant)
+    except NotFound:
+        left = await admin.keyring.all(tenant=tenant) or await admin.tenancy.usage(since=0.0, until=now, tenant=tenant)
+        if not left:
+            raise
+
+
+async def warn_of_reserves(admin: "Administration") -> None:
+    """A line where more is promised than there is."""
+    reserved = await admin.tenancy.reserved()
+    if reserved > 1:
+        print(
+            f"axon: {reserved:.4g} of every shared worker's slots is reserved in all, which is more than 1: when "
+            "everybody asks, each gets its reserve's part of the whole, and nobody else a slot.",
+            file=sys.stderr,
+        )
 
 
 def seconds(text: str, flag: str) -> float:
@@ -73,6 +122,11 @@ def seconds(text: str, flag: str) -> float:
 
 def moment(at: float | None) -> str | None:
     return None if at is None else datetime.fromtimestamp(at, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def whole_second(at: float | None) -> int | None:
+    """As the API says it."""
+    return None if at is None else int(at)
 
 
 def limit_facts(limits: object) -> dict[str, Any]:
@@ -107,6 +161,12 @@ def _known(name: str) -> str:
     return name
 
 
+def _add(values: dict[str, Any], flag: str, name: str, value: object) -> None:
+    if name in values:
+        raise Misconfigured(f"{flag} {name}: the limit {name} is named twice.")
+    values[name] = value
+
+
 def _value(name: str, text: str) -> object:
     try:
         match name:
@@ -116,10 +176,8 @@ def _value(name: str, text: str) -> object:
                 return tuple(model.strip() for model in text.split(",")) if text else ()
             case "pool":
                 return text
-            case "requests_per_minute" | "tokens_per_minute" | "weight" | "kv_share" | "reserved":
-                return float(text)
             case _:
-                return int(text)
+                return float(text) if name in _FRACTIONS else int(text)
     except ValueError:
-        kind = f"one of {', '.join(Tier)}" if name == "highest_tier" else "a number"
-        raise Misconfigured(f"--limit {name}={text}: the value must be {kind}.") from None
+        kind = {"highest_tier": f"one of {', '.join(Tier)}"} | dict.fromkeys(_FRACTIONS, "a number")
+        raise Misconfigured(f"--limit {name}={text}: it must be {kind.get(name, 'a whole number')}.") from None

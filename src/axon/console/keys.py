@@ -4,14 +4,26 @@ import asyncio
 import json
 import sys
 import time
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from axon.console.administration import in_store, moment, quiet, seconds, show_json
+from axon.console.administration import (
+    check_id_flag,
+    check_known,
+    check_name_flag,
+    in_store,
+    moment,
+    quiet,
+    seconds,
+    show_json,
+    warn_of_reserves,
+    whole_second,
+)
 from axon.console.flags import ConfigFile, DataDir, Json, Live, Store, load
 from axon.domain.key import HOLDER, Key, Scope, parse_key
-from axon.errors import AxonError, Conflict, DependencyDown, Misconfigured, NotFound
+from axon.errors import Conflict, DependencyDown, Misconfigured, NotFound
 
 if TYPE_CHECKING:
     from axon.bootstrap.administration import Administration
@@ -44,13 +56,15 @@ def create(
       export AXON_API_KEY=$(axon keys create --tenant acme)
     """
     settings = load({"store": store, "data_dir": data_dir}, config_file).settings
-    life_s = None if expires_in is None else seconds(expires_in, "--expires-in")
+    life_s = _life_s(expires_in)
+    check_id_flag("--tenant", tenant)
+    check_name_flag(name)
 
     async def act(admin: "Administration") -> tuple[Key, str]:
         await _make_tenant(admin, tenant)
         return await admin.keyring.create(tenant, name=name, scopes=scope or HOLDER, expires_in_s=life_s)
 
-    _show_once(*in_store(settings, act), as_json=as_json)
+    _show_once(*in_store(settings, act, makes=True), as_json=as_json)
 
 
 @app.command("list")
@@ -71,18 +85,33 @@ def index(
     """
     settings = load({"store": store, "data_dir": data_dir}, config_file).settings
     now = time.time()
-    listed = [_facts(key, now) for key in in_store(settings, lambda admin: admin.keyring.all(tenant=tenant))]
+
+    async def act(admin: "Administration") -> Sequence[Key]:
+        found = await admin.keyring.all(tenant=tenant)
+        if tenant is not None and not found:
+            await check_known(admin, tenant, now)
+        return found
+
+    found = in_store(settings, act)
     if as_json:
-        show_json(listed)
+        show_json([_facts(key, now) for key in found])
         return
-    if not listed:
+    if not found:
         print("There are no keys yet. Make one with `axon keys create`.", file=sys.stderr)
         return
     from axon.console.tables import print_table
 
-    columns = ("id", "tenant", "name", "scopes", "created", "expires", "last_used", "state")
-    rows = [{**facts, "scopes": ",".join(facts["scopes"])} for facts in listed]
-    print_table(columns, [[row[column] or "-" for column in columns] for row in rows])
+    print_table(
+        ("id", "tenant", "name", "scopes", "created", "expires", "last used", "status"),
+        [
+            (
+                *(key.id, key.tenant, key.name or "-", ",".join(sorted(key.scopes))),
+                *(moment(at) or "-" for at in (key.created_at, key.expires_at, key.last_used_at)),
+                key.state(now),
+            )
+            for key in found
+        ],
+    )
 
 
 @app.command()
@@ -103,8 +132,7 @@ def rotate(
       axon keys rotate 3f9c2k7q --overlap 7d --expires-in 90d
     """
     settings = load({"store": store, "data_dir": data_dir}, config_file).settings
-    overlap_s = seconds(overlap, "--overlap")
-    life_s = None if expires_in is None else seconds(expires_in, "--expires-in")
+    overlap_s, life_s = _overlap_s(overlap), _life_s(expires_in)
     key, text = in_store(
         settings, lambda admin: admin.keyring.rotate(_id(key_id), overlap_s=overlap_s, expires_in_s=life_s)
     )
@@ -149,11 +177,28 @@ async def _make_tenant(admin: "Administration", tenant: str) -> None:
     except NotFound:
         try:
             await admin.tenancy.create(tenant)
-            print(f"Tenant {tenant} is new: see `axon tenants show {tenant}`.", file=sys.stderr)
+            print(f"Tenant {tenant} was made: see `axon tenants show {tenant}`.", file=sys.stderr)
+            await warn_of_reserves(admin)
         except Conflict:
             pass  # somebody else was quicker
-        except AxonError as error:
-            raise Misconfigured(f"--tenant {tenant!r}: {error.message}") from None
+
+
+def _life_s(text: str | None) -> float | None:
+    from axon.admission.keyring import MAX_LIFE_S
+
+    life_s = None if text is None else seconds(text, "--expires-in")
+    if life_s is not None and not 0 < life_s <= MAX_LIFE_S:
+        raise Misconfigured(f"--expires-in {text}: it must be more than 0 and at most a hundred years.")
+    return life_s
+
+
+def _overlap_s(text: str) -> float:
+    from axon.admission.keyring import MAX_OVERLAP_S
+
+    overlap_s = seconds(text, "--overlap")
+    if overlap_s > MAX_OVERLAP_S:
+        raise Misconfigured(f"--overlap {text}: it must be at most {MAX_OVERLAP_S / 86400:.0f}d.")
+    return overlap_s
 
 
 def _id(text: str) -> str:
@@ -171,15 +216,17 @@ def _show_once(key: Key, text: str, *, as_json: bool) -> None:
 
 
 def _facts(key: Key, now: float) -> dict[str, Any]:
+    """In the words of the API."""
     return {
         "id": key.id,
+        "object": "api_key",
         "tenant": key.tenant,
         "name": key.name,
         "scopes": sorted(key.scopes),
-        "created": moment(key.created_at),
-        "expires": moment(key.expires_at),
-        "revoked": moment(key.revoked_at),
-        "last_used": moment(key.last_used_at),
-        "previous": key.previous,
-        "state": key.state(now),
+        "status": key.state(now),
+        "created_at": whole_second(key.created_at),
+        "expires_at": whole_second(key.expires_at),
+        "revoked_at": whole_second(key.revoked_at),
+        "last_used_at": whole_second(key.last_used_at),
+        "previous": key.previous or None,
     }

@@ -1,15 +1,31 @@
 """``axon plans``: limits under a name, straight in the store."""
 
 import sys
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from axon.console.administration import LimitFlags, UnsetFlags, changed, in_store, limit_facts, limit_words, show_json
+from axon.console.administration import (
+    NAMES,
+    LimitFlags,
+    UnsetFlags,
+    changed,
+    check_id_flag,
+    in_store,
+    limit_facts,
+    limit_words,
+    show_json,
+    shown,
+    warn_of_reserves,
+)
 from axon.console.flags import ConfigFile, DataDir, Json, Store, load
 from axon.domain.tenant import Limits, Plan
+from axon.errors import Misconfigured
 
-app = typer.Typer(help="Make, list, change and remove plans.", no_args_is_help=True)
+if TYPE_CHECKING:
+    from axon.bootstrap.administration import Administration
+
+app = typer.Typer(help="Make, list, show, change and remove plans.", no_args_is_help=True)
 
 PlanName = Annotated[str, typer.Argument(metavar="NAME", help="The plan's name; 'default' is for whoever has none.")]
 
@@ -53,8 +69,40 @@ def create(
       axon plans create default --limit tokens_per_day=100000
     """
     settings = load({"store": store, "data_dir": data_dir}, config_file).settings
+    check_id_flag("NAME", name)
     limits = changed(Limits(), limit)
-    _done(in_store(settings, lambda admin: admin.tenancy.create_plan(name, limits)), "is made", as_json=as_json)
+
+    async def act(admin: "Administration") -> Plan:
+        made = await admin.tenancy.create_plan(name, limits)
+        await warn_of_reserves(admin)
+        return made
+
+    _done(in_store(settings, act, makes=True), "is made", as_json=as_json)
+
+
+@app.command()
+def show(
+    name: PlanName,
+    store: Store = None,
+    data_dir: DataDir = None,
+    config_file: ConfigFile = None,
+    as_json: Json = False,
+) -> None:
+    """Show a plan: the limits that it sets; the others are left to the server's settings.
+
+    \b
+    Example:
+      axon plans show pro
+    """
+    settings = load({"store": store, "data_dir": data_dir}, config_file).settings
+    plan = in_store(settings, lambda admin: admin.tenancy.plan(name))
+    if as_json:
+        show_json(_facts(plan))
+        return
+    from axon.console.tables import print_table
+
+    values = [(each, getattr(plan.limits, each)) for each in NAMES]
+    print_table(("limit", plan.name), [(each, "-" if value is None else shown(value)) for each, value in values])
 
 
 @app.command()
@@ -74,14 +122,21 @@ def change(
       axon plans change pro --limit weight=8 --unset tokens_per_day
     """
     settings = load({"store": store, "data_dir": data_dir}, config_file).settings
+    if not limit and not unset:
+        raise Misconfigured("There is nothing to change: say --limit or --unset.")
     changed(Limits(), limit, unset)  # a misspelt one is told before anything is opened
-    made = in_store(settings, lambda admin: admin.tenancy.change_plan(name, lambda old: changed(old, limit, unset)))
-    _done(made, "is changed", as_json=as_json)
+
+    async def act(admin: "Administration") -> Plan:
+        made = await admin.tenancy.change_plan(name, lambda old: changed(old, limit, unset))
+        await warn_of_reserves(admin)
+        return made
+
+    _done(in_store(settings, act), "is changed", as_json=as_json)
 
 
 @app.command()
 def remove(name: PlanName, store: Store = None, data_dir: DataDir = None, config_file: ConfigFile = None) -> None:
-    """Forget a plan that no tenant is on.
+    """Forget a plan that no tenant is on. On 'default' are all who name none: unset its limits instead.
 
     \b
     Example:
@@ -100,4 +155,4 @@ def _done(plan: Plan, what: str, *, as_json: bool) -> None:
 
 
 def _facts(plan: Plan) -> dict[str, Any]:
-    return {"name": plan.name, "limits": limit_facts(plan.limits)}
+    return {"id": plan.name, "object": "plan", "limits": limit_facts(plan.limits)}

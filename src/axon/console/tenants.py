@@ -11,15 +11,20 @@ from axon.console.administration import (
     LimitFlags,
     UnsetFlags,
     changed,
+    check_id_flag,
+    check_name_flag,
     in_store,
     limit_facts,
     limit_words,
     moment,
     show_json,
     shown,
+    warn_of_reserves,
+    whole_second,
 )
 from axon.console.flags import ConfigFile, DataDir, Json, Store, load
 from axon.domain.tenant import DEFAULT_PLAN, Limits, Tenant, Terms
+from axon.errors import Misconfigured
 
 if TYPE_CHECKING:
     from axon.bootstrap.administration import Administration
@@ -38,7 +43,7 @@ def index(store: Store = None, data_dir: DataDir = None, config_file: ConfigFile
     \b
     Examples:
       axon tenants list
-      axon tenants list --json | jq -r '.[] | select(.state == "suspended").id'
+      axon tenants list --json | jq -r '.[] | select(.status == "suspended").id'
     """
     settings = load({"store": store, "data_dir": data_dir}, config_file).settings
     found = in_store(settings, lambda admin: admin.tenancy.tenants())
@@ -50,9 +55,11 @@ def index(store: Store = None, data_dir: DataDir = None, config_file: ConfigFile
         return
     from axon.console.tables import print_table
 
-    columns = ("id", "name", "plan", "state", "created")
-    rows = [[_facts(tenant)[column] or "-" for column in columns] + [limit_words(tenant.limits)] for tenant in found]
-    print_table((*columns, "own limits"), rows)
+    rows = [
+        (each.id, each.name or "-", each.plan, _status(each), moment(each.created_at) or "-", limit_words(each.limits))
+        for each in found
+    ]
+    print_table(("id", "name", "plan", "status", "created", "own limits"), rows)
 
 
 @app.command()
@@ -74,12 +81,16 @@ def create(
       axon tenants create acme --limit requests_per_minute=60 --limit weight=2
     """
     settings = load({"store": store, "data_dir": data_dir}, config_file).settings
-    limits = changed(Limits(), limit)
-    made = in_store(
-        settings,
-        lambda admin: admin.tenancy.create(tenant_id, name=name or "", plan=plan or DEFAULT_PLAN, limits=limits),
-    )
-    _done(made, "is made", as_json=as_json)
+    check_id_flag("ID", tenant_id)
+    check_name_flag(name or "")
+    limits, on = changed(Limits(), limit), DEFAULT_PLAN if plan is None else plan
+
+    async def act(admin: "Administration") -> Tenant:
+        made = await admin.tenancy.create(tenant_id, name=name or "", plan=on, limits=limits)
+        await warn_of_reserves(admin)
+        return made
+
+    _done(in_store(settings, act, makes=True), "is made", as_json=as_json)
 
 
 @app.command()
@@ -105,12 +116,12 @@ def show(
 
     tenant, of_plan, terms = in_store(settings, act)
     if as_json:
-        show_json({**_facts(tenant), "terms": limit_facts(terms)})
+        show_json({**_facts(tenant), "plan_limits": limit_facts(of_plan), "terms": limit_facts(terms)})
         return
     from axon.console.tables import print_table
 
-    facts = _facts(tenant)
-    print(f"{tenant.id}  {tenant.name or '-'}  plan {tenant.plan}  {facts['state']}  since {facts['created']}\n")
+    since = moment(tenant.created_at)
+    print(f"{tenant.id}  {tenant.name or '-'}  plan {tenant.plan}  {_status(tenant)}  since {since}\n")
     rows = [
         [name, _cell(getattr(tenant.limits, name)), _cell(getattr(of_plan, name)), _held(name, getattr(terms, name))]
         for name in NAMES
@@ -138,13 +149,23 @@ def change(
       axon tenants change acme --limit tokens_per_day=1000000 --unset weight
     """
     settings = load({"store": store, "data_dir": data_dir}, config_file).settings
+    if name is None and plan is None and not limit and not unset:
+        raise Misconfigured("There is nothing to change: say --name, --plan, --limit or --unset.")
     changed(Limits(), limit, unset)  # a misspelt one is told before anything is opened
+    check_name_flag(name or "")
 
     def anew(old: Tenant) -> Tenant:
         own = changed(old.limits, limit, unset)
-        return replace(old, name=old.name if name is None else name, plan=plan or old.plan, limits=own)
+        return replace(
+            old, name=old.name if name is None else name, plan=old.plan if plan is None else plan, limits=own
+        )
 
-    _done(in_store(settings, lambda admin: admin.tenancy.change(tenant_id, anew)), "is changed", as_json=as_json)
+    async def act(admin: "Administration") -> Tenant:
+        new = await admin.tenancy.change(tenant_id, anew)
+        await warn_of_reserves(admin)
+        return new
+
+    _done(in_store(settings, act), "is changed", as_json=as_json)
 
 
 @app.command()
@@ -201,14 +222,20 @@ def _held(name: str, value: object) -> str:
     return shown(value) if value else free.get(name, "no limit")
 
 
+def _status(tenant: Tenant) -> str:
+    return "active" if tenant.suspended_at is None else "suspended"
+
+
 def _facts(tenant: Tenant) -> dict[str, Any]:
+    """In the words of the API."""
     return {
         "id": tenant.id,
+        "object": "tenant",
         "name": tenant.name,
+        "status": _status(tenant),
         "plan": tenant.plan,
-        "state": "active" if tenant.suspended_at is None else "suspended",
-        "created": moment(tenant.created_at),
-        "suspended": moment(tenant.suspended_at),
-        "place": tenant.place,
         "limits": limit_facts(tenant.limits),
+        "place": tenant.place,
+        "created_at": whole_second(tenant.created_at),
+        "suspended_at": whole_second(tenant.suspended_at),
     }

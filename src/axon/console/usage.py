@@ -2,16 +2,20 @@
 
 import sys
 import time
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from enum import StrEnum
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from axon.console.administration import in_store, seconds, show_json
+from axon.console.administration import check_known, in_store, seconds, show_json
 from axon.console.flags import ConfigFile, DataDir, Json, Store, load
 from axon.domain.usage import UsageSum
 from axon.errors import Misconfigured
+
+if TYPE_CHECKING:
+    from axon.bootstrap.administration import Administration
 
 _COLUMNS = ("turns", "prompt_tokens", "cached_tokens", "output_tokens", "total_tokens")
 
@@ -44,8 +48,17 @@ def usage(
     settings = load({"store": store, "data_dir": data_dir}, config_file).settings
     now = time.time()
     start, end = _time(since, "--since", now), _time(until, "--until", now) if until else now
+    if start >= end:
+        raise Misconfigured("--since must be earlier than --until, which is now unless it is given.")
     by_day = by is By.DAY
-    found = in_store(settings, lambda admin: admin.tenancy.usage(since=start, until=end, tenant=tenant, by_day=by_day))
+
+    async def act(admin: "Administration") -> Sequence[UsageSum]:
+        sums = await admin.tenancy.usage(since=start, until=end, tenant=tenant, by_day=by_day)
+        if tenant is not None and not sums:
+            await check_known(admin, tenant, now)
+        return sums
+
+    found = in_store(settings, act)
     listed = [_facts(spent, by_day=by_day) for spent in found]
     if as_json:
         show_json(listed)
@@ -62,8 +75,8 @@ def usage(
 def _facts(spent: UsageSum, *, by_day: bool) -> dict[str, Any]:
     tokens = spent.usage
     sums = (spent.num_turns, tokens.prompt_tokens, tokens.cached_tokens, tokens.output_tokens, tokens.total_tokens)
-    day = {"day": spent.day} if by_day else {}
-    return {"tenant": spent.tenant, **day, **dict(zip(_COLUMNS, sums, strict=True))}
+    day = spent.day if by_day else None
+    return {"object": "usage", "tenant": spent.tenant, "day": day, **dict(zip(_COLUMNS, sums, strict=True))}
 
 
 def _time(text: str, flag: str, now: float) -> float:

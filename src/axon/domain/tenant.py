@@ -16,6 +16,8 @@ DEFAULT_PLAN = "default"
 
 _POOL = re.compile(r"[a-z0-9](?:[a-z0-9_-]{0,38}[a-z0-9])?")
 _NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]{0,63}")
+ID_RULE = "1 to 64 letters, digits, dots, dashes or underscores, and begin with no dot or dash"
+NAME_RULE = "text that can be printed, at most 256 characters"
 _MAX_MODELS = 100
 _MAX_NAME = 256
 _MOST = float(1 << 53)
@@ -132,16 +134,13 @@ class Terms:
 def check_id(name: str, *, param: str = "id") -> None:
     """Raises ``InvalidInput`` for what can name neither a tenant nor a plan."""
     if not _NAME.fullmatch(name):
-        raise InvalidInput(
-            f"'{param}' must have 1 to 64 letters, digits, dots, dashes or underscores, and begin with no dot or dash.",
-            param=param,
-        )
+        raise InvalidInput(f"'{param}' must have {ID_RULE}.", param=param)
 
 
 def check_name(name: str) -> None:
     """Raises ``InvalidInput`` for a name that no list could show."""
     if len(name) > _MAX_NAME or not name.isprintable():
-        raise InvalidInput(f"'name' must be text that can be printed, at most {_MAX_NAME} characters.", param="name")
+        raise InvalidInput(f"'name' must be {NAME_RULE}.", param="name")
 
 
 def is_pool(name: str) -> bool:
@@ -151,26 +150,37 @@ def is_pool(name: str) -> bool:
 
 def check_limits(limits: Limits) -> None:
     """Raises ``InvalidInput`` that names the first limit which makes no sense."""
+    if wrong := wrong_limit(limits):
+        name, what = wrong
+        raise InvalidInput(f"The limit '{name}' must be {what}.", param=f"limits.{name}")
+
+
+def wrong_limit(limits: Limits) -> tuple[str, str] | None:
+    """The first limit that makes no sense, and what it must be."""
     for name, (low, high) in _RANGES.items():
         value = getattr(limits, name)
         if value is not None and not low <= value <= high:
-            raise _out_of_range(name, f"from {low:g} to {high:g}, not {value:g}")
+            return name, f"{_range(low, high, value)}, not {value:g}"
     for name in ("requests_per_minute", "tokens_per_minute"):
         if 0 < (getattr(limits, name) or 0) < 1:  # a bucket that never holds a whole one
-            raise _out_of_range(name, "0 or at least 1")
+            return name, "0 or at least 1"
     if limits.kv_share is not None and not 0 < limits.kv_share <= 1:
-        raise _out_of_range("kv_share", f"more than 0 and at most 1, not {limits.kv_share:g}")
+        return "kv_share", f"more than 0 and at most 1, not {limits.kv_share:g}"
     for model in limits.models or ():
         if not (0 < len(model) <= 256 and model.isprintable()):
-            raise _out_of_range("models", "names of models")
+            return "models", "names of models"
     if len(limits.models or ()) > _MAX_MODELS:
-        raise _out_of_range("models", f"at most {_MAX_MODELS} names")
+        return "models", f"at most {_MAX_MODELS} names"
     if not is_pool(limits.pool or ""):
-        raise _out_of_range("pool", "1 to 40 small letters, digits, dashes or underscores inside, or empty")
+        return "pool", "1 to 40 small letters, digits, dashes or underscores inside, or empty"
+    return None
 
 
-def _out_of_range(name: str, what: str) -> InvalidInput:
-    return InvalidInput(f"The limit '{name}' must be {what}.", param=f"limits.{name}")
+def _range(low: float, high: float, value: float) -> str:
+    """In words; where the upper end is only what can be counted, it is named to whoever is beyond it."""
+    if high == _MOST:
+        return f"at most {_MOST:.0f}" if value > high else f"{low:g} or more"
+    return f"from {low:g} to {high:g}"
 
 
 def terms_of(tenant: Tenant, plan: Plan | None, defaults: Terms) -> Terms:

@@ -1,7 +1,7 @@
 """What the routes under /v1/admin share: bodies in and out, and a line in the log for each change."""
 
 from dataclasses import asdict, dataclass, fields, replace
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, TypeVar
 
 import structlog
 from pydantic import ConfigDict, Field
@@ -12,8 +12,9 @@ from axon.admission.tenancy import Tenancy
 from axon.domain.key import Key
 from axon.domain.tenant import Limits, Plan, Tenant, Terms, Tier
 from axon.domain.usage import UsageSum
-from axon.gateway.openai import Wire
-from axon.gateway.turns import identity_of
+from axon.errors import InvalidInput
+from axon.gateway.openai import Wire, parse
+from axon.gateway.turns import gateway_of, identity_of, read_body
 from axon.runtime.clock import Clock
 
 _logger = structlog.get_logger("axon.admin")
@@ -69,6 +70,22 @@ class LimitsBody(AdminWire):
         if "models" in said and self.models is not None:
             said["models"] = tuple(self.models)
         return replace(limits, **said)
+
+
+W = TypeVar("W", bound=AdminWire)
+
+
+async def read(kind: type[W], request: Request, *, empty: bytes = b"") -> W:
+    """The request's body; ``empty`` stands for none."""
+    body = await read_body(request, gateway_of(request).config) or empty
+    try:
+        return parse(kind, body, {})
+    except InvalidInput as error:
+        place, _, name = (error.param or "").rpartition(".")
+        if place != "limits" or name in LimitsBody.model_fields:
+            raise
+        known = ", ".join(LimitsBody.model_fields)
+        raise InvalidInput(f"'{name}' is no limit. There are: {known}.", code=error.code, param=error.param) from None
 
 
 Name = Annotated[str, Field(max_length=256)]

@@ -8,11 +8,9 @@ from starlette.requests import Request
 
 from axon.domain.key import HOLDER, Key, Scope
 from axon.errors import InvalidInput
-from axon.gateway.admin import AdminWire, Name, admin_of, key_body, note
-from axon.gateway.openai import parse
+from axon.gateway.admin import AdminWire, Name, admin_of, key_body, note, read
 from axon.gateway.paging import DEFAULT_LIMIT, Look, page_of
 from axon.gateway.schema import body_of_kind
-from axon.gateway.turns import gateway_of, read_body
 
 router = APIRouter(tags=["admin"], prefix="/v1/admin/keys")
 
@@ -52,7 +50,7 @@ async def index(
 @router.post("", openapi_extra=body_of_kind(NewKey), summary="Create a key")
 async def create(request: Request) -> dict[str, Any]:
     """A key of a tenant. ``key`` is its text, which is not kept and never shown again."""
-    ask = parse(NewKey, await read_body(request, gateway_of(request).config), {})
+    ask = await read(NewKey, request)
     admin = admin_of(request)
     await admin.tenancy.tenant(ask.tenant)
     scopes = HOLDER if ask.scopes is None else _scopes(ask.scopes)
@@ -71,7 +69,7 @@ async def show(request: Request, key_id: str) -> dict[str, Any]:
 @router.post("/{key_id}/rotate", openapi_extra=body_of_kind(Rotation), summary="Rotate a key")
 async def rotate(request: Request, key_id: str) -> dict[str, Any]:
     """A new key in place of an old one, which stays good for ``overlap_s`` more: time to put the new one everywhere."""
-    ask = parse(Rotation, await read_body(request, gateway_of(request).config) or b"{}", {})
+    ask = await read(Rotation, request, empty=b"{}")
     admin = admin_of(request)
     key, text = await admin.keyring.rotate(key_id, overlap_s=ask.overlap_s, expires_in_s=ask.expires_in_s)
     note(request, "key_rotated", key_id=key.id, previous=key_id, tenant=key.tenant, overlap_s=ask.overlap_s)

@@ -6,11 +6,9 @@ from fastapi import APIRouter
 from starlette.requests import Request
 
 from axon.domain.tenant import Limits, Plan
-from axon.gateway.admin import AdminWire, LimitsBody, admin_of, limits_body, note, plan_body
-from axon.gateway.openai import parse
+from axon.gateway.admin import AdminWire, LimitsBody, admin_of, limits_body, note, plan_body, read
 from axon.gateway.paging import DEFAULT_LIMIT, Look, page_of
 from axon.gateway.schema import body_of_kind
-from axon.gateway.turns import gateway_of, read_body
 
 router = APIRouter(tags=["admin"], prefix="/v1/admin/plans")
 _PLAN: Look[Plan] = Look(lambda plan: plan.name, plan_body)
@@ -40,7 +38,7 @@ async def index(request: Request, after: str = "", limit: str = DEFAULT_LIMIT, o
 @router.post("", openapi_extra=body_of_kind(NewPlan), summary="Create a plan")
 async def create(request: Request) -> dict[str, Any]:
     """A plan that tenants can be put on."""
-    ask = parse(NewPlan, await read_body(request, gateway_of(request).config), {})
+    ask = await read(NewPlan, request)
     made = await admin_of(request).tenancy.create_plan(ask.id, ask.limits.over(Limits()) if ask.limits else Limits())
     note(request, "plan_created", plan=made.name, limits=limits_body(made.limits))
     return plan_body(made)
@@ -55,7 +53,7 @@ async def show(request: Request, plan_id: str) -> dict[str, Any]:
 @router.patch("/{plan_id}", openapi_extra=body_of_kind(PlanChange), summary="Change a plan")
 async def change(request: Request, plan_id: str) -> dict[str, Any]:
     """Sets some of its limits; they hold for all of its tenants within a second."""
-    ask = parse(PlanChange, await read_body(request, gateway_of(request).config), {})
+    ask = await read(PlanChange, request)
     new = await admin_of(request).tenancy.change_plan(plan_id, ask.limits.over)
     note(request, "plan_changed", plan=new.name, limits=limits_body(new.limits))
     return plan_body(new)
@@ -63,7 +61,7 @@ async def change(request: Request, plan_id: str) -> dict[str, Any]:
 
 @router.delete("/{plan_id}", summary="Remove a plan")
 async def remove(request: Request, plan_id: str) -> dict[str, Any]:
-    """Forgets a plan that no tenant is on."""
+    """Forgets a plan that no tenant is on; on ``default`` are all who name none: unset its limits instead."""
     await admin_of(request).tenancy.remove_plan(plan_id)
     note(request, "plan_removed", plan=plan_id)
     return {"id": plan_id, "object": "plan.deleted", "deleted": True}

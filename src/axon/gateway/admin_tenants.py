@@ -8,11 +8,10 @@ from starlette.requests import Request
 
 from axon.domain.tenant import DEFAULT_PLAN, Limits, Tenant
 from axon.errors import Conflict
-from axon.gateway.admin import AdminWire, LimitsBody, Name, admin_of, limits_body, note, tenant_body, terms_body
-from axon.gateway.openai import parse
+from axon.gateway.admin import AdminWire, LimitsBody, Name, admin_of, limits_body, note, read, tenant_body, terms_body
 from axon.gateway.paging import DEFAULT_LIMIT, Look, page_of
 from axon.gateway.schema import body_of_kind
-from axon.gateway.turns import gateway_of, identity_of, read_body
+from axon.gateway.turns import identity_of
 
 router = APIRouter(tags=["admin"], prefix="/v1/admin/tenants")
 _TENANT: Look[Tenant] = Look(lambda tenant: tenant.id, tenant_body)
@@ -34,7 +33,9 @@ class TenantChange(AdminWire):
     """Body of PATCH /v1/admin/tenants/{id}: what is not named stays."""
 
     name: Name | None = None
+    """Null takes it away."""
     plan: str | None = None
+    """Null puts it on the plan ``default`` again."""
     limits: LimitsBody | None = None
     """Limits that are named change; null leaves one to the plan again."""
 
@@ -48,7 +49,7 @@ async def index(request: Request, after: str = "", limit: str = DEFAULT_LIMIT, o
 @router.post("", openapi_extra=body_of_kind(NewTenant), summary="Create a tenant")
 async def create(request: Request) -> dict[str, Any]:
     """A tenant; it can do nothing until it has a key."""
-    ask = parse(NewTenant, await read_body(request, gateway_of(request).config), {})
+    ask = await read(NewTenant, request)
     limits = ask.limits.over(Limits()) if ask.limits else Limits()
     made = await admin_of(request).tenancy.create(ask.id, name=ask.name, plan=ask.plan, limits=limits)
     note(request, "tenant_created", tenant=made.id, plan=made.plan, limits=limits_body(made.limits))
@@ -64,13 +65,13 @@ async def show(request: Request, tenant_id: str) -> dict[str, Any]:
 @router.patch("/{tenant_id}", openapi_extra=body_of_kind(TenantChange), summary="Change a tenant")
 async def change(request: Request, tenant_id: str) -> dict[str, Any]:
     """Sets its name, its plan or limits of its own; they hold for new requests within a second."""
-    ask = parse(TenantChange, await read_body(request, gateway_of(request).config), {})
+    ask = await read(TenantChange, request)
 
     def changed(old: Tenant) -> Tenant:
         return replace(
             old,
-            name=old.name if ask.name is None else ask.name,
-            plan=ask.plan or old.plan,
+            name=(ask.name or "") if "name" in ask.model_fields_set else old.name,
+            plan=(DEFAULT_PLAN if ask.plan is None else ask.plan) if "plan" in ask.model_fields_set else old.plan,
             limits=ask.limits.over(old.limits) if ask.limits else old.limits,
         )
 

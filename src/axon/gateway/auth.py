@@ -152,7 +152,9 @@ def _remember(seen: OrderedDict[str, T], key_id: str, value: T) -> None:
 
 def _key_text(headers: Iterable[bytes], *, basic: bool) -> str:
     values = list(headers)
-    if len(values) != 1:
+    if len(values) > 1:
+        raise Unauthenticated("The request has more than one Authorization header; send one.")
+    if not values:
         raise Unauthenticated(_MISSING)
     scheme, _, value = values[0].decode("latin-1").strip().partition(" ")
     if scheme.lower() == "bearer":

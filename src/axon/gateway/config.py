@@ -32,6 +32,7 @@ class GatewayConfig:
     silence_s: float = 15.0
     """A stream that had nothing to say for so long sends an empty chunk."""
     failures_per_minute: float = 100.0
-    """Wrong keys that an address may send; beyond, it gets 429 for every key that was not known before. 0: no limit."""
+    """Wrong keys that an address may send; beyond, it gets 429 for every key that was not known before. 0: no limit.
+    What can be no key, for its form or check sum is wrong, is refused without a look at the store and not counted."""
     proxies: int = 0
     """Proxies of your own before it, each of which adds to X-Forwarded-For; 0 takes the connection's own address."""
