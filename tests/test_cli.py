@@ -364,6 +364,10 @@ def test_tenants_and_plans_are_made_shown_changed_and_removed(axon: Axon) -> Non
     assert json.loads(axon("tenants", "list", "--json").stdout)[0]["status"] == "active"
     assert axon("plans", "remove", "pro").returncode == 1
     assert axon("tenants", "remove", "acme").returncode == 0
+    for again in (("tenants", "create", "acme"), ("keys", "create", "--tenant", "acme")):
+        refused = axon(*again)
+        assert (refused.returncode, refused.stdout) == (1, ""), "what acme had would be read by whoever gets its id"
+        assert "There was a tenant acme" in refused.stderr
     assert axon("plans", "remove", "pro").returncode == 0
 
 

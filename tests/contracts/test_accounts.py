@@ -223,6 +223,15 @@ class TestUse:
         assert standing.mean_s == pytest.approx(2.2)
 
 
+async def test_what_is_set_aside_for_a_job_is_no_obstacle_when_it_asks_again(accounts: Accounts) -> None:
+    bounds = replace(SLOW, tokens_per_minute=1000)
+    for _ in range(2):
+        standing = await admit(accounts, "a", bounds, tokens=700, least=450)
+        assert standing.refused is None
+    assert standing.tokens == pytest.approx(300, abs=5)
+    assert (await admit(accounts, "b", bounds, least=450)).refused is Bound.TOKENS
+
+
 class TestBudgets:
     async def test_an_account_that_does_not_know_what_was_used_says_so_and_lets_nobody_in(
         self, accounts: Accounts

@@ -91,7 +91,8 @@ class TestTenants:
             await store.tenants.add(Tenant(id="acme"))
         assert refused.value.code == "tenant_removed"
         assert await store.tenants.get("acme") is None
-        await store.tenants.add(Tenant(id="acme2"))
+        assert not await store.tenants.remove("acme", at=6.0)
+        assert (await store.tenants.add(Tenant(id="acme2"))).place == 0
 
     async def test_what_is_not_there_is_not_changed_or_removed(self, store: Store) -> None:
         assert not await store.tenants.change(Tenant(id="acme"), Tenant(id="acme", name="Acme"))

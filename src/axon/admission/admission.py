@@ -194,19 +194,19 @@ class Admission:
         standing = await self._accounts.admit(_fleet(ticket), entry, bounds)
         rivals.saw(standing)
         if standing.refused:
-            raise shedding.refusal(standing, bounds, forecast, place_s=self._place_s(_fleet(ticket), standing))
+            raise shedding.refusal(standing, bounds, forecast, place_s=self._place_s(entrant.tenant, standing))
 
     def _refusal(
         self, tenant: str, standing: Standing, bounds: Bounds, *, tokens: float, least: float = 1
     ) -> AxonError:
-        place_s = self._place_s(_tenant(tenant), standing)
+        place_s = self._place_s(tenant, standing)
         return limits.refusal(standing, bounds, tokens=tokens, least=least, place_s=place_s)
 
-    def _place_s(self, account: str, standing: Standing) -> float:
+    def _place_s(self, tenant: str, standing: Standing) -> float:
         place_s = limits.place_s(standing)
         if standing.refused not in (Bound.JOBS, Bound.WAITING, Bound.BUDGET_HELD) or standing.mean_s is None:
             return place_s
-        return self._returns.next_s(account, place_s, self._clock.monotonic())
+        return self._returns.next_s(tenant, place_s, self._clock.monotonic())
 
     async def _enter(self, tenant: str, entry: Entry, bounds: Bounds) -> Standing:
         async def ask(bounds: Bounds) -> Standing:

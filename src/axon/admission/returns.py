@@ -12,7 +12,7 @@ _MOST_ACCOUNTS = 10_000
 
 
 class Returns:
-    """By account, as one gateway turns them away."""
+    """By who asks, as one gateway turns them away."""
 
     def __init__(self) -> None:
         self._promised: OrderedDict[str, float] = OrderedDict()
@@ -21,8 +21,9 @@ class Returns:
     def next_s(self, account: str, place_s: float, now: float) -> float:
         """How long the next one is to wait where a place gets free every ``place_s``: until the one after all those
         that were promised already."""
-        latest = max(self._promised.pop(account, now), now)
-        promised = max(now + place_s, min(latest + place_s, now + _FARTHEST_S))
+        promised = max(self._promised.pop(account, now), now) + place_s
+        if promised > now + _FARTHEST_S:
+            promised = now + place_s  # from the beginning: not all at the same, farthest time
         self._promised[account] = promised
         if len(self._promised) > _MOST_ACCOUNTS:
             self._promised.popitem(last=False)

@@ -1,5 +1,6 @@
 """Tenants and plans, as those who run a server change them. Knows neither HTTP nor a terminal."""
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
@@ -121,7 +122,7 @@ class Tenancy:
         """The sum of what is reserved of every shared worker; more than 1 cannot be had by all at once."""
         plans = {plan.name: plan for plan in await self.plans()}
         held = [terms_of(tenant, plans.get(tenant.plan), self._defaults) for tenant in await self.tenants()]
-        return sum(terms.reserved for terms in held if not terms.pool)
+        return math.fsum(terms.reserved for terms in held if not terms.pool)
 
     async def usage(
         self, *, since: float, until: float, tenant: str | None = None, by_day: bool = False

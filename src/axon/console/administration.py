@@ -104,7 +104,7 @@ async def check_known(admin: "Administration", tenant: str, now: float) -> None:
 async def warn_of_reserves(admin: "Administration") -> None:
     """A line where more is promised than there is."""
     reserved = await admin.tenancy.reserved()
-    if reserved > 1:
+    if reserved > 1 + 1e-9:
         print(
             f"axon: {reserved:.4g} of every shared worker's slots is reserved in all, which is more than 1: when "
             "everybody asks, each gets its reserve's part of the whole, and nobody else a slot.",

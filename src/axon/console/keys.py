@@ -179,8 +179,9 @@ async def _make_tenant(admin: "Administration", tenant: str) -> None:
             await admin.tenancy.create(tenant)
             print(f"Tenant {tenant} was made: see `axon tenants show {tenant}`.", file=sys.stderr)
             await warn_of_reserves(admin)
-        except Conflict:
-            pass  # somebody else was quicker
+        except Conflict as error:
+            if error.code != "tenant_exists":  # else somebody else was quicker
+                raise
 
 
 def _life_s(text: str | None) -> float | None:

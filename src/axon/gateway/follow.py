@@ -184,15 +184,15 @@ class Follower:
             view = await self._live.log.read(job_id, after=view.last)
         return [] if view is None else cursor.take_all(view.chunks)
 
-    async def find(self, job_id: str, *, asker: str | None = None) -> Job | None:
-        """The job of a stream; None when there is none. Another tenant's takes as long to find as one that is not
-        there."""
+    async def find(self, job_id: str, *, asker: str) -> Job | None:
+        """The job of a stream; None when there is none of the asker's. Another tenant's takes as long to be not found
+        as one that does not exist."""
         view = await self._live.log.read(job_id, after=_BEYOND)
         job = decode(Job, view.body) if view is not None else None
-        if job is not None and asker in (None, job.tenant):
+        if job is not None and job.tenant == asker:
             return job
         turn = await self.stored(job_id)
-        return turn.job if turn else None
+        return turn.job if turn is not None and turn.tenant == asker else None
 
     async def stored(self, job_id: str) -> Turn | None:
         """The turn as the store has it, behind a barrier: it may have ended a moment ago and be on its way there."""

@@ -225,11 +225,9 @@ async def _find(request: Request, response_id: str, *, unstored: bool = False) -
 
     One that is not stored can be read while it runs, by whoever lost its stream, and never retrieved.
     """
-    asker = identity_of(request).tenant
-    turn = await gateway_of(request).sessions.lookup.find(response_id, asker=asker)
+    turn = await gateway_of(request).sessions.lookup.find(response_id, asker=identity_of(request).tenant)
     if (
         turn is None
-        or turn.tenant != asker
         or turn.job.purged
         or turn.job.reply.get("route") != "response"
         or (turn.job.forget and not unstored)

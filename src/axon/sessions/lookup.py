@@ -1,4 +1,4 @@
-"""A turn by its id, wherever it is by now: in the log, on its way to the store, or there. Knows no tenant's rights."""
+"""A turn by its id, wherever it is by now: in the log, on its way to the store, or there."""
 
 import asyncio
 import contextlib
@@ -36,9 +36,10 @@ class Lookup:
         One of another tenant than the asker is looked for as one that the log does not have: it takes as long, so that
         time does not tell it from one that does not exist.
         """
-        turn = await self._standing(turn_id)
-        if turn is None or (asker is not None and turn.tenant != asker):
-            return await self._stored(turn_id)
+        turn = await self._standing(turn_id, asker=asker)
+        if turn is None:
+            stored = await self._stored(turn_id)
+            return stored if stored is not None and asker in (None, stored.tenant) else None
         if await self.is_erased(turn):
             return None
         if turn.state.terminal:
@@ -111,11 +112,14 @@ class Lookup:
         await self.behind_barrier()
         return await self._turns.get(turn_id)
 
-    async def _standing(self, turn_id: str) -> Turn | None:
+    async def _standing(self, turn_id: str, *, asker: str | None = None) -> Turn | None:
         view = await self._live.log.read(turn_id, after=_BEYOND)
-        if view is not None and view.ended:  # only then its tokens are of use
-            view = await self._live.log.read(turn_id, after=0)
         if view is None:
             return None
-        turn = opened(decode(Job, view.body))
-        return ended(turn, view.chunks, at=self._clock.now()) if view.ended else turn
+        job = decode(Job, view.body)
+        if asker not in (None, job.tenant):
+            return None
+        if not view.ended:
+            return opened(job)
+        view = await self._live.log.read(turn_id, after=0)  # only now its tokens are of use
+        return None if view is None else ended(opened(job), view.chunks, at=self._clock.now())

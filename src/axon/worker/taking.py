@@ -140,7 +140,8 @@ class Taking:
         """A few at a time: one that does not answer keeps nothing of the others' from being seen."""
         try:
             depths = await self._queue.depths(lanes)
-        except AxonError:
+        except AxonError as error:
+            _logger.warning("look.failed", error=str(error))
             await asyncio.sleep(_RETRY_S)
             return
         self._hearsay.find([lane for lane, depth in depths.items() if depth], self._now())

@@ -63,8 +63,7 @@ class _Account:
         tokens = min(entry.tokens, capacity) if capacity else entry.tokens
         more = max(0.0, tokens - (job.reserved if job else 0.0))
         standing = self._standing(bounds)
-        held = standing.work - (job.left if job and is_in else 0.0)
-        refused = None if standing.unseeded else self._refusal(standing, entry, bounds, more, held, is_in=is_in)
+        refused = None if standing.unseeded else self._refusal(standing, entry, bounds, more)
         if standing.unseeded or refused:
             return self._standing(bounds, refused)
         if job is None:
@@ -134,10 +133,10 @@ class _Account:
         if not job.used:
             del self.jobs[job_id]
 
-    def _refusal(
-        self, standing: Standing, entry: Entry, bounds: Bounds, more: float, held: float, *, is_in: bool
-    ) -> Bound | None:
-        """``held`` is what is set aside for its other jobs."""
+    def _refusal(self, standing: Standing, entry: Entry, bounds: Bounds, more: float) -> Bound | None:
+        job = self.jobs.get(entry.job_id)
+        is_in = job is not None and job.until is not None
+        held = standing.work - (job.left if job and is_in else 0.0)  # set aside for its other jobs
         if standing.lacking(bounds.budgets, entry.least):
             return Bound.BUDGET
         if standing.lacking(bounds.budgets, entry.least, held=held):
@@ -154,7 +153,8 @@ class _Account:
             if bounds.waiting_work and standing.waiting_work >= bounds.waiting_work:
                 return Bound.WAITING_WORK
         capacity = bounds.tokens_per_minute
-        if capacity and standing.tokens < max(more, min(entry.least, capacity)):
+        reserved = job.reserved if job else 0.0
+        if capacity and standing.tokens < max(more, min(entry.least, capacity) - reserved):
             return Bound.TOKENS
         return None
 

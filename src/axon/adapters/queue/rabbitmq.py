@@ -198,16 +198,18 @@ class RabbitQueue:
         self._has_exchange = True
         return channel
 
-    async def _declare(self, lane: str, arguments: Mapping[str, Any] = QUORUM) -> None:
+    async def _declare(self, lane: str, arguments: Mapping[str, Any] = QUORUM) -> int:
+        """Returns how many wait in it."""
         channel = await self._link.channel("ask")
         try:
-            await channel.queue_declare(self._name(lane), durable=True, arguments=dict(arguments))
+            answer = await channel.queue_declare(self._name(lane), durable=True, arguments=dict(arguments))
         except BaseException as error:
             self._link.drop("ask")
             if isinstance(error, (ChannelPreconditionFailed, ChannelAccessRefused)):
                 raise Misconfigured(f"Lane {lane!r} exists with other arguments, or may not be made.") from error
             raise
         self._known.add(lane)
+        return answer.message_count or 0
 
     async def _exists(self, lane: str) -> bool:
         """A get from a queue that does not exist would close the channel, and return everything held on it."""
@@ -216,14 +218,14 @@ class RabbitQueue:
         return lane in self._known
 
     async def _count(self, lane: str) -> int | None:
-        """None when there is no such lane. One at a time: the broker answers that by closing the channel."""
+        """None when there is no such lane; one that this taker has declared is made where it is gone. One at a time:
+        the broker answers the former by closing the channel."""
         async with self._asking:
+            if lane in self._declared:
+                return await self._declare(lane)
             channel = await self._link.channel("ask")
             try:
-                if lane in self._declared:
-                    answer = await channel.queue_declare(self._name(lane), durable=True, arguments=dict(QUORUM))
-                else:
-                    answer = await channel.queue_declare(self._name(lane), passive=True)
+                answer = await channel.queue_declare(self._name(lane), passive=True)
             except BaseException as error:
                 self._link.drop("ask")
                 if isinstance(error, ChannelNotFoundEntity):

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from sqlalchemy import Row, ScalarSelect, and_, case, delete, exists, func, insert, literal, select, update
+from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.exc import IntegrityError
 
 from axon.adapters.store import limits, schema
@@ -23,13 +24,10 @@ class SqlTenants:
 
     def __init__(self, database: Database) -> None:
         self._database = database
+        insert_once: Any = sqlite.insert if database.dialect == "sqlite" else postgresql.insert
+        self._note_removed = insert_once(schema.removed_tenants).on_conflict_do_nothing()
 
     async def add(self, tenant: Tenant) -> Tenant:
-        if await self._was_removed(tenant.id):
-            raise Conflict(
-                f"There was a tenant {tenant.id}, and what it had is kept under this id; choose another one.",
-                code="tenant_removed",
-            )
         for _ in range(_TRIES):
             with translated():
                 try:
@@ -69,24 +67,23 @@ class SqlTenants:
         with known_ids_only():
             async with self._database.begin() as connection:
                 gone = await connection.execute(delete(schema.tenants).where(_COLUMNS.id == tenant_id))
-                num_removed = gone.rowcount
-                if num_removed:
-                    removed = insert(schema.removed_tenants).values(id=tenant_id, removed_at=at)
-                    await connection.execute(removed)
+                if gone.rowcount:
+                    await connection.execute(self._note_removed, {"id": tenant_id, "removed_at": at})
+            num_removed = gone.rowcount
         return num_removed > 0
-
-    async def _was_removed(self, tenant_id: str) -> bool:
-        query = select(schema.removed_tenants).where(schema.removed_tenants.c.id == tenant_id)
-        row = None
-        with known_ids_only():
-            async with self._database.connect() as connection:
-                row = (await connection.execute(query)).one_or_none()
-        return row is not None
 
     async def _insert(self, tenant: Tenant) -> Tenant:
         async with self._database.begin() as connection:
             made = insert(schema.tenants).values({**_row(tenant), "place": _free_place()}).returning(*_COLUMNS)
-            return tenant_of((await connection.execute(made)).one())
+            row = (await connection.execute(made)).one()
+            # After the insertion, which waits for one who is just removing it.
+            removed = select(schema.removed_tenants).where(schema.removed_tenants.c.id == tenant.id)
+            if (await connection.execute(removed)).one_or_none() is not None:
+                raise Conflict(
+                    f"There was a tenant {tenant.id}, and what it had is kept under this id; choose another one.",
+                    code="tenant_removed",
+                )
+            return tenant_of(row)
 
 
 def _free_place() -> ScalarSelect[int]:

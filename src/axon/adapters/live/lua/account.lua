@@ -152,7 +152,7 @@ local function standing(refused, reserved)
     return answer
 end
 
-local function refusal(is_in, more, held) -- held: what is set aside for its other jobs
+local function refusal(job, is_in, more, held) -- held: what is set aside for its other jobs
     local is_held = false
     for _, budget in ipairs(bounds.budgets) do
         local _, spent = spent_of(budget.name)
@@ -165,8 +165,8 @@ local function refusal(is_in, more, held) -- held: what is set aside for its oth
     if is_held then
         return 'budget_held'
     end
-    local function full(bound, held)
-        return bound > 0 and held >= bound
+    local function full(bound, taken)
+        return bound > 0 and taken >= bound
     end
     if not is_in then
         if bounds.requests_per_minute > 0 and number('requests', 0) < 1 then
@@ -181,7 +181,8 @@ local function refusal(is_in, more, held) -- held: what is set aside for its oth
             return 'waiting_work'
         end
     end
-    if capacity > 0 and number('tokens', capacity) < math.max(more, math.min(ask.least, capacity)) then
+    local least = math.min(ask.least, capacity) - (job and job.reserved or 0)
+    if capacity > 0 and number('tokens', capacity) < math.max(more, least) then
         return 'tokens'
     end
     return nil
@@ -199,7 +200,7 @@ local function admit()
         return standing()
     end
     local own = job and is_in and math.max(0, job.reserved - job.used) or 0
-    local refused = refusal(is_in, more, number('work', 0) - own)
+    local refused = refusal(job, is_in, more, number('work', 0) - own)
     if refused then
         return standing(refused)
     end
