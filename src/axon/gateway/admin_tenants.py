@@ -100,7 +100,7 @@ async def resume(request: Request, tenant_id: str) -> dict[str, Any]:
 
 @router.delete("/{tenant_id}", summary="Remove a tenant")
 async def remove(request: Request, tenant_id: str) -> dict[str, Any]:
-    """Forgets a tenant whose keys have all ended; what its turns cost is still counted."""
+    """Forgets a tenant whose keys have all ended; what its turns cost is still counted. Its id is not given again."""
     await admin_of(request).tenancy.remove(tenant_id)
     note(request, "tenant_removed", tenant=tenant_id)
     return {"id": tenant_id, "object": "tenant.deleted", "deleted": True}
