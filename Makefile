@@ -2,8 +2,8 @@
 
 PYTHON ?= python3
 PIP_ARGS ?=
-# Tests wait as much as they compute: three processes of them share two cores well; a file's tests stay together.
-PYTEST_ARGS ?= -n 3 --dist loadfile
+# Tests wait as much as they compute: two processes of them share two cores well; a file's tests stay together.
+PYTEST_ARGS ?= -n 2 --dist loadfile
 SERVE_ARGS ?=
 SERVICES_ARGS ?=
 FLEET_ARGS ?=

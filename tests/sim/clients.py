@@ -147,7 +147,7 @@ class Client:
 
     async def _follow(self, parts: dict[str, Any], asked: Asked, reading: Reading, cut_after: int) -> None:
         follower = parts["follower"]
-        if await follower.find(asked.job_id) is None:
+        if await follower.find(asked.job_id, asker=self._name) is None:
             raise self._world.history.broken(f"{asked.job_id} was accepted and is unknown")
         await follower.arrive(asked.job_id)
         try:

@@ -119,7 +119,9 @@ class Lookup:
         job = decode(Job, view.body)
         if asker not in (None, job.tenant):
             return None
-        if not view.ended:
-            return opened(job)
-        view = await self._live.log.read(turn_id, after=0)  # only now its tokens are of use
-        return None if view is None else ended(opened(job), view.chunks, at=self._clock.now())
+        if view.ended:  # only then its tokens are of use
+            view = await self._live.log.read(turn_id, after=0)
+        if view is None:
+            return None
+        # A log may lose its tail between two reads, and with it the end.
+        return ended(opened(job), view.chunks, at=self._clock.now()) if view.ended else opened(job)
