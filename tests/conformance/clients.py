@@ -17,7 +17,7 @@ ENVIRONMENTS = REPOSITORY / ".clients"
 REQUIREMENTS = Path(__file__).parent / "requirements"
 PROGRAMS = Path(__file__).parent / "programs"
 _INSTALL_S = 900
-_RUN_S = 150
+_RUN_S = 400
 
 
 def names() -> list[str]:

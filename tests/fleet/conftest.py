@@ -9,7 +9,7 @@ import pytest
 
 from tests.fleet.face import Face
 from tests.fleet.fleet import Fleet, shared_fleet
-from tests.journeys.conftest import FEW_LANES
+from tests.journeys.conftest import FEW_LANES, PATIENT
 
 
 @contextmanager
@@ -24,9 +24,8 @@ def _fleets() -> Iterator[Callable[..., Fleet]]:
 @pytest.fixture(scope="session")
 def fleet() -> Iterator[Fleet]:
     """Two gateways, two workers, one control, shared by the journeys that leave it as it was."""
-    calm = {"admission_requests_per_minute": 100_000, "dispatch_accept_timeout_s": 20.0}  # the cores may be busy
     with _fleets() as make:
-        yield make(engine_echo_step_s=0.005, **calm).start()
+        yield make(engine_echo_step_s=0.005, admission_requests_per_minute=100_000, **PATIENT).start()
 
 
 @pytest.fixture(scope="session")

@@ -11,6 +11,8 @@ from tests.services import rabbitmq, redis
 from tests.services.require import require
 
 Settings = dict[str, Any]
+PATIENT: Settings = {"dispatch_accept_timeout_s": 20.0}
+"""For servers that nobody breaks: the cores may be busy."""
 FEW_LANES = 4
 """Enough for the tenants of a test; the broker that all tests share has those of every server at once."""
 
@@ -36,14 +38,14 @@ def on_services() -> Settings:
 @pytest.fixture(scope="session")
 def echo(place: Callable[[], Settings], tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     """A server that repeats its prompts, shared by the journeys that leave it as it was."""
-    with running(tmp_path_factory.mktemp("echo") / "data", engine_kind="echo", **place()) as server:
+    with running(tmp_path_factory.mktemp("echo") / "data", engine_kind="echo", **PATIENT, **place()) as server:
         yield server
 
 
 @pytest.fixture(scope="session")
 def slow(place: Callable[[], Settings], tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     """The same, with time between its tokens."""
-    settings = {"engine_kind": "echo", "engine_echo_step_s": 0.003, **place()}
+    settings = {"engine_kind": "echo", "engine_echo_step_s": 0.003, **PATIENT, **place()}
     with running(tmp_path_factory.mktemp("slow") / "data", **settings) as server:
         yield server
 
@@ -51,7 +53,7 @@ def slow(place: Callable[[], Settings], tmp_path_factory: pytest.TempPathFactory
 @pytest.fixture(scope="session")
 def real(place: Callable[[], Settings], tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     """A server with the default model."""
-    with running(tmp_path_factory.mktemp("real") / "data", **place()) as server:
+    with running(tmp_path_factory.mktemp("real") / "data", **PATIENT, **place()) as server:
         yield server
 
 

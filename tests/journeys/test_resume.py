@@ -107,7 +107,7 @@ def test_a_foreign_stream_is_answered_like_an_unknown_one(slow: Server) -> None:
 
 
 def test_a_reader_gone_for_longer_than_the_grace_time_cancels_the_job(fresh: Fresh) -> None:
-    server = fresh.start(engine_echo_step_s=0.01, sessions_reader_grace_s=0.5)
+    server = fresh.start(engine_echo_step_s=0.01, sessions_reader_grace_s=2.0)
     read_some(server, ask(max_tokens=5000), num_pieces=3)
     wait_until(lambda: server.metric("axon_requests_running") == 0, "the engine is free again")
     wait_until(lambda: server.metric(r'axon_kv_blocks\{state="used"\}') == 0, "its blocks are free again")
