@@ -194,7 +194,8 @@ class Admission:
         standing = await self._accounts.admit(_fleet(ticket), entry, bounds)
         rivals.saw(standing)
         if standing.refused:
-            raise shedding.refusal(standing, bounds, forecast, place_s=self._place_s(entrant.tenant, standing))
+            place_s = self._place_s(entrant.tenant, standing, forecast.share)
+            raise shedding.refusal(standing, bounds, forecast, place_s=place_s)
 
     def _refusal(
         self, tenant: str, standing: Standing, bounds: Bounds, *, tokens: float, least: float = 1
@@ -202,11 +203,12 @@ class Admission:
         place_s = self._place_s(tenant, standing)
         return limits.refusal(standing, bounds, tokens=tokens, least=least, place_s=place_s)
 
-    def _place_s(self, tenant: str, standing: Standing) -> float:
+    def _place_s(self, tenant: str, standing: Standing, share: float = 1.0) -> float:
+        """When the tenant's next place is likely to get free, of which ``share`` are its own."""
         place_s = limits.place_s(standing)
         if standing.refused not in (Bound.JOBS, Bound.WAITING, Bound.BUDGET_HELD) or standing.mean_s is None:
             return place_s
-        return self._returns.next_s(tenant, place_s, self._clock.monotonic())
+        return self._returns.next_s(tenant, place_s / share, self._clock.monotonic())
 
     async def _enter(self, tenant: str, entry: Entry, bounds: Bounds) -> Standing:
         async def ask(bounds: Bounds) -> Standing:

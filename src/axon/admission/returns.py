@@ -8,23 +8,23 @@ from collections import OrderedDict
 
 _FARTHEST_S = 10.0
 """Not all of them come back: a place is not held free for longer."""
-_MOST_ACCOUNTS = 10_000
+_MOST_TENANTS = 10_000
 
 
 class Returns:
-    """By who asks, as one gateway turns them away."""
+    """By tenant, as one gateway turns them away."""
 
     def __init__(self) -> None:
         self._promised: OrderedDict[str, float] = OrderedDict()
-        """Until when those who were turned away have been told to wait, the account asked last at the end."""
+        """Until when those who were turned away have been told to wait, the tenant asked last at the end."""
 
-    def next_s(self, account: str, place_s: float, now: float) -> float:
+    def next_s(self, tenant: str, place_s: float, now: float) -> float:
         """How long the next one is to wait where a place gets free every ``place_s``: until the one after all those
         that were promised already."""
-        promised = max(self._promised.pop(account, now), now) + place_s
+        promised = max(self._promised.pop(tenant, now), now) + place_s
         if promised > now + _FARTHEST_S:
             promised = now + place_s  # from the beginning: not all at the same, farthest time
-        self._promised[account] = promised
-        if len(self._promised) > _MOST_ACCOUNTS:
+        self._promised[tenant] = promised
+        if len(self._promised) > _MOST_TENANTS:
             self._promised.popitem(last=False)
         return promised - now
