@@ -35,7 +35,7 @@ class Place:
     store_url: str = ""
     urls: dict[str, str]
     """``queue``, ``live`` and ``store`` for the fleet."""
-    namespace: str = field(default_factory=rabbitmq.new_prefix)
+    namespace: str = field(default_factory=rabbitmq.new_namespace)
 
     @property
     def data_dir(self) -> Path:

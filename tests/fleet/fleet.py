@@ -131,7 +131,7 @@ def shared_place() -> dict[str, object]:
     """A place on the services that all tests share."""
     require("redis-server", "rabbitmq-server", "postgres", "nginx")
     return {
-        "namespace": rabbitmq.new_prefix(),
+        "namespace": rabbitmq.new_namespace(),
         "queue": rabbitmq.shared_server().url,
         "live": redis_service.shared_server(cluster=False).url,
         "store": postgres_backend.shared_server().create_database(postgres_backend.TEMPLATE),

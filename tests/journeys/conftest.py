@@ -27,7 +27,7 @@ def on_services() -> Settings:
     """A place of its own on the servers that all tests share."""
     require("redis-server", "rabbitmq-server", "postgres")
     return {
-        "namespace": rabbitmq.new_prefix(),
+        "namespace": rabbitmq.new_namespace(),
         "queue": rabbitmq.shared_server().url,
         "live": redis.shared_server(cluster=False).url,
         "store": postgres_backend.shared_server().create_database(postgres_backend.TEMPLATE),
