@@ -84,7 +84,8 @@ def test_two_hundred_streams_over_a_network_that_cuts_say_what_was_said(slow: Se
                 except APIConnectionError:
                     continue  # cut before the headers: no stream to resume
                 except InternalServerError as busy:
-                    assert busy.status_code == 503  # the cores are: any client would ask again
+                    if busy.status_code != 503:  # the cores are: any client would ask again
+                        raise
             return told(resumed(broken, stream), route), whole(straight, request, route)
 
         with ThreadPoolExecutor(16) as readers:
