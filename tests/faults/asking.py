@@ -1,8 +1,8 @@
 """One turn of one client, over as many connections as it takes. Knows no fault; notes all it is told.
 
 A reader reads to the end, a hopper leaves at random pieces and goes on elsewhere, a repeater sends the same request
-again under its idempotency key, a waiter does so without streaming. All of them come back after a loss and after a
-503, to any of the gateways.
+again under its idempotency key, a waiter does so without streaming. All of them come back: after a 503 to any of the
+gateways, after a loss to another one than that which it was lost at.
 """
 
 import asyncio
@@ -48,6 +48,8 @@ class Asking:
     told: Told
     patience: Patience
     clock: Callable[[], float]
+    lost_at: str = ""
+    """The gateway of the last loss."""
 
     async def run(self) -> None:
         try:
@@ -61,7 +63,8 @@ class Asking:
     async def _attempt(self) -> None:
         """One connection. A repeater and a waiter ask again under their key and are told everything from the start."""
         again = not self.told.stream_id or bool(self.told.idempotency_key)
-        url = self.rng.choice(self.urls())
+        urls = self.urls()
+        url = self.rng.choice([each for each in urls if each != self.lost_at] or urls)
         leave_after = self.rng.randint(1, 40) if self.told.kind == "hopper" else None
         try:
             async with self._connection(url, again) as reply:
@@ -75,6 +78,7 @@ class Asking:
                     await self._read(reply, leave_after)
         except (httpx.TransportError, TimeoutError) as error:
             self.told.losses.append(f"{self.clock():.2f} {type(error).__name__} at {self.told.seq}")
+            self.lost_at = url
             await asyncio.sleep(_RETRY_S)
 
     @contextlib.asynccontextmanager

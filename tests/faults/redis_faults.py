@@ -3,6 +3,8 @@
 import time
 
 import redis
+from redis.backoff import NoBackoff
+from redis.retry import Retry
 
 from tests.faults.fault import Fault, Scene
 from tests.faults.place import Place
@@ -79,7 +81,7 @@ def silent(scene: Scene) -> None:
     scene.strike()
     way.swallow()
     until = time.monotonic() + _SILENT_S
-    with redis.Redis(port=way.port, protocol=2, socket_timeout=0.5) as cut_off:
+    with redis.Redis(port=way.port, protocol=2, socket_timeout=0.5, retry=Retry(NoBackoff(), 0)) as cut_off:
         try:
             cut_off.ping()
             heard = True
