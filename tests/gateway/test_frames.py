@@ -133,6 +133,17 @@ def test_the_whole_answer_says_what_the_stream_says(texts: list[list[str]], plac
     assert body["usage"]["completion_tokens"] == len(stream.tokens)
 
 
+def test_every_answer_begins_with_its_own_prompt_where_that_is_echoed() -> None:
+    job = job_of(4, "completion", echo=["one ", "two "])
+    stream = stream_of([["a", "b"], ["c"], ["d"], ["e"]], ["stop"] * 4)
+    texts = ["one ab", "one c", "two d", "two e"]
+    assert [choice["text"] for choice in whole(job, [stream])["choices"]] == texts
+    read = Read()
+    connect(job, [stream], read, 1)
+    connect(job, [stream], read, 1000)
+    assert list(read.texts.values()) == texts
+
+
 def test_an_end_that_an_earlier_release_wrote_follows_its_chunks_last_token() -> None:
     chunk = Chunk(first=1, epoch=1, tokens=(Token(0, 1, "a"),), ends=(End(0, "stop"),), terminal="completed")
     frames = frames_of(Writer(job_of(1, "chat")).frames(chunk))

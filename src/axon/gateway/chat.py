@@ -1,5 +1,6 @@
 """/v1/chat/completions: asked, and where it is stored, read again and erased."""
 
+from collections.abc import Sequence
 from typing import Any
 
 from fastapi import APIRouter
@@ -24,6 +25,10 @@ async def create(request: Request) -> Response:
     body = await read_body(request, gateway.config)
     ask = parse(ChatRequest, body)
     messages = ask.texts()
+
+    async def prompts() -> Sequence[Sequence[int]]:
+        return (await gateway.prompts.chat(messages),)
+
     job = await open_turn(
         request,
         ask,
@@ -31,7 +36,7 @@ async def create(request: Request) -> Response:
         route="chat",
         prefix="chatcmpl-",
         max_tokens=ask.max_completion_tokens or ask.max_tokens,
-        prompt=lambda: gateway.prompts.chat(messages),
+        prompts=prompts,
         affinity=chat_affinity(identity_of(request).tenant, messages),
     )
     return await answer(request, job, stream=bool(ask.stream))
