@@ -114,3 +114,50 @@ def test_more_choices_than_a_request_may_have_are_refused_by_name(echo: Server) 
         with pytest.raises(openai.BadRequestError) as long:
             api.completions.create(**GREEDY, prompt=["x", "y" * 10_000])
         assert long.value.code == "context_length_exceeded"
+
+
+@pytest.mark.model
+def test_the_best_of_several_answers_is_returned_and_all_are_counted(real: Server) -> None:
+    asked: dict[str, Any] = {
+        "model": "smollm2-135m-instruct",
+        "prompt": ["The sky is", "My dog"],
+        "seed": 5,
+        "temperature": 1,
+        "max_tokens": 8,
+        "logprobs": 0,
+    }
+    with client(real) as api:
+        made = api.completions.create(**asked, n=4)
+        best = api.completions.create(**asked, n=2, best_of=4)
+        plain = api.completions.create(**{**asked, "logprobs": None}, best_of=4)
+
+    def likelihood(choice: Any) -> float:
+        logprobs: list[float] = choice.logprobs.token_logprobs
+        return sum(logprobs) / len(logprobs)
+
+    right = [
+        choice.text
+        for first in (0, 4)
+        for choice in sorted(made.choices[first : first + 4], key=likelihood, reverse=True)[:2]
+    ]
+    assert [choice.text for choice in best.choices] == right
+    assert [choice.index for choice in best.choices] == [0, 1, 2, 3]
+    assert [(choice.text, choice.logprobs) for choice in plain.choices] == [(right[0], None), (right[2], None)]
+    assert made.usage is not None
+    assert {answer.usage.completion_tokens for answer in (made, best, plain) if answer.usage} == {
+        made.usage.completion_tokens
+    }
+
+
+@pytest.mark.parametrize("more", [{"best_of": 2, "stream": True}, {"best_of": 1, "n": 2}, {"best_of": 129}])
+def test_a_best_of_that_cannot_be_is_refused_by_name(echo: Server, more: dict[str, Any]) -> None:
+    with client(echo) as api, pytest.raises(openai.BadRequestError) as refused:
+        api.completions.create(**GREEDY, prompt="x", **more)
+    assert (refused.value.param or "").startswith("best_of")
+
+
+def test_an_answer_that_is_chosen_at_its_end_is_no_stream(echo: Server) -> None:
+    with client(echo) as api, echo.client() as http:
+        made = api.completions.create(**GREEDY, prompt="x", best_of=2)
+        assert [choice.text for choice in made.choices] == ["x"]
+        assert http.get(f"/v1/streams/{made.id}").status_code == 400

@@ -7,7 +7,7 @@ from fastapi import APIRouter
 from starlette.requests import Request
 from starlette.responses import Response
 
-from axon.errors import Unsupported
+from axon.gateway import best
 from axon.gateway.openai import CompletionRequest, Prompt, parse
 from axon.gateway.schema import body_of_kind
 from axon.gateway.turns import Gateway, answer, gateway_of, open_turn, read_body
@@ -23,8 +23,7 @@ async def create(request: Request) -> Response:
     gateway = gateway_of(request)
     body = await read_body(request, gateway.config)
     ask = parse(CompletionRequest, body)
-    if ask.best_of not in (None, ask.n or 1):
-        raise Unsupported("'best_of' other than 'n' is not supported by this server.", param="best_of")
+    ask.check()
     prompts = ask.prompts()
     job = await open_turn(
         request,
@@ -34,7 +33,7 @@ async def create(request: Request) -> Response:
         prefix="cmpl-",
         max_tokens=ask.max_tokens or _DEFAULT_MAX_TOKENS,
         prompts=lambda: _tokenised(gateway, prompts),
-        options=lambda: _echo(gateway, prompts) if ask.echo else {},
+        options=lambda: {**(_echo(gateway, prompts) if ask.echo else {}), **best.options(ask)},
     )
     return await answer(request, job, stream=bool(ask.stream))
 

@@ -16,7 +16,7 @@ from axon.domain.tenant import Tier
 from axon.domain.turn import Turn, TurnState
 from axon.domain.usage import Usage
 from axon.errors import AxonError, BudgetSpent, Cancelled, ContextTooLong, EngineError, Expired, ShareTooSmall
-from axon.gateway import logprobs
+from axon.gateway import best, logprobs
 from axon.gateway.problems import body_of
 
 DONE = b"data: [DONE]\n\n"
@@ -206,22 +206,25 @@ def whole(job: Job, chunks: Sequence[Chunk], *, with_ledger: bool = False) -> di
     )
     return {
         **_head(job, "chat.completion" if chat else "text_completion"),
-        "choices": [_whole_choice(job, index, tokens, reasons.get(index, "stop")) for index, tokens in enumerate(said)],
+        "choices": [
+            {"index": index, **_whole_choice(job, choice, said[choice], reasons.get(choice, "stop"))}
+            for index, choice in enumerate(best.chosen(job, said))
+        ],
         "usage": usage_body(usage),
         **more_of(chunks[-1], with_ledger=with_ledger),
     }
 
 
-def _whole_choice(job: Job, index: int, tokens: Sequence[Token], reason: str) -> dict[str, Any]:
+def _whole_choice(job: Job, choice: int, tokens: Sequence[Token], reason: str) -> dict[str, Any]:
     text = _text(tokens)
     if job.reply.get("route") == "chat":
         message = {"role": "assistant", "content": text, "refusal": None}
         if thinking := thinking_of(tokens):
             message["reasoning_content"] = thinking
-        return {"index": index, "message": message, "logprobs": logprobs.of_chat(tokens), "finish_reason": reason}
-    echo = _echo_of(job, index)
-    found = logprobs.of_completion(tokens, num_before=len(echo))
-    return {"index": index, "text": echo + text, "logprobs": found, "finish_reason": reason}
+        return {"message": message, "logprobs": logprobs.of_chat(tokens), "finish_reason": reason}
+    echo = _echo_of(job, choice)
+    found = None if best.hides_logprobs(job) else logprobs.of_completion(tokens, num_before=len(echo))
+    return {"text": echo + text, "logprobs": found, "finish_reason": reason}
 
 
 def _echo_of(job: Job, choice: int) -> str:

@@ -108,6 +108,11 @@ class Request(Wire):
         return self.include_usage and bool(self.stream_options and self.stream_options.continuous_usage_stats)
 
     @property
+    def num_choices(self) -> int:
+        """Answers to each prompt."""
+        return self.n or 1
+
+    @property
     def num_logprobs(self) -> int | None:
         """How many likely tokens are asked for beside the chosen one; None: not even that one's log probability."""
         raise NotImplementedError
@@ -175,13 +180,30 @@ class CompletionRequest(Request):
     echo: bool | None = None
     """Begins the answer with the prompt."""
     best_of: Annotated[int, Field(ge=1, le=MAX_CHOICES)] | None = None
-    """Only the same as ``n``."""
+    """Makes so many answers and returns the ``n`` with the highest log probability per token, the best first. Usage
+    counts them all. Not with ``stream``."""
+
+    @property
+    def num_choices(self) -> int:
+        return self.best_of or self.n or 1
+
+    @property
+    def is_chosen_from(self) -> bool:
+        """Whether more answers are made than returned."""
+        return self.num_choices > (self.n or 1)
 
     @property
     def num_logprobs(self) -> int | None:
         if self.logprobs is not None and self.echo:
             raise Unsupported("'logprobs' of an echoed prompt are not supported by this server yet.", param="logprobs")
-        return self.logprobs
+        return 0 if self.logprobs is None and self.is_chosen_from else self.logprobs
+
+    def check(self) -> None:
+        """Raises when the fields do not go together."""
+        if self.num_choices < (self.n or 1):
+            raise InvalidInput("'best_of' must not be less than 'n'.", param="best_of")
+        if self.stream and self.is_chosen_from:
+            raise InvalidInput("'best_of' greater than 'n' cannot be used with 'stream'.", param="best_of")
 
     def prompts(self) -> Sequence[Prompt]:
         """What it asks, one by one; raises when that is nothing, or too much."""
@@ -190,11 +212,11 @@ class CompletionRequest(Request):
         found: list[Prompt] = [given] if is_one else given
         if not found or not all(found):
             raise InvalidInput("'prompt' must not be empty.", param="prompt")
-        num_each = self.n or 1
-        if len(found) * num_each > MAX_CHOICES:
+        num_choices = len(found) * self.num_choices
+        if num_choices > MAX_CHOICES:
             raise InvalidInput(
-                f"'prompt' has {len(found)} prompts, which makes {len(found) * num_each} choices with 'n' of "
-                f"{num_each}; a request may have {MAX_CHOICES}.",
+                f"'prompt' has {len(found)} prompts, which makes {num_choices} choices with {self.num_choices} of "
+                f"each; a request may have {MAX_CHOICES}.",
                 param="prompt",
             )
         return found

@@ -148,7 +148,7 @@ async def open_turn(
             timeout_s=gateway.sessions_config.turn_timeout_s,
             retain=bool(ask.store),
             trace=request.headers.get("traceparent", ""),
-            choices=(ask.n or 1) * (1 + len(more_prompts)),
+            choices=ask.num_choices * (1 + len(more_prompts)),
             affinity=affinity,
             terms=who.terms,
             tier=tier_asked(ask.service_tier),
