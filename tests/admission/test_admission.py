@@ -232,6 +232,15 @@ class TestTokens:
         await door.admission.settle(job, used=310)
         assert await door.tokens_left() == 690
 
+    async def test_all_prompts_and_the_answers_to_each_are_set_aside(self) -> None:
+        door = make_door(tokens_per_minute=1000)
+        ticket = await door.admit("job1")
+        job = make_job("job1", more_prompts=((1,) * 50, (2,) * 60), choices=6, sampling=Sampling(max_tokens=10))
+        job = replace(job, ticket=str(await door.admission.reserve(ticket, job, door.meters)))
+        assert Ticket.parse(job.ticket).reserved == 3 + 50 + 60 + 6 * 10
+        await door.admission.settle(job, used=113 + 6 * 4)
+        assert Ticket.parse((await door.enter("job2", prompt=10, output=100)).ticket).reserved == 10 + 4
+
     async def test_an_answer_is_expected_to_be_as_long_as_the_last_ones_not_as_long_as_it_may_be(self) -> None:
         door = make_door(tokens_per_minute=10_000)
         first = await door.enter("job1", prompt=10, output=5000)

@@ -111,3 +111,14 @@ def test_what_would_be_refused_again_is_not_sent_again(tmp_path: Path) -> None:
         with client(server, max_retries=5) as api, pytest.raises(openai.BadRequestError):
             api.chat.completions.create(**{**CHAT, "temperature": 9})
         assert server.metric("axon_requests_total") == 1
+
+
+async def test_a_list_of_prompts_is_answered_in_its_order(echo: Server) -> None:
+    prompts = ["one", "two", "three"]
+    asked: Any = {"model": "echo", "prompt": prompts, "temperature": 0, "max_tokens": 10}
+    async with AsyncOpenAI(base_url=f"{echo.url}/v1", api_key=echo.key) as api:
+        whole = await api.completions.create(**asked)
+        texts = dict.fromkeys(range(3), "")
+        async for event in await api.completions.create(**asked, stream=True):
+            texts[event.choices[0].index] += event.choices[0].text
+    assert [choice.text for choice in whole.choices] == list(texts.values()) == prompts

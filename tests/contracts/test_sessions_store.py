@@ -126,6 +126,13 @@ class TestErasing:
         assert other is not None
         assert not other.job.purged
 
+    async def test_the_end_of_a_stored_chat_erased_while_it_ran_brings_no_words_back(self, store: Store) -> None:
+        end = make_ended(make_job("chatcmpl-1", session="", retain=True))
+        await store.turns.apply([opened(end.job)])
+        await store.tombstones.put([turn_mark("chatcmpl-1")], at=100.0)
+        await store.turns.apply([end, make_ended(make_job("chatcmpl-2", session="", retain=True))])
+        assert [await purged(store, turn_id) for turn_id in ("chatcmpl-1", "chatcmpl-2")] == [True, False]
+
     async def test_tombstones_leave_when_nothing_can_be_on_its_way(self, store: Store) -> None:
         await store.tombstones.put(["resp_1"], at=100.0)
         await store.tombstones.put(["resp_2"], at=200.0)

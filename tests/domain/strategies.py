@@ -61,6 +61,7 @@ def jobs() -> st.SearchStrategy[Job]:
         version=text,
         lane=text,
         prompt_ids=st.lists(numbers, max_size=4).map(tuple),
+        more_prompts=st.lists(st.lists(numbers, max_size=2).map(tuple), max_size=2).map(tuple),
         sampling=samplings,
         seed=st.integers(0, 2**63 - 1),
         deadline=times,

@@ -195,6 +195,7 @@ MEANT: dict[str, Job | Chunk | Turn | Presence | Residence | Marker] = {
     "job-v1": JOB,
     "job-later": LATER_JOB,
     "job-choices-v1": CHOICES_JOB,
+    "job-prompts-v1": replace(JOB, choices=6, more_prompts=((422,), (70000, 2))),
     "chunk-v1": CHUNK,
     "chunk-choices-v1": CHOICES,
     "chunk-reasoning-v1": REASONING,

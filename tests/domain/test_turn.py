@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given
 
 from axon.domain.chunk import Chunk, End, Token
+from axon.domain.erasure import without_words
 from axon.domain.turn import TurnState, ended, opened, so_far, supersedes
 from axon.domain.usage import Usage
 from tests.domain.strategies import cut_chunk, cuts, make_job, streams
@@ -87,3 +88,20 @@ def test_more_supersedes_less_and_an_end_supersedes_both_for_good() -> None:
     for older, stored in enumerate(stages):
         for newer, new in enumerate(stages):
             assert supersedes(new, stored) == (newer > older)
+
+
+def test_the_choices_of_several_prompts_come_prompt_by_prompt() -> None:
+    job = make_job(prompt_ids=(1, 2), more_prompts=((3,), (4, 5, 6)), choices=6)
+    assert [job.prompt_of(choice) for choice in range(6)] == [(1, 2)] * 2 + [(3,)] * 2 + [(4, 5, 6)] * 2
+    assert [make_job(choices=2).prompt_of(choice) for choice in range(2)] == [(1, 2, 3)] * 2
+
+
+def test_usage_counts_the_tokens_of_all_prompts() -> None:
+    job = make_job(prompt_ids=(1, 2), more_prompts=((3,), (4, 5, 6)), choices=3)
+    turn = ended(opened(job), (Chunk(first=1, epoch=1, tokens=(Token(0, 5, "a"),), terminal="completed"),), at=9.0)
+    assert turn.usage == Usage(prompt_tokens=6, output_tokens=1)
+
+
+def test_without_words_no_prompt_is_left() -> None:
+    turn = without_words(opened(make_job(more_prompts=((3,),), choices=2)))
+    assert (turn.job.prompt_ids, turn.job.more_prompts, turn.job.purged) == ((), (), True)

@@ -101,7 +101,7 @@ def _wrong_turn(
     texts = _texts(turn)
     if turn.usage.output_tokens != len(turn.tokens):
         yield Violation("billed", f"{turn.id} has {len(turn.tokens)} tokens and is billed {turn.usage.output_tokens}")
-    delivered = len(turn.job.prompt_ids) + len(turn.tokens)
+    delivered = turn.job.num_prompt_tokens + len(turn.tokens)
     if turn.ledger is not None and turn.ledger.billed != delivered:
         yield Violation("billed", f"{turn.id} has {delivered} tokens and its ledger says {turn.ledger}")
     elif turn.ledger is None and turn.state is TurnState.COMPLETED:

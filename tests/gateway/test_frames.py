@@ -133,6 +133,34 @@ def test_the_whole_answer_says_what_the_stream_says(texts: list[list[str]], plac
     assert body["usage"]["completion_tokens"] == len(stream.tokens)
 
 
+def test_every_answer_begins_with_its_own_prompt_where_that_is_echoed() -> None:
+    job = job_of(4, "completion", echo=["one ", "two "])
+    stream = stream_of([["a", "b"], ["c"], ["d"], ["e"]], ["stop"] * 4)
+    texts = ["one ab", "one c", "two d", "two e"]
+    assert [choice["text"] for choice in whole(job, [stream])["choices"]] == texts
+    read = Read()
+    connect(job, [stream], read, 1)
+    connect(job, [stream], read, 1000)
+    assert list(read.texts.values()) == texts
+
+
+def test_of_more_answers_than_are_returned_the_likeliest_per_token_are_the_best_first() -> None:
+    scores = [[-1.0, -3.0], [-1.5], [-9.0], [-0.5, -0.5, -0.5], [-4.0], [float("-inf")]]
+    tokens = [
+        Token(choice, 1, str(choice), {"logprob": score, "bytes": b"x", "top": [], "offset": 0})
+        for choice, own in enumerate(scores)
+        for score in own
+    ]
+    ends = tuple(End(choice, "length" if choice % 2 else "stop", len(tokens)) for choice in range(6))
+    stream = Chunk(first=1, epoch=1, tokens=tuple(tokens), ends=ends, terminal="completed")
+    job = replace(job_of(6, "completion", best=2, hides_logprobs=True, echo=["p", "q"]), more_prompts=((1, 2),))
+    body = whole(job, [stream])
+    found = [(choice["index"], choice["text"], choice["finish_reason"]) for choice in body["choices"]]
+    assert found == [(0, "p1", "length"), (1, "p00", "stop"), (2, "q333", "length"), (3, "q4", "stop")]
+    assert [choice["logprobs"] for choice in body["choices"]] == [None] * 4
+    assert body["usage"]["completion_tokens"] == len(tokens)
+
+
 def test_an_end_that_an_earlier_release_wrote_follows_its_chunks_last_token() -> None:
     chunk = Chunk(first=1, epoch=1, tokens=(Token(0, 1, "a"),), ends=(End(0, "stop"),), terminal="completed")
     frames = frames_of(Writer(job_of(1, "chat")).frames(chunk))

@@ -186,6 +186,7 @@ PAYLOADS: dict[str, dict[str, Any]] = {
     "job-response-v1": RESPONSE_JOB,
     "turn-response-v1": RESPONSE,
     "job-choices-v1": {**JOB, "choices": 2, "sampling": {**SAMPLING, **MORE_SAMPLING}},
+    "job-prompts-v1": {**JOB, "choices": 6, "more_prompts": [[422], [70000, 2]]},
     "chunk-choices-v1": CHOICES,
     "chunk-reasoning-v1": REASONING,
     "job-reasoning-v1": {**JOB, "reasoning": "inside"},

@@ -90,7 +90,22 @@ def test_a_bad_body_is_refused_in_openais_shape(echo: Server, name: str) -> None
 
 
 @pytest.mark.parametrize(
-    "prompt", ["", [], [-1], [258], [10**12], ["two", "prompts"], [[1, 2], [3]], [1, "x"], {"a": 1}, None]
+    "prompt",
+    [
+        "",
+        [],
+        [-1],
+        [258],
+        [10**12],
+        ["two", ""],
+        [[1, 2], []],
+        [[1], [258]],
+        [[1], "x"],
+        ["x"] * 129,
+        [1, "x"],
+        {"a": 1},
+        None,
+    ],
 )
 def test_a_bad_prompt_is_refused(echo: Server, prompt: object) -> None:
     with echo.client() as http:

@@ -187,3 +187,65 @@ def test_a_tier_is_asked_for_and_told_and_another_word_refused(echo: Server) -> 
         with pytest.raises(openai.BadRequestError) as refusal:
             api.responses.create(model="echo", input="hi", service_tier="scale")
         assert refusal.value.param == "service_tier"
+
+
+STORED: Any = {"model": "echo", "messages": QUESTION, "temperature": 0, "store": True}
+
+
+def test_a_stored_chat_is_read_again_until_it_is_erased(echo: Server) -> None:
+    with client(echo) as api:
+        made = api.chat.completions.create(**STORED)
+        assert api.chat.completions.retrieve(made.id) == made
+        erased = api.chat.completions.delete(made.id)
+        assert (erased.id, erased.object, erased.deleted) == (made.id, "chat.completion.deleted", True)
+        for ask in (api.chat.completions.retrieve, api.chat.completions.delete):
+            with pytest.raises(openai.NotFoundError) as unknown:
+                ask(made.id)
+            assert unknown.value.code == "chat_completion_not_found"
+    with echo.client() as http:
+        assert http.get(f"/v1/streams/{made.id}").status_code == 410
+
+
+def test_what_is_no_stored_chat_is_not_found_as_one(echo: Server) -> None:
+    with client(echo) as api:
+        ids = [
+            api.chat.completions.create(**{**STORED, "store": False}).id,
+            api.completions.create(model="echo", prompt="x", max_tokens=2, extra_body={"store": True}).id,
+            api.responses.create(model="echo", input="x").id,
+            "chatcmpl-nothing",
+        ]
+        for each in ids:
+            for ask in (api.chat.completions.retrieve, api.chat.completions.delete):
+                with pytest.raises(openai.NotFoundError):
+                    ask(each)
+
+
+def test_a_stored_chat_erased_while_it_runs_ends_and_does_not_come_back_after_a_restart(fresh: Fresh) -> None:
+    server = fresh.start(engine_echo_step_s=0.005)
+    with client(server) as api:
+        done = api.chat.completions.create(**STORED)
+        stream = api.chat.completions.create(**STORED, stream=True, extra_body={"ignore_eos": True})
+        running = next(iter(stream)).id
+        with pytest.raises(openai.NotFoundError):
+            api.chat.completions.retrieve(running)  # there is no answer yet
+        for each in (done.id, running):
+            assert api.chat.completions.delete(each).deleted
+        stream.close()
+    server.kill()
+    server = fresh.start()
+    with client(server) as api:
+        for each in (done.id, running):
+            with pytest.raises(openai.NotFoundError):
+                api.chat.completions.retrieve(each)
+    with server.client() as http:
+        assert [http.get(f"/v1/streams/{each}").status_code for each in (done.id, running)] == [410, 410]
+
+
+def test_a_repeated_chat_whose_answer_was_erased_is_told_so(echo: Server) -> None:
+    with client(echo) as api:
+        headers = {"Idempotency-Key": "erased-chat"}
+        made = api.chat.completions.create(**STORED, extra_headers=headers)
+        api.chat.completions.delete(made.id)
+        with pytest.raises(openai.APIStatusError) as gone:
+            api.chat.completions.create(**STORED, extra_headers=headers)
+    assert gone.value.status_code == 410

@@ -67,6 +67,8 @@ def furnished(server: Server, key: str) -> Iterator[Room]:
         forgotten = post("/v1/conversations", items=said)["id"]
         assert http.delete(f"/v1/conversations/{forgotten}").status_code == 200
         chat = post("/v1/chat/completions", messages=said, store=True, max_tokens=2)["id"]
+        erased_chat = post("/v1/chat/completions", messages=said, store=True, max_tokens=2)["id"]
+        assert http.delete(f"/v1/chat/completions/{erased_chat}").status_code == 200
         completion = post("/v1/completions", prompt="a secret", max_tokens=2)["id"]
         response = post("/v1/responses", input="a secret", max_output_tokens=2)["id"]
         turns = {
@@ -76,6 +78,8 @@ def furnished(server: Server, key: str) -> Iterator[Room]:
             "a response that is not stored": follow("/v1/responses", input="a secret", store=False),
             "an erased response": erased,
             "a stored chat": chat,
+            "an erased chat": erased_chat,
+            "a stored chat that runs": follow("/v1/chat/completions", messages=said, store=True),
             "a running chat": follow("/v1/chat/completions", messages=said),
             "a completion": completion,
         }
@@ -83,6 +87,7 @@ def furnished(server: Server, key: str) -> Iterator[Room]:
             by_parameter={
                 "stream_id": turns,
                 "response_id": turns,
+                "completion_id": turns,
                 "conversation_id": {
                     "a conversation": conversation,
                     "an erased conversation": forgotten,
@@ -147,7 +152,11 @@ def seen_by_owner(server: Server, room: Room, headers: Headers) -> dict[str, Any
     """What the owner finds in its room; what runs is told by its id alone."""
     found: dict[str, Any] = {}
     with httpx.Client(base_url=server.url, headers=headers, timeout=60) as http:
-        for name, route in (("response_id", "/v1/responses/"), ("conversation_id", "/v1/conversations/")):
+        for name, route in (
+            ("response_id", "/v1/responses/"),
+            ("completion_id", "/v1/chat/completions/"),
+            ("conversation_id", "/v1/conversations/"),
+        ):
             for kind, each in room.named(name).items():
                 reply = http.get(route + each)
                 found[f"{route} {kind}"] = (reply.status_code, reply.json())

@@ -74,7 +74,8 @@ def _good(story: Story) -> None:
     story.ask("/v1/chat/completions", {**CHAT, "stream": True, "logprobs": True})
     for _ in range(2):
         assert story.ask("/v1/chat/completions", CHAT, **{"Idempotency-Key": TOLD}).status_code == 200
-    story.ask("/v1/completions", {"model": "echo", "prompt": SAID, "echo": True})
+    for prompt in (SAID, [SAID, SAID]):
+        story.ask("/v1/completions", {"model": "echo", "prompt": prompt, "echo": True})
     made = story.ask("/v1/conversations", {"items": MESSAGES, "metadata": {"a": TOLD}}).json()
     story.ask("/v1/responses", {**ASK, "conversation": made["id"]})
     story.ask(f"/v1/conversations/{made['id']}/items", method="GET")
@@ -112,7 +113,7 @@ def _refused(story: Story) -> None:
     story.ask("/v1/chat/completions", {**CHAT, "messages": [{"role": "user", "content": SAID * 400_000}]})
     story.ask("/v1/chat/completions", {**CHAT, "max_tokens": 5}, **{"Idempotency-Key": TOLD})
     story.ask("/v1/chat/completions", CHAT, **{"Idempotency-Key": TOLD * 100})
-    story.ask("/v1/completions", {"model": "echo", "prompt": [SAID, SAID]})
+    story.ask("/v1/completions", {"model": "echo", "prompt": [SAID, SAID], "n": 65})
     story.ask("/v1/responses", {**ASK, "metadata": {NAMED: {NAMED: TOLD}}})
     story.ask("/v1/responses", {**ASK, "metadata": {NAMED * 10: TOLD}})
     story.ask(

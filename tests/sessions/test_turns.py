@@ -6,6 +6,7 @@ from axon.domain.job import Job
 from axon.domain.lane import tier_of
 from axon.domain.sampling import Sampling
 from axon.domain.tenant import Terms, Tier
+from axon.errors import ContextTooLong
 from axon.sessions.turns import make_job
 from tests.contracts.builders import make_presence
 
@@ -45,3 +46,10 @@ def test_a_tier_is_given_up_to_the_tenants_highest(asked: Tier, given: Tier) -> 
 def test_a_pools_jobs_wait_in_its_own_lanes() -> None:
     assert made(pool="gold").lane != made().lane
     assert "#gold/" in made(pool="gold").lane
+
+
+def test_the_longest_of_several_prompts_must_leave_room_for_its_answer() -> None:
+    job = made(more_prompts=[[4] * 2043], choices=2)
+    assert (job.prompt_ids, job.more_prompts, job.sampling.max_tokens) == ((1, 2, 3), ((4,) * 2043,), 5)
+    with pytest.raises(ContextTooLong):
+        made(more_prompts=[[4], [4] * 2044], choices=3)

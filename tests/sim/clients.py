@@ -35,6 +35,7 @@ class Asked:
     seed: int
     max_tokens: int
     choices: int
+    more_prompts: tuple[tuple[int, ...], ...] = ()
     job_id: str = ""
     accepted: bool = False
     refused: bool = False
@@ -69,6 +70,8 @@ class Client:
             await asyncio.sleep(rng.expovariate(1 / 0.4))
             max_tokens, choices = rng.choice([(3, 1), (8, 1), (12, 1), (80, 1), (3, 3), (8, 2)])
             asked = Asked(f"{self._name}.{number}", rng.randrange(1000), max_tokens, choices)
+            if asked.seed % 2:  # by the seed, so that nothing else of a schedule depends on it
+                asked.more_prompts = tuple((place,) for place in range(1, choices))
             asked.talks = rng.random() < 0.8
             self.asked.append(asked)
             key = f"idem-{asked.name}" if rng.random() < 0.4 else ""
@@ -98,6 +101,7 @@ class Client:
                 lane=lane_of(self._name, DEPLOYMENT, NUM_LANES),
                 prompt_ids=PROMPT,
                 choices=asked.choices,
+                more_prompts=asked.more_prompts,
                 sampling=Sampling(max_tokens=asked.max_tokens),
                 seed=asked.seed,
                 deadline=now + 40.0,

@@ -6,7 +6,7 @@ Everything but the services is production code: what survives here is what runs 
 import asyncio
 import logging
 import random
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Sequence
 from dataclasses import dataclass, field, replace
 from types import SimpleNamespace
 from typing import Any, cast
@@ -65,9 +65,9 @@ _METRICS = Metrics()
 structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.CRITICAL))
 
 
-def token_at(seed: int, choice: int, position: int) -> int:
+def token_at(seed: int, choice: int, position: int, prompt_ids: Sequence[int]) -> int:
     """The one right token of a job's choice at a position."""
-    return 32 + (seed * 31 + choice * 13 + position * 17) % 90
+    return 32 + (seed * 31 + choice * 13 + position * 17 + sum(prompt_ids) * 7) % 90
 
 
 def length_of(job: Job | Add, choice: int) -> int:
@@ -79,7 +79,7 @@ def stream_of(job: Job) -> list[int]:
     """The one right stream of a job, in the order of position and choice."""
     lengths = [length_of(job, choice) for choice in range(job.choices)]
     return [
-        token_at(job.seed, choice, position)
+        token_at(job.seed, choice, position, job.prompt_of(choice))
         for position in range(max(lengths))
         for choice in range(job.choices)
         if position < lengths[choice]
@@ -115,7 +115,7 @@ class SimEngine:
                 yield StepOutput(emitted=[self._emit(*entry) for entry in list(self._sequences.values())])
 
     def _emit(self, add: Add, position: int) -> Emitted:
-        token = token_at(add.seed + self._salt, add.choice, position)
+        token = token_at(add.seed + self._salt, add.choice, position, add.prompt_ids)
         if position + 1 >= length_of(add, add.choice):
             del self._sequences[add.id]
             return Emitted(add.id, token, "stop")

@@ -26,8 +26,20 @@ stop_strings = st.lists(st.text("ab\né", min_size=1, max_size=4), max_size=3).m
 texts = st.text("ab\né🙂", max_size=24)
 
 
-def make_running(*, stop: Iterable[str] = (), epoch: int = 1, choices: int = 1, reasoning: str = "") -> Running:
-    job = make_job(sampling=Sampling(max_tokens=1000, stop=tuple(stop)), choices=choices, reasoning=reasoning)
+def make_running(
+    *,
+    stop: Iterable[str] = (),
+    epoch: int = 1,
+    choices: int = 1,
+    reasoning: str = "",
+    more_prompts: tuple[tuple[int, ...], ...] = (),
+) -> Running:
+    job = make_job(
+        sampling=Sampling(max_tokens=1000, stop=tuple(stop)),
+        choices=choices,
+        reasoning=reasoning,
+        more_prompts=more_prompts,
+    )
     delivery = Delivery(tag=1, lane=job.lane, body=b"", redelivered=False)
     return Running(job=job, delivery=delivery, epoch=epoch, tokenizer=TOKENIZER)
 
@@ -303,13 +315,36 @@ def test_log_probabilities_travel_with_their_token_as_bytes() -> None:
 
 def test_the_first_attempts_count_of_cached_tokens_stays() -> None:
     running = make_running()
-    running.push(running.choices[0], Emitted("", 97, cached=32))
+    running.push(running.choices[0], Emitted("", 97, cached=2))
     chunk = running.pending()
     assert chunk is not None
     again = make_running(epoch=2)
     again.replay([chunk])
-    again.push(again.choices[0], Emitted("", 98, "stop", cached=2))
-    assert (chunk.cached, again.whole().cached) == (32, 32)
+    again.push(again.choices[0], Emitted("", 98, "stop", cached=1))
+    assert (chunk.cached, again.whole().cached) == (2, 2)
+
+
+def test_cached_tokens_count_once_for_each_prompt_and_again_for_none_after_a_loss() -> None:
+    def attempt(epoch: int) -> Running:
+        return make_running(epoch=epoch, choices=4, more_prompts=((4, 5, 6, 7),))
+
+    running = attempt(1)
+    for choice, cached in ((2, 3), (0, 2), (1, 2)):  # the second prompt's first choice is ahead of its place
+        running.push(running.choices[choice], Emitted("", 97, cached=cached))
+    chunk = running.pending()
+    assert chunk is not None
+    assert ([token.choice for token in chunk.tokens], chunk.cached) == ([0, 1, 2], 2 + 3)
+    short = chunk.until(2)
+    again = attempt(2)
+    again.replay([replace(short, cached=2)])
+    for choice in range(4):
+        again.push(again.choices[choice], Emitted("", 98, cached=1))
+    assert again.whole().cached == 2 + 1
+    last = attempt(3)
+    last.replay([chunk])
+    for choice in range(4):
+        last.push(last.choices[choice], Emitted("", 98, cached=4))
+    assert last.whole().cached == 2 + 3
 
 
 def thinking_of(running: Running) -> str:

@@ -117,3 +117,19 @@ def test_what_an_engine_emits_behind_a_stop_string_is_wasted_and_not_billed() ->
     assert chunk is not None
     assert chunk.ledger is not None
     assert (chunk.ledger.emitted, chunk.ledger.wasted) == (2, 2)
+
+
+def test_every_choice_comes_into_the_engine_with_the_prompt_it_goes_on_from() -> None:
+    running = make_running(choices=4, more_prompts=((7, 8),))
+    stepping = make_stepping(running)
+    stepping.fill()
+    asked = [call.args[0] for call in cast("Any", stepping)._engine.add.call_args_list]
+    assert [(add.choice, add.prompt_ids) for add in asked] == [
+        (0, [1, 2, 3]),
+        (1, [1, 2, 3]),
+        (2, [7, 8]),
+        (3, [7, 8]),
+    ]
+    stepping._settle(StepOutput(emitted=[Emitted(add.id, 97) for add in asked]))
+    served = [call.kwargs["prefilled"] for call in cast("Any", stepping)._worker.served.call_args_list]
+    assert served == [3, 3, 2, 2]

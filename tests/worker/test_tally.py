@@ -26,6 +26,7 @@ class Work:
 
     choices: int = 1
     cached: int = 0
+    num_prompts: int = 1
     clock: FakeClock = field(default_factory=FakeClock)
     log: list[Chunk] = field(default_factory=list)
     num_computed: int = 0
@@ -33,7 +34,9 @@ class Work:
 
     def __post_init__(self) -> None:
         self.job = replace(
-            make_job(sampling=Sampling(max_tokens=MAX_TOKENS), choices=self.choices), created=self.clock.now()
+            make_job(sampling=Sampling(max_tokens=MAX_TOKENS), choices=self.choices * self.num_prompts),
+            more_prompts=((5,) * 4, (6,) * 5)[: self.num_prompts - 1],
+            created=self.clock.now(),
         )
 
     def claim(self, lost: Running | None = None) -> Running:
@@ -58,7 +61,7 @@ class Work:
                 return
             first = mine.sequence_id is not None
             if first:  # its prompt and what it came with, once for each time it comes in
-                self.num_computed += len(self.job.prompt_ids) + len(mine.token_ids) - self.cached
+                self.num_computed += len(self.job.prompt_of(choice)) + len(mine.token_ids) - self.cached
                 mine.sequence_id = None
             self.num_computed += 1
             self.clock.advance(1.0)
@@ -81,7 +84,7 @@ class Work:
         self.tell(running)
         turn = ended(opened(self.job), tuple(self.log), at=self.clock.now())
         assert turn.ledger is not None
-        assert turn.ledger.billed == turn.usage.total_tokens == len(self.job.prompt_ids) + len(turn.tokens)
+        assert turn.ledger.billed == turn.usage.total_tokens == self.job.num_prompt_tokens + len(turn.tokens)
         assert turn.ledger.emitted == len(turn.tokens)
         whole_s = self.clock.now() - self.job.created
         known_s = turn.ledger.queue_s + turn.ledger.prefill_s + turn.ledger.decode_s + turn.ledger.replay_s
@@ -91,16 +94,18 @@ class Work:
 
 
 attempts = st.lists(
-    st.tuples(st.lists(st.integers(0, 6), min_size=3, max_size=3), st.integers(0, 8), st.booleans()), max_size=5
+    st.tuples(st.lists(st.integers(0, 6), min_size=6, max_size=6), st.integers(0, 8), st.booleans()), max_size=5
 )
 """Of each: tokens of each choice, how many of them the log gets, and whether only the engine is lost."""
 
 
-@given(attempts, st.integers(1, 3), st.integers(0, 3), st.booleans())
+@given(attempts, st.sampled_from([(1, 1), (2, 1), (3, 1), (1, 2), (1, 3), (2, 3)]), st.integers(0, 3), st.booleans())
 def test_whatever_is_lost_on_the_way_the_bill_is_the_prompt_and_what_was_emitted_once(
-    history: list[tuple[list[int], int, bool]], choices: int, cached: int, is_cancelled: bool
+    history: list[tuple[list[int], int, bool]], asked: tuple[int, int], cached: int, is_cancelled: bool
 ) -> None:
-    work = Work(choices, cached)
+    """``asked``: choices of each prompt, and prompts."""
+    work = Work(asked[0], cached, asked[1])
+    choices = work.job.choices
     work.clock.advance(2.5)
     running = work.claim()
     num_lost_here = 0
@@ -123,8 +128,8 @@ def test_whatever_is_lost_on_the_way_the_bill_is_the_prompt_and_what_was_emitted
     if num_lost_here == len(history):  # every attempt was seen from near by
         assert ledger.computed == work.num_computed
         assert ledger.attempts == len(history) + 1
-    num_begun = len({token.choice for chunk in work.log for token in chunk.tokens})
-    assert ledger.prefilled + ledger.cached >= num_begun * len(work.job.prompt_ids)
+    begun = {token.choice for chunk in work.log for token in chunk.tokens}
+    assert ledger.prefilled + ledger.cached >= sum(len(work.job.prompt_of(choice)) for choice in begun)
 
 
 def test_an_undisturbed_turn_has_nothing_replayed_and_nothing_wasted() -> None:

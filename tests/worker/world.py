@@ -273,7 +273,7 @@ class World:
         assert ([token.id for token in turn.tokens], turn.state) == (right, "completed")
         ledger = turn.ledger
         assert ledger is not None
-        assert ledger.billed == len(job.prompt_ids) + len(right)
+        assert ledger.billed == job.num_prompt_tokens + len(right)
         times_s = ledger.queue_s + ledger.prefill_s + ledger.decode_s + ledger.replay_s
         assert abs(times_s - (turn.ended_at or 0.0) + job.created) < 10.0, "the end is written soon after it is told"
 

@@ -112,10 +112,10 @@ class Admission:
     async def reserve(self, ticket: Ticket, job: Job, meters: Meters) -> Ticket:
         """Sets aside what the turn is expected to cost, as far as the bucket is deep."""
         output = job.choices * min(ticket.expected, job.sampling.max_tokens)
-        ticket = replace(ticket, reserved=len(job.prompt_ids) + output)
+        ticket = replace(ticket, reserved=job.num_prompt_tokens + output)
         if not ticket.is_metered:
             return ticket
-        bounds, least = ticket.bounds(self._clock.now()), len(job.prompt_ids) + min(1, output)
+        bounds, least = ticket.bounds(self._clock.now()), job.num_prompt_tokens + min(1, output)
         entry = Entry(job_id=job.id, tokens=ticket.reserved, least=least, ttl_s=self._config.ticket_s)
         standing = await self._enter(job.tenant, entry, bounds)
         meters.note("tokens", standing.tokens, per_minute=bounds.tokens_per_minute)
@@ -127,7 +127,7 @@ class Admission:
         """The job has ended with so many tokens used: what was set aside too much goes back, what was too little is
         charged, once."""
         ticket, now = Ticket.parse(job.ticket), self._clock.now()
-        output = max(0, used - len(job.prompt_ids)) / job.choices
+        output = max(0, used - job.num_prompt_tokens) / job.choices
         await self._accounts.settle(
             [
                 Settlement(

@@ -23,5 +23,7 @@ def session_mark(session: str) -> str:
 
 def without_words(turn: Turn) -> Turn:
     """Ids, state, times and usage stay; prompt, items, tokens and everything the client wrote go."""
-    job = replace(turn.job, prompt_ids=(), items=(), reply={}, extra={}, idempotency_key="", body_digest="")
+    job = replace(
+        turn.job, prompt_ids=(), more_prompts=(), items=(), reply={}, extra={}, idempotency_key="", body_digest=""
+    )
     return replace(turn, job=job, tokens=(), ends=(), message="", extra={})

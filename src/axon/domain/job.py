@@ -20,6 +20,8 @@ class Job:
     """The deployment version it was tokenised for: weights, tokenizer, template and kernel."""
     lane: str
     prompt_ids: tuple[int, ...]
+    more_prompts: tuple[tuple[int, ...], ...] = ()
+    """Of one that asks several prompts at once: those behind the first. Each has as many of the choices."""
     sampling: Sampling
     """Of each choice."""
     choices: int = 1
@@ -64,6 +66,18 @@ class Job:
     """How its gateway writes the answer (route, model name, options); opaque below the gateway."""
     extra: Mapping[str, Any] = field(default_factory=dict)
     """Fields of a later version, kept as they came."""
+
+    def prompt_of(self, choice: int) -> tuple[int, ...]:
+        """What a choice goes on from: the first prompt's choices come first."""
+        if not self.more_prompts:
+            return self.prompt_ids
+        place = choice * (1 + len(self.more_prompts)) // self.choices
+        return self.more_prompts[place - 1] if place else self.prompt_ids
+
+    @property
+    def num_prompt_tokens(self) -> int:
+        """Of all its prompts."""
+        return len(self.prompt_ids) + sum(map(len, self.more_prompts))
 
     @property
     def purged(self) -> bool:

@@ -2,7 +2,7 @@
 
     accepted ── queue_s ──► claimed ── prefill_s ──► first token ── decode_s ──► end
 
-    prefilled + cached    the prompt, once for each choice that has begun
+    prefilled + cached    its prompt, once for each choice that has begun
     billed                queued + emitted, once, however often they were computed
     computed              prefilled + emitted + replayed + wasted
 
@@ -17,7 +17,7 @@ class Ledger:
     """Of one turn."""
 
     queued: int = 0
-    """Tokens of its prompt."""
+    """Tokens of its prompt, or of all of them."""
     prefilled: int = 0
     """Tokens of the prompt that were computed for the first time, for each choice."""
     cached: int = 0

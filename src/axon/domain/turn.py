@@ -110,7 +110,7 @@ def supersedes(new: Turn, stored: Turn | None) -> bool:
 
 def _usage(job: Job, chunks: tuple[Chunk, ...]) -> Usage:
     return Usage(
-        prompt_tokens=len(job.prompt_ids),
+        prompt_tokens=job.num_prompt_tokens,
         cached_tokens=max(chunk.cached for chunk in chunks),
         output_tokens=sum(len(chunk.tokens) for chunk in chunks),
         reasoning_tokens=max(chunk.reasoned for chunk in chunks),

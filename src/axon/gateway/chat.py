@@ -1,13 +1,19 @@
-"""POST /v1/chat/completions."""
+"""/v1/chat/completions: asked, and where it is stored, read again and erased."""
+
+from collections.abc import Sequence
+from typing import Any
 
 from fastapi import APIRouter
 from starlette.requests import Request
 from starlette.responses import Response
 
 from axon.dispatch.affinity import chat_affinity
+from axon.domain.turn import Turn, TurnState
+from axon.errors import NotFound
+from axon.gateway import frames
 from axon.gateway.openai import ChatRequest, parse
 from axon.gateway.schema import body_of_kind
-from axon.gateway.turns import answer, gateway_of, identity_of, open_turn, read_body
+from axon.gateway.turns import answer, gateway_of, identity_of, open_turn, read_body, wants_ledger
 
 router = APIRouter(tags=["chat"])
 
@@ -19,6 +25,10 @@ async def create(request: Request) -> Response:
     body = await read_body(request, gateway.config)
     ask = parse(ChatRequest, body)
     messages = ask.texts()
+
+    async def prompts() -> Sequence[Sequence[int]]:
+        return (await gateway.prompts.chat(messages),)
+
     job = await open_turn(
         request,
         ask,
@@ -26,7 +36,40 @@ async def create(request: Request) -> Response:
         route="chat",
         prefix="chatcmpl-",
         max_tokens=ask.max_completion_tokens or ask.max_tokens,
-        prompt=lambda: gateway.prompts.chat(messages),
+        prompts=prompts,
         affinity=chat_affinity(identity_of(request).tenant, messages),
     )
     return await answer(request, job, stream=bool(ask.stream))
+
+
+@router.get("/v1/chat/completions/{completion_id}", summary="Retrieve a stored chat completion")
+async def show(request: Request, completion_id: str) -> dict[str, Any]:
+    """The answer to a chat that was sent with ``store: true``, once it is complete."""
+    turn = await _find(request, completion_id)
+    if turn.state is not TurnState.COMPLETED:
+        raise _unknown(completion_id)
+    return frames.whole(turn.job, [turn.chunk()], with_ledger=wants_ledger(request))
+
+
+@router.delete("/v1/chat/completions/{completion_id}", summary="Delete a stored chat completion")
+async def delete(request: Request, completion_id: str) -> dict[str, Any]:
+    """Erases a chat that was sent with ``store: true``, and its words; one that runs is cancelled."""
+    turn = await _find(request, completion_id)
+    await gateway_of(request).sessions.erasure.turn(turn)
+    return {"id": completion_id, "object": "chat.completion.deleted", "deleted": True}
+
+
+async def _find(request: Request, completion_id: str) -> Turn:
+    """A stored chat of the asker's own; every other id is answered exactly like an unknown one."""
+    turn = await gateway_of(request).sessions.lookup.find(completion_id, asker=identity_of(request).tenant)
+    if turn is None or turn.job.purged or turn.job.reply.get("route") != "chat" or not turn.job.retain:
+        raise _unknown(completion_id)
+    return turn
+
+
+def _unknown(completion_id: str) -> NotFound:
+    return NotFound(
+        f"Chat completion with id '{completion_id}' not found.",
+        code="chat_completion_not_found",
+        param="completion_id",
+    )

@@ -16,7 +16,7 @@ from axon.domain.tenant import Tier
 from axon.domain.turn import Turn, TurnState
 from axon.domain.usage import Usage
 from axon.errors import AxonError, BudgetSpent, Cancelled, ContextTooLong, EngineError, Expired, ShareTooSmall
-from axon.gateway import logprobs
+from axon.gateway import best, logprobs
 from axon.gateway.problems import body_of
 
 DONE = b"data: [DONE]\n\n"
@@ -104,11 +104,11 @@ class Writer:
         self._seq = after
         self._cached = self._reasoned = 0
         self._chat = job.reply.get("route") == "chat"
-        self._echo = str(job.reply.get("echo", ""))
+        self._echoes = [_echo_of(job, choice) for choice in range(job.choices)]
         self._include_usage = bool(job.reply.get("include_usage"))
         self._continuous_usage = bool(job.reply.get("continuous_usage"))
         # The first tokens of a stream are the first ones of its choices.
-        self._unopened = set(range(after, job.choices)) if self._chat or self._echo else set()
+        self._unopened = set(range(after, job.choices)) if self._chat or any(self._echoes) else set()
         self._closed: set[int] = set()
         self._head = _head(job, "chat.completion.chunk" if self._chat else "text_completion")
 
@@ -144,7 +144,10 @@ class Writer:
 
     def _run(self, choice: int, tokens: Sequence[Token]) -> dict[str, Any] | None:
         text, thinking = _text(tokens), thinking_of(tokens)
-        found = logprobs.of_chat(tokens) if self._chat else logprobs.of_completion(tokens, num_before=len(self._echo))
+        if self._chat:
+            found = logprobs.of_chat(tokens)
+        else:
+            found = logprobs.of_completion(tokens, num_before=len(self._echoes[choice]))
         if not (text or thinking) and found is None and choice not in self._unopened:
             return None
         return self._frame(choice, self._delta(choice, text, thinking), found)
@@ -160,7 +163,7 @@ class Writer:
         opens = choice in self._unopened
         self._unopened.discard(choice)
         if not self._chat:
-            return self._echo + text if opens else text
+            return self._echoes[choice] + text if opens else text
         delta = {"role": "assistant", "content": text} if opens else {"content": text}
         return {**delta, "reasoning_content": thinking} if thinking else delta
 
@@ -173,7 +176,7 @@ class Writer:
 
     def _usage(self) -> Usage:
         return Usage(
-            prompt_tokens=len(self._job.prompt_ids),
+            prompt_tokens=self._job.num_prompt_tokens,
             cached_tokens=self._cached,
             output_tokens=self._seq,
             reasoning_tokens=self._reasoned,
@@ -190,35 +193,44 @@ class Writer:
 def whole(job: Job, chunks: Sequence[Chunk], *, with_ledger: bool = False) -> dict[str, Any]:
     """The answer as one object, for a client that does not stream."""
     chat = job.reply.get("route") == "chat"
-    tokens = [token for chunk in chunks for token in chunk.tokens]
+    said: list[list[Token]] = [[] for _ in range(job.choices)]
+    for chunk in chunks:
+        for token in chunk.tokens:
+            said[token.choice].append(token)
     reasons = {end.choice: end.reason for chunk in chunks for end in chunk.ends}
     usage = Usage(
-        prompt_tokens=len(job.prompt_ids),
+        prompt_tokens=job.num_prompt_tokens,
         cached_tokens=max((chunk.cached for chunk in chunks), default=0),
-        output_tokens=len(tokens),
+        output_tokens=sum(map(len, said)),
         reasoning_tokens=max((chunk.reasoned for chunk in chunks), default=0),
     )
     return {
         **_head(job, "chat.completion" if chat else "text_completion"),
         "choices": [
-            _whole_choice(job, index, [token for token in tokens if token.choice == index], reasons.get(index, "stop"))
-            for index in range(job.choices)
+            {"index": index, **_whole_choice(job, choice, said[choice], reasons.get(choice, "stop"))}
+            for index, choice in enumerate(best.chosen(job, said))
         ],
         "usage": usage_body(usage),
         **more_of(chunks[-1], with_ledger=with_ledger),
     }
 
 
-def _whole_choice(job: Job, index: int, tokens: Sequence[Token], reason: str) -> dict[str, Any]:
+def _whole_choice(job: Job, choice: int, tokens: Sequence[Token], reason: str) -> dict[str, Any]:
     text = _text(tokens)
     if job.reply.get("route") == "chat":
         message = {"role": "assistant", "content": text, "refusal": None}
         if thinking := thinking_of(tokens):
             message["reasoning_content"] = thinking
-        return {"index": index, "message": message, "logprobs": logprobs.of_chat(tokens), "finish_reason": reason}
-    echo = str(job.reply.get("echo", ""))
-    found = logprobs.of_completion(tokens, num_before=len(echo))
-    return {"index": index, "text": echo + text, "logprobs": found, "finish_reason": reason}
+        return {"message": message, "logprobs": logprobs.of_chat(tokens), "finish_reason": reason}
+    echo = _echo_of(job, choice)
+    found = None if best.hides_logprobs(job) else logprobs.of_completion(tokens, num_before=len(echo))
+    return {"text": echo + text, "logprobs": found, "finish_reason": reason}
+
+
+def _echo_of(job: Job, choice: int) -> str:
+    """What an answer begins with of its prompt: one text for all choices, or one for each prompt."""
+    echo = job.reply.get("echo", "")
+    return echo if isinstance(echo, str) else str(echo[choice * len(echo) // job.choices])
 
 
 def _text(tokens: Sequence[Token]) -> str:

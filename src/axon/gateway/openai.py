@@ -4,7 +4,7 @@ Unknown fields are ignored; a field whose meaning we cannot honour yet is refuse
 """
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Annotated, Any, Literal, TypeVar
 
 import msgspec
@@ -17,6 +17,8 @@ from axon.errors import InvalidInput, Unsupported
 
 _MAX_DEPTH_ERROR = "The body is nested too deeply."
 _SEED = 1 << 63
+MAX_CHOICES = 128
+"""Of one request."""
 
 Probability = Annotated[float, Field(gt=0, le=1, allow_inf_nan=False)]
 Temperature = Annotated[float, Field(ge=0, le=2, allow_inf_nan=False)]
@@ -27,6 +29,8 @@ TokenKey = Annotated[str, Field(pattern=r"^[0-9]{1,9}$")]
 NumTop = Annotated[int, Field(ge=0, le=20)]
 StopText = Annotated[str, Field(min_length=1, max_length=256)]
 TierName = Literal["auto", "default", "flex", "priority"]
+Prompt = str | list[int]
+"""A text, or the ids of its tokens."""
 
 
 class Wire(BaseModel):
@@ -82,7 +86,7 @@ class Request(Wire):
     """Makes every token of prompt and answer less likely; 1 changes nothing."""
     logit_bias: Annotated[dict[TokenKey, Bias], Field(max_length=1024)] | None = None
     """What is added to the logits of these token ids."""
-    n: Annotated[int, Field(ge=1, le=128)] | None = None
+    n: Annotated[int, Field(ge=1, le=MAX_CHOICES)] | None = None
     """How many answers; they share the prompt's computation."""
     seed: Annotated[int, Field(ge=-_SEED, lt=_SEED)] | None = None
     """The same seed, prompt, settings and ``system_fingerprint`` give the same answer."""
@@ -102,6 +106,11 @@ class Request(Wire):
     @property
     def continuous_usage(self) -> bool:
         return self.include_usage and bool(self.stream_options and self.stream_options.continuous_usage_stats)
+
+    @property
+    def num_choices(self) -> int:
+        """Answers to each prompt."""
+        return self.n or 1
 
     @property
     def num_logprobs(self) -> int | None:
@@ -164,19 +173,53 @@ class CompletionRequest(Request):
     """Body of POST /v1/completions."""
 
     prompt: str | list[str] | list[int] | list[list[int]]
-    """One text, or the ids of its tokens."""
+    """One text, or the ids of its tokens; or a list of them, of which each gets ``n`` answers: the first prompt's are
+    choices 0 to ``n`` - 1, the next one's follow. At most 128 choices in all."""
     logprobs: NumTop | None = None
     """Adds the log probability of every token and of so many of the likeliest ones."""
     echo: bool | None = None
     """Begins the answer with the prompt."""
-    best_of: Annotated[int, Field(ge=1, le=128)] | None = None
-    """Only the same as ``n``."""
+    best_of: Annotated[int, Field(ge=1, le=MAX_CHOICES)] | None = None
+    """Makes so many answers and returns the ``n`` with the highest log probability per token, the best first. Usage
+    counts them all. Not with ``stream``."""
+
+    @property
+    def num_choices(self) -> int:
+        return self.best_of or self.n or 1
+
+    @property
+    def is_chosen_from(self) -> bool:
+        """Whether more answers are made than returned."""
+        return self.num_choices > (self.n or 1)
 
     @property
     def num_logprobs(self) -> int | None:
         if self.logprobs is not None and self.echo:
             raise Unsupported("'logprobs' of an echoed prompt are not supported by this server yet.", param="logprobs")
-        return self.logprobs
+        return 0 if self.logprobs is None and self.is_chosen_from else self.logprobs
+
+    def check(self) -> None:
+        """Raises when the fields do not go together."""
+        if self.num_choices < (self.n or 1):
+            raise InvalidInput("'best_of' must not be less than 'n'.", param="best_of")
+        if self.stream and self.is_chosen_from:
+            raise InvalidInput("'best_of' greater than 'n' cannot be used with 'stream'.", param="best_of")
+
+    def prompts(self) -> Sequence[Prompt]:
+        """What it asks, one by one; raises when that is nothing, or too much."""
+        given: Any = self.prompt
+        is_one = isinstance(given, str) or (given and isinstance(given[0], int))
+        found: list[Prompt] = [given] if is_one else given
+        if not found or not all(found):
+            raise InvalidInput("'prompt' must not be empty.", param="prompt")
+        num_choices = len(found) * self.num_choices
+        if num_choices > MAX_CHOICES:
+            raise InvalidInput(
+                f"'prompt' has {len(found)} prompts, which makes {num_choices} choices with {self.num_choices} of "
+                f"each; a request may have {MAX_CHOICES}.",
+                param="prompt",
+            )
+        return found
 
 
 # name → the values that mean "as if it were not there"

@@ -20,6 +20,8 @@ _OPEN: frozenset[Scope] = frozenset()
 
 NEEDED: Mapping[str, frozenset[Scope]] = {
     "POST /v1/chat/completions": _ASKS,
+    "GET /v1/chat/completions/{completion_id}": _ANSWERS,
+    "DELETE /v1/chat/completions/{completion_id}": _ASKS,
     "POST /v1/completions": _ASKS,
     "GET /v1/streams/{stream_id}": _ANSWERS,
     "POST /v1/responses": _ASKS,

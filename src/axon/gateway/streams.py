@@ -5,6 +5,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from axon.errors import InvalidInput
+from axon.gateway import best
 from axon.gateway.turns import find_job, gateway_of, last_event_id, seq_of, stream_response
 
 router = APIRouter(tags=["streams"])
@@ -21,6 +22,8 @@ async def show(request: Request, stream_id: str, after: str = "") -> Response:
     job = await find_job(request, stream_id)
     if job.reply.get("route") == "response":
         raise InvalidInput(f"Continue a response with GET /v1/responses/{stream_id}?stream=true.", param="stream_id")
+    if best.is_chosen_from(job):
+        raise InvalidInput("An answer with 'best_of' is not streamed.", param="stream_id")
     await gateway.follower.arrive(stream_id)
     gateway.metrics.stream_resumes.labels(result="ok").inc()
     return stream_response(request, job, after=seq)

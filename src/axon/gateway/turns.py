@@ -124,7 +124,7 @@ async def open_turn(
     route: str,
     prefix: str,
     max_tokens: int | None,
-    prompt: Callable[[], Awaitable[Sequence[int]]],
+    prompts: Callable[[], Awaitable[Sequence[Sequence[int]]]],
     options: Callable[[], Mapping[str, Any]] = dict,
     affinity: str = "",
 ) -> Job:
@@ -134,20 +134,21 @@ async def open_turn(
     pool = gateway.fleet.pool(who.terms.pool)
 
     async def make(job_id: str, now: float) -> Job:
-        prompt_ids = await prompt()
+        prompt_ids, *more_prompts = await prompts()
         return make_job(
             job_id=job_id,
             tenant=who.tenant,
             deployment=deployment,
             num_lanes=gateway.dispatch_config.num_lanes,
             prompt_ids=prompt_ids,
+            more_prompts=more_prompts,
             sampling=ask.sampling(max_tokens, deployment),
             seed=ask.seed,
             now=now,
             timeout_s=gateway.sessions_config.turn_timeout_s,
             retain=bool(ask.store),
             trace=request.headers.get("traceparent", ""),
-            choices=ask.n or 1,
+            choices=ask.num_choices * (1 + len(more_prompts)),
             affinity=affinity,
             terms=who.terms,
             tier=tier_asked(ask.service_tier),

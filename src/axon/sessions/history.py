@@ -150,6 +150,8 @@ class Histories:
 
     async def drop_told(self, session: str) -> None:
         """The same, also of what went on from the session, as far as the store knows: it was told its words."""
+        if not session:
+            return  # a chat is told to nobody
         for each in (session, *await self._turns.branches(session)):
             await self.drop(each)
 

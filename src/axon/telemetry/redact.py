@@ -12,7 +12,7 @@ HIDDEN = "[redacted]"
 _PRIVATE_NAMES = frozenset(
     {
         *("prompt", "messages", "message", "content", "text", "delta", "input", "output", "instructions", "body"),
-        *("prompt_ids", "token_ids", "tools", "arguments"),
+        *("prompt_ids", "more_prompts", "token_ids", "tools", "arguments"),
         *("authorization", "cookie", "api_key", "apikey", "secret", "pepper", "password", "token"),
     }
 )

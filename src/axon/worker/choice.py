@@ -26,6 +26,8 @@ class Choice:
     """Why it ended; empty while it goes on."""
     sequence_id: str | None = None
     """Its name in the engine; None while it is not there."""
+    cached: int = 0
+    """Tokens of its prompt that were found computed, until its first token has its place."""
     _num_characters: int = 0
     reasoning: str = ""
     """As in its job."""
@@ -56,6 +58,8 @@ class Choice:
 
     def push(self, emitted: Emitted) -> None:
         """One token from the engine."""
+        if not self.token_ids:
+            self.cached = emitted.cached
         text, thinking, stopped = self._text(emitted.token, last=emitted.finish is not None)
         self.waiting.append(Token(self.index, emitted.token, text, self._extras(emitted, thinking)))
         self._num_characters += len(text)

@@ -70,7 +70,7 @@ class _Metered:
     def stream(self) -> Stream:
         running = self.running
         return Stream(
-            prompt=len(running.job.prompt_ids),
+            prompt=running.job.num_prompt_tokens,
             allowed=self.allowed,
             told=running.sent,
             made=len(running.tokens),
@@ -83,7 +83,7 @@ class _Metered:
         running = self.running
         more = pace(self.stream()).more if self.is_paced else 0
         self._made = len(running.tokens)
-        return Pulse(job=running.job, used=len(running.job.prompt_ids) + running.sent, more=more, waits=False)
+        return Pulse(job=running.job, used=running.job.num_prompt_tokens + running.sent, more=more, waits=False)
 
 
 class Pacing:

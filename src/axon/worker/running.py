@@ -41,7 +41,8 @@ class Running:
     ends: list[End] = field(default_factory=list)
     terminal: Terminal | None = None
     cached: int = 0
-    """Tokens of the prompt that the engine had already."""
+    """Tokens of the prompt that the engine had already, as its first choice found it; of several prompts, of those
+    whose first choice has a token in the stream."""
     reasoned: int = 0
     """Tokens of thinking among its own."""
     sent: int = 0
@@ -105,7 +106,7 @@ class Running:
         """Takes over what earlier attempts have written; ``attempted``: one was made, even if it wrote nothing."""
         chunks = list(chunks)
         for chunk in chunks:
-            self.cached = self.cached or chunk.cached
+            self.cached = max(self.cached, chunk.cached)
             self.reasoned = max(self.reasoned, chunk.reasoned)
             for token in chunk.tokens:
                 self.choices[token.choice].replay(token)
@@ -128,8 +129,6 @@ class Running:
 
     def push(self, choice: Choice, emitted: Emitted) -> bool:
         """One token from the engine; True when it ends its choice."""
-        if not self.tokens:
-            self.cached = max(self.cached, emitted.cached)
         self.tally.emit(choice.index, emitted.cached)
         choice.push(emitted)
         self.gained += 1
@@ -187,8 +186,17 @@ class Running:
         while (choice := self._next()) is not None and choice.waiting:
             self.tokens.append(token := choice.waiting.popleft())
             self.reasoned += _num_thoughts([token])
+            if choice.cached:
+                self._count_cached(choice)
             if choice.over:
                 self.ends.append(End(choice.index, choice.reason, len(self.tokens)))
+
+    def _count_cached(self, choice: Choice) -> None:
+        """Once for each prompt, with its first choice; a choice that is replayed may have been counted before."""
+        num_each = self.job.choices // (1 + len(self.job.more_prompts))
+        if choice.index % num_each == 0:
+            self.cached = min(self.cached + choice.cached, self.job.num_prompt_tokens)
+        choice.cached = 0
 
     def _next(self) -> Choice | None:
         """The choice whose token comes next in the stream; None after the last one's end."""

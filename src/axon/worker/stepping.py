@@ -164,7 +164,7 @@ class Stepping:
         self._engine.add(
             Add(
                 id=sequence_id,
-                prompt_ids=list(job.prompt_ids),
+                prompt_ids=list(job.prompt_of(choice.index)),
                 output_ids=list(choice.token_ids),
                 sampling=job.sampling,
                 seed=job.seed,
@@ -217,7 +217,8 @@ class Stepping:
             running.tally.wait(self._clock.monotonic() - since)
 
     def _push(self, running: Running, choice: Choice, emitted: Emitted) -> None:
-        num_prompt = 0 if choice.token_ids else len(running.job.prompt_ids)  # a replay's is nobody's to pay
+        # A replay's prompt is nobody's to pay.
+        num_prompt = 0 if choice.token_ids else len(running.job.prompt_of(choice.index))
         self._worker.served(
             running, prefilled=max(0, num_prompt - emitted.cached), cached=min(num_prompt, emitted.cached)
         )

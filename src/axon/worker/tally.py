@@ -14,7 +14,7 @@ class Tally:
     def __init__(self, job: Job, clock: Clock) -> None:
         self._job, self._clock = job, clock
         self._claimed_at = clock.monotonic()
-        self._ledger = Ledger(queued=len(job.prompt_ids), attempts=1, queue_s=max(0.0, clock.now() - job.created))
+        self._ledger = Ledger(queued=job.num_prompt_tokens, attempts=1, queue_s=max(0.0, clock.now() - job.created))
         self._begun: set[int] = set()
         """Choices that have had a token, in whichever attempt."""
         self._awaited: dict[int, int] = {}
@@ -45,7 +45,7 @@ class Tally:
         if choice not in self._awaited:
             return
         num_outputs = self._awaited.pop(choice)
-        num_prompt, ledger = len(self._job.prompt_ids), self._ledger
+        num_prompt, ledger = len(self._job.prompt_of(choice)), self._ledger
         if choice in self._begun:
             ledger = replace(ledger, replayed=ledger.replayed + num_prompt + num_outputs - cached)
         else:

@@ -187,7 +187,7 @@ class Worker:
     @property
     def load(self) -> Load:
         """How busy it is; one that is crowded has no free slots for others to count on."""
-        num_tokens = sum(len(running.job.prompt_ids) + len(running.tokens) for running in self.running.values())
+        num_tokens = sum(running.job.num_prompt_tokens + len(running.tokens) for running in self.running.values())
         free_slots = 0 if self.is_full or self._is_crowded(_SOON_S) else max(0, self.slots - self._num_sequences)
         self._service.look(self._clock.monotonic(), is_busy=self._num_sequences >= self.slots)
         return Load(

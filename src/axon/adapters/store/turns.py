@@ -177,7 +177,7 @@ class SqlTurns:
                 ordered = sorted(rows, key=_by_id)
                 # A list of one goes a slower way through the driver.
                 await connection.execute(self._upsert, ordered if len(ordered) > 1 else ordered[0])
-                if erasable := [row["id"] for row in ordered if row["session"] and row["rank"]]:
+                if erasable := [row["id"] for row in ordered if row["rank"] and (row["session"] or row["retain"])]:
                     await connection.execute(_FORGET_ERASED, {"ids": erasable})
 
     async def _write_each(self, rows: Sequence[dict[str, Any] | None]) -> Sequence[DependencyDown | None]:

@@ -1,0 +1,163 @@
+"""Several prompts in one request: one id, one stream, one bill, and each answered as if it were alone."""
+
+from collections.abc import Iterable
+from typing import Any
+
+import openai
+import pytest
+
+from tests.journeys.conftest import Fresh
+from tests.journeys.server import Server, wait_until
+from tests.journeys.sse import Piece
+from tests.journeys.test_chat import client
+from tests.journeys.test_failover import read_killing
+from tests.journeys.test_resume import read_on, read_some
+
+PROMPTS = ["to be or not to be", "größer und 更大", "x"]
+GREEDY: dict[str, Any] = {"model": "echo", "temperature": 0, "max_tokens": 12}
+
+
+def by_choice(pieces: Iterable[Piece]) -> dict[int, str]:
+    texts: dict[int, str] = {}
+    for piece in pieces:
+        for choice in piece.event["choices"]:
+            texts[choice["index"]] = texts.get(choice["index"], "") + choice["text"]
+    return dict(sorted(texts.items()))
+
+
+@pytest.mark.parametrize("prompts", [PROMPTS, [list(prompt.encode()) for prompt in PROMPTS]], ids=["texts", "ids"])
+def test_each_prompt_gets_the_answer_it_gets_alone(echo: Server, prompts: list[Any]) -> None:
+    with client(echo) as api:
+        alone = [api.completions.create(**GREEDY, prompt=prompt, logprobs=1) for prompt in prompts]
+        whole = api.completions.create(**GREEDY, prompt=prompts, logprobs=1)
+        assert [choice.index for choice in whole.choices] == [0, 1, 2]
+        for choice, one in zip(whole.choices, alone, strict=True):
+            assert choice.model_copy(update={"index": 0}) == one.choices[0]
+        assert whole.usage is not None
+        for count in ("prompt_tokens", "completion_tokens", "total_tokens"):
+            assert getattr(whole.usage, count) == sum(getattr(one.usage, count) for one in alone)
+        events = list(
+            api.completions.create(**GREEDY, prompt=prompts, stream=True, stream_options={"include_usage": True})
+        )
+    assert len({event.id for event in events}) == 1
+    streamed = dict.fromkeys(range(3), "")
+    for event in events:
+        for choice in event.choices:
+            streamed[choice.index] += choice.text
+    assert list(streamed.values()) == [choice.text for choice in whole.choices]
+    ends = {choice.index: choice.finish_reason for event in events for choice in event.choices if choice.finish_reason}
+    assert ends == {choice.index: choice.finish_reason for choice in whole.choices}
+    assert events[-1].usage is not None
+    assert events[-1].usage.total_tokens == whole.usage.total_tokens
+
+
+def test_each_prompt_gets_n_choices_that_stand_together(echo: Server) -> None:
+    asked: dict[str, Any] = {**GREEDY, "temperature": 1, "seed": 7, "n": 2}
+    with client(echo) as api:
+        whole = api.completions.create(**asked, prompt=["aaaa", "bbbb", "cccc"])
+        again = api.completions.create(**asked, prompt=["aaaa", "bbbb", "cccc"])
+        stopped = api.completions.create(**GREEDY, prompt=["one. two", "three. four"], stop=". ", n=2)
+        echoed = api.completions.create(**{**GREEDY, "max_tokens": 1}, prompt=["ab", "cd"], n=2, echo=True)
+    assert [choice.index for choice in whole.choices] == [0, 1, 2, 3, 4, 5]
+    assert ["".join(sorted(set(choice.text))) for choice in whole.choices] == ["a", "a", "b", "b", "c", "c"]
+    assert again.choices == whole.choices
+    assert [choice.text for choice in stopped.choices] == ["one", "one", "three", "three"]
+    assert [choice.text for choice in echoed.choices] == ["aba", "aba", "cdc", "cdc"]
+
+
+def test_a_stream_of_several_prompts_is_picked_up_where_it_broke(slow: Server) -> None:
+    body = {**GREEDY, "prompt": PROMPTS, "max_tokens": 60, "ignore_eos": True, "stream": True}
+    with slow.client() as http:
+        whole = http.post("/v1/completions", json={**body, "stream": False}).json()["choices"]
+    for num_pieces in (1, 2, 4, 50):
+        stream_id, before = read_some(slow, body, num_pieces)
+        rest = read_on(slow, stream_id, after=before[-1].seq)
+        assert by_choice([*before, *rest]) == {choice["index"]: choice["text"] for choice in whole}
+
+
+def test_a_stream_of_several_prompts_goes_on_after_the_engine_was_killed(fresh: Fresh) -> None:
+    server = fresh.start(engine_echo_step_s=0.005)
+    body = {"model": "echo", "prompt": PROMPTS, "n": 2, "seed": 3, "max_tokens": 60, "ignore_eos": True, "stream": True}
+    with server.client() as http:
+        whole = http.post("/v1/completions", json={**body, "stream": False}).json()["choices"]
+    got = read_killing(server, body, at_pieces=(2, 100))
+    assert by_choice(got) == {choice["index"]: choice["text"] for choice in whole}
+    assert server.metric("axon_failovers_total") == 2
+
+
+def test_several_prompts_under_one_key_are_answered_and_billed_once(fresh: Fresh) -> None:
+    server = fresh.start()
+    headers = {"x-axon-ledger": "true", "Idempotency-Key": "several"}
+    with server.client() as http:
+        first, again = (
+            http.post("/v1/completions", json={**GREEDY, "prompt": PROMPTS}, headers=headers).json() for _ in range(2)
+        )
+        assert first == again
+        assert first["axon"]["ledger"]["billed_tokens"] == first["usage"]["total_tokens"]
+        assert (
+            first["axon"]["ledger"]["queued_tokens"]
+            == first["usage"]["prompt_tokens"]
+            == len("".join(PROMPTS).encode())
+        )
+        wait_until(lambda: http.get("/v1/usage").json()["data"], "the turn is in the store")
+        [day] = http.get("/v1/usage").json()["data"]
+        assert (day["turns"], day["total_tokens"]) == (1, first["usage"]["total_tokens"])
+
+
+def test_more_choices_than_a_request_may_have_are_refused_by_name(echo: Server) -> None:
+    with client(echo) as api:
+        most = api.completions.create(**{**GREEDY, "max_tokens": 1}, prompt=["x"] * 64, n=2)
+        assert len(most.choices) == 128
+        with pytest.raises(openai.BadRequestError) as refused:
+            api.completions.create(**GREEDY, prompt=["x"] * 65, n=2)
+        assert (refused.value.param, "130 choices" in refused.value.message) == ("prompt", True)
+        with pytest.raises(openai.BadRequestError) as long:
+            api.completions.create(**GREEDY, prompt=["x", "y" * 10_000])
+        assert long.value.code == "context_length_exceeded"
+
+
+@pytest.mark.model
+def test_the_best_of_several_answers_is_returned_and_all_are_counted(real: Server) -> None:
+    asked: dict[str, Any] = {
+        "model": "smollm2-135m-instruct",
+        "prompt": ["The sky is", "My dog"],
+        "seed": 5,
+        "temperature": 1,
+        "max_tokens": 8,
+        "logprobs": 0,
+    }
+    with client(real) as api:
+        made = api.completions.create(**asked, n=4)
+        best = api.completions.create(**asked, n=2, best_of=4)
+        plain = api.completions.create(**{**asked, "logprobs": None}, best_of=4)
+
+    def likelihood(choice: Any) -> float:
+        logprobs: list[float] = choice.logprobs.token_logprobs
+        return sum(logprobs) / len(logprobs)
+
+    right = [
+        choice.text
+        for first in (0, 4)
+        for choice in sorted(made.choices[first : first + 4], key=likelihood, reverse=True)[:2]
+    ]
+    assert [choice.text for choice in best.choices] == right
+    assert [choice.index for choice in best.choices] == [0, 1, 2, 3]
+    assert [(choice.text, choice.logprobs) for choice in plain.choices] == [(right[0], None), (right[2], None)]
+    assert made.usage is not None
+    assert {answer.usage.completion_tokens for answer in (made, best, plain) if answer.usage} == {
+        made.usage.completion_tokens
+    }
+
+
+@pytest.mark.parametrize("more", [{"best_of": 2, "stream": True}, {"best_of": 1, "n": 2}, {"best_of": 129}])
+def test_a_best_of_that_cannot_be_is_refused_by_name(echo: Server, more: dict[str, Any]) -> None:
+    with client(echo) as api, pytest.raises(openai.BadRequestError) as refused:
+        api.completions.create(**GREEDY, prompt="x", **more)
+    assert (refused.value.param or "").startswith("best_of")
+
+
+def test_an_answer_that_is_chosen_at_its_end_is_no_stream(echo: Server) -> None:
+    with client(echo) as api, echo.client() as http:
+        made = api.completions.create(**GREEDY, prompt="x", best_of=2)
+        assert [choice.text for choice in made.choices] == ["x"]
+        assert http.get(f"/v1/streams/{made.id}").status_code == 400
