@@ -196,6 +196,7 @@ MEANT: dict[str, Job | Chunk | Turn | Presence | Residence | Marker] = {
     "job-later": LATER_JOB,
     "job-choices-v1": CHOICES_JOB,
     "job-prompts-v1": replace(JOB, choices=6, more_prompts=((422,), (70000, 2))),
+    "job-echo-v1": replace(JOB, sampling=replace(JOB.sampling, logprobs=0, prompt_logprobs=True)),
     "chunk-v1": CHUNK,
     "chunk-choices-v1": CHOICES,
     "chunk-reasoning-v1": REASONING,

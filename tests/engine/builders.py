@@ -54,6 +54,7 @@ def make_scheduler(
     eos_ids: frozenset[int] = frozenset(),
     policy: Policy | None = None,
     version: str = "",
+    scores_prompts: bool = True,
 ) -> Scheduler:
     return Scheduler(
         BlockPool(blocks, block_size),
@@ -64,6 +65,7 @@ def make_scheduler(
         eos_ids=eos_ids,
         policy=policy,
         version=version,
+        scores_prompts=scores_prompts,
     )
 
 

@@ -223,8 +223,8 @@ def test_a_stream_that_fails_says_what_it_has_and_then_why(terminal: str) -> Non
     assert frames[2] == DONE.strip()
 
 
-@pytest.mark.parametrize("code", ["context_length_exceeded", "kv_share_exceeded"])
-def test_what_the_engine_refuses_because_of_its_length_is_the_callers_to_change(code: str) -> None:
+@pytest.mark.parametrize("code", ["context_length_exceeded", "kv_share_exceeded", "unsupported_parameter"])
+def test_what_the_engine_refuses_is_the_callers_to_change(code: str) -> None:
     error = failure(Chunk(first=1, epoch=1, terminal=TurnState.FAILED, code=code, message="Too long."))
     assert error is not None
     assert (error.kind, error.code, error.message) == ("invalid", code, "Too long.")

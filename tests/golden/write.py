@@ -187,6 +187,7 @@ PAYLOADS: dict[str, dict[str, Any]] = {
     "turn-response-v1": RESPONSE,
     "job-choices-v1": {**JOB, "choices": 2, "sampling": {**SAMPLING, **MORE_SAMPLING}},
     "job-prompts-v1": {**JOB, "choices": 6, "more_prompts": [[422], [70000, 2]]},
+    "job-echo-v1": {**JOB, "sampling": {**SAMPLING, "logprobs": 0, "prompt_logprobs": True}},
     "chunk-choices-v1": CHOICES,
     "chunk-reasoning-v1": REASONING,
     "job-reasoning-v1": {**JOB, "reasoning": "inside"},

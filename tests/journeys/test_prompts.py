@@ -161,3 +161,79 @@ def test_an_answer_that_is_chosen_at_its_end_is_no_stream(echo: Server) -> None:
         made = api.completions.create(**GREEDY, prompt="x", best_of=2)
         assert [choice.text for choice in made.choices] == ["x"]
         assert http.get(f"/v1/streams/{made.id}").status_code == 400
+
+
+def test_an_echoed_prompt_has_its_log_probabilities(echo: Server) -> None:
+    asked: dict[str, Any] = {"model": "echo", "temperature": 0, "echo": True, "logprobs": 1}
+    with client(echo) as api:
+        two = api.completions.create(**asked, prompt=["aß", "x"], max_tokens=1)
+        alone = api.completions.create(**asked, prompt="aß", max_tokens=0)
+        streamed = list(api.completions.create(**asked, prompt=["aß", "x"], max_tokens=0, stream=True))
+    found = two.choices[0].logprobs
+    assert found is not None
+    assert (two.choices[0].text, two.choices[1].text) == ("aßa", "xx")
+    assert (found.tokens, found.token_logprobs) == (["a", "�", "�", "a"], [None, 0.0, 0.0, 0.0])
+    assert (found.text_offset, found.top_logprobs) == ([0, 1, 1, 2], [None, {"�": 0.0}, {"�": 0.0}, {"a": 0.0}])
+    only = alone.choices[0].logprobs
+    assert only is not None
+    assert (alone.choices[0].text, alone.choices[0].finish_reason) == ("aß", "length")
+    assert (only.tokens, only.token_logprobs) == (["a", "�", "�"], [None, 0.0, 0.0])
+    told = {event.choices[0].index: event.choices[0] for event in streamed if event.choices[0].text}
+    assert told[0].logprobs == only
+    assert (told[0].text, told[1].text) == ("aß", "x")
+
+
+@pytest.mark.model
+def test_an_echoed_text_is_as_likely_as_when_it_was_said(real: Server) -> None:
+    asked: dict[str, Any] = {"model": "smollm2-135m-instruct", "temperature": 0, "logprobs": 3}
+    prompt = list(range(1000, 1150))
+    with client(real) as api:
+        said = api.completions.create(**asked, prompt=prompt, max_tokens=12, extra_body={"ignore_eos": True}).choices[0]
+        with real.client() as http:
+            top = http.post(
+                "/v1/completions", json={**asked, "prompt": prompt, "max_tokens": 12, "echo": True, "ignore_eos": True}
+            )
+    again = top.json()["choices"][0]
+    assert said.logprobs is not None
+    assert again["text"].endswith(said.text)
+    assert again["logprobs"]["token_logprobs"][150:] == said.logprobs.token_logprobs
+    assert again["logprobs"]["top_logprobs"][150:] == said.logprobs.top_logprobs
+    assert again["logprobs"]["token_logprobs"][0] is None
+    assert len(again["logprobs"]["tokens"]) == len(again["logprobs"]["text_offset"]) == 162
+    with client(real) as api:  # now its words are the prompt, and were the likeliest
+        text = "The capital of France is Paris. The capital of Italy is"
+        whole = api.completions.create(**asked, prompt=text, max_tokens=4).choices[0]
+        echoed = api.completions.create(**asked, prompt=text + whole.text, max_tokens=0, echo=True).choices[0]
+    assert whole.logprobs is not None
+    assert echoed.logprobs is not None
+    assert echoed.text == text + whole.text
+    assert echoed.logprobs.tokens is not None
+    assert echoed.logprobs.tokens[-4:] == whole.logprobs.tokens
+    assert echoed.logprobs.token_logprobs is not None
+    assert echoed.logprobs.token_logprobs[-4:] == whole.logprobs.token_logprobs
+    assert echoed.logprobs.top_logprobs is not None
+    assert echoed.logprobs.top_logprobs[-4:] == whole.logprobs.top_logprobs
+
+
+def test_what_cannot_be_said_of_an_echoed_prompt_is_refused_by_name(echo: Server) -> None:
+    with client(echo) as api:
+        for changes, param in (
+            ({"max_tokens": 0}, "max_tokens"),
+            ({"echo": True, "logprobs": 20, "n": 128}, "logprobs"),
+        ):
+            with pytest.raises(openai.BadRequestError) as refused:
+                api.completions.create(**{**GREEDY, "prompt": "x" * 200, **changes})
+            assert refused.value.param == param
+
+
+def test_a_prompts_log_probabilities_are_whole_after_the_engine_was_killed(fresh: Fresh) -> None:
+    server = fresh.start(engine_echo_step_s=0.02)
+    body = {"model": "echo", "prompt": ["ab" * 300, "c"], "max_tokens": 30, "ignore_eos": True, "temperature": 0}
+    got = read_killing(server, {**body, "echo": True, "logprobs": 0, "stream": True}, at_pieces=(1, 20))
+    told = [piece.event["choices"][0] for piece in got if piece.event["choices"][0]["logprobs"]]
+    tokens = {
+        index: [token for each in told if each["index"] == index for token in each["logprobs"]["tokens"]]
+        for index in (0, 1)
+    }
+    assert {index: "".join(each) for index, each in tokens.items()} == by_choice(got)
+    assert by_choice(got) == {0: "ab" * 315, 1: "c" * 31}

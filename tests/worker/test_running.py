@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from axon.domain.chunk import Chunk, End, Token
 from axon.domain.sampling import Sampling
 from axon.domain.turn import TurnState
-from axon.engine.messages import Emitted
+from axon.engine.messages import Emitted, Scored
 from axon.ports.queue import Delivery
 from axon.text.stops import StopScanner
 from axon.text.tokenizer import ByteTokenizer
@@ -345,6 +345,23 @@ def test_cached_tokens_count_once_for_each_prompt_and_again_for_none_after_a_los
     for choice in range(4):
         last.push(last.choices[choice], Emitted("", 98, cached=4))
     assert last.whole().cached == 2 + 3
+
+
+def test_what_is_said_of_a_prompt_comes_with_the_first_token_once() -> None:
+    job = make_job(prompt_ids=(97, 98, 99), sampling=Sampling(max_tokens=9, logprobs=1, prompt_logprobs=True))
+    delivery = Delivery(tag=1, lane=job.lane, body=b"", redelivered=False)
+    running = Running(job=job, delivery=delivery, epoch=1, tokenizer=TOKENIZER)
+    [choice] = running.choices
+    running.enter(choice, "1")
+    choice.score(Scored("1", [(-9.0, [])]))
+    running.enter(choice, "2")  # it left the engine, which says everything again
+    choice.score(Scored("2", [(-1.0, [(100, -0.5)])]))
+    choice.score(Scored("2", [(-2.0, [])]))
+    for token_id in (100, 101):
+        running.push(choice, Emitted("2", token_id, logprob=-0.25))
+    first, second = [token.extras or {} for token in running.whole().tokens]
+    assert first["prompt"] == [(b"a", None, []), (b"b", -1.0, [(b"d", -0.5)]), (b"c", -2.0, [])]
+    assert "prompt" not in second
 
 
 def thinking_of(running: Running) -> str:

@@ -29,6 +29,8 @@ class Sampling:
     """No token that would end the choice is chosen before it has this many, replayed ones included."""
     logprobs: int | None = None
     """None: none; 0: of the chosen token; n: of the n most likely tokens as well."""
+    prompt_logprobs: bool = False
+    """The same of the prompt's tokens, told with the first token of a choice."""
     stop: tuple[str, ...] = ()
     """Stop strings, seen by the worker's text side only."""
     stop_ids: tuple[int, ...] = ()

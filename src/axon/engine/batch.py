@@ -23,6 +23,8 @@ class Draw:
     """The tokens before this one, only where the sampling penalises them."""
     banned_ids: tuple[int, ...] = ()
     """Tokens that would end the choice too early."""
+    given: int | None = None
+    """The token that stands there already: nothing is drawn, it is only asked how likely it was."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +56,9 @@ class Span:
     """None while known tokens remain: nothing is sampled after a chunk that is not the last."""
     drafts: tuple[Draw, ...] = ()
     """What is drawn behind each guess, should it and all before it be right."""
+    scores: tuple[Draw, ...] = ()
+    """Of a prompt whose logprobs are asked for: how likely its tokens were, behind those that the draw is not behind.
+    It has no drafts then, and all that is asked stands behind its last tokens."""
     arrival: int = 0
     """Tells the sequence from another one that is given the same id."""
     admission: int = 0
@@ -67,11 +72,11 @@ class Span:
     @property
     def is_stream(self) -> bool:
         """Whether of what is known only the newest token is computed."""
-        return len(self.token_ids) == len(self.draws)
+        return self.draw is not None and len(self.token_ids) == 1 + len(self.drafts)
 
     @property
     def draws(self) -> tuple[Draw, ...]:
-        return () if self.draw is None else (self.draw, *self.drafts)
+        return self.scores if self.draw is None else (*self.scores, self.draw, *self.drafts)
 
     def num_right(self, drawn: Sequence[Drawn]) -> int:
         """How many of its guesses are what was drawn, up to the first that is not."""
@@ -94,6 +99,8 @@ class Batch:
         """The draws of the spans that have any, in order: one token is sampled for each."""
         draws: list[Draw] = []
         for span in self.spans:
+            if span.scores:
+                draws += span.scores
             if span.draw is not None:
                 draws.append(span.draw)
                 draws += span.drafts

@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 
 from axon.engine.messages import Add, Refused
+from axon.errors import Unsupported
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -12,6 +13,8 @@ class Bounds:
     max_model_len: int
     num_blocks: int
     block_size: int
+    scores_prompts: bool = True
+    """Whether it can say how likely a prompt's tokens are."""
 
     def max_blocks(self, add: Add) -> int:
         """What its tenant's sequences may hold together."""
@@ -30,6 +33,9 @@ class Bounds:
             return Refused(add.id, "invalid_value", "A tenant's weight must be more than 0.")
         if add.kv_share <= 0:
             return Refused(add.id, "invalid_value", "A tenant's KV share must be more than 0.")
+        if add.sampling.prompt_logprobs and not self.scores_prompts:
+            what = "The log probabilities of an echoed prompt are not computed on GPUs or over several ranks yet."
+            return Refused(add.id, Unsupported.code, what)
         if len(add.output_ids) >= add.sampling.max_tokens:
             return Refused(add.id, "invalid_value", "Every token asked for has been emitted already.")
         has = f"The prompt has {num_tokens} tokens; prompt and answer together may have"

@@ -114,8 +114,9 @@ class EngineCore:
         elif self._throttle is not None:
             self._throttle.observe(batch, took_s)
         counters = self._count(batch, step_s)
-        refused, waiting = self._scheduler.take_refused(), self._scheduler.waiting_ids
-        return StepOutput(emitted=emitted, refused=refused, waiting=waiting, counters=counters)
+        scored, refused = self._scheduler.take_scored(), self._scheduler.take_refused()
+        waiting = self._scheduler.waiting_ids
+        return StepOutput(emitted=emitted, scored=scored, refused=refused, waiting=waiting, counters=counters)
 
     def check(self) -> None:
         """Proves the engine's bookkeeping; raises AssertionError where it is wrong."""

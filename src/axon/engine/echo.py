@@ -64,8 +64,8 @@ class EchoRunner:
         return [self._drawn(span, draw) for span in batch.spans for draw in span.draws]
 
     def _drawn(self, span: Span, draw: Draw) -> Drawn:
-        """It is always sure of itself."""
-        token = self._answer(span, draw)
+        """It is always sure of itself, and of what it is told."""
+        token = self._answer(span, draw) if draw.given is None else draw.given
         if draw.sampling.logprobs is None:
             return Drawn(token)
         return Drawn(token, 0.0, ((token, 0.0),) if draw.sampling.logprobs else ())

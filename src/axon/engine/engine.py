@@ -52,6 +52,7 @@ class Engine(EngineCore):
             eos_ids=architecture.eos_ids,
             policy=make_policy(config.policy),
             version=f"{model_dir.resolve()} {opened.kernel}",
+            scores_prompts=opened.launcher is None and lead is None,
         )
         slo_s, most = config.itl_slo_ms / 1000 or inf, config.max_prefill_tokens
         pace = Pace(max_prefill_tokens=most, max_slowdown=config.max_slowdown, slo_s=slo_s)

@@ -66,6 +66,15 @@ class Emitted:
 
 
 @dataclass(frozen=True, slots=True)
+class Scored:
+    """How likely the model found the next tokens of a sequence's prompt, from its second on, in their order."""
+
+    id: str
+    logprobs: list[tuple[float, list[tuple[int, float]]]]
+    """Of each token, and of the most likely ones in its place."""
+
+
+@dataclass(frozen=True, slots=True)
 class Refused:
     """A sequence the engine cannot run; ``code`` is an error code of ours, e.g. context_length_exceeded."""
 
@@ -116,6 +125,8 @@ class StepOutput:
     """What one step produced, for all its sequences."""
 
     emitted: list[Emitted] = field(default_factory=list)
+    scored: list[Scored] = field(default_factory=list)
+    """To be taken in before what was emitted."""
     refused: list[Refused] = field(default_factory=list)
     waiting: list[str] = field(default_factory=list)
     """Sequences that had no place in the step: blocks were lacking, or their turn has not come yet."""

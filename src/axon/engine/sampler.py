@@ -41,7 +41,9 @@ def sample(logits: Any, draws: Sequence[Draw]) -> list[Drawn]:
     asked = [index for index, draw in enumerate(draws) if draw.sampling.logprobs is not None]
     if asked:
         for index, scores in zip(asked, _widen(rows, asked), strict=True):
-            drawn[index] = _with_logprobs(scores, tokens[index], draws[index].sampling.logprobs or 0)
+            given = draws[index].given
+            token = tokens[index] if given is None else given
+            drawn[index] = _with_logprobs(scores, token, draws[index].sampling.logprobs or 0)
     return drawn
 
 

@@ -17,7 +17,7 @@ from axon.engine.blocks import BlockPool
 from axon.engine.bounds import Bounds
 from axon.engine.ending import finish_of
 from axon.engine.line import Line, Move
-from axon.engine.messages import Add, Emitted, Refused
+from axon.engine.messages import Add, Emitted, Refused, Scored
 from axon.engine.pace import Outlook
 from axon.engine.policy import Fair, Policy, Rank
 from axon.engine.room import Room
@@ -26,6 +26,9 @@ from axon.engine.tiers import Tiers
 
 NO_DRAFTS = 1.0
 """A price that no guess is worth."""
+
+SCORED_TOKENS = 64
+"""Most tokens of a step whose logprobs are asked for: each has a row as wide as the vocabulary."""
 
 PATIENCE = 256
 """Steps after which the first by rank, if it waits for blocks, is passed by nobody."""
@@ -45,6 +48,7 @@ class Scheduler:
         eos_ids: frozenset[int] = frozenset(),
         policy: Policy | None = None,
         version: str = "",
+        scores_prompts: bool = True,
     ) -> None:
         self.pool = pool
         self.max_batch_tokens = max_batch_tokens
@@ -62,7 +66,12 @@ class Scheduler:
         self.num_drafted = self.num_accepted = 0
         self._policy = policy or Fair()
         self._room = Room(pool)
-        self._bounds = Bounds(max_model_len=self.max_model_len, num_blocks=pool.num_blocks, block_size=pool.block_size)
+        self._bounds = Bounds(
+            max_model_len=self.max_model_len,
+            num_blocks=pool.num_blocks,
+            block_size=pool.block_size,
+            scores_prompts=scores_prompts,
+        )
         self._version = version
         self._arrivals = count()
         self._tiers = Tiers()
@@ -70,6 +79,9 @@ class Scheduler:
         self._waiting: list[Sequence] = []
         self._sequences: dict[str, Sequence] = {}
         self._refused: list[Refused] = []
+        self._scored: list[Scored] = []
+        self._num_scored = 0
+        """Tokens of the step that is planned whose logprobs are asked for."""
         self._out_of_blocks: set[str | None] = set()
         """Tenants who parked one of theirs in this step because of their share; None: somebody, because of the pool."""
         self._lacked: Sequence | None = None
@@ -118,9 +130,12 @@ class Scheduler:
             self._refused.append(refusal)
             return
         salt = f"{self._version}\0{add.tenant}"
+        arrival = next(self._arrivals)
+        if add.sampling.prompt_logprobs:
+            salt += f"\0{arrival}"  # what is found computed has no logprobs
         sequence = Sequence(
             add,
-            next(self._arrivals),
+            arrival,
             self.pool.block_size,
             salt,
             self._bounds.max_blocks(add),
@@ -143,6 +158,7 @@ class Scheduler:
         moves = self._line_up()
         self._running.sort(key=self._rank)
         self._out_of_blocks.clear()
+        self._num_scored = 0
         spans = self._plan_running(moves)
         spans += self._start(moves, self._spare(spans))
         self._tiers.next_step()
@@ -153,6 +169,8 @@ class Scheduler:
         results = iter(drawn)
         emitted: list[Emitted] = []
         for span in batch.spans:
+            if span.scores:
+                self._take_scores(span, list(islice(results, len(span.scores))))
             result = next(results) if span.draw is not None else None
             behind = list(islice(results, len(span.drafts))) if span.drafts else []
             sequence = self._sequences.get(span.id)
@@ -173,6 +191,11 @@ class Scheduler:
         """The sequences refused since the last call."""
         refused, self._refused = self._refused, []
         return refused
+
+    def take_scored(self) -> list[Scored]:
+        """What prompts' logprobs have become known since the last call."""
+        scored, self._scored = self._scored, []
+        return scored
 
     def check(self) -> None:
         """Proves that no block leaked and that every sequence is in exactly one place."""
@@ -283,10 +306,17 @@ class Scheduler:
             if sequence in entering:
                 spare -= min(self._room.num_to_compute(sequence), spare)
                 continue
-            extra = min(sequence.num_pending - 1, spare)
+            extra = min(self._most(sequence) - 1, spare)
             shares[sequence.id] = 1 + extra
+            self._num_scored += 1 + extra if sequence.is_scored else 0
             spare -= extra
         return shares
+
+    def _most(self, sequence: Sequence) -> int:
+        """How much of it the step may compute."""
+        if not sequence.is_scored:
+            return sequence.num_pending
+        return min(sequence.num_pending, max(1, SCORED_TOKENS - self._num_scored))
 
     def _ready(self, num_starting: int = 0) -> list[Sequence]:
         """The running sequences that the next step goes on with: while others wait for a slot, by their tiers."""
@@ -363,7 +393,8 @@ class Scheduler:
             sequence.num_served = 0
             self._tiers.enter(sequence)
             self._is_quiet = False
-            span = sequence.plan(min(sequence.num_pending, budget), self.eos_ids)
+            span = sequence.plan(min(self._most(sequence), budget), self.eos_ids)
+            self._num_scored += len(span.token_ids) if sequence.is_scored else 0
             spans.append(span)
             budget -= len(span.token_ids)
         return spans
@@ -387,6 +418,15 @@ class Scheduler:
             sequence.num_charged = sequence.num_computed
             self._policy.charge(sequence.claim, cached=sequence.num_computed)
         return True
+
+    def _take_scores(self, span: Span, drawn: list[Drawn]) -> None:
+        """What is known of a prompt's tokens; that it was parked meanwhile changes nothing of it."""
+        sequence = self._sequences.get(span.id)
+        if sequence is None or sequence.arrival != span.arrival:
+            return
+        assert sequence.num_scored == span.end - len(span.draws), "each token is told of once, in order"
+        sequence.num_scored += len(drawn)
+        self._scored.append(Scored(sequence.id, [(each.logprob or 0.0, list(each.top)) for each in drawn]))
 
     def _take_guessed(self, sequence: Sequence, span: Span, drawn: list[Drawn]) -> list[Emitted]:
         """With guesses: what was drawn behind a wrong one, or behind the end, is none of the sequence's tokens."""

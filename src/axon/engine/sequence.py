@@ -3,6 +3,7 @@
 from collections import abc
 from dataclasses import dataclass, field
 
+from axon.domain.sampling import Sampling
 from axon.engine.batch import PLACEHOLDER, Draw, Span
 from axon.engine.blocks import chain_hashes
 from axon.engine.draft import Drafter
@@ -40,6 +41,8 @@ class Sequence:
     """Of the tokens it came with, those that the policy has been told of or that were cached."""
     num_cached: int | None = None
     """Tokens of the prompt that came from cached blocks; None until it has run, 0 once reported."""
+    num_scored: int = 0
+    """Tokens of its prompt, from the second on, whose logprobs are known."""
     num_admissions: int = 0
     num_served: int = 0
     """Tokens planned for it since it got its slot."""
@@ -49,11 +52,14 @@ class Sequence:
     hashes: list[bytes] = field(default_factory=list)
     """Of the full blocks of token_ids, as far as asked for."""
     claim: Claim = field(init=False)
+    is_scored: bool = field(init=False)
+    """Whether its prompt's logprobs are asked for; they were told with its first token, where it has one."""
     drafter: Drafter = field(default_factory=Drafter)
 
     def __post_init__(self) -> None:
         add = self.add
         self.token_ids = [*add.prompt_ids, *add.output_ids]
+        self.is_scored = add.sampling.prompt_logprobs and not add.output_ids
         self.claim = Claim(
             arrival=self.arrival,
             tenant=add.tenant,
@@ -119,6 +125,7 @@ class Sequence:
             block_ids=tuple(self.block_ids),
             draw=self._draw(eos_ids) if end == self.num_tokens else None,
             drafts=tuple(self._draw(eos_ids, guesses[: place + 1]) for place in range(len(guesses))) if guesses else (),
+            scores=self._scores(first, end) if self.is_scored else (),
             arrival=self.arrival,
             admission=self.num_admissions,
         )
@@ -136,6 +143,17 @@ class Sequence:
             self.num_unknown -= 1
         else:
             self.token_ids.append(token)
+
+    def _scores(self, first: int, end: int) -> tuple[Draw, ...]:
+        """What is asked behind tokens of the prompt; with its answer begun, all of it was asked before."""
+        num_prompt = len(self.add.prompt_ids)
+        if end > num_prompt:
+            return ()
+        sampling = Sampling(max_tokens=1, temperature=0.0, logprobs=self.add.sampling.logprobs)
+        places = range(max(first, self.num_scored), min(end, num_prompt - 1))
+        return tuple(
+            Draw(sampling=sampling, seed=0, choice=0, position=0, given=self.token_ids[place + 1]) for place in places
+        )
 
     def _draw(self, eos_ids: frozenset[int], guesses: abc.Sequence[int] = ()) -> Draw:
         """What is drawn behind the last token, or behind guesses at what follows it."""

@@ -31,22 +31,24 @@ async def create(request: Request) -> Response:
         body,
         route="completion",
         prefix="cmpl-",
-        max_tokens=ask.max_tokens or _DEFAULT_MAX_TOKENS,
-        prompts=lambda: _tokenised(gateway, prompts),
-        options=lambda: {**(_echo(gateway, prompts) if ask.echo else {}), **best.options(ask)},
+        max_tokens=_DEFAULT_MAX_TOKENS if ask.max_tokens is None else max(1, ask.max_tokens),
+        prompts=lambda: _tokenised(gateway, ask, prompts),
+        options=lambda: {**(_echo(gateway, ask, prompts) if ask.echo else {}), **best.options(ask)},
     )
     return await answer(request, job, stream=bool(ask.stream))
 
 
-async def _tokenised(gateway: Gateway, prompts: Sequence[Prompt]) -> Sequence[Sequence[int]]:
+async def _tokenised(gateway: Gateway, ask: CompletionRequest, prompts: Sequence[Prompt]) -> Sequence[Sequence[int]]:
     """One after the other: a long list keeps nobody else's prompt waiting."""
-    return [
+    found = [
         await gateway.prompts.text(prompt) if isinstance(prompt, str) else gateway.prompts.ids(prompt)
         for prompt in prompts
     ]
+    ask.check_scored(sum(map(len, found)))
+    return found
 
 
-def _echo(gateway: Gateway, prompts: Sequence[Prompt]) -> dict[str, Any]:
+def _echo(gateway: Gateway, ask: CompletionRequest, prompts: Sequence[Prompt]) -> dict[str, Any]:
     """The prompts as the answers begin with them."""
     texts = [prompt if isinstance(prompt, str) else gateway.prompts.tokenizer.decode(prompt) for prompt in prompts]
-    return {"echo": texts if len(texts) > 1 else texts[0]}
+    return {"echo": texts if len(texts) > 1 else texts[0], "prompt_only": ask.max_tokens == 0}

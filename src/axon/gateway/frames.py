@@ -15,7 +15,16 @@ from axon.domain.ledger import Ledger
 from axon.domain.tenant import Tier
 from axon.domain.turn import Turn, TurnState
 from axon.domain.usage import Usage
-from axon.errors import AxonError, BudgetSpent, Cancelled, ContextTooLong, EngineError, Expired, ShareTooSmall
+from axon.errors import (
+    AxonError,
+    BudgetSpent,
+    Cancelled,
+    ContextTooLong,
+    EngineError,
+    Expired,
+    ShareTooSmall,
+    Unsupported,
+)
 from axon.gateway import best, logprobs
 from axon.gateway.problems import body_of
 
@@ -30,6 +39,8 @@ def failure(chunk: Chunk) -> AxonError | None:
             return ContextTooLong(chunk.message or None)
         case TurnState.FAILED if chunk.code == ShareTooSmall.code:
             return ShareTooSmall(chunk.message or None)
+        case TurnState.FAILED if chunk.code == Unsupported.code:
+            return Unsupported(chunk.message or None, param="logprobs")
         case TurnState.FAILED:
             return EngineError(chunk.message or None, code=chunk.code or None)
         case TurnState.EXPIRED:
@@ -105,6 +116,7 @@ class Writer:
         self._cached = self._reasoned = 0
         self._chat = job.reply.get("route") == "chat"
         self._echoes = [_echo_of(job, choice) for choice in range(job.choices)]
+        self._prompt_only = bool(job.reply.get("prompt_only"))
         self._include_usage = bool(job.reply.get("include_usage"))
         self._continuous_usage = bool(job.reply.get("continuous_usage"))
         # The first tokens of a stream are the first ones of its choices.
@@ -143,11 +155,12 @@ class Writer:
             yield from map(self._close, ends.get(seq, ()))
 
     def _run(self, choice: int, tokens: Sequence[Token]) -> dict[str, Any] | None:
-        text, thinking = _text(tokens), thinking_of(tokens)
+        text, thinking = "" if self._prompt_only else _text(tokens), thinking_of(tokens)
         if self._chat:
             found = logprobs.of_chat(tokens)
         else:
-            found = logprobs.of_completion(tokens, num_before=len(self._echoes[choice]))
+            num_before = len(self._echoes[choice])
+            found = logprobs.of_completion(tokens, num_before=num_before, prompt_only=self._prompt_only)
         if not (text or thinking) and found is None and choice not in self._unopened:
             return None
         return self._frame(choice, self._delta(choice, text, thinking), found)
@@ -222,9 +235,11 @@ def _whole_choice(job: Job, choice: int, tokens: Sequence[Token], reason: str) -
         if thinking := thinking_of(tokens):
             message["reasoning_content"] = thinking
         return {"message": message, "logprobs": logprobs.of_chat(tokens), "finish_reason": reason}
-    echo = _echo_of(job, choice)
-    found = None if best.hides_logprobs(job) else logprobs.of_completion(tokens, num_before=len(echo))
-    return {"text": echo + text, "logprobs": found, "finish_reason": reason}
+    echo, prompt_only = _echo_of(job, choice), bool(job.reply.get("prompt_only"))
+    found = None
+    if not best.hides_logprobs(job):
+        found = logprobs.of_completion(tokens, num_before=len(echo), prompt_only=prompt_only)
+    return {"text": echo if prompt_only else echo + text, "logprobs": found, "finish_reason": reason}
 
 
 def _echo_of(job: Job, choice: int) -> str:

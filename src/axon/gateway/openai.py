@@ -5,6 +5,7 @@ Unknown fields are ignored; a field whose meaning we cannot honour yet is refuse
 
 import re
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Annotated, Any, Literal, TypeVar
 
 import msgspec
@@ -17,6 +18,8 @@ from axon.errors import InvalidInput, Unsupported
 
 _MAX_DEPTH_ERROR = "The body is nested too deeply."
 _SEED = 1 << 63
+MAX_SCORED = 1 << 18
+"""Log probabilities of prompts that a request may ask for."""
 MAX_CHOICES = 128
 """Of one request."""
 
@@ -175,8 +178,12 @@ class CompletionRequest(Request):
     prompt: str | list[str] | list[int] | list[list[int]]
     """One text, or the ids of its tokens; or a list of them, of which each gets ``n`` answers: the first prompt's are
     choices 0 to ``n`` - 1, the next one's follow. At most 128 choices in all."""
+    max_tokens: Annotated[int, Field(ge=0, le=1 << 31)] | None = None
+    """The most tokens of an answer, 16 unless set. 0 with ``echo`` returns the prompt alone; one token is computed and
+    counted all the same."""
     logprobs: NumTop | None = None
-    """Adds the log probability of every token and of so many of the likeliest ones."""
+    """Adds the log probability of every token and of so many of the likeliest ones; with ``echo`` of the prompt's
+    tokens as well, the first of which has none: not yet on a GPU or over several ranks."""
     echo: bool | None = None
     """Begins the answer with the prompt."""
     best_of: Annotated[int, Field(ge=1, le=MAX_CHOICES)] | None = None
@@ -194,16 +201,35 @@ class CompletionRequest(Request):
 
     @property
     def num_logprobs(self) -> int | None:
-        if self.logprobs is not None and self.echo:
-            raise Unsupported("'logprobs' of an echoed prompt are not supported by this server yet.", param="logprobs")
         return 0 if self.logprobs is None and self.is_chosen_from else self.logprobs
+
+    @property
+    def scores_prompts(self) -> bool:
+        """Whether it asks how likely its prompts are."""
+        return bool(self.echo) and self.logprobs is not None
+
+    def sampling(self, max_tokens: int | None, defaults: Deployment) -> Sampling:
+        found = super().sampling(max_tokens, defaults)
+        return replace(found, prompt_logprobs=True) if self.scores_prompts else found
 
     def check(self) -> None:
         """Raises when the fields do not go together."""
+        if self.max_tokens == 0 and not self.echo:
+            raise InvalidInput("'max_tokens' of 0 needs 'echo'.", param="max_tokens")
         if self.num_choices < (self.n or 1):
             raise InvalidInput("'best_of' must not be less than 'n'.", param="best_of")
         if self.stream and self.is_chosen_from:
             raise InvalidInput("'best_of' greater than 'n' cannot be used with 'stream'.", param="best_of")
+
+    def check_scored(self, num_tokens: int) -> None:
+        """Raises when so many tokens of prompts are more than can be told of."""
+        num_scored = num_tokens * self.num_choices * (1 + (self.logprobs or 0)) if self.scores_prompts else 0
+        if num_scored > MAX_SCORED:
+            raise InvalidInput(
+                f"'echo' with 'logprobs' asks for {num_scored} log probabilities of prompts; a request may have "
+                f"{MAX_SCORED}.",
+                param="logprobs",
+            )
 
     def prompts(self) -> Sequence[Prompt]:
         """What it asks, one by one; raises when that is nothing, or too much."""

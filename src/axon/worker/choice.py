@@ -1,15 +1,19 @@
 """One of a job's answers: its tokens as the engine gives them, and the text they make. Knows no stream."""
 
 from collections import deque
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from axon.domain.chunk import Token
 from axon.domain.sampling import Sampling
-from axon.engine.messages import Emitted
+from axon.engine.messages import Emitted, Scored
 from axon.text.detokenizer import Detokenizer
 from axon.text.reasoning import ReasoningSplitter
 from axon.text.stops import StopScanner
 from axon.text.tokenizer import Tokenizer
+
+LogProb = tuple[bytes, float | None, list[tuple[bytes, float]]]
+"""Of a token in bytes, and of the most likely ones in its place; a prompt's first has none."""
 
 
 @dataclass(slots=True, kw_only=True, eq=False)
@@ -31,6 +35,9 @@ class Choice:
     _num_characters: int = 0
     reasoning: str = ""
     """As in its job."""
+    prompt_ids: tuple[int, ...] = ()
+    scored: list[LogProb] = field(default_factory=list)
+    """Of its prompt's tokens, where that is asked for, those that the engine has told of."""
     _detokenizer: Detokenizer = field(init=False)
     _stops: StopScanner = field(init=False)
     _splitter: ReasoningSplitter | None = field(init=False)
@@ -67,6 +74,12 @@ class Choice:
         if stopped or emitted.finish is not None:
             self.reason = "stop" if stopped else emitted.finish or "stop"
 
+    def score(self, scored: Scored) -> None:
+        """What the engine says of the next tokens of the prompt."""
+        for logprob, top in scored.logprobs:
+            token_id = self.prompt_ids[len(self.scored) + 1]
+            self.scored.append((self.tokenizer.token_bytes(token_id), logprob, self._in_bytes(top)))
+
     def _text(self, token_id: int, *, last: bool) -> tuple[str, str, bool]:
         """What the token adds to the answer and to the thinking, and whether a stop string ends them."""
         piece = self._detokenizer.push(token_id)
@@ -87,6 +100,8 @@ class Choice:
         extras: dict[str, object] = {"reasoning": thinking} if thinking else {}
         if emitted.logprob is not None:
             extras |= self._logprobs(emitted)
+            if self.sampling.prompt_logprobs and not self.token_ids:
+                extras["prompt"] = [(self.tokenizer.token_bytes(self.prompt_ids[0]), None, []), *self.scored]
         return extras or None
 
     def _logprobs(self, emitted: Emitted) -> dict[str, object]:
@@ -94,6 +109,9 @@ class Choice:
         return {
             "bytes": self.tokenizer.token_bytes(emitted.token),
             "logprob": emitted.logprob,
-            "top": [(self.tokenizer.token_bytes(id), logprob) for id, logprob in emitted.top],
+            "top": self._in_bytes(emitted.top),
             "offset": self._num_characters,
         }
+
+    def _in_bytes(self, top: Iterable[tuple[int, float]]) -> list[tuple[bytes, float]]:
+        return [(self.tokenizer.token_bytes(token_id), logprob) for token_id, logprob in top]

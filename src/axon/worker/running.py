@@ -67,7 +67,13 @@ class Running:
     def __post_init__(self) -> None:
         self.tally = Tally(self.job, self.clock)
         self.choices = [
-            Choice(index=index, sampling=self.job.sampling, tokenizer=self.tokenizer, reasoning=self.job.reasoning)
+            Choice(
+                index=index,
+                sampling=self.job.sampling,
+                tokenizer=self.tokenizer,
+                reasoning=self.job.reasoning,
+                prompt_ids=self.job.prompt_of(index),
+            )
             for index in range(self.job.choices)
         ]
 
@@ -96,6 +102,7 @@ class Running:
     def enter(self, choice: Choice, sequence_id: str) -> None:
         """A choice comes into the engine under this name."""
         choice.sequence_id, self.gained = sequence_id, 0
+        choice.scored.clear()
         self.tally.enter(choice.index, len(choice.token_ids))
 
     def heard(self) -> Chunk:

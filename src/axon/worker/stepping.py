@@ -201,6 +201,9 @@ class Stepping:
         for sequence_id, since in before.items():
             if entry := self._sequences.get(sequence_id):
                 self._end_wait(*entry, since)
+        for scored in output.scored:
+            if entry := self._sequences.get(scored.id):
+                entry[1].score(scored)
         for emitted in output.emitted:
             if entry := self._sequences.get(emitted.id):
                 self._push(*entry, emitted)
