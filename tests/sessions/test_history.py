@@ -67,6 +67,11 @@ class TestChains:
             await kept.open("b", previous=failed.id)
         assert refused.value.param == "previous_response_id"
 
+    async def test_an_answer_whose_end_was_lost_and_then_told_otherwise_is_gone_on_from(self, kept: Kept) -> None:
+        first = await kept.say("a")
+        await kept.end_again(first, state="cancelled")
+        assert heard(await kept.open("b", previous=first.id)) == "a A"
+
     async def test_an_answer_that_was_cut_off_is_gone_on_from(self, kept: Kept) -> None:
         cut = await kept.answer(await kept.open("a"), "hal", reason="length")
         assert heard(await kept.open("b", previous=cut.id)) == "a hal"
@@ -229,6 +234,15 @@ class TestConversations:
         first = await kept.say("a", conversation=talk.id)
         await kept.journal.barrier(timeout_s=1)
         kept.live.log.lose_tail(first.id, keep=0)
+        assert heard(await kept.open("b", conversation=talk.id)) == "a A"
+
+    async def test_an_answer_whose_end_was_lost_and_then_told_otherwise_is_heard(self, kept: Kept) -> None:
+        talk = await kept.conversations.create(TENANT, [], {})
+        first = await kept.say("a", conversation=talk.id)
+        await kept.end_again(first, state="cancelled")
+        found = await kept.lookup.find(first.id, asker=TENANT)
+        assert found is not None
+        assert found.state == "completed"
         assert heard(await kept.open("b", conversation=talk.id)) == "a A"
 
     async def test_a_foreign_conversation_is_refused_like_an_unknown_one(self, kept: Kept) -> None:

@@ -130,9 +130,10 @@ class Histories:
                 turn = await self.lookup.find(turn.id)
                 if turn is not None and not turn.state.terminal:
                     return history, turn.id
-            if turn is not None and turn.state.terminal:
+            if turn is not None and turn.state is TurnState.COMPLETED:
                 return _with(history, turn), ""
-            # Waiting, or never accepted, or forgotten: the store knows.
+            # Waiting, or never accepted, or forgotten, or ended a second time after its log had lost the first end: the
+            # store knows.
         return await self._stored(tenant, conversation_id, turn_id)
 
     async def remember(self, tenant: str, history: History, *, head: str = "") -> None:

@@ -5,7 +5,7 @@ import contextlib
 
 from axon.domain.erasure import session_mark, turn_mark
 from axon.domain.job import Job
-from axon.domain.turn import Turn, ended, opened
+from axon.domain.turn import Turn, TurnState, ended, opened
 from axon.domain.wire import decode
 from axon.errors import Busy, DependencyDown
 from axon.ports.journal import Journal
@@ -42,9 +42,9 @@ class Lookup:
             return stored if stored is not None and asker in (None, stored.tenant) else None
         if await self.is_erased(turn):
             return None
-        if turn.state.terminal:
+        if turn.state is TurnState.COMPLETED:
             return turn
-        try:  # a log that lost its tail never says the end
+        try:  # a log that lost its tail never says the end, or another one than the first
             stored = await self._turns.get(turn_id)
         except DependencyDown:
             return turn
