@@ -138,7 +138,7 @@ def test_only_the_last_frame_says_that_it_is_the_last(slow: Server) -> None:
 
 def test_a_repeated_request_does_not_go_on_with_another_answer(fresh: Fresh) -> None:
     """Its stream was cancelled while nobody read it; the next one under the same key is another one."""
-    server = fresh.start(engine_echo_step_s=0.02, sessions_reader_grace_s=0.5)
+    server = fresh.start(engine_echo_step_s=0.02, sessions_reader_grace_s=1.5)
     headers = {"idempotency-key": "walk-1", "x-axon-event-ids": "true"}
     with server.client() as http:
         with http.stream("POST", "/v1/completions", json=ask(), headers=headers) as reply:
