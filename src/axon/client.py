@@ -44,7 +44,7 @@ def resumed(client: OpenAI, stream: Stream[T], *, patience_s: float = _PATIENCE_
     Raises ``StreamLost`` when no connection could be made for ``patience_s``; what the server says of the request
     itself, such as that it failed, is raised as the client raises it.
     """
-    place = _Place(stream.response, patience_s)
+    place = _Place(_response_of(stream), patience_s)
     current: Stream[Any] | None = stream
     while True:
         try:
@@ -66,7 +66,7 @@ def resumed(client: OpenAI, stream: Stream[T], *, patience_s: float = _PATIENCE_
 
 async def aresumed(client: AsyncOpenAI, stream: AsyncStream[T], *, patience_s: float = _PATIENCE_S) -> AsyncIterator[T]:
     """The same for an asynchronous client."""
-    place = _Place(stream.response, patience_s)
+    place = _Place(_response_of(stream), patience_s)
     current: AsyncStream[Any] | None = stream
     while True:
         try:
@@ -84,6 +84,15 @@ async def aresumed(client: AsyncOpenAI, stream: AsyncStream[T], *, patience_s: f
             return
         current = None
         await asyncio.sleep(place.pause())
+
+
+def _response_of(stream: Any) -> Any:
+    if not isinstance(stream, (Stream, AsyncStream)):
+        raise TypeError(
+            f"a {type(stream).__name__} cannot be resumed: pass what create(..., stream=True) returns, of chat "
+            "completions, completions or responses; what .stream() returns is a helper over it"
+        )
+    return stream.response
 
 
 class _Place:

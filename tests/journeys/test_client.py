@@ -17,6 +17,9 @@ from tests.journeys.server import Server
 WORDS = "the quick brown fox jumps over the lazy dog, größer, 更大 "
 
 
+ASKED: dict[str, Any] = {"model": "echo", "input": "hello", "temperature": 0, "max_output_tokens": 20}
+
+
 def asked(number: int, route: str) -> dict[str, Any]:
     """A request of its own kind: short or long, one choice or two, by the number."""
     common = {"model": "echo", "max_tokens": 20 + 37 * number % 200, "seed": number, "n": 1 + number % 2}
@@ -160,3 +163,10 @@ def test_a_stream_that_was_picked_up_in_its_middle_is_resumed_from_there(echo: S
         nothing: Any = api.responses.retrieve(response.id, stream=True, starting_after=events[-1].sequence_number)
         assert [event.sequence_number for event in resumed(api, last)] == [events[-1].sequence_number]
         assert next(resumed(api, nothing, patience_s=0), None) is None
+
+
+def test_what_is_no_stream_of_its_own_is_refused_with_what_to_pass(echo: Server) -> None:
+    with OpenAI(base_url=f"{echo.url}/v1", api_key=echo.key) as api, api.responses.stream(**ASKED) as helper:
+        with pytest.raises(TypeError, match=r"ResponseStream cannot be resumed: pass what create\("):
+            next(resumed(api, helper))  # type: ignore[arg-type]
+        helper.until_done()

@@ -263,6 +263,9 @@ def test_what_outgrows_the_window_is_an_error_unless_it_may_be_cut(fresh: Fresh)
         assert cut.truncation == "auto"
         assert cut.usage is not None
         assert 300 < cut.usage.input_tokens <= 380
+        named = {"model": "echo", "instructions": "Be brief.", "input": "the last", "conversation": talk.id}
+        assert 400 < api.responses.input_tokens.count(**named).input_tokens < 1000
+        assert api.responses.input_tokens.count(**named, truncation="auto").input_tokens <= 400
         kept = api.responses.create(**{**asked, "input": "x" * 100}, truncation="auto")
         assert kept.output_text.startswith("system: Be brief.\nuser: message")
         with pytest.raises(openai.BadRequestError) as hopeless:
@@ -418,6 +421,9 @@ REFUSED: dict[str, tuple[dict[str, Any], str]] = {
     "too many likely tokens": ({"top_logprobs": 21}, "top_logprobs"),
     "reasoning": ({"reasoning": {"effort": "high"}}, "reasoning"),
     "a stored prompt": ({"prompt": {"id": "p"}}, "prompt"),
+    "a chat's messages": ({"messages": [{"role": "user", "content": "x"}]}, "messages"),
+    "two answers": ({"n": 2}, "n"),
+    "a stop string": ({"stop": "c"}, "stop"),
     "unstored in the background": ({"store": False, "background": True}, "store"),
     "unstored in a conversation": ({"store": False, "conversation": "conv_1"}, "store"),
     "seventeen pieces of metadata": ({"metadata": {str(number): "x" for number in range(17)}}, "metadata"),

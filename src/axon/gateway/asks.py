@@ -132,6 +132,9 @@ NOT_YET: dict[str, tuple[Any, ...]] = {
     "max_tool_calls": (),
     "include": ([], [LOGPROBS]),
     "prompt": (),
-    "reasoning": ({}, {"effort": None, "summary": None}),
+    "reasoning": ({}, {"effort": None}, {"summary": None}, {"effort": None, "summary": None}),
     "context_management": ([],),
+    "messages": (),
+    "n": (1,),
+    "stop": ([], ""),
 }

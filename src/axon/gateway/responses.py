@@ -46,6 +46,8 @@ router = APIRouter(tags=["responses"])
 BUSY_HEADER = "x-axon-when-busy"
 _CANCEL_S = 5.0
 _MAX_DIGITS = 15
+_MAX_WINDOWS = 8
+"""How much is counted that no model's window would hold."""
 _ECHOED = ("model", "instructions", "max_output_tokens", "truncation", "user", "safety_identifier", "prompt_cache_key")
 
 
@@ -71,7 +73,8 @@ async def create(request: Request) -> Response:
     "/v1/responses/input_tokens", openapi_extra=body_of_kind(Context), summary="Count the tokens of a response's input"
 )
 async def count(request: Request) -> dict[str, Any]:
-    """How many tokens the model would read, history and instructions included."""
+    """How many tokens the model would read, history and instructions included: with ``truncation: auto`` what is left
+    to fit its window, else all of it, even where that does not fit."""
     gateway = gateway_of(request)
     ask = parse(Context, await read_body(request, gateway.config), NOT_YET)
     ask.check()
@@ -79,7 +82,11 @@ async def count(request: Request) -> dict[str, Any]:
     await count_request(request)
     history = await _peek(request, ask)
     items = (*history.items, *items_of(ask.input or [], now=gateway.clock.now()))
-    ids = await gateway.prompts.unchecked(messages_of(ask.instructions, items), what="input")
+    if ask.truncation == "auto":
+        ids = await _fitted(gateway, ask, items)
+    else:
+        messages = messages_of(ask.instructions, items)
+        ids = await gateway.prompts.unchecked(messages, what="input", max_windows=_MAX_WINDOWS)
     return {"object": "response.input_tokens", "input_tokens": len(ids)}
 
 
@@ -206,11 +213,15 @@ async def _peek(request: Request, ask: Context) -> History:
 async def _prompt(gateway: Gateway, ask: ResponseRequest, told: Sequence[Item]) -> list[int]:
     if ask.truncation != "auto":
         return await gateway.prompts.chat(messages_of(ask.instructions, told), what="input")
+    return await _fitted(gateway, ask, told, max_tokens=ask.max_output_tokens)
+
+
+async def _fitted(gateway: Gateway, ask: Context, told: Sequence[Item], *, max_tokens: int | None = None) -> list[int]:
     return await fitted(
         gateway.prompts,
         lambda num_dropped: messages_of(ask.instructions, told[num_dropped:]),
         cuts=cuts(told),
-        max_tokens=ask.max_output_tokens,
+        max_tokens=max_tokens,
     )
 
 

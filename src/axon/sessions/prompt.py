@@ -28,9 +28,11 @@ class Prompts:
         """The prompt that asks the model for the next message; ``what`` names the messages in an error."""
         return self._checked(await self.unchecked(messages, what=what), what)
 
-    async def unchecked(self, messages: Sequence[Message], *, what: str = "messages") -> list[int]:
-        """The same, whether or not it leaves room for an answer."""
-        self._refuse_hopeless(sum(len(message["content"]) for message in messages), what)
+    async def unchecked(
+        self, messages: Sequence[Message], *, what: str = "messages", max_windows: int = 1
+    ) -> list[int]:
+        """The same, whether or not it leaves room for an answer; never much more than so many windows of tokens."""
+        self._refuse_hopeless(sum(len(message["content"]) for message in messages) // max_windows, what)
         encoder = ChatEncoder(self.tokenizer, require_template(self._template))
         return await self._run(lambda: encoder.encode(messages))
 
