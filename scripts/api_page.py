@@ -16,8 +16,10 @@ INTRODUCTION = """# The API
 
 What OpenAI's clients send and read, under `/v1`, with an API key as the bearer token. Fields that are not listed are
 ignored, unless they ask for something that this server cannot do yet: then the answer is a 400 that names the field.
-Errors have OpenAI's shape, and `retry-after-ms` and `x-should-retry` say whether and when to try again. The same
-document for programs is at `/openapi.json`, for a browser at `/docs`.
+Errors have OpenAI's shape, and `retry-after-ms` and `x-should-retry` say whether and when to try again. What asks the
+model (`POST` of chat completions, completions and responses) may bear an `Idempotency-Key`: sent again, it gets the
+first one's answer; other routes do not read it. The same document for programs is at `/openapi.json`, for a browser at
+`/docs`.
 """
 METHODS = ("post", "get", "patch", "delete")
 
