@@ -70,6 +70,14 @@ def test_the_context_is_on_every_line_inside_it_and_on_none_after() -> None:
     assert "request_id" not in after
 
 
+def test_what_a_driver_logs_and_raises_as_well_is_not_written_twice() -> None:
+    written = Written()
+    logging.getLogger("aiormq.connection").error("error when creating transport: %r", OSError(111, "refused"))
+    logging.getLogger("aiormq.connection").error("something else")
+    (line,) = written.lines
+    assert line["msg"] == "something else"
+
+
 def test_lines_below_the_level_are_not_written() -> None:
     written = Written(level="info")
     structlog.get_logger().debug("quiet")

@@ -24,6 +24,9 @@ _QUIET = ("httpx", "httpcore", "alembic", "sqlalchemy", "aiosqlite", "filelock",
 # Their own handlers would write past the pipe.
 _HIJACKED = ("uvicorn", "uvicorn.error", "uvicorn.access", "fastapi", "asyncio")
 
+# Raised as well as logged: who called says it, with the place.
+_REPEATED = {"aiormq.connection": "error when creating transport: "}
+
 
 def configure(config: "LogConfig", *, service: str = "axon", stream: TextIO | None = None) -> None:
     """Sends every logger of the process through the pipe; calling it again starts over."""
@@ -133,6 +136,10 @@ def _drop_uvicorn_colour(_logger: WrappedLogger, _method: str, event: EventDict)
     return event
 
 
+def _says_more(record: logging.LogRecord) -> bool:
+    return not str(record.msg).startswith(_REPEATED[record.name])
+
+
 def _install(handler: logging.Handler, level: int) -> None:
     root = logging.getLogger()
     root.handlers = [handler]
@@ -144,3 +151,5 @@ def _install(handler: logging.Handler, level: int) -> None:
         logging.getLogger(name).propagate = True
     for name in _QUIET:
         logging.getLogger(name).setLevel(max(level, logging.WARNING))
+    for name in _REPEATED:
+        logging.getLogger(name).addFilter(_says_more)

@@ -181,7 +181,9 @@ class RedisClient:
             server.connection_pool.connection_class = packing(server.connection_pool.connection_class)
             return server
         except (ValueError, RedisClusterException) as error:
-            raise Misconfigured(f"The URL of the live service cannot be used: {error}") from error
+            # About a port the driver quotes what may be the beginning of a password.
+            reason = "its port is no number from 0 to 65535" if str(error).startswith("Port") else error
+            raise Misconfigured(f"The URL of the live service cannot be used: {reason}") from error
 
 
 async def _pipe(server: Any, command: str, script: str | bytes, runs: Sequence[Run]) -> list[Any]:

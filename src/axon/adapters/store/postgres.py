@@ -181,6 +181,14 @@ def _parameters(url: str) -> dict[str, Any]:
     if not separator or scheme not in ("postgresql", "postgres", "postgresql+psycopg"):
         raise Misconfigured("The store's URL names no PostgreSQL database; use postgresql://user@host/database.")
     try:
-        return {**_DEFAULTS, **conninfo_to_dict(f"postgresql://{rest}")}
+        parameters = {**_DEFAULTS, **conninfo_to_dict(f"postgresql://{rest}")}
     except psycopg.Error:
         raise Misconfigured("The store's URL cannot be read; use postgresql://user@host/database.") from None
+    if not all(_is_port(port) for port in str(parameters.get("port", "")).split(",")):
+        raise Misconfigured("The store's URL cannot be read: its port is no number from 1 to 65535.")
+    return parameters
+
+
+def _is_port(text: str) -> bool:
+    """Of several hosts each may have one; none is the default."""
+    return not text or (text.isascii() and text.isdigit() and 0 < int(text) < 65536)
