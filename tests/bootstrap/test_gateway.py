@@ -3,9 +3,11 @@
 import asyncio
 from pathlib import Path
 from typing import Any, cast
-from unittest.mock import patch
+from unittest.mock import Mock, patch
 
 import pytest
+import structlog
+from uvicorn.server import ServerState
 
 from axon.bootstrap import gateway
 from axon.bootstrap.gateway import Answering
@@ -27,6 +29,11 @@ class Http:
     def __init__(self) -> None:
         self.ended = asyncio.Event()
         self.should_exit = False
+        self.server_state = ServerState()
+
+    async def serve(self, sockets: object) -> None:
+        self.server_state.tasks.add(cast("Any", "a request"))
+        await self.ended.wait()
 
     @property
     def force_exit(self) -> bool:
@@ -51,6 +58,25 @@ async def test_a_close_that_can_wake_nobody_ends_in_its_time() -> None:
     with patch.object(gateway, "_CLOSE_S", 0.01):
         await asyncio.wait_for(answering.close(), 10)
     assert http.force_exit
+
+
+async def test_a_gateway_that_ends_logs_how_many_requests_it_waits_for_and_that_it_stopped() -> None:
+    http, last_use, nothing = Http(), Mock(run=asyncio.Event().wait), cast("Any", None)
+    answering = Answering(
+        http=cast("Any", http), fleet=nothing, follower=nothing, last_use=last_use, listener=nothing, ready=nothing
+    )
+    structlog.reset_defaults()  # whatever another test has set: nothing is filtered here
+    with structlog.testing.capture_logs() as lines:
+        async with asyncio.TaskGroup() as tasks:
+            tasks.create_task(answering.run())
+            await asyncio.sleep(0)
+            tasks.create_task(answering.drain())
+            await asyncio.sleep(0)
+            http.ended.set()
+    assert lines == [
+        {"event": "gateway.draining", "requests": 1, "log_level": "info"},
+        {"event": "gateway.stopped", "log_level": "info"},
+    ]
 
 
 def test_a_gateway_of_several_makes_no_secret_of_its_own(tmp_path: Path) -> None:

@@ -34,11 +34,6 @@ class Process(Member):
         self._place, self._step_s = place, step_s
 
     @property
-    def exit_code(self) -> int | None:
-        """None while it runs."""
-        return self._process.poll() if self._process else None
-
-    @property
     def num_fds(self) -> int:
         return len(list(Path(f"/proc/{self.pid}/fd").iterdir()))
 

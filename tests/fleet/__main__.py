@@ -6,12 +6,14 @@ python -m tests.fleet --dir data --port 8000           in a folder that is kept,
 """
 
 import argparse
+import errno
 import os
 import shlex
 import signal
+import socket
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
@@ -31,6 +33,9 @@ def main() -> int:
     if missing := [command for command in _COMMANDS if find(command) is None]:
         print(f"Not installed: {', '.join(missing)}. Run: make install-services", file=sys.stderr)
         return 1
+    if options.port and (why := _refusal(options.port)):
+        print(why, file=sys.stderr)
+        return 2
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, signal.default_int_handler)
     with in_folder(options.dir, "axon-fleet-") as folder, ExitStack() as running:
@@ -59,17 +64,38 @@ def main() -> int:
 
 def _options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m tests.fleet", description="Runs a whole fleet on this machine.")
-    for role, count in (("gateways", 2), ("workers", 2), ("controls", 1)):
-        parser.add_argument(
-            f"--{role}", type=int, default=count, metavar="N", help=f"how many {role} [default: {count}]"
-        )
-    parser.add_argument("--port", type=int, default=0, help="of the fleet's address [default: a free one]")
+    for role, count, least in (("gateways", 2, 1), ("workers", 2, 1), ("controls", 1, 0)):
+        told = f"how many {role} [default: {count}]"
+        parser.add_argument(f"--{role}", type=_number(least, most=99), default=count, metavar="N", help=told)
+    parser.add_argument(
+        "--port", type=_number(0, most=65535), default=0, help="of the fleet's address [default: a free one]"
+    )
     parser.add_argument("--dir", type=Path, help="a folder to keep; without it, a temporary one")
     parser.add_argument("--model", help="a safetensors folder or .gguf file [default: the packaged one]")
     parser.add_argument("--model-name", help="the name clients ask for it by")
     parser.add_argument("--engine", choices=("axon", "echo"), help="'echo' repeats its prompt without a model")
     parser.add_argument("--set", action="append", default=[], metavar="NAME=VALUE", help="any setting of every process")
     return parser.parse_args()
+
+
+def _number(least: int, most: int) -> Callable[[str], int]:
+    def read(text: str) -> int:
+        if not text.isdecimal() or not least <= int(text) <= most:
+            raise argparse.ArgumentTypeError(f"{text!r} is not a number from {least} to {most}")
+        return int(text)
+
+    return read
+
+
+def _refusal(port: int) -> str:
+    """Why nginx could not listen there; empty when it can."""
+    with socket.socket() as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)  # as nginx does
+        try:
+            probe.bind(("127.0.0.1", port))
+        except OSError as error:
+            return f"Port {port} is in use" if error.errno == errno.EADDRINUSE else f"Port {port}: {error.strerror}"
+    return ""
 
 
 def _settings(options: argparse.Namespace) -> dict[str, object]:
@@ -127,7 +153,7 @@ def _address(member: Member) -> str:
 
 @contextmanager
 def _logs_shown(fleet: Fleet) -> Iterator[None]:
-    """Prints what the members write, each line behind its member's name."""
+    """Prints what the members write, each line behind its member's name, and which of them ended."""
     over = threading.Event()
     thread = threading.Thread(target=_show_logs, args=(fleet, over), name="logs", daemon=True)
     thread.start()
@@ -140,10 +166,12 @@ def _logs_shown(fleet: Fleet) -> Iterator[None]:
 
 def _show_logs(fleet: Fleet, over: threading.Event) -> None:
     read: dict[str, int] = {}
+    ended: set[str] = set()
     while not over.wait(0.1):
         for member in list(fleet.members):
             if not member.log_path.exists():
                 continue
+            code = member.exit_code  # before its last lines are read
             with member.log_path.open("rb") as log:
                 log.seek(read.get(member.name, 0))
                 lines = log.read().splitlines(keepends=True)
@@ -152,6 +180,9 @@ def _show_logs(fleet: Fleet, over: threading.Event) -> None:
             for line in whole:
                 if text := line.decode(errors="replace").rstrip():
                     print(f"{member.name:<10} | {text}", flush=True)
+            if code is not None and member.name not in ended:
+                ended.add(member.name)
+                print(f"{member.name} ended ({f'signal {-code}' if code < 0 else f'exit {code}'})", flush=True)
 
 
 if __name__ == "__main__":

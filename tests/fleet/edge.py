@@ -33,7 +33,9 @@ class Edge:
         return f"http://127.0.0.1:{self.port}"
 
     def start(self) -> None:
-        self._process.start(lambda: listening(self.port))
+        """Returns when it answers, and not somebody else who has its port: nginx names its process when it has it."""
+        (named := self.folder / "nginx.pid").unlink(missing_ok=True)
+        self._process.start(lambda: named.exists() and listening(self.port))
 
     def kill(self) -> None:
         self._process.kill()

@@ -12,9 +12,11 @@ Each member is one process; see ``Member`` for what can be done to it.
 import signal
 import subprocess
 import sys
-from collections.abc import Mapping
+import time
+from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
+from functools import partial
 from pathlib import Path
 
 import httpx
@@ -28,6 +30,9 @@ from tests.services import rabbitmq
 from tests.services import redis as redis_service
 from tests.services.require import require
 
+_BREAK_OFF_S = 5.0
+"""For members that are told to end while they start: they hold nothing that somebody waits for."""
+
 ECHO = {"engine_kind": "echo", "admission_requests_per_minute": 0}
 
 
@@ -39,6 +44,7 @@ class Fleet:
         self.data_dir = folder / "data"
         self.members: list[Member] = []
         self.edge: Edge | None = None
+        self._is_starting = False
         self._settings = {"models_dir": MODELS, **place, "data_dir": self.data_dir, **settings}
         read_or_make_secret(self.data_dir / "pepper")  # for all gateways: none makes one of its own
 
@@ -79,15 +85,18 @@ class Fleet:
         edge_port: int = 0,
         timeout_s: float = START_S,
     ) -> "Fleet":
-        """Everything at once; returns when all of it is ready."""
+        """Everything at once; returns when all of it is ready. A signal's exception ends the waiting."""
+        self._is_starting = True
         roles: dict[Role, int] = {"control": controls, "worker": workers, "gateway": gateways}
         made = [self.make(role) for role, count in roles.items() for _ in range(count)]
         self.edge = Edge(self.folder / "edge", [each.port for each in self.gateways], edge_port)
-        self.edge.start()
+        starts: list[Callable[[], object]] = [self.edge.start, *(partial(each.start, wait=False) for each in made)]
+        with ThreadPoolExecutor(max_workers=1) as starting:  # no signal comes here, between a process and its name
+            for started in [starting.submit(start) for start in starts]:
+                started.result()
         for each in made:
-            each.start(wait=False)
-        with ThreadPoolExecutor() as waiting:
-            list(waiting.map(lambda each: each.wait_ready(timeout_s), made))
+            each.wait_ready(timeout_s)
+        self._is_starting = False
         return self
 
     def add(self, role: Role, **settings: object) -> Member:
@@ -118,10 +127,21 @@ class Fleet:
             each.resume()
             if each.alive:
                 each.send(signal.SIGTERM)
-        codes = {each.name: each.wait() for each in self.members}
-        if self.edge is not None:
-            self.edge.stop()
-        return codes
+        try:
+            if self._is_starting:
+                return self._break_off()
+            return {each.name: each.wait() for each in self.members}
+        finally:
+            if self.edge is not None:
+                self.edge.stop()
+
+    def _break_off(self) -> dict[str, int]:
+        """The end of members that have been told to; one that reads a large model does not hear it."""
+        deadline = time.monotonic() + _BREAK_OFF_S
+        for each in self.members:
+            with suppress(subprocess.TimeoutExpired):
+                each.wait(max(0.0, deadline - time.monotonic()))
+        return {each.name: each.wait() for each in self.members}
 
     def _of(self, role: Role) -> list[Member]:
         return [each for each in self.members if each.role == role]

@@ -52,6 +52,11 @@ class Member:
         return self._process is not None and self._process.poll() is None
 
     @property
+    def exit_code(self) -> int | None:
+        """None while it runs, and before; the negative number of a signal that ended it."""
+        return self._process.poll() if self._process else None
+
+    @property
     def pid(self) -> int:
         assert self._process is not None
         return self._process.pid

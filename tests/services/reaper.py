@@ -8,19 +8,23 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 from contextlib import suppress
 from pathlib import Path
 
 _reapers: dict[int, subprocess.Popen[bytes]] = {}
 """By the process that started it: a forked one has a pipe of its own."""
+_lock = threading.Lock()
+"""Servers are started by several threads; a second reaper, forgotten, would end what it was told of."""
 
 
 def adopt(pid: int) -> None:
     """The process, and its group where it leads one, is to end with this one."""
-    pipe = _reaper().stdin
-    assert pipe is not None
-    pipe.write(f"{pid} {_born(pid)}\n".encode())
-    pipe.flush()
+    with _lock:
+        pipe = _reaper().stdin
+        assert pipe is not None
+        pipe.write(f"{pid} {_born(pid)}\n".encode())
+        pipe.flush()
 
 
 def _reaper() -> subprocess.Popen[bytes]:

@@ -4,6 +4,7 @@ import asyncio
 from unittest.mock import patch
 
 import pytest
+import structlog
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -98,6 +99,29 @@ def test_a_draining_workers_long_jobs_go_on_elsewhere_without_a_token_lost_or_re
             world.check(job)
             seqs = [seq for chunk in await world.chunks(job) for seq in range(chunk.first, chunk.last + 1)]
             assert seqs == [*range(1, 401)]
+
+    world.run(story)
+
+
+def test_a_worker_that_ends_logs_what_it_held_what_it_handed_over_and_that_it_stopped() -> None:
+    world = World()
+
+    async def story() -> None:
+        first = await world.start(name="first")
+        for seed in range(3):
+            await world.ask(seed=seed, max_tokens=400)
+        await world.until(lambda: len(first.running) == 3)
+        await world.start(name="second")
+        await asyncio.sleep(3.0)
+        structlog.reset_defaults()  # whatever another test has set: nothing is filtered here
+        with structlog.testing.capture_logs() as lines:
+            assert await first.drain(60.0)
+            await world.stop(first)
+        assert [line for line in lines if line["event"].startswith("worker.")] == [
+            {"event": "worker.draining", "worker": "first", "turns": 3, "log_level": "info"},
+            {"event": "worker.drained", "worker": "first", "handed_over": 3, "left": 0, "log_level": "info"},
+            {"event": "worker.stopped", "worker": "first", "log_level": "info"},
+        ]
 
     world.run(story)
 

@@ -10,6 +10,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import structlog
+
 from axon.admission.keyring import Keyring
 from axon.admission.revocations import Revocations
 from axon.admission.tenancy import Tenancy
@@ -42,6 +44,8 @@ if TYPE_CHECKING:
 _CLOSE_S = 5.0
 """For what is left when the time to drain is over."""
 
+_logger = structlog.get_logger("axon.gateway")
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ready:
@@ -71,13 +75,17 @@ class Answering:
 
     async def run(self) -> None:
         """Answers until it is closed."""
-        async with asyncio.TaskGroup() as tasks:
-            writing = tasks.create_task(self.last_use.run())
-            await self.http.serve(sockets=[self.listener])
-            writing.cancel()
+        try:
+            async with asyncio.TaskGroup() as tasks:
+                writing = tasks.create_task(self.last_use.run())
+                await self.http.serve(sockets=[self.listener])
+                writing.cancel()
+        finally:
+            _logger.info("gateway.stopped")
 
     async def drain(self) -> None:
         """Takes no new connection, closes the idle ones, and waits for the busy ones to become idle."""
+        _logger.info("gateway.draining", requests=len(self.http.server_state.tasks))
         self.http.should_exit = True
         await self.http.ended.wait()
 

@@ -68,6 +68,8 @@ class Passing:
         self._worker, self._deployment = worker, deployment
         self._queue, self._live, self._metrics = queue, live, metrics
         self._resting_until = 0.0
+        self.num_given = 0
+        """Jobs that it has handed over."""
 
     async def hand_over(self, choose: Choose) -> None:
         """What ``choose`` chooses of the jobs that go on, as far as others have room."""
@@ -136,5 +138,6 @@ class Passing:
     async def _put_back(self, running: Running) -> None:
         """Gives the delivery of a released job back."""
         self._worker.forget(running)
+        self.num_given += 1
         self._metrics.handed_over.inc()
         await self.give_back(running.job, running.delivery)

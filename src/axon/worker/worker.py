@@ -160,16 +160,23 @@ class Worker:
         ``empty_queue``: what waits has nobody else to run it. Without ``hand_over`` everything ends here: for a process
         whose own gateway its readers are at.
         """
+        num_given = self._passing.num_given
+        _logger.info("worker.draining", worker=self._name, turns=len(self.running))
         if not empty_queue:
             await self._leave()
         began = self._clock.monotonic()
-        with contextlib.suppress(TimeoutError):
+        try:
             async with asyncio.timeout(timeout_s):
                 # Looked at again and again: no queue tells when it has become empty.
                 while self.running or self._claiming or (empty_queue and await self._taking.num_waiting()):
                     if hand_over and not empty_queue and self._clock.monotonic() - began >= self._config.linger_s:
                         await self._passing.hand_over(handover.leaving)
                     await asyncio.sleep(_LOOK_S)
+        except TimeoutError:
+            pass  # what is left is given up with the worker
+        finally:
+            num_given = self._passing.num_given - num_given
+            _logger.info("worker.drained", worker=self._name, handed_over=num_given, left=len(self.running))
         return not self.running
 
     async def _leave(self) -> None:
@@ -206,6 +213,7 @@ class Worker:
                 await _in_time(self._lease.aclose())
             finally:
                 await self._stepping.aclose()
+        _logger.info("worker.stopped", worker=self._name)
 
     async def _release(self) -> None:
         for running in list(self.running.values()):
