@@ -2,7 +2,7 @@
 
 PYTHON ?= python3
 PIP_ARGS ?=
-# Tests wait as much as they compute: two processes of them share two cores well; a file's tests stay together.
+# Two processes of tests keep two cores busy; with a third some wait too long. A file's tests stay together.
 PYTEST_ARGS ?= -n 2 --dist loadfile
 SERVE_ARGS ?=
 SERVICES_ARGS ?=

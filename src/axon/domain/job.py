@@ -69,10 +69,13 @@ class Job:
 
     def prompt_of(self, choice: int) -> tuple[int, ...]:
         """What a choice goes on from: the first prompt's choices come first."""
-        if not self.more_prompts:
-            return self.prompt_ids
-        place = choice * (1 + len(self.more_prompts)) // self.choices
+        place = choice // self.choices_each
         return self.more_prompts[place - 1] if place else self.prompt_ids
+
+    @property
+    def choices_each(self) -> int:
+        """Of each of its prompts."""
+        return self.choices // (1 + len(self.more_prompts))
 
     @property
     def num_prompt_tokens(self) -> int:

@@ -29,14 +29,16 @@ def chosen(job: Job, said: Sequence[Sequence[Token]]) -> Sequence[int]:
     """The choices that are returned, in order: of each prompt those with the highest log probability per token."""
     if not is_chosen_from(job):
         return range(job.choices)
-    num_each = job.choices // (1 + len(job.more_prompts))
     return [
         choice
-        for first in range(0, job.choices, num_each)
-        for choice in sorted(range(first, first + num_each), key=lambda each: -_mean_logprob(said[each]))[
-            : job.reply[_BEST]
-        ]
+        for first in range(0, job.choices, job.choices_each)
+        for choice in _by_merit(range(first, first + job.choices_each), said)[: job.reply[_BEST]]
     ]
+
+
+def _by_merit(choices: Sequence[int], said: Sequence[Sequence[Token]]) -> Sequence[int]:
+    """The best first, of equals the first."""
+    return sorted(choices, key=lambda choice: -_mean_logprob(said[choice]))
 
 
 def _mean_logprob(tokens: Sequence[Token]) -> float:

@@ -245,7 +245,7 @@ def _whole_choice(job: Job, choice: int, tokens: Sequence[Token], reason: str) -
 def _echo_of(job: Job, choice: int) -> str:
     """What an answer begins with of its prompt: one text for all choices, or one for each prompt."""
     echo = job.reply.get("echo", "")
-    return echo if isinstance(echo, str) else str(echo[choice * len(echo) // job.choices])
+    return echo if isinstance(echo, str) else str(echo[choice // job.choices_each])
 
 
 def _text(tokens: Sequence[Token]) -> str:

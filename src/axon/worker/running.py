@@ -200,8 +200,7 @@ class Running:
 
     def _count_cached(self, choice: Choice) -> None:
         """Once for each prompt, with its first choice; a choice that is replayed may have been counted before."""
-        num_each = self.job.choices // (1 + len(self.job.more_prompts))
-        if choice.index % num_each == 0:
+        if choice.index % self.job.choices_each == 0:
             self.cached = min(self.cached + choice.cached, self.job.num_prompt_tokens)
         choice.cached = 0
 

@@ -164,7 +164,7 @@ class Stepping:
         self._engine.add(
             Add(
                 id=sequence_id,
-                prompt_ids=list(job.prompt_of(choice.index)),
+                prompt_ids=list(choice.prompt_ids),
                 output_ids=list(choice.token_ids),
                 sampling=job.sampling,
                 seed=job.seed,
@@ -221,7 +221,7 @@ class Stepping:
 
     def _push(self, running: Running, choice: Choice, emitted: Emitted) -> None:
         # A replay's prompt is nobody's to pay.
-        num_prompt = 0 if choice.token_ids else len(running.job.prompt_of(choice.index))
+        num_prompt = 0 if choice.token_ids else len(choice.prompt_ids)
         self._worker.served(
             running, prefilled=max(0, num_prompt - emitted.cached), cached=min(num_prompt, emitted.cached)
         )
