@@ -134,7 +134,7 @@ def test_the_whole_answer_says_what_the_stream_says(texts: list[list[str]], plac
 
 
 def test_every_answer_begins_with_its_own_prompt_where_that_is_echoed() -> None:
-    job = job_of(4, "completion", echo=["one ", "two "])
+    job = replace(job_of(4, "completion", echo=["one ", "two "]), more_prompts=((2,),))
     stream = stream_of([["a", "b"], ["c"], ["d"], ["e"]], ["stop"] * 4)
     texts = ["one ab", "one c", "two d", "two e"]
     assert [choice["text"] for choice in whole(job, [stream])["choices"]] == texts
