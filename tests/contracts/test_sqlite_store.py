@@ -24,6 +24,7 @@ from axon.adapters.store.failures import translated
 from axon.adapters.store.migrate import MIGRATIONS
 from axon.adapters.store.sqlite import SqliteStore, sqlite_path
 from axon.domain.key import HOLDER
+from axon.domain.reply import ResponseReply
 from axon.domain.tenant import Plan, Tenant
 from axon.domain.turn import opened
 from axon.errors import AxonError, DependencyDown, Misconfigured
@@ -121,7 +122,7 @@ class TestFile:
 
     async def test_purged_words_are_not_left_in_the_file(self, path: Path) -> None:
         async with opened_store(path) as store:
-            job = make_job(reply={"note": "a-very-secret-word"})
+            job = make_job(reply=ResponseReply(instructions="a-very-secret-word"))
             await store.turns.apply([make_ended(job)])
             await store.turns.purge(ended_before=1_000.0)
         assert b"a-very-secret-word" not in await asyncio.to_thread(path.read_bytes)

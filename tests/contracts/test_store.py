@@ -6,6 +6,7 @@ from dataclasses import replace
 import pytest
 
 from axon.domain.ledger import Ledger
+from axon.domain.reply import ChatReply
 from axon.domain.turn import TurnState, opened, so_far
 from axon.errors import Conflict, DependencyDown
 from axon.ports.store import Store
@@ -53,7 +54,7 @@ class TestKeys:
 
 class TestTurns:
     async def test_a_turn_comes_back_as_it_was_written(self, store: Store) -> None:
-        job = replace(make_job(), extra={"later": {"a": [1]}}, reply={"route": "chat"}, trace="00-ab-cd-01")
+        job = replace(make_job(), extra={"later": {"a": [1]}}, reply=ChatReply(model="small"), trace="00-ab-cd-01")
         for turn in (opened(job), replace(make_ended(job), extra={"more": True})):
             await store.turns.apply([turn])
             assert await store.turns.get(job.id) == turn

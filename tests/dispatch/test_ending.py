@@ -6,6 +6,7 @@ from axon.dispatch.ending import Ending
 from axon.domain import wire
 from axon.domain.item import Item
 from axon.domain.job import Job
+from axon.domain.reply import ResponseReply
 from axon.domain.turn import Turn
 from axon.runtime.clock import FakeClock
 from tests.contracts.builders import make_chunk, make_job
@@ -41,7 +42,7 @@ async def finish(job: Job, clock: FakeClock) -> tuple[Turn, Turn, list[str]]:
 
 
 async def test_a_turn_that_is_not_stored_leaves_its_usage_alone(clock: FakeClock) -> None:
-    job = make_job(forget=True, items=(SECRET,), reply={"route": "response", "instructions": "a canary"})
+    job = make_job(forget=True, items=(SECRET,), reply=ResponseReply(instructions="a canary"))
     turn, record, done = await finish(job, clock)
     assert done == ["settled 5", "forgotten"]
     assert record.usage == turn.usage

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 from axon.domain.chunk import Chunk, End, Token
 from axon.domain.job import Job
 from axon.domain.ledger import Ledger
+from axon.domain.reply import ChatReply, CompletionReply, OtherReply, Reply, ResponseReply
 from axon.domain.sampling import Sampling
 from axon.domain.turn import Turn, TurnState
 from axon.domain.usage import Usage
@@ -52,6 +53,29 @@ def make_job(**changes: Any) -> Job:
     return replace(job, **changes)
 
 
+def replies() -> st.SearchStrategy[Reply]:
+    return st.one_of(
+        st.builds(ChatReply, model=text, include_usage=st.booleans(), extra=extras),
+        st.builds(
+            CompletionReply,
+            model=text,
+            echo=st.lists(text, min_size=2, max_size=3).map(tuple),
+            best=st.integers(0, 4),
+            hides_logprobs=st.booleans(),
+            extra=extras,
+        ),
+        st.builds(
+            ResponseReply,
+            model=text,
+            instructions=st.none() | st.text(min_size=1, max_size=8),
+            max_output_tokens=st.none() | st.integers(1, 100),
+            metadata=st.dictionaries(text, text, max_size=2),
+            extra=extras,
+        ),
+        st.builds(OtherReply, name=text.map(lambda name: f"later-{name}"), extra=extras),
+    )
+
+
 def jobs() -> st.SearchStrategy[Job]:
     return st.builds(
         Job,
@@ -73,7 +97,10 @@ def jobs() -> st.SearchStrategy[Job]:
         background=st.booleans(),
         retain=st.booleans(),
         trace=text,
-        reply=st.dictionaries(text, plain, max_size=2),
+        reply=replies(),
+        pin=text,
+        generation=numbers,
+        needs=st.lists(text, max_size=2).map(tuple),
         extra=extras,
     )
 

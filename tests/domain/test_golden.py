@@ -8,13 +8,14 @@ import msgspec
 import pytest
 
 from axon.domain import record, wire
-from axon.domain.chunk import Chunk, End, Token
+from axon.domain.chunk import Chunk, Details, End, Likely, ScoredToken, Token
 from axon.domain.deployment import Deployment
 from axon.domain.item import Item
 from axon.domain.job import Job
 from axon.domain.ledger import Ledger
 from axon.domain.presence import Load, Presence
 from axon.domain.record import Marker
+from axon.domain.reply import ChatReply, CompletionReply, ResponseReply
 from axon.domain.residence import Residence
 from axon.domain.sampling import Sampling
 from axon.domain.turn import Turn, TurnState
@@ -52,7 +53,7 @@ JOB = Job(
     background=True,
     retain=True,
     trace="00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01",
-    reply={"route": "chat", "model": "small", "stream": True, "n": 1},
+    reply=ChatReply(model="small", extra={"stream": True, "n": 1}),
 )
 CHUNK = Chunk(
     v=1,
@@ -123,7 +124,7 @@ CHOICES = Chunk(
             1,
             422,
             " Grüße",
-            {"bytes": " Grüße".encode(), "logprob": -0.25, "top": [[b"!", -1.5]], "offset": 3},
+            Details(data=" Grüße".encode(), logprob=-0.25, top=(Likely(b"!", -1.5),), offset=3),
         ),
     ),
     ends=(End(1, "stop", 5),),
@@ -143,7 +144,7 @@ CHOICES_JOB = replace(
         logprobs=5,
     ),
 )
-REASONING = Chunk(v=1, first=5, epoch=1700000000501, tokens=(Token(0, 9, "", {"reasoning": "hmm"}),), reasoned=1)
+REASONING = Chunk(v=1, first=5, epoch=1700000000501, tokens=(Token(0, 9, "", Details(reasoning="hmm")),), reasoned=1)
 LEDGER = Ledger(
     queued=4,
     prefilled=1,
@@ -219,6 +220,52 @@ MEANT: dict[str, Job | Chunk | Turn | Presence | Residence | Marker] = {
     "residence-v1": RESIDENCE,
     "residence-later": replace(RESIDENCE, v=2, extra=EXTRA),
     "job-affinity-v1": replace(JOB, affinity="9f86d081884c7d659a2feaa0c55ad015"),
+    "job-completion-v1": replace(
+        JOB,
+        reply=CompletionReply(
+            model="small",
+            include_usage=True,
+            continuous_usage=True,
+            echo=("a", "b"),
+            prompt_only=True,
+            best=2,
+            hides_logprobs=True,
+        ),
+    ),
+    "job-echo-bare-v1": replace(JOB, reply=CompletionReply(model="small", echo=("Say ",))),
+    "job-answer-v1": replace(
+        JOB,
+        reply=ResponseReply(
+            model="small",
+            instructions="Be brief.",
+            max_output_tokens=9,
+            truncation="auto",
+            user="u",
+            safety_identifier="s",
+            prompt_cache_key="k",
+            metadata={"order": "17"},
+        ),
+    ),
+    "job-pinned-v1": replace(
+        JOB, tracestate="vendor=1", pin="9f86d081", generation=2, needs=("grammar",), price="price_1"
+    ),
+    "chunk-scored-v1": replace(
+        CHUNK,
+        tokens=(
+            Token(
+                0,
+                9,
+                "!",
+                Details(
+                    data=b"!",
+                    logprob=-0.5,
+                    top=(),
+                    offset=0,
+                    prompt=(ScoredToken(b"a", None), ScoredToken(b"b", -1.5, (Likely(b"c", -0.25),))),
+                ),
+            ),
+        ),
+    ),
     "marker-v1": MARKER,
     "marker-later": Marker(v=2, barrier="00112233445566778899aabbccddeeff"),
 }

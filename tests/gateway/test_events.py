@@ -3,6 +3,7 @@
 import json
 from typing import Any
 
+import msgspec
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -10,9 +11,10 @@ from openai._models import construct_type
 from openai.types.responses import ResponseStreamEvent
 
 from axon.domain import wire
-from axon.domain.chunk import Chunk, End, Token
+from axon.domain.chunk import Chunk, Details, End, Likely, Token
 from axon.domain.item import Item
 from axon.domain.job import Job
+from axon.domain.reply import ResponseReply
 from axon.domain.turn import TurnState, ended, opened
 from axon.errors import StreamDiverged
 from axon.gateway.events import Writer
@@ -24,24 +26,24 @@ JOB = make_job(
     "resp_1",
     session="conv_1",
     items=(Item(id="msg_1", role="user", texts=("hi",)),),
-    reply={"route": "response", "model": "small", "instructions": "Be brief."},
+    reply=ResponseReply(model="small", instructions="Be brief."),
 )
 
 
-LIKELY = {"bytes": b"a", "logprob": -0.5, "top": [[b"b", -1.0]], "offset": 0}
+LIKELY = Details(data=b"a", logprob=-0.5, top=(Likely(b"b", -1.0),), offset=0)
 
 
 def whole_stream(
     texts: list[str], terminal: str, reason: str, thoughts: list[str] | None = None, likely: bool = False
 ) -> Chunk:
     """A stream that may begin with thinking; the last thought and the first text may come in one token."""
-    known = LIKELY if likely else {}
+    known = LIKELY if likely else Details()
     thinking = [(text, "") for text in thoughts or []]
     if thinking and texts and len(texts) % 2:
         thinking[-1], texts = (thinking[-1][0], texts[0]), texts[1:]
     parts = [*thinking, *(("", text) for text in texts)]
     tokens = tuple(
-        Token(0, number, text, {**known, **({"reasoning": thought} if thought else {})} or None)
+        Token(0, number, text, msgspec.structs.replace(known, reasoning=thought))
         for number, (thought, text) in enumerate(parts, start=1)
     )
     ends = (End(0, reason),) if terminal == "completed" else ()

@@ -10,10 +10,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from axon.domain.chunk import Chunk, End, Token
+from axon.domain.chunk import Chunk, Details, End, Likely, Token
 from axon.domain.job import Job
-from axon.domain.turn import TurnState
-from axon.gateway.frames import DONE, Writer, failure, whole
+from axon.domain.reply import ChatReply, CompletionReply
+from axon.gateway.frames import DONE, Writer, whole
 from tests.contracts.builders import make_job
 
 REASONS = ["stop", "length"]
@@ -76,8 +76,9 @@ def cut(stream: Chunk, places: list[int]) -> list[Chunk]:
     ]
 
 
-def job_of(num_choices: int, route: str, **reply: object) -> Job:
-    return make_job(choices=num_choices, reply={"route": route, "model": "m", **reply})
+def job_of(num_choices: int, route: str, **reply: Any) -> Job:
+    kind = ChatReply if route == "chat" else CompletionReply
+    return make_job(choices=num_choices, reply=kind(model="m", **reply))
 
 
 answers = st.lists(st.lists(st.text("ab", max_size=2), min_size=1, max_size=8), min_size=1, max_size=3)
@@ -89,7 +90,7 @@ def connect(job: Job, chunks: list[Chunk], read: Read, max_frames: int) -> None:
     unread = [chunk.after(after) for chunk in chunks if chunk.last > after or chunk.terminal]
     frames = [frame for chunk in unread for frame in frames_of(writer.frames(chunk))]
     for frame in frames[:max_frames]:
-        read.feed(frame, chat=job.reply["route"] == "chat")
+        read.feed(frame, chat=isinstance(job.reply, ChatReply))
 
 
 @given(answers, st.data(), st.sampled_from(["chat", "completion"]))
@@ -147,13 +148,13 @@ def test_every_answer_begins_with_its_own_prompt_where_that_is_echoed() -> None:
 def test_of_more_answers_than_are_returned_the_likeliest_per_token_are_the_best_first() -> None:
     scores = [[-1.0, -3.0], [-1.5], [-9.0], [-0.5, -0.5, -0.5], [-4.0], [float("-inf")]]
     tokens = [
-        Token(choice, 1, str(choice), {"logprob": score, "bytes": b"x", "top": [], "offset": 0})
+        Token(choice, 1, str(choice), Details(logprob=score, data=b"x"))
         for choice, own in enumerate(scores)
         for score in own
     ]
     ends = tuple(End(choice, "length" if choice % 2 else "stop", len(tokens)) for choice in range(6))
     stream = Chunk(first=1, epoch=1, tokens=tuple(tokens), ends=ends, terminal="completed")
-    job = replace(job_of(6, "completion", best=2, hides_logprobs=True, echo=["p", "q"]), more_prompts=((1, 2),))
+    job = replace(job_of(6, "completion", best=2, hides_logprobs=True, echo=("p", "q")), more_prompts=((1, 2),))
     body = whole(job, [stream])
     found = [(choice["index"], choice["text"], choice["finish_reason"]) for choice in body["choices"]]
     assert found == [(0, "p1", "length"), (1, "p00", "stop"), (2, "q333", "length"), (3, "q4", "stop")]
@@ -178,15 +179,15 @@ def test_usage_is_null_until_the_end_or_counts_along() -> None:
 
 
 def test_an_echoed_prompt_opens_every_choice_and_moves_the_offsets() -> None:
-    extras = {"bytes": b"x", "logprob": float("-inf"), "top": [[b"\xc3", -0.5]], "offset": 4}
+    details = Details(data=b"x", logprob=float("-inf"), top=(Likely(b"\xc3", -0.5),), offset=4)
     stream = Chunk(
         first=1,
         epoch=1,
-        tokens=(Token(0, 1, "x", extras), Token(1, 2, "y", extras)),
+        tokens=(Token(0, 1, "x", details), Token(1, 2, "y", details)),
         ends=(End(0, "stop", 1), End(1, "stop", 2)),
         terminal="completed",
     )
-    job = job_of(2, "completion", echo="Say ")
+    job = job_of(2, "completion", echo=("Say ",))
     body = whole(job, [stream])
     assert [choice["text"] for choice in body["choices"]] == ["Say x", "Say y"]
     assert body["choices"][0]["logprobs"] == {
@@ -201,8 +202,8 @@ def test_an_echoed_prompt_opens_every_choice_and_moves_the_offsets() -> None:
 
 
 def test_log_probabilities_of_a_chat_name_bytes_and_stand_with_tokens_that_have_no_text_yet() -> None:
-    half = {"bytes": b"\xc3", "logprob": -0.5, "top": [[b"\xc3", -0.5], [b"a", -1.0]], "offset": 0}
-    rest = {"bytes": b"\xa9", "logprob": -0.25, "top": [], "offset": 0}
+    half = Details(data=b"\xc3", logprob=-0.5, top=(Likely(b"\xc3", -0.5), Likely(b"a", -1.0)))
+    rest = Details(data=b"\xa9", logprob=-0.25)
     stream = Chunk(first=1, epoch=1, tokens=(Token(0, 1, "", half), Token(0, 2, "é", rest)))
     [frame] = frames_of(Writer(job_of(1, "chat")).frames(stream))
     content = json.loads(frame[6:])["choices"][0]["logprobs"]["content"]
@@ -223,15 +224,8 @@ def test_a_stream_that_fails_says_what_it_has_and_then_why(terminal: str) -> Non
     assert frames[2] == DONE.strip()
 
 
-@pytest.mark.parametrize("code", ["context_length_exceeded", "kv_share_exceeded", "unsupported_parameter"])
-def test_what_the_engine_refuses_is_the_callers_to_change(code: str) -> None:
-    error = failure(Chunk(first=1, epoch=1, terminal=TurnState.FAILED, code=code, message="Too long."))
-    assert error is not None
-    assert (error.kind, error.code, error.message) == ("invalid", code, "Too long.")
-
-
 def test_thinking_comes_apart_from_the_answer_and_is_counted() -> None:
-    tokens = (Token(0, 1, "", {"reasoning": "hm"}), Token(0, 2, "", {"reasoning": "m"}), Token(0, 3, "Hi"))
+    tokens = (Token(0, 1, "", Details(reasoning="hm")), Token(0, 2, "", Details(reasoning="m")), Token(0, 3, "Hi"))
     stream = Chunk(first=1, epoch=1, tokens=tokens, ends=(End(0, "stop", 3),), terminal="completed", reasoned=2)
     body = whole(job_of(1, "chat"), [stream])
     assert body["choices"][0]["message"] == {
@@ -249,7 +243,7 @@ def test_thinking_comes_apart_from_the_answer_and_is_counted() -> None:
 
 
 def test_an_answer_that_its_budget_has_cut_off_says_so_in_words_that_clients_know_and_in_ours() -> None:
-    job = make_job(reply={"route": "chat"})
+    job = make_job(reply=ChatReply())
     last = Chunk(first=1, epoch=1, tokens=(Token(0, 65, "A"),), ends=(End(0, "length", 1),), terminal="completed")
     last = replace(last, code="insufficient_quota")
     events = [json.loads(each.removeprefix(b"data: ")) for each in frames_of(Writer(job).frames(last))[:-1]]

@@ -7,6 +7,7 @@ from types import SimpleNamespace
 import pytest
 from starlette.requests import Request
 
+from axon.domain.reply import ResponseReply
 from axon.domain.turn import opened
 from axon.domain.wire import encode
 from axon.gateway import responses
@@ -18,7 +19,7 @@ async def test_cancelling_a_response_that_does_not_end_yet_shows_it_as_it_stands
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(responses, "_CANCEL_S", 0.0)
-    job = make_job("resp_1", tenant=TENANT, session="resp_1", reply={"route": "response", "model": "echo"})
+    job = make_job("resp_1", tenant=TENANT, session="resp_1", reply=ResponseReply(model="echo"))
     async with open_kept(tmp_path) as kept:
         await kept.live.log.open(job.id, encode(job), reader_ttl_s=None)
         await kept.live.log.claim(job.id, "w1", over=0)

@@ -174,6 +174,45 @@ MARKER = {"v": 1, "barrier": "00112233445566778899aabbccddeeff"}
 LATER = {"v": 2, "added_later": {"by": ["somebody", 2]}}
 """What a release we do not know may add."""
 
+COMPLETION_REPLY = {
+    "route": "completion",
+    "model": "small",
+    "include_usage": True,
+    "continuous_usage": True,
+    "echo": ["a", "b"],
+    "prompt_only": True,
+    "best": 2,
+    "hides_logprobs": True,
+}
+RESPONSE_REPLY = {
+    "route": "response",
+    "model": "small",
+    "instructions": "Be brief.",
+    "max_output_tokens": 9,
+    "truncation": "auto",
+    "user": "u",
+    "safety_identifier": "s",
+    "prompt_cache_key": "k",
+    "metadata": {"order": "17"},
+}
+PINNED = {"tracestate": "vendor=1", "pin": "9f86d081", "generation": 2, "needs": ["grammar"], "price": "price_1"}
+SCORED = {
+    **CHUNK,
+    "tokens": [
+        [
+            0,
+            9,
+            "!",
+            {
+                "bytes": b"!",
+                "logprob": -0.5,
+                "top": [],
+                "offset": 0,
+                "prompt": [[b"a", None, []], [b"b", -1.5, [[b"c", -0.25]]]],
+            },
+        ]
+    ],
+}
 PAYLOADS: dict[str, dict[str, Any]] = {
     "job-v1": JOB,
     "chunk-v1": CHUNK,
@@ -199,6 +238,11 @@ PAYLOADS: dict[str, dict[str, Any]] = {
     "residence-v1": RESIDENCE,
     "residence-later": {**RESIDENCE, **LATER},
     "job-affinity-v1": {**JOB, "affinity": "9f86d081884c7d659a2feaa0c55ad015"},
+    "job-completion-v1": {**JOB, "reply": COMPLETION_REPLY},
+    "job-echo-bare-v1": {**JOB, "reply": {"route": "completion", "model": "small", "echo": "Say "}},
+    "job-answer-v1": {**JOB, "reply": RESPONSE_REPLY},
+    "job-pinned-v1": {**JOB, **PINNED},
+    "chunk-scored-v1": SCORED,
     "job-later": {**JOB, **LATER},
     "chunk-later": {**CHUNK, **LATER},
     "turn-opened-later": {**OPENED, **LATER, "job": {**JOB, **LATER}},

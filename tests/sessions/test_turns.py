@@ -4,6 +4,7 @@ import pytest
 
 from axon.domain.job import Job
 from axon.domain.lane import tier_of
+from axon.domain.reply import ChatReply
 from axon.domain.sampling import Sampling
 from axon.domain.tenant import Terms, Tier
 from axon.errors import ContextTooLong
@@ -26,7 +27,7 @@ def made(**changes: object) -> Job:
         timeout_s=10.0,
         retain=False,
         trace="",
-        reply={},
+        reply=ChatReply(),
         **changes,  # type: ignore[arg-type]
     )
 

@@ -13,6 +13,7 @@ from axon.domain.chunk import Chunk, End, Token
 from axon.domain.conversation import History
 from axon.domain.item import Item
 from axon.domain.job import Job
+from axon.domain.reply import OtherReply
 from axon.domain.turn import Turn, opened
 from axon.domain.wire import encode
 from axon.errors import DependencyDown
@@ -83,7 +84,7 @@ class Kept:
                 ordinal=history.ordinal + 1,
                 previous=previous,
                 items=(Item(id=f"msg_in_{self._num_turns}", role="user", texts=(text,)),),
-                reply={"heard": [item.text for item in history.items]},
+                reply=OtherReply(name="heard", extra={"heard": [item.text for item in history.items]}),
             )
             await self.live.log.open(job.id, encode(job), reader_ttl_s=None)
             await self.journal.append([opened(job)])
@@ -135,7 +136,7 @@ class _Seen:
 
 def heard(job: Job) -> str:
     """What a turn was told before it."""
-    return " ".join(job.reply["heard"])
+    return " ".join(job.reply.extra["heard"])
 
 
 async def _settle(job: Job, num_tokens: int) -> None:

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from axon.domain.chunk import Chunk, End, Token
+from axon.domain.chunk import Chunk, Details, End, Likely, Token
 from axon.domain.sampling import Sampling
 from axon.domain.turn import TurnState
 from axon.engine.messages import Emitted, Scored
@@ -305,12 +305,8 @@ def test_log_probabilities_travel_with_their_token_as_bytes() -> None:
     running = make_running()
     half = "é".encode()[0]
     running.push(running.choices[0], Emitted("", half, None, -0.5, [(half, -0.5), (97, -1.5)]))
-    assert running.tokens[0].extras == {
-        "bytes": bytes([half]),
-        "logprob": -0.5,
-        "top": [(bytes([half]), -0.5), (b"a", -1.5)],
-        "offset": 0,
-    }
+    top = (Likely(bytes([half]), -0.5), Likely(b"a", -1.5))
+    assert running.tokens[0].details == Details(data=bytes([half]), logprob=-0.5, top=top, offset=0)
 
 
 def test_the_first_attempts_count_of_cached_tokens_stays() -> None:
@@ -359,13 +355,13 @@ def test_what_is_said_of_a_prompt_comes_with_the_first_token_once() -> None:
     choice.score(Scored("2", [(-2.0, [])]))
     for token_id in (100, 101):
         running.push(choice, Emitted("2", token_id, logprob=-0.25))
-    first, second = [token.extras or {} for token in running.whole().tokens]
-    assert first["prompt"] == [(b"a", None, []), (b"b", -1.0, [(b"d", -0.5)]), (b"c", -2.0, [])]
-    assert "prompt" not in second
+    first, second = [token.details or Details() for token in running.whole().tokens]
+    assert first.prompt == ((b"a", None, ()), (b"b", -1.0, ((b"d", -0.5),)), (b"c", -2.0, ()))
+    assert second.prompt == ()
 
 
 def thinking_of(running: Running) -> str:
-    return "".join(token.extras.get("reasoning", "") for token in running.tokens if token.extras)
+    return "".join(token.reasoning for token in running.tokens)
 
 
 @pytest.mark.parametrize("taken_over_at", [0, 3, 9, 14, 17, 20])
@@ -379,7 +375,7 @@ def test_thinking_is_parted_from_the_answer_also_when_another_attempt_goes_on(ta
     )
     attempt = make_running(reasoning="text")
     attempt.replay([Chunk(first=1, epoch=1, tokens=tuple(undisturbed.tokens[:taken_over_at]))])
-    attempt.reasoned = sum(bool(token.extras) for token in attempt.tokens)
+    attempt.reasoned = sum(bool(token.reasoning) for token in attempt.tokens)
     assert run(attempt, text).tokens == undisturbed.tokens
 
 

@@ -12,6 +12,7 @@ from axon.dispatch.dispatch import Dispatch
 from axon.dispatch.ending import Ending
 from axon.dispatch.liveness import Liveness
 from axon.domain.chunk import Chunk
+from axon.domain.failure import Failure
 from axon.domain.job import Job
 from axon.domain.ownership import LogView
 from axon.domain.turn import Turn, TurnState
@@ -79,7 +80,7 @@ class Sweeper:
     async def _give_up(self, turn: Turn) -> None:
         """Its deployment is gone, so nobody can ever run it here."""
         message = f"The model '{turn.job.deployment}' it was asked of is not served here any more."
-        last = Chunk(first=1, epoch=0, terminal=TurnState.FAILED, code="deployment_gone", message=message)
+        last = Chunk(first=1, epoch=0, terminal=TurnState.FAILED, code=Failure.DEPLOYMENT_GONE, message=message)
         await self._ending.finish(turn.job, [last])
 
     async def run(self) -> None:

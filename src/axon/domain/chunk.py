@@ -8,7 +8,41 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
+import msgspec
+
 from axon.domain.ledger import Ledger
+
+
+class Likely(NamedTuple):
+    """One token that could have stood in a place, and its natural log probability."""
+
+    data: bytes
+    logprob: float
+
+
+class ScoredToken(NamedTuple):
+    """One token of a prompt, its log probability and the likeliest tokens of its place; the first token has none."""
+
+    data: bytes
+    logprob: float | None
+    top: tuple[Likely, ...] = ()
+
+
+class Details(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """What else is known of a token: its thinking, its log probability. Tokens are bytes here, because whoever writes
+    the answer may have another tokenizer by then. Fields of a later release are dropped."""
+
+    reasoning: str = ""
+    """The part of its text that is the model's thinking."""
+    data: bytes = msgspec.field(name="bytes", default=b"")
+    logprob: float | None = None
+    """None where nobody asked, and then the next two are as well: release 0.1 expects all three or none."""
+    top: tuple[Likely, ...] | None = None
+    """The likeliest tokens in its place, the likeliest first."""
+    offset: int | None = None
+    """Characters of the answer before it."""
+    prompt: tuple[ScoredToken, ...] = ()
+    """The prompt's tokens, on the first token of an answer whose prompt is scored."""
 
 
 class Token(NamedTuple):
@@ -17,8 +51,13 @@ class Token(NamedTuple):
     choice: int
     id: int
     text: str
-    extras: Mapping[str, Any] | None = None
-    """What else is known of it: its log probability, the part of its text that is ``reasoning``."""
+    details: Details | None = None
+    """None for most tokens."""
+
+    @property
+    def reasoning(self) -> str:
+        """The part of its text that is the model's thinking."""
+        return self.details.reasoning if self.details is not None else ""
 
 
 class End(NamedTuple):

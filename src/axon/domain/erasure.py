@@ -5,6 +5,7 @@ A chain of turns is named after its first one, so a mark says which of the two i
 
 from dataclasses import replace
 
+from axon.domain import reply
 from axon.domain.turn import Turn
 
 TURN, SESSION = "turn/", "session/"
@@ -24,6 +25,13 @@ def session_mark(session: str) -> str:
 def without_words(turn: Turn) -> Turn:
     """Ids, state, times and usage stay; prompt, items, tokens and everything the client wrote go."""
     job = replace(
-        turn.job, prompt_ids=(), more_prompts=(), items=(), reply={}, extra={}, idempotency_key="", body_digest=""
+        turn.job,
+        prompt_ids=(),
+        more_prompts=(),
+        items=(),
+        reply=reply.without_words(turn.job.reply),
+        extra={},
+        idempotency_key="",
+        body_digest="",
     )
     return replace(turn, job=job, tokens=(), ends=(), message="", extra={})

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from axon.domain.item import Item
+from axon.domain.reply import ChatReply, Reply
 from axon.domain.sampling import Sampling
 
 
@@ -62,8 +63,18 @@ class Job:
     """Its text is kept nowhere once it has ended (``store: false`` of a response)."""
     trace: str = ""
     """W3C traceparent."""
-    reply: Mapping[str, Any] = field(default_factory=dict)
-    """How its gateway writes the answer (route, model name, options); opaque below the gateway."""
+    tracestate: str = ""
+    """W3C tracestate of the caller, which travels with ``trace``."""
+    pin: str = ""
+    """Key of the pin that holds its session on one version; empty for a turn that is its own session."""
+    generation: int = 0
+    """How often its session was moved to another version before this turn."""
+    needs: tuple[str, ...] = ()
+    """What a worker must understand to run it; empty for what every release does."""
+    price: str = ""
+    """Id of the price that held when it was accepted."""
+    reply: Reply = field(default_factory=ChatReply)
+    """How its gateway writes the answer."""
     extra: Mapping[str, Any] = field(default_factory=dict)
     """Fields of a later version, kept as they came."""
 

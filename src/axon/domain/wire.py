@@ -5,6 +5,7 @@ from typing import Any, TypeVar
 
 import msgspec
 
+from axon.domain import reply
 from axon.domain.chunk import Chunk
 from axon.domain.job import Job
 from axon.domain.presence import Presence
@@ -21,16 +22,18 @@ _ENCODER = msgspec.msgpack.Encoder()
 
 
 def _plain(value: Value) -> dict[str, Any]:
-    body = {name: _nested(getattr(value, name)) for name in _NAMES[type(value)]}
+    body: dict[str, Any] = {name: getattr(value, name) for name in _NAMES[type(value)]}
+    if isinstance(value, Job):
+        body["reply"] = reply.to_wire(value.reply)
+    elif isinstance(value, Turn):
+        body["job"] = _plain(value.job)
     return {**value.extra, **body} if value.extra else body
-
-
-def _nested(value: Any) -> Any:
-    return _plain(value) if isinstance(value, Job) else value
 
 
 def _value(kind: type[T], raw: dict[str, Any]) -> T:
     known = _NAMES[kind]
+    if kind is Job and isinstance(raw.get("reply"), dict):
+        raw = {**raw, "reply": reply.from_wire(raw["reply"])}
     if kind is not Turn and raw.keys() <= known.keys():  # nearly all, and every token of a stream comes this way
         return msgspec.convert(raw, kind)
     body = {name: value for name, value in raw.items() if name in known}

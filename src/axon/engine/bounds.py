@@ -2,8 +2,8 @@
 
 from dataclasses import dataclass
 
+from axon.domain.failure import Failure
 from axon.engine.messages import Add, Refused
-from axon.errors import Unsupported
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -28,21 +28,21 @@ class Bounds:
         """Why the engine cannot run it; None where it can."""
         num_tokens = len(add.prompt_ids) + len(add.output_ids)
         if not add.prompt_ids:
-            return Refused(add.id, "invalid_value", "The prompt is empty.")
+            return Refused(add.id, Failure.INVALID, "The prompt is empty.")
         if add.weight <= 0:
-            return Refused(add.id, "invalid_value", "A tenant's weight must be more than 0.")
+            return Refused(add.id, Failure.INVALID, "A tenant's weight must be more than 0.")
         if add.kv_share <= 0:
-            return Refused(add.id, "invalid_value", "A tenant's KV share must be more than 0.")
+            return Refused(add.id, Failure.INVALID, "A tenant's KV share must be more than 0.")
         if add.sampling.prompt_logprobs and not self.scores_prompts:
             what = "The log probabilities of an echoed prompt are not computed on GPUs or over several ranks yet."
-            return Refused(add.id, Unsupported.code, what)
+            return Refused(add.id, Failure.PROMPT_LOGPROBS_UNSUPPORTED, what)
         if len(add.output_ids) >= add.sampling.max_tokens:
-            return Refused(add.id, "invalid_value", "Every token asked for has been emitted already.")
+            return Refused(add.id, Failure.INVALID, "Every token asked for has been emitted already.")
         has = f"The prompt has {num_tokens} tokens; prompt and answer together may have"
         if num_tokens >= self.max_model_len:
-            return Refused(add.id, "context_length_exceeded", f"{has} {self.max_model_len}.")
+            return Refused(add.id, Failure.CONTEXT_TOO_LONG, f"{has} {self.max_model_len}.")
         if num_tokens >= self.max_len(add):
             return Refused(
-                add.id, "kv_share_exceeded", f"{has} {self.max_len(add)} in its tenant's share of the blocks."
+                add.id, Failure.KV_SHARE_TOO_SMALL, f"{has} {self.max_len(add)} in its tenant's share of the blocks."
             )
         return None

@@ -8,6 +8,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from axon.dispatch.affinity import chat_affinity
+from axon.domain.reply import ChatReply
 from axon.domain.turn import Turn, TurnState
 from axon.errors import NotFound
 from axon.gateway import frames
@@ -37,6 +38,9 @@ async def create(request: Request) -> Response:
         prefix="chatcmpl-",
         max_tokens=ask.max_completion_tokens or ask.max_tokens,
         prompts=prompts,
+        reply=lambda: ChatReply(
+            model=ask.model, include_usage=ask.include_usage, continuous_usage=ask.continuous_usage
+        ),
         affinity=chat_affinity(identity_of(request).tenant, messages),
     )
     return await answer(request, job, stream=bool(ask.stream))
@@ -62,7 +66,7 @@ async def delete(request: Request, completion_id: str) -> dict[str, Any]:
 async def _find(request: Request, completion_id: str) -> Turn:
     """A stored chat of the asker's own; every other id is answered exactly like an unknown one."""
     turn = await gateway_of(request).sessions.lookup.find(completion_id, asker=identity_of(request).tenant)
-    if turn is None or turn.job.purged or turn.job.reply.get("route") != "chat" or not turn.job.retain:
+    if turn is None or turn.job.purged or not isinstance(turn.job.reply, ChatReply) or not turn.job.retain:
         raise _unknown(completion_id)
     return turn
 

@@ -1,13 +1,12 @@
 """POST /v1/completions."""
 
 from collections.abc import Sequence
-from typing import Any
 
 from fastapi import APIRouter
 from starlette.requests import Request
 from starlette.responses import Response
 
-from axon.gateway import best
+from axon.domain.reply import CompletionReply
 from axon.gateway.openai import CompletionRequest, Prompt, parse
 from axon.gateway.schema import body_of_kind
 from axon.gateway.turns import Gateway, answer, gateway_of, open_turn, read_body
@@ -33,7 +32,7 @@ async def create(request: Request) -> Response:
         prefix="cmpl-",
         max_tokens=_DEFAULT_MAX_TOKENS if ask.max_tokens is None else max(1, ask.max_tokens),
         prompts=lambda: _tokenised(gateway, ask, prompts),
-        options=lambda: {**(_echo(gateway, ask, prompts) if ask.echo else {}), **best.options(ask)},
+        reply=lambda: _reply(gateway, ask, prompts),
     )
     return await answer(request, job, stream=bool(ask.stream))
 
@@ -48,7 +47,19 @@ async def _tokenised(gateway: Gateway, ask: CompletionRequest, prompts: Sequence
     return found
 
 
-def _echo(gateway: Gateway, ask: CompletionRequest, prompts: Sequence[Prompt]) -> dict[str, Any]:
+def _reply(gateway: Gateway, ask: CompletionRequest, prompts: Sequence[Prompt]) -> CompletionReply:
+    return CompletionReply(
+        model=ask.model,
+        include_usage=ask.include_usage,
+        continuous_usage=ask.continuous_usage,
+        echo=_texts(gateway, prompts) if ask.echo else (),
+        prompt_only=ask.max_tokens == 0,
+        best=(ask.n or 1) if ask.is_chosen_from else 0,
+        hides_logprobs=ask.is_chosen_from and ask.logprobs is None,
+    )
+
+
+def _texts(gateway: Gateway, prompts: Sequence[Prompt]) -> tuple[str, ...]:
     """The prompts as the answers begin with them."""
-    texts = [prompt if isinstance(prompt, str) else gateway.prompts.tokenizer.decode(prompt) for prompt in prompts]
-    return {"echo": texts if len(texts) > 1 else texts[0], "prompt_only": ask.max_tokens == 0}
+    decode = gateway.prompts.tokenizer.decode
+    return tuple(prompt if isinstance(prompt, str) else decode(prompt) for prompt in prompts)

@@ -19,7 +19,6 @@ from axon.domain.conversation import answer, answer_id
 from axon.domain.job import Job
 from axon.domain.turn import Turn, TurnState, ended, opened
 from axon.errors import AxonError
-from axon.gateway.frames import thinking_of
 from axon.gateway.items import part_body
 from axon.gateway.response_object import (
     likelihoods,
@@ -31,6 +30,7 @@ from axon.gateway.response_object import (
     thinking_id,
     thought_part,
 )
+from axon.gateway.shape import thinking_of
 
 SILENCE = b": \n\n"
 """Says nothing and has no number: nobody in between takes the stream for dead."""

@@ -12,42 +12,18 @@ import msgspec
 from axon.domain.chunk import Chunk, End, Token
 from axon.domain.job import Job
 from axon.domain.ledger import Ledger
+from axon.domain.reply import ChatReply, CompletionReply
 from axon.domain.tenant import Tier
-from axon.domain.turn import Turn, TurnState
+from axon.domain.turn import Turn
 from axon.domain.usage import Usage
-from axon.errors import (
-    AxonError,
-    BudgetSpent,
-    Cancelled,
-    ContextTooLong,
-    EngineError,
-    Expired,
-    ShareTooSmall,
-    Unsupported,
-)
-from axon.gateway import best, logprobs
+from axon.errors import AxonError, BudgetSpent
+from axon.gateway import best
+from axon.gateway.outcome import failure
 from axon.gateway.problems import body_of
+from axon.gateway.shape import shape_of
 
 DONE = b"data: [DONE]\n\n"
 _encode = msgspec.json.Encoder().encode
-
-
-def failure(chunk: Chunk) -> AxonError | None:
-    """Why the stream ended without an answer; None when it did not."""
-    match chunk.terminal:
-        case TurnState.FAILED if chunk.code == ContextTooLong.code:
-            return ContextTooLong(chunk.message or None)
-        case TurnState.FAILED if chunk.code == ShareTooSmall.code:
-            return ShareTooSmall(chunk.message or None)
-        case TurnState.FAILED if chunk.code == Unsupported.code:
-            return Unsupported(chunk.message or None, param="logprobs")
-        case TurnState.FAILED:
-            return EngineError(chunk.message or None, code=chunk.code or None)
-        case TurnState.EXPIRED:
-            return Expired(chunk.message or None)
-        case TurnState.CANCELLED:
-            return Cancelled(chunk.message or None)
-    return None
 
 
 def stopped_by(last: Chunk | Turn) -> str:
@@ -114,21 +90,19 @@ class Writer:
         self._with_ids = with_ids
         self._seq = after
         self._cached = self._reasoned = 0
-        self._chat = job.reply.get("route") == "chat"
-        self._echoes = [_echo_of(job, choice) for choice in range(job.choices)]
-        self._prompt_only = bool(job.reply.get("prompt_only"))
-        self._include_usage = bool(job.reply.get("include_usage"))
-        self._continuous_usage = bool(job.reply.get("continuous_usage"))
+        self._shape = shape_of(job)
+        reply = job.reply if isinstance(job.reply, ChatReply | CompletionReply) else ChatReply()
+        self._include_usage, self._continuous_usage = reply.include_usage, reply.continuous_usage
         # The first tokens of a stream are the first ones of its choices.
-        self._unopened = set(range(after, job.choices)) if self._chat or any(self._echoes) else set()
+        self._unopened = set(range(after, job.choices)) if self._shape.opens() else set()
         self._closed: set[int] = set()
-        self._head = _head(job, "chat.completion.chunk" if self._chat else "text_completion")
+        self._head = _head(job, self._shape.chunk_object)
 
     def frames(self, chunk: Chunk) -> bytes:
         """Everything this chunk adds to the stream; empty while a character is incomplete."""
         self._cached, self._reasoned = max(self._cached, chunk.cached), max(self._reasoned, chunk.reasoned)
         bodies = [body for body in self._choices(chunk) if body is not None]
-        if error := failure(chunk):
+        if error := failure(chunk, self._job.reply):
             return b"".join(map(self._line, bodies)) + error_frame(error, chunk.ledger if self._with_ledger else None)
         if not chunk.terminal:
             return b"".join(map(self._line, bodies))
@@ -144,7 +118,7 @@ class Writer:
 
     def silence(self) -> bytes:
         """A frame that says nothing, so that nobody in between takes the stream for dead."""
-        return self._line(self._frame(0, {} if self._chat else ""))
+        return self._line(self._frame(0, self._shape.empty))
 
     def _choices(self, chunk: Chunk) -> Iterator[dict[str, Any] | None]:
         ends = _ends_by_seq(chunk)
@@ -155,34 +129,23 @@ class Writer:
             yield from map(self._close, ends.get(seq, ()))
 
     def _run(self, choice: int, tokens: Sequence[Token]) -> dict[str, Any] | None:
-        text, thinking = "" if self._prompt_only else _text(tokens), thinking_of(tokens)
-        if self._chat:
-            found = logprobs.of_chat(tokens)
-        else:
-            num_before = len(self._echoes[choice])
-            found = logprobs.of_completion(tokens, num_before=num_before, prompt_only=self._prompt_only)
-        if not (text or thinking) and found is None and choice not in self._unopened:
+        found = self._shape.logprobs(choice, tokens)
+        first = choice in self._unopened
+        if not first and found is None and not self._shape.speaks(tokens):
             return None
-        return self._frame(choice, self._delta(choice, text, thinking), found)
+        self._unopened.discard(choice)
+        return self._frame(choice, self._shape.delta(choice, tokens, first=first), found)
 
     def _close(self, end: End) -> dict[str, Any] | None:
         """Says how a choice ended, once."""
         if end.choice in self._closed:
             return None
         self._closed.add(end.choice)
-        return self._frame(end.choice, {} if self._chat else "", finish=end.reason)
-
-    def _delta(self, choice: int, text: str, thinking: str) -> Any:
-        opens = choice in self._unopened
-        self._unopened.discard(choice)
-        if not self._chat:
-            return self._echoes[choice] + text if opens else text
-        delta = {"role": "assistant", "content": text} if opens else {"content": text}
-        return {**delta, "reasoning_content": thinking} if thinking else delta
+        return self._frame(end.choice, self._shape.empty, finish=end.reason)
 
     def _frame(self, choice: int, delta: Any, found: Any = None, finish: str | None = None) -> dict[str, Any]:
-        name = "delta" if self._chat else "text"
-        body: dict[str, Any] = {"choices": [{"index": choice, name: delta, "logprobs": found, "finish_reason": finish}]}
+        shown = {"index": choice, self._shape.field: delta, "logprobs": found, "finish_reason": finish}
+        body: dict[str, Any] = {"choices": [shown]}
         if self._include_usage:
             body["usage"] = usage_body(self._usage()) if self._continuous_usage else None
         return self._body(body)
@@ -205,7 +168,7 @@ class Writer:
 
 def whole(job: Job, chunks: Sequence[Chunk], *, with_ledger: bool = False) -> dict[str, Any]:
     """The answer as one object, for a client that does not stream."""
-    chat = job.reply.get("route") == "chat"
+    shape = shape_of(job)
     said: list[list[Token]] = [[] for _ in range(job.choices)]
     for chunk in chunks:
         for token in chunk.tokens:
@@ -218,9 +181,9 @@ def whole(job: Job, chunks: Sequence[Chunk], *, with_ledger: bool = False) -> di
         reasoning_tokens=max((chunk.reasoned for chunk in chunks), default=0),
     )
     return {
-        **_head(job, "chat.completion" if chat else "text_completion"),
+        **_head(job, shape.whole_object),
         "choices": [
-            {"index": index, **_whole_choice(job, choice, said[choice], reasons.get(choice, "stop"))}
+            {"index": index, **shape.whole(choice, said[choice]), "finish_reason": reasons.get(choice, "stop")}
             for index, choice in enumerate(best.chosen(job, said))
         ],
         "usage": usage_body(usage),
@@ -228,40 +191,12 @@ def whole(job: Job, chunks: Sequence[Chunk], *, with_ledger: bool = False) -> di
     }
 
 
-def _whole_choice(job: Job, choice: int, tokens: Sequence[Token], reason: str) -> dict[str, Any]:
-    text = _text(tokens)
-    if job.reply.get("route") == "chat":
-        message = {"role": "assistant", "content": text, "refusal": None}
-        if thinking := thinking_of(tokens):
-            message["reasoning_content"] = thinking
-        return {"message": message, "logprobs": logprobs.of_chat(tokens), "finish_reason": reason}
-    echo, prompt_only = _echo_of(job, choice), bool(job.reply.get("prompt_only"))
-    found = None
-    if not best.hides_logprobs(job):
-        found = logprobs.of_completion(tokens, num_before=len(echo), prompt_only=prompt_only)
-    return {"text": echo if prompt_only else echo + text, "logprobs": found, "finish_reason": reason}
-
-
-def _echo_of(job: Job, choice: int) -> str:
-    """What an answer begins with of its prompt: one text for all choices, or one for each prompt."""
-    echo = job.reply.get("echo", "")
-    return echo if isinstance(echo, str) else str(echo[choice // job.choices_each])
-
-
-def _text(tokens: Sequence[Token]) -> str:
-    return "".join(token.text for token in tokens)
-
-
-def thinking_of(tokens: Sequence[Token]) -> str:
-    return "".join(token.extras.get("reasoning", "") for token in tokens if token.extras)
-
-
 def _head(job: Job, kind: str) -> dict[str, Any]:
     return {
         "id": job.id,
         "object": kind,
         "created": int(job.created),
-        "model": job.reply.get("model", job.deployment),
+        "model": job.reply.model or job.deployment,
         "service_tier": Tier.of(job.priority).value,
         "system_fingerprint": job.version,
     }

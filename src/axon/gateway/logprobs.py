@@ -1,10 +1,10 @@
 """Log probabilities as OpenAI's clients read them: one shape for chat, an older one for completions. Pure."""
 
 import codecs
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from collections.abc import Iterable, Sequence
+from typing import Any, NamedTuple
 
-from axon.domain.chunk import Token
+from axon.domain.chunk import Likely, Token
 
 _LEAST = -9999.0
 """Stands for minus infinity, which JSON has not."""
@@ -13,8 +13,8 @@ _LEAST = -9999.0
 def of_chat(tokens: Sequence[Token]) -> dict[str, Any] | None:
     """For tokens of one choice; None where none was asked for."""
     content = [
-        {**_entry(extras["bytes"], extras["logprob"]), "top_logprobs": [_entry(*pair) for pair in extras["top"]]}
-        for extras in _extras(tokens)
+        {**_entry(data, logprob), "top_logprobs": [_entry(*likely) for likely in top]}
+        for data, logprob, top, _ in _scored(tokens)
     ]
     return {"content": content, "refusal": None} if content else None
 
@@ -24,18 +24,18 @@ def of_completion(tokens: Sequence[Token], *, num_before: int = 0, prompt_only: 
 
     Where the prompt's own were asked for, they come first, with the first token of the answer.
     """
-    known = _extras(tokens)
+    known = _scored(tokens)
     if not known:
         return None
-    prompt = known[0].get("prompt", ())
+    prompt = next((token.details.prompt for token in tokens if token.details and token.details.prompt), ())
     said = [] if prompt_only else known
     return {
-        "tokens": [_text(data) for data, _, _ in prompt] + [_text(extras["bytes"]) for extras in said],
-        "token_logprobs": [None if logprob is None else _finite(logprob) for _, logprob, _ in prompt]
-        + [_finite(extras["logprob"]) for extras in said],
-        "top_logprobs": [None if logprob is None else _top(top) for _, logprob, top in prompt]
-        + [_top(extras["top"]) for extras in said],
-        "text_offset": _offsets(data for data, _, _ in prompt) + [num_before + extras["offset"] for extras in said],
+        "tokens": [_text(each.data) for each in prompt] + [_text(each.data) for each in said],
+        "token_logprobs": [None if each.logprob is None else _finite(each.logprob) for each in prompt]
+        + [_finite(each.logprob) for each in said],
+        "top_logprobs": [None if each.logprob is None else _top(each.top) for each in prompt]
+        + [_top(each.top) for each in said],
+        "text_offset": _offsets(each.data for each in prompt) + [num_before + each.offset for each in said],
     }
 
 
@@ -49,12 +49,25 @@ def _offsets(pieces: Iterable[bytes]) -> list[int]:
     return offsets
 
 
-def _top(top: Sequence[tuple[bytes, float]]) -> dict[str, float]:
+def _top(top: Sequence[Likely]) -> dict[str, float]:
     return {_text(data): _finite(logprob) for data, logprob in top}
 
 
-def _extras(tokens: Sequence[Token]) -> list[Mapping[str, Any]]:
-    return [token.extras for token in tokens if token.extras and "logprob" in token.extras]
+class _Scored(NamedTuple):
+    """A token of the answer whose log probability is known."""
+
+    data: bytes
+    logprob: float
+    top: Sequence[Likely]
+    offset: int
+
+
+def _scored(tokens: Sequence[Token]) -> list[_Scored]:
+    return [
+        _Scored(details.data, details.logprob, details.top or (), details.offset or 0)
+        for token in tokens
+        if (details := token.details) is not None and details.logprob is not None
+    ]
 
 
 def _entry(data: bytes, logprob: float) -> dict[str, Any]:

@@ -5,17 +5,21 @@ from typing import Any
 from axon.domain.chunk import Chunk, Token
 from axon.domain.conversation import answer, is_conversation
 from axon.domain.job import Job
+from axon.domain.reply import ResponseReply
 from axon.domain.tenant import Tier
 from axon.domain.turn import Turn, TurnState
 from axon.domain.usage import Usage
 from axon.gateway import logprobs
-from axon.gateway.frames import failure, more_of, thinking_of
+from axon.gateway.frames import more_of
 from axon.gateway.items import item_body
+from axon.gateway.outcome import failure
+from axon.gateway.shape import thinking_of
 
 
 def response_body(turn: Turn, *, status: str | None = None, with_ledger: bool = False) -> dict[str, Any]:
     """The response; without a status it is what the turn's state says."""
-    job, reply = turn.job, turn.job.reply
+    job = turn.job
+    reply = job.reply if isinstance(job.reply, ResponseReply) else ResponseReply(model=job.reply.model)
     ended = turn.state.terminal
     return {
         "id": job.id,
@@ -25,18 +29,18 @@ def response_body(turn: Turn, *, status: str | None = None, with_ledger: bool = 
         "background": job.background,
         "error": _error(turn),
         "incomplete_details": _incomplete_details(turn),
-        "instructions": reply.get("instructions"),
-        "max_output_tokens": reply.get("max_output_tokens"),
+        "instructions": reply.instructions,
+        "max_output_tokens": reply.max_output_tokens,
         "max_tool_calls": None,
-        "metadata": reply.get("metadata") or {},
-        "model": reply.get("model", job.deployment),
+        "metadata": reply.metadata,
+        "model": reply.model or job.deployment,
         "output": output(turn) if ended else [],
         "parallel_tool_calls": True,
         "previous_response_id": job.previous or None,
         "conversation": {"id": job.session} if is_conversation(job.session) else None,
-        "prompt_cache_key": reply.get("prompt_cache_key"),
+        "prompt_cache_key": reply.prompt_cache_key,
         "reasoning": {"effort": None, "summary": None},
-        "safety_identifier": reply.get("safety_identifier"),
+        "safety_identifier": reply.safety_identifier,
         "service_tier": Tier.of(job.priority).value,
         "store": job.retain,
         "temperature": job.sampling.temperature,
@@ -45,9 +49,9 @@ def response_body(turn: Turn, *, status: str | None = None, with_ledger: bool = 
         "tools": [],
         "top_logprobs": job.sampling.logprobs or 0,
         "top_p": job.sampling.top_p,
-        "truncation": reply.get("truncation") or "disabled",
+        "truncation": reply.truncation or "disabled",
         "usage": usage_body(turn.usage) if ended else None,
-        "user": reply.get("user"),
+        "user": reply.user,
         **more_of(turn, with_ledger=with_ledger and ended),
     }
 
@@ -131,7 +135,7 @@ def _incomplete_details(turn: Turn) -> dict[str, str] | None:
 def _error(turn: Turn) -> dict[str, Any] | None:
     """OpenAI knows few codes; ours stands beside it as the type."""
     last = Chunk(first=1, epoch=0, terminal=turn.state, code=turn.code, message=turn.message)
-    error = failure(last) if turn.state not in (TurnState.OPENED, TurnState.CANCELLED) else None
+    error = failure(last, turn.job.reply) if turn.state not in (TurnState.OPENED, TurnState.CANCELLED) else None
     if error is None:
         return None
     code = "invalid_prompt" if error.kind == "invalid" else "server_error"

@@ -13,6 +13,7 @@ from starlette.responses import Response, StreamingResponse
 from axon.domain.conversation import History
 from axon.domain.item import Item
 from axon.domain.job import Job
+from axon.domain.reply import ResponseReply
 from axon.domain.turn import Turn, ended, opened
 from axon.errors import AxonError, Busy, ContextTooLong, InvalidInput, NotFound
 from axon.gateway import events
@@ -48,7 +49,6 @@ _CANCEL_S = 5.0
 _MAX_DIGITS = 15
 _MAX_WINDOWS = 8
 """How much is counted that no model's window would hold."""
-_ECHOED = ("model", "instructions", "max_output_tokens", "truncation", "user", "safety_identifier", "prompt_cache_key")
 
 
 @router.post("/v1/responses", openapi_extra=body_of_kind(ResponseRequest), summary="Create a response")
@@ -225,10 +225,18 @@ async def _fitted(gateway: Gateway, ask: Context, told: Sequence[Item], *, max_t
     )
 
 
-def _reply(ask: ResponseRequest) -> dict[str, Any]:
+def _reply(ask: ResponseRequest) -> ResponseReply:
     """What the response object repeats of its request."""
-    given = {name: value for name in _ECHOED if (value := getattr(ask, name)) is not None}
-    return {"route": "response", **given, **({"metadata": ask.metadata} if ask.metadata else {})}
+    return ResponseReply(
+        model=ask.model,
+        instructions=ask.instructions,
+        max_output_tokens=ask.max_output_tokens,
+        truncation=ask.truncation,
+        user=ask.user,
+        safety_identifier=ask.safety_identifier,
+        prompt_cache_key=ask.prompt_cache_key,
+        metadata=ask.metadata or {},
+    )
 
 
 async def _find(request: Request, response_id: str, *, unstored: bool = False) -> Turn:
@@ -240,7 +248,7 @@ async def _find(request: Request, response_id: str, *, unstored: bool = False) -
     if (
         turn is None
         or turn.job.purged
-        or turn.job.reply.get("route") != "response"
+        or not isinstance(turn.job.reply, ResponseReply)
         or (turn.job.forget and not unstored)
     ):
         raise NotFound(f"Response with id '{response_id}' not found.", code="response_not_found", param="response_id")

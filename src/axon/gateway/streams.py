@@ -4,6 +4,7 @@ from fastapi import APIRouter
 from starlette.requests import Request
 from starlette.responses import Response
 
+from axon.domain.reply import ResponseReply
 from axon.errors import InvalidInput
 from axon.gateway import best
 from axon.gateway.turns import find_job, gateway_of, last_event_id, seq_of, stream_response
@@ -20,7 +21,7 @@ async def show(request: Request, stream_id: str, after: str = "") -> Response:
     gateway = gateway_of(request)
     seq = seq_of(after, "after") if after else last_event_id(request)
     job = await find_job(request, stream_id)
-    if job.reply.get("route") == "response":
+    if isinstance(job.reply, ResponseReply):
         raise InvalidInput(f"Continue a response with GET /v1/responses/{stream_id}?stream=true.", param="stream_id")
     if best.is_chosen_from(job):
         raise InvalidInput("An answer with 'best_of' is not streamed.", param="stream_id")

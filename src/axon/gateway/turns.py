@@ -2,10 +2,9 @@
 
 import asyncio
 import hashlib
-from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass
-from typing import Any
 
 import msgspec
 from starlette.requests import ClientDisconnect, Request
@@ -16,6 +15,7 @@ from axon.dispatch.config import DispatchConfig
 from axon.domain.chunk import Chunk
 from axon.domain.deployment import Deployment
 from axon.domain.job import Job
+from axon.domain.reply import Reply
 from axon.domain.tenant import Tier
 from axon.errors import AxonError, InvalidInput, LimitReached, NotFound, TooLarge, Unavailable
 from axon.gateway import frames, opening
@@ -26,6 +26,7 @@ from axon.gateway.fleet import Fleet
 from axon.gateway.follow import Follower
 from axon.gateway.openai import Request as Ask
 from axon.gateway.openai import tier_asked
+from axon.gateway.outcome import failure
 from axon.gateway.pace import Pace
 from axon.gateway.problems import ClientLeft, Gone, Timeout
 from axon.runtime.clock import Clock
@@ -125,7 +126,7 @@ async def open_turn(
     prefix: str,
     max_tokens: int | None,
     prompts: Callable[[], Awaitable[Sequence[Sequence[int]]]],
-    options: Callable[[], Mapping[str, Any]] = dict,
+    reply: Callable[[], Reply],
     affinity: str = "",
 ) -> Job:
     """The accepted job that answers this request: a new one, or the first one's when the request is a repeated one."""
@@ -154,13 +155,7 @@ async def open_turn(
             tier=tier_asked(ask.service_tier),
             pool=pool,
             reasoning=gateway.prompts.reasoning(prompt_ids) if route == "chat" and deployment.reasons else "",
-            reply={
-                "route": route,
-                "model": ask.model,
-                "include_usage": ask.include_usage,
-                "continuous_usage": ask.continuous_usage,
-                **options(),
-            },
+            reply=reply(),
         )
 
     tier = tier_asked(ask.service_tier)
@@ -296,7 +291,7 @@ async def answered(request: Request, job: Job) -> list[Chunk]:
         raise problem
     if not chunks or not chunks[-1].terminal:
         raise ClientLeft()
-    if error := frames.failure(chunks[-1]):
+    if error := failure(chunks[-1], job.reply):
         raise error
     return chunks
 

@@ -1,13 +1,13 @@
 """Opens a turn: everything a job needs, decided once. Pure."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
 
 from axon.domain.deployment import Deployment
 from axon.domain.ids import new_seed
 from axon.domain.job import Job
 from axon.domain.lane import lane_of
+from axon.domain.reply import Reply
 from axon.domain.sampling import Sampling
 from axon.domain.tenant import Terms, Tier
 from axon.errors import ContextTooLong
@@ -28,7 +28,7 @@ def make_job(
     timeout_s: float,
     retain: bool,
     trace: str,
-    reply: Mapping[str, Any],
+    reply: Reply,
     more_prompts: Sequence[Sequence[int]] = (),
     choices: int = 1,
     reasoning: str = "",

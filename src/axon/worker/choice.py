@@ -4,16 +4,13 @@ from collections import deque
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from axon.domain.chunk import Token
+from axon.domain.chunk import Details, Likely, ScoredToken, Token
 from axon.domain.sampling import Sampling
 from axon.engine.messages import Emitted, Scored
 from axon.text.detokenizer import Detokenizer
 from axon.text.reasoning import ReasoningSplitter
 from axon.text.stops import StopScanner
 from axon.text.tokenizer import Tokenizer
-
-LogProb = tuple[bytes, float | None, list[tuple[bytes, float]]]
-"""Of a token in bytes, and of the most likely ones in its place; a prompt's first has none."""
 
 
 @dataclass(slots=True, kw_only=True, eq=False)
@@ -36,7 +33,7 @@ class Choice:
     reasoning: str = ""
     """As in its job."""
     prompt_ids: tuple[int, ...] = ()
-    scored: list[LogProb] = field(default_factory=list)
+    scored: list[ScoredToken] = field(default_factory=list)
     """Of its prompt's tokens, where that is asked for, those that the engine has told of."""
     _detokenizer: Detokenizer = field(init=False)
     _stops: StopScanner = field(init=False)
@@ -68,7 +65,7 @@ class Choice:
         if not self.token_ids:
             self.cached = emitted.cached
         text, thinking, stopped = self._text(emitted.token, last=emitted.finish is not None)
-        self.waiting.append(Token(self.index, emitted.token, text, self._extras(emitted, thinking)))
+        self.waiting.append(Token(self.index, emitted.token, text, self._details(emitted, thinking)))
         self._num_characters += len(text)
         self.token_ids.append(emitted.token)
         if stopped or emitted.finish is not None:
@@ -78,7 +75,7 @@ class Choice:
         """What the engine says of the next tokens of the prompt."""
         for logprob, top in scored.logprobs:
             token_id = self.prompt_ids[len(self.scored) + 1]
-            self.scored.append((self.tokenizer.token_bytes(token_id), logprob, self._in_bytes(top)))
+            self.scored.append(ScoredToken(self.tokenizer.token_bytes(token_id), logprob, self._in_bytes(top)))
 
     def _text(self, token_id: int, *, last: bool) -> tuple[str, str, bool]:
         """What the token adds to the answer and to the thinking, and whether a stop string ends them."""
@@ -96,22 +93,20 @@ class Choice:
             return answer + rest, thinking + more, stopped
         return answer, thinking, stopped
 
-    def _extras(self, emitted: Emitted, thinking: str) -> dict[str, object] | None:
-        extras: dict[str, object] = {"reasoning": thinking} if thinking else {}
-        if emitted.logprob is not None:
-            extras |= self._logprobs(emitted)
-            if self.sampling.prompt_logprobs and not self.token_ids:
-                extras["prompt"] = [(self.tokenizer.token_bytes(self.prompt_ids[0]), None, []), *self.scored]
-        return extras or None
+    def _details(self, emitted: Emitted, thinking: str) -> Details | None:
+        if emitted.logprob is None:
+            return Details(reasoning=thinking) if thinking else None
+        is_first = self.sampling.prompt_logprobs and not self.token_ids
+        return Details(
+            reasoning=thinking,
+            data=self.tokenizer.token_bytes(emitted.token),
+            logprob=emitted.logprob,
+            top=self._in_bytes(emitted.top),
+            offset=self._num_characters,
+            prompt=(ScoredToken(self.tokenizer.token_bytes(self.prompt_ids[0]), None), *self.scored)
+            if is_first
+            else (),
+        )
 
-    def _logprobs(self, emitted: Emitted) -> dict[str, object]:
-        """What a writer of log probabilities needs, in bytes: by then the tokenizer may be another one."""
-        return {
-            "bytes": self.tokenizer.token_bytes(emitted.token),
-            "logprob": emitted.logprob,
-            "top": self._in_bytes(emitted.top),
-            "offset": self._num_characters,
-        }
-
-    def _in_bytes(self, top: Iterable[tuple[int, float]]) -> list[tuple[bytes, float]]:
-        return [(self.tokenizer.token_bytes(token_id), logprob) for token_id, logprob in top]
+    def _in_bytes(self, top: Iterable[tuple[int, float]]) -> tuple[Likely, ...]:
+        return tuple(Likely(self.tokenizer.token_bytes(token_id), logprob) for token_id, logprob in top)

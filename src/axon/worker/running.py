@@ -235,4 +235,4 @@ class Running:
 
 
 def _num_thoughts(tokens: Iterable[Token]) -> int:
-    return sum(bool(token.extras and "reasoning" in token.extras) for token in tokens)
+    return sum(bool(token.reasoning) for token in tokens)

@@ -10,6 +10,7 @@ from typing import Protocol
 
 import structlog
 
+from axon.domain.failure import Failure
 from axon.domain.turn import TurnState
 from axon.engine.messages import Add, Emitted, Ready, Refused, StepOutput
 from axon.errors import EngineDied, Expired
@@ -286,4 +287,4 @@ class Stepping:
         for running in suspects:
             if running.job.id in guilty:
                 message = "This request crashed the engine repeatedly."
-                self._worker.end(running, TurnState.FAILED, EngineDied.code, message)
+                self._worker.end(running, TurnState.FAILED, Failure.ENGINE_CRASH, message)

@@ -17,6 +17,7 @@ from axon.dispatch.dispatch import work_channel
 from axon.dispatch.ending import Ending
 from axon.dispatch.hint import encode_hint, hint_of
 from axon.dispatch.liveness import Liveness
+from axon.domain.failure import Failure
 from axon.domain.job import Job
 from axon.domain.presence import Load
 from axon.domain.residence import Residence
@@ -278,7 +279,7 @@ class Worker:
             case Running():
                 self._metrics.queue_wait.observe(max(0.0, self._clock.now() - job.created))
                 if self.version not in ("", job.version):
-                    claimed.end(TurnState.FAILED, "version_gone", "The model version it was asked of is gone.")
+                    claimed.end(TurnState.FAILED, Failure.VERSION_GONE, "The model version it was asked of is gone.")
                 self._run(claimed)
 
     async def _leave_to_others(self, job: Job, delivery: Delivery) -> bool:

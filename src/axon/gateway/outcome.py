@@ -1,0 +1,40 @@
+"""How a turn's end is told to OpenAI's clients: the error for a failure code, with the parameter to blame. Pure."""
+
+from axon.domain.chunk import Chunk
+from axon.domain.failure import Failure
+from axon.domain.reply import ChatReply, CompletionReply, OtherReply, Reply, ResponseReply
+from axon.domain.turn import TurnState
+from axon.errors import AxonError, Cancelled, ContextTooLong, EngineError, Expired, ShareTooSmall, Unsupported
+
+
+def failure(last: Chunk, reply: Reply) -> AxonError | None:
+    """Why a stream ended without an answer; None when it did not. ``last`` is its terminal chunk."""
+    message = last.message or None
+    match last.terminal, last.code:
+        case TurnState.FAILED, Failure.CONTEXT_TOO_LONG:
+            return ContextTooLong(message, param=_prompt_param(reply))
+        case TurnState.FAILED, Failure.KV_SHARE_TOO_SMALL:
+            return ShareTooSmall(message, param=_prompt_param(reply))
+        # The second code is what releases before 0.2 wrote for the same thing.
+        case TurnState.FAILED, Failure.PROMPT_LOGPROBS_UNSUPPORTED | Unsupported.code:
+            return Unsupported(message, param="logprobs")
+        case TurnState.FAILED, code:
+            return EngineError(message, code=code or None)
+        case TurnState.EXPIRED, _:
+            return Expired(message)
+        case TurnState.CANCELLED, _:
+            return Cancelled(message)
+    return None
+
+
+def _prompt_param(reply: Reply) -> str | None:
+    """The request's field that holds the prompt."""
+    match reply:
+        case ChatReply():
+            return "messages"
+        case CompletionReply():
+            return "prompt"
+        case ResponseReply():
+            return "input"
+        case OtherReply():
+            return None
