@@ -2,7 +2,10 @@
 
     AxonError
     ├── InvalidInput              the caller must change the request
-    │   ├── ContextTooLong
+    │   ├── ContextTooLong        as the engine found it
+    │   │   ├── PromptTooLong
+    │   │   └── AnswerTooLong
+    │   ├── NotCompleted          an earlier turn that nothing can go on from
     │   ├── ShareTooSmall         of an engine's blocks, the tenant's
     │   └── Unsupported
     ├── Unauthenticated           no key, or one we do not know
@@ -64,6 +67,29 @@ class ContextTooLong(InvalidInput):
     """The prompt does not fit into the model's context."""
 
     code = "context_length_exceeded"
+
+
+class PromptTooLong(ContextTooLong):
+    """The prompt leaves no room for an answer in the model's context."""
+
+    def __init__(self, *, max_model_len: int, num_tokens: int, at_least: bool = False) -> None:
+        """``at_least``: the prompt was not tokenised, because no tokens of that text could be fewer."""
+        self.max_model_len, self.num_tokens, self.at_least = max_model_len, num_tokens, at_least
+        super().__init__(f"The prompt has {num_tokens} tokens or more; the model's context has {max_model_len}.")
+
+
+class AnswerTooLong(ContextTooLong):
+    """The prompt and the longest answer asked for do not fit into the model's context together."""
+
+    def __init__(self, *, max_model_len: int, num_prompt: int, num_answer: int) -> None:
+        self.max_model_len, self.num_prompt, self.num_answer = max_model_len, num_prompt, num_answer
+        super().__init__(f"{num_prompt} + {num_answer} tokens do not fit; the model's context has {max_model_len}.")
+
+
+class NotCompleted(InvalidInput):
+    """The earlier turn did not complete; nothing can go on from it."""
+
+    code = "turn_not_completed"
 
 
 class ShareTooSmall(InvalidInput):

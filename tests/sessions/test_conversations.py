@@ -69,7 +69,7 @@ class TestErasure:
         stored = await kept.lookup.find(turn.id)
         assert stored is not None
         assert stored.job.purged
-        with pytest.raises(InvalidInput):
+        with pytest.raises(NotFound):
             await kept.open("b", previous=turn.id)
 
     async def test_a_chain_goes_on_without_a_turn_that_was_erased(self, kept: Kept) -> None:

@@ -122,7 +122,7 @@ class Kept:
             return await self.histories.enter(held, TENANT, conversation, job_id, wait_s=wait_s)
         if not previous:
             return History(session=job_id)
-        history = await self.histories.of_response(TENANT, previous, wait_s=wait_s)
+        history = await self.histories.of_turn(TENANT, previous, wait_s=wait_s)
         return await self.histories.go_on(TENANT, history, job_id)
 
 

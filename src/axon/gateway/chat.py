@@ -38,6 +38,7 @@ async def create(request: Request) -> Response:
         prefix="chatcmpl-",
         max_tokens=ask.max_completion_tokens or ask.max_tokens,
         prompts=prompts,
+        prompt_field="messages",
         reply=lambda: ChatReply(
             model=ask.model, include_usage=ask.include_usage, continuous_usage=ask.continuous_usage
         ),

@@ -31,6 +31,7 @@ async def create(request: Request) -> Response:
         route="completion",
         prefix="cmpl-",
         max_tokens=_DEFAULT_MAX_TOKENS if ask.max_tokens is None else max(1, ask.max_tokens),
+        prompt_field="prompt",
         prompts=lambda: _tokenised(gateway, ask, prompts),
         reply=lambda: _reply(gateway, ask, prompts),
     )

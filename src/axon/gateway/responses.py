@@ -15,7 +15,7 @@ from axon.domain.item import Item
 from axon.domain.job import Job
 from axon.domain.reply import ResponseReply
 from axon.domain.turn import Turn, ended, opened
-from axon.errors import AxonError, Busy, ContextTooLong, InvalidInput, NotFound
+from axon.errors import AxonError, Busy, InvalidInput, NotCompleted, NotFound
 from axon.gateway import events
 from axon.gateway.asks import NOT_YET, Context, ResponseRequest
 from axon.gateway.items import items_of, messages_of
@@ -25,6 +25,7 @@ from axon.gateway.paging import DEFAULT_LIMIT, page
 from axon.gateway.problems import Gone
 from axon.gateway.response_object import response_body
 from axon.gateway.schema import body_of_kind
+from axon.gateway.sentences import blaming
 from axon.gateway.turns import (
     SSE_HEADERS,
     STREAM_HEADER,
@@ -82,11 +83,12 @@ async def count(request: Request) -> dict[str, Any]:
     await count_request(request)
     history = await _peek(request, ask)
     items = (*history.items, *items_of(ask.input or [], now=gateway.clock.now()))
-    if ask.truncation == "auto":
-        ids = await _fitted(gateway, ask, items)
-    else:
-        messages = messages_of(ask.instructions, items)
-        ids = await gateway.prompts.unchecked(messages, what="input", max_windows=_MAX_WINDOWS)
+    with blaming("input", "max_output_tokens"):
+        if ask.truncation == "auto":
+            ids = await _fitted(gateway, ask, items)
+        else:
+            messages = messages_of(ask.instructions, items)
+            ids = await gateway.prompts.unchecked(messages, max_windows=_MAX_WINDOWS)
     return {"object": "response.input_tokens", "input_tokens": len(ids)}
 
 
@@ -162,7 +164,7 @@ async def _job(request: Request, ask: ResponseRequest, job_id: str, now: float, 
     gateway, who = gateway_of(request), identity_of(request)
     deployment = find_deployment(request, ask.model)
     pool = gateway.fleet.pool(who.terms.pool)
-    try:
+    with blaming("input", "max_output_tokens"):
         prompt_ids = await _prompt(gateway, ask, told)
         return make_job(
             job_id=job_id,
@@ -182,10 +184,6 @@ async def _job(request: Request, ask: ResponseRequest, job_id: str, now: float, 
             reasoning=gateway.prompts.reasoning(prompt_ids) if deployment.reasons else "",
             reply=_reply(ask),
         )
-    except ContextTooLong as error:
-        raise ContextTooLong(
-            error.message, param="max_output_tokens" if error.param == "max_tokens" else "input"
-        ) from None
 
 
 async def _history(request: Request, ask: ResponseRequest, job_id: str, held: AsyncExitStack) -> History:
@@ -196,7 +194,7 @@ async def _history(request: Request, ask: ResponseRequest, job_id: str, held: As
         return await histories.enter(held, tenant, ask.conversation_id, job_id, wait_s=wait_s)
     if not ask.previous_response_id:
         return History(session=job_id)
-    history = await histories.of_response(tenant, ask.previous_response_id, wait_s=wait_s)
+    history = await _before(gateway, tenant, ask.previous_response_id, wait_s=wait_s)
     return await histories.go_on(tenant, history, job_id) if ask.stored else history
 
 
@@ -205,14 +203,25 @@ async def _peek(request: Request, ask: Context) -> History:
     if ask.conversation_id:
         return await gateway.sessions.histories.peek(tenant, ask.conversation_id)
     if ask.previous_response_id:
-        wait_s = _patience_s(request)
-        return await gateway.sessions.histories.of_response(tenant, ask.previous_response_id, wait_s=wait_s)
+        return await _before(gateway, tenant, ask.previous_response_id, wait_s=_patience_s(request))
     return History(session="")
+
+
+async def _before(gateway: Gateway, tenant: str, previous_id: str, *, wait_s: float) -> History:
+    """Everything up to the response that a request goes on from."""
+    param = "previous_response_id"
+    try:
+        return await gateway.sessions.histories.of_turn(tenant, previous_id, wait_s=wait_s)
+    except NotFound:
+        message = f"Previous response with id '{previous_id}' not found."
+        raise InvalidInput(message, code="previous_response_not_found", param=param) from None
+    except NotCompleted as error:
+        raise InvalidInput(error.message, code="previous_response_not_completed", param=param) from None
 
 
 async def _prompt(gateway: Gateway, ask: ResponseRequest, told: Sequence[Item]) -> list[int]:
     if ask.truncation != "auto":
-        return await gateway.prompts.chat(messages_of(ask.instructions, told), what="input")
+        return await gateway.prompts.chat(messages_of(ask.instructions, told))
     return await _fitted(gateway, ask, told, max_tokens=ask.max_output_tokens)
 
 

@@ -29,6 +29,7 @@ from axon.gateway.openai import tier_asked
 from axon.gateway.outcome import failure
 from axon.gateway.pace import Pace
 from axon.gateway.problems import ClientLeft, Gone, Timeout
+from axon.gateway.sentences import blaming
 from axon.runtime.clock import Clock
 from axon.runtime.lifecycle import Lifecycle
 from axon.sessions.config import SessionsConfig
@@ -127,6 +128,7 @@ async def open_turn(
     max_tokens: int | None,
     prompts: Callable[[], Awaitable[Sequence[Sequence[int]]]],
     reply: Callable[[], Reply],
+    prompt_field: str,
     affinity: str = "",
 ) -> Job:
     """The accepted job that answers this request: a new one, or the first one's when the request is a repeated one."""
@@ -135,6 +137,10 @@ async def open_turn(
     pool = gateway.fleet.pool(who.terms.pool)
 
     async def make(job_id: str, now: float) -> Job:
+        with blaming(prompt_field, "max_tokens"):
+            return await made(job_id, now)
+
+    async def made(job_id: str, now: float) -> Job:
         prompt_ids, *more_prompts = await prompts()
         return make_job(
             job_id=job_id,

@@ -15,7 +15,7 @@ from axon.domain import conversation as rules
 from axon.domain.conversation import Entry, History
 from axon.domain.item import Item
 from axon.domain.turn import Turn, TurnState
-from axon.errors import Busy, InvalidInput, NotFound
+from axon.errors import Busy, NotCompleted, NotFound
 from axon.ports.live import Cache, Crowds
 from axon.ports.store import ConversationStore, SessionTurns
 from axon.runtime.clock import Clock
@@ -56,19 +56,15 @@ class Histories:
         self._turns, self._conversations = turns, conversations
         self._clock, self._config = clock, config
 
-    async def of_response(self, tenant: str, response_id: str, *, wait_s: float) -> History:
-        """Everything up to a response and its answer; one that still runs is waited for."""
-        turn = await self.lookup.find(response_id, asker=tenant)
+    async def of_turn(self, tenant: str, turn_id: str, *, wait_s: float) -> History:
+        """Everything up to a turn and its answer; one that still runs is waited for."""
+        turn = await self.lookup.find(turn_id, asker=tenant)
         if turn is not None and not turn.state.terminal and turn.tenant == tenant:
-            turn = await self.lookup.ended(response_id, wait_s=wait_s)
+            turn = await self.lookup.ended(turn_id, wait_s=wait_s)
         if turn is None or turn.tenant != tenant or not turn.job.session or turn.job.purged:
-            raise _no_response(response_id)
+            raise NotFound(f"There is no turn '{turn_id}'.")
         if turn.state is not TurnState.COMPLETED:
-            raise InvalidInput(
-                f"The response '{response_id}' did not complete ({turn.state}); nothing can go on from it.",
-                code="previous_response_not_completed",
-                param="previous_response_id",
-            )
+            raise NotCompleted(f"The turn '{turn_id}' did not complete ({turn.state}); nothing can go on from it.")
         return History(session=turn.job.session, ordinal=turn.job.ordinal, items=await self._up_to(turn))
 
     async def go_on(self, tenant: str, history: History, turn_id: str) -> History:
@@ -232,14 +228,6 @@ def _with(history: History, turn: Turn) -> History:
 
 def _key(session: str) -> str:
     return f"history/{session}"
-
-
-def _no_response(response_id: str) -> InvalidInput:
-    return InvalidInput(
-        f"Previous response with id '{response_id}' not found.",
-        code="previous_response_not_found",
-        param="previous_response_id",
-    )
 
 
 def no_conversation(conversation_id: str) -> NotFound:

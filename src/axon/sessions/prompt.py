@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 
-from axon.errors import ContextTooLong, InvalidInput
+from axon.errors import InvalidInput, PromptTooLong
 from axon.text.chat import ChatEncoder
 from axon.text.reasoning import OPEN
 from axon.text.template import ChatTemplate, require_template
@@ -24,28 +24,26 @@ class Prompts:
         self._threads = ThreadPoolExecutor(max_workers=2, thread_name_prefix="prompts")
         self._turn = asyncio.Semaphore(2)
 
-    async def chat(self, messages: Sequence[Message], *, what: str = "messages") -> list[int]:
-        """The prompt that asks the model for the next message; ``what`` names the messages in an error."""
-        return self._checked(await self.unchecked(messages, what=what), what)
+    async def chat(self, messages: Sequence[Message]) -> list[int]:
+        """The prompt that asks the model for the next message."""
+        return self._checked(await self.unchecked(messages))
 
-    async def unchecked(
-        self, messages: Sequence[Message], *, what: str = "messages", max_windows: int = 1
-    ) -> list[int]:
+    async def unchecked(self, messages: Sequence[Message], *, max_windows: int = 1) -> list[int]:
         """The same, whether or not it leaves room for an answer; never much more than so many windows of tokens."""
-        self._refuse_hopeless(sum(len(message["content"]) for message in messages) // max_windows, what)
+        self._refuse_hopeless(sum(len(message["content"]) for message in messages) // max_windows)
         encoder = ChatEncoder(self.tokenizer, require_template(self._template))
         return await self._run(lambda: encoder.encode(messages))
 
     async def text(self, prompt: str) -> list[int]:
         """A bare text, begun as the model's texts begin."""
-        self._refuse_hopeless(len(prompt), "prompt")
-        return self._checked(await self._run(lambda: self.tokenizer.encode(prompt, add_special=True)), "prompt")
+        self._refuse_hopeless(len(prompt))
+        return self._checked(await self._run(lambda: self.tokenizer.encode(prompt, add_special=True)))
 
     def ids(self, prompt_ids: Sequence[int]) -> list[int]:
         """Token ids that the client chose itself."""
         if not all(0 <= token_id < self.tokenizer.vocab_size for token_id in prompt_ids):
-            raise InvalidInput(f"Token ids must be below {self.tokenizer.vocab_size}.", param="prompt")
-        return self._checked(list(prompt_ids), "prompt")
+            raise InvalidInput(f"Token ids must be below {self.tokenizer.vocab_size}.")
+        return self._checked(list(prompt_ids))
 
     def reasoning(self, prompt_ids: Sequence[int]) -> str:
         """How the answer to a chat's prompt begins: ``inside`` when the template has opened the thinking already."""
@@ -59,22 +57,13 @@ class Prompts:
         async with self._turn:
             return await asyncio.get_running_loop().run_in_executor(self._threads, encode)
 
-    def _refuse_hopeless(self, num_characters: int, what: str) -> None:
+    def _refuse_hopeless(self, num_characters: int) -> None:
         """Text that cannot fit even if every token were the longest is refused before it is tokenised."""
         least = num_characters // self.tokenizer.max_token_chars
         if least > self.max_model_len:
-            raise context_error(self.max_model_len, f"at least {least}", what)
+            raise PromptTooLong(max_model_len=self.max_model_len, num_tokens=least, at_least=True)
 
-    def _checked(self, ids: list[int], what: str) -> list[int]:
+    def _checked(self, ids: list[int]) -> list[int]:
         if len(ids) >= self.max_model_len:
-            raise context_error(self.max_model_len, str(len(ids)), what)
+            raise PromptTooLong(max_model_len=self.max_model_len, num_tokens=len(ids))
         return ids
-
-
-def context_error(max_model_len: int, num_tokens: str, what: str) -> ContextTooLong:
-    """OpenAI's own sentence: clients search for it."""
-    return ContextTooLong(
-        f"This model's maximum context length is {max_model_len} tokens. However, your {what} resulted in "
-        f"{num_tokens} tokens. Please reduce the length of the {what}.",
-        param=what,
-    )

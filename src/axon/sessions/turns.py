@@ -10,7 +10,7 @@ from axon.domain.lane import lane_of
 from axon.domain.reply import Reply
 from axon.domain.sampling import Sampling
 from axon.domain.tenant import Terms, Tier
-from axon.errors import ContextTooLong
+from axon.errors import AnswerTooLong
 
 _NO_TERMS = Terms()
 
@@ -70,10 +70,5 @@ def make_job(
 def _within_context(sampling: Sampling, num_prompt: int, max_model_len: int) -> Sampling:
     room = max_model_len - num_prompt
     if sampling.max_tokens > room:
-        raise ContextTooLong(
-            f"This model's maximum context length is {max_model_len} tokens. However, you requested "
-            f"{num_prompt + sampling.max_tokens} tokens ({num_prompt} in the prompt, {sampling.max_tokens} in the "
-            "completion). Please reduce the length of the prompt or completion.",
-            param="max_tokens",
-        )
+        raise AnswerTooLong(max_model_len=max_model_len, num_prompt=num_prompt, num_answer=sampling.max_tokens)
     return sampling if sampling.max_tokens else replace(sampling, max_tokens=room)

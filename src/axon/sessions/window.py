@@ -35,13 +35,13 @@ async def fitted(prompts: Prompts, render: Render, *, cuts: Sequence[int], max_t
         else:
             best, high = ids, middle - 1
     if best is None:
-        return await prompts.chat(render(cuts[-1]), what="input")
+        return await prompts.chat(render(cuts[-1]))
     return best
 
 
 async def _within(prompts: Prompts, messages: Sequence[Message], room: int) -> list[int] | None:
     try:
-        ids = await prompts.unchecked(messages, what="input")
+        ids = await prompts.unchecked(messages)
     except ContextTooLong:
         return None
     return ids if len(ids) <= room else None

@@ -1,0 +1,34 @@
+"""OpenAI's own sentences for what the layers below refuse in ours. Clients search for these words. Knows no route."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from axon.errors import AnswerTooLong, ContextTooLong, InvalidInput, PromptTooLong
+
+
+@contextmanager
+def blaming(prompt: str, answer: str) -> Iterator[None]:
+    """Blames what is wrong with a prompt on the request's field of that name, and too long an answer on ``answer``."""
+    try:
+        yield
+    except PromptTooLong as error:
+        num_tokens = f"at least {error.num_tokens}" if error.at_least else str(error.num_tokens)
+        raise ContextTooLong(
+            f"{_limit(error.max_model_len)} However, your {prompt} resulted in {num_tokens} tokens. "
+            f"Please reduce the length of the {prompt}.",
+            param=prompt,
+        ) from None
+    except AnswerTooLong as error:
+        raise ContextTooLong(
+            f"{_limit(error.max_model_len)} However, you requested {error.num_prompt + error.num_answer} tokens "
+            f"({error.num_prompt} in the prompt, {error.num_answer} in the completion). "
+            "Please reduce the length of the prompt or completion.",
+            param=answer,
+        ) from None
+    except InvalidInput as error:
+        error.param = error.param or prompt
+        raise
+
+
+def _limit(max_model_len: int) -> str:
+    return f"This model's maximum context length is {max_model_len} tokens."
