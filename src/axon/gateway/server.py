@@ -9,7 +9,8 @@ from collections.abc import Iterator
 from typing import Any
 
 import uvicorn
-from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+from uvicorn.protocols.http.flow_control import HIGH_WATER_LIMIT, FlowControl
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
 
 from axon.errors import AxonError, InvalidInput, Overloaded
 from axon.gateway.config import GatewayConfig
@@ -24,6 +25,10 @@ _MOST_SURPLUS = 500
 """So many of them; each costs a descriptor. The next ones are closed at once."""
 _CHUNK_BYTES = 16
 """What the size of a chunk may take."""
+_HEAD_END = b"\r\n\r\n"
+"""The empty line after a request's headers, and after a chunked body."""
+_MIN_PIECE_BYTES = 24
+"""The parser gets at least this much at a time, so that a flood of empty lines costs little; shorter than a request."""
 _AT_ONCE = struct.pack("ii", 1, 0)
 """The system forgets what it has not sent yet: it would keep megabytes for whoever takes nothing."""
 
@@ -42,6 +47,27 @@ _TOO_LONG = _answer(
 )
 _NOT_HTTP = _answer(b"400 Bad Request", InvalidInput("This is no HTTP request that can be read.", code="invalid_http"))
 _TOO_MANY = _answer(b"503 Service Unavailable", Overloaded(retry_after_s=1.0))
+
+
+def _piece_end(data: bytes, start: int, num_body_bytes: int) -> int:
+    """Where the parser must stop so that it sees at most one request's end of headers.
+
+    ``num_body_bytes``: how many bytes of a body with a known length are still to come.
+    """
+    if num_body_bytes:
+        return min(len(data), start + num_body_bytes)
+    found = data.find(_HEAD_END, start + _MIN_PIECE_BYTES - len(_HEAD_END))
+    return len(data) if found < 0 else found + len(_HEAD_END)
+
+
+class _Flow(FlowControl):
+    """Flow control that reads nothing from the socket while received bytes are held back from the parser."""
+
+    is_held = False
+
+    def resume_reading(self) -> None:
+        if not self.is_held:
+            super().resume_reading()
 
 
 class Server(uvicorn.Server):
@@ -87,7 +113,19 @@ def _protocol(config: GatewayConfig) -> type[HttpToolsProtocol]:
         """Bounds what the parser leaves open: how long and how large anything but a body may be, and how many ask.
 
         connected ─► headers ─► body ─► next headers      each with a deadline; an answer may come before the body's end
+
+        HTTP pipelining: requests sent ahead stay unparsed until the one before them is answered, and the socket is not
+        read meanwhile. A connection holds at most one read of them (256 KB), and a parsed request costs far more memory
+        than its bytes.
         """
+
+        flow: _Flow
+        _held = b""
+        """Received, and not yet given to the parser."""
+        _running: RequestResponseCycle | None = None
+        """The request that is being answered; ``cycle`` is the last one that was parsed."""
+        _num_body_bytes = 0
+        """What is still to come of a body with a known length."""
 
         _deadline: asyncio.TimerHandle | None = None
         """By then a request's headers are here."""
@@ -105,6 +143,7 @@ def _protocol(config: GatewayConfig) -> type[HttpToolsProtocol]:
 
         def connection_made(self, transport: Any) -> None:
             super().connection_made(transport)
+            self.flow = _Flow(transport)
             self._is_surplus = len(self.connections) > config.max_connections
             if len(self.connections) > config.max_connections + _MOST_SURPLUS:
                 transport.write(_TOO_MANY)
@@ -115,13 +154,34 @@ def _protocol(config: GatewayConfig) -> type[HttpToolsProtocol]:
             self._disarm()
             self._end_rest()
             self._end_stall()
+            self._held = b""
+            self.pipeline.clear()
+            if self._running is not None and not self._running.response_complete:
+                self._running.disconnected = True
+                self._running.message_event.set()
             super().connection_lost(exc)
 
         def data_received(self, data: bytes) -> None:
+            data, start = self._held + data, 0
+            while start < len(data) and self._can_parse and not self.transport.is_closing():
+                end = _piece_end(data, start, self._num_body_bytes)
+                self._parse(data[start:end])
+                start = end
+            self._held = data[start:]
+            self.flow.is_held = bool(self._held)
+            if self._held:
+                self.flow.pause_reading()
+
+        @property
+        def _can_parse(self) -> bool:
+            """Whether the next bytes are not those of a request that has to wait for another one's answer."""
+            return not self.pipeline and (self._in_body or self._is_answered)
+
+        def _parse(self, data: bytes) -> None:
             if self._deadline is not None:
                 self._header_bytes += len(data)
                 # What comes in one piece may hold a body too: only the parser knows where it begins.
-                if self._header_bytes > config.max_header_bytes and b"\r\n\r\n" not in data[: config.max_header_bytes]:
+                if self._header_bytes > config.max_header_bytes and _HEAD_END not in data[: config.max_header_bytes]:
                     self._refuse(_TOO_LONG)
                     return
             elif self._in_body:
@@ -149,20 +209,26 @@ def _protocol(config: GatewayConfig) -> type[HttpToolsProtocol]:
         def on_headers_complete(self) -> None:
             self._disarm()
             self._in_body, self._framing_bytes = True, 0
+            self._num_body_bytes = next((int(value) for name, value in self.headers if name == b"content-length"), 0)
             self._is_fresh = False
             super().on_headers_complete()
             if (self._is_leaving or self._is_surplus) and self.cycle is not None:
                 self.cycle.keep_alive = False
+
+        def _start_asgi_task(self, cycle: RequestResponseCycle, app: Any) -> None:
+            self._running = cycle
+            super()._start_asgi_task(cycle, app)
 
         def on_chunk_header(self) -> None:
             self._framing_bytes = max(0, self._framing_bytes - _CHUNK_BYTES)
 
         def on_body(self, body: bytes) -> None:
             self._framing_bytes = max(0, self._framing_bytes - len(body))
+            self._num_body_bytes = max(0, self._num_body_bytes - len(body))
             super().on_body(body)
 
         def on_message_complete(self) -> None:
-            self._in_body = False
+            self._in_body, self._num_body_bytes = False, 0
             self._end_rest()
             super().on_message_complete()
 
@@ -171,6 +237,10 @@ def _protocol(config: GatewayConfig) -> type[HttpToolsProtocol]:
             if self._in_body and self._is_answered and self._rest is None and not self.transport.is_closing():
                 # It is read on for a while: to close at once could take the answer from who is still sending.
                 self._rest = self.loop.call_later(config.header_timeout_s, self.transport.close)
+            if self._held:
+                self.data_received(b"")
+                if len(self.cycle.body) <= HIGH_WATER_LIMIT:  # else it is read on as the application takes the body
+                    self.flow.resume_reading()
 
         def pause_writing(self) -> None:
             super().pause_writing()
