@@ -127,7 +127,7 @@ NO_KEY = b"POST /v1/completions HTTP/1.1\r\nHost: axon\r\nContent-Length: 100\r\
     [
         (),
         (b"\r\n",),
-        (b"GET /livez HTTP/1.1\r\nX-Slow: ",),
+        (b"GET /livez HTTP/1.1\r\nHost: axon\r\nX-Slow: ",),
         (NO_KEY,),
         (NO_KEY, b"{"),
         (NO_KEY.replace(b"Content-Length: 100", b"Transfer-Encoding: chunked"), b"5\r\nhe"),

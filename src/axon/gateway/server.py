@@ -5,7 +5,7 @@ import contextlib
 import math
 import socket
 import struct
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import uvicorn
@@ -46,7 +46,44 @@ _TOO_LONG = _answer(
     InvalidInput("The request's headers are too long.", code="headers_too_long"),
 )
 _NOT_HTTP = _answer(b"400 Bad Request", InvalidInput("This is no HTTP request that can be read.", code="invalid_http"))
+_NOT_HTTP_1 = _answer(
+    b"505 HTTP Version Not Supported",
+    InvalidInput("This server speaks HTTP/1.1 and HTTP/1.0.", code="http_version_not_supported"),
+)
+_HOSTS = _answer(b"400 Bad Request", InvalidInput("An HTTP/1.1 request has one Host header.", code="invalid_host"))
+_CODING = _answer(
+    b"501 Not Implemented",
+    InvalidInput("The only Transfer-Encoding that is read here is 'chunked'.", code="unsupported_transfer_encoding"),
+)
+_EXPECTATION = _answer(
+    b"417 Expectation Failed",
+    InvalidInput("The only Expect that is met here is '100-continue'.", code="unsupported_expectation"),
+)
 _TOO_MANY = _answer(b"503 Service Unavailable", Overloaded(retry_after_s=1.0))
+
+
+def _objection(version: str, headers: Iterable[tuple[bytes, bytes]]) -> bytes | None:
+    """The answer to a request that HTTP/1.1 (RFC 9112) forbids although the parser can read it; None for a good one."""
+    if version not in ("1.0", "1.1"):
+        return _NOT_HTTP if version == "0.9" else _NOT_HTTP_1
+    values: dict[bytes, list[bytes]] = {b"host": [], b"transfer-encoding": [], b"expect": []}
+    for name, value in headers:
+        if name in values:
+            values[name].append(value.strip().lower())
+    if len(values[b"host"]) > 1 or (version == "1.1" and not values[b"host"]):
+        return _HOSTS
+    if codings := values[b"transfer-encoding"]:
+        if version == "1.0":
+            return _NOT_HTTP
+        if codings != [b"chunked"]:
+            return _CODING
+    if any(value != b"100-continue" for value in values[b"expect"]):
+        return _EXPECTATION
+    return None
+
+
+class _Refused(Exception):
+    """Stops the parser: the request is answered before it becomes one."""
 
 
 def _piece_end(data: bytes, start: int, num_body_bytes: int) -> int:
@@ -133,6 +170,8 @@ def _protocol(config: GatewayConfig) -> type[HttpToolsProtocol]:
         """By then the rest of a body is here that nobody waits for any more."""
         _stall: asyncio.TimerHandle | None = None
         """By then the client has taken something of its answer."""
+        _objection: bytes | None = None
+        """Answer to a request that stopped the parser."""
         _header_bytes = 0
         _framing_bytes = 0
         """What came since the headers' end and is no body: sizes of chunks, trailers."""
@@ -195,8 +234,8 @@ def _protocol(config: GatewayConfig) -> type[HttpToolsProtocol]:
                 self._arm()  # empty lines between requests are no sign of life
 
         def send_400_response(self, msg: str) -> None:
-            """For what the parser cannot read; ``msg`` says no more than that."""
-            self._refuse(_NOT_HTTP)
+            """For what the parser cannot read or was stopped at; ``msg`` says no more than that."""
+            self._refuse(self._objection or _NOT_HTTP)
 
         def on_message_begin(self) -> None:
             super().on_message_begin()
@@ -208,6 +247,9 @@ def _protocol(config: GatewayConfig) -> type[HttpToolsProtocol]:
 
         def on_headers_complete(self) -> None:
             self._disarm()
+            self._objection = _objection(self.parser.get_http_version(), self.headers)
+            if self._objection is not None:
+                raise _Refused
             self._in_body, self._framing_bytes = True, 0
             self._num_body_bytes = next((int(value) for name, value in self.headers if name == b"content-length"), 0)
             self._is_fresh = False
