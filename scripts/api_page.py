@@ -19,7 +19,7 @@ ignored, unless they ask for something that this server cannot do yet: then the 
 Errors have OpenAI's shape, and `retry-after-ms` and `x-should-retry` say whether and when to try again. What asks the
 model (`POST` of chat completions, completions and responses) may bear an `Idempotency-Key`: sent again, it gets the
 first one's answer; other routes do not read it. The same document for programs is at `/openapi.json`, for a browser at
-`/docs`.
+`/docs`, which asks for a login: any user name, your API key as the password. `GET /` names these places without a key.
 """
 METHODS = ("post", "get", "patch", "delete")
 

@@ -40,6 +40,11 @@ class Guarded:
     async def _nothing(self, scope: object, receive: object, send: object) -> None:
         raise AssertionError("nobody is let in")
 
+    async def get(self, path: str, **headers: bytes) -> httpx.Response:
+        transport = httpx.ASGITransport(self.edge, client=("192.0.2.1", 1))
+        async with httpx.AsyncClient(transport=transport, base_url="http://axon") as client:
+            return await client.get(path, headers={name.encode(): value for name, value in headers.items()})
+
     async def guess(self, peer: str, forwarded: str = "") -> httpx.Response:
         transport = httpx.ASGITransport(self.edge, client=(peer, 1))
         headers = {"Authorization": f"Bearer {new_key_text()[1]}", "X-Forwarded-For": forwarded}
@@ -62,3 +67,20 @@ async def test_behind_our_own_proxy_the_client_is_told_from_others_and_not_by_it
         assert (await guarded.guess("10.0.0.1", f"203.0.113.{number}, 192.0.2.1")).status_code == 401
     assert (await guarded.guess("10.0.0.1", "203.0.113.9, 192.0.2.1")).status_code == 429
     assert (await guarded.guess("10.0.0.1", "192.0.2.2")).status_code == 401
+
+
+@pytest.mark.parametrize("path", ["/docs", "/openapi.json"])
+@pytest.mark.parametrize(
+    "authorization", [b"", b"Basic \xff\xfe", b"Basic //79/A==", b"Basic !", b"Basic OmF4aw==", b"Bearer axk"]
+)
+async def test_a_page_says_how_to_log_in(path: str, authorization: bytes) -> None:
+    answer = await Guarded(num_proxies=0).get(path, authorization=authorization)
+    assert answer.status_code == 401
+    assert "any user name and your API key as the password" in answer.json()["error"]["message"]
+    assert answer.headers["www-authenticate"].startswith("Basic ")
+
+
+async def test_other_routes_ask_for_a_bearer_token_alone() -> None:
+    answer = await Guarded(num_proxies=0).get("/v1/models", authorization=b"Basic OmF4aw==")
+    assert "password" not in answer.json()["error"]["message"]
+    assert answer.headers["www-authenticate"].startswith("Bearer ")

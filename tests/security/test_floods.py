@@ -206,7 +206,7 @@ def test_what_never_ends_takes_no_memory(small: Server, what: str, has_key: bool
     assert ask(small) == 200
 
 
-PILED = b"GET / HTTP/1.1\r\nHost: axon\r\n\r\n"
+PILED = b"GET /v1/models HTTP/1.1\r\nHost: axon\r\n\r\n"
 
 
 def pushed(line: socket.socket, data: memoryview) -> memoryview:

@@ -259,3 +259,11 @@ def test_the_second_of_two_requests_in_one_piece_needs_its_own_key(server: Serve
     first = f"GET /v1/models HTTP/1.1\r\nHost: axon\r\nAuthorization: Bearer {keys.mine}\r\n\r\n".encode()
     found: list[Answer] = talk(server, first + request("/v1/models"))
     assert [answer.status for answer in found] == [200, 401]
+
+
+def test_the_root_names_the_places_and_needs_no_key(server: Server) -> None:
+    [answer] = talk(server, request("/"))
+    assert answer.status == 200
+    assert all(place in answer.body for place in (b"/v1", b"/docs", b"/readyz"))
+    [posted] = talk(server, request("/", method="POST"))
+    assert posted.status == 405

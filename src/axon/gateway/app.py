@@ -29,7 +29,7 @@ from axon.gateway.problems import Internal, MethodNotAllowed, encoded, headers_o
 from axon.gateway.scopes import check_scope
 from axon.gateway.turns import Gateway
 
-_DESCRIPTION = "OpenAI-compatible API of an Axon server. Every route but the probes needs an API key."
+_DESCRIPTION = "OpenAI-compatible API of an Axon server. Every route but the probes and / needs an API key."
 
 PARTS = (
     *(responses, conversations, chat, completions, models, streams, usage),

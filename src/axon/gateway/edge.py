@@ -17,7 +17,7 @@ from axon.gateway.problems import Internal, encoded, headers_of, status_of
 from axon.runtime.lifecycle import Lifecycle
 from axon.telemetry.metrics import Metrics
 
-PUBLIC = frozenset({"/livez", "/readyz", "/health"})
+PUBLIC = frozenset({"/", "/livez", "/readyz", "/health"})
 _BASIC = frozenset({"/docs", "/openapi.json"})  # pages a person opens in a browser
 _VERSION = b"2020-10-01"
 METERS = "axon.meters"
