@@ -2,6 +2,7 @@
 
 import httpx
 import pytest
+from structlog.testing import capture_logs
 
 from axon.domain.key import new_key_text
 from axon.gateway.auth import Authenticator
@@ -84,3 +85,24 @@ async def test_other_routes_ask_for_a_bearer_token_alone() -> None:
     answer = await Guarded(num_proxies=0).get("/v1/models", authorization=b"Basic OmF4aw==")
     assert "password" not in answer.json()["error"]["message"]
     assert answer.headers["www-authenticate"].startswith("Bearer ")
+
+
+async def test_the_log_says_what_was_refused_and_to_whom() -> None:
+    with capture_logs() as lines:
+        await Guarded(num_proxies=0).get("/v1/odd%0a%1b[31mpath?secret=hidden")
+    [line] = lines
+    assert (line["route"], line["status"], line["client"]) == ("unmatched", 401, "192.0.2.1")
+    assert line["path"] == "/v1/odd??[31mpath"
+    assert "hidden" not in str(line)
+
+
+async def test_a_path_in_the_log_has_an_end() -> None:
+    with capture_logs() as lines:
+        await Guarded(num_proxies=1).get("/" + "a" * 5000)
+    assert len(lines[0]["path"]) == 201
+
+
+async def test_the_log_names_the_client_that_our_proxy_has_seen() -> None:
+    with capture_logs() as lines:
+        await Guarded(num_proxies=1).guess("10.0.0.1", "203.0.113.9, 192.0.2.7")
+    assert lines[0]["client"] == "192.0.2.7"

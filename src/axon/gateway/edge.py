@@ -19,6 +19,10 @@ from axon.telemetry.metrics import Metrics
 
 PUBLIC = frozenset({"/", "/livez", "/readyz", "/health"})
 _BASIC = frozenset({"/docs", "/openapi.json"})  # pages a person opens in a browser
+_UNMATCHED = "unmatched"
+"""The route of a request that was refused before one was looked for, or that has none."""
+_MAX_PATH_LOGGED = 200
+_MAX_ADDRESS_LOGGED = 64
 _VERSION = b"2020-10-01"
 METERS = "axon.meters"
 """Where a request keeps what it has seen of its tenant's limits."""
@@ -78,12 +82,16 @@ class Edge:
     def count(self, scope: Scope, status: int, started: float) -> None:
         """One line of metrics and of the log for an answered request."""
         identity = scope.get("axon.identity")
-        route = getattr(scope.get("route"), "path", "unmatched")
+        route = getattr(scope.get("route"), "path", _UNMATCHED)
         tenant = self._metrics.tenants.label(identity.tenant) if identity else ""
         self._metrics.requests.labels(route, str(status), tenant).inc()
         self._metrics.request_duration.observe(time.perf_counter() - started)
-        if route not in PUBLIC:
-            _logger.info("request", method=scope["method"], route=route, status=status, ms=_ms(started))
+        if route in PUBLIC:
+            return
+        asked = {"path": loggable(scope["path"], _MAX_PATH_LOGGED)} if route == _UNMATCHED else {}
+        if status >= 400:
+            asked["client"] = loggable(self._address(scope), _MAX_ADDRESS_LOGGED)
+        _logger.info("request", method=scope["method"], route=route, status=status, ms=_ms(started), **asked)
 
 
 class _Exchange:
@@ -154,6 +162,12 @@ def duration(seconds: float) -> str:
         return f"{math.ceil(max(0.0, seconds) * 1000)}ms"
     minutes, rest = divmod(round(seconds, 3), 60)
     return f"{int(minutes)}m{rest:g}s" if minutes else f"{rest:g}s"
+
+
+def loggable(text: str, most: int) -> str:
+    """A client's text for a log line: at most so many characters, none of them a control character."""
+    short = text if len(text) <= most else text[:most] + "…"
+    return "".join(each if each.isprintable() else "?" for each in short)
 
 
 def _request_id(scope: MutableMapping[str, Any]) -> str:
