@@ -267,3 +267,21 @@ def test_the_root_names_the_places_and_needs_no_key(server: Server) -> None:
     assert all(place in answer.body for place in (b"/v1", b"/docs", b"/readyz"))
     [posted] = talk(server, request("/", method="POST"))
     assert posted.status == 405
+
+
+def test_no_error_repeats_a_long_name_whole(server: Server, keys: Keyring) -> None:
+    own = f"Authorization: Bearer {keys.mine}"
+    long = b"x" * 1_000_000
+    for path, body in (
+        ("/v1/completions", b'{"model": "%b", "prompt": "hello"}' % long),
+        ("/v1/chat/completions", b'{"model": "%b", "messages": [{"role": "user", "content": "hello"}]}' % long),
+        ("/v1/responses", b'{"model": "%b", "input": "hello"}' % long),
+        ("/v1/responses", b'{"model": "echo", "input": "hello", "previous_response_id": "%b"}' % long),
+        ("/v1/responses", b'{"model": "echo", "input": "hello", "metadata": {"%b": 1}}' % long),
+        ("/v1/completions", b'{"model": "echo", "prompt": "hello", "logit_bias": {"%b": 1}}' % long),
+    ):
+        [answer] = talk(server, request(path, own, method="POST", body=body))
+        assert 400 <= answer.status < 500
+        assert len(answer.body) < 8000, path
+    [answer] = talk(server, request("/v1/" + "x" * 30_000, own))
+    assert (answer.status, len(answer.body) < 8000) == (404, True)
