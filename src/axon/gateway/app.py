@@ -24,6 +24,7 @@ from axon.gateway import (
 )
 from axon.gateway.admin import Admin
 from axon.gateway.auth import Authenticator
+from axon.gateway.cors import origins_of
 from axon.gateway.edge import Edge
 from axon.gateway.problems import Internal, MethodNotAllowed, encoded, headers_of, status_of
 from axon.gateway.scopes import check_scope
@@ -72,6 +73,7 @@ def build_app(gateway: Gateway, admin: Admin, authenticator: Authenticator, *, v
         metrics=gateway.metrics,
         max_connections=gateway.config.max_connections,
         num_proxies=gateway.config.proxies,
+        cors_origins=origins_of(gateway.config.cors_origins),
     )
 
 

@@ -3,7 +3,7 @@
 import math
 import time
 import uuid
-from collections.abc import MutableMapping
+from collections.abc import Collection, MutableMapping
 from typing import Any
 
 import structlog
@@ -12,6 +12,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from axon.admission.meters import Meters
 from axon.errors import AxonError, Draining, Overloaded
 from axon.gateway.auth import Authenticator
+from axon.gateway.cors import with_cors
 from axon.gateway.failures import client_address
 from axon.gateway.problems import Internal, encoded, headers_of, status_of
 from axon.runtime.lifecycle import Lifecycle
@@ -42,7 +43,9 @@ class Edge:
         metrics: Metrics,
         max_connections: int,
         num_proxies: int = 0,
+        cors_origins: Collection[str] = (),
     ) -> None:
+        self._entry = with_cors(self._exchange, cors_origins)
         self._app, self._authenticator = app, authenticator
         self._lifecycle, self._metrics = lifecycle, metrics
         self._max_connections, self._num_proxies = max_connections, num_proxies
@@ -52,6 +55,9 @@ class Edge:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
+        await self._entry(scope, receive, send)
+
+    async def _exchange(self, scope: Scope, receive: Receive, send: Send) -> None:
         self.active += 1
         try:
             await _Exchange(self, scope, receive, send).run()
