@@ -5,9 +5,11 @@ import pytest
 from structlog.testing import capture_logs
 
 from axon.domain.key import new_key_text
+from axon.errors import DependencyDown
 from axon.gateway.auth import Authenticator
 from axon.gateway.edge import Edge, duration
 from axon.gateway.failures import Failures
+from axon.gateway.outages import Outages
 from axon.runtime.clock import FakeClock
 from axon.runtime.lifecycle import Lifecycle
 from axon.telemetry.metrics import Metrics
@@ -26,6 +28,7 @@ class Guarded:
 
     def __init__(self, num_proxies: int) -> None:
         clock = FakeClock()
+        self.is_away = False
         self.edge = Edge(
             self._nothing,
             authenticator=Authenticator(self, b"pepper", clock, failures=Failures(2, clock)),  # type: ignore[arg-type]
@@ -36,7 +39,9 @@ class Guarded:
         )
 
     async def access(self, key_id: str) -> None:
-        """Knows no key."""
+        """Knows no key, and cannot say so while it is away."""
+        if self.is_away:
+            raise DependencyDown("The store does not answer.") from OSError("connection refused")
 
     async def _nothing(self, scope: object, receive: object, send: object) -> None:
         raise AssertionError("nobody is let in")
@@ -106,3 +111,20 @@ async def test_the_log_names_the_client_that_our_proxy_has_seen() -> None:
     with capture_logs() as lines:
         await Guarded(num_proxies=1).guess("10.0.0.1", "203.0.113.9, 192.0.2.7")
     assert lines[0]["client"] == "192.0.2.7"
+
+
+async def test_a_dependency_that_is_away_is_named_in_the_log_with_its_cause_and_not_for_every_request() -> None:
+    guarded = Guarded(num_proxies=0)
+    guarded.is_away = True
+    with capture_logs() as lines:
+        statuses = [(await guarded.guess("192.0.2.1")).status_code for _ in range(3)]
+    assert statuses == [503] * 3
+    [line] = [line for line in lines if line["event"] == "dependency.unavailable"]
+    assert (line["log_level"], line["problem"]) == ("warning", "The store does not answer.")
+    assert "connection refused" in line["cause"]
+
+
+def test_a_line_about_an_outage_says_for_how_many_requests_it_stands() -> None:
+    outages, down, other = Outages(), DependencyDown("The store."), DependencyDown("The queue.")
+    assert [outages.note(down, now) for now in (0.0, 1.0, 4.9, 5.0, 6.0, 10.0)] == [1, 0, 0, 3, 0, 2]
+    assert outages.note(other, 10.0) == 1

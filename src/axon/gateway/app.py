@@ -25,7 +25,7 @@ from axon.gateway import (
 from axon.gateway.admin import Admin
 from axon.gateway.auth import Authenticator
 from axon.gateway.cors import origins_of
-from axon.gateway.edge import Edge
+from axon.gateway.edge import ERROR, Edge
 from axon.gateway.problems import Internal, MethodNotAllowed, encoded, headers_of, status_of
 from axon.gateway.scopes import check_scope
 from axon.gateway.turns import Gateway
@@ -89,6 +89,7 @@ async def _openapi(request: Request) -> Response:
 
 async def _on_error(request: Request, error: Exception) -> Response:
     problem = error if isinstance(error, AxonError) else Internal()
+    request.scope[ERROR] = problem
     return _response(problem, status_of(problem))
 
 

@@ -10,13 +10,15 @@ import structlog
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from axon.admission.meters import Meters
-from axon.errors import AxonError, Draining, Overloaded
+from axon.errors import AxonError, DependencyDown, Draining, Overloaded
 from axon.gateway.auth import Authenticator
 from axon.gateway.cors import with_cors
 from axon.gateway.failures import client_address
+from axon.gateway.outages import Outages
 from axon.gateway.problems import Internal, encoded, headers_of, status_of
 from axon.runtime.lifecycle import Lifecycle
 from axon.telemetry.metrics import Metrics
+from axon.telemetry.redact import describe
 
 PUBLIC = frozenset({"/", "/livez", "/readyz", "/health"})
 _BASIC = frozenset({"/docs", "/openapi.json"})  # pages a person opens in a browser
@@ -25,6 +27,8 @@ _UNMATCHED = "unmatched"
 _MAX_PATH_LOGGED = 200
 _MAX_ADDRESS_LOGGED = 64
 _VERSION = b"2020-10-01"
+ERROR = "axon.error"
+"""Where a request keeps the error that it was answered with."""
 METERS = "axon.meters"
 """Where a request keeps what it has seen of its tenant's limits."""
 
@@ -49,6 +53,7 @@ class Edge:
         self._app, self._authenticator = app, authenticator
         self._lifecycle, self._metrics = lifecycle, metrics
         self._max_connections, self._num_proxies = max_connections, num_proxies
+        self._outages = Outages()
         self.active = 0
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -92,12 +97,21 @@ class Edge:
         tenant = self._metrics.tenants.label(identity.tenant) if identity else ""
         self._metrics.requests.labels(route, str(status), tenant).inc()
         self._metrics.request_duration.observe(time.perf_counter() - started)
+        self._log_outage(scope.get(ERROR))
         if route in PUBLIC:
             return
         asked = {"path": loggable(scope["path"], _MAX_PATH_LOGGED)} if route == _UNMATCHED else {}
         if status >= 400:
             asked["client"] = loggable(self._address(scope), _MAX_ADDRESS_LOGGED)
         _logger.info("request", method=scope["method"], route=route, status=status, ms=_ms(started), **asked)
+
+    def _log_outage(self, error: AxonError | None) -> None:
+        """Names the dependency and the cause, which the client is not told."""
+        if isinstance(error, DependencyDown) and (num := self._outages.note(error, time.monotonic())):
+            cause = describe(error.__cause__) if error.__cause__ is not None else None
+            _logger.warning(
+                "dependency.unavailable", code=error.code, problem=error.message, cause=cause, num_requests=num
+            )
 
 
 class _Exchange:
@@ -126,6 +140,7 @@ class _Exchange:
             self._edge.count(self._scope, self._status or 499, self._started)
 
     async def _refuse(self, error: AxonError) -> None:
+        self._scope[ERROR] = error
         if self._status:
             return  # the answer has begun; the stream's own error frame has said it, or the connection breaks off
         headers = {"content-type": "application/json", **headers_of(error)}
