@@ -19,7 +19,12 @@ ignored, unless they ask for something that this server cannot do yet: then the 
 Errors have OpenAI's shape, and `retry-after-ms` and `x-should-retry` say whether and when to try again. What asks the
 model (`POST` of chat completions, completions and responses) may bear an `Idempotency-Key`: sent again, it gets the
 first one's answer; other routes do not read it. The same document for programs is at `/openapi.json`, for a browser at
-`/docs`.
+`/docs`, which asks for a login: any user name, your API key as the password. `GET /` names these places without a key.
+
+A program in a web page may call the API when `gateway.cors_origins` names the page's origin
+(`axon serve --set gateway.cors_origins=https://chat.example.com`): preflights of that origin are answered without a
+key, and its answers, errors and streams have the `access-control-*` headers. It is off by default. Whoever opens such a
+page can read the key that it sends: give each reader a key of their own, or let a server of yours send it.
 """
 METHODS = ("post", "get", "patch", "delete")
 

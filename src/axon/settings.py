@@ -56,6 +56,7 @@ _MAY_BE_ZERO = {
     ),
 }
 _WORKER_NAME = re.compile(r"[A-Za-z0-9._-]{1,64}")
+_ORIGIN = re.compile(r"\*|[a-z][a-z0-9+.-]*://[^\s/,?#@]+")
 _URL_PASSWORD = re.compile(r"(?<=://)([^:/@]*):[^/@]*@")
 _QUERY_PASSWORD = re.compile(r"(?i)(?<=[?&])(\w*password)=[^&\s]*")
 _TRUTH = {"1": True, "true": True, "yes": True, "on": True, "0": False, "false": False, "no": False, "off": False}
@@ -343,6 +344,11 @@ def _check_together(settings: Settings) -> None:
         raise Misconfigured(
             f"gateway.port and gateway.metrics_port are both {gateway.port}. Set another AXON_GATEWAY_METRICS_PORT."
         )
+    for origin in filter(None, map(str.strip, gateway.cors_origins.split(","))):
+        if not _ORIGIN.fullmatch(origin):
+            raise Misconfigured(
+                f"gateway.cors_origins must have origins without a path, as https://chat.example.com, not {origin!r}."
+            )
 
 
 def _show(settings: Settings, spec: _Spec, name: str) -> object:

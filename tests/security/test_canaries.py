@@ -123,7 +123,7 @@ def _refused(story: Story) -> None:
     story.ask("/v1/responses", {**ASK, "previous_response_id": NAMED})
     story.ask("/v1/responses", {**ASK, "conversation": NAMED})
     story.ask("/v1/chat/completions", {**CHAT, "model": NAMED})
-    story.ask(f"/v1/{NAMED}?{NAMED}={NAMED}", method="GET")
+    story.ask(f"/v1/nothing?{NAMED}={NAMED}", method="GET")
     story.ask(f"/v1/streams/{NAMED}?after={NAMED}", method="GET")
     story.ask(f"/v1/chat/completions?{NAMED}", method="PUT")
 

@@ -127,7 +127,7 @@ NO_KEY = b"POST /v1/completions HTTP/1.1\r\nHost: axon\r\nContent-Length: 100\r\
     [
         (),
         (b"\r\n",),
-        (b"GET /livez HTTP/1.1\r\nX-Slow: ",),
+        (b"GET /livez HTTP/1.1\r\nHost: axon\r\nX-Slow: ",),
         (NO_KEY,),
         (NO_KEY, b"{"),
         (NO_KEY.replace(b"Content-Length: 100", b"Transfer-Encoding: chunked"), b"5\r\nhe"),
@@ -204,3 +204,56 @@ def test_what_never_ends_takes_no_memory(small: Server, what: str, has_key: bool
             line.sendall(piece)
     assert num_bytes(small) < most
     assert ask(small) == 200
+
+
+PILED = b"GET /v1/models HTTP/1.1\r\nHost: axon\r\n\r\n"
+
+
+def pushed(line: socket.socket, data: memoryview) -> memoryview:
+    """Sends what the other side takes now; the rest of it."""
+    line.setblocking(False)
+    try:
+        return data[line.send(data) :]
+    except BlockingIOError:
+        return data
+    except ConnectionError:
+        return data[len(data) :]
+
+
+def test_requests_that_pile_up_unread_take_no_memory_and_hold_up_no_probe(small: Server) -> None:
+    most = num_bytes(small) + _MORE_BYTES
+    with contextlib.ExitStack() as stack:
+        lines = [stack.enter_context(connected(small)) for _ in range(20)]
+        rests = [memoryview(PILED * 50_000) for _ in lines]
+        for _ in range(50):
+            rests = [pushed(line, rest) for line, rest in zip(lines, rests, strict=True)]
+            assert httpx.get(f"{small.url}/livez", timeout=PATIENCE_S).status_code == 200
+            assert num_bytes(small) < most
+    assert ask(small) == 200
+
+
+@pytest.mark.parametrize("num", [3, 200])
+def test_a_client_that_reads_may_send_requests_ahead(small: Server, num: int) -> None:
+    with connected(small) as line:
+        line.sendall(b"".join(b"GET /v1/models/%d HTTP/1.1\r\nHost: axon\r\n\r\n" % each for each in range(num)))
+        assert [answer.status for answer in answers(line, most=num)] == [401] * num
+
+
+@pytest.mark.parametrize("framing", ["a length", "chunks"])
+@pytest.mark.parametrize("num_bytes_each", [1, 7, 1 << 20], ids=["by the byte", "in small pieces", "at once"])
+def test_bodies_sent_ahead_are_each_their_own_requests(small: Server, framing: str, num_bytes_each: int) -> None:
+    """However the connection cuts them, and with blank lines in the body where a request's headers could end."""
+    key = f"Authorization: Bearer {small.key}\r\n"
+    sent = b""
+    for number in range(4):
+        body = b'\r\n\r\n{"model": "echo", "prompt": "number %d", \r\n\r\n"max_tokens": 2, "echo": true}' % number
+        length = f"Content-Length: {len(body)}" if framing == "a length" else "Transfer-Encoding: chunked"
+        head = f"POST /v1/completions HTTP/1.1\r\nHost: axon\r\n{key}{length}\r\n\r\n".encode()
+        sent += head + (body if framing == "a length" else b"%x\r\n%b\r\n0\r\n\r\n" % (len(body), body))
+    with connected(small) as line:
+        line.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        for at in range(0, len(sent), num_bytes_each):
+            line.sendall(sent[at : at + num_bytes_each])
+        found = list(answers(line, most=4))
+    assert [answer.status for answer in found] == [200] * 4
+    assert all(b"number %d" % number in answer.body for number, answer in enumerate(found))

@@ -14,7 +14,7 @@ from tests.security.rooms import Room, alike, asked, pairs, parameters_of, seen_
 from tests.security.routes import BODIES, CLOSED, METHODS, OPEN, PATHS, WAYS, Way
 
 _PAGES = ("/docs", "/openapi.json")
-_LOST = ("/", "/v1", "/v1/", "/v1/nothing", "/v1/admin", "/admin", "/metrics", "/v1/models/", "/docs/", "/livez/")
+_LOST = ("/v1", "/v1/", "/v1/nothing", "/v1/admin", "/admin", "/metrics", "/v1/models/", "/docs/", "/livez/")
 
 
 def _filled(path: str, room: Room) -> str:

@@ -111,12 +111,50 @@ def test_an_absolute_target_is_its_path_and_needs_a_key(server: Server, keys: Ke
         assert [each.status for each in talk(server, request(target, method=method))] in ([400], [401], [404])
 
 
-def test_http_1_0_and_a_request_without_a_host_are_answered_like_any_other(server: Server, keys: Keyring) -> None:
+def test_http_1_0_needs_no_host(server: Server, keys: Keyring) -> None:
     for key, status in (("", 401), (f"Authorization: Bearer {keys.mine}\r\n", 200)):
-        for version in ("1.0", "1.1"):
-            head = f"GET /v1/models HTTP/{version}\r\n{key}Connection: close\r\n\r\n".encode()
-            [answer] = talk(server, head)
-            assert answer.status == status
+        head = f"GET /v1/models HTTP/1.0\r\n{key}Connection: close\r\n\r\n".encode()
+        [answer] = talk(server, head)
+        assert answer.status == status
+
+
+AGAINST_THE_RULES: dict[str, tuple[bytes, int, str]] = {
+    "no host": (b"GET /livez HTTP/1.1\r\n\r\n", 400, "invalid_host"),
+    "two hosts": (b"GET /livez HTTP/1.1\r\nHost: axon\r\nHost: other\r\n\r\n", 400, "invalid_host"),
+    "two hosts in HTTP/1.0": (b"GET /livez HTTP/1.0\r\nHost: axon\r\nHost: axon\r\n\r\n", 400, "invalid_host"),
+    "a line of HTTP/0.9": (b"GET /livez\r\n\r\n", 400, "invalid_http"),
+    "HTTP/0.9": (b"GET /livez HTTP/0.9\r\nHost: axon\r\n\r\n", 400, "invalid_http"),
+    "HTTP/2.0": (b"GET /livez HTTP/2.0\r\nHost: axon\r\n\r\n", 505, "http_version_not_supported"),
+    "gzip before chunks": (
+        b"GET /livez HTTP/1.1\r\nHost: axon\r\nTransfer-Encoding: gzip, chunked\r\n\r\n0\r\n\r\n",
+        501,
+        "unsupported_transfer_encoding",
+    ),
+    "chunks in HTTP/1.0": (
+        b"GET /livez HTTP/1.0\r\nHost: axon\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
+        400,
+        "invalid_http",
+    ),
+    "an unknown expectation": (
+        b"GET /livez HTTP/1.1\r\nHost: axon\r\nExpect: 200-ok\r\n\r\n",
+        417,
+        "unsupported_expectation",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", AGAINST_THE_RULES)
+def test_what_the_rules_of_http_forbid_is_refused_in_the_shape_of_all_errors(server: Server, name: str) -> None:
+    sent, status, code = AGAINST_THE_RULES[name]
+    [answer] = talk(server, sent + request("/livez"))  # and the connection is closed: nothing after it is answered
+    assert (answer.status, answer.code) == (status, code)
+    assert answer.headers["connection"] == "close"
+
+
+def test_an_expectation_that_can_be_met_is_met(server: Server, keys: Keyring) -> None:
+    own = f"Authorization: Bearer {keys.mine}"
+    found = talk(server, request("/v1/completions", own, "Expect: 100-continue", method="POST", body=ASK))
+    assert [answer.status for answer in found] == [100, 200]
 
 
 BAD_FRAMING: dict[str, tuple[bytes, ...]] = {
@@ -153,7 +191,7 @@ def test_a_request_whose_length_is_a_matter_of_opinion_is_one_request_at_most(
     head = [b"POST /v1/completions HTTP/1.1", b"Host: axon", f"Authorization: Bearer {keys.mine}".encode()]
     found = talk(server, b"\r\n".join([*head, *BAD_FRAMING[name], b"", b""]) + smuggled)
     assert len(found) <= 1, found
-    assert all(400 <= answer.status < 500 for answer in found), found
+    assert all(400 <= answer.status < 500 or answer.status == 501 for answer in found), found
     assert b"alive" not in b"".join(answer.body for answer in found)
 
 
@@ -221,3 +259,29 @@ def test_the_second_of_two_requests_in_one_piece_needs_its_own_key(server: Serve
     first = f"GET /v1/models HTTP/1.1\r\nHost: axon\r\nAuthorization: Bearer {keys.mine}\r\n\r\n".encode()
     found: list[Answer] = talk(server, first + request("/v1/models"))
     assert [answer.status for answer in found] == [200, 401]
+
+
+def test_the_root_names_the_places_and_needs_no_key(server: Server) -> None:
+    [answer] = talk(server, request("/"))
+    assert answer.status == 200
+    assert all(place in answer.body for place in (b"/v1", b"/docs", b"/readyz"))
+    [posted] = talk(server, request("/", method="POST"))
+    assert posted.status == 405
+
+
+def test_no_error_repeats_a_long_name_whole(server: Server, keys: Keyring) -> None:
+    own = f"Authorization: Bearer {keys.mine}"
+    long = b"x" * 1_000_000
+    for path, body in (
+        ("/v1/completions", b'{"model": "%b", "prompt": "hello"}' % long),
+        ("/v1/chat/completions", b'{"model": "%b", "messages": [{"role": "user", "content": "hello"}]}' % long),
+        ("/v1/responses", b'{"model": "%b", "input": "hello"}' % long),
+        ("/v1/responses", b'{"model": "echo", "input": "hello", "previous_response_id": "%b"}' % long),
+        ("/v1/responses", b'{"model": "echo", "input": "hello", "metadata": {"%b": 1}}' % long),
+        ("/v1/completions", b'{"model": "echo", "prompt": "hello", "logit_bias": {"%b": 1}}' % long),
+    ):
+        [answer] = talk(server, request(path, own, method="POST", body=body))
+        assert 400 <= answer.status < 500
+        assert len(answer.body) < 8000, path
+    [answer] = talk(server, request("/v1/" + "x" * 30_000, own))
+    assert (answer.status, len(answer.body) < 8000) == (404, True)

@@ -24,12 +24,13 @@ from axon.gateway import (
 )
 from axon.gateway.admin import Admin
 from axon.gateway.auth import Authenticator
-from axon.gateway.edge import Edge
+from axon.gateway.cors import origins_of
+from axon.gateway.edge import ERROR, Edge
 from axon.gateway.problems import Internal, MethodNotAllowed, encoded, headers_of, status_of
 from axon.gateway.scopes import check_scope
 from axon.gateway.turns import Gateway
 
-_DESCRIPTION = "OpenAI-compatible API of an Axon server. Every route but the probes needs an API key."
+_DESCRIPTION = "OpenAI-compatible API of an Axon server. Every route but the probes and / needs an API key."
 
 PARTS = (
     *(responses, conversations, chat, completions, models, streams, usage),
@@ -72,6 +73,7 @@ def build_app(gateway: Gateway, admin: Admin, authenticator: Authenticator, *, v
         metrics=gateway.metrics,
         max_connections=gateway.config.max_connections,
         num_proxies=gateway.config.proxies,
+        cors_origins=origins_of(gateway.config.cors_origins),
     )
 
 
@@ -87,6 +89,7 @@ async def _openapi(request: Request) -> Response:
 
 async def _on_error(request: Request, error: Exception) -> Response:
     problem = error if isinstance(error, AxonError) else Internal()
+    request.scope[ERROR] = problem
     return _response(problem, status_of(problem))
 
 

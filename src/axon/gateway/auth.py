@@ -2,7 +2,6 @@
 
 import asyncio
 import base64
-import binascii
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass, field
@@ -26,6 +25,8 @@ _MISSING = (
     "You didn't provide an API key. Provide it in an Authorization header using Bearer auth "
     "(Authorization: Bearer YOUR_KEY)."
 )
+_LOGIN = "Log in with any user name and your API key as the password, or send it in an Authorization header."
+"""For the pages that a person opens in a browser, which asks for a login (HTTP Basic)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +75,7 @@ class Authenticator:
             if parsed is not None and self._failures is not None:  # a typing error is no guess
                 self._failures.check(address)
                 self._failures.note(address)
-            raise Unauthenticated(f"Incorrect API key provided: {_hint(text)}.")
+            raise Unauthenticated(f"Incorrect API key provided: {_hint(text)}.{f' {_LOGIN}' if basic else ''}")
         self._check(known)
         if self._used is not None:
             self._used(parsed.id)
@@ -154,22 +155,24 @@ def _key_text(headers: Iterable[bytes], *, basic: bool) -> str:
     values = list(headers)
     if len(values) > 1:
         raise Unauthenticated("The request has more than one Authorization header; send one.")
+    missing = Unauthenticated(f"This page needs an API key. {_LOGIN}" if basic else _MISSING)
     if not values:
-        raise Unauthenticated(_MISSING)
+        raise missing
     scheme, _, value = values[0].decode("latin-1").strip().partition(" ")
     if scheme.lower() == "bearer":
         return value.strip()
-    if basic and scheme.lower() == "basic":
-        return _password(value)
-    raise Unauthenticated(_MISSING)
+    password = _password(value) if basic and scheme.lower() == "basic" else None
+    if password is None:
+        raise missing
+    return password
 
 
-def _password(value: str) -> str:
-    """A browser's way to send a key: as the password of any user."""
+def _password(value: str) -> str | None:
+    """A browser's way to send a key: as the password of any user. None for what is no Base64."""
     try:
         return base64.b64decode(value, validate=True).decode("latin-1").partition(":")[2]
-    except binascii.Error:
-        raise Unauthenticated(_MISSING) from None
+    except ValueError:
+        return None
 
 
 def _hint(text: str) -> str:

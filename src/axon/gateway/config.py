@@ -36,3 +36,6 @@ class GatewayConfig:
     What can be no key, for its form or check sum is wrong, is refused without a look at the store and not counted."""
     proxies: int = 0
     """Proxies of your own before it, each of which adds to X-Forwarded-For; 0 takes the connection's own address."""
+    cors_origins: str = ""
+    """Origins of web pages whose programs may call the API from a browser (CORS), divided by commas, as in
+    https://chat.example.com,http://localhost:3000; * for every page. Empty: browsers let no other site's page call."""

@@ -3,23 +3,32 @@
 import math
 import time
 import uuid
-from collections.abc import MutableMapping
+from collections.abc import Collection, MutableMapping
 from typing import Any
 
 import structlog
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from axon.admission.meters import Meters
-from axon.errors import AxonError, Draining, Overloaded
+from axon.errors import AxonError, DependencyDown, Draining, Overloaded
 from axon.gateway.auth import Authenticator
+from axon.gateway.cors import with_cors
 from axon.gateway.failures import client_address
+from axon.gateway.outages import Outages
 from axon.gateway.problems import Internal, encoded, headers_of, status_of
 from axon.runtime.lifecycle import Lifecycle
 from axon.telemetry.metrics import Metrics
+from axon.telemetry.redact import describe
 
-PUBLIC = frozenset({"/livez", "/readyz", "/health"})
+PUBLIC = frozenset({"/", "/livez", "/readyz", "/health"})
 _BASIC = frozenset({"/docs", "/openapi.json"})  # pages a person opens in a browser
+_UNMATCHED = "unmatched"
+"""The route of a request that was refused before one was looked for, or that has none."""
+_MAX_PATH_LOGGED = 200
+_MAX_ADDRESS_LOGGED = 64
 _VERSION = b"2020-10-01"
+ERROR = "axon.error"
+"""Where a request keeps the error that it was answered with."""
 METERS = "axon.meters"
 """Where a request keeps what it has seen of its tenant's limits."""
 
@@ -38,16 +47,22 @@ class Edge:
         metrics: Metrics,
         max_connections: int,
         num_proxies: int = 0,
+        cors_origins: Collection[str] = (),
     ) -> None:
+        self._entry = with_cors(self._exchange, cors_origins)
         self._app, self._authenticator = app, authenticator
         self._lifecycle, self._metrics = lifecycle, metrics
         self._max_connections, self._num_proxies = max_connections, num_proxies
+        self._outages = Outages()
         self.active = 0
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
+        await self._entry(scope, receive, send)
+
+    async def _exchange(self, scope: Scope, receive: Receive, send: Send) -> None:
         self.active += 1
         try:
             await _Exchange(self, scope, receive, send).run()
@@ -78,12 +93,25 @@ class Edge:
     def count(self, scope: Scope, status: int, started: float) -> None:
         """One line of metrics and of the log for an answered request."""
         identity = scope.get("axon.identity")
-        route = getattr(scope.get("route"), "path", "unmatched")
+        route = getattr(scope.get("route"), "path", _UNMATCHED)
         tenant = self._metrics.tenants.label(identity.tenant) if identity else ""
         self._metrics.requests.labels(route, str(status), tenant).inc()
         self._metrics.request_duration.observe(time.perf_counter() - started)
-        if route not in PUBLIC:
-            _logger.info("request", method=scope["method"], route=route, status=status, ms=_ms(started))
+        self._log_outage(scope.get(ERROR))
+        if route in PUBLIC:
+            return
+        asked = {"path": loggable(scope["path"], _MAX_PATH_LOGGED)} if route == _UNMATCHED else {}
+        if status >= 400:
+            asked["client"] = loggable(self._address(scope), _MAX_ADDRESS_LOGGED)
+        _logger.info("request", method=scope["method"], route=route, status=status, ms=_ms(started), **asked)
+
+    def _log_outage(self, error: AxonError | None) -> None:
+        """Names the dependency and the cause, which the client is not told."""
+        if isinstance(error, DependencyDown) and (num := self._outages.note(error, time.monotonic())):
+            cause = describe(error.__cause__) if error.__cause__ is not None else None
+            _logger.warning(
+                "dependency.unavailable", code=error.code, problem=error.message, cause=cause, num_requests=num
+            )
 
 
 class _Exchange:
@@ -112,6 +140,7 @@ class _Exchange:
             self._edge.count(self._scope, self._status or 499, self._started)
 
     async def _refuse(self, error: AxonError) -> None:
+        self._scope[ERROR] = error
         if self._status:
             return  # the answer has begun; the stream's own error frame has said it, or the connection breaks off
         headers = {"content-type": "application/json", **headers_of(error)}
@@ -154,6 +183,12 @@ def duration(seconds: float) -> str:
         return f"{math.ceil(max(0.0, seconds) * 1000)}ms"
     minutes, rest = divmod(round(seconds, 3), 60)
     return f"{int(minutes)}m{rest:g}s" if minutes else f"{rest:g}s"
+
+
+def loggable(text: str, most: int) -> str:
+    """A client's text for a log line: at most so many characters, none of them a control character."""
+    short = text if len(text) <= most else text[:most] + "…"
+    return "".join(each if each.isprintable() else "?" for each in short)
 
 
 def _request_id(scope: MutableMapping[str, Any]) -> str:

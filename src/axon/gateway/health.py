@@ -1,4 +1,4 @@
-"""The probes, open to everybody: is the loop alive, can it take work. They say nothing else."""
+"""What is open to everybody: the probes (is the loop alive, can it take work) and a pointer to the rest."""
 
 from fastapi import APIRouter
 from starlette.requests import Request
@@ -7,6 +7,21 @@ from starlette.responses import JSONResponse, Response
 from axon.gateway.turns import gateway_of
 
 router = APIRouter(tags=["health"])
+
+_POINTER = {
+    "name": "Axon",
+    "api": "/v1",
+    "docs": "/docs",
+    "ready": "/readyz",
+    "message": "The API needs a key as the bearer token; /docs takes it as the password of any user name.",
+}
+
+
+@router.head("/", include_in_schema=False)
+@router.get("/", include_in_schema=False)
+async def pointer() -> Response:
+    """Where the API, its documentation and the probe are."""
+    return JSONResponse(_POINTER)
 
 
 @router.head("/livez", include_in_schema=False)

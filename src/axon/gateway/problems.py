@@ -20,6 +20,9 @@ _STATUS = {
 }
 _TYPE = {429: "rate_limit_error", 401: "authentication_error", 403: "permission_error"}
 _RETRY_AFTER_S = 1.0
+_MAX_MESSAGE = 1000
+_MAX_PARAM = 200
+"""Characters of an error that may repeat a client's own text, such as the name of an unknown model."""
 
 
 class Internal(AxonError):
@@ -68,7 +71,16 @@ def body_of(error: AxonError) -> dict[str, Any]:
         kind = error.code  # what clients tell it by
     # LangChain takes a prompt that is too long for one only when the message has the code in it.
     message = f"{error.message} ({error.code})" if isinstance(error, ContextTooLong) else error.message
-    return {"error": {"message": message, "type": kind, "param": error.param, "code": error.code}}
+    param = None if error.param is None else clipped(error.param, _MAX_PARAM)
+    return {"error": {"message": clipped(message, _MAX_MESSAGE), "type": kind, "param": param, "code": error.code}}
+
+
+def clipped(text: str, most: int) -> str:
+    """The text without its middle where it has more than ``most`` characters: its end says what to do about it."""
+    if len(text) <= most:
+        return text
+    num_last = most // 3
+    return f"{text[: most - num_last - 1]}…{text[-num_last:]}"
 
 
 def headers_of(error: AxonError) -> dict[str, str]:

@@ -61,6 +61,8 @@ NEEDED: Mapping[str, frozenset[Scope]] = {
     "POST /v1/admin/keys/{key_id}/revoke": _ADMIN,
     "GET /docs": _ANY,
     "GET /openapi.json": _ANY,
+    "GET /": _OPEN,
+    "HEAD /": _OPEN,
     "GET /livez": _OPEN,
     "HEAD /livez": _OPEN,
     "GET /readyz": _OPEN,
