@@ -152,7 +152,7 @@ def nodes(schema: Any) -> Iterator[dict[str, Any]]:
             yield from nodes(value)
 
 
-@pytest.mark.parametrize("kind", sorted(kinds(), key=lambda kind: kind.__name__), ids=lambda kind: kind.__name__)
+@pytest.mark.parametrize("kind", sorted(kinds(), key=str), ids=str)
 def test_every_list_of_a_body_ends_at_its_first_error_and_every_object_of_free_names_is_bounded(
     kind: type[Wire],
 ) -> None:

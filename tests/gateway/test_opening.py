@@ -196,7 +196,7 @@ async def test_a_twin_whose_acceptance_fails_abandons_nobody_elses_turn(
         ticket = await reserve(*args)
         monkeypatch.undo()
         accepted.append((await desk.open())[0])
-        monkeypatch.setattr(*((desk.records, "append") if fails == "append" else (desk.live.log, "open")), away)
+        monkeypatch.setattr(desk.records if fails == "append" else desk.live.log, fails, away)
         return ticket
 
     monkeypatch.setattr(desk.admission, "reserve", late)
