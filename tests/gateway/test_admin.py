@@ -23,6 +23,7 @@ from axon.domain.tenant import Limits, Tenant, Terms
 from axon.gateway.admin import Admin
 from axon.gateway.app import build_app
 from axon.gateway.auth import Authenticator
+from axon.gateway.bodies import Bodies
 from axon.gateway.config import GatewayConfig
 from axon.gateway.scopes import NEEDED
 from axon.runtime.clock import FakeClock
@@ -34,6 +35,10 @@ PEPPER = b"pepper"
 DEFAULTS = Terms(requests_per_minute=600.0, concurrent=64)
 
 
+async def _uncounted(*who: object) -> None:
+    """No tenant here has a limit."""
+
+
 class Office:
     """The application with a store of its own, and a client for whichever key one has."""
 
@@ -42,12 +47,15 @@ class Office:
         revocations = Revocations(MemoryCache(self.clock), store.keys, self.clock)
         self.tenancy = Tenancy(store, self.clock, defaults=DEFAULTS)
         self.keyring = Keyring(store.keys, revocations.revoke, lambda: PEPPER, self.clock)
+        self.bodies = Bodies()
         gateway = SimpleNamespace(
             config=GatewayConfig(),
             lifecycle=Lifecycle(),
             metrics=Metrics(),
             clock=self.clock,
             fleet=SimpleNamespace(known=False),
+            bodies=self.bodies,
+            opening=SimpleNamespace(count=_uncounted),
         )
         self.app = build_app(
             cast("Any", gateway),
@@ -69,9 +77,11 @@ async def opened_office(folder: Path) -> AsyncIterator[Office]:
     store = SqliteStore(folder / "axon.db")
     await store.open()
     await store.tenants.add(Tenant(id="ops"))
+    office = Office(store)
     try:
-        yield Office(store)
+        yield office
     finally:
+        office.bodies.close()
         await store.aclose()
 
 

@@ -79,8 +79,22 @@ class Client:
                 await self._read(asked)
 
     async def _ask(self, asked: Asked, key: str) -> bool:
-        """Sends the request, again under its key when the answer is lost; True when it was accepted."""
-        for _ in range(3 if key else 1):
+        """Sends the request; some come with a twin: another request under the same key at the same time."""
+        if not key or asked.seed % 3:
+            return await self._send(asked, key)
+        history = self._world.history
+        twin = replace(asked, seed=asked.seed + 1, talks=False, left=True, readings=[])
+        num_lost = history.num_lost
+        accepted, _ = await asyncio.gather(self._send(asked, key), self._send(twin, key, tries=1))
+        if twin.accepted:
+            self.asked.append(twin)
+        if accepted and twin.job_id == asked.job_id and history.num_lost == num_lost:
+            raise history.broken(f"{asked.job_id} was accepted with two bodies")
+        return accepted
+
+    async def _send(self, asked: Asked, key: str, tries: int = 3) -> bool:
+        """Asks a gateway, again under its key when the answer is lost; True when it was accepted."""
+        for _ in range(tries if key else 1):
             found: list[str] = []
             if await self._at_a_gateway(lambda parts, f=found: self._open(parts, asked, key, f)):
                 [asked.job_id] = found

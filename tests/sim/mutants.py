@@ -8,12 +8,15 @@ from unittest.mock import patch
 
 from axon.adapters.live import memory_accounts
 from axon.control.sweeper import Sweeper
+from axon.dispatch.dispatch import Dispatch
 from axon.domain import append, ownership, stream, turn
 from axon.domain.account import Settlement
 from axon.domain.append import AppendStatus
 from axon.domain.chunk import Chunk
+from axon.domain.job import Job
 from axon.domain.ownership import ClaimStep, LogView
 from axon.domain.turn import Turn, TurnState
+from axon.domain.wire import encode
 from axon.errors import AxonError
 from axon.gateway.follow import Follower
 from axon.ports.live import Appended
@@ -169,6 +172,16 @@ def turn_remembered_too_late() -> contextlib.AbstractContextManager[Any]:
     return patch.object(Histories, "remember", later)
 
 
+def twin_that_publishes_its_own_body() -> contextlib.AbstractContextManager[Any]:
+    """A job that was opened under the same id before is accepted with another body."""
+
+    async def first(self: Dispatch, job: Job, opening: Any) -> Job:
+        opening.made = await self._open(job, encode(job))
+        return job
+
+    return patch.object(Dispatch, "_first", first)
+
+
 MUTANTS: dict[str, Mutant] = {
     mutant.__name__: mutant
     for mutant in (
@@ -189,5 +202,6 @@ MUTANTS: dict[str, Mutant] = {
         barrier_skipped,
         history_without_a_barrier,
         turn_remembered_too_late,
+        twin_that_publishes_its_own_body,
     )
 }

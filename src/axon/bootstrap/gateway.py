@@ -141,6 +141,7 @@ async def open_gateway(
     from axon.gateway.admin import Admin
     from axon.gateway.app import build_app
     from axon.gateway.auth import Authenticator
+    from axon.gateway.bodies import Bodies
     from axon.gateway.failures import Failures
     from axon.gateway.fleet import Fleet
     from axon.gateway.follow import Follower
@@ -151,7 +152,9 @@ async def open_gateway(
 
     settings, clock, store = process.settings, process.clock, services.store
     prompts = Prompts(text.tokenizer, text.template, max_model_len=deployment.max_model_len if deployment else 0)
+    bodies = Bodies()
     stack.callback(prompts.close)
+    stack.callback(bodies.close)
 
     def learned(found: Deployment) -> None:
         prompts.max_model_len = found.max_model_len
@@ -180,6 +183,7 @@ async def open_gateway(
         config=settings.gateway,
         sessions_config=settings.sessions,
         dispatch_config=settings.dispatch,
+        bodies=bodies,
         fleet=fleet,
         prompts=prompts,
         opening=Opening(admission, make_dispatch(settings, services, affinity), idempotency, clock),

@@ -40,8 +40,8 @@ class Idempotency:
             first, cancelled = await self._find(job_id)
             if cancelled:
                 continue
-            if first is not None and first.job.body_digest not in ("", body_digest):
-                raise Conflict("This Idempotency-Key was used with another request body.")
+            if first is not None:
+                check_body(first.job, body_digest)
             return first or job_id
         raise Conflict("This Idempotency-Key was cancelled too often; use another one.")
 
@@ -54,6 +54,12 @@ class Idempotency:
         if turn is None:
             return None, False
         return First(turn.job, turn.state.terminal), turn.state is TurnState.CANCELLED
+
+
+def check_body(first: Job, body_digest: str) -> None:
+    """Raises ``Conflict`` when the key's turn has another body."""
+    if first.body_digest not in ("", body_digest):
+        raise Conflict("This Idempotency-Key was used with another request body.")
 
 
 def derived_id(prefix: str, tenant: str, key: str, generation: int) -> str:

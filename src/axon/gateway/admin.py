@@ -1,7 +1,7 @@
 """What the routes under /v1/admin share: bodies in and out, and a line in the log for each change."""
 
 from dataclasses import asdict, dataclass, fields, replace
-from typing import Annotated, Any, Literal, TypeVar
+from typing import Annotated, Any, ClassVar, Literal, TypeVar
 
 import structlog
 from pydantic import ConfigDict, Field
@@ -13,7 +13,7 @@ from axon.domain.key import Key
 from axon.domain.tenant import Limits, Plan, Tenant, Terms, Tier
 from axon.domain.usage import UsageSum
 from axon.errors import InvalidInput
-from axon.gateway.openai import Wire, parse
+from axon.gateway.bodies import Many, Wire
 from axon.gateway.turns import gateway_of, identity_of, read_body
 from axon.runtime.clock import Clock
 
@@ -44,6 +44,7 @@ class AdminWire(Wire):
     """A misspelt limit would be a limit that does not hold: unknown fields are refused."""
 
     model_config = ConfigDict(extra="forbid")
+    max_parts: ClassVar[int] = 10_000
 
 
 class LimitsBody(AdminWire):
@@ -57,7 +58,7 @@ class LimitsBody(AdminWire):
     tokens_per_month: int | None = None
     weight: float | None = None
     highest_tier: Literal["flex", "default", "priority"] | None = None
-    models: list[str] | None = None
+    models: Many[str] | None = None
     kv_share: float | None = None
     reserved: float | None = None
     pool: str | None = None
@@ -77,9 +78,10 @@ W = TypeVar("W", bound=AdminWire)
 
 async def read(kind: type[W], request: Request, *, empty: bytes = b"") -> W:
     """The request's body; ``empty`` stands for none."""
-    body = await read_body(request, gateway_of(request).config) or empty
+    gateway = gateway_of(request)
+    body = await read_body(request, gateway.config) or empty
     try:
-        return parse(kind, body, {})
+        return await gateway.bodies.parse(kind, body, {})
     except InvalidInput as error:
         place, _, name = (error.param or "").rpartition(".")
         if place != "limits" or name in LimitsBody.model_fields:

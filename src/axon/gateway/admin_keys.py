@@ -9,6 +9,7 @@ from starlette.requests import Request
 from axon.domain.key import HOLDER, Key, Scope
 from axon.errors import InvalidInput
 from axon.gateway.admin import AdminWire, Name, admin_of, key_body, note, read
+from axon.gateway.bodies import Many
 from axon.gateway.paging import DEFAULT_LIMIT, Look, page_of
 from axon.gateway.schema import body_of_kind
 
@@ -21,7 +22,7 @@ class NewKey(AdminWire):
     tenant: str
     name: Name = ""
     """A reminder of what the key is for."""
-    scopes: Annotated[list[str], Field(min_length=1, max_length=3)] | None = None
+    scopes: Annotated[Many[str], Field(min_length=1, max_length=3)] | None = None
     """``inference``, ``read``, ``admin``; without it the first two."""
     expires_in_s: float | None = None
     """Seconds; without it never."""

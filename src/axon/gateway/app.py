@@ -8,7 +8,7 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, JSONResponse, Response
 
-from axon.errors import AxonError, InvalidInput, NotFound
+from axon.errors import AxonError, InvalidInput, LimitReached, NotFound, TooLarge
 from axon.gateway import (
     admin_keys,
     admin_plans,
@@ -25,10 +25,10 @@ from axon.gateway import (
 from axon.gateway.admin import Admin
 from axon.gateway.auth import Authenticator
 from axon.gateway.cors import origins_of
-from axon.gateway.edge import ERROR, Edge
+from axon.gateway.edge import ERROR, METERS, Edge
 from axon.gateway.problems import Internal, MethodNotAllowed, encoded, headers_of, status_of
 from axon.gateway.scopes import check_scope
-from axon.gateway.turns import Gateway
+from axon.gateway.turns import Gateway, count_request
 
 _DESCRIPTION = "OpenAI-compatible API of an Axon server. Every route but the probes and / needs an API key."
 
@@ -88,9 +88,23 @@ async def _openapi(request: Request) -> Response:
 
 
 async def _on_error(request: Request, error: Exception) -> Response:
-    problem = error if isinstance(error, AxonError) else Internal()
+    problem = await _counted(request, error if isinstance(error, AxonError) else Internal())
     request.scope[ERROR] = problem
     return _response(problem, status_of(problem))
+
+
+async def _counted(request: Request, error: AxonError) -> AxonError:
+    """What a request is answered that is refused for what it says: reading it has cost work, so it counts against its
+    tenant's limit like any other, once."""
+    if not isinstance(error, InvalidInput | TooLarge) or METERS in request.scope:
+        return error
+    try:
+        await count_request(request)
+    except LimitReached as limit:
+        return limit
+    except AxonError:
+        pass  # one that cannot be counted now is refused all the same
+    return error
 
 
 async def _on_http_error(request: Request, error: Exception) -> Response:
@@ -108,7 +122,7 @@ async def _on_http_error(request: Request, error: Exception) -> Response:
 
 
 async def _on_validation_error(request: Request, error: Exception) -> Response:
-    return _response(InvalidInput("The request's parameters are not valid."), 400)
+    return await _on_error(request, InvalidInput("The request's parameters are not valid."))
 
 
 def _response(error: AxonError, status: int) -> Response:

@@ -7,13 +7,12 @@ from pydantic import Field
 from axon.domain.deployment import Deployment
 from axon.domain.sampling import Sampling
 from axon.errors import InvalidInput, Unsupported
+from axon.gateway.bodies import Many, Wire, at_most
 from axon.gateway.items import MAX_ITEMS, Input, InputItem
-from axon.gateway.openai import Count, NumTop, Probability, Temperature, TierName, Wire
+from axon.gateway.openai import Count, NumTop, Probability, Temperature, TierName
 
 LOGPROBS = "message.output_text.logprobs"
-Metadata = Annotated[
-    dict[Annotated[str, Field(max_length=64)], Annotated[str, Field(max_length=512)]], Field(max_length=16)
-]
+Metadata = Annotated[dict[Annotated[str, Field(max_length=64)], Annotated[str, Field(max_length=512)]], *at_most(16)]
 Name = Annotated[str, Field(max_length=512)]
 
 
@@ -65,7 +64,7 @@ class ResponseRequest(Context):
     max_output_tokens: Count | None = None
     temperature: Temperature | None = None
     top_p: Probability | None = None
-    include: list[str] | None = None
+    include: Many[str] | None = None
     top_logprobs: NumTop | None = None
     text: TextOptions | None = None
     user: str | None = None
@@ -109,7 +108,7 @@ class ResponseRequest(Context):
 class ConversationRequest(Wire):
     """Body of POST /v1/conversations."""
 
-    items: Annotated[list[InputItem], Field(max_length=MAX_ITEMS)] | None = None
+    items: Annotated[Many[InputItem], Field(max_length=MAX_ITEMS)] | None = None
     metadata: Metadata | None = None
 
 
@@ -122,7 +121,7 @@ class MetadataRequest(Wire):
 class ItemsRequest(Wire):
     """Body of POST /v1/conversations/{id}/items."""
 
-    items: Annotated[list[InputItem], Field(min_length=1, max_length=MAX_ITEMS)]
+    items: Annotated[Many[InputItem], Field(min_length=1, max_length=MAX_ITEMS)]
 
 
 # name → the values that mean "as if it were not there"

@@ -12,7 +12,7 @@ from axon.domain.reply import ChatReply
 from axon.domain.turn import Turn, TurnState
 from axon.errors import NotFound
 from axon.gateway import frames
-from axon.gateway.openai import ChatRequest, parse
+from axon.gateway.openai import NOT_YET, ChatRequest
 from axon.gateway.schema import body_of_kind
 from axon.gateway.turns import answer, gateway_of, identity_of, open_turn, read_body, wants_ledger
 
@@ -24,7 +24,7 @@ async def create(request: Request) -> Response:
     """The model's next message in a conversation, whole or streamed token by token."""
     gateway = gateway_of(request)
     body = await read_body(request, gateway.config)
-    ask = parse(ChatRequest, body)
+    ask = await gateway.bodies.parse(ChatRequest, body, NOT_YET)
     messages = ask.texts()
 
     async def prompts() -> Sequence[Sequence[int]]:

@@ -7,7 +7,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from axon.domain.reply import CompletionReply
-from axon.gateway.openai import CompletionRequest, Prompt, parse
+from axon.gateway.openai import NOT_YET, CompletionRequest, Prompt
 from axon.gateway.schema import body_of_kind
 from axon.gateway.turns import Gateway, answer, gateway_of, open_turn, read_body
 
@@ -21,7 +21,7 @@ async def create(request: Request) -> Response:
     """The text that follows a prompt, or each of several, whole or streamed token by token."""
     gateway = gateway_of(request)
     body = await read_body(request, gateway.config)
-    ask = parse(CompletionRequest, body)
+    ask = await gateway.bodies.parse(CompletionRequest, body, NOT_YET)
     ask.check()
     prompts = ask.prompts()
     job = await open_turn(

@@ -10,7 +10,6 @@ from axon.domain.item import Item
 from axon.errors import NotFound
 from axon.gateway.asks import ConversationRequest, ItemsRequest, MetadataRequest
 from axon.gateway.items import item_body, items_of
-from axon.gateway.openai import parse
 from axon.gateway.paging import DEFAULT_LIMIT, listed, page
 from axon.gateway.schema import body_of_kind
 from axon.gateway.turns import gateway_of, identity_of, read_body
@@ -23,7 +22,8 @@ router = APIRouter(tags=["conversations"], prefix="/v1/conversations")
 async def create(request: Request) -> dict[str, Any]:
     """An empty conversation, or one that begins with the given items."""
     gateway = gateway_of(request)
-    ask = parse(ConversationRequest, await read_body(request, gateway.config) or b"{}", {})
+    body = await read_body(request, gateway.config) or b"{}"
+    ask = await gateway.bodies.parse(ConversationRequest, body, {})
     items = items_of(ask.items or [], now=gateway.clock.now(), param="items")
     return _body(await _kept(request).create(_tenant(request), items, ask.metadata or {}))
 
@@ -37,7 +37,8 @@ async def show(request: Request, conversation_id: str) -> dict[str, Any]:
 @router.post("/{conversation_id}", openapi_extra=body_of_kind(MetadataRequest), summary="Update a conversation")
 async def update(request: Request, conversation_id: str) -> dict[str, Any]:
     """Sets its metadata anew."""
-    ask = parse(MetadataRequest, await read_body(request, gateway_of(request).config), {})
+    gateway = gateway_of(request)
+    ask = await gateway.bodies.parse(MetadataRequest, await read_body(request, gateway.config), {})
     return _body(await _kept(request).update(_tenant(request), conversation_id, ask.metadata))
 
 
@@ -52,7 +53,7 @@ async def delete(request: Request, conversation_id: str) -> dict[str, Any]:
 async def add_items(request: Request, conversation_id: str) -> dict[str, Any]:
     """Adds items to the end of a conversation without asking the model anything."""
     gateway = gateway_of(request)
-    ask = parse(ItemsRequest, await read_body(request, gateway.config), {})
+    ask = await gateway.bodies.parse(ItemsRequest, await read_body(request, gateway.config), {})
     items = items_of(ask.items, now=gateway.clock.now(), param="items")
     await _kept(request).add(_tenant(request), conversation_id, items)
     return listed(items)

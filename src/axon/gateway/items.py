@@ -11,7 +11,7 @@ from pydantic import Field
 from axon.domain.ids import new_id
 from axon.domain.item import Item
 from axon.errors import InvalidInput, Unsupported
-from axon.gateway.openai import Wire
+from axon.gateway.bodies import Many, Wire
 
 MAX_ITEMS = 1_000
 _TEXT_PARTS = frozenset({"input_text", "output_text", "text"})
@@ -29,11 +29,11 @@ class InputItem(Wire):
 
     type: str | None = None
     role: Literal["user", "assistant", "system", "developer"] | None = None
-    content: str | list[Part] | None = None
+    content: str | Many[Part] | None = None
     status: str | None = None
 
 
-Input = str | Annotated[list[InputItem], Field(max_length=MAX_ITEMS)]
+Input = str | Annotated[Many[InputItem], Field(max_length=MAX_ITEMS)]
 
 
 def items_of(given: str | Sequence[InputItem], *, now: float, param: str = "input") -> tuple[Item, ...]:

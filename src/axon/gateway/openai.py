@@ -3,20 +3,18 @@
 Unknown fields are ignored; a field whose meaning we cannot honour yet is refused by name, never silently dropped.
 """
 
-import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
-from typing import Annotated, Any, Literal, TypeVar
+from typing import Annotated, Any, Literal
 
-import msgspec
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import Field
 
 from axon.domain.deployment import Deployment
 from axon.domain.sampling import Sampling
 from axon.domain.tenant import Tier
 from axon.errors import InvalidInput, Unsupported
+from axon.gateway.bodies import Many, Wire, at_most
 
-_MAX_DEPTH_ERROR = "The body is nested too deeply."
 _SEED = 1 << 63
 MAX_SCORED = 1 << 18
 """Log probabilities of prompts that a request may ask for."""
@@ -36,10 +34,6 @@ Prompt = str | list[int]
 """A text, or the ids of its tokens."""
 
 
-class Wire(BaseModel):
-    model_config = ConfigDict(strict=True, extra="ignore", allow_inf_nan=False, use_attribute_docstrings=True)
-
-
 class TextPart(Wire):
     type: str
     text: str = ""
@@ -47,7 +41,7 @@ class TextPart(Wire):
 
 class Message(Wire):
     role: Literal["system", "developer", "user", "assistant", "tool", "function"]
-    content: str | list[TextPart] | None = None
+    content: str | Many[TextPart] | None = None
     name: str | None = None
 
 
@@ -73,9 +67,9 @@ class Request(Wire):
     """Keeps so many of the likeliest tokens; 0 or -1 keeps all."""
     min_p: Annotated[float, Field(ge=0, le=1)] | None = None
     """Keeps tokens at least this likely, measured against the likeliest."""
-    stop: StopText | Annotated[list[StopText], Field(max_length=4)] | None = None
+    stop: StopText | Annotated[Many[StopText], Field(max_length=4)] | None = None
     """Texts that end the answer; they are not part of it."""
-    stop_token_ids: Annotated[list[Annotated[int, Field(ge=0, lt=1 << 31)]], Field(max_length=64)] | None = None
+    stop_token_ids: Annotated[Many[Annotated[int, Field(ge=0, lt=1 << 31)]], Field(max_length=64)] | None = None
     """Tokens that end the answer as the model's own end token does."""
     ignore_eos: bool | None = None
     """Goes on past the model's own end token."""
@@ -87,7 +81,7 @@ class Request(Wire):
     """The same, once for each time it has it."""
     repetition_penalty: Annotated[float, Field(gt=0, le=10)] | None = None
     """Makes every token of prompt and answer less likely; 1 changes nothing."""
-    logit_bias: Annotated[dict[TokenKey, Bias], Field(max_length=1024)] | None = None
+    logit_bias: Annotated[dict[TokenKey, Bias], *at_most(1024)] | None = None
     """What is added to the logits of these token ids."""
     n: Annotated[int, Field(ge=1, le=MAX_CHOICES)] | None = None
     """How many answers; they share the prompt's computation."""
@@ -149,7 +143,7 @@ def tier_asked(name: TierName | None) -> Tier:
 class ChatRequest(Request):
     """Body of POST /v1/chat/completions."""
 
-    messages: Annotated[list[Message], Field(min_length=1, max_length=10_000)]
+    messages: Annotated[Many[Message], Field(min_length=1, max_length=10_000)]
     """The conversation so far; texts only."""
     max_completion_tokens: Count | None = None
     """The same as ``max_tokens``, and goes before it."""
@@ -175,7 +169,7 @@ class ChatRequest(Request):
 class CompletionRequest(Request):
     """Body of POST /v1/completions."""
 
-    prompt: str | list[str] | list[int] | list[list[int]]
+    prompt: str | Many[str] | Many[int] | Many[Many[int]]
     """One text, or the ids of its tokens; or a list of them, of which each gets ``n`` answers: the first prompt's are
     choices 0 to ``n`` - 1, the next one's follow. At most 128 choices in all."""
     max_tokens: Annotated[int, Field(ge=0, le=1 << 31)] | None = None
@@ -249,7 +243,7 @@ class CompletionRequest(Request):
 
 
 # name → the values that mean "as if it were not there"
-_NOT_YET: dict[str, tuple[Any, ...]] = {
+NOT_YET: dict[str, tuple[Any, ...]] = {
     "suffix": ("",),
     "tools": ([],),
     "functions": ([],),
@@ -260,80 +254,6 @@ _NOT_YET: dict[str, tuple[Any, ...]] = {
     "audio": (),
     "web_search_options": (),
 }
-
-
-W = TypeVar("W", bound=Wire)
-
-
-def parse(kind: type[W], body: bytes, not_yet: Mapping[str, tuple[Any, ...]] | None = None) -> W:
-    """The request in a body; raises ``InvalidInput`` that names the field."""
-    raw = _json(body)
-    _refuse_nul(raw)
-    try:
-        request = kind.model_validate(raw)
-    except ValidationError as error:
-        raise _field_error(error) from None
-    for name, neutral in (_NOT_YET if not_yet is None else not_yet).items():
-        value = raw.get(name)
-        if value is not None and value not in neutral:
-            raise Unsupported(f"'{name}' is not supported by this server yet.", param=name)
-    return request
-
-
-def _json(body: bytes) -> dict[str, Any]:
-    try:
-        raw = msgspec.json.decode(body)
-    except RecursionError:
-        raise InvalidInput(_MAX_DEPTH_ERROR, code="invalid_json") from None
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
-        raise InvalidInput(f"The body is not valid JSON: {error}", code="invalid_json") from None
-    if not isinstance(raw, dict):
-        raise InvalidInput("The body must be a JSON object.", code="invalid_json")
-    return raw
-
-
-def _refuse_nul(value: Any) -> None:
-    """No store and no tokenizer has a use for NUL, and one of them refuses it late."""
-    stack = [value]
-    while stack:
-        item = stack.pop()
-        if isinstance(item, str):
-            if "\x00" in item:
-                raise InvalidInput("Text must not contain NUL characters.", code="invalid_value")
-        elif isinstance(item, dict):
-            stack.extend(item)
-            stack.extend(item.values())
-        elif isinstance(item, list):
-            stack.extend(item)
-
-
-def _field_error(error: ValidationError) -> InvalidInput:
-    problems = error.errors(include_url=False, include_input=False)
-    # Of a union's branches, the one whose kind was right says more than those whose kind was wrong.
-    problem = min(problems, key=lambda each: (each["loc"][:1] != problems[0]["loc"][:1], "type" in each["type"]))
-    place = ".".join(str(part) for part in problem["loc"] if not _UNION_TAG.search(str(part)))
-    code = "missing_required_parameter" if problem["type"] == "missing" else "invalid_type"
-    if problem["type"] in _VALUE_PROBLEMS:
-        code = "invalid_value"
-    return InvalidInput(f"Invalid value for '{place}': {problem['msg']}.", code=code, param=place or None)
-
-
-# pydantic puts the branch of a union into the place of an error
-_UNION_TAG = re.compile(r"[\[A-Z]|^(str|int|float|bool|constrained-.*)$")
-_VALUE_PROBLEMS = frozenset(
-    {
-        "greater_than",
-        "greater_than_equal",
-        "less_than",
-        "less_than_equal",
-        "literal_error",
-        "too_long",
-        "too_short",
-        "string_too_short",
-        "string_too_long",
-        "finite_number",
-    }
-)
 
 
 def _text_of(message: Message, index: int) -> str:

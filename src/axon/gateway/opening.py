@@ -12,7 +12,7 @@ from axon.dispatch.idempotency import First, Idempotency
 from axon.domain.ids import new_id
 from axon.domain.job import Job
 from axon.domain.tenant import Terms, Tier
-from axon.errors import AxonError
+from axon.errors import AxonError, Conflict
 from axon.runtime.clock import Clock
 from axon.runtime.failpoints import failpoint
 
@@ -75,7 +75,7 @@ class Opening:
         """Accepts once more what may not have been accepted to the end."""
         if not first.claimed:
             await self._admission.readmit(first.job)
-            await self._dispatch.accept(first.job)
+            await self._dispatch.accept(first.job, again=True)
         return Opened(first.job, is_new=False)
 
     async def _admit(self, ask: Ask, job_id: str, make_job: MakeJob) -> Opened:
@@ -89,27 +89,36 @@ class Opening:
             if first := await self._twin(ask):
                 return await self._again(first)
             ticket = await self._admission.reserve(ticket, job, ask.meters)
+            job = replace(job, ticket=str(ticket), idempotency_key=ask.idempotency_key, body_digest=ask.body_digest)
+            accepted = await self._dispatch.accept(job)
         except BaseException:
-            if not await self._twin(ask):
+            if not await self._stands(ask, job_id):
                 await self._withdraw(ticket, ask.tenant, job_id)
             raise
-        try:
-            job = replace(job, ticket=str(ticket), idempotency_key=ask.idempotency_key, body_digest=ask.body_digest)
-            await self._dispatch.accept(job)
-        except BaseException:
-            await self._dispatch.abandon(job_id)
-            await self._withdraw(ticket, ask.tenant, job_id)
-            raise
-        return Opened(job, is_new=True)
+        return Opened(accepted, is_new=accepted == job)
 
     async def _twin(self, ask: Ask) -> First | None:
-        """The same request, accepted under its key and id while this one was being made: it must not be undone."""
+        """The same request, accepted under its key and id while this one was being made: it must not be undone.
+
+        ``Conflict`` when the key went to another request meanwhile.
+        """
         if not ask.idempotency_key:
             return None
-        with contextlib.suppress(AxonError):
+        try:
             found = await self._resolve(ask)
-            return found if isinstance(found, First) else None
-        return None
+        except Conflict:
+            raise
+        except AxonError:
+            return None  # the log tells who was first, when it can
+        return found if isinstance(found, First) else None
+
+    async def _stands(self, ask: Ask, job_id: str) -> bool:
+        """Whether a twin's turn, of whatever body, has the id, and with it the ticket."""
+        try:
+            first = await self._twin(ask)
+        except Conflict:
+            return True
+        return first is not None and first.job.id == job_id
 
     async def _withdraw(self, ticket: Ticket, tenant: str, job_id: str) -> None:
         with contextlib.suppress(AxonError):

@@ -19,7 +19,7 @@ from axon.errors import AxonError, Busy, InvalidInput, NotCompleted, NotFound
 from axon.gateway import events
 from axon.gateway.asks import NOT_YET, Context, ResponseRequest
 from axon.gateway.items import items_of, messages_of
-from axon.gateway.openai import parse, tier_asked
+from axon.gateway.openai import tier_asked
 from axon.gateway.pace import Pace
 from axon.gateway.paging import DEFAULT_LIMIT, page
 from axon.gateway.problems import Gone
@@ -57,7 +57,7 @@ async def create(request: Request) -> Response:
     """The model's answer, kept so that the next one can go on from it: whole, streamed, or in the background."""
     gateway = gateway_of(request)
     body = await read_body(request, gateway.config)
-    ask = parse(ResponseRequest, body, NOT_YET)
+    ask = await gateway.bodies.parse(ResponseRequest, body, NOT_YET)
     ask.check()
     find_deployment(request, ask.model)
     job = await _open(request, ask, body)
@@ -77,7 +77,7 @@ async def count(request: Request) -> dict[str, Any]:
     """How many tokens the model would read, history and instructions included: with ``truncation: auto`` what is left
     to fit its window, else all of it, even where that does not fit."""
     gateway = gateway_of(request)
-    ask = parse(Context, await read_body(request, gateway.config), NOT_YET)
+    ask = await gateway.bodies.parse(Context, await read_body(request, gateway.config), NOT_YET)
     ask.check()
     find_deployment(request, ask.model)
     await count_request(request)

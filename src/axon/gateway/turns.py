@@ -20,6 +20,7 @@ from axon.domain.tenant import Tier
 from axon.errors import AxonError, InvalidInput, LimitReached, NotFound, TooLarge, Unavailable
 from axon.gateway import frames, opening
 from axon.gateway.auth import Identity
+from axon.gateway.bodies import Bodies
 from axon.gateway.config import GatewayConfig
 from axon.gateway.edge import METERS
 from axon.gateway.fleet import Fleet
@@ -55,6 +56,7 @@ class Gateway:
     config: GatewayConfig
     sessions_config: SessionsConfig
     dispatch_config: DispatchConfig
+    bodies: Bodies
     fleet: Fleet
     prompts: Prompts
     opening: opening.Opening

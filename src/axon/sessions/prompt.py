@@ -41,9 +41,10 @@ class Prompts:
 
     def ids(self, prompt_ids: Sequence[int]) -> list[int]:
         """Token ids that the client chose itself."""
-        if not all(0 <= token_id < self.tokenizer.vocab_size for token_id in prompt_ids):
+        ids = self._checked(list(prompt_ids))  # first, for it looks at none of them
+        if not all(0 <= token_id < self.tokenizer.vocab_size for token_id in ids):
             raise InvalidInput(f"Token ids must be below {self.tokenizer.vocab_size}.")
-        return self._checked(list(prompt_ids))
+        return ids
 
     def reasoning(self, prompt_ids: Sequence[int]) -> str:
         """How the answer to a chat's prompt begins: ``inside`` when the template has opened the thinking already."""
