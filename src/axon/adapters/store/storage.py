@@ -4,6 +4,8 @@ Each row carries its own size, written with the row itself, so that no counter c
 or erased turn loses its body and its size together, and leaves the index with them.
 """
 
+from typing import Any
+
 from sqlalchemy import Select, func, select
 
 from axon.adapters.store import schema
@@ -31,7 +33,7 @@ class SqlStorage:
                     found += Stored(num_bytes=int(num_bytes or 0), num_objects=int(num_objects))
         return found
 
-    def queries(self, tenant: str) -> tuple[Select[tuple[int, int]], ...]:
+    def queries(self, tenant: str) -> tuple[Select[Any, int], ...]:
         """Bytes and number of the tenant's retained turns that have words; the same of its conversations, with the
         items that were added to them."""
         turns = select(func.sum(_TURNS.bytes), func.count())
