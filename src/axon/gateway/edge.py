@@ -13,6 +13,7 @@ from axon.admission.meters import Meters
 from axon.errors import AxonError, Draining, Overloaded
 from axon.gateway.auth import Authenticator
 from axon.gateway.failures import client_address
+from axon.gateway.fair_start import FairStart
 from axon.gateway.problems import Internal, encoded, headers_of, status_of
 from axon.runtime.lifecycle import Lifecycle
 from axon.telemetry.metrics import Metrics
@@ -42,6 +43,7 @@ class Edge:
         self._app, self._authenticator = app, authenticator
         self._lifecycle, self._metrics = lifecycle, metrics
         self._max_connections, self._num_proxies = max_connections, num_proxies
+        self._fair_start = FairStart()
         self.active = 0
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -65,6 +67,7 @@ class Edge:
         scope["axon.identity"] = await self._authenticator.identify(
             authorization, basic=path in _BASIC, address=self._address(scope)
         )
+        await self._fair_start.turn(scope["axon.identity"].tenant)
         if not self._lifecycle.taking and scope["method"] == "POST":
             raise Draining(retry_after_s=5.0)
 
