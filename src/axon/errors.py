@@ -15,7 +15,8 @@
     ├── Conflict                  the same idempotency key with another body
     │   └── Busy                  one turn at a time; comes with a time to retry after
     ├── LimitReached              the tenant's own limit; comes with a time to retry after
-    │   └── BudgetSpent           its tokens of the day or month are used up; no retry helps
+    │   ├── BudgetSpent           its tokens of the day or month are used up; no retry helps
+    │   └── StorageFull           its quota of stored bytes or objects is used up; no retry helps
     ├── Unavailable               the fleet cannot take it now; comes with a time to retry after
     │   ├── Overloaded
     │   ├── Draining
@@ -158,6 +159,13 @@ class BudgetSpent(LimitReached):
     """You have used your budget of tokens."""
 
     code = "insufficient_quota"
+    retryable = False
+
+
+class StorageFull(LimitReached):
+    """You have stored as much as your quota allows; delete conversations or responses, or ask for a larger quota."""
+
+    code = "storage_quota_exceeded"
     retryable = False
 
 

@@ -44,6 +44,8 @@ _MAY_BE_ZERO = {
         "admission.queued",
         "admission.tokens_per_day",
         "admission.tokens_per_month",
+        "admission.stored_bytes",
+        "admission.stored_objects",
         "admission.backlog_s",
         "admission.slo_ttft_priority_s",
         "admission.slo_ttft_default_s",

@@ -331,6 +331,14 @@ class TestMigrations:
                 assert late is not None
                 assert late.tenant == Tenant(id="late")
 
+    async def test_what_the_release_before_stored_is_counted_and_what_it_purges_is_not(self) -> None:
+        async with empty_database() as url:
+            await asyncio.to_thread(older.keep, url)
+            async with opened_store(url) as store:
+                assert await store.storage.stored("acme") == older.KEPT
+                await asyncio.to_thread(older.purge, url)
+                assert (await store.storage.stored("acme")).num_objects == older.KEPT.num_objects - 1
+
     @pytest.mark.parametrize("steps", [1, 2])
     async def test_tables_one_step_ahead_are_opened_and_later_ones_refused(self, url: str, steps: int) -> None:
         later = f"{int(schema.HEAD) + steps:04d}"

@@ -204,6 +204,22 @@ class TestMigrations:
                     plan.all()
                 )
 
+    async def test_what_is_stored_is_summed_in_indexes_alone(self, path: Path) -> None:
+        async with opened_store(path) as store, store._opened().connect() as connection:
+            plans = []
+            for query in store.storage.queries("acme"):
+                compiled = query.compile(connection.engine.sync_engine, compile_kwargs={"literal_binds": True})
+                plan = await connection.exec_driver_sql(f"EXPLAIN QUERY PLAN {compiled}")
+                plans.append(" ".join(row.detail for row in plan))
+        assert "turns USING COVERING INDEX turns_by_storage (tenant=? AND retain=?" in plans[0]
+        assert "conversations USING COVERING INDEX conversations_by_tenant (tenant=?)" in plans[1]
+
+    async def test_what_the_release_before_stored_is_counted(self, path: Path) -> None:
+        path.parent.mkdir(parents=True)
+        older.keep(f"sqlite:///{path}")
+        async with opened_store(path) as store:
+            assert await store.storage.stored("acme") == older.KEPT
+
     async def test_the_queries_of_the_sweeper_walk_an_index(self, path: Path) -> None:
         async with opened_store(path) as store, store._opened().connect() as connection:
             plans = []

@@ -125,3 +125,55 @@ def test_a_key_is_revoked_while_the_store_is_away_and_the_store_hears_of_it_when
                 wait_until(lambda: states() == ["revoked", "revoked", "valid"], "the store knows of both")
     finally:
         postgres.kill()
+
+
+def test_what_is_stored_is_bounded_by_a_quota_and_deleting_makes_room(fresh: Fresh) -> None:
+    server = fresh.start()
+    axon(server, "plans", "create", "small", "--limit", "stored_bytes=200000", "--limit", "stored_objects=12")
+    axon(server, "tenants", "create", "acme", "--plan", "small")
+    key = axon(server, "keys", "create", "--tenant", "acme")["key"]
+    root = axon(server, "keys", "create", "--tenant", "ops", "--scope", "admin")["key"]
+    item = {"type": "message", "role": "user", "content": "x" * 60_000}
+    asked = {"model": "echo", "input": "hello", "max_output_tokens": 5}
+    with holding(server, key) as acme, holding(server, root) as admin:
+        replies = [acme.post("/v1/conversations", json={"items": [item]}) for _ in range(5)]
+        assert [reply.status_code for reply in replies] == [200, 200, 200, 429, 429]
+        told = replies[-1].json()["error"]
+        assert (told["code"], told["type"]) == ("storage_quota_exceeded", "insufficient_quota")
+        assert "Delete conversations or responses" in told["message"]
+        assert replies[-1].headers["x-should-retry"] == "false"
+        assert "x-ratelimit-remaining-requests" in replies[0].headers
+
+        stored = admin.get("/v1/admin/tenants/acme").json()["stored"]
+        assert (stored["objects"], 180_000 < stored["bytes"] < 182_000) == (6, True)
+        assert axon(server, "tenants", "show", "acme")["stored"] == stored
+
+        for reply in replies[:3]:
+            assert acme.delete(f"/v1/conversations/{reply.json()['id']}").status_code == 200
+        empty = [acme.post("/v1/conversations", json={}).status_code for _ in range(11)]
+        assert empty == [200] * 11
+        kept = acme.post("/v1/responses", json=asked)
+        assert kept.status_code == 200
+        refused = acme.post("/v1/responses", json=asked)
+        assert (refused.status_code, refused.json()["error"]["code"]) == (429, "storage_quota_exceeded")
+        assert acme.post("/v1/responses", json={**asked, "store": False}).status_code == 200
+        assert answers(acme, 200)
+        assert acme.delete(f"/v1/responses/{kept.json()['id']}").status_code == 200
+        assert acme.post("/v1/responses", json=asked).status_code == 200
+        assert admin.get("/v1/admin/tenants/acme").json()["stored"]["objects"] == 12
+
+
+def test_making_conversations_counts_as_requests(fresh: Fresh) -> None:
+    server = fresh.start()
+    axon(server, "tenants", "create", "acme", "--limit", "requests_per_minute=3")
+    key = axon(server, "keys", "create", "--tenant", "acme")["key"]
+    with holding(server, key) as acme:
+        made = acme.post("/v1/conversations", json={})
+        path = f"/v1/conversations/{made.json()['id']}"
+        item = {"type": "message", "role": "user", "content": "hello"}
+        assert acme.post(f"{path}/items", json={"items": [item]}).status_code == 200
+        assert acme.post(path, json={"metadata": {"a": "b"}}).status_code == 200
+        refused = acme.post("/v1/conversations", json={})
+        assert (refused.status_code, refused.json()["error"]["code"]) == (429, "rate_limit_exceeded")
+        assert int(refused.headers["retry-after-ms"]) > 1000
+        assert acme.get(path).status_code == 200

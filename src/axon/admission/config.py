@@ -21,6 +21,11 @@ class AdmissionConfig:
     """Tokens a tenant may use in a day (UTC); 0 sets no limit."""
     tokens_per_month: int = 0
     """Tokens a tenant may use in a calendar month (UTC); 0 sets no limit."""
+    stored_bytes: int = 1 << 30
+    """Bytes that may be kept for a tenant: conversations, their items, and stored responses and chats; 0 sets no
+    limit."""
+    stored_objects: int = 100_000
+    """How many of these may be kept for a tenant; 0 sets no limit."""
     backlog_total: int = 256
     """Turns that may be queued or running on a model's shared workers, or in one pool; the next one gets 503. The last
     eighth is for tenants of whose own nothing waits."""
@@ -55,4 +60,6 @@ class AdmissionConfig:
             queued=self.queued,
             tokens_per_day=self.tokens_per_day,
             tokens_per_month=self.tokens_per_month,
+            stored_bytes=self.stored_bytes,
+            stored_objects=self.stored_objects,
         )

@@ -4,6 +4,7 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
+from axon.domain.storage import Stored
 from axon.domain.tenant import DEFAULT_PLAN, Limits, Plan, Tenant, Terms, check_id, check_limits, check_name, terms_of
 from axon.domain.usage import UsageSum
 from axon.errors import Conflict, NotFound
@@ -34,6 +35,10 @@ class Tenancy:
     async def terms(self, tenant: Tenant) -> Terms:
         """What holds for its requests."""
         return terms_of(tenant, await self._store.plans.get(tenant.plan), self._defaults)
+
+    async def stored(self, tenant_id: str) -> Stored:
+        """What is kept for it now, against ``stored_bytes`` and ``stored_objects`` of its terms."""
+        return await self._store.storage.stored(tenant_id)
 
     async def create(
         self, tenant_id: str, *, name: str = "", plan: str = DEFAULT_PLAN, limits: Limits | None = None

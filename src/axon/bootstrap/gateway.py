@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 import structlog
 
 from axon.admission.keyring import Keyring
+from axon.admission.quota import Quota
 from axon.admission.revocations import Revocations
 from axon.admission.tenancy import Tenancy
 from axon.bootstrap.model import Text, prepare_text
@@ -179,6 +180,7 @@ async def open_gateway(
     admission = make_admission(settings, services, clock, fleet.tokens_per_s)
     _, affinity = make_affinity(settings.dispatch, services, clock)
     idempotency = Idempotency(services.live.log, store.turns)
+    quota = Quota(store.storage.stored, clock)
     gateway = Gateway(
         config=settings.gateway,
         sessions_config=settings.sessions,
@@ -186,7 +188,8 @@ async def open_gateway(
         bodies=bodies,
         fleet=fleet,
         prompts=prompts,
-        opening=Opening(admission, make_dispatch(settings, services, affinity), idempotency, clock),
+        opening=Opening(admission, make_dispatch(settings, services, affinity), idempotency, clock, quota=quota),
+        quota=quota,
         follower=follower,
         sessions=make_sessions(services.live, store, services.journal, clock, settings.sessions),
         lifecycle=process.lifecycle,

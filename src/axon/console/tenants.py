@@ -23,6 +23,7 @@ from axon.console.administration import (
     whole_second,
 )
 from axon.console.flags import ConfigFile, DataDir, Json, Store, load
+from axon.domain.storage import Stored
 from axon.domain.tenant import DEFAULT_PLAN, Limits, Tenant, Terms
 from axon.errors import Misconfigured
 
@@ -101,7 +102,7 @@ def show(
     config_file: ConfigFile = None,
     as_json: Json = False,
 ) -> None:
-    """Show a tenant: its own limits, its plan's, and what holds.
+    """Show a tenant: its own limits, its plan's, what holds, and how much is stored for it.
 
     \b
     Example:
@@ -109,14 +110,16 @@ def show(
     """
     settings = load({"store": store, "data_dir": data_dir}, config_file).settings
 
-    async def act(admin: "Administration") -> tuple[Tenant, Limits, Terms]:
+    async def act(admin: "Administration") -> tuple[Tenant, Limits, Terms, Stored]:
         tenant = await admin.tenancy.tenant(tenant_id)
         plans = {plan.name: plan.limits for plan in await admin.tenancy.plans()}
-        return tenant, plans.get(tenant.plan, Limits()), await admin.tenancy.terms(tenant)
+        terms, stored = await admin.tenancy.terms(tenant), await admin.tenancy.stored(tenant_id)
+        return tenant, plans.get(tenant.plan, Limits()), terms, stored
 
-    tenant, of_plan, terms = in_store(settings, act)
+    tenant, of_plan, terms, stored = in_store(settings, act)
     if as_json:
-        show_json({**_facts(tenant), "plan_limits": limit_facts(of_plan), "terms": limit_facts(terms)})
+        kept = {"bytes": stored.num_bytes, "objects": stored.num_objects}
+        show_json({**_facts(tenant), "plan_limits": limit_facts(of_plan), "terms": limit_facts(terms), "stored": kept})
         return
     from axon.console.tables import print_table
 
@@ -127,6 +130,7 @@ def show(
         for name in NAMES
     ]
     print_table(("limit", "own", "plan's", "holds"), rows)
+    print(f"\nstored: {stored.num_bytes} bytes in {stored.num_objects} objects")
 
 
 @app.command()

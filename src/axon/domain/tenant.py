@@ -29,6 +29,8 @@ _RANGES = {
     "queued": (0, _MOST),
     "tokens_per_day": (0, _MOST),
     "tokens_per_month": (0, _MOST),
+    "stored_bytes": (0, _MOST),
+    "stored_objects": (0, _MOST),
     "weight": (0.001, 1000),
     "reserved": (0, 1),
 }
@@ -66,6 +68,10 @@ class Limits:
     """Of these, the turns that may wait for a worker."""
     tokens_per_day: int | None = None
     tokens_per_month: int | None = None
+    stored_bytes: int | None = None
+    """Bytes that are kept for it: conversations, their items, and turns that it asked to store."""
+    stored_objects: int | None = None
+    """The number of these."""
     weight: float | None = None
     """Its share of a busy fleet, measured against the others': 0.001 to 1000."""
     highest_tier: Tier | None = None
@@ -114,6 +120,8 @@ class Terms:
     queued: int = 0
     tokens_per_day: int = 0
     tokens_per_month: int = 0
+    stored_bytes: int = 0
+    stored_objects: int = 0
     weight: float = 1.0
     highest_tier: Tier = Tier.PRIORITY
     models: tuple[str, ...] = ()

@@ -10,6 +10,7 @@ from starlette.requests import Request
 from axon.admission.keyring import Keyring
 from axon.admission.tenancy import Tenancy
 from axon.domain.key import Key
+from axon.domain.storage import Stored
 from axon.domain.tenant import Limits, Plan, Tenant, Terms, Tier
 from axon.domain.usage import UsageSum
 from axon.errors import InvalidInput
@@ -56,6 +57,8 @@ class LimitsBody(AdminWire):
     queued: int | None = None
     tokens_per_day: int | None = None
     tokens_per_month: int | None = None
+    stored_bytes: int | None = None
+    stored_objects: int | None = None
     weight: float | None = None
     highest_tier: Literal["flex", "default", "priority"] | None = None
     models: Many[str] | None = None
@@ -148,6 +151,11 @@ def limits_body(limits: Limits) -> dict[str, Any]:
 
 def terms_body(terms: Terms) -> dict[str, Any]:
     return {name: value for name, value in asdict(terms).items() if name != "place"}
+
+
+def stored_body(stored: Stored) -> dict[str, int]:
+    """How much is kept for a tenant."""
+    return {"bytes": stored.num_bytes, "objects": stored.num_objects}
 
 
 def _time(at: float | None) -> int | None:

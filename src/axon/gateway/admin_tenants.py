@@ -8,7 +8,18 @@ from starlette.requests import Request
 
 from axon.domain.tenant import DEFAULT_PLAN, Limits, Tenant
 from axon.errors import Conflict
-from axon.gateway.admin import AdminWire, LimitsBody, Name, admin_of, limits_body, note, read, tenant_body, terms_body
+from axon.gateway.admin import (
+    AdminWire,
+    LimitsBody,
+    Name,
+    admin_of,
+    limits_body,
+    note,
+    read,
+    stored_body,
+    tenant_body,
+    terms_body,
+)
 from axon.gateway.paging import DEFAULT_LIMIT, Look, page_of
 from axon.gateway.schema import body_of_kind
 from axon.gateway.turns import identity_of
@@ -58,7 +69,8 @@ async def create(request: Request) -> dict[str, Any]:
 
 @router.get("/{tenant_id}", summary="Retrieve a tenant")
 async def show(request: Request, tenant_id: str) -> dict[str, Any]:
-    """The tenant with its ``terms``: what holds for it after its own limits, its plan's and the server's."""
+    """The tenant with its ``terms``, which hold for it after its own limits, its plan's and the server's, and with how
+    much is ``stored`` for it."""
     return await _whole(request, await admin_of(request).tenancy.tenant(tenant_id))
 
 
@@ -107,4 +119,6 @@ async def remove(request: Request, tenant_id: str) -> dict[str, Any]:
 
 
 async def _whole(request: Request, tenant: Tenant) -> dict[str, Any]:
-    return {**tenant_body(tenant), "terms": terms_body(await admin_of(request).tenancy.terms(tenant))}
+    tenancy = admin_of(request).tenancy
+    terms, stored = await tenancy.terms(tenant), await tenancy.stored(tenant.id)
+    return {**tenant_body(tenant), "terms": terms_body(terms), "stored": stored_body(stored)}

@@ -14,7 +14,7 @@ from axon.errors import NotFound
 from axon.gateway import frames
 from axon.gateway.openai import NOT_YET, ChatRequest
 from axon.gateway.schema import body_of_kind
-from axon.gateway.turns import answer, gateway_of, identity_of, open_turn, read_body, wants_ledger
+from axon.gateway.turns import answer, gateway_of, gave_back, identity_of, open_turn, read_body, wants_ledger
 
 router = APIRouter(tags=["chat"])
 
@@ -61,6 +61,7 @@ async def delete(request: Request, completion_id: str) -> dict[str, Any]:
     """Erases a chat that was sent with ``store: true``, and its words; one that runs is cancelled."""
     turn = await _find(request, completion_id)
     await gateway_of(request).sessions.erasure.turn(turn)
+    gave_back(request)
     return {"id": completion_id, "object": "chat.completion.deleted", "deleted": True}
 
 

@@ -7,12 +7,13 @@ from starlette.requests import Request
 
 from axon.domain.conversation import Conversation
 from axon.domain.item import Item
+from axon.domain.storage import Stored
 from axon.errors import NotFound
 from axon.gateway.asks import ConversationRequest, ItemsRequest, MetadataRequest
 from axon.gateway.items import item_body, items_of
 from axon.gateway.paging import DEFAULT_LIMIT, listed, page
 from axon.gateway.schema import body_of_kind
-from axon.gateway.turns import gateway_of, identity_of, read_body
+from axon.gateway.turns import gateway_of, gave_back, identity_of, read_body, storing
 from axon.sessions.conversations import Conversations
 
 router = APIRouter(tags=["conversations"], prefix="/v1/conversations")
@@ -25,7 +26,8 @@ async def create(request: Request) -> dict[str, Any]:
     body = await read_body(request, gateway.config) or b"{}"
     ask = await gateway.bodies.parse(ConversationRequest, body, {})
     items = items_of(ask.items or [], now=gateway.clock.now(), param="items")
-    return _body(await _kept(request).create(_tenant(request), items, ask.metadata or {}))
+    async with storing(request, Stored(num_bytes=len(body), num_objects=1 + len(items))):
+        return _body(await _kept(request).create(_tenant(request), items, ask.metadata or {}))
 
 
 @router.get("/{conversation_id}", summary="Retrieve a conversation")
@@ -38,14 +40,17 @@ async def show(request: Request, conversation_id: str) -> dict[str, Any]:
 async def update(request: Request, conversation_id: str) -> dict[str, Any]:
     """Sets its metadata anew."""
     gateway = gateway_of(request)
-    ask = await gateway.bodies.parse(MetadataRequest, await read_body(request, gateway.config), {})
-    return _body(await _kept(request).update(_tenant(request), conversation_id, ask.metadata))
+    body = await read_body(request, gateway.config)
+    ask = await gateway.bodies.parse(MetadataRequest, body, {})
+    async with storing(request, Stored(num_bytes=len(body))):
+        return _body(await _kept(request).update(_tenant(request), conversation_id, ask.metadata))
 
 
 @router.delete("/{conversation_id}", summary="Delete a conversation")
 async def delete(request: Request, conversation_id: str) -> dict[str, Any]:
     """Erases the conversation and every word said in it."""
     await _kept(request).delete(_tenant(request), conversation_id)
+    gave_back(request)
     return {"id": conversation_id, "object": "conversation.deleted", "deleted": True}
 
 
@@ -53,9 +58,11 @@ async def delete(request: Request, conversation_id: str) -> dict[str, Any]:
 async def add_items(request: Request, conversation_id: str) -> dict[str, Any]:
     """Adds items to the end of a conversation without asking the model anything."""
     gateway = gateway_of(request)
-    ask = await gateway.bodies.parse(ItemsRequest, await read_body(request, gateway.config), {})
+    body = await read_body(request, gateway.config)
+    ask = await gateway.bodies.parse(ItemsRequest, body, {})
     items = items_of(ask.items, now=gateway.clock.now(), param="items")
-    await _kept(request).add(_tenant(request), conversation_id, items)
+    async with storing(request, Stored(num_bytes=len(body), num_objects=len(items))):
+        await _kept(request).add(_tenant(request), conversation_id, items)
     return listed(items)
 
 
@@ -79,6 +86,7 @@ async def delete_item(request: Request, conversation_id: str, item_id: str) -> d
     """Takes an item out of the conversation; answers with what the conversation is now."""
     await _item(request, conversation_id, item_id)
     await _kept(request).remove(_tenant(request), conversation_id, item_id)
+    gave_back(request)
     return _body(await _kept(request).get(_tenant(request), conversation_id))
 
 

@@ -14,6 +14,7 @@ from axon.errors import AxonError, DependencyDown, Draining, Overloaded
 from axon.gateway.auth import Authenticator
 from axon.gateway.cors import with_cors
 from axon.gateway.failures import client_address
+from axon.gateway.fair_start import FairStart
 from axon.gateway.outages import Outages
 from axon.gateway.problems import Internal, encoded, headers_of, status_of
 from axon.runtime.lifecycle import Lifecycle
@@ -54,6 +55,7 @@ class Edge:
         self._lifecycle, self._metrics = lifecycle, metrics
         self._max_connections, self._num_proxies = max_connections, num_proxies
         self._outages = Outages()
+        self._fair_start = FairStart()
         self.active = 0
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -80,6 +82,7 @@ class Edge:
         scope["axon.identity"] = await self._authenticator.identify(
             authorization, basic=path in _BASIC, address=self._address(scope)
         )
+        await self._fair_start.turn(scope["axon.identity"].tenant)
         if not self._lifecycle.taking and scope["method"] == "POST":
             raise Draining(retry_after_s=5.0)
 

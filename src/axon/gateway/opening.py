@@ -6,11 +6,13 @@ from dataclasses import dataclass, field, replace
 
 from axon.admission.admission import Admission, Entrant
 from axon.admission.meters import Meters
+from axon.admission.quota import Quota
 from axon.admission.ticket import Ticket
 from axon.dispatch.dispatch import Dispatch
 from axon.dispatch.idempotency import First, Idempotency
 from axon.domain.ids import new_id
 from axon.domain.job import Job
+from axon.domain.storage import Stored
 from axon.domain.tenant import Terms, Tier
 from axon.errors import AxonError, Conflict
 from axon.runtime.clock import Clock
@@ -32,6 +34,8 @@ class Ask:
     pool: str = ""
     num_bytes: int = 0
     """Of the request, to guess at its prompt before there is one."""
+    keeps: bool = False
+    """The turn is retained: it needs room in the tenant's quota of what is stored."""
     idempotency_key: str = ""
     body_digest: str = ""
     meters: Meters = field(default_factory=Meters)
@@ -49,17 +53,26 @@ class Opened:
 class Opening:
     """Opens turns; what it refuses, it leaves no trace of."""
 
-    def __init__(self, admission: Admission, dispatch: Dispatch, idempotency: Idempotency, clock: Clock) -> None:
+    def __init__(
+        self,
+        admission: Admission,
+        dispatch: Dispatch,
+        idempotency: Idempotency,
+        clock: Clock,
+        *,
+        quota: Quota | None = None,
+    ) -> None:
+        """Without a ``quota`` a tenant may store without limit."""
         self._admission, self._dispatch, self._idempotency = admission, dispatch, idempotency
-        self._clock = clock
+        self._clock, self._quota = clock, quota
 
     async def open(self, ask: Ask, make_job: MakeJob) -> Opened:
         """Returns the accepted job: from here on it is answered exactly once. A repeated ask gets the first one's."""
         if not ask.idempotency_key:
-            return await self._admit(ask, new_id(ask.prefix, self._clock.now()), make_job)
+            return await self._enter(ask, new_id(ask.prefix, self._clock.now()), make_job)
         found = await self._resolve(ask)
         if isinstance(found, str):
-            return await self._admit(ask, found, make_job)
+            return await self._enter(ask, found, make_job)
         return await self._again(found)
 
     async def count(self, tenant: str, terms: Terms, meters: Meters) -> None:
@@ -77,6 +90,13 @@ class Opening:
             await self._admission.readmit(first.job)
             await self._dispatch.accept(first.job, again=True)
         return Opened(first.job, is_new=False)
+
+    async def _enter(self, ask: Ask, job_id: str, make_job: MakeJob) -> Opened:
+        """Admits what there is room for, where it is to be stored."""
+        if self._quota is None or not ask.keeps:
+            return await self._admit(ask, job_id, make_job)
+        async with self._quota.room(ask.tenant, ask.terms, Stored(num_bytes=ask.num_bytes, num_objects=1)):
+            return await self._admit(ask, job_id, make_job)
 
     async def _admit(self, ask: Ask, job_id: str, make_job: MakeJob) -> Opened:
         entrant = Entrant(

@@ -5,7 +5,7 @@ from typing import Any
 
 import msgspec
 
-from axon.errors import AxonError, BudgetSpent, ContextTooLong
+from axon.errors import AxonError, BudgetSpent, ContextTooLong, StorageFull
 
 _STATUS = {
     "invalid": 400,
@@ -67,8 +67,8 @@ def status_of(error: AxonError) -> int:
 def body_of(error: AxonError) -> dict[str, Any]:
     status = status_of(error)
     kind = _TYPE.get(status, "invalid_request_error" if status < 500 else "server_error")
-    if isinstance(error, BudgetSpent):
-        kind = error.code  # what clients tell it by
+    if isinstance(error, BudgetSpent | StorageFull):
+        kind = BudgetSpent.code  # what clients tell a quota by
     # LangChain takes a prompt that is too long for one only when the message has the code in it.
     message = f"{error.message} ({error.code})" if isinstance(error, ContextTooLong) else error.message
     param = None if error.param is None else clipped(error.param, _MAX_PARAM)

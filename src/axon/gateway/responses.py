@@ -35,6 +35,7 @@ from axon.gateway.turns import (
     count_request,
     find_deployment,
     gateway_of,
+    gave_back,
     identity_of,
     read_body,
     wants_ledger,
@@ -110,6 +111,7 @@ async def delete(request: Request, response_id: str) -> dict[str, Any]:
     """Erases the response and its words; one that runs is cancelled."""
     turn = await _find(request, response_id)
     await gateway_of(request).sessions.erasure.turn(turn)
+    gave_back(request)
     return {"id": response_id, "object": "response", "deleted": True}
 
 
@@ -154,7 +156,7 @@ async def _open(request: Request, ask: ResponseRequest, body: bytes) -> Job:
             )
 
         tier = tier_asked(ask.service_tier)
-        job = await accepted(request, body, route="response", prefix="resp_", make=make, tier=tier)
+        job = await accepted(request, body, route="response", prefix="resp_", make=make, tier=tier, keeps=ask.stored)
     if job.purged:
         raise Gone("The answer to this repeated request is not kept any more.", code="response_erased")
     return job

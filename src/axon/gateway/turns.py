@@ -2,8 +2,8 @@
 
 import asyncio
 import hashlib
-from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
-from contextlib import aclosing
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import aclosing, asynccontextmanager
 from dataclasses import dataclass
 
 import msgspec
@@ -11,11 +11,13 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response, StreamingResponse
 
 from axon.admission.meters import Meters
+from axon.admission.quota import Quota
 from axon.dispatch.config import DispatchConfig
 from axon.domain.chunk import Chunk
 from axon.domain.deployment import Deployment
 from axon.domain.job import Job
 from axon.domain.reply import Reply
+from axon.domain.storage import Stored
 from axon.domain.tenant import Tier
 from axon.errors import AxonError, InvalidInput, LimitReached, NotFound, TooLarge, Unavailable
 from axon.gateway import frames, opening
@@ -60,6 +62,7 @@ class Gateway:
     fleet: Fleet
     prompts: Prompts
     opening: opening.Opening
+    quota: Quota
     follower: Follower
     sessions: Sessions
     lifecycle: Lifecycle
@@ -167,10 +170,12 @@ async def open_turn(
         )
 
     tier = tier_asked(ask.service_tier)
-    return await accepted(request, body, route=route, prefix=prefix, make=make, tier=tier)
+    return await accepted(request, body, route=route, prefix=prefix, make=make, tier=tier, keeps=bool(ask.store))
 
 
-async def accepted(request: Request, body: bytes, *, route: str, prefix: str, make: opening.MakeJob, tier: Tier) -> Job:
+async def accepted(
+    request: Request, body: bytes, *, route: str, prefix: str, make: opening.MakeJob, tier: Tier, keeps: bool
+) -> Job:
     """The job that ``make`` makes, accepted; or the first one's, when the request is a repeated one."""
     gateway, who = gateway_of(request), identity_of(request)
     ask = opening.Ask(
@@ -180,6 +185,7 @@ async def accepted(request: Request, body: bytes, *, route: str, prefix: str, ma
         tier=who.terms.tier(tier),
         pool=gateway.fleet.pool(who.terms.pool),
         num_bytes=len(body),
+        keeps=keeps,
         idempotency_key=_idempotency_key(request),
         body_digest=hashlib.sha256(route.encode() + body).hexdigest(),
     )
@@ -202,6 +208,24 @@ async def count_request(request: Request) -> None:
     request.scope[METERS] = meters
     who = identity_of(request)
     await gateway_of(request).opening.count(who.tenant, who.terms, meters)
+
+
+@asynccontextmanager
+async def storing(request: Request, more: Stored) -> AsyncIterator[None]:
+    """For a request that stores something and opens no turn: counted as a request, and refused without room."""
+    gateway, who = gateway_of(request), identity_of(request)
+    try:
+        await count_request(request)
+        async with gateway.quota.room(who.tenant, who.terms, more):
+            yield
+    except LimitReached as error:
+        gateway.metrics.rejected.labels(error.code, gateway.metrics.tenants.label(who.tenant)).inc()
+        raise
+
+
+def gave_back(request: Request) -> None:
+    """Something of the asker's was erased: its room is free at once."""
+    gateway_of(request).quota.forget(identity_of(request).tenant)
 
 
 def _idempotency_key(request: Request) -> str:

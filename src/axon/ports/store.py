@@ -6,6 +6,7 @@ from typing import Protocol
 from axon.domain.access import Access
 from axon.domain.conversation import Conversation, Entry
 from axon.domain.key import Key
+from axon.domain.storage import Stored
 from axon.domain.tenant import Plan, Tenant
 from axon.domain.turn import Turn, TurnState
 from axon.domain.usage import UsageSum
@@ -83,6 +84,13 @@ class UsageStore(Protocol):
         self, *, since: float, until: float, tenant: str | None = None, by_day: bool = False
     ) -> Sequence[UsageSum]:
         """Of each tenant that had a turn end in that time, by its id and day."""
+
+
+class StorageStore(Protocol):
+    """How much is kept for a tenant."""
+
+    async def stored(self, tenant: str) -> Stored:
+        """What is there now: conversations with their items and metadata, and retained turns that have their words."""
 
 
 class TurnStore(Protocol):
@@ -192,6 +200,9 @@ class Store(Protocol):
 
     @property
     def usage(self) -> UsageStore: ...
+
+    @property
+    def storage(self) -> StorageStore: ...
 
     @property
     def turns(self) -> SessionTurns: ...

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import msgspec
-from sqlalchemy import Row, delete, exists, select, update
+from sqlalchemy import Row, Update, delete, exists, func, select, update
 from sqlalchemy.dialects import postgresql, sqlite
 
 from axon.adapters.store import schema
@@ -24,26 +24,32 @@ class SqlConversations:
     def __init__(self, database: Database) -> None:
         self._database = database
         self._insert: Any = sqlite.insert if database.dialect == "sqlite" else postgresql.insert
+        self._size: Any = func.length if database.dialect == "sqlite" else func.octet_length
 
     async def put(self, conversation: Conversation, *, at: float, first: Entry | None = None) -> None:
+        encoded, added = _encode(dict(conversation.metadata)), None if first is None else _row(conversation.id, first)
         row = {
             "id": conversation.id,
             "tenant": conversation.tenant,
             "created_at": conversation.created_at,
             "used_at": at,
-            "metadata": _encode(dict(conversation.metadata)),
+            "metadata": encoded,
+            "bytes": len(encoded) + (len(added["items"]) if added else 0),
+            "num_items": len(first.items) if first else 0,
         }
         with translated():
             async with self._database.begin() as connection:
                 await connection.execute(_CONVERSATIONS.insert().values(row))
-                if first is not None:
-                    await connection.execute(_ENTRIES.insert().values(_row(conversation.id, first)))
+                if added is not None:
+                    await connection.execute(_ENTRIES.insert().values(added))
 
     async def change(self, conversation_id: str, metadata: Mapping[str, str], *, at: float) -> bool:
+        encoded = _encode(dict(metadata))
+        size = _CONVERSATIONS.c.bytes - self._size(_CONVERSATIONS.c.metadata) + len(encoded)
         own = update(_CONVERSATIONS).where(_CONVERSATIONS.c.id == conversation_id)
         with translated():
             async with self._database.begin() as connection:
-                changed = await connection.execute(own.values(used_at=at, metadata=_encode(dict(metadata))))
+                changed = await connection.execute(own.values(used_at=at, metadata=encoded, bytes=size))
                 return changed.rowcount > 0
 
     async def get(self, conversation_id: str) -> Conversation | None:
@@ -55,12 +61,13 @@ class SqlConversations:
         return None if row is None else _conversation(row)
 
     async def add(self, conversation_id: str, entry: Entry) -> None:
-        used = update(_CONVERSATIONS).where(_CONVERSATIONS.c.id == conversation_id).values(used_at=entry.at)
-        insert = self._insert(_ENTRIES).values(_row(conversation_id, entry)).on_conflict_do_nothing()
+        row = _row(conversation_id, entry)
+        insert = self._insert(_ENTRIES).values(row).on_conflict_do_nothing().returning(_ENTRIES.c.id)
         with translated():
             async with self._database.begin() as connection:
-                await connection.execute(used)
-                await connection.execute(insert)
+                is_new = (await connection.execute(insert)).first() is not None  # a repeated one is counted once
+                num_bytes, num_items = (len(row["items"]), len(entry.items)) if is_new else (0, 0)
+                await connection.execute(_grown(conversation_id, num_bytes, num_items).values(used_at=entry.at))
 
     async def entries(self, conversation_id: str, *, limit: int) -> tuple[Sequence[Entry], frozenset[str]]:
         last = (_ENTRIES.c.ordinal.desc(), _ENTRIES.c.added_at.desc(), _ENTRIES.c.id.desc())
@@ -85,7 +92,9 @@ class SqlConversations:
                     left = [item for item in entry.items if item.id != item_id]
                     if len(left) < len(entry.items):  # its words go with it
                         where = (_ENTRIES.c.conversation == conversation_id, _ENTRIES.c.id == entry.id)
-                        await connection.execute(update(_ENTRIES).where(*where).values(items=_encode(left)))
+                        encoded, num_gone = _encode(left), len(entry.items) - len(left)
+                        await connection.execute(update(_ENTRIES).where(*where).values(items=encoded))
+                        await connection.execute(_grown(conversation_id, len(encoded) - len(row.items), -num_gone))
 
     async def erase(self, conversation_ids: Sequence[str]) -> None:
         ids = list(conversation_ids)
@@ -102,6 +111,13 @@ class SqlConversations:
         with translated():
             async with self._database.connect() as connection:
                 return (await connection.execute(query)).scalars().all()
+
+
+def _grown(conversation_id: str, num_bytes: int, num_items: int) -> Update:
+    """The conversation holds so much more, or less; in the transaction that changes its entries."""
+    own = update(_CONVERSATIONS).where(_CONVERSATIONS.c.id == conversation_id)
+    columns = _CONVERSATIONS.c
+    return own.values(bytes=columns.bytes + num_bytes, num_items=columns.num_items + num_items)
 
 
 def _row(conversation_id: str, entry: Entry) -> dict[str, Any]:

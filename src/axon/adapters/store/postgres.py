@@ -21,6 +21,7 @@ from axon.adapters.store.keys import SqlKeys
 from axon.adapters.store.markers import SqlMarkers
 from axon.adapters.store.plans import SqlPlans
 from axon.adapters.store.postgres_connection import PostgresConnection, is_stale
+from axon.adapters.store.storage import SqlStorage
 from axon.adapters.store.tenants import SqlTenants
 from axon.adapters.store.tombstones import SqlTombstones
 from axon.adapters.store.turns import SqlTurns
@@ -73,6 +74,7 @@ class PostgresStore:
         self._tenants = SqlTenants(self._database)
         self._plans = SqlPlans(self._database)
         self._usage = SqlUsage(self._database)
+        self._storage = SqlStorage(self._database)
         self._turns = SqlTurns(self._database)
         self._markers = SqlMarkers(self._database)
         self._conversations = SqlConversations(self._database)
@@ -102,6 +104,11 @@ class PostgresStore:
     def usage(self) -> SqlUsage:
         self._check_open()
         return self._usage
+
+    @property
+    def storage(self) -> SqlStorage:
+        self._check_open()
+        return self._storage
 
     @property
     def turns(self) -> SqlTurns:

@@ -19,6 +19,7 @@ from axon.adapters.store.failures import translated
 from axon.adapters.store.keys import SqlKeys
 from axon.adapters.store.markers import SqlMarkers
 from axon.adapters.store.plans import SqlPlans
+from axon.adapters.store.storage import SqlStorage
 from axon.adapters.store.tenants import SqlTenants
 from axon.adapters.store.tombstones import SqlTombstones
 from axon.adapters.store.turns import SqlTurns
@@ -66,6 +67,7 @@ class SqliteStore:
         self._tenants = SqlTenants(database)
         self._plans = SqlPlans(database)
         self._usage = SqlUsage(database)
+        self._storage = SqlStorage(database)
         self._turns = SqlTurns(database)
         self._markers = SqlMarkers(database)
         self._conversations = SqlConversations(database)
@@ -95,6 +97,11 @@ class SqliteStore:
     def usage(self) -> SqlUsage:
         self._opened()
         return self._usage
+
+    @property
+    def storage(self) -> SqlStorage:
+        self._opened()
+        return self._storage
 
     @property
     def turns(self) -> SqlTurns:

@@ -42,6 +42,8 @@ _PURGE_ROWS = 500
 _READ_ROWS = 200
 """Of a session's turns so many are in memory at a time with all that they hold."""
 
+_WORDLESS = {"body": None, "bytes": 0}
+"""A purged or erased turn; it takes no room in a quota."""
 _ENDED = _COLUMNS.rank > TurnState.OPENED.rank
 _PLACE = tuple_(_COLUMNS.ordinal, _COLUMNS.opened_at, _COLUMNS.id)
 """Of a turn in its session."""
@@ -55,7 +57,7 @@ _FORGET_ERASED = (
             )
         )
     )
-    .values(body=None)
+    .values(**_WORDLESS)
 )
 """In the transaction that wrote them: what was erased while its turn ran does not come back with its end."""
 
@@ -158,7 +160,7 @@ class SqlTurns:
         return await self._erase((_COLUMNS.session == session) & (_COLUMNS.session != ""))
 
     async def _erase(self, own: ColumnElement[bool]) -> int:
-        forget = update(schema.turns).where(own, _COLUMNS.body.is_not(None), _ENDED).values(body=None)
+        forget = update(schema.turns).where(own, _COLUMNS.body.is_not(None), _ENDED).values(**_WORDLESS)
         with translated():
             async with self._database.begin() as connection:
                 return (await connection.execute(forget)).rowcount
@@ -200,7 +202,7 @@ class SqlTurns:
         return num_purged
 
     async def _purge_some(self, due: Select[tuple[str]]) -> int:
-        forget = update(schema.turns).where(_COLUMNS.id.in_(due)).values(body=None)
+        forget = update(schema.turns).where(_COLUMNS.id.in_(due)).values(**_WORDLESS)
         with translated():
             async with self._database.begin() as connection:
                 return (await connection.execute(forget)).rowcount
@@ -257,6 +259,7 @@ def _purgeable(*due: ColumnElement[bool]) -> Select[tuple[str]]:
 
 
 def _row(turn: Turn) -> dict[str, Any]:
+    body = wire.encode(turn)
     return {
         "id": turn.id,
         "tenant": turn.tenant,
@@ -275,7 +278,8 @@ def _row(turn: Turn) -> dict[str, Any]:
         "code": turn.code,
         "retain": turn.job.retain,
         "ledger": None if turn.ledger is None else msgspec.msgpack.encode(turn.ledger),
-        "body": wire.encode(turn),
+        "body": body,
+        "bytes": len(body),
     }
 
 
