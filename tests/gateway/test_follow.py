@@ -323,6 +323,14 @@ async def test_another_attempt_that_says_something_else_ends_the_stream(stream: 
     assert reader.ids == [1, 2, 3]
 
 
+async def test_a_stream_that_is_complete_before_the_readers_place_has_diverged(stream: Stream) -> None:
+    async with stream.reader(9) as reader:
+        await settled()
+        await stream.say(1, 5, terminal="completed")
+        with pytest.raises(StreamDiverged, match="complete with 5 tokens"):
+            await reader.end()
+
+
 async def test_a_stream_that_was_cancelled_before_the_readers_place_has_ended(stream: Stream) -> None:
     async with stream.reader(9) as reader:
         await settled()

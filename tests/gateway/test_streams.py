@@ -13,7 +13,7 @@ from starlette.responses import Response
 from axon.domain.chunk import End
 from axon.domain.turn import opened
 from axon.domain.wire import encode
-from axon.errors import NotFound
+from axon.errors import InvalidInput, NotFound
 from axon.gateway import streams
 from axon.gateway.follow import Follower
 from axon.runtime.clock import FakeClock
@@ -103,6 +103,21 @@ async def test_a_reader_whose_log_has_lost_the_end_is_told_it_at_once(kept: Kept
     assert '"end":true' in told
 
 
+@pytest.mark.parametrize("after", ["2", "9999"])
+async def test_a_place_past_a_complete_answer_is_refused(kept: Kept, after: str) -> None:
+    await ended(kept, 1)
+    with pytest.raises(InvalidInput, match="complete with 1 tokens") as refused:
+        await streams.show(asking(kept), CHAT.id, after=after)
+    assert refused.value.param == "after"
+
+
+async def test_a_last_event_id_past_a_complete_answer_is_refused(kept: Kept) -> None:
+    await ended(kept, 1)
+    with pytest.raises(InvalidInput) as refused:
+        await streams.show(asking(kept, last_event_id="2"), CHAT.id)
+    assert refused.value.param == "Last-Event-ID"
+
+
 async def test_a_reader_who_has_all_of_a_complete_answer_is_told_its_end(kept: Kept) -> None:
     await ended(kept, 1)
     assert '"seq":1,"end":true' in await text_of(await streams.show(asking(kept), CHAT.id, after="1"))
@@ -118,3 +133,12 @@ async def test_a_place_past_an_answer_that_was_broken_off_is_not_refused(kept: K
 async def test_a_place_past_what_a_running_answer_has_said_is_not_refused(kept: Kept) -> None:
     await said(kept, 3)
     assert (await streams.show(asking(kept), CHAT.id, after="5")).status_code == 200
+
+
+async def test_a_log_that_was_written_again_with_less_refuses_nobody_and_the_store_tells_the_end(kept: Kept) -> None:
+    """The log lost an answer of two tokens, which the store has, and another attempt completed it there with none."""
+    await ended(kept, 2)
+    await kept.end_again(CHAT, state="completed")
+    assert '"seq":2,"end":true' in await text_of(await streams.show(asking(kept), CHAT.id, after="2"))
+    with pytest.raises(InvalidInput, match="complete with 2 tokens"):
+        await streams.show(asking(kept), CHAT.id, after="3")

@@ -7,7 +7,7 @@ from starlette.responses import Response
 from axon.domain.turn import Turn
 from axon.errors import InvalidInput, NotFound
 from axon.gateway import best
-from axon.gateway.place import last_event_id, seq_of
+from axon.gateway.place import LAST_EVENT_ID, last_event_id, require_place, seq_of
 from axon.gateway.problems import Gone
 from axon.gateway.turns import find_turn, gateway_of, stream_response
 
@@ -27,6 +27,7 @@ async def show(request: Request, stream_id: str, after: str = "") -> Response:
         raise InvalidInput(f"Continue a response with GET /v1/responses/{stream_id}?stream=true.", param="stream_id")
     if best.is_chosen_from(turn.job):
         raise InvalidInput("An answer with 'best_of' is not streamed.", param="stream_id")
+    await require_place(gateway.sessions.lookup, turn, seq, "after" if after else LAST_EVENT_ID)
     await gateway.follower.arrive(stream_id)
     gateway.metrics.stream_resumes.labels(result="ok").inc()
     return stream_response(request, turn.job, after=seq, found=turn)

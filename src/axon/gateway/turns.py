@@ -28,7 +28,7 @@ from axon.gateway.follow import Follower
 from axon.gateway.openai import Request as Ask
 from axon.gateway.openai import tier_asked
 from axon.gateway.pace import Pace
-from axon.gateway.place import last_event_id
+from axon.gateway.place import LAST_EVENT_ID, last_event_id, require_place
 from axon.gateway.problems import ClientLeft, Gone, Timeout
 from axon.runtime.clock import Clock
 from axon.runtime.lifecycle import Lifecycle
@@ -237,6 +237,7 @@ async def answer(request: Request, job: Job, *, stream: bool) -> Response:
         found, after = found_before(request), 0
         if found is not None:
             after = last_event_id(request)
+            await require_place(gateway_of(request).sessions.lookup, found, after, LAST_EVENT_ID)
         return stream_response(request, job, after=after, found=found, started=job.created)
     return await _whole_response(request, job)
 
