@@ -77,14 +77,14 @@ def test_a_finished_stream_is_read_again_from_any_seq(slow: Server, after: int) 
     assert text_of(rest) == whole[len(whole.encode()[:after].decode(errors="ignore")) :]
 
 
-@pytest.mark.parametrize("place", ["after", "Last-Event-ID"])
-def test_a_place_past_the_end_of_a_finished_stream_is_refused(slow: Server, place: str) -> None:
+@pytest.mark.parametrize("said_as", ["after", "Last-Event-ID"])
+def test_a_place_past_the_end_of_a_finished_stream_is_refused(slow: Server, said_as: str) -> None:
     stream_id, _ = read_some(slow, ask(), num_pieces=1)
     read_on(slow, stream_id, after=0)
-    told = {"params": {place: 301}} if place == "after" else {"headers": {place: "301"}}
+    told = {"params": {said_as: 301}} if said_as == "after" else {"headers": {said_as: "301"}}
     with slow.client() as http:
         reply = http.get(f"/v1/streams/{stream_id}", **told)
-    assert (reply.status_code, reply.json()["error"]["param"]) == (400, place)
+    assert (reply.status_code, reply.json()["error"]["param"]) == (400, said_as)
 
 
 def test_a_repeated_request_with_a_place_past_the_end_is_refused(slow: Server) -> None:
