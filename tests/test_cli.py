@@ -56,9 +56,11 @@ class Axon:
     def on_a_terminal(self, *arguments: str) -> Iterator["Typed"]:
         master, slave = os.openpty()
         command = [sys.executable, "-m", "axon", *arguments]
-        with subprocess.Popen(
-            command, cwd=self._folder, env=self._environ({}), stdin=slave, stdout=slave, stderr=slave
-        ) as process:
+        with _interruptible():
+            process = subprocess.Popen(
+                command, cwd=self._folder, env=self._environ({}), stdin=slave, stdout=slave, stderr=slave
+            )
+        with process:
             os.close(slave)
             try:
                 yield Typed(process, master)
@@ -69,6 +71,19 @@ class Axon:
     def _environ(self, more: dict[str, str]) -> dict[str, str]:
         inherited = {name: value for name, value in os.environ.items() if not name.startswith("AXON_")}
         return inherited | {"PYTHONPATH": str(SOURCE), "AXON_DATA_DIR": str(self._folder / "data")} | more
+
+
+@contextmanager
+def _interruptible() -> Iterator[None]:
+    """Gives a child SIGINT's default action: a test run in the background ignores SIGINT, and children inherit that.
+
+    A handler does not outlive exec; only SIG_IGN does.
+    """
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
 
 
 class Typed:

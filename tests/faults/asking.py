@@ -19,7 +19,7 @@ import httpx
 from tests.faults.history import Ask, Piece, Told
 
 KINDS = ("reader", "hopper", "repeater", "waiter", "reader", "hopper")
-_RETRYABLE_ERRORS = ("dependency_unavailable", "queue_unavailable", "storage_unavailable", "journal_behind")
+_RETRYABLE_ERRORS = ("dependency_unavailable", "queue_unavailable", "storage_unavailable", "history_unavailable")
 """An answer that broke off for one of these can be read on."""
 _RETRY_S = 0.2
 _LONGEST_RETRY_S = 1.0

@@ -95,9 +95,13 @@ class Kept:
         epoch = await self.live.log.claim(job.id, "w1", over=0)
         assert epoch is not None
         end = Chunk(first=1, epoch=epoch, tokens=(Token(0, 1, text),), ends=(End(0, reason),), terminal=state)
-        await self.live.log.append([(job.id, end)])
-        await self._ending.finish(job, [end])
+        await self.end(job, end)
         return job
+
+    async def end(self, job: Job, chunk: Chunk) -> None:
+        """Writes the one chunk that a claimed turn has, and what comes after it."""
+        await self.live.log.append([(job.id, chunk)])
+        await self._ending.finish(job, [chunk])
 
     async def end_again(self, job: Job, *, state: str) -> None:
         """The log loses what an ended turn has said, and another worker, to whom it is delivered, ends it otherwise."""
@@ -107,9 +111,7 @@ class Kept:
         assert view is not None
         epoch = await self.live.log.claim(job.id, "w2", over=view.epoch)
         assert epoch is not None
-        end = Chunk(first=1, epoch=epoch, tokens=(), ends=(), terminal=state)
-        await self.live.log.append([(job.id, end)])
-        await self._ending.finish(job, [end])
+        await self.end(job, Chunk(first=1, epoch=epoch, tokens=(), ends=(), terminal=state))
 
     async def say(self, text: str, **where: Any) -> Job:
         """A whole turn, answered with the text in capitals."""

@@ -1,7 +1,7 @@
 """Client programs of the simulated world: they ask, read, go away, come back elsewhere, cancel and ask again."""
 
 import asyncio
-from contextlib import AsyncExitStack
+from contextlib import AsyncExitStack, aclosing
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -15,6 +15,8 @@ from tests.sim.world import DEPLOYMENT, NUM_LANES, World
 
 PROMPT = (1, 2, 3)
 _GIVE_UP_S = 60.0
+_PATIENCES_S = (_GIVE_UP_S, 0.7, 1.5, 2.8)
+"""How long a reader gives a connection that says nothing; then it leaves and comes back."""
 
 
 @dataclass(slots=True)
@@ -45,6 +47,7 @@ class Asked:
     heard_at: float = 0.0
     """When its reader last heard something, or the turn was accepted."""
     longest_silence_s: float = 0.0
+    patience_s: float = _GIVE_UP_S
     talks: bool = False
     """In its client's conversation."""
     told: frozenset[str] | None = None
@@ -72,6 +75,7 @@ class Client:
             asked = Asked(f"{self._name}.{number}", rng.randrange(1000), max_tokens, choices)
             if asked.seed % 2:  # by the seed, so that nothing else of a schedule depends on it
                 asked.more_prompts = tuple((place,) for place in range(1, choices))
+            asked.patience_s = _PATIENCES_S[asked.seed % len(_PATIENCES_S)]
             asked.talks = rng.random() < 0.8
             self.asked.append(asked)
             key = f"idem-{asked.name}" if rng.random() < 0.4 else ""
@@ -165,15 +169,23 @@ class Client:
 
     async def _follow(self, parts: dict[str, Any], asked: Asked, reading: Reading, cut_after: int) -> None:
         follower = parts["follower"]
-        if await follower.find(asked.job_id, asker=self._name) is None:
+        found = await parts["lookup"].find(asked.job_id, asker=self._name)
+        if found is None:
             raise self._world.history.broken(f"{asked.job_id} was accepted and is unknown")
         await follower.arrive(asked.job_id)
         try:
-            async for chunk in follower.follow(asked.job_id, after=reading.start):
-                if chunk is not None and self._heard(asked, reading, chunk, cut_after):
-                    return
+            async with (
+                aclosing(follower.follow(asked.job_id, after=reading.start, found=found)) as stream,
+                asyncio.timeout(asked.patience_s) as patience,
+            ):
+                async for chunk in stream:
+                    if chunk is not None and self._heard(asked, reading, chunk, cut_after):
+                        return
+                    patience.reschedule(self._world.loop.time() + asked.patience_s)
         except StreamDiverged:
             reading.diverged = True
+        except TimeoutError:
+            return
 
     def _heard(self, asked: Asked, reading: Reading, chunk: Chunk, cut_after: int) -> bool:
         expected = reading.start + len(reading.ids) + 1

@@ -1,7 +1,7 @@
 """The rules of the protocol, broken one at a time. The simulation must notice each."""
 
 import contextlib
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import Any
 from unittest.mock import patch
@@ -18,7 +18,7 @@ from axon.domain.ownership import ClaimStep, LogView
 from axon.domain.turn import Turn, TurnState
 from axon.domain.wire import encode
 from axon.errors import AxonError
-from axon.gateway.follow import Follower
+from axon.gateway.follow import Follower, _Watch
 from axon.ports.live import Appended
 from axon.ports.queue import Delivery
 from axon.sessions.history import Histories
@@ -147,10 +147,10 @@ def cancel_after_done() -> contextlib.AbstractContextManager[Any]:
 
 
 def barrier_skipped() -> contextlib.AbstractContextManager[Any]:
-    async def stored(self: Follower, job_id: str) -> Turn | None:
-        return await self._turns.get(job_id)
+    async def stored(self: Lookup, turn_id: str) -> Turn | None:
+        return await self._turns.get(turn_id)
 
-    return patch.object(Follower, "stored", stored)
+    return patch.object(Lookup, "stored", stored)
 
 
 def history_without_a_barrier() -> contextlib.AbstractContextManager[Any]:
@@ -158,6 +158,21 @@ def history_without_a_barrier() -> contextlib.AbstractContextManager[Any]:
         return None
 
     return patch.object(Lookup, "behind_barrier", behind_barrier)
+
+
+@contextlib.contextmanager
+def store_asked_after_silence_alone() -> Iterator[None]:
+    """A reader hears of an end that the log has lost only if it stays through a silence of seconds."""
+    follow, is_due = Follower.follow, _Watch.store_is_due
+
+    def follow_log(self: Follower, job_id: str, *, after: int, found: Turn | None = None) -> Any:
+        return follow(self, job_id, after=after)
+
+    def after_silence(self: _Watch, now: float, *, is_beyond: bool) -> bool:
+        return is_due(self, now, is_beyond=False)
+
+    with patch.object(Follower, "follow", follow_log), patch.object(_Watch, "store_is_due", after_silence):
+        yield
 
 
 def turn_remembered_too_late() -> contextlib.AbstractContextManager[Any]:
@@ -201,6 +216,7 @@ MUTANTS: dict[str, Mutant] = {
         cancel_after_done,
         barrier_skipped,
         history_without_a_barrier,
+        store_asked_after_silence_alone,
         turn_remembered_too_late,
         twin_that_publishes_its_own_body,
     )

@@ -259,12 +259,13 @@ class World:
         live, queue, journal, store, _, admission = self._services(node)
         dispatch = self._dispatch(live, journal, queue)
         node.parts["opening"] = Opening(admission, dispatch, Idempotency(live.log, store), self.loop)
-        node.parts["follower"] = Follower(live, store, journal, self.loop, reader_grace_s=GRACE_S, silence_s=15)
         node.parts["live"] = live
         conversations = Through(SimConversations(self.store), self._reach(node)[0])
         kept = SimpleNamespace(turns=store, conversations=conversations, tombstones=None)
         sessions = make_sessions(live, cast("Any", kept), journal, self.loop, SessionsConfig())
-        node.parts["histories"] = sessions.histories
+        node.parts["histories"], node.parts["lookup"] = sessions.histories, sessions.lookup
+        follower = Follower(live, store, sessions.lookup, self.loop, reader_grace_s=GRACE_S, silence_s=15)
+        node.parts["follower"] = follower
 
     def _make_worker(self, node: Node) -> None:
         live, queue, journal, store, ending, admission = self._services(node)

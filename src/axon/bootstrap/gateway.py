@@ -169,10 +169,11 @@ async def open_gateway(
         deployment=deployment,
         has_pools=not services.queue_forgets,
     )
+    sessions = make_sessions(services.live, store, services.journal, clock, settings.sessions)
     follower = Follower(
         services.live,
         store.turns,
-        services.journal,
+        sessions.lookup,
         clock,
         reader_grace_s=settings.sessions.reader_grace_s,
         silence_s=settings.gateway.silence_s,
@@ -191,7 +192,7 @@ async def open_gateway(
         opening=Opening(admission, make_dispatch(settings, services, affinity), idempotency, clock, quota=quota),
         quota=quota,
         follower=follower,
-        sessions=make_sessions(services.live, store, services.journal, clock, settings.sessions),
+        sessions=sessions,
         lifecycle=process.lifecycle,
         clock=clock,
         metrics=process.metrics,

@@ -32,7 +32,10 @@ class Cursor:
         self.start = self.seq
 
     def take(self, chunk: Chunk) -> Chunk | Reread | None:
-        """The unread part of a chunk; None when all of it was read before."""
+        """The unread part of a chunk; None when all of it was read before.
+
+        Raises ``StreamDiverged`` when it completes the stream before the reader's place.
+        """
         if self.ended:
             return None
         if chunk.first > self.seq + 1:
@@ -41,6 +44,11 @@ class Cursor:
             return None
         if self._epoch is not None and chunk.epoch != self._epoch and self._ids:
             return Reread.ATTEMPT
+        if chunk.last < self.seq and chunk.terminal == TurnState.COMPLETED:
+            raise StreamDiverged(
+                f"The stream is complete with {chunk.last} tokens, fewer than the {self.seq} before this place; "
+                "read the whole answer again."
+            )
         self._epoch = chunk.epoch
         fresh = chunk.after(self.seq)
         self._ids += [token.id for token in fresh.tokens]

@@ -14,7 +14,16 @@ from axon.errors import NotFound
 from axon.gateway import frames
 from axon.gateway.openai import NOT_YET, ChatRequest
 from axon.gateway.schema import body_of_kind
-from axon.gateway.turns import answer, gateway_of, gave_back, identity_of, open_turn, read_body, wants_ledger
+from axon.gateway.turns import (
+    answer,
+    find_turn,
+    gateway_of,
+    gave_back,
+    identity_of,
+    open_turn,
+    read_body,
+    wants_ledger,
+)
 
 router = APIRouter(tags=["chat"])
 
@@ -67,7 +76,7 @@ async def delete(request: Request, completion_id: str) -> dict[str, Any]:
 
 async def _find(request: Request, completion_id: str) -> Turn:
     """A stored chat of the asker's own; every other id is answered exactly like an unknown one."""
-    turn = await gateway_of(request).sessions.lookup.find(completion_id, asker=identity_of(request).tenant)
+    turn = await find_turn(request, completion_id)
     if turn is None or turn.job.purged or not isinstance(turn.job.reply, ChatReply) or not turn.job.retain:
         raise _unknown(completion_id)
     return turn

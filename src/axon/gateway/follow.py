@@ -7,22 +7,19 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 
 from axon.domain.chunk import Chunk
-from axon.domain.job import Job
 from axon.domain.stream import Cursor, Reread
 from axon.domain.turn import Turn
 from axon.domain.wire import decode
 from axon.errors import DependencyDown, Draining
 from axon.gateway.problems import Gone
-from axon.ports.journal import Journal
 from axon.ports.live import Live, stream_channel
 from axon.ports.store import TurnStore
 from axon.runtime.clock import Clock
+from axon.sessions.lookup import Lookup
 
 _REREAD_S = 1.0
 _LONGEST_REREAD_S = 5.0
 _ASK_STORE_S = 3.0
-_BEYOND = 1 << 53
-_BARRIER_S = 2.0
 _PATIENCE_S = 30.0
 _RETRY_S = 0.2
 _ARRIVALS = 3
@@ -30,16 +27,19 @@ _ARRIVALS = 3
 
 @dataclass(slots=True)
 class _Watch:
-    """One reader's times."""
+    """What one reader has to look out for, and when."""
 
     heard_at: float
     """When the stream said something; ``spoke_at`` is when its reader was told so, or that there is nothing."""
+    end: Turn | None = None
+    """The turn, where its end was known before the log was read."""
     spoke_at: float = field(init=False)
     touched_at: float = field(init=False)
     unheard: bool = False
     """The last word that there is a reader was lost."""
     down_since: float | None = None
     _silence_asked_s: float = 0.0
+    _was_beyond: bool = False
 
     def __post_init__(self) -> None:
         self.spoke_at = self.touched_at = self.heard_at
@@ -51,12 +51,18 @@ class _Watch:
         """After a second of silence, then ever more rarely: a lost connection wakes us, so hints are seldom missed."""
         return min(max(_REREAD_S, now - self.heard_at), _LONGEST_REREAD_S)
 
-    def store_is_due(self, now: float) -> bool:
-        """Whether a silent stream should be looked up in the store: ever more rarely while the silence lasts."""
+    def store_is_due(self, now: float, *, is_beyond: bool) -> bool:
+        """Whether a stream that says nothing should be looked up in the store.
+
+        At once when the reader's place is beyond what the log has: the log has lost its tail, and maybe the end with
+        it. Else after some silence, ever more rarely while the silence lasts.
+        """
         silence_s = now - self.heard_at
         if silence_s < self._silence_asked_s:
             self._silence_asked_s = 0.0
-        due = silence_s >= max(_ASK_STORE_S, 2 * self._silence_asked_s)
+        newly_beyond = is_beyond and not self._was_beyond
+        self._was_beyond = is_beyond
+        due = newly_beyond or silence_s >= max(_ASK_STORE_S, 2 * self._silence_asked_s)
         if due:
             self._silence_asked_s = silence_s
         return due
@@ -69,13 +75,13 @@ class Follower:
         self,
         live: Live,
         turns: TurnStore,
-        journal: Journal,
+        lookup: Lookup,
         clock: Clock,
         *,
         reader_grace_s: float,
         silence_s: float,
     ) -> None:
-        self._live, self._turns, self._journal, self._clock = live, turns, journal, clock
+        self._live, self._turns, self._lookup, self._clock = live, turns, lookup, clock
         self._reader_grace_s = reader_grace_s
         self._silence_s = silence_s
         self._followed: dict[object, str] = {}
@@ -89,10 +95,14 @@ class Follower:
             with contextlib.suppress(DependencyDown):  # then it is noticed a little later
                 await self._live.wakeups.notify(stream_channel(job_id))
 
-    async def follow(self, job_id: str, *, after: int) -> AsyncGenerator[Chunk | None, None]:
-        """Chunks past ``after`` until the terminal one; None when there was nothing to say for a while."""
+    async def follow(self, job_id: str, *, after: int, found: Turn | None = None) -> AsyncGenerator[Chunk | None, None]:
+        """Chunks past ``after`` until the terminal one; None when there was nothing to say for a while.
+
+        ``found`` is the turn as the request of a reader who came back has found it. Its end is told when the log does
+        not have it: a log that lost its tail never says the end, and no reader need stay until silence tells so.
+        """
         cursor = Cursor(after)
-        watch = _Watch(self._clock.monotonic())
+        watch = _Watch(self._clock.monotonic(), found if found is not None and found.state.terminal else None)
         async with self._live.wakeups.listen(stream_channel(job_id)) as listener, self._counted(job_id):
             payload = b""
             while True:
@@ -164,15 +174,17 @@ class Follower:
                 return [taken] if taken else []
         # Whatever has to be read is read before anything is taken: what was taken must not be lost with an error.
         view = await self._live.log.read(job_id, after=cursor.seq)
+        if watch.end is not None and (view is None or not view.ended):
+            return cursor.take_all(_chunks_of(watch.end))
         if view is None:
-            return cursor.take_all(_chunks_of(await self.stored(job_id)))
+            return cursor.take_all(_chunks_of(await self._lookup.stored(job_id)))
         if cursor.must_compare(view.chunks):
             return await self._compared(job_id, cursor)
         if fresh := cursor.take_run(view.chunks):
             return fresh
         if view.ended:
             return await self._compared(job_id, cursor)  # it ended before the seq the reader stands at
-        if watch.store_is_due(self._clock.monotonic()):
+        if watch.store_is_due(self._clock.monotonic(), is_beyond=view.last < cursor.seq):
             # A log that lost its tail never says the end. What is on its way to the store is found when asked again.
             return cursor.take_all(_chunks_of(await self._turns.get(job_id)))
         return []
@@ -181,23 +193,17 @@ class Follower:
         """The whole stream since the reader came, held against what it was given."""
         view = await self._live.log.read(job_id, after=cursor.start)
         if view is not None and view.ended and view.last < cursor.start:
-            view = await self._live.log.read(job_id, after=view.last)
+            return cursor.take_all(await self._of_short_log(job_id, view.last))
         return [] if view is None else cursor.take_all(view.chunks)
 
-    async def find(self, job_id: str, *, asker: str) -> Job | None:
-        """The job of a stream; None when there is none of the asker's. Another tenant's takes as long to be not found
-        as one that does not exist."""
-        view = await self._live.log.read(job_id, after=_BEYOND)
-        job = decode(Job, view.body) if view is not None else None
-        if job is not None and job.tenant == asker:
-            return job
-        turn = await self.stored(job_id)
-        return turn.job if turn is not None and turn.tenant == asker else None
-
-    async def stored(self, job_id: str) -> Turn | None:
-        """The turn as the store has it, behind a barrier: it may have ended a moment ago and be on its way there."""
-        await self._journal.barrier(timeout_s=_BARRIER_S)
-        return await self._turns.get(job_id)
+    async def _of_short_log(self, job_id: str, last: int) -> tuple[Chunk, ...]:
+        """The end of a stream whose log ended at ``last``, before its reader's place: the reader has read more of an
+        earlier attempt. If that one's end was kept, it is the turn's; else the log's is."""
+        turn = await self._lookup.stored(job_id)
+        if turn is not None and turn.state.terminal and not turn.job.purged:
+            return (turn.chunk(),)
+        view = await self._live.log.read(job_id, after=last)
+        return () if view is None else view.chunks
 
 
 def _chunks_of(turn: Turn | None) -> tuple[Chunk, ...]:

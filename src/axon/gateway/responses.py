@@ -34,6 +34,8 @@ from axon.gateway.turns import (
     answered,
     count_request,
     find_deployment,
+    find_turn,
+    found_before,
     gateway_of,
     gave_back,
     identity_of,
@@ -63,10 +65,9 @@ async def create(request: Request) -> Response:
     find_deployment(request, ask.model)
     job = await _open(request, ask, body)
     if ask.stream:
-        return _stream(request, job, after=-1, started=job.created)
+        return _stream(request, job, after=-1, found=found_before(request), started=job.created)
     if ask.background:
-        found = await gateway.sessions.lookup.find(job.id)  # a repeated request may find more than a beginning
-        return await _object(request, found or opened(job))
+        return await _object(request, found_before(request) or opened(job))
     chunks = await answered(request, job)
     return await _object(request, ended(opened(job), tuple(chunks), at=gateway.clock.now()))
 
@@ -103,7 +104,7 @@ async def show(request: Request, response_id: str, stream: str = "false", starti
     after = _number(starting_after)
     await gateway.follower.arrive(response_id)
     gateway.metrics.stream_resumes.labels(result="ok").inc()
-    return _stream(request, turn.job, after=after)
+    return _stream(request, turn.job, after=after, found=turn)
 
 
 @router.delete("/v1/responses/{response_id}", summary="Delete a response")
@@ -255,7 +256,7 @@ async def _find(request: Request, response_id: str, *, unstored: bool = False) -
 
     One that is not stored can be read while it runs, by whoever lost its stream, and never retrieved.
     """
-    turn = await gateway_of(request).sessions.lookup.find(response_id, asker=identity_of(request).tenant)
+    turn = await find_turn(request, response_id)
     if (
         turn is None
         or turn.job.purged
@@ -273,23 +274,29 @@ async def _object(request: Request, turn: Turn) -> Response:
     return Response(msgspec.json.encode(body), media_type="application/json", headers={STREAM_HEADER: turn.id})
 
 
-def _stream(request: Request, job: Job, *, after: int, started: float | None = None) -> Response:
-    """The response's events past number ``after``; leaving early loses nothing, for as long as it is kept."""
+def _stream(
+    request: Request, job: Job, *, after: int, found: Turn | None = None, started: float | None = None
+) -> Response:
+    """The response's events past number ``after``; leaving early loses nothing, for as long as it is kept.
+
+    ``found`` is the turn as a reader who came back has found it.
+    """
+    writer = events.Writer(job, after=after, with_ledger=wants_ledger(request))
     return StreamingResponse(
-        _events(gateway_of(request), events.Writer(job, after=after, with_ledger=wants_ledger(request)), job, started),
+        _events(gateway_of(request), writer, job, found, started),
         media_type="text/event-stream",
         headers={**SSE_HEADERS, STREAM_HEADER: job.id},
     )
 
 
 async def _events(
-    gateway: Gateway, writer: events.Writer, job: Job, started: float | None
+    gateway: Gateway, writer: events.Writer, job: Job, found: Turn | None, started: float | None
 ) -> AsyncGenerator[bytes, None]:
     pace = Pace(gateway.metrics, started)
     if opening := writer.opening():
         yield opening
     try:
-        async with aclosing(gateway.follower.follow(job.id, after=0)) as stream:
+        async with aclosing(gateway.follower.follow(job.id, after=0, found=found)) as stream:
             async for chunk in stream:
                 frame = events.SILENCE if chunk is None else writer.frames(chunk)
                 if frame:

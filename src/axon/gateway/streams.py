@@ -5,9 +5,12 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from axon.domain.reply import ResponseReply
-from axon.errors import InvalidInput
+from axon.domain.turn import Turn
+from axon.errors import InvalidInput, NotFound
 from axon.gateway import best
-from axon.gateway.turns import find_job, gateway_of, last_event_id, seq_of, stream_response
+from axon.gateway.place import LAST_EVENT_ID, last_event_id, require_place, seq_of
+from axon.gateway.problems import Gone
+from axon.gateway.turns import find_turn, gateway_of, stream_response
 
 router = APIRouter(tags=["streams"])
 
@@ -20,11 +23,21 @@ async def show(request: Request, stream_id: str, after: str = "") -> Response:
     """
     gateway = gateway_of(request)
     seq = seq_of(after, "after") if after else last_event_id(request)
-    job = await find_job(request, stream_id)
-    if isinstance(job.reply, ResponseReply):
+    turn = await _find(request, stream_id)
+    if isinstance(turn.job.reply, ResponseReply):
         raise InvalidInput(f"Continue a response with GET /v1/responses/{stream_id}?stream=true.", param="stream_id")
-    if best.is_chosen_from(job):
+    if best.is_chosen_from(turn.job):
         raise InvalidInput("An answer with 'best_of' is not streamed.", param="stream_id")
+    await require_place(gateway.sessions.lookup, turn, seq, "after" if after else LAST_EVENT_ID)
     await gateway.follower.arrive(stream_id)
     gateway.metrics.stream_resumes.labels(result="ok").inc()
-    return stream_response(request, job, after=seq)
+    return stream_response(request, turn.job, after=seq, found=turn)
+
+
+async def _find(request: Request, stream_id: str) -> Turn:
+    turn = await find_turn(request, stream_id)
+    if turn is None:
+        raise NotFound(f"No stream with id '{stream_id}'.", code="stream_not_found", param="stream_id")
+    if turn.job.purged:
+        raise Gone()
+    return turn

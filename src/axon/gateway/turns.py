@@ -19,6 +19,7 @@ from axon.domain.job import Job
 from axon.domain.reply import Reply
 from axon.domain.storage import Stored
 from axon.domain.tenant import Tier
+from axon.domain.turn import Turn
 from axon.errors import AxonError, InvalidInput, LimitReached, NotFound, TooLarge, Unavailable
 from axon.gateway import frames, opening
 from axon.gateway.auth import Identity
@@ -31,6 +32,7 @@ from axon.gateway.openai import Request as Ask
 from axon.gateway.openai import tier_asked
 from axon.gateway.outcome import failure
 from axon.gateway.pace import Pace
+from axon.gateway.place import LAST_EVENT_ID, last_event_id, require_place
 from axon.gateway.problems import ClientLeft, Gone, Timeout
 from axon.gateway.sentences import blaming
 from axon.runtime.clock import Clock
@@ -46,7 +48,8 @@ IDS_HEADER = "x-axon-event-ids"
 """With ``true`` the frames of a stream have their seq as the event's id."""
 LEDGER_HEADER = "x-axon-ledger"
 """With ``true`` the end of an answer says what it took."""
-_MAX_SEQ_DIGITS = 15
+FOUND = "axon.found"
+"""Where a repeated request keeps the first one's turn."""
 _MAX_KEY_CHARS = 255
 SSE_HEADERS = {"cache-control": "no-cache", "x-accel-buffering": "no"}
 
@@ -194,12 +197,27 @@ async def accepted(
         opened = await gateway.opening.open(ask, make)
         if opened.is_new and ask.idempotency_key and last_event_id(request):
             raise Gone("The stream that this request began is not there any more.")
-        if ask.idempotency_key:
-            await gateway.follower.arrive(opened.job.id)  # a repeated request is a reader who has come back
+        if not opened.is_new:
+            await _came_back(request, opened.job)
         return opened.job
     except (LimitReached, Unavailable) as error:
         gateway.metrics.rejected.labels(error.code, gateway.metrics.tenants.label(who.tenant)).inc()
         raise
+
+
+async def _came_back(request: Request, job: Job) -> None:
+    """A repeated request is a reader who has come back: what became of the turn meanwhile goes into its answer."""
+    await gateway_of(request).follower.arrive(job.id)
+    found = await find_turn(request, job.id)
+    if found is None:
+        raise Gone("The answer to this repeated request is not kept any more.")
+    request.scope[FOUND] = found
+
+
+def found_before(request: Request) -> Turn | None:
+    """The turn that an earlier request has opened, as this repeated one found it; None for a new turn."""
+    found: Turn | None = request.scope.get(FOUND)
+    return found
 
 
 async def count_request(request: Request) -> None:
@@ -235,41 +253,32 @@ def _idempotency_key(request: Request) -> str:
     return key
 
 
-async def find_job(request: Request, job_id: str) -> Job:
-    """A job of the asker's own; a foreign one is answered exactly like an unknown one."""
-    job = await gateway_of(request).follower.find(job_id, asker=identity_of(request).tenant)
-    if job is None:
-        raise NotFound(f"No stream with id '{job_id}'.", code="stream_not_found", param="stream_id")
-    if job.purged:
-        raise Gone()
-    return job
+async def find_turn(request: Request, turn_id: str) -> Turn | None:
+    """A turn of the asker's own; None for a foreign one, exactly as for one that is unknown or was erased."""
+    return await gateway_of(request).sessions.lookup.find(turn_id, asker=identity_of(request).tenant)
 
 
 async def answer(request: Request, job: Job, *, stream: bool) -> Response:
     """The answer to an accepted turn, streamed or whole."""
     if stream:
-        after = last_event_id(request) if _idempotency_key(request) else 0
-        return stream_response(request, job, after=after, started=job.created)
+        found, after = found_before(request), 0
+        if found is not None:
+            after = last_event_id(request)
+            await require_place(gateway_of(request).sessions.lookup, found, after, LAST_EVENT_ID)
+        return stream_response(request, job, after=after, found=found, started=job.created)
     return await _whole_response(request, job)
 
 
-def last_event_id(request: Request) -> int:
-    """The seq at which a reader of event ids has left; 0 when it has read nothing."""
-    return seq_of(request.headers.get("last-event-id") or "0", "Last-Event-ID")
+def stream_response(
+    request: Request, job: Job, *, after: int, found: Turn | None = None, started: float | None = None
+) -> Response:
+    """The stream past ``after`` as server-sent events; leaving early loses nothing, for as long as it is kept.
 
-
-def seq_of(text: str, name: str) -> int:
-    """A seq that a client sends."""
-    if not (len(text) <= _MAX_SEQ_DIGITS and text.isascii() and text.isdigit()):
-        raise InvalidInput(f"'{name}' must be a token's seq: a whole number, 0 or more.", param=name)
-    return int(text)
-
-
-def stream_response(request: Request, job: Job, *, after: int, started: float | None = None) -> Response:
-    """The stream past ``after`` as server-sent events; leaving early loses nothing, for as long as it is kept."""
+    ``found`` is the turn as a reader who came back has found it.
+    """
     writer = frames.Writer(job, after=after, with_ids=_wants_ids(request), with_ledger=wants_ledger(request))
     return StreamingResponse(
-        _events(gateway_of(request), job, writer, after, started),
+        _events(gateway_of(request), job, writer, after, found, started),
         media_type="text/event-stream",
         headers={**SSE_HEADERS, STREAM_HEADER: job.id},
     )
@@ -289,11 +298,11 @@ def _is_on(request: Request, header: str) -> bool:
 
 
 async def _events(
-    gateway: Gateway, job: Job, writer: frames.Writer, after: int, started: float | None
+    gateway: Gateway, job: Job, writer: frames.Writer, after: int, found: Turn | None, started: float | None
 ) -> AsyncGenerator[bytes, None]:
     pace = Pace(gateway.metrics, started)
     try:
-        async with aclosing(gateway.follower.follow(job.id, after=after)) as stream:
+        async with aclosing(gateway.follower.follow(job.id, after=after, found=found)) as stream:
             async for chunk in stream:
                 frame = writer.silence() if chunk is None else writer.frames(chunk)
                 if frame:
@@ -314,7 +323,7 @@ async def answered(request: Request, job: Job) -> list[Chunk]:
     gateway = gateway_of(request)
     chunks: list[Chunk] = []
     async with asyncio.TaskGroup() as tasks:
-        collecting = tasks.create_task(_collect(gateway, job, chunks))
+        collecting = tasks.create_task(_collect(gateway, job, found_before(request), chunks))
         leaving = tasks.create_task(_disconnected(request))
         await asyncio.wait([collecting, leaving], return_when=asyncio.FIRST_COMPLETED)
         collecting.cancel()
@@ -328,10 +337,10 @@ async def answered(request: Request, job: Job) -> list[Chunk]:
     return chunks
 
 
-async def _collect(gateway: Gateway, job: Job, chunks: list[Chunk]) -> AxonError | None:
+async def _collect(gateway: Gateway, job: Job, found: Turn | None, chunks: list[Chunk]) -> AxonError | None:
     """Gathers the stream; what stops it is returned, so that it does not come out as a group."""
     try:
-        async with aclosing(gateway.follower.follow(job.id, after=0)) as stream:
+        async with aclosing(gateway.follower.follow(job.id, after=0, found=found)) as stream:
             async for chunk in stream:
                 if chunk is not None:
                     chunks.append(chunk)

@@ -38,7 +38,7 @@ class Lookup:
         """
         turn = await self._standing(turn_id, asker=asker)
         if turn is None:
-            stored = await self._stored(turn_id)
+            stored = await self.stored(turn_id)
             return stored if stored is not None and asker in (None, stored.tenant) else None
         if await self.is_erased(turn):
             return None
@@ -49,6 +49,11 @@ class Lookup:
         except DependencyDown:
             return turn
         return stored if stored is not None and stored.state.terminal else turn
+
+    async def stored(self, turn_id: str) -> Turn | None:
+        """The turn as the store has it, behind a barrier: it may have ended a moment ago and be on its way there."""
+        await self.behind_barrier()
+        return await self._turns.get(turn_id)
 
     async def in_log(self, turn_id: str) -> Turn | None:
         """The turn as far as the log knows it; None when it does not, or when its words are not to be read."""
@@ -107,10 +112,6 @@ class Lookup:
         except DependencyDown as error:
             message = "What was said before cannot be read just now; try again soon."
             raise DependencyDown(message, code="history_unavailable", retry_after_s=1.0) from error
-
-    async def _stored(self, turn_id: str) -> Turn | None:
-        await self.behind_barrier()
-        return await self._turns.get(turn_id)
 
     async def _standing(self, turn_id: str, *, asker: str | None = None) -> Turn | None:
         view = await self._live.log.read(turn_id, after=_BEYOND)
