@@ -99,7 +99,7 @@ class Dispatch:
         return ""
 
     async def _open(self, job: Job, body: bytes) -> None:
-        await self._log.open(job.id, body, reader_ttl_s=None if job.background else self._reader_grace_s)
+        await self._log.open(job.id, body, reader_ttl_s=job.reader_ttl_s(self._reader_grace_s))
 
 
 async def _passing(name: str, confirm: Callable[[], Awaitable[T]]) -> T:

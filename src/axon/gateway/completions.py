@@ -1,4 +1,4 @@
-"""POST /v1/completions."""
+"""/v1/completions: asked and cancelled."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -7,10 +7,12 @@ from fastapi import APIRouter
 from starlette.requests import Request
 from starlette.responses import Response
 
+from axon.errors import NotFound
 from axon.gateway import best
 from axon.gateway.openai import CompletionRequest, Prompt, parse
 from axon.gateway.schema import body_of_kind
-from axon.gateway.turns import Gateway, answer, gateway_of, open_turn, read_body
+from axon.gateway.stopping import stopped, stopped_body
+from axon.gateway.turns import Gateway, answer, gateway_of, identity_of, open_turn, read_body
 
 router = APIRouter(tags=["completions"])
 
@@ -36,6 +38,21 @@ async def create(request: Request) -> Response:
         options=lambda: {**(_echo(gateway, ask, prompts) if ask.echo else {}), **best.options(ask)},
     )
     return await answer(request, job, stream=bool(ask.stream))
+
+
+@router.post("/v1/completions/{completion_id}/cancel", summary="Cancel a completion")
+async def cancel(request: Request, completion_id: str) -> dict[str, Any]:
+    """Ends a completion that runs; one that has ended stays as it is.
+
+    ``status`` says how it ended, or ``in_progress`` where it takes its time; ``usage`` is what it is billed: the
+    tokens up to the stop.
+    """
+    turn = await gateway_of(request).sessions.lookup.find(completion_id, asker=identity_of(request).tenant)
+    if turn is None or turn.job.reply.get("route") != "completion":
+        raise NotFound(
+            f"Completion with id '{completion_id}' not found.", code="completion_not_found", param="completion_id"
+        )
+    return stopped_body(await stopped(gateway_of(request), turn), "text_completion")
 
 
 async def _tokenised(gateway: Gateway, ask: CompletionRequest, prompts: Sequence[Prompt]) -> Sequence[Sequence[int]]:

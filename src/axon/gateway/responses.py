@@ -1,22 +1,24 @@
 """/v1/responses: a turn whose history the server keeps; it can be read, resumed, cancelled and erased."""
 
 from collections.abc import AsyncGenerator, Sequence
-from contextlib import AsyncExitStack, aclosing, suppress
+from contextlib import AsyncExitStack, aclosing
 from dataclasses import replace
 from typing import Any
 
 import msgspec
 from fastapi import APIRouter
 from starlette.requests import Request
-from starlette.responses import Response, StreamingResponse
+from starlette.responses import Response
 
 from axon.domain.conversation import History
 from axon.domain.item import Item
 from axon.domain.job import Job
 from axon.domain.turn import Turn, ended, opened
-from axon.errors import AxonError, Busy, ContextTooLong, InvalidInput, NotFound
+from axon.errors import AxonError, ContextTooLong, InvalidInput, NotFound
 from axon.gateway import events
 from axon.gateway.asks import NOT_YET, Context, ResponseRequest
+from axon.gateway.event_stream import EventStream
+from axon.gateway.follow import Reader
 from axon.gateway.items import items_of, messages_of
 from axon.gateway.openai import parse, tier_asked
 from axon.gateway.pace import Pace
@@ -24,6 +26,7 @@ from axon.gateway.paging import DEFAULT_LIMIT, page
 from axon.gateway.problems import Gone
 from axon.gateway.response_object import response_body
 from axon.gateway.schema import body_of_kind
+from axon.gateway.stopping import stopped
 from axon.gateway.turns import (
     SSE_HEADERS,
     STREAM_HEADER,
@@ -34,7 +37,10 @@ from axon.gateway.turns import (
     find_deployment,
     gateway_of,
     identity_of,
+    leave,
     read_body,
+    reader_grace,
+    reader_of,
     wants_ledger,
 )
 from axon.sessions.conversations import require_room
@@ -44,7 +50,6 @@ from axon.sessions.window import cuts, fitted
 router = APIRouter(tags=["responses"])
 
 BUSY_HEADER = "x-axon-when-busy"
-_CANCEL_S = 5.0
 _MAX_DIGITS = 15
 _MAX_WINDOWS = 8
 """How much is counted that no model's window would hold."""
@@ -98,7 +103,7 @@ async def show(request: Request, response_id: str, stream: str = "false", starti
         return await _object(request, await _find(request, response_id))
     turn = await _find(request, response_id, unstored=True)
     after = _number(starting_after)
-    await gateway.follower.arrive(response_id)
+    await gateway.follower.arrive(response_id, reader_of(request, turn.job))
     gateway.metrics.stream_resumes.labels(result="ok").inc()
     return _stream(request, turn.job, after=after)
 
@@ -115,12 +120,7 @@ async def delete(request: Request, response_id: str) -> dict[str, Any]:
 async def cancel(request: Request, response_id: str) -> Response:
     """Ends a response that runs; one that has ended stays as it is. One that takes its time is shown as it stands."""
     turn = await _find(request, response_id, unstored=True)
-    gateway = gateway_of(request)
-    if not turn.state.terminal:
-        with suppress(Busy):
-            turn = await gateway.sessions.lookup.stopped(response_id, wait_s=_CANCEL_S) or turn
-            await gateway.sessions.lookup.kept(response_id, wait_s=_CANCEL_S)  # what was told must outlive a crash
-    return await _object(request, turn)
+    return await _object(request, await stopped(gateway_of(request), turn))
 
 
 @router.get("/v1/responses/{response_id}/input_items", summary="List a response's input items")
@@ -135,6 +135,7 @@ async def input_items(
 async def _open(request: Request, ask: ResponseRequest, body: bytes) -> Job:
     """The accepted job; while it is being accepted, a conversation's place is held."""
     items = items_of(ask.input or [], now=gateway_of(request).clock.now())
+    reader_grace_s = reader_grace(request, is_read_later=bool(ask.stream or ask.stored))
     async with AsyncExitStack() as held:
 
         async def make(job_id: str, now: float) -> Job:
@@ -148,6 +149,7 @@ async def _open(request: Request, ask: ResponseRequest, body: bytes) -> Job:
                 previous=ask.previous_response_id or "",
                 items=items,
                 background=bool(ask.background),
+                reader_grace_s=reader_grace_s,
                 forget=not ask.stored,
             )
 
@@ -256,21 +258,23 @@ async def _object(request: Request, turn: Turn) -> Response:
 
 def _stream(request: Request, job: Job, *, after: int, started: float | None = None) -> Response:
     """The response's events past number ``after``; leaving early loses nothing, for as long as it is kept."""
-    return StreamingResponse(
-        _events(gateway_of(request), events.Writer(job, after=after, with_ledger=wants_ledger(request)), job, started),
-        media_type="text/event-stream",
+    writer = events.Writer(job, after=after, with_ledger=wants_ledger(request))
+    gateway, reader = gateway_of(request), reader_of(request, job)
+    return EventStream(
+        _events(gateway, writer, job, reader, started),
         headers={**SSE_HEADERS, STREAM_HEADER: job.id},
+        left=lambda: leave(gateway, reader),
     )
 
 
 async def _events(
-    gateway: Gateway, writer: events.Writer, job: Job, started: float | None
+    gateway: Gateway, writer: events.Writer, job: Job, reader: Reader, started: float | None
 ) -> AsyncGenerator[bytes, None]:
     pace = Pace(gateway.metrics, started)
     if opening := writer.opening():
         yield opening
     try:
-        async with aclosing(gateway.follower.follow(job.id, after=0)) as stream:
+        async with aclosing(gateway.follower.follow(job.id, after=0, reader=reader)) as stream:
             async for chunk in stream:
                 frame = events.SILENCE if chunk is None else writer.frames(chunk)
                 if frame:

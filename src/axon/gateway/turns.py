@@ -2,6 +2,7 @@
 
 import asyncio
 import hashlib
+import math
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass
@@ -9,7 +10,7 @@ from typing import Any
 
 import msgspec
 from starlette.requests import ClientDisconnect, Request
-from starlette.responses import Response, StreamingResponse
+from starlette.responses import Response
 
 from axon.admission.meters import Meters
 from axon.dispatch.config import DispatchConfig
@@ -22,8 +23,9 @@ from axon.gateway import frames, opening
 from axon.gateway.auth import Identity
 from axon.gateway.config import GatewayConfig
 from axon.gateway.edge import METERS
+from axon.gateway.event_stream import EventStream
 from axon.gateway.fleet import Fleet
-from axon.gateway.follow import Follower
+from axon.gateway.follow import Follower, Reader
 from axon.gateway.openai import Request as Ask
 from axon.gateway.openai import tier_asked
 from axon.gateway.pace import Pace
@@ -41,6 +43,8 @@ IDS_HEADER = "x-axon-event-ids"
 """With ``true`` the frames of a stream have their seq as the event's id."""
 LEDGER_HEADER = "x-axon-ledger"
 """With ``true`` the end of an answer says what it took."""
+GRACE_HEADER = "x-axon-reader-grace"
+"""For how many seconds a turn goes on without its reader, at most as long as the server lets it."""
 _MAX_SEQ_DIGITS = 15
 _MAX_KEY_CHARS = 255
 SSE_HEADERS = {"cache-control": "no-cache", "x-accel-buffering": "no"}
@@ -132,6 +136,7 @@ async def open_turn(
     gateway, who = gateway_of(request), identity_of(request)
     deployment = find_deployment(request, ask.model)
     pool = gateway.fleet.pool(who.terms.pool)
+    reader_grace_s = reader_grace(request, is_read_later=bool(ask.stream or ask.store))
 
     async def make(job_id: str, now: float) -> Job:
         prompt_ids, *more_prompts = await prompts()
@@ -153,6 +158,7 @@ async def open_turn(
             terms=who.terms,
             tier=tier_asked(ask.service_tier),
             pool=pool,
+            reader_grace_s=reader_grace_s,
             reasoning=gateway.prompts.reasoning(prompt_ids) if route == "chat" and deployment.reasons else "",
             reply={
                 "route": route,
@@ -186,7 +192,8 @@ async def accepted(request: Request, body: bytes, *, route: str, prefix: str, ma
         if opened.is_new and ask.idempotency_key and last_event_id(request):
             raise Gone("The stream that this request began is not there any more.")
         if ask.idempotency_key:
-            await gateway.follower.arrive(opened.job.id)  # a repeated request is a reader who has come back
+            # A repeated request is a reader who has come back.
+            await gateway.follower.arrive(opened.job.id, reader_of(request, opened.job))
         return opened.job
     except (LimitReached, Unavailable) as error:
         gateway.metrics.rejected.labels(error.code, gateway.metrics.tenants.label(who.tenant)).inc()
@@ -206,6 +213,34 @@ def _idempotency_key(request: Request) -> str:
     if len(key) > _MAX_KEY_CHARS:
         raise InvalidInput(f"An Idempotency-Key has at most {_MAX_KEY_CHARS} characters.", param="Idempotency-Key")
     return key
+
+
+def reader_grace(request: Request, *, is_read_later: bool) -> float | None:
+    """How long a turn goes on without its reader, as asked for; None for as long as the server lets it.
+
+    Without a word, what could not be read later ends with its connection: nobody knows its id.
+    """
+    text = request.headers.get(GRACE_HEADER)
+    if text is None:
+        return None if is_read_later or _idempotency_key(request) else 0.0
+    try:
+        seconds = float(text)
+    except ValueError:
+        seconds = -1.0
+    if not (math.isfinite(seconds) and seconds >= 0):
+        raise InvalidInput(f"{GRACE_HEADER} must be a number of seconds, 0 or more.", param=GRACE_HEADER)
+    return min(seconds, gateway_of(request).sessions_config.reader_grace_s)
+
+
+def reader_of(request: Request, job: Job) -> Reader:
+    """Who sent this request, as a reader of the job's stream."""
+    return Reader(job, identity_of(request).key_id)
+
+
+async def leave(gateway: Gateway, reader: Reader) -> None:
+    """The reader follows no more; counted where that ends its turn."""
+    if cause := await gateway.follower.left(reader):
+        gateway.metrics.cancelled.labels(cause=cause).inc()
 
 
 async def find_job(request: Request, job_id: str) -> Job:
@@ -241,10 +276,11 @@ def seq_of(text: str, name: str) -> int:
 def stream_response(request: Request, job: Job, *, after: int, started: float | None = None) -> Response:
     """The stream past ``after`` as server-sent events; leaving early loses nothing, for as long as it is kept."""
     writer = frames.Writer(job, after=after, with_ids=_wants_ids(request), with_ledger=wants_ledger(request))
-    return StreamingResponse(
-        _events(gateway_of(request), job, writer, after, started),
-        media_type="text/event-stream",
+    gateway, reader = gateway_of(request), reader_of(request, job)
+    return EventStream(
+        _events(gateway, job, reader, writer, after, started),
         headers={**SSE_HEADERS, STREAM_HEADER: job.id},
+        left=lambda: leave(gateway, reader),
     )
 
 
@@ -262,11 +298,11 @@ def _is_on(request: Request, header: str) -> bool:
 
 
 async def _events(
-    gateway: Gateway, job: Job, writer: frames.Writer, after: int, started: float | None
+    gateway: Gateway, job: Job, reader: Reader, writer: frames.Writer, after: int, started: float | None
 ) -> AsyncGenerator[bytes, None]:
     pace = Pace(gateway.metrics, started)
     try:
-        async with aclosing(gateway.follower.follow(job.id, after=after)) as stream:
+        async with aclosing(gateway.follower.follow(job.id, after=after, reader=reader)) as stream:
             async for chunk in stream:
                 frame = writer.silence() if chunk is None else writer.frames(chunk)
                 if frame:
@@ -284,14 +320,16 @@ async def _whole_response(request: Request, job: Job) -> Response:
 
 async def answered(request: Request, job: Job) -> list[Chunk]:
     """The whole stream of a turn that completed; raises what it failed of, or when the client leaves first."""
-    gateway = gateway_of(request)
+    gateway, reader = gateway_of(request), reader_of(request, job)
     chunks: list[Chunk] = []
     async with asyncio.TaskGroup() as tasks:
-        collecting = tasks.create_task(_collect(gateway, job, chunks))
+        collecting = tasks.create_task(_collect(gateway, job, reader, chunks))
         leaving = tasks.create_task(_disconnected(request))
         await asyncio.wait([collecting, leaving], return_when=asyncio.FIRST_COMPLETED)
         collecting.cancel()
         leaving.cancel()
+    if not chunks or not chunks[-1].terminal:
+        await leave(gateway, reader)
     if collecting.done() and not collecting.cancelled() and (problem := collecting.result()):
         raise problem
     if not chunks or not chunks[-1].terminal:
@@ -301,10 +339,10 @@ async def answered(request: Request, job: Job) -> list[Chunk]:
     return chunks
 
 
-async def _collect(gateway: Gateway, job: Job, chunks: list[Chunk]) -> AxonError | None:
+async def _collect(gateway: Gateway, job: Job, reader: Reader, chunks: list[Chunk]) -> AxonError | None:
     """Gathers the stream; what stops it is returned, so that it does not come out as a group."""
     try:
-        async with aclosing(gateway.follower.follow(job.id, after=0)) as stream:
+        async with aclosing(gateway.follower.follow(job.id, after=0, reader=reader)) as stream:
             async for chunk in stream:
                 if chunk is not None:
                     chunks.append(chunk)
