@@ -39,8 +39,9 @@ class Reading:
     def error(self) -> dict[str, Any]:
         """The last thing that was said."""
         last = [line.removeprefix("data: ") for line in self.text.splitlines() if "{" in line][-1]
-        found = json.loads(last)
-        return found.get("error") or found
+        found: dict[str, Any] = json.loads(last)
+        error: dict[str, Any] = found.get("error") or found
+        return error
 
     @contextmanager
     def going_on(self) -> Iterator["Reading"]:
