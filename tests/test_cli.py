@@ -200,6 +200,7 @@ class Recorded(BaseHTTPRequestHandler):
     """A server that answers every chat with how many messages it was sent."""
 
     asked: ClassVar[list[Any]] = []
+    stopped: ClassVar[list[str]] = []
     hung_up: ClassVar[threading.Event] = threading.Event()
 
     def do_GET(self) -> None:
@@ -222,8 +223,13 @@ class Recorded(BaseHTTPRequestHandler):
         chunks = [{"choices": [{"delta": {"content": word}}]} for word in words]
         self._answer(200, "".join(f"data: {json.dumps(chunk)}\n\n" for chunk in chunks) + "data: [DONE]\n\n")
 
+    def do_DELETE(self) -> None:
+        self.stopped.append(self.path)
+        self._answer(200, json.dumps({"status": "cancelled"}))
+
     def _answer(self, status: int, text: str) -> None:
         self.send_response(status)
+        self.send_header("x-axon-stream", f"chatcmpl-{len(self.asked)}")
         self.end_headers()
         self.wfile.write(text.encode())
 
@@ -234,6 +240,7 @@ class Recorded(BaseHTTPRequestHandler):
 @pytest.fixture
 def server_url() -> Iterator[str]:
     Recorded.asked.clear()
+    Recorded.stopped.clear()
     Recorded.hung_up.clear()
     with ThreadingHTTPServer(("127.0.0.1", 0), Recorded) as server:
         thread = threading.Thread(target=server.serve_forever, args=(0.05,))
@@ -288,6 +295,7 @@ def test_ctrl_c_stops_the_answer_and_not_the_chat(axon: Axon, server_url: str, t
         typed.wait_for("well")
         typed.process.send_signal(signal.SIGINT)
         typed.wait_for("(stopped)")
+        assert Recorded.stopped == ["/v1/streams/chatcmpl-1"]
         typed.wait_for("> ")
         typed.type("next\n")
         typed.wait_for("small heard 3")

@@ -19,6 +19,7 @@ from axon.domain.wire import encode
 from axon.errors import DependencyDown
 from axon.gateway.follow import Follower
 from axon.runtime.clock import SystemClock
+from axon.sessions.lookup import Lookup
 from benchmarks.measures.figures import Figures
 from benchmarks.measures.stage import Stage, Urls, make_job, open_stage
 
@@ -52,9 +53,9 @@ async def _idle(urls: Urls | None, num_followers: int, settle_s: float, window_s
         job_ids = await _opened(stage, num_followers)
         gc.collect()
         before_bytes = _rss_bytes()
-        follower = Follower(
-            stage.live, stage.store.turns, stage.journal, SystemClock(), reader_grace_s=30.0, silence_s=15.0
-        )
+        clock = SystemClock()
+        lookup = Lookup(stage.live, stage.store.turns, stage.journal, clock)
+        follower = Follower(stage.live, stage.store.turns, lookup, clock, reader_grace_s=30.0, silence_s=15.0)
         failures: Counter[str] = Counter()
         started = time.perf_counter()
         for number, job_id in enumerate(job_ids):

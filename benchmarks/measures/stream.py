@@ -14,13 +14,13 @@ from axon.dispatch.ending import Ending
 from axon.domain.chunk import Chunk
 from axon.domain.job import Job
 from axon.domain.ownership import LogView
-from axon.domain.turn import TurnState
 from axon.domain.wire import encode
 from axon.engine.messages import Emitted
 from axon.gateway.follow import Follower
 from axon.ports.live import Appended, AppendStatus, TokenLog
 from axon.ports.queue import Delivery
 from axon.runtime.clock import SystemClock
+from axon.sessions.lookup import Lookup
 from axon.telemetry.metrics import Metrics
 from axon.text.tokenizer import ByteTokenizer
 from axon.worker.emit import Emitter
@@ -92,8 +92,8 @@ class _Bench:
     def holds(self, running: Running) -> bool:
         return True
 
-    def end(self, running: Running, state: TurnState, code: str = "", message: str = "") -> None:
-        raise AssertionError(state)
+    def cancel(self, running: Running) -> None:
+        raise AssertionError
 
     def forget(self, running: Running) -> None:
         raise AssertionError
@@ -125,9 +125,9 @@ async def latency(stage: Stage, num_jobs: int, *, seconds: float, step_s: float)
     """From the call that appends a token until a follower in the same process yields it."""
     seen: list[float] = []
     async with _running(stage, num_jobs) as bench, asyncio.TaskGroup() as readers:
-        follower = Follower(
-            stage.live, stage.store.turns, stage.journal, SystemClock(), reader_grace_s=30.0, silence_s=15.0
-        )
+        clock = SystemClock()
+        lookup = Lookup(stage.live, stage.store.turns, stage.journal, clock)
+        follower = Follower(stage.live, stage.store.turns, lookup, clock, reader_grace_s=30.0, silence_s=15.0)
         tasks = [readers.create_task(_read(follower, each.job, bench.log, seen)) for each in bench.jobs]
         await bench.run(0.2, step_s)
         seen.clear()

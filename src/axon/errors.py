@@ -9,6 +9,7 @@
     │   ├── ShareTooSmall         of an engine's blocks, the tenant's
     │   └── Unsupported
     ├── Unauthenticated           no key, or one we do not know
+    │   └── KeyRevoked            while its answer was on its way
     ├── Forbidden                 a key we know, without the right
     ├── NotFound                  unknown, foreign or gone: told apart by nobody
     ├── TooLarge
@@ -110,6 +111,12 @@ class Unauthenticated(AxonError):
 
     kind = "unauthenticated"
     code = "invalid_api_key"
+
+
+class KeyRevoked(Unauthenticated):
+    """This API key was revoked."""
+
+    code = "key_revoked"
 
 
 class Forbidden(AxonError):

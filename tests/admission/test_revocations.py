@@ -1,6 +1,6 @@
 """A revocation counts everywhere at once, and reaches the store when it can be reached."""
 
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Collection, Mapping, Sequence
 from pathlib import Path
 
 import pytest
@@ -37,6 +37,9 @@ class Keys:
 
     async def all(self, *, tenant: str | None = None) -> Sequence[Key]:
         raise AssertionError
+
+    async def revoked(self, key_ids: Collection[str]) -> frozenset[str]:
+        return await self._keys.revoked(key_ids)
 
     async def rotate(self, new: Key, *, until: float) -> bool:
         raise AssertionError
@@ -85,6 +88,24 @@ async def test_a_revocation_is_in_the_store_and_in_live(revocations: Revocations
     assert await revocations.revoke("k0000001")
     assert await revocations.revoked("k0000001")
     assert await keys.find("k0000001") == make_key(revoked_at=clock.now())
+
+
+async def test_who_watches_many_keys_hears_of_a_revocation_made_elsewhere(
+    revocations: Revocations, cache: Cache, keys: Keys, clock: FakeClock
+) -> None:
+    watching = Revocations(cache, keys, clock)
+    await keys.add(make_key(id="k0000002"))
+    both = ["k0000001", "k0000002"]
+    assert await watching.marked(both) == frozenset()
+    clock.advance(60.0)
+    assert await watching.marked(both) == frozenset()
+    keys.is_away = True
+    await revocations.revoke("k0000002")
+    assert await watching.marked(both) == {"k0000002"}
+    keys.is_away = False
+    await revocations.revoke("k0000001")
+    assert await watching.marked(both) == set(both)
+    assert await watching.stored(both) == {"k0000001"}
 
 
 async def test_an_unknown_key_leaves_no_mark(revocations: Revocations) -> None:

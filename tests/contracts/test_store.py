@@ -42,6 +42,15 @@ class TestKeys:
             await store.keys.add(make_key(tenant="other"))
         assert await store.keys.find("k0000001") == make_key()
 
+    async def test_of_many_keys_the_revoked_ones_are_told(self, store: Store) -> None:
+        await store.keys.add(make_key())
+        await store.keys.add(make_key(id="k0000002"))
+        asked = ["k0000001", "k0000002", "nothing0"]
+        assert await store.keys.revoked(asked) == frozenset()
+        await store.keys.revoke("k0000002", at=300.0)
+        assert await store.keys.revoked(asked) == {"k0000002"}
+        assert await store.keys.revoked([]) == frozenset()
+
     async def test_a_revoked_key_keeps_its_first_time(self, store: Store) -> None:
         await store.keys.add(make_key())
         assert await store.keys.revoke("k0000001", at=300.0)

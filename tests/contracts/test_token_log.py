@@ -9,7 +9,7 @@ import pytest
 
 from axon.domain.chunk import Chunk, End, Token
 from axon.domain.ownership import LogView
-from axon.ports.live import Appended, AppendStatus, Live, TokenLog, stream_channel
+from axon.ports.live import STOPS, Appended, AppendStatus, Live, TokenLog, stream_channel
 from tests.contracts.backends import RETENTION_S, LiveBackend
 from tests.contracts.builders import make_chunk
 
@@ -222,9 +222,24 @@ class TestEnding:
         assert await append(log, make_chunk(1, 0, epoch=epoch, terminal="cancelled")) == Appended(AppendStatus.OK, 0)
         assert (await read(log)).ended
 
-    async def test_an_end_that_comes_together_with_a_cancel_stands(self, log: TokenLog, epoch: int) -> None:
+    async def test_an_end_without_a_token_that_comes_together_with_a_cancel_stands(
+        self, log: TokenLog, epoch: int
+    ) -> None:
+        await append(log, make_chunk(1, epoch=epoch))
         await log.flag(JOB, cancel=True)
-        assert (await append(log, make_chunk(1, epoch=epoch, terminal="completed"))).status is AppendStatus.OK
+        assert await append(log, make_chunk(2, 0, epoch=epoch, terminal="completed")) == Appended(AppendStatus.OK, 1)
+
+    async def test_no_token_is_taken_after_a_cancel_not_even_with_an_end(self, log: TokenLog, epoch: int) -> None:
+        await append(log, make_chunk(1, epoch=epoch))
+        await log.flag(JOB, cancel=True)
+        late = make_chunk(2, epoch=epoch, terminal="completed")
+        assert await append(log, late) == Appended(AppendStatus.CANCEL, 1)
+        assert not (await read(log)).ended
+
+    async def test_a_cancel_is_heard_by_workers_with_the_jobs_id(self, live: Live, log: TokenLog, epoch: int) -> None:
+        async with live.wakeups.listen(STOPS) as listener:
+            await log.flag(JOB, cancel=True)
+            assert await listener.next(5.0) == JOB.encode()
 
     async def test_a_cancel_after_the_end_comes_too_late(self, log: TokenLog, epoch: int) -> None:
         await append(log, make_chunk(1, epoch=epoch, terminal="completed"))
@@ -254,7 +269,7 @@ class TestReaders:
         assert (await append(log, make_chunk(1, epoch=epoch))).status is AppendStatus.OK
         await lives.pass_time(0.2)
         assert (await read(log)).cancelled
-        assert (await append(log, make_chunk(2, epoch=epoch))).status is AppendStatus.CANCEL
+        assert (await append(log, make_chunk(2, epoch=epoch))).status is AppendStatus.ABSENT
         assert (await append(log, make_chunk(2, 0, epoch=epoch, terminal="cancelled"))).status is AppendStatus.OK
 
     async def test_a_reader_who_says_it_is_there_keeps_the_job_going(self, lives: LiveBackend, log: TokenLog) -> None:
@@ -263,7 +278,7 @@ class TestReaders:
         await lives.pass_time(0.2)
         assert (await append(log, make_chunk(1, epoch=epoch))).status is AppendStatus.OK
         await lives.pass_time(0.6)
-        assert (await append(log, make_chunk(2, epoch=epoch))).status is AppendStatus.CANCEL
+        assert (await append(log, make_chunk(2, epoch=epoch))).status is AppendStatus.ABSENT
 
     async def test_a_second_reader_with_a_shorter_time_takes_nothing_from_the_first(
         self, lives: LiveBackend, log: TokenLog

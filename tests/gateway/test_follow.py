@@ -15,6 +15,7 @@ from axon.domain.turn import Turn, opened
 from axon.domain.wire import encode
 from axon.errors import DependencyDown, Draining, StreamDiverged
 from axon.gateway.follow import Follower
+from axon.gateway.follow import Reader as Present
 from axon.gateway.problems import Gone
 from axon.ports.live import stream_channel
 from axon.runtime.clock import FakeClock
@@ -97,7 +98,7 @@ class Stream:
 
     @asynccontextmanager
     async def reader(self, after: int = 0, found: Turn | None = None) -> AsyncIterator["Reader"]:
-        async with aclosing(self.follower.follow(JOB.id, after=after, found=found)) as chunks:
+        async with aclosing(self.follower.follow(JOB.id, after=after, reader=Present(found=found))) as chunks:
             reader = Reader(chunks)
             try:
                 yield reader

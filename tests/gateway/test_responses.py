@@ -10,7 +10,7 @@ from starlette.requests import Request
 from axon.domain.reply import ResponseReply
 from axon.domain.turn import opened
 from axon.domain.wire import encode
-from axon.gateway import responses
+from axon.gateway import responses, stopping
 from tests.contracts.builders import make_job
 from tests.sessions.world import TENANT, open_kept
 
@@ -18,7 +18,7 @@ from tests.sessions.world import TENANT, open_kept
 async def test_cancelling_a_response_that_does_not_end_yet_shows_it_as_it_stands(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(responses, "_CANCEL_S", 0.0)
+    monkeypatch.setattr(stopping, "_STOP_S", 0.0)
     job = make_job("resp_1", tenant=TENANT, session="resp_1", reply=ResponseReply(model="echo"))
     async with open_kept(tmp_path) as kept:
         await kept.live.log.open(job.id, encode(job), reader_ttl_s=None)

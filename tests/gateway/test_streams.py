@@ -11,6 +11,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from axon.domain.chunk import End
+from axon.domain.reply import ChatReply
 from axon.domain.turn import opened
 from axon.domain.wire import encode
 from axon.errors import InvalidInput, NotFound
@@ -22,7 +23,7 @@ from axon.telemetry.metrics import Metrics
 from tests.contracts.builders import make_chunk, make_job
 from tests.sessions.world import TENANT, Kept, open_kept
 
-CHAT = make_job("chatcmpl-1", tenant=TENANT, session="", retain=True, reply={"route": "chat", "model": "echo"})
+CHAT = make_job("chatcmpl-1", tenant=TENANT, session="", retain=True, reply=ChatReply(model="echo"))
 METRICS = Metrics()
 DEADLINE_S = 10.0
 

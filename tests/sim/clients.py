@@ -10,6 +10,7 @@ from axon.domain.job import Job
 from axon.domain.lane import lane_of
 from axon.domain.sampling import Sampling
 from axon.errors import AxonError, StreamDiverged
+from axon.gateway.follow import Reader
 from axon.gateway.opening import Ask
 from tests.sim.world import DEPLOYMENT, NUM_LANES, World
 
@@ -175,7 +176,7 @@ class Client:
         await follower.arrive(asked.job_id)
         try:
             async with (
-                aclosing(follower.follow(asked.job_id, after=reading.start, found=found)) as stream,
+                aclosing(follower.follow(asked.job_id, after=reading.start, reader=Reader(found=found))) as stream,
                 asyncio.timeout(asked.patience_s) as patience,
             ):
                 async for chunk in stream:

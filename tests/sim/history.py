@@ -47,6 +47,8 @@ class History:
         """Jobs whose end the log was told, whatever it has forgotten since."""
         self.damaged: set[str] = set()
         """Jobs whose stream lost something."""
+        self.said_at_stop: dict[str, int] = {}
+        """Of jobs whose end was asked for, how many tokens the log had then."""
         self.lost_at = -1.0
         self.num_lost = 0
         self.violation = ""
@@ -79,14 +81,21 @@ class History:
             raise self.broken(f"{job_id} was written after its end")
         if chunk.first != len(copy.tokens) + 1:
             raise self.broken(f"{job_id} has a gap: {chunk.first} after {len(copy.tokens)}")
+        if chunk.tokens and job_id in self.said_at_stop:
+            raise self.broken(f"{job_id} was given tokens after its stop")
         copy.tokens += [token.id for token in chunk.tokens]
         copy.ended = bool(chunk.terminal)
         if copy.ended:
             self.told.add(job_id)
 
+    def stopped(self, job_id: str) -> None:
+        self.note(f"{job_id} is to stop at {len(self.logs[job_id].tokens)}")
+        self.said_at_stop.setdefault(job_id, len(self.logs[job_id].tokens))
+
     def log_lost(self) -> None:
         self.note("the log lost everything")
         self.damaged.update(self.logs)
+        self.said_at_stop.clear()
         self.logs.clear()
         self.owner_of.clear()
         self.held_since.clear()
@@ -105,6 +114,9 @@ class History:
         self.note(f"{turn.id} journalled as {turn.state}")
         if turn.state.terminal:
             self.ends[turn.id].append(turn)
+            said = self.said_at_stop.get(turn.id)
+            if said is not None and turn.id not in self.damaged and turn.usage.output_tokens != said:
+                raise self.broken(f"{turn.id} is billed {turn.usage.output_tokens}, and had said {said} when stopped")
         else:
             self.opened[turn.id] = turn
 

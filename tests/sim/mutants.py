@@ -37,15 +37,15 @@ _finish = Emitter._finish
 
 
 def append_ignores_the_epoch() -> contextlib.AbstractContextManager[Any]:
-    def judge(chunk: Chunk, *, epoch: int, last: int, ended: bool, cancelled: bool) -> AppendStatus:
-        return _judge(chunk, epoch=chunk.epoch, last=last, ended=ended, cancelled=cancelled)
+    def judge(chunk: Chunk, *, epoch: int, **stream: Any) -> AppendStatus:
+        return _judge(chunk, epoch=chunk.epoch, **stream)
 
     return patch.object(append, "judge", judge)
 
 
 def append_allows_a_gap() -> contextlib.AbstractContextManager[Any]:
-    def judge(chunk: Chunk, *, epoch: int, last: int, ended: bool, cancelled: bool) -> AppendStatus:
-        return _judge(chunk, epoch=epoch, last=chunk.first - 1, ended=ended, cancelled=cancelled)
+    def judge(chunk: Chunk, *, last: int, **stream: Any) -> AppendStatus:
+        return _judge(chunk, last=chunk.first - 1, **stream)
 
     return patch.object(append, "judge", judge)
 
@@ -146,6 +146,15 @@ def cancel_after_done() -> contextlib.AbstractContextManager[Any]:
     return patch.object(Sweeper, "_end", end)
 
 
+def tokens_after_a_stop() -> contextlib.AbstractContextManager[Any]:
+    """An end takes tokens along that came after the stop."""
+
+    def judge(chunk: Chunk, *, cancelled: bool, **stream: Any) -> AppendStatus:
+        return _judge(chunk, cancelled=cancelled and not chunk.terminal, **stream)
+
+    return patch.object(append, "judge", judge)
+
+
 def barrier_skipped() -> contextlib.AbstractContextManager[Any]:
     async def stored(self: Lookup, turn_id: str) -> Turn | None:
         return await self._turns.get(turn_id)
@@ -214,6 +223,7 @@ MUTANTS: dict[str, Mutant] = {
         park_that_forgets,
         hand_over_that_acks,
         cancel_after_done,
+        tokens_after_a_stop,
         barrier_skipped,
         history_without_a_barrier,
         store_asked_after_silence_alone,

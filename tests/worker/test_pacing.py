@@ -132,6 +132,8 @@ def test_a_paced_stream_can_be_cancelled_and_pays_for_what_was_delivered() -> No
         await world.ends(job)
         turn = world.kept.turns[job.id]
         assert (turn.state, len(turn.tokens)) == ("cancelled", await world.num_tokens(job))
+        assert turn.ledger is not None
+        assert turn.ledger.wasted > 0
         assert len(turn.tokens) < 100
         assert (await world.look()).spent == {"day": PROMPT + len(turn.tokens)}
 

@@ -422,6 +422,42 @@ def test_what_is_held_back_at_an_end_from_outside_is_never_told(finish: str | No
     assert ([token.id for token in chunk.tokens], chunk.ends, chunk.terminal) == ([65, 66], (), "cancelled")
 
 
+@pytest.mark.parametrize("finish", [None, "stop"])
+def test_a_cancelled_job_ends_with_what_the_log_has_and_the_rest_is_wasted(finish: str | None) -> None:
+    running = make_running()
+    push(running, 65)
+    running.sent = 1
+    for place, token_id in enumerate([66, 67]):
+        push(running, token_id, finish if place == 1 else None)
+    late = running.pending()
+    assert late is not None  # the log refuses it
+    running.cancel()
+    chunk = running.pending()
+    assert chunk is not None
+    assert chunk.ledger is not None
+    assert (chunk.first, chunk.tokens, chunk.ends, chunk.terminal) == (2, (), (), "cancelled")
+    assert (chunk.ledger.emitted, chunk.ledger.wasted) == (1, 2)
+    assert [token.id for token in running.whole().tokens] == [65]
+
+
+def test_of_many_choices_the_tokens_that_had_no_place_are_wasted_once() -> None:
+    running = make_running(choices=2)
+    push(running, 65, choice=1)
+    push(running, 66, choice=1)
+    running.end(TurnState.EXPIRED)
+    running.cancel()
+    assert running.whole().ledger is not None
+    assert (running.whole().terminal, running.whole().ledger.wasted) == ("cancelled", 2)  # type: ignore[union-attr]
+
+
+def test_a_job_asks_the_log_whether_it_is_to_go_on_although_it_has_nothing_to_tell() -> None:
+    running = make_running()
+    running.must_ask = True
+    chunk = running.pending()
+    assert chunk is not None
+    assert (chunk.first, chunk.tokens, chunk.ends, chunk.terminal) == (1, (), (), "")
+
+
 @pytest.mark.parametrize("limit", [None, 2, 0])
 def test_a_stopped_job_is_complete_with_what_may_be_told_and_its_length_is_its_end(limit: int | None) -> None:
     running = make_running(choices=2)

@@ -6,7 +6,7 @@ in ``live``, from where control carries it over; until then the mark holds.
 
 import asyncio
 import contextlib
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 
 import structlog
 
@@ -20,6 +20,10 @@ _MARK_S = 24 * 3600.0
 """Renewed for as long as the store has not been told."""
 _SLOTS = tuple(f"revoking/{number}" for number in range(32))
 _EVERY_S = 2.0
+_LATEST = "revoked-latest"
+"""Changes with every mark, so that who watches many keys looks at one name."""
+_UNSURE_S = 3.0
+"""A key may be taken for good for so long after its mark: then its streams are younger than the mark."""
 
 _logger = structlog.get_logger("axon.control")
 
@@ -29,6 +33,8 @@ class Revocations:
 
     def __init__(self, cache: Cache, keys: KeyStore, clock: Clock, *, leads: Callable[[], bool] = lambda: True) -> None:
         self._cache, self._keys, self._clock, self._leads = cache, keys, clock, leads
+        self._latest: bytes | None = None
+        self._changed_at = float("-inf")
 
     async def revoke(self, key_id: str) -> bool:
         """Ends a key everywhere; False when the store knows none of this id.
@@ -37,7 +43,7 @@ class Revocations:
         """
         at, marked = self._clock.now(), False
         try:
-            marked = await self._cache.put(_mark(key_id), b"1", ttl_s=_MARK_S)
+            marked = await mark(self._cache, key_id, at=at)
         except DependencyDown:
             _logger.warning("revocation.not_marked", key_id=key_id)
         try:
@@ -55,6 +61,19 @@ class Revocations:
     async def revoked(self, key_id: str) -> bool:
         """Whether ``live`` knows it for revoked; where it says nothing, the store's word counts."""
         return await self._cache.get(_mark(key_id)) is not None
+
+    async def marked(self, key_ids: Collection[str]) -> frozenset[str]:
+        """Those of the keys that ``live`` knows for revoked; it is asked for a while after each revocation."""
+        latest, now = await self._cache.get(_LATEST), self._clock.monotonic()
+        if latest != self._latest:
+            self._latest, self._changed_at = latest, now
+        if now - self._changed_at > _UNSURE_S:
+            return frozenset()
+        return frozenset([key_id for key_id in key_ids if await self.revoked(key_id)])
+
+    async def stored(self, key_ids: Collection[str]) -> frozenset[str]:
+        """Those of the keys that the store knows for revoked."""
+        return await self._keys.revoked(key_ids)
 
     async def run(self) -> None:
         """Looks until cancelled, while it leads."""
@@ -82,9 +101,16 @@ class Revocations:
             _logger.info("revocation.written", key_id=key_id)
 
 
+async def mark(cache: Cache, key_id: str, *, at: float) -> bool:
+    """Says in ``live`` that a key is revoked."""
+    marked = await cache.put(_mark(key_id), b"1", ttl_s=_MARK_S)
+    await cache.put(_LATEST, new_id(key_id, at).encode(), ttl_s=_MARK_S)
+    return marked
+
+
 async def postpone(cache: Cache, key_id: str, *, at: float) -> None:
     """Ends a key everywhere without the store, which is told later; raises when too many wait for that."""
-    await cache.put(_mark(key_id), b"1", ttl_s=_MARK_S)
+    await mark(cache, key_id, at=at)
     value = f"{key_id} {at!r} {new_id('', at)}".encode()
     for slot in _SLOTS:
         if await cache.put(slot, value, ttl_s=_MARK_S, only_new=True):

@@ -37,6 +37,7 @@ from axon.settings import Settings
 from axon.telemetry.build import version
 
 if TYPE_CHECKING:
+    from axon.gateway.evicting import Evicting
     from axon.gateway.fleet import Fleet
     from axon.gateway.follow import Follower
     from axon.gateway.last_use import LastUse
@@ -71,6 +72,7 @@ class Answering:
     fleet: "Fleet"
     follower: "Follower"
     last_use: "LastUse"
+    evicting: "Evicting"
     listener: socket.socket
     ready: Ready
 
@@ -78,9 +80,10 @@ class Answering:
         """Answers until it is closed."""
         try:
             async with asyncio.TaskGroup() as tasks:
-                writing = tasks.create_task(self.last_use.run())
+                beside = [tasks.create_task(self.last_use.run()), tasks.create_task(self.evicting.run())]
                 await self.http.serve(sockets=[self.listener])
-                writing.cancel()
+                for task in beside:
+                    task.cancel()
         finally:
             _logger.info("gateway.stopped")
 
@@ -143,6 +146,7 @@ async def open_gateway(
     from axon.gateway.app import build_app
     from axon.gateway.auth import Authenticator
     from axon.gateway.bodies import Bodies
+    from axon.gateway.evicting import Evicting
     from axon.gateway.failures import Failures
     from axon.gateway.fleet import Fleet
     from axon.gateway.follow import Follower
@@ -218,7 +222,15 @@ async def open_gateway(
     app = build_app(gateway, admin, authenticator, version=version())
     http = make_server(app, settings.gateway, grace_s=settings.lifecycle.drain_s + _CLOSE_S)
     ready = _ready(process, listener, stack, key, fleet)
-    return Answering(http=http, fleet=fleet, follower=follower, last_use=last_use, listener=listener, ready=ready)
+    return Answering(
+        http=http,
+        fleet=fleet,
+        follower=follower,
+        last_use=last_use,
+        evicting=Evicting(follower, revocations.marked, revocations.stored),
+        listener=listener,
+        ready=ready,
+    )
 
 
 def _ready(process: Process, listener: socket.socket, stack: AsyncExitStack, key: str | None, fleet: "Fleet") -> Ready:

@@ -16,6 +16,10 @@ from axon.settings import client_variable
 if TYPE_CHECKING:
     from axon.settings import Settings
 
+_NO_GRACE = {"x-axon-reader-grace": "0"}
+"""Nobody comes back for the answer."""
+_STOP_S = 5.0
+
 
 class Server:
     """A connection to it; use as a context."""
@@ -58,15 +62,26 @@ class Server:
         return listed
 
     def stream_chat(self, body: dict[str, Any]) -> Generator[str, None, None]:
-        """The pieces of an answer as they come. Closing the iterator early hangs up."""
+        """The pieces of an answer as they come. Closing the iterator early stops the answer and hangs up."""
+        asked = self._client.stream("POST", "/v1/chat/completions", json={**body, "stream": True}, headers=_NO_GRACE)
         try:
-            with self._client.stream("POST", "/v1/chat/completions", json={**body, "stream": True}) as response:
+            with asked as response:
                 if response.is_error:
                     response.read()
                 self._check(response)
-                yield from _contents(response.iter_lines())
+                try:
+                    yield from _contents(response.iter_lines())
+                except (GeneratorExit, KeyboardInterrupt):
+                    self._stop(response.headers.get("x-axon-stream", ""))
+                    raise
         except httpx.HTTPError as error:
             raise self._translate(error) from error
+
+    def _stop(self, stream_id: str) -> None:
+        """Should nobody hear of it, the answer still ends with its connection."""
+        if stream_id:
+            with contextlib.suppress(httpx.HTTPError):
+                self._client.delete(f"/v1/streams/{stream_id}", timeout=_STOP_S)
 
     def _translate(self, error: httpx.HTTPError) -> AxonError:
         if isinstance(error, httpx.ConnectError | httpx.ConnectTimeout):

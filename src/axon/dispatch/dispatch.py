@@ -122,7 +122,7 @@ class Dispatch:
         return ""
 
     async def _open(self, job: Job, body: bytes) -> bool:
-        return await self._log.open(job.id, body, reader_ttl_s=None if job.background else self._reader_grace_s)
+        return await self._log.open(job.id, body, reader_ttl_s=job.reader_ttl_s(self._reader_grace_s))
 
 
 @dataclass(slots=True)

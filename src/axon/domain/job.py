@@ -8,6 +8,9 @@ from axon.domain.item import Item
 from axon.domain.reply import ChatReply, Reply
 from axon.domain.sampling import Sampling
 
+_SHORTEST_S = 5.0
+"""No reader is taken for gone sooner: its words may be late, or its gateway lost."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Job:
@@ -57,6 +60,8 @@ class Job:
     """Of the request's body, to tell a repeated request from another one under the same key."""
     background: bool = False
     """Goes on without a reader."""
+    reader_grace_s: float | None = None
+    """How long it goes on without a reader: None for as long as its server lets it, 0 ends it with its connection."""
     retain: bool = False
     """Its text is kept past the retention time (``store: true``)."""
     forget: bool = False
@@ -92,6 +97,13 @@ class Job:
     def num_prompt_tokens(self) -> int:
         """Of all its prompts."""
         return len(self.prompt_ids) + sum(map(len, self.more_prompts))
+
+    def reader_ttl_s(self, longest_s: float) -> float | None:
+        """How long a word that it has a reader counts; None where it waits for none. ``longest_s``: the server's."""
+        if self.background:
+            return None
+        grace_s = longest_s if self.reader_grace_s is None else self.reader_grace_s
+        return min(longest_s, max(grace_s, _SHORTEST_S))
 
     @property
     def purged(self) -> bool:

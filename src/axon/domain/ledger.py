@@ -27,8 +27,8 @@ class Ledger:
     replayed: int = 0
     """Tokens that were computed again: an attempt or an engine was lost, or it had to leave the engine for a while."""
     wasted: int = 0
-    """Tokens that were computed and are in no stream: behind a stop string, held back when a budget ended, or of a
-    choice that was cancelled."""
+    """Tokens that were computed and are in no stream: behind a stop string, held back when a budget ended, or made
+    after the turn was stopped."""
     attempts: int = 0
     """Claims of it that are known of; one that was lost before it said anything may not be."""
     queue_s: float = 0.0

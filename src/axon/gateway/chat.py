@@ -1,4 +1,4 @@
-"""/v1/chat/completions: asked, and where it is stored, read again and erased."""
+"""/v1/chat/completions: asked, cancelled, and where it is stored, read again and erased."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -14,6 +14,7 @@ from axon.errors import NotFound
 from axon.gateway import frames
 from axon.gateway.openai import NOT_YET, ChatRequest
 from axon.gateway.schema import body_of_kind
+from axon.gateway.stopping import stopped, stopped_body
 from axon.gateway.turns import (
     answer,
     find_turn,
@@ -72,6 +73,19 @@ async def delete(request: Request, completion_id: str) -> dict[str, Any]:
     await gateway_of(request).sessions.erasure.turn(turn)
     gave_back(request)
     return {"id": completion_id, "object": "chat.completion.deleted", "deleted": True}
+
+
+@router.post("/v1/chat/completions/{completion_id}/cancel", summary="Cancel a chat completion")
+async def cancel(request: Request, completion_id: str) -> dict[str, Any]:
+    """Ends a chat completion that runs, stored or not; one that has ended stays as it is.
+
+    ``status`` says how it ended, or ``in_progress`` where it takes its time; ``usage`` is what it is billed: the
+    tokens up to the stop.
+    """
+    turn = await find_turn(request, completion_id)
+    if turn is None or not isinstance(turn.job.reply, ChatReply):
+        raise _unknown(completion_id)
+    return stopped_body(await stopped(gateway_of(request), turn), "chat.completion")
 
 
 async def _find(request: Request, completion_id: str) -> Turn:

@@ -1,15 +1,18 @@
-"""POST /v1/completions."""
+"""/v1/completions: asked and cancelled."""
 
 from collections.abc import Sequence
+from typing import Any
 
 from fastapi import APIRouter
 from starlette.requests import Request
 from starlette.responses import Response
 
 from axon.domain.reply import CompletionReply
+from axon.errors import NotFound
 from axon.gateway.openai import NOT_YET, CompletionRequest, Prompt
 from axon.gateway.schema import body_of_kind
-from axon.gateway.turns import Gateway, answer, gateway_of, open_turn, read_body
+from axon.gateway.stopping import stopped, stopped_body
+from axon.gateway.turns import Gateway, answer, find_turn, gateway_of, open_turn, read_body
 
 router = APIRouter(tags=["completions"])
 
@@ -36,6 +39,21 @@ async def create(request: Request) -> Response:
         reply=lambda: _reply(gateway, ask, prompts),
     )
     return await answer(request, job, stream=bool(ask.stream))
+
+
+@router.post("/v1/completions/{completion_id}/cancel", summary="Cancel a completion")
+async def cancel(request: Request, completion_id: str) -> dict[str, Any]:
+    """Ends a completion that runs; one that has ended stays as it is.
+
+    ``status`` says how it ended, or ``in_progress`` where it takes its time; ``usage`` is what it is billed: the
+    tokens up to the stop.
+    """
+    turn = await find_turn(request, completion_id)
+    if turn is None or not isinstance(turn.job.reply, CompletionReply):
+        raise NotFound(
+            f"Completion with id '{completion_id}' not found.", code="completion_not_found", param="completion_id"
+        )
+    return stopped_body(await stopped(gateway_of(request), turn), "text_completion")
 
 
 async def _tokenised(gateway: Gateway, ask: CompletionRequest, prompts: Sequence[Prompt]) -> Sequence[Sequence[int]]:

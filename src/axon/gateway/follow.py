@@ -2,15 +2,16 @@
 
 import asyncio
 import contextlib
-from collections.abc import AsyncGenerator, AsyncIterator
+from collections.abc import AsyncGenerator, AsyncIterator, Collection
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 
 from axon.domain.chunk import Chunk
+from axon.domain.job import Job
 from axon.domain.stream import Cursor, Reread
 from axon.domain.turn import Turn
 from axon.domain.wire import decode
-from axon.errors import DependencyDown, Draining
+from axon.errors import DependencyDown, Draining, KeyRevoked
 from axon.gateway.problems import Gone
 from axon.ports.live import Live, stream_channel
 from axon.ports.store import TurnStore
@@ -23,6 +24,28 @@ _ASK_STORE_S = 3.0
 _PATIENCE_S = 30.0
 _RETRY_S = 0.2
 _ARRIVALS = 3
+
+
+@dataclass(slots=True, eq=False)
+class Reader:
+    """One who follows a stream: the turn that is waited for, and the key that was shown for it."""
+
+    job: Job | None = None
+    key_id: str = ""
+    found: Turn | None = None
+    """The turn as the request of a reader who came back has found it."""
+    is_revoked: bool = False
+    """The key, meanwhile."""
+
+    @property
+    def end(self) -> Turn | None:
+        """The turn where it had ended already. That is told when the log does not have it: a log that lost its tail
+        never says the end, and no reader need stay until silence tells so."""
+        return self.found if self.found is not None and self.found.state.terminal else None
+
+    def ttl_s(self, longest_s: float) -> float:
+        """How long its word counts that it is there."""
+        return (self.job.reader_ttl_s(longest_s) if self.job else None) or longest_s
 
 
 @dataclass(slots=True)
@@ -84,7 +107,7 @@ class Follower:
         self._live, self._turns, self._lookup, self._clock = live, turns, lookup, clock
         self._reader_grace_s = reader_grace_s
         self._silence_s = silence_s
-        self._followed: dict[object, str] = {}
+        self._followed: dict[Reader, str] = {}
         """The job of every reader who is here."""
         self._over = False
 
@@ -95,17 +118,47 @@ class Follower:
             with contextlib.suppress(DependencyDown):  # then it is noticed a little later
                 await self._live.wakeups.notify(stream_channel(job_id))
 
-    async def follow(self, job_id: str, *, after: int, found: Turn | None = None) -> AsyncGenerator[Chunk | None, None]:
-        """Chunks past ``after`` until the terminal one; None when there was nothing to say for a while.
+    @property
+    def key_ids(self) -> frozenset[str]:
+        """Of all who are here."""
+        return frozenset(reader.key_id for reader in self._followed if reader.key_id)
 
-        ``found`` is the turn as the request of a reader who came back has found it. Its end is told when the log does
-        not have it: a log that lost its tail never says the end, and no reader need stay until silence tells so.
-        """
-        cursor = Cursor(after)
-        watch = _Watch(self._clock.monotonic(), found if found is not None and found.state.terminal else None)
-        async with self._live.wakeups.listen(stream_channel(job_id)) as listener, self._counted(job_id):
+    async def revoke(self, key_ids: Collection[str]) -> None:
+        """Ends what is being followed with these keys, each with ``KeyRevoked``."""
+        for reader, job_id in list(self._followed.items()):
+            if reader.key_id in key_ids and not reader.is_revoked:
+                reader.is_revoked = True
+                with contextlib.suppress(DependencyDown):  # then it is noticed a little later
+                    await self._live.wakeups.notify(stream_channel(job_id))
+
+    async def left(self, reader: Reader) -> str:
+        """A reader who follows no more: a turn that nobody will read is stopped. Returns why, or nothing."""
+        if reader.job is None or not (cause := self._stop_cause(reader, reader.job)):
+            return ""
+        try:
+            return cause if await self._live.log.flag(reader.job.id, cancel=True) else ""
+        except DependencyDown:
+            return ""  # it is cancelled a little later, because nobody says that it has a reader
+
+    def _stop_cause(self, reader: Reader, job: Job) -> str:
+        if self._over or job.background or job.id in self._followed.values():
+            return ""
+        if reader.is_revoked:
+            return "" if job.retain else "key_revoked"
+        return "left" if job.reader_grace_s == 0 else ""
+
+    async def follow(
+        self, job_id: str, *, after: int, reader: Reader | None = None
+    ) -> AsyncGenerator[Chunk | None, None]:
+        """Chunks past ``after`` until the terminal one; None when there was nothing to say for a while."""
+        cursor, reader = Cursor(after), reader or Reader()
+        grace_s = reader.ttl_s(self._reader_grace_s)
+        watch = _Watch(self._clock.monotonic(), reader.end)
+        async with self._live.wakeups.listen(stream_channel(job_id)) as listener, self._counted(reader, job_id):
             payload = b""
             while True:
+                if reader.is_revoked:
+                    raise KeyRevoked()
                 is_last = self._over  # looked at before the log: what was said by now is told
                 for chunk in await self._fresh_or_wait(job_id, cursor, b"" if is_last else payload, watch):
                     watch.heard(self._clock.monotonic())
@@ -114,40 +167,40 @@ class Follower:
                     return
                 if is_last:
                     raise Draining("The server is shutting down; the stream goes on and can be picked up at another.")
-                payload = await listener.next(self._patience_s(watch)) or b""
+                payload = await listener.next(self._patience_s(watch, grace_s)) or b""
                 now = self._clock.monotonic()
-                if now - watch.touched_at > self._reader_grace_s / 3:
-                    watch.unheard = not await self._touch(job_id)
+                if now - watch.touched_at > grace_s / 3:
+                    watch.unheard = not await self._touch(job_id, grace_s)
                     watch.touched_at = watch.touched_at if watch.unheard else now
                 if now - watch.spoke_at > self._silence_s:
                     watch.spoke_at = now
                     yield None
 
     @asynccontextmanager
-    async def _counted(self, job_id: str) -> AsyncIterator[None]:
-        reader = object()
+    async def _counted(self, reader: Reader, job_id: str) -> AsyncIterator[None]:
         self._followed[reader] = job_id
         try:
             yield
         finally:
             del self._followed[reader]
 
-    def _patience_s(self, watch: "_Watch") -> float:
+    def _patience_s(self, watch: "_Watch", grace_s: float) -> float:
         """How long to wait for a wake-up: not long while nobody has heard that there is a reader."""
-        longest_s = min(watch.reread_in_s(self._clock.monotonic()), self._silence_s, self._reader_grace_s / 3)
+        longest_s = min(watch.reread_in_s(self._clock.monotonic()), self._silence_s, grace_s / 3)
         return min(longest_s, _RETRY_S) if watch.unheard else longest_s
 
-    async def arrive(self, job_id: str) -> None:
+    async def arrive(self, job_id: str, reader: Reader | None = None) -> None:
         """A reader is here (again); said until it is heard, within reason."""
+        grace_s = (reader or Reader()).ttl_s(self._reader_grace_s)
         for _ in range(_ARRIVALS):
-            if await self._touch(job_id):
+            if await self._touch(job_id, grace_s):
                 return
             await asyncio.sleep(_RETRY_S)
 
-    async def _touch(self, job_id: str) -> bool:
+    async def _touch(self, job_id: str, grace_s: float) -> bool:
         """Says that the stream has a reader; False when that was not heard, and is to be said again."""
         try:
-            await self._live.log.flag(job_id, reader_ttl_s=self._reader_grace_s)
+            await self._live.log.flag(job_id, reader_ttl_s=grace_s)
         except DependencyDown:
             return False
         return True

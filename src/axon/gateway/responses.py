@@ -1,23 +1,25 @@
 """/v1/responses: a turn whose history the server keeps; it can be read, resumed, cancelled and erased."""
 
 from collections.abc import AsyncGenerator, Sequence
-from contextlib import AsyncExitStack, aclosing, suppress
+from contextlib import AsyncExitStack, aclosing
 from dataclasses import replace
 from typing import Any
 
 import msgspec
 from fastapi import APIRouter
 from starlette.requests import Request
-from starlette.responses import Response, StreamingResponse
+from starlette.responses import Response
 
 from axon.domain.conversation import History
 from axon.domain.item import Item
 from axon.domain.job import Job
 from axon.domain.reply import ResponseReply
 from axon.domain.turn import Turn, ended, opened
-from axon.errors import AxonError, Busy, InvalidInput, NotCompleted, NotFound
+from axon.errors import AxonError, InvalidInput, NotCompleted, NotFound
 from axon.gateway import events
 from axon.gateway.asks import NOT_YET, Context, ResponseRequest
+from axon.gateway.event_stream import EventStream
+from axon.gateway.follow import Reader
 from axon.gateway.items import items_of, messages_of
 from axon.gateway.openai import tier_asked
 from axon.gateway.pace import Pace
@@ -26,6 +28,7 @@ from axon.gateway.problems import Gone
 from axon.gateway.response_object import response_body
 from axon.gateway.schema import body_of_kind
 from axon.gateway.sentences import blaming
+from axon.gateway.stopping import stopped
 from axon.gateway.turns import (
     SSE_HEADERS,
     STREAM_HEADER,
@@ -39,7 +42,10 @@ from axon.gateway.turns import (
     gateway_of,
     gave_back,
     identity_of,
+    leave,
     read_body,
+    reader_grace,
+    reader_of,
     wants_ledger,
 )
 from axon.sessions.conversations import require_room
@@ -49,7 +55,6 @@ from axon.sessions.window import cuts, fitted
 router = APIRouter(tags=["responses"])
 
 BUSY_HEADER = "x-axon-when-busy"
-_CANCEL_S = 5.0
 _MAX_DIGITS = 15
 _MAX_WINDOWS = 8
 """How much is counted that no model's window would hold."""
@@ -102,7 +107,7 @@ async def show(request: Request, response_id: str, stream: str = "false", starti
         return await _object(request, await _find(request, response_id))
     turn = await _find(request, response_id, unstored=True)
     after = _number(starting_after)
-    await gateway.follower.arrive(response_id)
+    await gateway.follower.arrive(response_id, reader_of(request, turn.job))
     gateway.metrics.stream_resumes.labels(result="ok").inc()
     return _stream(request, turn.job, after=after, found=turn)
 
@@ -120,12 +125,7 @@ async def delete(request: Request, response_id: str) -> dict[str, Any]:
 async def cancel(request: Request, response_id: str) -> Response:
     """Ends a response that runs; one that has ended stays as it is. One that takes its time is shown as it stands."""
     turn = await _find(request, response_id, unstored=True)
-    gateway = gateway_of(request)
-    if not turn.state.terminal:
-        with suppress(Busy):
-            turn = await gateway.sessions.lookup.stopped(response_id, wait_s=_CANCEL_S) or turn
-            await gateway.sessions.lookup.kept(response_id, wait_s=_CANCEL_S)  # what was told must outlive a crash
-    return await _object(request, turn)
+    return await _object(request, await stopped(gateway_of(request), turn))
 
 
 @router.get("/v1/responses/{response_id}/input_items", summary="List a response's input items")
@@ -140,6 +140,7 @@ async def input_items(
 async def _open(request: Request, ask: ResponseRequest, body: bytes) -> Job:
     """The accepted job; while it is being accepted, a conversation's place is held."""
     items = items_of(ask.input or [], now=gateway_of(request).clock.now())
+    reader_grace_s = reader_grace(request, is_read_later=bool(ask.stream or ask.stored))
     async with AsyncExitStack() as held:
 
         async def make(job_id: str, now: float) -> Job:
@@ -153,6 +154,7 @@ async def _open(request: Request, ask: ResponseRequest, body: bytes) -> Job:
                 previous=ask.previous_response_id or "",
                 items=items,
                 background=bool(ask.background),
+                reader_grace_s=reader_grace_s,
                 forget=not ask.stored,
             )
 
@@ -282,21 +284,22 @@ def _stream(
     ``found`` is the turn as a reader who came back has found it.
     """
     writer = events.Writer(job, after=after, with_ledger=wants_ledger(request))
-    return StreamingResponse(
-        _events(gateway_of(request), writer, job, found, started),
-        media_type="text/event-stream",
+    gateway, reader = gateway_of(request), reader_of(request, job, found)
+    return EventStream(
+        _events(gateway, writer, job, reader, started),
         headers={**SSE_HEADERS, STREAM_HEADER: job.id},
+        left=lambda: leave(gateway, reader),
     )
 
 
 async def _events(
-    gateway: Gateway, writer: events.Writer, job: Job, found: Turn | None, started: float | None
+    gateway: Gateway, writer: events.Writer, job: Job, reader: Reader, started: float | None
 ) -> AsyncGenerator[bytes, None]:
     pace = Pace(gateway.metrics, started)
     if opening := writer.opening():
         yield opening
     try:
-        async with aclosing(gateway.follower.follow(job.id, after=0, found=found)) as stream:
+        async with aclosing(gateway.follower.follow(job.id, after=0, reader=reader)) as stream:
             async for chunk in stream:
                 frame = events.SILENCE if chunk is None else writer.frames(chunk)
                 if frame:

@@ -1,4 +1,6 @@
-"""GET /v1/streams/{id}: goes on with a stream after a disconnect, from any seq, as long as it is kept."""
+"""/v1/streams/{id}: goes on with a stream after a disconnect, from any seq, as long as it is kept; or ends it."""
+
+from typing import Any
 
 from fastapi import APIRouter
 from starlette.requests import Request
@@ -10,7 +12,8 @@ from axon.errors import InvalidInput, NotFound
 from axon.gateway import best
 from axon.gateway.place import LAST_EVENT_ID, last_event_id, require_place, seq_of
 from axon.gateway.problems import Gone
-from axon.gateway.turns import find_turn, gateway_of, stream_response
+from axon.gateway.stopping import stopped, stopped_body
+from axon.gateway.turns import find_turn, gateway_of, reader_of, stream_response
 
 router = APIRouter(tags=["streams"])
 
@@ -29,15 +32,32 @@ async def show(request: Request, stream_id: str, after: str = "") -> Response:
     if best.is_chosen_from(turn.job):
         raise InvalidInput("An answer with 'best_of' is not streamed.", param="stream_id")
     await require_place(gateway.sessions.lookup, turn, seq, "after" if after else LAST_EVENT_ID)
-    await gateway.follower.arrive(stream_id)
+    await gateway.follower.arrive(stream_id, reader_of(request, turn.job))
     gateway.metrics.stream_resumes.labels(result="ok").inc()
     return stream_response(request, turn.job, after=seq, found=turn)
+
+
+@router.delete("/v1/streams/{stream_id}", summary="Stop a stream")
+async def stop(request: Request, stream_id: str) -> dict[str, Any]:
+    """Ends the turn of a stream, of whichever kind; one that has ended stays as it is.
+
+    ``status`` says how it ended, or ``in_progress`` where it takes its time; ``usage`` is what it is billed: the
+    tokens up to the stop.
+    """
+    turn = await find_turn(request, stream_id)
+    if turn is None:
+        raise _unknown(stream_id)
+    return stopped_body(await stopped(gateway_of(request), turn), "stream")
 
 
 async def _find(request: Request, stream_id: str) -> Turn:
     turn = await find_turn(request, stream_id)
     if turn is None:
-        raise NotFound(f"No stream with id '{stream_id}'.", code="stream_not_found", param="stream_id")
+        raise _unknown(stream_id)
     if turn.job.purged:
         raise Gone()
     return turn
+
+
+def _unknown(stream_id: str) -> NotFound:
+    return NotFound(f"No stream with id '{stream_id}'.", code="stream_not_found", param="stream_id")

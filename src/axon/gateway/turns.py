@@ -2,13 +2,14 @@
 
 import asyncio
 import hashlib
+import math
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import aclosing, asynccontextmanager
 from dataclasses import dataclass
 
 import msgspec
 from starlette.requests import ClientDisconnect, Request
-from starlette.responses import Response, StreamingResponse
+from starlette.responses import Response
 
 from axon.admission.meters import Meters
 from axon.admission.quota import Quota
@@ -26,8 +27,9 @@ from axon.gateway.auth import Identity
 from axon.gateway.bodies import Bodies
 from axon.gateway.config import GatewayConfig
 from axon.gateway.edge import METERS
+from axon.gateway.event_stream import EventStream
 from axon.gateway.fleet import Fleet
-from axon.gateway.follow import Follower
+from axon.gateway.follow import Follower, Reader
 from axon.gateway.openai import Request as Ask
 from axon.gateway.openai import tier_asked
 from axon.gateway.outcome import failure
@@ -50,6 +52,8 @@ LEDGER_HEADER = "x-axon-ledger"
 """With ``true`` the end of an answer says what it took."""
 FOUND = "axon.found"
 """Where a repeated request keeps the first one's turn."""
+GRACE_HEADER = "x-axon-reader-grace"
+"""For how many seconds a turn goes on without its reader, at most as long as the server lets it."""
 _MAX_KEY_CHARS = 255
 SSE_HEADERS = {"cache-control": "no-cache", "x-accel-buffering": "no"}
 
@@ -143,6 +147,7 @@ async def open_turn(
     gateway, who = gateway_of(request), identity_of(request)
     deployment = find_deployment(request, ask.model)
     pool = gateway.fleet.pool(who.terms.pool)
+    reader_grace_s = reader_grace(request, is_read_later=bool(ask.stream or ask.store))
 
     async def make(job_id: str, now: float) -> Job:
         with blaming(prompt_field, "max_tokens"):
@@ -168,6 +173,7 @@ async def open_turn(
             terms=who.terms,
             tier=tier_asked(ask.service_tier),
             pool=pool,
+            reader_grace_s=reader_grace_s,
             reasoning=gateway.prompts.reasoning(prompt_ids) if route == "chat" and deployment.reasons else "",
             reply=reply(),
         )
@@ -207,7 +213,7 @@ async def accepted(
 
 async def _came_back(request: Request, job: Job) -> None:
     """A repeated request is a reader who has come back: what became of the turn meanwhile goes into its answer."""
-    await gateway_of(request).follower.arrive(job.id)
+    await gateway_of(request).follower.arrive(job.id, reader_of(request, job))
     found = await find_turn(request, job.id)
     if found is None:
         raise Gone("The answer to this repeated request is not kept any more.")
@@ -258,6 +264,34 @@ async def find_turn(request: Request, turn_id: str) -> Turn | None:
     return await gateway_of(request).sessions.lookup.find(turn_id, asker=identity_of(request).tenant)
 
 
+def reader_grace(request: Request, *, is_read_later: bool) -> float | None:
+    """How long a turn goes on without its reader, as asked for; None for as long as the server lets it.
+
+    Without a word, what could not be read later ends with its connection: nobody knows its id.
+    """
+    text = request.headers.get(GRACE_HEADER)
+    if text is None:
+        return None if is_read_later or _idempotency_key(request) else 0.0
+    try:
+        seconds = float(text)
+    except ValueError:
+        seconds = -1.0
+    if not (math.isfinite(seconds) and seconds >= 0):
+        raise InvalidInput(f"{GRACE_HEADER} must be a number of seconds, 0 or more.", param=GRACE_HEADER)
+    return min(seconds, gateway_of(request).sessions_config.reader_grace_s)
+
+
+def reader_of(request: Request, job: Job, found: Turn | None = None) -> Reader:
+    """Who sent this request, as a reader of the job's stream; ``found`` is the turn where it was there before."""
+    return Reader(job, identity_of(request).key_id, found)
+
+
+async def leave(gateway: Gateway, reader: Reader) -> None:
+    """The reader follows no more; counted where that ends its turn."""
+    if cause := await gateway.follower.left(reader):
+        gateway.metrics.cancelled.labels(cause=cause).inc()
+
+
 async def answer(request: Request, job: Job, *, stream: bool) -> Response:
     """The answer to an accepted turn, streamed or whole."""
     if stream:
@@ -277,10 +311,11 @@ def stream_response(
     ``found`` is the turn as a reader who came back has found it.
     """
     writer = frames.Writer(job, after=after, with_ids=_wants_ids(request), with_ledger=wants_ledger(request))
-    return StreamingResponse(
-        _events(gateway_of(request), job, writer, after, found, started),
-        media_type="text/event-stream",
+    gateway, reader = gateway_of(request), reader_of(request, job, found)
+    return EventStream(
+        _events(gateway, job, reader, writer, after, started),
         headers={**SSE_HEADERS, STREAM_HEADER: job.id},
+        left=lambda: leave(gateway, reader),
     )
 
 
@@ -298,11 +333,11 @@ def _is_on(request: Request, header: str) -> bool:
 
 
 async def _events(
-    gateway: Gateway, job: Job, writer: frames.Writer, after: int, found: Turn | None, started: float | None
+    gateway: Gateway, job: Job, reader: Reader, writer: frames.Writer, after: int, started: float | None
 ) -> AsyncGenerator[bytes, None]:
     pace = Pace(gateway.metrics, started)
     try:
-        async with aclosing(gateway.follower.follow(job.id, after=after, found=found)) as stream:
+        async with aclosing(gateway.follower.follow(job.id, after=after, reader=reader)) as stream:
             async for chunk in stream:
                 frame = writer.silence() if chunk is None else writer.frames(chunk)
                 if frame:
@@ -320,14 +355,16 @@ async def _whole_response(request: Request, job: Job) -> Response:
 
 async def answered(request: Request, job: Job) -> list[Chunk]:
     """The whole stream of a turn that completed; raises what it failed of, or when the client leaves first."""
-    gateway = gateway_of(request)
+    gateway, reader = gateway_of(request), reader_of(request, job, found_before(request))
     chunks: list[Chunk] = []
     async with asyncio.TaskGroup() as tasks:
-        collecting = tasks.create_task(_collect(gateway, job, found_before(request), chunks))
+        collecting = tasks.create_task(_collect(gateway, job, reader, chunks))
         leaving = tasks.create_task(_disconnected(request))
         await asyncio.wait([collecting, leaving], return_when=asyncio.FIRST_COMPLETED)
         collecting.cancel()
         leaving.cancel()
+    if not chunks or not chunks[-1].terminal:
+        await leave(gateway, reader)
     if collecting.done() and not collecting.cancelled() and (problem := collecting.result()):
         raise problem
     if not chunks or not chunks[-1].terminal:
@@ -337,10 +374,10 @@ async def answered(request: Request, job: Job) -> list[Chunk]:
     return chunks
 
 
-async def _collect(gateway: Gateway, job: Job, found: Turn | None, chunks: list[Chunk]) -> AxonError | None:
+async def _collect(gateway: Gateway, job: Job, reader: Reader, chunks: list[Chunk]) -> AxonError | None:
     """Gathers the stream; what stops it is returned, so that it does not come out as a group."""
     try:
-        async with aclosing(gateway.follower.follow(job.id, after=0, found=found)) as stream:
+        async with aclosing(gateway.follower.follow(job.id, after=0, reader=reader)) as stream:
             async for chunk in stream:
                 if chunk is not None:
                     chunks.append(chunk)

@@ -46,7 +46,10 @@ class TokenLog(Protocol):
         """The stream past ``after``, marks that stand right behind it included; None when missing."""
 
     async def flag(self, job_id: str, *, cancel: bool = False, reader_ttl_s: float | None = None) -> bool:
-        """Asks for the job's end, or says that a reader is there for so long; False when missing or ended."""
+        """Asks for the job's end, or says that a reader is there for so long; False when missing or ended.
+
+        Whoever asks for its end is heard on ``STOPS`` with the job's id.
+        """
 
     async def forget(self, job_id: str, *, in_s: float) -> bool:
         """Forgets an ended stream after so long, if that is sooner than its time; False when missing or running."""
@@ -159,6 +162,10 @@ class Wakeups(Protocol):
 
     def listen(self, channel: str) -> AbstractAsyncContextManager[Listener]:
         """Hears what is notified from the moment the context is entered."""
+
+
+STOPS = "stops"
+"""Where workers hear of jobs whose end was asked for."""
 
 
 def stream_channel(job_id: str) -> str:

@@ -1,6 +1,6 @@
 """Durable records. Each aggregate has its own narrow port; a store opens and closes them together."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Protocol
 
 from axon.domain.access import Access
@@ -36,6 +36,9 @@ class KeyStore(KeyLookup, Protocol):
 
     async def revoke(self, key_id: str, *, at: float) -> bool:
         """False when there is no such key; a revoked key keeps its first time."""
+
+    async def revoked(self, key_ids: Collection[str]) -> frozenset[str]:
+        """Those of the keys that are revoked."""
 
     async def rotate(self, new: Key, *, until: float) -> bool:
         """Adds a key in place of its ``previous`` one, which is good until then at most; False if there is none."""

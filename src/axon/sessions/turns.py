@@ -36,6 +36,7 @@ def make_job(
     terms: Terms = _NO_TERMS,
     tier: Tier = Tier.DEFAULT,
     pool: str = "",
+    reader_grace_s: float | None = None,
 ) -> Job:
     """The job of an admitted turn, still without its ticket. ``sampling.max_tokens`` of 0 means: as many as fit.
 
@@ -61,6 +62,7 @@ def make_job(
         weight=terms.weight,
         kv_share=terms.kv_share,
         reserved=terms.reserved,
+        reader_grace_s=reader_grace_s,
         retain=retain,
         trace=trace,
         reply=reply,

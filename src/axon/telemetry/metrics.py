@@ -95,6 +95,11 @@ class Metrics:
             "axon_tokens_total", "Tokens by kind: prompt, cached, output, replayed or wasted.", "kind", "tenant"
         )
         self.rejected = self._counter("axon_rejected_total", "Requests admission turned away.", "reason", "tenant")
+        self.cancelled = self._counter(
+            "axon_cancelled_total",
+            "Turns that were cancelled: asked for, their client left, absent for too long, or its key revoked.",
+            "cause",
+        )
         self.requests_running = self._gauge("axon_requests_running", "Sequences running in the engine.")
 
     def _declare_latencies(self) -> None:

@@ -25,7 +25,7 @@ class Holder(Protocol):
 
     def holds(self, running: Running) -> bool: ...
 
-    def end(self, running: Running, state: TurnState, code: str = "", message: str = "") -> None: ...
+    def cancel(self, running: Running) -> None: ...
 
     def forget(self, running: Running) -> None: ...
 
@@ -67,6 +67,8 @@ class Emitter:
             for running in touched
             if self._worker.holds(running) and (chunk := running.pending()) is not None
         ]
+        for running, _ in batch:
+            running.must_ask = False
         if not batch:
             return
         try:
@@ -94,7 +96,10 @@ class Emitter:
                 running.sent = answer.last
                 self.touch(running)
             case AppendStatus.CANCEL:
-                self._worker.end(running, TurnState.CANCELLED)
+                self._worker.cancel(running)
+            case AppendStatus.ABSENT:
+                self._metrics.cancelled.labels(cause="absent").inc()
+                self._worker.cancel(running)
             case AppendStatus.MISSING:
                 await self._restore(running)
             case AppendStatus.FENCED:

@@ -98,8 +98,7 @@ class Intake:
 
     async def reopen(self, job: Job, delivery: Delivery) -> None:
         """Makes the job's stream anew from the delivery, as it came."""
-        ttl_s = None if job.background else self._reader_grace_s
-        await self._live.log.open(job.id, delivery.body, reader_ttl_s=ttl_s)
+        await self._live.log.open(job.id, delivery.body, reader_ttl_s=job.reader_ttl_s(self._reader_grace_s))
 
     async def job(self, delivery: Delivery) -> Job | None:
         """The job in a delivery; None when there is none to be read, and the delivery was acked."""

@@ -55,6 +55,8 @@ class Running:
     """Tokens since it last came into the engine."""
     limit: int | None = None
     """Seq up to which the log may be told: the rest is held back until its tenant's bucket has refilled."""
+    must_ask: bool = False
+    """The log is to be asked whether it still takes something, although there may be nothing to tell."""
     is_paused: bool = False
     """It is out of the engine because enough is held back."""
     choices: list[Choice] = field(init=False)
@@ -147,9 +149,15 @@ class Running:
     def end(self, state: TurnState, code: str = "", message: str = "") -> None:
         """Ends the job from outside; the first end stays. What is held back then is never told."""
         if self.terminal is None or self.is_held:
-            self._drop_held()
+            self._keep(self.shown)
             self.terminal = Terminal(state, code, message)
-            self.tally.waste(sum(len(choice.waiting) for choice in self.choices))
+            self._drop_waiting()
+
+    def cancel(self) -> None:
+        """Ends the job with what the log has of it, whatever end was to be told: its stop came before that."""
+        self._keep(self.sent)
+        self.terminal, self._ledger = Terminal(TurnState.CANCELLED), None
+        self._drop_waiting()
 
     def stop(self, code: str, message: str) -> None:
         """Ends what still goes on as if its length were reached: a complete answer, with the reason for its end."""
@@ -159,15 +167,15 @@ class Running:
         over = {end.choice for end in self.ends}
         for choice in self.choices:
             if choice.index not in over:
-                choice.waiting.clear()
                 choice.reason = "length"
                 self.ends.append(End(choice.index, "length", len(self.tokens)))
 
     def pending(self) -> Chunk | None:
         """What the log has to be told; None when it has everything."""
         if self.is_held:
-            return self._shown_chunk() if self.sent < self.shown else None
-        if self.told or (self.sent == len(self.tokens) and self.terminal is None):
+            return self._shown_chunk() if self.sent < self.shown or self.must_ask else None
+        has_news = self.sent < len(self.tokens) or self.terminal is not None
+        if self.told or not (has_news or self.must_ask):
             return None
         return self._chunk(first=self.sent + 1)
 
@@ -181,12 +189,17 @@ class Running:
         whole = replace(self._chunk(first=self.sent + 1), terminal="", code="", message="", reasoned=reasoned)
         return whole.until(self.shown)
 
-    def _drop_held(self) -> None:
-        shown = self.shown
-        self.tally.waste(len(self.tokens) - shown)
-        self.reasoned -= _num_thoughts(self.tokens[shown:])
-        del self.tokens[shown:]
-        self.ends = [end for end in self.ends if end.at is None or end.at <= shown]
+    def _keep(self, seq: int) -> None:
+        """Drops every token past ``seq``: it goes nowhere."""
+        self.tally.waste(len(self.tokens[seq:]))
+        self.reasoned -= _num_thoughts(self.tokens[seq:])
+        del self.tokens[seq:]
+        self.ends = [end for end in self.ends if end.at is None or end.at <= seq]
+
+    def _drop_waiting(self) -> None:
+        self.tally.waste(sum(len(choice.waiting) for choice in self.choices))
+        for choice in self.choices:
+            choice.waiting.clear()
 
     def _place(self) -> None:
         """Gives its place in the stream to every token that has one by now."""

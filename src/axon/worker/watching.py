@@ -9,13 +9,15 @@ from typing import Protocol
 from axon.dispatch.liveness import Liveness
 from axon.domain.turn import TurnState
 from axon.errors import AxonError
-from axon.ports.live import TokenLog
+from axon.ports.live import STOPS, TokenLog, Wakeups
 from axon.ports.queue import Delivery
 from axon.runtime.clock import Clock
 from axon.worker.running import Running
 
 _TICK_S = 0.1
 _LOOK_TICKS = 5
+_HEAR_S = 60.0
+_RETRY_S = 0.2
 
 
 class Watched(Protocol):
@@ -25,6 +27,8 @@ class Watched(Protocol):
     def running(self) -> Mapping[str, Running]: ...
 
     def end(self, running: Running, state: TurnState, code: str = "", message: str = "") -> None: ...
+
+    def ask(self, running: Running) -> None: ...
 
     def watch_engine(self) -> None: ...
 
@@ -39,8 +43,9 @@ class Watching:
     The owners of what others have are looked at more often: how soon a dead one's streams go on hangs on it.
     """
 
-    def __init__(self, *, worker: Watched, log: TokenLog, liveness: Liveness, clock: Clock) -> None:
-        self._worker, self._log, self._liveness, self._clock = worker, log, liveness, clock
+    def __init__(self, *, worker: Watched, log: TokenLog, wakeups: Wakeups, liveness: Liveness, clock: Clock) -> None:
+        self._worker, self._log, self._wakeups = worker, log, wakeups
+        self._liveness, self._clock = liveness, clock
         self._parked: dict[int, tuple[Delivery, str]] = {}
 
     def park(self, delivery: Delivery, owner: str = "") -> None:
@@ -65,6 +70,18 @@ class Watching:
                     await self._look_at_owners()
             else:
                 await self._look()
+
+    async def hear(self) -> None:
+        """Looks at once at each job whose end is asked for, until cancelled; what it misses is seen by ``run``."""
+        while True:
+            try:
+                async with self._wakeups.listen(STOPS) as listener:
+                    while True:
+                        job_id = await listener.next(_HEAR_S)
+                        if job_id and (running := self._worker.running.get(job_id.decode(errors="replace"))):
+                            self._worker.ask(running)
+            except AxonError:
+                await asyncio.sleep(_RETRY_S)
 
     async def _look(self) -> None:
         for running in list(self._worker.running.values()):
@@ -92,4 +109,4 @@ class Watching:
             return
         view = await self._log.read(running.job.id, after=running.sent)
         if view is not None and view.cancelled:
-            self._worker.end(running, TurnState.CANCELLED)
+            self._worker.ask(running)

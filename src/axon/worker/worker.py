@@ -126,7 +126,7 @@ class Worker:
         self._checkpoints = Checkpoints(self.running, journal, every_s=config.checkpoint_s)
         self._emitter = Emitter(worker=self, log=live.log, queue=queue, ending=ending, metrics=metrics)
         self._pacing = Pacing(worker=self, tickets=tickets, clock=clock, metrics=metrics) if tickets else None
-        self._watching = Watching(worker=self, log=live.log, liveness=liveness, clock=clock)
+        self._watching = Watching(worker=self, log=live.log, wakeups=live.wakeups, liveness=liveness, clock=clock)
         self._passing = Passing(worker=self, deployment=deployment, queue=queue, live=live, metrics=metrics)
         self._versions = Versions(
             live.presences, deployment=deployment, pool=config.pool, me=self.incarnation, clock=clock
@@ -150,6 +150,7 @@ class Worker:
             tasks.create_task(self._taking.sharing.run())
             tasks.create_task(self._stepping.run())
             tasks.create_task(self._watching.run())
+            tasks.create_task(self._watching.hear())
             tasks.create_task(self._emitter.run())
             tasks.create_task(self._checkpoints.run())
             if self._pacing is not None:
@@ -354,6 +355,18 @@ class Worker:
         running.end(state, code, message)
         self._emitter.touch(running)
         self._stepping.acquit(running)
+
+    def cancel(self, running: Running) -> None:
+        """Ends the job with what the log has: it takes nothing more of it."""
+        self._stepping.remove(running)
+        running.cancel()
+        self._emitter.touch(running)
+        self._stepping.acquit(running)
+
+    def ask(self, running: Running) -> None:
+        """Somebody may have asked for the job's end: the log knows, and says so to whoever appends."""
+        running.must_ask = True
+        self._emitter.touch(running)
 
     def stop(self, running: Running, code: str, message: str) -> None:
         """Ends the job with what it has said, as if its length were reached."""

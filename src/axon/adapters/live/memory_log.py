@@ -14,7 +14,7 @@ from axon.domain import append
 from axon.domain.chunk import Chunk
 from axon.domain.ownership import LogView, next_epoch
 from axon.errors import DependencyDown
-from axon.ports.live import Appended, AppendStatus, stream_channel
+from axon.ports.live import STOPS, Appended, AppendStatus, stream_channel
 from axon.runtime.clock import Clock
 
 _TOKEN_BYTES = 200
@@ -39,12 +39,21 @@ class _Stream:
         return len(self.body) + _TOKEN_BYTES * (self.last + len(self.chunks))
 
     def cancelled(self, now: float) -> bool:
-        absent = self.read_until is not None and self.read_until <= now
-        return self.cancel or (absent and not self.ended)
+        return self.cancel or (self.absent(now) and not self.ended)
+
+    def absent(self, now: float) -> bool:
+        return self.read_until is not None and self.read_until <= now
 
     def judge(self, chunk: Chunk, now: float) -> AppendStatus:
         """Whether the chunk may be written."""
-        return append.judge(chunk, epoch=self.epoch, last=self.last, ended=self.ended, cancelled=self.cancelled(now))
+        return append.judge(
+            chunk,
+            epoch=self.epoch,
+            last=self.last,
+            ended=self.ended,
+            cancelled=self.cancel,
+            absent=self.absent(now),
+        )
 
     def write(self, chunk: Chunk) -> None:
         self.chunks.append(chunk)
@@ -139,6 +148,7 @@ class MemoryTokenLog:
         if cancel:
             stream.cancel = True
             self._wakeups.wake(stream_channel(job_id))
+            self._wakeups.wake(STOPS, job_id.encode())
         return True
 
     async def forget(self, job_id: str, *, in_s: float) -> bool:

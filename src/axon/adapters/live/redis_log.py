@@ -11,7 +11,7 @@ from axon.adapters.live.redis_scripts import load
 from axon.domain.chunk import Chunk
 from axon.domain.ownership import LogView
 from axon.domain.wire import decode, encode
-from axon.ports.live import Appended, AppendStatus, stream_channel
+from axon.ports.live import STOPS, Appended, AppendStatus, stream_channel
 
 _OPEN, _CLAIM, _RELEASE = load("open"), load("claim"), load("release")
 _APPEND, _READ, _FLAG, _FORGET = load("append"), load("read"), load("flag"), load("forget")
@@ -61,7 +61,8 @@ class RedisTokenLog:
         )
 
     async def flag(self, job_id: str, *, cancel: bool = False, reader_ttl_s: float | None = None) -> bool:
-        arguments = (int(cancel), _ttl(reader_ttl_s), self._channel(job_id), _UNFINISHED_MS)
+        stops = self._client.channel(STOPS)
+        arguments = (int(cancel), _ttl(reader_ttl_s), self._channel(job_id), _UNFINISHED_MS, stops, job_id)
         return bool(await self._client.run(_FLAG, self._keys(job_id), *arguments))
 
     async def forget(self, job_id: str, *, in_s: float) -> bool:

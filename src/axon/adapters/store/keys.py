@@ -1,6 +1,6 @@
 """API keys in a database. Holds digests only: no secret ever comes here."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 from sqlalchemy import Row, Select, bindparam, case, func, insert, or_, select, update
@@ -85,6 +85,12 @@ class SqlKeys:
                 result = await connection.execute(change.values(revoked_at=func.coalesce(_COLUMNS.revoked_at, at)))
                 num_revoked = result.rowcount
         return num_revoked > 0
+
+    async def revoked(self, key_ids: Collection[str]) -> frozenset[str]:
+        query = select(_COLUMNS.id).where(_COLUMNS.id.in_(key_ids)).where(_COLUMNS.revoked_at.is_not(None))
+        with translated():
+            async with self._database.connect() as connection:
+                return frozenset((await connection.execute(query)).scalars())
 
     async def rotate(self, new: Key, *, until: float) -> bool:
         sooner = case((_COLUMNS.expires_at < until, _COLUMNS.expires_at), else_=until)

@@ -16,14 +16,14 @@ if tonumber(ARGV[2]) ~= last + 1 then
     return {'gap', last}
 end
 local terminal = ARGV[4] == '1'
+if job[4] and (ARGV[3] ~= '0' or not terminal) then
+    return {'cancel', last} -- once its end was asked for, a stream takes no more tokens
+end
 if not terminal then
-    if job[4] then
-        return {'cancel', last}
-    end
     if job[5] then
         local time = redis.call('TIME')
         if tonumber(job[5]) <= time[1] * 1000 + math.floor(time[2] / 1000) then
-            return {'cancel', last}
+            return {'absent', last}
         end
     end
 end

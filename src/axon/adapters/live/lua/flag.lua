@@ -1,5 +1,6 @@
 -- flag: asks for a job's end, or says that a reader is there. Times in milliseconds of the server's clock.
--- KEYS job, log. ARGV 1 to cancel, reader ttl ("" says nothing), channel, ttl of an unfinished stream.
+-- KEYS job, log. ARGV 1 to cancel, reader ttl ("" says nothing), channel, ttl of an unfinished stream,
+-- channel of the stops, job id.
 -- Returns 1, or 0 when the job is missing or ended.
 local job = redis.call('HMGET', KEYS[1], 'epoch', 'ended', 'until')
 if not job[1] or job[2] then
@@ -13,6 +14,7 @@ end
 if ARGV[1] == '1' then
     redis.call('HSET', KEYS[1], 'cancel', 1)
     redis.call('PUBLISH', ARGV[3], '')
+    redis.call('PUBLISH', ARGV[5], ARGV[6])
 end
 redis.call('PEXPIRE', KEYS[1], ARGV[4])
 redis.call('PEXPIRE', KEYS[2], ARGV[4] + 1000)

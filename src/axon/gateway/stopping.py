@@ -1,0 +1,31 @@
+"""A client asks for its turn's end: the turn is stopped, and told as it stands then. Knows no kind of turn."""
+
+from contextlib import suppress
+from typing import Any
+
+from axon.domain.turn import Turn, TurnState
+from axon.errors import Busy
+from axon.gateway import frames
+from axon.gateway.turns import Gateway
+
+_STOP_S = 5.0
+
+
+async def stopped(gateway: Gateway, turn: Turn) -> Turn:
+    """The turn after its stop; one that has ended stays as it is. One that takes its time is told as it stands."""
+    if turn.state.terminal:
+        return turn
+    lookup = gateway.sessions.lookup
+    with suppress(Busy):
+        turn = await lookup.stopped(turn.id, wait_s=_STOP_S) or turn
+        await lookup.kept(turn.id, wait_s=_STOP_S)  # what was told must outlive a crash
+    if turn.state is TurnState.CANCELLED:
+        gateway.metrics.cancelled.labels(cause="asked").inc()
+    return turn
+
+
+def stopped_body(turn: Turn, kind: str) -> dict[str, Any]:
+    """How it stands, and what it is billed; ``kind`` is the name of what was asked for."""
+    status = turn.state.value if turn.state.terminal else "in_progress"
+    usage = frames.usage_body(turn.usage) if turn.state.terminal else None
+    return {"id": turn.id, "object": kind, "status": status, "usage": usage}
