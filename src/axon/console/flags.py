@@ -51,6 +51,24 @@ EngineKind = Annotated[Engine | None, typer.Option("--engine", help="'echo' repe
 TensorParallel = Annotated[int | None, typer.Option("--tensor-parallel", min=1, help="Ranks the model is cut over.")]
 Json = Annotated[bool, typer.Option("--json", help="For machines.")]
 
+_FLAG_OF = {
+    "data_dir": "--data-dir",
+    "engine.kind": "--engine",
+    "engine.tensor_parallel": "--tensor-parallel",
+    "gateway.host": "--host",
+    "gateway.port": "--port",
+    "live": "--live",
+    "log.level": "--log-level",
+    "model": "--model",
+    "model_name": "--model-name",
+    "queue": "--queue",
+    "store": "--store",
+    "worker.name": "--name",
+    "worker.pool": "--pool",
+    **{f"{role}.metrics_port": "--metrics-port" for role in ("gateway", "worker", "control")},
+}
+"""The flag that sets a setting, so that an error names what was typed."""
+
 
 def place(
     queue: str | None, live: str | None, store: str | None, data_dir: Path | None, log_level: LogLevel | None
@@ -74,7 +92,12 @@ def load(flags: dict[str, object], file: Path | None, assignments: Sequence[str]
     """The settings of a command with these flags."""
     from axon.settings import load as load_settings
 
-    return load_settings({**flags, **_assigned(assignments or ())}, file=file)
+    assigned = _assigned(assignments or ())
+    spelled = _FLAG_OF | {name: f"--set {name}" for name in assigned}
+    given = {name for name, value in {**flags, **assigned}.items() if value is not None}
+    return load_settings(
+        {**flags, **assigned}, file=file, spelled={name: spelled[name] for name in given if name in spelled}
+    )
 
 
 def _assigned(assignments: Sequence[str]) -> dict[str, object]:
