@@ -71,9 +71,10 @@ class Settings:
     )
     """Folder of everything that is kept: the database, keys, converted models."""
     models_dir: Path | None = field(default=None, metadata={"default": "<data_dir>/models"})
-    """Folder of the models."""
+    """Folder of the models: those named by ``model``, and what .gguf files are converted into."""
     model: str = "default"
-    """``default`` is the packaged SmolLM2-135M-Instruct; else the path of a safetensors folder or a .gguf file."""
+    """``default`` is the packaged SmolLM2-135M-Instruct; else the path of a safetensors folder or a .gguf file, or the
+    name of one in ``models_dir``."""
     model_name: str = field(default="", metadata={"default": "from the model"})
     """The name clients ask for it by."""
     queue: str = field(default="memory://", repr=False)

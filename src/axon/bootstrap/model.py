@@ -2,6 +2,8 @@
 
 import hashlib
 import json
+import re
+import shlex
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -81,14 +83,29 @@ def _load_text(folder: Path | None) -> Text:
 
 
 def _source(settings: Settings) -> Path:
-    source = Path(settings.model)
+    """The folder or the file that ``model`` names: a path, or else a name in the models folder."""
     if settings.model == "default":
         from axon.engine.convert import default_gguf
 
-        source = default_gguf()
-    if not source.exists():
-        raise Misconfigured(f"There is no model at {source}: give a folder of safetensors or a .gguf file.")
-    return source
+        return default_gguf()
+    assert settings.models_dir is not None
+    source, named = Path(settings.model), settings.models_dir / settings.model
+    # A .gguf file goes before the folder of this name, which may be its conversion.
+    for each in (source, named.with_name(f"{named.name}.gguf"), named):
+        if each.exists():
+            return each
+    raise Misconfigured(_no_model(settings.model, settings.models_dir))
+
+
+def _no_model(written: str, models_dir: Path) -> str:
+    if not re.fullmatch(r"[\w-][\w.-]*(/[\w.-]+)?", written):
+        return f"There is no model at {written}: give a folder of safetensors or a .gguf file."
+    path = shlex.quote(str(models_dir / written.rpartition("/")[2]))
+    example = written if "/" in written else "MAKER/NAME"
+    return (
+        f"There is no model {written}, neither here nor in the models folder {models_dir}: give a folder of "
+        f"safetensors or a .gguf file. Axon downloads none from a hub; `hf download {example} --local-dir {path}` does."
+    )
 
 
 def _conversion(settings: Settings) -> Path:

@@ -44,7 +44,7 @@ MetricsPort = Annotated[
 ]
 Model = Annotated[
     str | None,
-    typer.Option("--model", metavar="PATH", help="A safetensors folder or .gguf file, or 'default'."),
+    typer.Option("--model", metavar="PATH", help="A safetensors folder, a .gguf file, a name in the models folder."),
 ]
 ModelName = Annotated[str | None, typer.Option("--model-name", help="The name clients ask for the model by.")]
 EngineKind = Annotated[Engine | None, typer.Option("--engine", help="'echo' repeats its prompt without a model.")]

@@ -2,6 +2,7 @@
 
 import contextlib
 import json
+import re
 from collections.abc import Generator, Iterator
 from ipaddress import ip_address
 from types import TracebackType
@@ -34,9 +35,7 @@ class Server:
     @classmethod
     def find(cls, settings: "Settings", *, url: str | None, key: str | None) -> Self:
         """The server these flags, the environment or else the settings mean."""
-        url = (url or client_variable("AXON_URL") or _own_url(settings)).rstrip("/").removesuffix("/v1")
-        if urlsplit(url).scheme not in ("http", "https"):
-            raise Misconfigured(f"{url} is no address of a server. Write it as http://127.0.0.1:8000.")
+        url = _address(url or client_variable("AXON_URL") or _own_url(settings))
         return cls(url, key or client_variable("AXON_API_KEY") or _development_key(settings))
 
     def __enter__(self) -> Self:
@@ -101,6 +100,20 @@ def _error_message(response: httpx.Response) -> str:
         return str(response.json()["error"]["message"])
     except (ValueError, KeyError, TypeError):
         return f"The server answered {response.status_code} {response.reason_phrase}. Is it Axon?"
+
+
+def _address(written: str) -> str:
+    """The server's address without the API's path; a host with a port or a domain needs no scheme."""
+    bare = re.fullmatch(r"(localhost|[\w-]+(\.[\w-]+)+|([\w.-]+|\[[0-9a-fA-F:.]+\]):\d+)(/.*)?", written)
+    url = (f"http://{written}" if bare else written).rstrip("/").removesuffix("/v1")
+    try:
+        parts = urlsplit(url)
+        is_address = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
+    except ValueError:  # a port that is no number
+        is_address = False
+    if not is_address:
+        raise Misconfigured(f"{written} is no address of a server. Write it as HOST:PORT or http://HOST:PORT.")
+    return url
 
 
 def _own_url(settings: "Settings") -> str:
