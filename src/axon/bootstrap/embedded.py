@@ -6,8 +6,9 @@ from collections.abc import Callable
 from contextlib import AsyncExitStack
 
 from axon.bootstrap.control import open_control
-from axon.bootstrap.gateway import Ready, open_gateway
+from axon.bootstrap.gateway import Answering, Ready, open_gateway
 from axon.bootstrap.model import OnProgress, prepare_model
+from axon.bootstrap.preflight import require_device
 from axon.bootstrap.presence import named
 from axon.bootstrap.process import announced, bound, started
 from axon.bootstrap.services import open_services, require_pool
@@ -20,11 +21,17 @@ async def serve(settings: Settings, *, on_ready: Callable[[Ready], None], on_pro
     """Runs until it is told to stop; returns the exit code."""
     config = settings.gateway
     require_pool(settings)
+    require_device(settings.engine)
+    answering: Answering | None = None
     with (
         locked(settings.data_dir),
         named(settings) as name,
         started(settings) as process,
         bound(config.host, config.port, "--port") as listener,
+        process.probed(
+            *(config.metrics_host, config.metrics_port, "--metrics-port"),
+            lambda: answering is not None and answering.fleet.known,
+        ) as probes_url,
     ):
         async with AsyncExitStack() as stack:
             services = await open_services(settings, process.clock, stack)
@@ -36,7 +43,9 @@ async def serve(settings: Settings, *, on_ready: Callable[[Ready], None], on_pro
             if opened is None:
                 return 0
             working, _ = opened
-            gateway = await open_gateway(process, services, model.text, listener, stack, working.deployment)
+            gateway = answering = await open_gateway(
+                process, services, model.text, listener, probes_url, stack, working.deployment
+            )
 
             async def begun() -> None:
                 if services.queue_forgets:

@@ -10,6 +10,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
+from axon.bootstrap.preflight import require_space
 from axon.domain.deployment import Deployment
 from axon.engine.architecture import read_architecture
 from axon.engine.checkpoint import check_tensors, find_tensors
@@ -21,7 +22,11 @@ from axon.text.tokenizer import Tokenizer, load_tokenizer
 
 # A GGUF file does not carry it; SmolLM2's makers advise it for the instruct models, which ramble at 1.0.
 _DEFAULT_MODEL_ADVICE = {"temperature": 0.2, "top_p": 0.9}
+# At 0.2 a model of 135M parameters repeats itself until its limit in two answers of three; this ends most of them.
+_DEFAULT_MODEL_REPETITION_PENALTY = 1.15
 _TEXT_FILES = ("tokenizer.json", "chat_template.jinja", "tokenizer_config.json")
+_PACKED = ("auto", "int8")
+"""With these settings of ``engine.dtype`` a CPU keeps an int8 copy of the weights beside the model."""
 _NUM_SAMPLES = 256
 _SAMPLE_BYTES = 4096
 OnProgress = Callable[[str, float | None], None]
@@ -43,6 +48,8 @@ class Model:
 
     folder: Path | None
     text: Text
+    repetition_penalty: float = 1.0
+    """The guard against loops that it is served with; 1 is none."""
 
 
 def prepare_model(settings: Settings, on_progress: OnProgress) -> Model:
@@ -51,7 +58,8 @@ def prepare_model(settings: Settings, on_progress: OnProgress) -> Model:
         return Model(folder=None, text=_load_text(None))
     folder = find_folder(settings, on_progress)
     check_tensors(folder, read_architecture(folder))
-    return Model(folder=folder, text=_load_text(folder))
+    guard = _DEFAULT_MODEL_REPETITION_PENALTY if settings.model == "default" else 1.0
+    return Model(folder=folder, text=_load_text(folder), repetition_penalty=guard)
 
 
 def prepare_text(settings: Settings) -> Text:
@@ -118,10 +126,12 @@ def find_folder(settings: Settings, on_progress: OnProgress) -> Path:
     source = _source(settings)
     if source.is_dir():
         return source
-    from axon.engine.convert import convert_gguf, is_converted
+    from axon.engine.convert import convert_gguf, is_converted, space_needed
 
     folder = _conversion(settings)
     if not is_converted(source, folder):
+        engine = settings.engine
+        require_space(folder.parent, space_needed(source, packed=engine.device != "cuda" and engine.dtype in _PACKED))
         convert_gguf(source, folder, lambda share: on_progress("Converting the model (once)", share))
     if settings.model == "default" and not (folder / "generation_config.json").exists():
         (folder / "generation_config.json").write_text(json.dumps(_DEFAULT_MODEL_ADVICE))
@@ -143,6 +153,7 @@ def deployment_of(name: str, model: Model, engine: Ready, now: float) -> Deploym
         max_model_len=engine.max_model_len,
         created=now,
         reasons=model.text.template is not None and model.text.template.reasons,
+        repetition_penalty=model.repetition_penalty,
         **_sampling_defaults(model.folder),
     )
 

@@ -6,6 +6,7 @@ from contextlib import AsyncExitStack
 from dataclasses import dataclass
 
 from axon.bootstrap.model import Model, OnProgress, deployment_of, prepare_model
+from axon.bootstrap.preflight import require_device
 from axon.bootstrap.presence import make_announcer, named
 from axon.bootstrap.process import Part, Process, Up, started
 from axon.bootstrap.services import Services, make_affinity, open_services, require_pool, require_shared
@@ -32,6 +33,7 @@ async def serve(settings: Settings, *, on_ready: Callable[[Up], None], on_progre
     """Runs until it is told to stop; returns the exit code."""
     require_shared(settings, "worker")
     require_pool(settings)
+    require_device(settings.engine)
     config = settings.worker
     with shared(settings.data_dir), named(settings) as name, started(settings) as process:
         async with AsyncExitStack() as stack:

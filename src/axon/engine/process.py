@@ -17,6 +17,7 @@ from typing import Protocol
 from axon.engine.frames import Decoder, Failed, Message, Start, encode
 from axon.engine.messages import Abort, Add, Ready, StepOutput
 from axon.engine.note import Note
+from axon.errors import AxonError
 
 _RECEIVE_BYTES = 1 << 20
 _IDLE_CHECK_S = 1.0
@@ -86,6 +87,9 @@ def serve(channel: Channel, note: Note | None = None) -> int:
         start, rest = _receive_start(channel)
         try:
             engine = start_engine(start)
+        except AxonError as error:  # a sentence for people: the place in the code would only hide it
+            channel.send(Failed(error.message))
+            return 1
         except Exception as error:
             traceback.print_exc()
             channel.send(Failed(f"{type(error).__name__}: {error}"))
