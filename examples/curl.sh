@@ -3,6 +3,7 @@
 #
 #   AXON_API_KEY=axk_… sh examples/curl.sh
 set -eu
+: "${AXON_API_KEY:?Set it to a key; .venv/bin/axon keys create makes one.}"
 url=${AXON_URL:-http://127.0.0.1:8000}/v1
 
 ask() {

@@ -340,7 +340,7 @@ def test_tenants_and_plans_are_made_shown_changed_and_removed(axon: Axon) -> Non
     limits = ["--limit", "weight=4", "--limit", "models=small,large", "--limit", "highest_tier=flex"]
     assert axon("plans", "create", "pro", *limits).returncode == 0
     assert "axon tenants create" in axon("tenants", "list").stderr
-    (plan,) = json.loads(axon("plans", "list", "--json").stdout)
+    _, plan = json.loads(axon("plans", "list", "--json").stdout)  # behind the default one
     set_ = {"weight": 4.0, "highest_tier": "flex", "models": ["small", "large"]}
     assert plan == {"id": "pro", "object": "plan", "limits": set_}
     assert json.loads(axon("plans", "show", "pro", "--json").stdout) == plan

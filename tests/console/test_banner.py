@@ -3,6 +3,7 @@
 import os
 import shlex
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -63,3 +64,9 @@ def test_another_program_of_this_name_on_the_path_is_not_meant(tmp_path: Path, m
     assert chat_line(make_ready(tmp_path, "http://127.0.0.1:8000"))[0] == str(programs[1])
     monkeypatch.setenv("PATH", str(programs[1].parent))
     assert chat_line(make_ready(tmp_path, "http://127.0.0.1:8000"))[0] == "axon"
+
+
+def test_the_engines_process_is_named(tmp_path: Path) -> None:
+    ready = make_ready(tmp_path, "http://127.0.0.1:8000")
+    assert "(process 3)" in ready_screen(ready)
+    assert "(process 3, its engine 7)" in ready_screen(replace(ready, engine_pid=7))

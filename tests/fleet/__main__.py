@@ -169,7 +169,7 @@ def _logs_shown(fleet: Fleet) -> Iterator[None]:
 
 def without_screens(log: str) -> str:
     """A member's log without the screen that each shows when it is up: the fleet has one for all."""
-    return re.sub(r"^  Axon \S+ .*?\(process \d+\)\n", "", log, flags=re.MULTILINE | re.DOTALL)
+    return re.sub(r"^  Axon \S+ .*?\(process \d+[^)\n]*\)\n", "", log, flags=re.MULTILINE | re.DOTALL)
 
 
 def _show_logs(fleet: Fleet, over: threading.Event) -> None:

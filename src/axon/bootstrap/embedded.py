@@ -4,6 +4,7 @@ import asyncio
 import importlib
 from collections.abc import Callable
 from contextlib import AsyncExitStack
+from dataclasses import replace
 
 from axon.bootstrap.control import open_control
 from axon.bootstrap.gateway import Answering, Ready, open_gateway
@@ -52,7 +53,7 @@ async def serve(settings: Settings, *, on_ready: Callable[[Ready], None], on_pro
                     await control.sweeper.recover()
                 process.lifecycle.ready = True
                 stack.enter_context(announced(settings.data_dir / "server", gateway.ready.url))
-                on_ready(gateway.ready)
+                on_ready(replace(gateway.ready, engine_pid=working.worker.engine_pid))
 
             async def drain() -> None:
                 drain_s, forgets = settings.lifecycle.drain_s, services.queue_forgets

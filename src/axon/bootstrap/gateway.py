@@ -60,6 +60,8 @@ class Ready:
     pid: int
     waits: bool = False
     """It has seen no worker yet."""
+    engine_pid: int | None = None
+    """The engine's process, where this process has one."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

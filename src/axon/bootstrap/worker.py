@@ -106,4 +106,5 @@ def _facts(working: Working, name: str, pool: str) -> tuple[tuple[str, str], ...
         *((("Pool", pool),) if pool else ()),
         ("Model", f"{deployment.name} ({deployment.version}, {deployment.max_model_len} tokens)"),
         ("Slots", str(working.worker.load.slots)),
+        ("Engine", f"process {working.worker.engine_pid}"),
     )

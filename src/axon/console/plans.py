@@ -19,8 +19,8 @@ from axon.console.administration import (
     warn_of_reserves,
 )
 from axon.console.flags import ConfigFile, DataDir, Json, Store, load
-from axon.domain.tenant import Limits, Plan
-from axon.errors import Misconfigured
+from axon.domain.tenant import DEFAULT_PLAN, Limits, Plan
+from axon.errors import Misconfigured, NotFound
 
 if TYPE_CHECKING:
     from axon.bootstrap.administration import Administration
@@ -28,6 +28,9 @@ if TYPE_CHECKING:
 app = typer.Typer(help="Make, list, show, change and remove plans.", no_args_is_help=True)
 
 PlanName = Annotated[str, typer.Argument(metavar="NAME", help="The plan's name; 'default' is for whoever has none.")]
+
+_UNCHANGED = Plan(name=DEFAULT_PLAN, limits=Limits())
+"""The plan of tenants that name none, as long as nobody has made it: it leaves every limit to the server's settings."""
 
 
 @app.command("list")
@@ -40,13 +43,13 @@ def index(store: Store = None, data_dir: DataDir = None, config_file: ConfigFile
       axon plans list --json
     """
     settings = load({"store": store, "data_dir": data_dir}, config_file).settings
-    found = in_store(settings, lambda admin: admin.tenancy.plans())
+    made = in_store(settings, lambda admin: admin.tenancy.plans())
+    found = made if any(plan.name == DEFAULT_PLAN for plan in made) else [_UNCHANGED, *made]
     if as_json:
         show_json([_facts(plan) for plan in found])
         return
-    if not found:
-        print("There are no plans yet: the server's settings hold. Make one with `axon plans create`.", file=sys.stderr)
-        return
+    if not made:
+        print("There is the plan of the server's settings alone. Make one with `axon plans create`.", file=sys.stderr)
     from axon.console.tables import print_table
 
     print_table(("name", "limits"), [(plan.name, limit_words(plan.limits) or "-") for plan in found])
@@ -95,7 +98,16 @@ def show(
       axon plans show pro
     """
     settings = load({"store": store, "data_dir": data_dir}, config_file).settings
-    plan = in_store(settings, lambda admin: admin.tenancy.plan(name))
+
+    async def act(admin: "Administration") -> Plan:
+        try:
+            return await admin.tenancy.plan(name)
+        except NotFound:
+            if name != DEFAULT_PLAN:
+                raise
+            return _UNCHANGED
+
+    plan = in_store(settings, act)
     if as_json:
         show_json(_facts(plan))
         return

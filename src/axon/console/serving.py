@@ -129,6 +129,7 @@ def ready_screen(ready: "Ready", *, bold: Callable[[str], str] = str) -> str:
     key = f"{ready.key}  (kept in {ready.key_file})" if ready.key else f"in {ready.key_file}"
     authorization = f"Bearer {ready.key}" if ready.key else f"Bearer $(cat {key_file})"
     question = "What is the capital of France?"
+    engine = f", its engine {ready.engine_pid}" if ready.engine_pid else ""
     return f"""
   {bold(f"Axon {version()} {'is up and waits for a worker' if ready.waits else 'is ready'}")}
 
@@ -145,7 +146,7 @@ curl {ready.url}/v1/chat/completions \\
 
   or talk to it with: {_chat_command(ready)}
 
-  ctrl-c stops the server (process {ready.pid})
+  ctrl-c stops the server (process {ready.pid}{engine})
 """
 
 
