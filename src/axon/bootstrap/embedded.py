@@ -11,7 +11,7 @@ from axon.bootstrap.gateway import Answering, Ready, open_gateway
 from axon.bootstrap.model import OnProgress, prepare_model
 from axon.bootstrap.preflight import require_device
 from axon.bootstrap.presence import named
-from axon.bootstrap.process import announced, bound, started
+from axon.bootstrap.process import announced, bound, counted, started
 from axon.bootstrap.services import open_services, require_pool
 from axon.bootstrap.worker import open_worker
 from axon.runtime.datafolder import locked
@@ -63,7 +63,13 @@ async def serve(settings: Settings, *, on_ready: Callable[[Ready], None], on_pro
             # Other workers may be there, and pools of them; where none can be, it matters what this one serves.
             looking = gateway.fleet.watch if services.queue_forgets else gateway.fleet.run
             parts = (*working.parts, *control.parts, looking, gateway.run)
-            return await process.run(parts, started=begun, drain=drain, close=gateway.close)
+            return await process.run(
+                parts,
+                started=begun,
+                drain=drain,
+                close=gateway.close,
+                running=lambda: counted(len(working.worker.jobs), "answer"),
+            )
 
 
 async def _import_gateway() -> None:

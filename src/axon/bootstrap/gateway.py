@@ -16,7 +16,7 @@ from axon.admission.keyring import Keyring
 from axon.admission.revocations import Revocations
 from axon.admission.tenancy import Tenancy
 from axon.bootstrap.model import Text, prepare_text
-from axon.bootstrap.process import Process, announced, bound, started
+from axon.bootstrap.process import Process, announced, bound, counted, started
 from axon.bootstrap.services import (
     Services,
     development_key,
@@ -133,7 +133,13 @@ async def serve(settings: Settings, *, on_ready: Callable[[Ready], None]) -> int
                     async with asyncio.timeout(settings.lifecycle.drain_s):
                         await gateway.drain()
 
-            return await process.run((gateway.fleet.run, gateway.run), started=begun, drain=drain, close=gateway.close)
+            return await process.run(
+                (gateway.fleet.run, gateway.run),
+                started=begun,
+                drain=drain,
+                close=gateway.close,
+                running=lambda: counted(len(gateway.http.server_state.tasks), "request"),
+            )
 
 
 async def open_gateway(

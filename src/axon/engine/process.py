@@ -5,6 +5,7 @@ It ends when its peer closes the socket, so it never outlives the worker that st
 """
 
 import argparse
+import logging
 import signal
 import socket
 import sys
@@ -147,6 +148,7 @@ def main() -> int:
     parser.add_argument("--note", type=int, help="descriptor of a file for the names of a step's sequences")
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # ctrl-c belongs to the parent, which closes the socket
     options = parser.parse_args()
+    logging.basicConfig(format="axon: %(message)s")  # as the parent says what takes its time
     with socket.socket(fileno=options.fd) as sock:
         return serve(Channel(sock), None if options.note is None else Note(options.note))
 
