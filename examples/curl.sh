@@ -30,8 +30,10 @@ echo "== and picked up after token $seq"
 ask "$url/streams/$stream?after=$seq" | sed -n '/"end":true/p;/DONE/p'
 
 echo "== a conversation that the server keeps"
-first=$(ask "$url/responses" --data "{\"model\": \"$model\", \"input\": \"My name is Ada.\", \"max_output_tokens\": 40}" |
+first=$(ask "$url/responses" --data "{\"model\": \"$model\", \"temperature\": 0, \"max_output_tokens\": 60,
+    \"input\": \"What is the capital of France?\"}" |
     sed 's/^{"id":"\([^"]*\)".*/\1/')
-ask "$url/responses" --data "{\"model\": \"$model\", \"input\": \"What is my name?\", \"max_output_tokens\": 40,
+ask "$url/responses" --data "{\"model\": \"$model\", \"temperature\": 0, \"max_output_tokens\": 60,
+    \"input\": \"Which river flows through it?\",
     \"previous_response_id\": \"$first\"}"
 echo

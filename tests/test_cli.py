@@ -78,6 +78,8 @@ class Typed:
         self.process = process
         self._master = master
         self._seen = ""
+        self.passed = ""
+        """What came before the text that was waited for last."""
 
     def type(self, text: str) -> None:
         os.write(self._master, text.encode())
@@ -89,7 +91,7 @@ class Typed:
             ready, _, _ = select.select([self._master], [], [], deadline - time.monotonic())
             assert ready, f"{text!r} did not come, only {self._seen!r}"
             self._seen += os.read(self._master, 4096).decode()
-        self._seen = self._seen.partition(text)[2]
+        self.passed, _, self._seen = self._seen.partition(text)
 
 
 @pytest.fixture

@@ -72,4 +72,4 @@ def test_curl_is_enough(slow: Server) -> None:
     assert '"end":true' not in parts[2]
     assert '"end":true' in parts[3]
     assert "data: [DONE]" in parts[3]
-    assert "My name is Ada." in parts[4]
+    assert "What is the capital of France?" in parts[4]

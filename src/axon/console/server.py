@@ -11,6 +11,7 @@ from urllib.parse import urlsplit
 
 import httpx
 
+from axon.console.chat import Piece
 from axon.errors import AxonError, Misconfigured, Unauthenticated, Unavailable
 from axon.settings import client_variable
 
@@ -56,7 +57,7 @@ class Server:
         listed: list[dict[str, Any]] = response.json()["data"]
         return listed
 
-    def stream_chat(self, body: dict[str, Any]) -> Generator[str, None, None]:
+    def stream_chat(self, body: dict[str, Any]) -> Generator[Piece, None, None]:
         """The pieces of an answer as they come. Closing the iterator early hangs up."""
         try:
             with self._client.stream("POST", "/v1/chat/completions", json={**body, "stream": True}) as response:
@@ -82,7 +83,7 @@ class Server:
             raise AxonError(_error_message(response))
 
 
-def _contents(lines: Iterator[str]) -> Iterator[str]:
+def _contents(lines: Iterator[str]) -> Iterator[Piece]:
     for line in lines:
         data = line.removeprefix("data:").strip()
         if not line.startswith("data:") or data == "[DONE]":
@@ -91,8 +92,9 @@ def _contents(lines: Iterator[str]) -> Iterator[str]:
         if "error" in chunk:
             raise AxonError(str(chunk["error"].get("message", "The answer was broken off.")))
         for choice in chunk.get("choices", ()):
-            if content := choice.get("delta", {}).get("content"):
-                yield content
+            content, is_cut = choice.get("delta", {}).get("content"), choice.get("finish_reason") == "length"
+            if content or is_cut:
+                yield Piece(text=content or "", is_cut=is_cut)
 
 
 def _error_message(response: httpx.Response) -> str:
