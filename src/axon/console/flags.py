@@ -10,7 +10,7 @@ import typer
 from axon.errors import Misconfigured
 
 if TYPE_CHECKING:
-    from axon.settings import Loaded
+    from axon.settings import Loaded, Settings
 
 
 class Engine(StrEnum):
@@ -86,6 +86,11 @@ def place(
 def of_model(model: str | None, model_name: str | None, engine: Engine | None) -> dict[str, object]:
     """What a process is told that reads a model."""
     return {"model": model, "model_name": model_name, "engine.kind": engine and engine.value}
+
+
+def of_store(store: str | None, data_dir: Path | None, file: Path | None, live: str | None = None) -> "Settings":
+    """The settings of a command that works on the store, without a server."""
+    return load({"store": store, "data_dir": data_dir, "live": live}, file).settings
 
 
 def load(flags: dict[str, object], file: Path | None, assignments: Sequence[str] | None = None) -> "Loaded":
