@@ -3,6 +3,7 @@
 #
 #   AXON_API_KEY=axk_… sh examples/curl.sh
 set -eu
+: "${AXON_API_KEY:?Set it to a key; .venv/bin/axon keys create makes one.}"
 url=${AXON_URL:-http://127.0.0.1:8000}/v1
 
 ask() {
@@ -29,8 +30,10 @@ echo "== and picked up after token $seq"
 ask "$url/streams/$stream?after=$seq" | sed -n '/"end":true/p;/DONE/p'
 
 echo "== a conversation that the server keeps"
-first=$(ask "$url/responses" --data "{\"model\": \"$model\", \"input\": \"My name is Ada.\", \"max_output_tokens\": 40}" |
+first=$(ask "$url/responses" --data "{\"model\": \"$model\", \"temperature\": 0, \"max_output_tokens\": 60,
+    \"input\": \"What is the capital of France?\"}" |
     sed 's/^{"id":"\([^"]*\)".*/\1/')
-ask "$url/responses" --data "{\"model\": \"$model\", \"input\": \"What is my name?\", \"max_output_tokens\": 40,
+ask "$url/responses" --data "{\"model\": \"$model\", \"temperature\": 0, \"max_output_tokens\": 60,
+    \"input\": \"Which river flows through it?\",
     \"previous_response_id\": \"$first\"}"
 echo

@@ -1,7 +1,7 @@
 """A conversation that the server keeps: each question is sent alone, and the answer knows what was said before.
 
 pip install openai
-AXON_API_KEY=axk_… python examples/kept_conversation.py "My name is Ada." "What is my name?"
+AXON_API_KEY=axk_… python examples/kept_conversation.py "What is the capital of France?" "Which river flows through it?"
 """
 
 import os
@@ -9,13 +9,14 @@ import sys
 
 from openai import OpenAI
 
-client = OpenAI(
-    base_url=os.environ.get("AXON_URL", "http://127.0.0.1:8000") + "/v1", api_key=os.environ["AXON_API_KEY"]
-)
+key = os.environ.get("AXON_API_KEY") or sys.exit("Set AXON_API_KEY to a key; .venv/bin/axon keys create makes one.")
+client = OpenAI(base_url=os.environ.get("AXON_URL", "http://127.0.0.1:8000") + "/v1", api_key=key)
 model = client.models.list().data[0].id
 conversation = client.conversations.create()
-for question in sys.argv[1:] or ["My name is Ada.", "What is my name?"]:
-    answer = client.responses.create(model=model, input=question, conversation=conversation.id, max_output_tokens=100)
+for question in sys.argv[1:] or ["What is the capital of France?", "Which river flows through it?"]:
+    answer = client.responses.create(
+        model=model, input=question, conversation=conversation.id, max_output_tokens=100, temperature=0
+    )
     print(f"> {question}\n{answer.output_text}")
 num_items = len(list(client.conversations.items.list(conversation.id)))
 client.conversations.delete(conversation.id)

@@ -9,9 +9,8 @@ import sys
 
 from openai import OpenAI
 
-client = OpenAI(
-    base_url=os.environ.get("AXON_URL", "http://127.0.0.1:8000") + "/v1", api_key=os.environ["AXON_API_KEY"]
-)
+key = os.environ.get("AXON_API_KEY") or sys.exit("Set AXON_API_KEY to a key; .venv/bin/axon keys create makes one.")
+client = OpenAI(base_url=os.environ.get("AXON_URL", "http://127.0.0.1:8000") + "/v1", api_key=key)
 stream = client.responses.create(
     model=client.models.list().data[0].id,
     input=" ".join(sys.argv[1:]) or "What is the capital of France?",

@@ -93,6 +93,8 @@ class Typed:
         self.process = process
         self._master = master
         self._seen = ""
+        self.passed = ""
+        """What came before the text that was waited for last."""
 
     def type(self, text: str) -> None:
         os.write(self._master, text.encode())
@@ -104,7 +106,7 @@ class Typed:
             ready, _, _ = select.select([self._master], [], [], deadline - time.monotonic())
             assert ready, f"{text!r} did not come, only {self._seen!r}"
             self._seen += os.read(self._master, 4096).decode()
-        self._seen = self._seen.partition(text)[2]
+        self.passed, _, self._seen = self._seen.partition(text)
 
 
 @pytest.fixture
@@ -363,7 +365,7 @@ def test_tenants_and_plans_are_made_shown_changed_and_removed(axon: Axon) -> Non
     limits = ["--limit", "weight=4", "--limit", "models=small,large", "--limit", "highest_tier=flex"]
     assert axon("plans", "create", "pro", *limits).returncode == 0
     assert "axon tenants create" in axon("tenants", "list").stderr
-    (plan,) = json.loads(axon("plans", "list", "--json").stdout)
+    _, plan = json.loads(axon("plans", "list", "--json").stdout)  # behind the default one
     set_ = {"weight": 4.0, "highest_tier": "flex", "models": ["small", "large"]}
     assert plan == {"id": "pro", "object": "plan", "limits": set_}
     assert json.loads(axon("plans", "show", "pro", "--json").stdout) == plan

@@ -29,10 +29,23 @@ for _name, _commands in (("tenants", tenants), ("plans", plans), ("keys", keys))
     app.add_typer(_commands.app, name=_name)
 app.add_typer(models, name="models")
 app.add_typer(config, name="config")
-
-
 for _role in roles.COMMANDS:
     app.command()(_role)
+
+
+def _show_version(is_asked: bool) -> None:
+    if is_asked:
+        version()
+        raise typer.Exit
+
+
+@app.callback()
+def _options(
+    _version: Annotated[
+        bool, typer.Option("--version", help="Say which Axon this is.", callback=_show_version, is_eager=True)
+    ] = False,
+) -> None:
+    """Serve large language models to many tenants."""
 
 
 @app.command()
@@ -133,7 +146,12 @@ def main(argv: Sequence[str] | None = None) -> NoReturn:
     """Runs a command. Errors are one line that says what to do; 2 for misuse, 1 for failures."""
     arguments = list(sys.argv[1:] if argv is None else argv)
     try:
-        app(arguments, prog_name="axon")
+        sys.exit(app(arguments, prog_name="axon", standalone_mode=False) or 0)
+    except typer.TyperException as error:
+        _say_misuse(error)
+        sys.exit(error.exit_code)
+    except typer.Abort:
+        sys.exit(1)
     except AxonError as error:
         _say(error, error.message, arguments)
         sys.exit(2 if isinstance(error, Misconfigured | InvalidInput) else 1)
@@ -144,7 +162,15 @@ def main(argv: Sequence[str] | None = None) -> NoReturn:
     except Exception as error:
         _say(error, f"{type(error).__name__}: {error}. Run it again with AXON_LOG_LEVEL=debug to see where.", arguments)
         sys.exit(1)
-    sys.exit(0)
+
+
+def _say_misuse(error: typer.TyperException) -> None:
+    """One line with the flag and what it takes; a group of commands without one has shown its help instead."""
+    said = " ".join(error.format_message().split())
+    command = getattr(getattr(error, "ctx", None), "command_path", "axon")
+    if said:
+        end = "" if said.endswith((".", "?")) else "."
+        print(f"axon: {said}{end} See `{command} --help`.", file=sys.stderr)
 
 
 def _say(error: BaseException, message: str, arguments: Sequence[str]) -> None:

@@ -74,9 +74,10 @@ class Settings:
     )
     """Folder of everything that is kept: the database, keys, converted models."""
     models_dir: Path | None = field(default=None, metadata={"default": "<data_dir>/models"})
-    """Folder of the models."""
+    """Folder of the models: those named by ``model``, and what .gguf files are converted into."""
     model: str = "default"
-    """``default`` is the packaged SmolLM2-135M-Instruct; else the path of a safetensors folder or a .gguf file."""
+    """``default`` is the packaged SmolLM2-135M-Instruct; else the path of a safetensors folder or a .gguf file, or the
+    name of one in ``models_dir``."""
     model_name: str = field(default="", metadata={"default": "from the model"})
     """The name clients ask for it by."""
     queue: str = field(default="memory://", repr=False)
@@ -147,20 +148,25 @@ def load(
     flags: Mapping[str, object] | None = None,
     environ: Mapping[str, str] | None = None,
     file: Path | None = None,
+    spelled: Mapping[str, str] | None = None,
 ) -> Loaded:
-    """The effective settings. ``flags`` go by dotted names (``gateway.port``); those that are None were not given."""
+    """The effective settings. ``flags`` go by dotted names (``gateway.port``); those that are None were not given.
+
+    ``spelled`` has the flags as they were written (``--port``), so that an error can name them.
+    """
+    spelled = spelled or {}
     environ = os.environ if environ is None else environ
     values: dict[str, object] = {"data_dir": _default_data_dir(environ)}
     origins = dict.fromkeys(_specs(), "default")
     for layer, origin in (
         (_from_file(path := _find_file(file, environ)), lambda _: str(path)),
         (_from_environ(environ), variable_of),
-        (_from_flags(flags or {}), lambda _: "flag"),
+        (_from_flags(flags or {}, spelled), lambda _: "flag"),
     ):
         values |= layer
         origins |= {name: origin(name) for name in layer}
     settings = _build(values)
-    _check_together(settings)
+    _check_together(settings, spelled)
     return Loaded(settings, origins)
 
 
@@ -261,15 +267,14 @@ def _flatten(table: Mapping[str, object], path: Path) -> Iterable[tuple[str, obj
             yield name, each
 
 
-def _from_flags(flags: Mapping[str, object]) -> dict[str, object]:
+def _from_flags(flags: Mapping[str, object], spelled: Mapping[str, str]) -> dict[str, object]:
     given = {name: value for name, value in flags.items() if value is not None}
     for name in given:
         if name not in _specs():
             raise Misconfigured(f"{name} is no setting.{_suggest(name, _specs())} `axon config show` lists them.")
+    places = {name: spelled.get(name, f"flag for {name}") for name in given}
     return {
-        name: _parse(name, value, f"flag for {name}")
-        if isinstance(value, str)
-        else _accept(name, value, f"flag for {name}")
+        name: _parse(name, value, places[name]) if isinstance(value, str) else _accept(name, value, places[name])
         for name, value in given.items()
     }
 
@@ -331,7 +336,7 @@ def _check_range(name: str, value: float, place: str) -> None:
         raise Misconfigured(f"{place} must be {'0 or more' if zero else 'more than 0'}, not {value}.")
 
 
-def _check_together(settings: Settings) -> None:
+def _check_together(settings: Settings, spelled: Mapping[str, str]) -> None:
     worker, gateway = settings.worker, settings.gateway
     if worker.renew_s >= worker.lease_s:
         raise Misconfigured(
@@ -343,8 +348,9 @@ def _check_together(settings: Settings) -> None:
             f"worker.name must have 1 to 64 letters, digits, dots, dashes or underscores, not {worker.name!r}."
         )
     if gateway.port == gateway.metrics_port != 0:
+        api, metrics = (spelled.get(name, name) for name in ("gateway.port", "gateway.metrics_port"))
         raise Misconfigured(
-            f"gateway.port and gateway.metrics_port are both {gateway.port}. Set another AXON_GATEWAY_METRICS_PORT."
+            f"{api} and {metrics} are both {gateway.port}. Choose another --metrics-port (AXON_GATEWAY_METRICS_PORT)."
         )
     for origin in filter(None, map(str.strip, gateway.cors_origins.split(","))):
         if not _ORIGIN.fullmatch(origin):

@@ -8,7 +8,7 @@ from pathlib import Path
 import httpx
 import pytest
 
-from axon.bootstrap.process import Process, started
+from axon.bootstrap.process import Process, counted, started
 from axon.errors import AxonError, Misconfigured
 from axon.runtime.clock import FakeClock
 from axon.runtime.config import LifecycleConfig
@@ -56,6 +56,38 @@ async def test_it_takes_requests_for_its_notice_though_it_is_not_ready(tmp_path:
     process.lifecycle.hurry.set()
     assert await running == 0
     assert not process.lifecycle.taking
+
+
+async def test_a_stop_says_what_it_waits_for_and_that_a_second_one_ends_it(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    settings = Settings(data_dir=tmp_path, lifecycle=LifecycleConfig(drain_s=600.0))
+    with started(settings) as process:
+        draining = asyncio.Event()
+
+        async def begun() -> None:
+            os.kill(os.getpid(), signal.SIGINT)
+
+        async def drain() -> None:
+            draining.set()
+            await for_ever()
+
+        running = asyncio.create_task(
+            process.run([for_ever], started=begun, drain=drain, running=lambda: counted(2, "answer"))
+        )
+        await draining.wait()
+        said = capsys.readouterr().err
+        assert said == "axon: stopping; up to 600 s are left for 2 answers. A second ctrl-c ends it at once.\n"
+        os.kill(os.getpid(), signal.SIGINT)
+        assert await running == 0
+
+
+async def test_a_stop_of_an_idle_process_says_nothing(process: Process, capsys: pytest.CaptureFixture[str]) -> None:
+    async def begun() -> None:
+        process.lifecycle.stop()
+
+    assert await process.run([for_ever], started=begun, drain=nothing, running=lambda: counted(0, "answer")) == 0
+    assert capsys.readouterr().err == ""
 
 
 async def test_an_opening_is_broken_off_when_it_is_told_to_stop(process: Process) -> None:

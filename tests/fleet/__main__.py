@@ -8,6 +8,7 @@ python -m tests.fleet --dir data --port 8000           in a folder that is kept,
 import argparse
 import errno
 import os
+import re
 import shlex
 import signal
 import socket
@@ -138,6 +139,8 @@ curl {fleet.url}/v1/chat/completions \\
   -H "Authorization: Bearer {fleet.key}" -H "Content-Type: application/json" \\
   -d '{{"model": "{model}", "messages": [{{"role": "user", "content": "{question}"}}], "temperature": 0}}'
 
+{axon} chat --url {fleet.url} --key {fleet.key}
+
 For the operator, in another shell (axon.env has the settings by which commands meet this fleet):
 
 . {shlex.quote(str(environment))} && {axon} keys create --tenant acme
@@ -164,6 +167,11 @@ def _logs_shown(fleet: Fleet) -> Iterator[None]:
         thread.join()
 
 
+def without_screens(log: str) -> str:
+    """A member's log without the screen that each shows when it is up: the fleet has one for all."""
+    return re.sub(r"^  Axon \S+ .*?\(process \d+[^)\n]*\)\n", "", log, flags=re.MULTILINE | re.DOTALL)
+
+
 def _show_logs(fleet: Fleet, over: threading.Event) -> None:
     read: dict[str, int] = {}
     ended: set[str] = set()
@@ -177,8 +185,8 @@ def _show_logs(fleet: Fleet, over: threading.Event) -> None:
                 lines = log.read().splitlines(keepends=True)
             whole = [line for line in lines if line.endswith(b"\n")]  # the rest of a line is still on its way
             read[member.name] = read.get(member.name, 0) + sum(map(len, whole))
-            for line in whole:
-                if text := line.decode(errors="replace").rstrip():
+            for line in without_screens("".join(line.decode(errors="replace") for line in whole)).splitlines():
+                if text := line.rstrip():
                     print(f"{member.name:<10} | {text}", flush=True)
             if code is not None and member.name not in ended:
                 ended.add(member.name)

@@ -4,6 +4,8 @@ import os
 import subprocess
 import sys
 
+import pytest
+
 from tests.journeys.server import REPOSITORY, Server
 
 EXAMPLES = REPOSITORY / "examples"
@@ -49,6 +51,17 @@ def test_every_example_is_run_here() -> None:
     assert {path.name for path in EXAMPLES.iterdir()} == {*run_here, "curl.sh"}
 
 
+@pytest.mark.parametrize("name", sorted(path.name for path in EXAMPLES.iterdir()))
+def test_an_example_without_a_key_says_so_in_a_sentence(name: str) -> None:
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("AXON_")}
+    command = ["sh"] if name.endswith(".sh") else [sys.executable]
+    ran = subprocess.run([*command, str(EXAMPLES / name)], env=environment, capture_output=True, text=True, timeout=60)
+    assert ran.returncode != 0
+    assert "AXON_API_KEY" in ran.stderr
+    assert "axon keys create" in ran.stderr
+    assert len(ran.stderr.splitlines()) == 1, ran.stderr
+
+
 def test_curl_is_enough(slow: Server) -> None:
     own = {"AXON_URL": slow.url, "AXON_API_KEY": slow.key}
     command = ["sh", str(EXAMPLES / "curl.sh")]
@@ -59,4 +72,4 @@ def test_curl_is_enough(slow: Server) -> None:
     assert '"end":true' not in parts[2]
     assert '"end":true' in parts[3]
     assert "data: [DONE]" in parts[3]
-    assert "My name is Ada." in parts[4]
+    assert "What is the capital of France?" in parts[4]

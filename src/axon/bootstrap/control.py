@@ -30,10 +30,10 @@ async def serve(settings: Settings, *, on_ready: Callable[[Up], None]) -> int:
     config = settings.control
     with started(settings) as process:
         async with AsyncExitStack() as stack:
-            services = await open_services(settings, process.clock, stack)
-            control = await open_control(process, services, stack)
             setting = "--metrics-port"
             url = stack.enter_context(process.probed(config.metrics_host, config.metrics_port, setting, lambda: True))
+            services = await open_services(settings, process.clock, stack)
+            control = await open_control(process, services, stack)
 
             async def begun() -> None:
                 process.lifecycle.ready = True

@@ -4,12 +4,14 @@ import asyncio
 import importlib
 from collections.abc import Callable
 from contextlib import AsyncExitStack
+from dataclasses import replace
 
 from axon.bootstrap.control import open_control
-from axon.bootstrap.gateway import Ready, open_gateway
+from axon.bootstrap.gateway import Answering, Ready, open_gateway
 from axon.bootstrap.model import OnProgress, prepare_model
+from axon.bootstrap.preflight import require_device
 from axon.bootstrap.presence import named
-from axon.bootstrap.process import announced, bound, started
+from axon.bootstrap.process import announced, bound, counted, started
 from axon.bootstrap.services import open_services, require_pool
 from axon.bootstrap.worker import open_worker
 from axon.runtime.datafolder import locked
@@ -20,11 +22,17 @@ async def serve(settings: Settings, *, on_ready: Callable[[Ready], None], on_pro
     """Runs until it is told to stop; returns the exit code."""
     config = settings.gateway
     require_pool(settings)
+    require_device(settings.engine)
+    answering: Answering | None = None
     with (
         locked(settings.data_dir),
         named(settings) as name,
         started(settings) as process,
         bound(config.host, config.port, "--port") as listener,
+        process.probed(
+            *(config.metrics_host, config.metrics_port, "--metrics-port"),
+            lambda: answering is not None and answering.fleet.known,
+        ) as probes_url,
     ):
         async with AsyncExitStack() as stack:
             services = await open_services(settings, process.clock, stack)
@@ -36,14 +44,16 @@ async def serve(settings: Settings, *, on_ready: Callable[[Ready], None], on_pro
             if opened is None:
                 return 0
             working, _ = opened
-            gateway = await open_gateway(process, services, model.text, listener, stack, working.deployment)
+            gateway = answering = await open_gateway(
+                process, services, model.text, listener, probes_url, stack, working.deployment
+            )
 
             async def begun() -> None:
                 if services.queue_forgets:
                     await control.sweeper.recover()
                 process.lifecycle.ready = True
                 stack.enter_context(announced(settings.data_dir / "server", gateway.ready.url))
-                on_ready(gateway.ready)
+                on_ready(replace(gateway.ready, engine_pid=working.worker.engine_pid))
 
             async def drain() -> None:
                 drain_s, forgets = settings.lifecycle.drain_s, services.queue_forgets
@@ -53,7 +63,13 @@ async def serve(settings: Settings, *, on_ready: Callable[[Ready], None], on_pro
             # Other workers may be there, and pools of them; where none can be, it matters what this one serves.
             looking = gateway.fleet.watch if services.queue_forgets else gateway.fleet.run
             parts = (*working.parts, *control.parts, looking, gateway.run)
-            return await process.run(parts, started=begun, drain=drain, close=gateway.close)
+            return await process.run(
+                parts,
+                started=begun,
+                drain=drain,
+                close=gateway.close,
+                running=lambda: counted(len(working.worker.jobs), "answer"),
+            )
 
 
 async def _import_gateway() -> None:

@@ -17,7 +17,7 @@ from axon.admission.quota import Quota
 from axon.admission.revocations import Revocations
 from axon.admission.tenancy import Tenancy
 from axon.bootstrap.model import Text, prepare_text
-from axon.bootstrap.process import Process, announced, bound, started
+from axon.bootstrap.process import Process, announced, bound, counted, started
 from axon.bootstrap.services import (
     Services,
     development_key,
@@ -62,6 +62,8 @@ class Ready:
     pid: int
     waits: bool = False
     """It has seen no worker yet."""
+    engine_pid: int | None = None
+    """The engine's process, where this process has one."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -110,15 +112,20 @@ async def serve(settings: Settings, *, on_ready: Callable[[Ready], None]) -> int
     require_shared(settings, "gateway")
     require_pepper(settings)
     config = settings.gateway
+    answering: Answering | None = None
     with (
         shared(settings.data_dir),
         started(settings) as process,
         bound(config.host, config.port, "--port") as listener,
+        process.probed(
+            *(config.metrics_host, config.metrics_port, "--metrics-port"),
+            lambda: answering is not None and answering.fleet.known,
+        ) as probes_url,
     ):
         async with AsyncExitStack() as stack:
             services = await open_services(settings, process.clock, stack)
             text = await asyncio.to_thread(prepare_text, settings)
-            gateway = await open_gateway(process, services, text, listener, stack)
+            gateway = answering = await open_gateway(process, services, text, listener, probes_url, stack)
 
             async def begun() -> None:
                 process.lifecycle.ready = True
@@ -130,7 +137,13 @@ async def serve(settings: Settings, *, on_ready: Callable[[Ready], None]) -> int
                     async with asyncio.timeout(settings.lifecycle.drain_s):
                         await gateway.drain()
 
-            return await process.run((gateway.fleet.run, gateway.run), started=begun, drain=drain, close=gateway.close)
+            return await process.run(
+                (gateway.fleet.run, gateway.run),
+                started=begun,
+                drain=drain,
+                close=gateway.close,
+                running=lambda: counted(len(gateway.http.server_state.tasks), "request"),
+            )
 
 
 async def open_gateway(
@@ -138,6 +151,7 @@ async def open_gateway(
     services: Services,
     text: Text,
     listener: socket.socket,
+    probes_url: str,
     stack: AsyncExitStack,
     deployment: Deployment | None = None,
 ) -> Answering:
@@ -221,7 +235,8 @@ async def open_gateway(
     )
     app = build_app(gateway, admin, authenticator, version=version())
     http = make_server(app, settings.gateway, grace_s=settings.lifecycle.drain_s + _CLOSE_S)
-    ready = _ready(process, listener, stack, key, fleet)
+    listener.listen(2048)
+    ready = _ready(settings, listener, probes_url, key, fleet)
     return Answering(
         http=http,
         fleet=fleet,
@@ -233,16 +248,10 @@ async def open_gateway(
     )
 
 
-def _ready(process: Process, listener: socket.socket, stack: AsyncExitStack, key: str | None, fleet: "Fleet") -> Ready:
-    """Opens the ears: the metrics' and, last, the API's."""
-    settings, config = process.settings, process.settings.gateway
-    metrics_url = stack.enter_context(
-        process.probed(config.metrics_host, config.metrics_port, "gateway.metrics_port", lambda: fleet.known)
-    )
-    listener.listen(2048)
+def _ready(settings: Settings, listener: socket.socket, probes_url: str, key: str | None, fleet: "Fleet") -> Ready:
     return Ready(
-        url=f"http://{config.host}:{listener.getsockname()[1]}",
-        metrics_url=f"{metrics_url}/metrics",
+        url=f"http://{settings.gateway.host}:{listener.getsockname()[1]}",
+        metrics_url=f"{probes_url}/metrics",
         key=key,
         key_file=settings.data_dir / "dev-key",
         model=settings.model_name,

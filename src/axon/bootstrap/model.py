@@ -2,12 +2,15 @@
 
 import hashlib
 import json
+import re
+import shlex
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
+from axon.bootstrap.preflight import require_space
 from axon.domain.deployment import Deployment
 from axon.engine.architecture import read_architecture
 from axon.engine.checkpoint import check_tensors, find_tensors
@@ -19,7 +22,11 @@ from axon.text.tokenizer import Tokenizer, load_tokenizer
 
 # A GGUF file does not carry it; SmolLM2's makers advise it for the instruct models, which ramble at 1.0.
 _DEFAULT_MODEL_ADVICE = {"temperature": 0.2, "top_p": 0.9}
+# At 0.2 a model of 135M parameters repeats itself until its limit in two answers of three; this ends most of them.
+_DEFAULT_MODEL_REPETITION_PENALTY = 1.15
 _TEXT_FILES = ("tokenizer.json", "chat_template.jinja", "tokenizer_config.json")
+_PACKED = ("auto", "int8")
+"""With these settings of ``engine.dtype`` a CPU keeps an int8 copy of the weights beside the model."""
 _NUM_SAMPLES = 256
 _SAMPLE_BYTES = 4096
 OnProgress = Callable[[str, float | None], None]
@@ -41,6 +48,8 @@ class Model:
 
     folder: Path | None
     text: Text
+    repetition_penalty: float = 1.0
+    """The guard against loops that it is served with; 1 is none."""
 
 
 def prepare_model(settings: Settings, on_progress: OnProgress) -> Model:
@@ -49,7 +58,8 @@ def prepare_model(settings: Settings, on_progress: OnProgress) -> Model:
         return Model(folder=None, text=_load_text(None))
     folder = find_folder(settings, on_progress)
     check_tensors(folder, read_architecture(folder))
-    return Model(folder=folder, text=_load_text(folder))
+    guard = _DEFAULT_MODEL_REPETITION_PENALTY if settings.model == "default" else 1.0
+    return Model(folder=folder, text=_load_text(folder), repetition_penalty=guard)
 
 
 def prepare_text(settings: Settings) -> Text:
@@ -81,14 +91,29 @@ def _load_text(folder: Path | None) -> Text:
 
 
 def _source(settings: Settings) -> Path:
-    source = Path(settings.model)
+    """The folder or the file that ``model`` names: a path, or else a name in the models folder."""
     if settings.model == "default":
         from axon.engine.convert import default_gguf
 
-        source = default_gguf()
-    if not source.exists():
-        raise Misconfigured(f"There is no model at {source}: give a folder of safetensors or a .gguf file.")
-    return source
+        return default_gguf()
+    assert settings.models_dir is not None
+    source, named = Path(settings.model), settings.models_dir / settings.model
+    # A .gguf file goes before the folder of this name, which may be its conversion.
+    for each in (source, named.with_name(f"{named.name}.gguf"), named):
+        if each.exists():
+            return each
+    raise Misconfigured(_no_model(settings.model, settings.models_dir))
+
+
+def _no_model(written: str, models_dir: Path) -> str:
+    if not re.fullmatch(r"[\w-][\w.-]*(/[\w.-]+)?", written):
+        return f"There is no model at {written}: give a folder of safetensors or a .gguf file."
+    path = shlex.quote(str(models_dir / written.rpartition("/")[2]))
+    example = written if "/" in written else "MAKER/NAME"
+    return (
+        f"There is no model {written}, neither here nor in the models folder {models_dir}: give a folder of "
+        f"safetensors or a .gguf file. Axon downloads none from a hub; `hf download {example} --local-dir {path}` does."
+    )
 
 
 def _conversion(settings: Settings) -> Path:
@@ -101,10 +126,12 @@ def find_folder(settings: Settings, on_progress: OnProgress) -> Path:
     source = _source(settings)
     if source.is_dir():
         return source
-    from axon.engine.convert import convert_gguf, is_converted
+    from axon.engine.convert import convert_gguf, is_converted, space_needed
 
     folder = _conversion(settings)
     if not is_converted(source, folder):
+        engine = settings.engine
+        require_space(folder.parent, space_needed(source, packed=engine.device != "cuda" and engine.dtype in _PACKED))
         convert_gguf(source, folder, lambda share: on_progress("Converting the model (once)", share))
     if settings.model == "default" and not (folder / "generation_config.json").exists():
         (folder / "generation_config.json").write_text(json.dumps(_DEFAULT_MODEL_ADVICE))
@@ -126,6 +153,7 @@ def deployment_of(name: str, model: Model, engine: Ready, now: float) -> Deploym
         max_model_len=engine.max_model_len,
         created=now,
         reasons=model.text.template is not None and model.text.template.reasons,
+        repetition_penalty=model.repetition_penalty,
         **_sampling_defaults(model.folder),
     )
 

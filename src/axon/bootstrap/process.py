@@ -6,6 +6,7 @@ import os
 import resource
 import signal
 import socket
+import sys
 from collections.abc import Awaitable, Callable, Coroutine, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -47,11 +48,19 @@ class Process:
     lifecycle: Lifecycle = field(default_factory=Lifecycle)
     metrics: Metrics = field(default_factory=Metrics)
 
-    async def run(self, parts: Sequence[Part], *, started: Part, drain: Part, close: Part | None = None) -> int:
+    async def run(
+        self,
+        parts: Sequence[Part],
+        *,
+        started: Part,
+        drain: Part,
+        close: Part | None = None,
+        running: Callable[[], str] = str,
+    ) -> int:
         """Runs the parts until told to stop; returns the exit code.
 
         ``started`` when all of them run; ``drain`` lets what runs end and is cut off by its time or a second signal;
-        ``close`` ends what is left.
+        ``close`` ends what is left. ``running`` says in words what a stop has to wait for, empty where that is nothing.
         """
         try:
             async with asyncio.TaskGroup() as tasks:
@@ -59,6 +68,7 @@ class Process:
                 await started()
                 await self.lifecycle.stopping.wait()
                 self.metrics.draining.set(1)
+                self._say_what_is_waited_for(running())
                 await self._unless_hurried(asyncio.sleep(self.settings.lifecycle.notice_s))
                 self.lifecycle.taking = False
                 await self._unless_hurried(drain())
@@ -90,6 +100,16 @@ class Process:
             yield f"http://{host}:{taken}"
         finally:
             close()
+
+    def _say_what_is_waited_for(self, running: str) -> None:
+        """On stderr whatever the log level: somebody who has pressed ctrl-c sits there and sees nothing happen."""
+        if running:
+            drain_s = self.settings.lifecycle.drain_s
+            print(
+                f"axon: stopping; up to {drain_s:g} s are left for {running}. A second ctrl-c ends it at once.",
+                file=sys.stderr,
+                flush=True,
+            )
 
     def _alive(self) -> str:
         turned_at = self.lifecycle.turned_at
@@ -137,6 +157,11 @@ def started(settings: Settings) -> Iterator[Process]:
     finally:
         for number in (signal.SIGTERM, signal.SIGINT):
             loop.remove_signal_handler(number)
+
+
+def counted(number: int, noun: str) -> str:
+    """``2 answers``, ``1 answer``; empty for none."""
+    return f"{number} {noun}{'' if number == 1 else 's'}" if number else ""
 
 
 def _raise_descriptors() -> None:

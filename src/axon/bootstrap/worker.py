@@ -6,8 +6,9 @@ from contextlib import AsyncExitStack
 from dataclasses import dataclass
 
 from axon.bootstrap.model import Model, OnProgress, deployment_of, prepare_model
+from axon.bootstrap.preflight import require_device
 from axon.bootstrap.presence import make_announcer, named
-from axon.bootstrap.process import Part, Process, Up, started
+from axon.bootstrap.process import Part, Process, Up, counted, started
 from axon.bootstrap.services import Services, make_affinity, open_services, require_pool, require_shared
 from axon.bootstrap.turns import make_admission, make_ending
 from axon.domain.deployment import Deployment
@@ -32,6 +33,7 @@ async def serve(settings: Settings, *, on_ready: Callable[[Up], None], on_progre
     """Runs until it is told to stop; returns the exit code."""
     require_shared(settings, "worker")
     require_pool(settings)
+    require_device(settings.engine)
     config = settings.worker
     with shared(settings.data_dir), named(settings) as name, started(settings) as process:
         async with AsyncExitStack() as stack:
@@ -57,7 +59,9 @@ async def serve(settings: Settings, *, on_ready: Callable[[Up], None], on_progre
             async def drain() -> None:
                 await worker.drain(settings.lifecycle.drain_s)
 
-            return await process.run(working.parts, started=begun, drain=drain)
+            return await process.run(
+                working.parts, started=begun, drain=drain, running=lambda: counted(len(worker.jobs), "answer")
+            )
 
 
 async def open_worker(process: Process, services: Services, model: Model, name: str, stack: AsyncExitStack) -> Working:
@@ -104,4 +108,5 @@ def _facts(working: Working, name: str, pool: str) -> tuple[tuple[str, str], ...
         *((("Pool", pool),) if pool else ()),
         ("Model", f"{deployment.name} ({deployment.version}, {deployment.max_model_len} tokens)"),
         ("Slots", str(working.worker.load.slots)),
+        ("Engine", f"process {working.worker.engine_pid}"),
     )

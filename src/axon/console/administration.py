@@ -53,6 +53,36 @@ def in_store(
     return asyncio.run(run())
 
 
+def change_in_store(
+    settings: "Settings", change: Callable[["Administration"], Awaitable[T]], *, makes: bool = False
+) -> T:
+    """Does what may change a tenant's reserve, and warns where more is promised now than there is."""
+
+    async def act(admin: "Administration") -> T:
+        done = await change(admin)
+        await warn_of_reserves(admin)
+        return done
+
+    return in_store(settings, act, makes=makes)
+
+
+def show_done(sentence: str, facts: dict[str, Any], *, as_json: bool) -> None:
+    """What a command has done: the object in the words of the API, or a sentence."""
+    show_json(facts) if as_json else print(sentence)
+
+
+def show_listed(
+    listed: Sequence[dict[str, Any]], columns: Sequence[str], rows: Sequence[Sequence[str]], *, as_json: bool
+) -> None:
+    """A list of objects in the words of the API, or as a table; nothing of a table without rows."""
+    if as_json:
+        show_json(list(listed))
+    elif rows:
+        from axon.console.tables import print_table
+
+        print_table(columns, rows)
+
+
 def quiet(settings: "Settings") -> None:
     """Nothing but warnings on stderr."""
     from axon.telemetry import logs

@@ -1,10 +1,13 @@
 """A conversation in the terminal. Knows a server's answers and a person's lines, nothing of HTTP."""
 
+import shutil
 import sys
+import termios
 from collections.abc import Callable, Generator, Iterator
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
+from types import TracebackType
 from typing import Any, Protocol
 
 from axon.errors import AxonError, NotFound
@@ -24,7 +27,16 @@ class ChatServer(Protocol):
 
     def models(self) -> list[dict[str, Any]]: ...
 
-    def stream_chat(self, body: dict[str, Any]) -> Generator[str, None, None]: ...
+    def stream_chat(self, body: dict[str, Any]) -> Generator["Piece", None, None]: ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Piece:
+    """A piece of an answer."""
+
+    text: str
+    is_cut: bool = False
+    """The answer ends here because it has reached its longest."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -104,15 +116,102 @@ class _Chat:
     def _ask(self, question: str) -> None:
         """Prints the answer as it comes. What was said before it broke off stays part of the conversation."""
         pieces: list[str] = []
-        try:
-            with closing(self._server.stream_chat(self._conversation.body(self.model, question))) as stream:
-                for piece in stream:
-                    pieces.append(piece)
-                    print(_printable(piece), end="", flush=True)
+        with _Answer() as answer:
+            try:
+                with closing(self._server.stream_chat(self._conversation.body(self.model, question))) as stream:
+                    for piece in stream:
+                        pieces.append(piece.text)
+                        answer.show(piece.text)
+                        answer.is_cut |= piece.is_cut
+            finally:
+                if pieces:
+                    self._conversation.remember(question, "".join(pieces))
+        if answer.is_cut:
+            tokens = self._conversation.max_tokens
+            print(f"(cut after {tokens} tokens: --max-tokens allows more)", file=sys.stderr)
+
+
+class Wrapped:
+    """Breaks a text that comes in pieces into lines of whole words, for a terminal. No I/O: gives back what to print.
+
+    Every character is printed at once; a word that reaches the edge is erased there and printed on the next line.
+    """
+
+    def __init__(self, columns: int) -> None:
+        self._columns = columns
+        self._column = 0
+        """How much of the line is taken."""
+        self._word = ""
+        """The word so far; all of it is printed."""
+
+    def feed(self, piece: str) -> str:
+        """What to print for this piece."""
+        return "".join(self._take(character) for character in piece)
+
+    def _take(self, character: str) -> str:
+        if character.isspace():
+            return self._take_blank(character)
+        self._word += character
+        if self._column < self._columns:
+            self._column += 1
+            return character
+        num_printed = len(self._word) - 1
+        if num_printed >= self._columns:  # no line holds this word: the terminal breaks it
+            self._column = 1
+            return character
+        self._column = len(self._word)
+        erase = f"\x1b[{num_printed}D\x1b[K" if num_printed else ""
+        return f"{erase}\n{self._word}"
+
+    def _take_blank(self, character: str) -> str:
+        self._word = ""
+        if character == "\n":
+            self._column = 0
+        elif self._column < self._columns:
+            self._column += 1
+        else:
+            return ""  # the next word begins a line, where no blank is wanted
+        return character
+
+
+class _Answer:
+    """An answer on its way to the screen: at a terminal in whole words, without echo of what is typed meanwhile."""
+
+    def __init__(self) -> None:
+        self.is_cut = False
+        self._wrapped = Wrapped(shutil.get_terminal_size().columns) if sys.stdout.isatty() else None
+        self._quiet = _without_echo()
+
+    def __enter__(self) -> "_Answer":
+        self._quiet.__enter__()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._quiet.__exit__(kind, error, trace)
+        if kind is None:
             print()
-        finally:
-            if pieces:
-                self._conversation.remember(question, "".join(pieces))
+
+    def show(self, piece: str) -> None:
+        text = _printable(piece)
+        print(self._wrapped.feed(text) if self._wrapped else text, end="", flush=True)
+
+
+@contextmanager
+def _without_echo() -> Iterator[None]:
+    """Keeps the terminal from showing what is typed; the next prompt gets it."""
+    try:
+        settings = termios.tcgetattr(sys.stdin)
+    except (OSError, ValueError, termios.error):  # no terminal
+        yield
+        return
+    quiet = [*settings[:3], settings[3] & ~termios.ECHO, *settings[4:]]
+    termios.tcsetattr(sys.stdin, termios.TCSANOW, quiet)
+    try:
+        yield
+    finally:
+        termios.tcsetattr(sys.stdin, termios.TCSANOW, settings)
 
 
 def _choose_model(server: ChatServer, wanted: str | None) -> str:

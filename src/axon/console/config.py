@@ -1,13 +1,15 @@
 """``axon config``: the settings as a table or as JSON. Knows no setting by name."""
 
 import json
+import shutil
+import textwrap
 from typing import TYPE_CHECKING
 
 from axon.console.tables import print_table
 from axon.settings import describe
 
 if TYPE_CHECKING:
-    from axon.settings import Loaded
+    from axon.settings import Described, Loaded
 
 
 def show(loaded: "Loaded", *, as_json: bool) -> None:
@@ -29,5 +31,13 @@ def show_described(*, as_json: bool) -> None:
     if as_json:
         print(json.dumps([each._asdict() for each in describe()], indent=2))
         return
-    rows = [(each.name, each.type, each.default, each.doc.replace("``", "")) for each in describe()]
-    print_table(("setting", "type", "default", "meaning"), rows)
+    columns = shutil.get_terminal_size().columns
+    print("\n\n".join(description(each, columns) for each in describe()))
+
+
+def description(each: "Described", columns: int) -> str:
+    """Its name, type and default, and below them what it means, in lines of at most so many columns."""
+    default = f", {each.default}" if each.default else ""
+    head = textwrap.wrap(f"{each.name}: {each.type}{default}", columns, subsequent_indent="    ")
+    doc = each.doc.replace("``", "")
+    return "\n".join([*head, *textwrap.wrap(doc, columns, initial_indent="    ", subsequent_indent="    ")])

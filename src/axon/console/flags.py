@@ -10,7 +10,7 @@ import typer
 from axon.errors import Misconfigured
 
 if TYPE_CHECKING:
-    from axon.settings import Loaded
+    from axon.settings import Loaded, Settings
 
 
 class Engine(StrEnum):
@@ -44,12 +44,30 @@ MetricsPort = Annotated[
 ]
 Model = Annotated[
     str | None,
-    typer.Option("--model", metavar="PATH", help="A safetensors folder or .gguf file, or 'default'."),
+    typer.Option("--model", metavar="PATH", help="A safetensors folder, a .gguf file, a name in the models folder."),
 ]
 ModelName = Annotated[str | None, typer.Option("--model-name", help="The name clients ask for the model by.")]
 EngineKind = Annotated[Engine | None, typer.Option("--engine", help="'echo' repeats its prompt without a model.")]
 TensorParallel = Annotated[int | None, typer.Option("--tensor-parallel", min=1, help="Ranks the model is cut over.")]
 Json = Annotated[bool, typer.Option("--json", help="For machines.")]
+
+_FLAG_OF = {
+    "data_dir": "--data-dir",
+    "engine.kind": "--engine",
+    "engine.tensor_parallel": "--tensor-parallel",
+    "gateway.host": "--host",
+    "gateway.port": "--port",
+    "live": "--live",
+    "log.level": "--log-level",
+    "model": "--model",
+    "model_name": "--model-name",
+    "queue": "--queue",
+    "store": "--store",
+    "worker.name": "--name",
+    "worker.pool": "--pool",
+    **{f"{role}.metrics_port": "--metrics-port" for role in ("gateway", "worker", "control")},
+}
+"""The flag that sets a setting, so that an error names what was typed."""
 
 
 def place(
@@ -70,11 +88,21 @@ def of_model(model: str | None, model_name: str | None, engine: Engine | None) -
     return {"model": model, "model_name": model_name, "engine.kind": engine and engine.value}
 
 
+def of_store(store: str | None, data_dir: Path | None, file: Path | None, live: str | None = None) -> "Settings":
+    """The settings of a command that works on the store, without a server."""
+    return load({"store": store, "data_dir": data_dir, "live": live}, file).settings
+
+
 def load(flags: dict[str, object], file: Path | None, assignments: Sequence[str] | None = None) -> "Loaded":
     """The settings of a command with these flags."""
     from axon.settings import load as load_settings
 
-    return load_settings({**flags, **_assigned(assignments or ())}, file=file)
+    assigned = _assigned(assignments or ())
+    spelled = _FLAG_OF | {name: f"--set {name}" for name in assigned}
+    given = {name for name, value in {**flags, **assigned}.items() if value is not None}
+    return load_settings(
+        {**flags, **assigned}, file=file, spelled={name: spelled[name] for name in given if name in spelled}
+    )
 
 
 def _assigned(assignments: Sequence[str]) -> dict[str, object]:

@@ -21,7 +21,7 @@ from axon.console.administration import (
     warn_of_reserves,
     whole_second,
 )
-from axon.console.flags import ConfigFile, DataDir, Json, Live, Store, load
+from axon.console.flags import ConfigFile, DataDir, Json, Live, Store, of_store
 from axon.domain.key import HOLDER, Key, Scope, parse_key
 from axon.errors import Conflict, DependencyDown, Misconfigured, NotFound
 
@@ -55,7 +55,7 @@ def create(
       axon keys create --tenant ops --scope admin --expires-in 90d
       export AXON_API_KEY=$(axon keys create --tenant acme)
     """
-    settings = load({"store": store, "data_dir": data_dir}, config_file).settings
+    settings = of_store(store, data_dir, config_file)
     life_s = _life_s(expires_in)
     check_id_flag("--tenant", tenant)
     check_name_flag(name)
@@ -83,7 +83,7 @@ def index(
       axon keys list --tenant acme
       axon keys list --json | jq -r '.[].id'
     """
-    settings = load({"store": store, "data_dir": data_dir}, config_file).settings
+    settings = of_store(store, data_dir, config_file)
     now = time.time()
 
     async def act(admin: "Administration") -> Sequence[Key]:
@@ -131,7 +131,7 @@ def rotate(
       axon keys rotate 3f9c2k7q
       axon keys rotate 3f9c2k7q --overlap 7d --expires-in 90d
     """
-    settings = load({"store": store, "data_dir": data_dir}, config_file).settings
+    settings = of_store(store, data_dir, config_file)
     overlap_s, life_s = _overlap_s(overlap), _life_s(expires_in)
     key, text = in_store(
         settings, lambda admin: admin.keyring.rotate(_id(key_id), overlap_s=overlap_s, expires_in_s=life_s)
@@ -155,7 +155,7 @@ def revoke(
     Example:
       axon keys revoke 3f9c2k7q
     """
-    settings = load({"live": live, "store": store, "data_dir": data_dir}, config_file).settings
+    settings = of_store(store, data_dir, config_file, live)
     named = _id(key_id)
     try:
         in_store(settings, lambda admin: admin.keyring.revoke(named), revokes=True)

@@ -9,18 +9,20 @@ from axon.console.administration import (
     NAMES,
     LimitFlags,
     UnsetFlags,
+    change_in_store,
     changed,
     check_id_flag,
     in_store,
     limit_facts,
     limit_words,
+    show_done,
     show_json,
+    show_listed,
     shown,
-    warn_of_reserves,
 )
-from axon.console.flags import ConfigFile, DataDir, Json, Store, load
-from axon.domain.tenant import Limits, Plan
-from axon.errors import Misconfigured
+from axon.console.flags import ConfigFile, DataDir, Json, Store, of_store
+from axon.domain.tenant import DEFAULT_PLAN, Limits, Plan
+from axon.errors import Misconfigured, NotFound
 
 if TYPE_CHECKING:
     from axon.bootstrap.administration import Administration
@@ -28,6 +30,9 @@ if TYPE_CHECKING:
 app = typer.Typer(help="Make, list, show, change and remove plans.", no_args_is_help=True)
 
 PlanName = Annotated[str, typer.Argument(metavar="NAME", help="The plan's name; 'default' is for whoever has none.")]
+
+_UNCHANGED = Plan(name=DEFAULT_PLAN, limits=Limits())
+"""The plan of tenants that name none, as long as nobody has made it: it leaves every limit to the server's settings."""
 
 
 @app.command("list")
@@ -39,17 +44,13 @@ def index(store: Store = None, data_dir: DataDir = None, config_file: ConfigFile
       axon plans list
       axon plans list --json
     """
-    settings = load({"store": store, "data_dir": data_dir}, config_file).settings
-    found = in_store(settings, lambda admin: admin.tenancy.plans())
-    if as_json:
-        show_json([_facts(plan) for plan in found])
-        return
-    if not found:
-        print("There are no plans yet: the server's settings hold. Make one with `axon plans create`.", file=sys.stderr)
-        return
-    from axon.console.tables import print_table
-
-    print_table(("name", "limits"), [(plan.name, limit_words(plan.limits) or "-") for plan in found])
+    settings = of_store(store, data_dir, config_file)
+    made = in_store(settings, lambda admin: admin.tenancy.plans())
+    found = made if any(plan.name == DEFAULT_PLAN for plan in made) else [_UNCHANGED, *made]
+    if not made and not as_json:
+        print("There is the plan of the server's settings alone. Make one with `axon plans create`.", file=sys.stderr)
+    rows = [(plan.name, limit_words(plan.limits) or "-") for plan in found]
+    show_listed([_facts(plan) for plan in found], ("name", "limits"), rows, as_json=as_json)
 
 
 @app.command()
@@ -68,16 +69,12 @@ def create(
       axon plans create pro --limit requests_per_minute=600 --limit weight=4 --limit highest_tier=priority
       axon plans create default --limit tokens_per_day=100000
     """
-    settings = load({"store": store, "data_dir": data_dir}, config_file).settings
+    settings = of_store(store, data_dir, config_file)
     check_id_flag("NAME", name)
     limits = changed(Limits(), limit)
 
-    async def act(admin: "Administration") -> Plan:
-        made = await admin.tenancy.create_plan(name, limits)
-        await warn_of_reserves(admin)
-        return made
-
-    _done(in_store(settings, act, makes=True), "is made", as_json=as_json)
+    done = change_in_store(settings, lambda admin: admin.tenancy.create_plan(name, limits), makes=True)
+    _done(done, "is made", as_json=as_json)
 
 
 @app.command()
@@ -94,8 +91,17 @@ def show(
     Example:
       axon plans show pro
     """
-    settings = load({"store": store, "data_dir": data_dir}, config_file).settings
-    plan = in_store(settings, lambda admin: admin.tenancy.plan(name))
+    settings = of_store(store, data_dir, config_file)
+
+    async def act(admin: "Administration") -> Plan:
+        try:
+            return await admin.tenancy.plan(name)
+        except NotFound:
+            if name != DEFAULT_PLAN:
+                raise
+            return _UNCHANGED
+
+    plan = in_store(settings, act)
     if as_json:
         show_json(_facts(plan))
         return
@@ -121,17 +127,15 @@ def change(
     Example:
       axon plans change pro --limit weight=8 --unset tokens_per_day
     """
-    settings = load({"store": store, "data_dir": data_dir}, config_file).settings
+    settings = of_store(store, data_dir, config_file)
     if not limit and not unset:
         raise Misconfigured("There is nothing to change: say --limit or --unset.")
     changed(Limits(), limit, unset)  # a misspelt one is told before anything is opened
 
-    async def act(admin: "Administration") -> Plan:
-        made = await admin.tenancy.change_plan(name, lambda old: changed(old, limit, unset))
-        await warn_of_reserves(admin)
-        return made
-
-    _done(in_store(settings, act), "is changed", as_json=as_json)
+    done = change_in_store(
+        settings, lambda admin: admin.tenancy.change_plan(name, lambda old: changed(old, limit, unset))
+    )
+    _done(done, "is changed", as_json=as_json)
 
 
 @app.command()
@@ -142,16 +146,14 @@ def remove(name: PlanName, store: Store = None, data_dir: DataDir = None, config
     Example:
       axon plans remove pro
     """
-    settings = load({"store": store, "data_dir": data_dir}, config_file).settings
+    settings = of_store(store, data_dir, config_file)
     in_store(settings, lambda admin: admin.tenancy.remove_plan(name))
     print(f"Plan {name} is removed.")
 
 
 def _done(plan: Plan, what: str, *, as_json: bool) -> None:
-    if as_json:
-        show_json(_facts(plan))
-    else:
-        print(f"Plan {plan.name} {what}: {limit_words(plan.limits) or 'no limits'}.")
+    sentence = f"Plan {plan.name} {what}: {limit_words(plan.limits) or 'no limits'}."
+    show_done(sentence, _facts(plan), as_json=as_json)
 
 
 def _facts(plan: Plan) -> dict[str, Any]:

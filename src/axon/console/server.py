@@ -2,6 +2,7 @@
 
 import contextlib
 import json
+import re
 from collections.abc import Generator, Iterator
 from ipaddress import ip_address
 from types import TracebackType
@@ -10,6 +11,7 @@ from urllib.parse import urlsplit
 
 import httpx
 
+from axon.console.chat import Piece
 from axon.errors import AxonError, Misconfigured, Unauthenticated, Unavailable
 from axon.settings import client_variable
 
@@ -38,9 +40,7 @@ class Server:
     @classmethod
     def find(cls, settings: "Settings", *, url: str | None, key: str | None) -> Self:
         """The server these flags, the environment or else the settings mean."""
-        url = (url or client_variable("AXON_URL") or _own_url(settings)).rstrip("/").removesuffix("/v1")
-        if urlsplit(url).scheme not in ("http", "https"):
-            raise Misconfigured(f"{url} is no address of a server. Write it as http://127.0.0.1:8000.")
+        url = _address(url or client_variable("AXON_URL") or _own_url(settings))
         return cls(url, key or client_variable("AXON_API_KEY") or _development_key(settings))
 
     def __enter__(self) -> Self:
@@ -61,7 +61,7 @@ class Server:
         listed: list[dict[str, Any]] = response.json()["data"]
         return listed
 
-    def stream_chat(self, body: dict[str, Any]) -> Generator[str, None, None]:
+    def stream_chat(self, body: dict[str, Any]) -> Generator[Piece, None, None]:
         """The pieces of an answer as they come. Closing the iterator early stops the answer and hangs up."""
         asked = self._client.stream("POST", "/v1/chat/completions", json={**body, "stream": True}, headers=_NO_GRACE)
         try:
@@ -98,7 +98,7 @@ class Server:
             raise AxonError(_error_message(response))
 
 
-def _contents(lines: Iterator[str]) -> Iterator[str]:
+def _contents(lines: Iterator[str]) -> Iterator[Piece]:
     for line in lines:
         data = line.removeprefix("data:").strip()
         if not line.startswith("data:") or data == "[DONE]":
@@ -107,8 +107,9 @@ def _contents(lines: Iterator[str]) -> Iterator[str]:
         if "error" in chunk:
             raise AxonError(str(chunk["error"].get("message", "The answer was broken off.")))
         for choice in chunk.get("choices", ()):
-            if content := choice.get("delta", {}).get("content"):
-                yield content
+            content, is_cut = choice.get("delta", {}).get("content"), choice.get("finish_reason") == "length"
+            if content or is_cut:
+                yield Piece(text=content or "", is_cut=is_cut)
 
 
 def _error_message(response: httpx.Response) -> str:
@@ -116,6 +117,20 @@ def _error_message(response: httpx.Response) -> str:
         return str(response.json()["error"]["message"])
     except (ValueError, KeyError, TypeError):
         return f"The server answered {response.status_code} {response.reason_phrase}. Is it Axon?"
+
+
+def _address(written: str) -> str:
+    """The server's address without the API's path; a host with a port or a domain needs no scheme."""
+    bare = re.fullmatch(r"(localhost|[\w-]+(\.[\w-]+)+|([\w.-]+|\[[0-9a-fA-F:.]+\]):\d+)(/.*)?", written)
+    url = (f"http://{written}" if bare else written).rstrip("/").removesuffix("/v1")
+    try:
+        parts = urlsplit(url)
+        is_address = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
+    except ValueError:  # a port that is no number
+        is_address = False
+    if not is_address:
+        raise Misconfigured(f"{written} is no address of a server. Write it as HOST:PORT or http://HOST:PORT.")
+    return url
 
 
 def _own_url(settings: "Settings") -> str:

@@ -7,6 +7,7 @@ import shutil
 import sys
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Literal
+from urllib.parse import urlsplit
 
 import uvloop
 from rich.console import Console
@@ -128,6 +129,7 @@ def ready_screen(ready: "Ready", *, bold: Callable[[str], str] = str) -> str:
     key = f"{ready.key}  (kept in {ready.key_file})" if ready.key else f"in {ready.key_file}"
     authorization = f"Bearer {ready.key}" if ready.key else f"Bearer $(cat {key_file})"
     question = "What is the capital of France?"
+    engine = f", its engine {ready.engine_pid}" if ready.engine_pid else ""
     return f"""
   {bold(f"Axon {version()} {'is up and waits for a worker' if ready.waits else 'is ready'}")}
 
@@ -142,15 +144,31 @@ curl {ready.url}/v1/chat/completions \\
   -H "Authorization: {authorization}" -H "Content-Type: application/json" \\
   -d '{{"model": "{ready.model}", "messages": [{{"role": "user", "content": "{question}"}}], "temperature": 0}}'
 
-  or talk to it with: {_command()} chat     ctrl-c stops the server (process {ready.pid})
+  or talk to it with: {_chat_command(ready)}
+
+  ctrl-c stops the server (process {ready.pid}{engine})
 """
 
 
-def _command() -> str:
-    """How this program was called, as one would call it again from here."""
-    if sys.argv[0].endswith("__main__.py"):
-        return "python -m axon"
-    return "axon" if shutil.which("axon") else shlex.quote(os.path.relpath(sys.argv[0]))
+def _chat_command(ready: "Ready") -> str:
+    """A line that reaches this server from any folder; it has flags where a bare `axon chat` would look elsewhere."""
+    from axon.settings import Settings
+
+    defaults, data_dir = Settings(), ready.key_file.parent
+    is_elsewhere = data_dir != defaults.data_dir
+    is_other_port = urlsplit(ready.url).port != defaults.gateway.port
+    flags = [*(("--url", ready.url) if is_elsewhere or is_other_port else ())]
+    flags += ["--data-dir", str(data_dir)] if is_elsewhere else []
+    return shlex.join([*_program(), "chat", *flags])
+
+
+def _program() -> list[str]:
+    """The words that call this program again, whatever folder they are typed in."""
+    called = os.path.abspath(sys.argv[0])
+    if called.endswith("__main__.py"):
+        return [sys.executable, "-m", "axon"]
+    found = shutil.which("axon")
+    return ["axon" if found and os.path.realpath(found) == os.path.realpath(called) else called]
 
 
 def _bold(text: str) -> str:

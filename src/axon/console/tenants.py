@@ -10,6 +10,7 @@ from axon.console.administration import (
     NAMES,
     LimitFlags,
     UnsetFlags,
+    change_in_store,
     changed,
     check_id_flag,
     check_name_flag,
@@ -17,12 +18,13 @@ from axon.console.administration import (
     limit_facts,
     limit_words,
     moment,
+    show_done,
     show_json,
+    show_listed,
     shown,
-    warn_of_reserves,
     whole_second,
 )
-from axon.console.flags import ConfigFile, DataDir, Json, Store, load
+from axon.console.flags import ConfigFile, DataDir, Json, Store, of_store
 from axon.domain.storage import Stored
 from axon.domain.tenant import DEFAULT_PLAN, Limits, Tenant, Terms
 from axon.errors import Misconfigured
@@ -46,21 +48,16 @@ def index(store: Store = None, data_dir: DataDir = None, config_file: ConfigFile
       axon tenants list
       axon tenants list --json | jq -r '.[] | select(.status == "suspended").id'
     """
-    settings = load({"store": store, "data_dir": data_dir}, config_file).settings
+    settings = of_store(store, data_dir, config_file)
     found = in_store(settings, lambda admin: admin.tenancy.tenants())
-    if as_json:
-        show_json([_facts(tenant) for tenant in found])
-        return
-    if not found:
+    if not found and not as_json:
         print("There are no tenants yet. Make one with `axon tenants create`.", file=sys.stderr)
-        return
-    from axon.console.tables import print_table
-
     rows = [
         (each.id, each.name or "-", each.plan, _status(each), moment(each.created_at) or "-", limit_words(each.limits))
         for each in found
     ]
-    print_table(("id", "name", "plan", "status", "created", "own limits"), rows)
+    columns = ("id", "name", "plan", "status", "created", "own limits")
+    show_listed([_facts(tenant) for tenant in found], columns, rows, as_json=as_json)
 
 
 @app.command()
@@ -81,17 +78,15 @@ def create(
       axon tenants create acme --name "Acme Inc." --plan pro
       axon tenants create acme --limit requests_per_minute=60 --limit weight=2
     """
-    settings = load({"store": store, "data_dir": data_dir}, config_file).settings
+    settings = of_store(store, data_dir, config_file)
     check_id_flag("ID", tenant_id)
     check_name_flag(name or "")
     limits, on = changed(Limits(), limit), DEFAULT_PLAN if plan is None else plan
 
-    async def act(admin: "Administration") -> Tenant:
-        made = await admin.tenancy.create(tenant_id, name=name or "", plan=on, limits=limits)
-        await warn_of_reserves(admin)
-        return made
-
-    _done(in_store(settings, act, makes=True), "is made", as_json=as_json)
+    done = change_in_store(
+        settings, lambda admin: admin.tenancy.create(tenant_id, name=name or "", plan=on, limits=limits), makes=True
+    )
+    _done(done, "is made", as_json=as_json)
 
 
 @app.command()
@@ -108,7 +103,7 @@ def show(
     Example:
       axon tenants show acme
     """
-    settings = load({"store": store, "data_dir": data_dir}, config_file).settings
+    settings = of_store(store, data_dir, config_file)
 
     async def act(admin: "Administration") -> tuple[Tenant, Limits, Terms, Stored]:
         tenant = await admin.tenancy.tenant(tenant_id)
@@ -152,7 +147,7 @@ def change(
       axon tenants change acme --plan pro
       axon tenants change acme --limit tokens_per_day=1000000 --unset weight
     """
-    settings = load({"store": store, "data_dir": data_dir}, config_file).settings
+    settings = of_store(store, data_dir, config_file)
     if name is None and plan is None and not limit and not unset:
         raise Misconfigured("There is nothing to change: say --name, --plan, --limit or --unset.")
     changed(Limits(), limit, unset)  # a misspelt one is told before anything is opened
@@ -164,12 +159,8 @@ def change(
             old, name=old.name if name is None else name, plan=old.plan if plan is None else plan, limits=own
         )
 
-    async def act(admin: "Administration") -> Tenant:
-        new = await admin.tenancy.change(tenant_id, anew)
-        await warn_of_reserves(admin)
-        return new
-
-    _done(in_store(settings, act), "is changed", as_json=as_json)
+    done = change_in_store(settings, lambda admin: admin.tenancy.change(tenant_id, anew))
+    _done(done, "is changed", as_json=as_json)
 
 
 @app.command()
@@ -180,7 +171,7 @@ def suspend(tenant_id: TenantId, store: Store = None, data_dir: DataDir = None, 
     Example:
       axon tenants suspend acme
     """
-    settings = load({"store": store, "data_dir": data_dir}, config_file).settings
+    settings = of_store(store, data_dir, config_file)
     _done(in_store(settings, lambda admin: admin.tenancy.suspend(tenant_id)), "is suspended")
 
 
@@ -192,7 +183,7 @@ def resume(tenant_id: TenantId, store: Store = None, data_dir: DataDir = None, c
     Example:
       axon tenants resume acme
     """
-    settings = load({"store": store, "data_dir": data_dir}, config_file).settings
+    settings = of_store(store, data_dir, config_file)
     _done(in_store(settings, lambda admin: admin.tenancy.resume(tenant_id)), "is resumed")
 
 
@@ -204,16 +195,13 @@ def remove(tenant_id: TenantId, store: Store = None, data_dir: DataDir = None, c
     Example:
       axon tenants remove acme
     """
-    settings = load({"store": store, "data_dir": data_dir}, config_file).settings
+    settings = of_store(store, data_dir, config_file)
     in_store(settings, lambda admin: admin.tenancy.remove(tenant_id))
     print(f"Tenant {tenant_id} is removed.")
 
 
 def _done(tenant: Tenant, what: str, *, as_json: bool = False) -> None:
-    if as_json:
-        show_json(_facts(tenant))
-    else:
-        print(f"Tenant {tenant.id} {what}.")
+    show_done(f"Tenant {tenant.id} {what}.", _facts(tenant), as_json=as_json)
 
 
 def _cell(value: object) -> str:

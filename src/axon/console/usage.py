@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from axon.console.administration import check_known, in_store, seconds, show_json
-from axon.console.flags import ConfigFile, DataDir, Json, Store, load
+from axon.console.flags import ConfigFile, DataDir, Json, Store, of_store
 from axon.domain.usage import UsageSum
 from axon.errors import Misconfigured
 
@@ -45,7 +45,7 @@ def usage(
       axon usage --tenant acme --since 7d --by day
       axon usage --since 2026-11-01 --until 2026-12-01 --json
     """
-    settings = load({"store": store, "data_dir": data_dir}, config_file).settings
+    settings = of_store(store, data_dir, config_file)
     now = time.time()
     start, end = _time(since, "--since", now), _time(until, "--until", now) if until else now
     if start >= end:

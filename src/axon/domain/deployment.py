@@ -19,5 +19,8 @@ class Deployment:
     """What its model works best with; counts where a request does not say."""
     top_p: float = 1.0
     top_k: int = 0
+    repetition_penalty: float = 1.0
+    """Guards a model that tends to repeat itself, in requests that leave both it and the temperature to the server;
+    1 changes nothing."""
     reasons: bool = False
     """Whether its model thinks aloud before it answers."""

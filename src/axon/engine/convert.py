@@ -20,7 +20,7 @@ from axon.engine.architecture import read_architecture
 from axon.engine.checkpoint import check_tensors
 from axon.engine.convert_config import make_config, refuse_unsupported
 from axon.engine.convert_source import Source, open_source, parts_of
-from axon.engine.convert_tensors import write_tensors
+from axon.engine.convert_tensors import count_bytes, count_weights, write_tensors
 from axon.engine.convert_tokenizer import build_tokenizer
 from axon.errors import Misconfigured
 
@@ -86,6 +86,14 @@ def convert_gguf(path: Path, out_dir: Path, progress: Progress | None = None) ->
             _sync(out_dir.parent)
         finally:
             shutil.rmtree(draft, ignore_errors=True)
+
+
+def space_needed(path: Path, *, packed: bool) -> int:
+    """Bytes that a conversion takes on disk, and with ``packed`` its int8 copy too; raises Misconfigured."""
+    source = open_source(path)
+    refuse_unsupported(source, path.name)
+    # int8: a byte for each weight and two for the scale of every 32.
+    return count_bytes(source) + (count_weights(source) * 34 // 32 if packed else 0)
 
 
 def convert_text(path: Path, out_dir: Path) -> None:

@@ -84,6 +84,16 @@ def write_tensors(source: Source, path: Path, progress: Callable[[float], None])
             progress(num_done / total)
 
 
+def count_bytes(source: Source) -> int:
+    """The size of the file that ``write_tensors`` would write."""
+    return sum(piece.num_bytes for piece in _pieces(source))
+
+
+def count_weights(source: Source) -> int:
+    """How many numbers the tensors have."""
+    return sum(int(np.prod(piece.shape)) for piece in _pieces(source))
+
+
 def unpack(tensor: Any) -> Array:
     """A tensor's numbers; those of bfloat16 as the 16 bits they are, because numpy has no such type."""
     kind = tensor.tensor_type

@@ -5,6 +5,7 @@ It ends when its peer closes the socket, so it never outlives the worker that st
 """
 
 import argparse
+import logging
 import signal
 import socket
 import sys
@@ -17,6 +18,7 @@ from typing import Protocol
 from axon.engine.frames import Decoder, Failed, Message, Start, encode
 from axon.engine.messages import Abort, Add, Ready, StepOutput
 from axon.engine.note import Note
+from axon.errors import AxonError
 
 _RECEIVE_BYTES = 1 << 20
 _IDLE_CHECK_S = 1.0
@@ -86,6 +88,9 @@ def serve(channel: Channel, note: Note | None = None) -> int:
         start, rest = _receive_start(channel)
         try:
             engine = start_engine(start)
+        except AxonError as error:  # a sentence for people: the place in the code would only hide it
+            channel.send(Failed(error.message))
+            return 1
         except Exception as error:
             traceback.print_exc()
             channel.send(Failed(f"{type(error).__name__}: {error}"))
@@ -143,6 +148,7 @@ def main() -> int:
     parser.add_argument("--note", type=int, help="descriptor of a file for the names of a step's sequences")
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # ctrl-c belongs to the parent, which closes the socket
     options = parser.parse_args()
+    logging.basicConfig(format="axon: %(message)s")  # as the parent says what takes its time
     with socket.socket(fileno=options.fd) as sock:
         return serve(Channel(sock), None if options.note is None else Note(options.note))
 

@@ -99,6 +99,7 @@ class ResponseRequest(Context):
             max_tokens=self.max_output_tokens or 0,
             temperature=defaults.temperature if self.temperature is None else self.temperature,
             top_k=defaults.top_k,
+            repetition_penalty=defaults.repetition_penalty if self.temperature is None else 1.0,
             top_p=defaults.top_p if self.top_p is None else self.top_p,
             logprobs=self.num_logprobs,
             ignore_eos=bool(self.ignore_eos),

@@ -80,7 +80,8 @@ class Request(Wire):
     frequency_penalty: Penalty | None = None
     """The same, once for each time it has it."""
     repetition_penalty: Annotated[float, Field(gt=0, le=10)] | None = None
-    """Makes every token of prompt and answer less likely; 1 changes nothing."""
+    """Makes every token of prompt and answer less likely; 1 changes nothing. Where a request names neither this nor a
+    temperature, the packaged default model has 1.15 and every other model 1."""
     logit_bias: Annotated[dict[TokenKey, Bias], *at_most(1024)] | None = None
     """What is added to the logits of these token ids."""
     n: Annotated[int, Field(ge=1, le=MAX_CHOICES)] | None = None
@@ -117,6 +118,7 @@ class Request(Wire):
     def sampling(self, max_tokens: int | None, defaults: Deployment) -> Sampling:
         if max_tokens and self.min_tokens and self.min_tokens > max_tokens:
             raise InvalidInput("'min_tokens' must not be more than 'max_tokens'.", param="min_tokens")
+        left_alone = self.temperature is None  # who names a temperature has chosen how to sample
         return Sampling(
             max_tokens=max_tokens or 0,
             temperature=defaults.temperature if self.temperature is None else self.temperature,
@@ -125,7 +127,7 @@ class Request(Wire):
             min_p=self.min_p or 0.0,
             presence_penalty=self.presence_penalty or 0.0,
             frequency_penalty=self.frequency_penalty or 0.0,
-            repetition_penalty=self.repetition_penalty or 1.0,
+            repetition_penalty=self.repetition_penalty or (defaults.repetition_penalty if left_alone else 1.0),
             logit_bias=tuple((int(id), bias) for id, bias in (self.logit_bias or {}).items()),
             min_tokens=self.min_tokens or 0,
             logprobs=self.num_logprobs,

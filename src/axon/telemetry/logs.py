@@ -24,8 +24,11 @@ _QUIET = ("httpx", "httpcore", "alembic", "sqlalchemy", "aiosqlite", "filelock",
 # Their own handlers would write past the pipe.
 _HIJACKED = ("uvicorn", "uvicorn.error", "uvicorn.access", "fastapi", "asyncio")
 
-# Raised as well as logged: who called says it, with the place.
-_REPEATED = {"aiormq.connection": "error when creating transport: "}
+# What others say too: who called says why it failed, with the place; a server's start and end are our own events.
+_REPEATED = {
+    "aiormq.connection": ("error when creating transport: ",),
+    "uvicorn.error": ("Started server process", "Shutting down", "Finished server process"),
+}
 
 
 def configure(config: "LogConfig", *, service: str = "axon", stream: TextIO | None = None) -> None:

@@ -19,6 +19,7 @@ from axon.dispatch.liveness import Liveness
 from axon.errors import AxonError
 from axon.ports.live import Leases
 from axon.runtime.clock import Clock
+from axon.telemetry.sparse import Sparse
 from axon.worker.config import WorkerConfig
 
 _logger = structlog.get_logger("axon.worker")
@@ -152,13 +153,16 @@ class ThreadLease:
         async with self._connect() as leases:
             await self._hold(leases)
             taken.set_result(None)
+            failures = Sparse()
             while not self._stopping.wait(self._config.renew_s):  # this loop has nothing else to do
                 if self._stalled():
                     continue
                 try:
                     await self._hold(leases)
+                    failures.reset()
                 except AxonError as error:
-                    _logger.warning("lease.not_renewed", holds=self.holds, error=str(error))
+                    if (held_back := failures.pass_at(self._clock.monotonic())) is not None:
+                        _logger.warning("lease.not_renewed", holds=self.holds, error=str(error), not_logged=held_back)
             with contextlib.suppress(AxonError):
                 await leases.drop(self._owner)
 

@@ -102,7 +102,13 @@ class Stepping:
         """Starts the first engine."""
         ready = await self._engine.open(timeout_s=self._config.engine_start_timeout_s)
         self._is_up = True
+        _logger.info("engine.started", pid=self._engine.pid)
         return ready
+
+    @property
+    def engine_pid(self) -> int | None:
+        """The process id of the engine of now; None where it is no process."""
+        return self._engine.pid
 
     async def aclose(self) -> None:
         await self._engine.aclose()

@@ -24,6 +24,7 @@ from axon.errors import AxonError
 from axon.ports.live import Live
 from axon.ports.queue import Delivery, Lanes
 from axon.telemetry.metrics import Metrics
+from axon.telemetry.sparse import Sparse
 from axon.worker.hearsay import Hearsay
 from axon.worker.order import AHEAD, in_order, score, short
 from axon.worker.sharing import Sharing
@@ -87,6 +88,7 @@ class Taking:
         self._woken, self._look_everywhere = asyncio.Event(), asyncio.Event()
         self._is_stopped = False
         self._resting_until = 0.0
+        self._failures = Sparse()
 
     async def open(self) -> None:
         await self._queue.declare(self._lanes)
@@ -141,9 +143,11 @@ class Taking:
         try:
             depths = await self._queue.depths(lanes)
         except AxonError as error:
-            _logger.warning("look.failed", error=str(error))
+            if (held_back := self._failures.pass_at(self._now())) is not None:
+                _logger.warning("look.failed", error=str(error), not_logged=held_back)
             await asyncio.sleep(_RETRY_S)
             return
+        self._failures.reset()
         self._hearsay.find([lane for lane, depth in depths.items() if depth], self._now())
         self._woken.set()
 

@@ -206,6 +206,11 @@ class Worker:
             tokens_per_s=round(self._service.tokens_per_s, 1),
         )
 
+    @property
+    def engine_pid(self) -> int | None:
+        """The process id of its engine; a restart changes it."""
+        return self._stepping.engine_pid
+
     async def aclose(self) -> None:
         """Gives up what it still holds, so that another worker, or the next start, goes on at once."""
         try:

@@ -1,0 +1,12 @@
+"""The program, as a person at a shell has it."""
+
+from pathlib import Path
+
+import pytest
+
+from tests.test_cli import Axon
+
+
+@pytest.fixture
+def axon(tmp_path: Path) -> Axon:
+    return Axon(tmp_path)
