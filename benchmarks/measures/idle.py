@@ -17,7 +17,7 @@ import uvloop
 from axon.control.persister import Persister
 from axon.domain.wire import encode
 from axon.errors import DependencyDown
-from axon.gateway.follow import Follower
+from axon.gateway.turn.follow import Follower
 from axon.runtime.clock import SystemClock
 from axon.sessions.lookup import Lookup
 from benchmarks.measures.figures import Figures

@@ -7,8 +7,8 @@ import pytest
 from axon.bootstrap.model import Model, Text, deployment_of, find_folder, prepare_model, prepare_text
 from axon.engine.messages import Ready
 from axon.errors import Misconfigured
-from axon.gateway.asks import ResponseRequest
-from axon.gateway.openai import CompletionRequest
+from axon.gateway.openai.requests import CompletionRequest
+from axon.gateway.responses.requests import ResponseRequest
 from axon.settings import Settings
 from axon.text.tokenizer import ByteTokenizer
 from tests.engine.builders import make_tiny_llama

@@ -8,7 +8,7 @@ from fastapi.routing import iter_route_contexts
 
 from axon.domain.key import Scope
 from axon.gateway.app import routes as application
-from axon.gateway.scopes import NEEDED
+from axon.gateway.http.scopes import NEEDED
 
 METHODS = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS")
 

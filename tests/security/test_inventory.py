@@ -6,8 +6,8 @@ import httpx
 import pytest
 
 from axon.domain.key import HOLDER, Scope
-from axon.gateway.edge import PUBLIC
-from axon.gateway.scopes import NEEDED
+from axon.gateway.http.middleware import PUBLIC
+from axon.gateway.http.scopes import NEEDED
 from tests.journeys.server import Server
 from tests.security.keyring import Keyring, basic, bearer, wrong_ways
 from tests.security.rooms import Room, alike, asked, pairs, parameters_of, seen_by_owner

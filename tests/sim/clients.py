@@ -10,8 +10,8 @@ from axon.domain.job import Job
 from axon.domain.lane import lane_of
 from axon.domain.sampling import Sampling
 from axon.errors import AxonError, StreamDiverged
-from axon.gateway.follow import Reader
-from axon.gateway.opening import Ask
+from axon.gateway.turn.ask import Ask
+from axon.gateway.turn.follow import Reader
 from tests.sim.world import DEPLOYMENT, NUM_LANES, World
 
 PROMPT = (1, 2, 3)
@@ -140,10 +140,11 @@ class Client:
             idempotency_key=key,
             body_digest=str(asked.seed),
         )
-        async with AsyncExitStack() as held:
-            opened = await parts["opening"].open(ask, make)
-            found.append(opened.job.id)
-        asked.told = told[0] if told and opened.is_new else None  # else the first one's job counts, not this one
+        async with AsyncExitStack() as held, parts["opening"].admitted(ask) as entry:
+            if entry.is_new:
+                await entry.accept(await make(entry.id, entry.now))
+        found.append(entry.job.id)
+        asked.told = told[0] if told and entry.is_new else None  # else the first one's job counts, not this one
 
     async def _read(self, asked: Asked) -> None:
         """Reads to the end, over as many connections as it takes; some clients cancel, some never come back."""

@@ -18,7 +18,7 @@ from axon.domain.ownership import ClaimStep, LogView
 from axon.domain.turn import Turn, TurnState
 from axon.domain.wire import encode
 from axon.errors import AxonError
-from axon.gateway.follow import Follower, _Watch
+from axon.gateway.turn.follow import Follower, Reader, _Watch
 from axon.ports.live import Appended
 from axon.ports.queue import Delivery
 from axon.sessions.history import Histories
@@ -174,8 +174,8 @@ def store_asked_after_silence_alone() -> Iterator[None]:
     """A reader hears of an end that the log has lost only if it stays through a silence of seconds."""
     follow, is_due = Follower.follow, _Watch.store_is_due
 
-    def follow_log(self: Follower, job_id: str, *, after: int, found: Turn | None = None) -> Any:
-        return follow(self, job_id, after=after)
+    def follow_log(self: Follower, job_id: str, *, after: int, reader: Reader) -> Any:
+        return follow(self, job_id, after=after, reader=replace(reader, found=None))
 
     def after_silence(self: _Watch, now: float, *, is_beyond: bool) -> bool:
         return is_due(self, now, is_beyond=False)

@@ -33,8 +33,8 @@ from axon.domain.tenant import Terms
 from axon.domain.wire import encode
 from axon.engine.messages import Add, Emitted, Ready, StepOutput
 from axon.errors import AxonError
-from axon.gateway.follow import Follower
-from axon.gateway.opening import Opening
+from axon.gateway.turn.follow import Follower
+from axon.gateway.turn.opening import Opening
 from axon.ports.live import Live
 from axon.sessions.config import SessionsConfig
 from axon.sessions.sessions import make_sessions

@@ -37,11 +37,11 @@ from axon.settings import Settings
 from axon.telemetry.build import version
 
 if TYPE_CHECKING:
-    from axon.gateway.evicting import Evicting
     from axon.gateway.fleet import Fleet
-    from axon.gateway.follow import Follower
-    from axon.gateway.last_use import LastUse
-    from axon.gateway.server import Server
+    from axon.gateway.http.last_use import LastUse
+    from axon.gateway.http.server import Server
+    from axon.gateway.turn.follow import Follower
+    from axon.gateway.turn.revoked_keys import Evicting
 
 _CLOSE_S = 5.0
 """For what is left when the time to drain is over."""
@@ -156,18 +156,18 @@ async def open_gateway(
     deployment: Deployment | None = None,
 ) -> Answering:
     """Makes it; ``deployment`` where it is known without asking the workers."""
-    from axon.gateway.admin import Admin
+    from axon.gateway.admin.bodies import Admin
     from axon.gateway.app import build_app
-    from axon.gateway.auth import Authenticator
-    from axon.gateway.bodies import Bodies
-    from axon.gateway.evicting import Evicting
-    from axon.gateway.failures import Failures
     from axon.gateway.fleet import Fleet
-    from axon.gateway.follow import Follower
-    from axon.gateway.last_use import LastUse
-    from axon.gateway.opening import Opening
-    from axon.gateway.server import make_server
-    from axon.gateway.turns import Gateway
+    from axon.gateway.http.auth import Authenticator
+    from axon.gateway.http.body import Bodies
+    from axon.gateway.http.guess_limit import GuessLimit
+    from axon.gateway.http.last_use import LastUse
+    from axon.gateway.http.server import make_server
+    from axon.gateway.turn.context import Gateway
+    from axon.gateway.turn.follow import Follower
+    from axon.gateway.turn.opening import Opening
+    from axon.gateway.turn.revoked_keys import Evicting
 
     settings, clock, store = process.settings, process.clock, services.store
     prompts = Prompts(text.tokenizer, text.template, max_model_len=deployment.max_model_len if deployment else 0)
@@ -230,7 +230,7 @@ async def open_gateway(
         clock,
         defaults=defaults,
         revoked=revocations.revoked,
-        failures=Failures(settings.gateway.failures_per_minute, clock),
+        guesses=GuessLimit(settings.gateway.failures_per_minute, clock),
         used=last_use.note,
     )
     app = build_app(gateway, admin, authenticator, version=version())

@@ -1,4 +1,4 @@
-"""The gateway's ASGI application: routes, errors in OpenAI's shape, and the edge around them."""
+"""The gateway's ASGI application: routes, errors in OpenAI's shape, and the middleware around them."""
 
 from importlib.resources import files
 
@@ -9,32 +9,25 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, JSONResponse, Response
 
 from axon.errors import AxonError, InvalidInput, LimitReached, NotFound, TooLarge
-from axon.gateway import (
-    admin_keys,
-    admin_plans,
-    admin_tenants,
-    chat,
-    completions,
-    conversations,
-    health,
-    models,
-    responses,
-    streams,
-    usage,
-)
-from axon.gateway.admin import Admin
-from axon.gateway.auth import Authenticator
-from axon.gateway.cors import origins_of
-from axon.gateway.edge import ERROR, METERS, Edge
-from axon.gateway.problems import Internal, MethodNotAllowed, encoded, headers_of, status_of
-from axon.gateway.scopes import check_scope
-from axon.gateway.turns import Gateway, count_request
+from axon.gateway import health
+from axon.gateway.admin import keys, plans, tenants, usage
+from axon.gateway.admin.bodies import Admin
+from axon.gateway.http.auth import Authenticator
+from axon.gateway.http.cors import origins_of
+from axon.gateway.http.errors import Internal, MethodNotAllowed, encoded, headers_of, status_of
+from axon.gateway.http.middleware import ERROR, METERS, Middleware
+from axon.gateway.http.scopes import check_scope
+from axon.gateway.openai import chat, completions, models, streams
+from axon.gateway.responses import conversations
+from axon.gateway.responses import routes as responses
+from axon.gateway.turn.context import Gateway
+from axon.gateway.turn.counting import count_request
 
 _DESCRIPTION = "OpenAI-compatible API of an Axon server. Every route but the probes and / needs an API key."
 
 PARTS = (
     *(responses, conversations, chat, completions, models, streams, usage),
-    *(admin_tenants, admin_plans, admin_keys, health),
+    *(tenants, plans, keys, health),
 )
 """What the API is made of; each has a router."""
 
@@ -58,7 +51,7 @@ def routes(version: str) -> FastAPI:
     return app
 
 
-def build_app(gateway: Gateway, admin: Admin, authenticator: Authenticator, *, version: str) -> Edge:
+def build_app(gateway: Gateway, admin: Admin, authenticator: Authenticator, *, version: str) -> Middleware:
     """The application, ready to serve."""
     app = routes(version)
     app.state.gateway, app.state.admin = gateway, admin
@@ -66,7 +59,7 @@ def build_app(gateway: Gateway, admin: Admin, authenticator: Authenticator, *, v
     app.add_exception_handler(Exception, _on_error)
     app.add_exception_handler(HTTPException, _on_http_error)
     app.add_exception_handler(RequestValidationError, _on_validation_error)
-    return Edge(
+    return Middleware(
         app,
         authenticator=authenticator,
         lifecycle=gateway.lifecycle,

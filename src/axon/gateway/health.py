@@ -4,7 +4,7 @@ from fastapi import APIRouter
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
-from axon.gateway.turns import gateway_of
+from axon.gateway.turn.context import gateway_of
 
 router = APIRouter(tags=["health"])
 

@@ -1,0 +1,92 @@
+"""/v1/admin/keys: what tenants' programs authenticate with. A key's text is in one answer only: that which made it."""
+
+from typing import Annotated, Any
+
+from fastapi import APIRouter
+from pydantic import Field
+from starlette.requests import Request
+
+from axon.domain.key import HOLDER, Key, Scope
+from axon.errors import InvalidInput
+from axon.gateway.admin.bodies import AdminWire, Name, admin_of, key_body, note, read
+from axon.gateway.http.body import Many
+from axon.gateway.http.paging import DEFAULT_LIMIT, Look, page_of
+from axon.gateway.http.schema import body_of_kind
+
+router = APIRouter(tags=["admin"], prefix="/v1/admin/keys")
+
+
+class NewKey(AdminWire):
+    """Body of POST /v1/admin/keys."""
+
+    tenant: str
+    name: Name = ""
+    """A reminder of what the key is for."""
+    scopes: Annotated[Many[str], Field(min_length=1, max_length=3)] | None = None
+    """``inference``, ``read``, ``admin``; without it the first two."""
+    expires_in_s: float | None = None
+    """Seconds; without it never."""
+
+
+class Rotation(AdminWire):
+    """Body of POST /v1/admin/keys/{id}/rotate."""
+
+    overlap_s: float = 3600.0
+    """How long the old key stays good, in seconds: 0 to 30 days."""
+    expires_in_s: float | None = None
+    """Of the new key; without it as long as the old one was made for."""
+
+
+@router.get("", summary="List keys")
+async def index(
+    request: Request, tenant: str = "", after: str = "", limit: str = DEFAULT_LIMIT, order: str = "desc"
+) -> dict[str, Any]:
+    """Every key or a ``tenant``'s, page by page, the newest first; without their secrets."""
+    admin = admin_of(request)
+    now = admin.clock.now()
+    look: Look[Key] = Look(lambda key: key.id, lambda key: key_body(key, now))
+    return page_of(await admin.keyring.all(tenant=tenant or None), look, after=after, limit=limit, order=order)
+
+
+@router.post("", openapi_extra=body_of_kind(NewKey), summary="Create a key")
+async def create(request: Request) -> dict[str, Any]:
+    """A key of a tenant. ``key`` is its text, which is not kept and never shown again."""
+    ask = await read(NewKey, request)
+    admin = admin_of(request)
+    await admin.tenancy.tenant(ask.tenant)
+    scopes = HOLDER if ask.scopes is None else _scopes(ask.scopes)
+    key, text = await admin.keyring.create(ask.tenant, name=ask.name, scopes=scopes, expires_in_s=ask.expires_in_s)
+    note(request, "key_created", key_id=key.id, tenant=key.tenant, scopes=sorted(key.scopes))
+    return {**key_body(key, admin.clock.now()), "key": text}
+
+
+@router.get("/{key_id}", summary="Retrieve a key")
+async def show(request: Request, key_id: str) -> dict[str, Any]:
+    """What is known of a key, without its secret."""
+    admin = admin_of(request)
+    return key_body(await admin.keyring.get(key_id), admin.clock.now())
+
+
+@router.post("/{key_id}/rotate", openapi_extra=body_of_kind(Rotation), summary="Rotate a key")
+async def rotate(request: Request, key_id: str) -> dict[str, Any]:
+    """A new key in place of an old one, which stays good for ``overlap_s`` more: time to put the new one everywhere."""
+    ask = await read(Rotation, request, empty=b"{}")
+    admin = admin_of(request)
+    key, text = await admin.keyring.rotate(key_id, overlap_s=ask.overlap_s, expires_in_s=ask.expires_in_s)
+    note(request, "key_rotated", key_id=key.id, previous=key_id, tenant=key.tenant, overlap_s=ask.overlap_s)
+    return {**key_body(key, admin.clock.now()), "key": text}
+
+
+@router.post("/{key_id}/revoke", summary="Revoke a key")
+async def revoke(request: Request, key_id: str) -> dict[str, Any]:
+    """Ends a key for good, at every gateway within a second, also while the store is away."""
+    await admin_of(request).keyring.revoke(key_id)
+    note(request, "key_revoked", key_id=key_id)
+    return {"id": key_id, "object": "api_key.revoked", "revoked": True}
+
+
+def _scopes(words: list[str]) -> frozenset[Scope]:
+    unknown = [word for word in words if word not in set(Scope)]
+    if unknown:
+        raise InvalidInput(f"'{unknown[0]}' is no scope: use {', '.join(Scope)}.", param="scopes")
+    return frozenset(Scope(word) for word in words)

@@ -1,0 +1,67 @@
+"""/v1/admin/plans: limits under a name, for many tenants."""
+
+from typing import Any
+
+from fastapi import APIRouter
+from starlette.requests import Request
+
+from axon.domain.tenant import Limits, Plan
+from axon.gateway.admin.bodies import AdminWire, LimitsBody, admin_of, limits_body, note, plan_body, read
+from axon.gateway.http.paging import DEFAULT_LIMIT, Look, page_of
+from axon.gateway.http.schema import body_of_kind
+
+router = APIRouter(tags=["admin"], prefix="/v1/admin/plans")
+_PLAN: Look[Plan] = Look(lambda plan: plan.name, plan_body)
+
+
+class NewPlan(AdminWire):
+    """Body of POST /v1/admin/plans."""
+
+    id: str
+    """Its name: 1 to 64 letters, digits, dots, dashes or underscores. ``default`` is the plan of whoever has none."""
+    limits: LimitsBody | None = None
+
+
+class PlanChange(AdminWire):
+    """Body of PATCH /v1/admin/plans/{id}."""
+
+    limits: LimitsBody
+    """Limits that are named change; null leaves one to the server's settings again."""
+
+
+@router.get("", summary="List plans")
+async def index(request: Request, after: str = "", limit: str = DEFAULT_LIMIT, order: str = "asc") -> dict[str, Any]:
+    """Every plan, page by page, by name."""
+    return page_of(await admin_of(request).tenancy.plans(), _PLAN, after=after, limit=limit, order=order)
+
+
+@router.post("", openapi_extra=body_of_kind(NewPlan), summary="Create a plan")
+async def create(request: Request) -> dict[str, Any]:
+    """A plan that tenants can be put on."""
+    ask = await read(NewPlan, request)
+    made = await admin_of(request).tenancy.create_plan(ask.id, ask.limits.over(Limits()) if ask.limits else Limits())
+    note(request, "plan_created", plan=made.name, limits=limits_body(made.limits))
+    return plan_body(made)
+
+
+@router.get("/{plan_id}", summary="Retrieve a plan")
+async def show(request: Request, plan_id: str) -> dict[str, Any]:
+    """The plan's limits."""
+    return plan_body(await admin_of(request).tenancy.plan(plan_id))
+
+
+@router.patch("/{plan_id}", openapi_extra=body_of_kind(PlanChange), summary="Change a plan")
+async def change(request: Request, plan_id: str) -> dict[str, Any]:
+    """Sets some of its limits; they hold for all of its tenants within a second."""
+    ask = await read(PlanChange, request)
+    new = await admin_of(request).tenancy.change_plan(plan_id, ask.limits.over)
+    note(request, "plan_changed", plan=new.name, limits=limits_body(new.limits))
+    return plan_body(new)
+
+
+@router.delete("/{plan_id}", summary="Remove a plan")
+async def remove(request: Request, plan_id: str) -> dict[str, Any]:
+    """Forgets a plan that no tenant is on; on ``default`` are all who name none: unset its limits instead."""
+    await admin_of(request).tenancy.remove_plan(plan_id)
+    note(request, "plan_removed", plan=plan_id)
+    return {"id": plan_id, "object": "plan.deleted", "deleted": True}

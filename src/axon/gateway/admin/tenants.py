@@ -1,0 +1,124 @@
+"""/v1/admin/tenants: who is served, on which plan, with which limits of its own."""
+
+from dataclasses import replace
+from typing import Any
+
+from fastapi import APIRouter
+from starlette.requests import Request
+
+from axon.domain.tenant import DEFAULT_PLAN, Limits, Tenant
+from axon.errors import Conflict
+from axon.gateway.admin.bodies import (
+    AdminWire,
+    LimitsBody,
+    Name,
+    admin_of,
+    limits_body,
+    note,
+    read,
+    stored_body,
+    tenant_body,
+    terms_body,
+)
+from axon.gateway.http.paging import DEFAULT_LIMIT, Look, page_of
+from axon.gateway.http.schema import body_of_kind
+from axon.gateway.turn.context import identity_of
+
+router = APIRouter(tags=["admin"], prefix="/v1/admin/tenants")
+_TENANT: Look[Tenant] = Look(lambda tenant: tenant.id, tenant_body)
+
+
+class NewTenant(AdminWire):
+    """Body of POST /v1/admin/tenants."""
+
+    id: str
+    """1 to 64 letters, digits, dots, dashes or underscores; cannot be changed."""
+    name: Name = ""
+    """For people."""
+    plan: str = DEFAULT_PLAN
+    limits: LimitsBody | None = None
+    """What differs from its plan."""
+
+
+class TenantChange(AdminWire):
+    """Body of PATCH /v1/admin/tenants/{id}: what is not named stays."""
+
+    name: Name | None = None
+    """Null takes it away."""
+    plan: str | None = None
+    """Null puts it on the plan ``default`` again."""
+    limits: LimitsBody | None = None
+    """Limits that are named change; null leaves one to the plan again."""
+
+
+@router.get("", summary="List tenants")
+async def index(request: Request, after: str = "", limit: str = DEFAULT_LIMIT, order: str = "desc") -> dict[str, Any]:
+    """Every tenant, page by page, the newest first."""
+    return page_of(await admin_of(request).tenancy.tenants(), _TENANT, after=after, limit=limit, order=order)
+
+
+@router.post("", openapi_extra=body_of_kind(NewTenant), summary="Create a tenant")
+async def create(request: Request) -> dict[str, Any]:
+    """A tenant; it can do nothing until it has a key."""
+    ask = await read(NewTenant, request)
+    limits = ask.limits.over(Limits()) if ask.limits else Limits()
+    made = await admin_of(request).tenancy.create(ask.id, name=ask.name, plan=ask.plan, limits=limits)
+    note(request, "tenant_created", tenant=made.id, plan=made.plan, limits=limits_body(made.limits))
+    return await _whole(request, made)
+
+
+@router.get("/{tenant_id}", summary="Retrieve a tenant")
+async def show(request: Request, tenant_id: str) -> dict[str, Any]:
+    """The tenant with its ``terms``, which hold for it after its own limits, its plan's and the server's, and with how
+    much is ``stored`` for it."""
+    return await _whole(request, await admin_of(request).tenancy.tenant(tenant_id))
+
+
+@router.patch("/{tenant_id}", openapi_extra=body_of_kind(TenantChange), summary="Change a tenant")
+async def change(request: Request, tenant_id: str) -> dict[str, Any]:
+    """Sets its name, its plan or limits of its own; they hold for new requests within a second."""
+    ask = await read(TenantChange, request)
+
+    def changed(old: Tenant) -> Tenant:
+        return replace(
+            old,
+            name=(ask.name or "") if "name" in ask.model_fields_set else old.name,
+            plan=(DEFAULT_PLAN if ask.plan is None else ask.plan) if "plan" in ask.model_fields_set else old.plan,
+            limits=ask.limits.over(old.limits) if ask.limits else old.limits,
+        )
+
+    new = await admin_of(request).tenancy.change(tenant_id, changed)
+    note(request, "tenant_changed", tenant=new.id, plan=new.plan, limits=limits_body(new.limits))
+    return await _whole(request, new)
+
+
+@router.post("/{tenant_id}/suspend", summary="Suspend a tenant")
+async def suspend(request: Request, tenant_id: str) -> dict[str, Any]:
+    """Its keys open nothing within a second; what runs goes on to its end, and what it has is kept."""
+    if tenant_id == identity_of(request).tenant:
+        raise Conflict("A tenant cannot suspend itself: nobody could resume it with this key.", code="own_tenant")
+    tenant = await admin_of(request).tenancy.suspend(tenant_id)
+    note(request, "tenant_suspended", tenant=tenant.id)
+    return await _whole(request, tenant)
+
+
+@router.post("/{tenant_id}/resume", summary="Resume a tenant")
+async def resume(request: Request, tenant_id: str) -> dict[str, Any]:
+    """Its keys are good again."""
+    tenant = await admin_of(request).tenancy.resume(tenant_id)
+    note(request, "tenant_resumed", tenant=tenant.id)
+    return await _whole(request, tenant)
+
+
+@router.delete("/{tenant_id}", summary="Remove a tenant")
+async def remove(request: Request, tenant_id: str) -> dict[str, Any]:
+    """Forgets a tenant whose keys have all ended; what its turns cost is still counted. Its id is not given again."""
+    await admin_of(request).tenancy.remove(tenant_id)
+    note(request, "tenant_removed", tenant=tenant_id)
+    return {"id": tenant_id, "object": "tenant.deleted", "deleted": True}
+
+
+async def _whole(request: Request, tenant: Tenant) -> dict[str, Any]:
+    tenancy = admin_of(request).tenancy
+    terms, stored = await tenancy.terms(tenant), await tenancy.stored(tenant.id)
+    return {**tenant_body(tenant), "terms": terms_body(terms), "stored": stored_body(stored)}

@@ -1,0 +1,208 @@
+"""Around every request: an id, a key, a count, and errors in one shape. Deny by default. Knows no route's meaning."""
+
+import math
+import time
+import uuid
+from collections.abc import Collection, MutableMapping
+from typing import Any
+
+import structlog
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from axon.admission.meters import Meters
+from axon.errors import AxonError, DependencyDown, Draining, Overloaded
+from axon.gateway.http.address import client_address
+from axon.gateway.http.auth import Authenticator
+from axon.gateway.http.cors import with_cors
+from axon.gateway.http.errors import Internal, encoded, headers_of, status_of
+from axon.gateway.http.fair_start import FairStart
+from axon.gateway.http.outages import Outages
+from axon.runtime.lifecycle import Lifecycle
+from axon.telemetry.metrics import Metrics
+from axon.telemetry.redact import describe
+
+PUBLIC = frozenset({"/", "/livez", "/readyz", "/health"})
+_BASIC = frozenset({"/docs", "/openapi.json"})  # pages a person opens in a browser
+_UNMATCHED = "unmatched"
+"""The route of a request that was refused before one was looked for, or that has none."""
+_MAX_PATH_LOGGED = 200
+_MAX_ADDRESS_LOGGED = 64
+_VERSION = b"2020-10-01"
+ERROR = "axon.error"
+"""Where a request keeps the error that it was answered with."""
+METERS = "axon.meters"
+"""Where a request keeps what it has seen of its tenant's limits."""
+
+_logger = structlog.get_logger("axon.gateway")
+
+
+class Middleware:
+    """ASGI in, ASGI out."""
+
+    def __init__(
+        self,
+        app: ASGIApp,
+        *,
+        authenticator: Authenticator,
+        lifecycle: Lifecycle,
+        metrics: Metrics,
+        max_connections: int,
+        num_proxies: int = 0,
+        cors_origins: Collection[str] = (),
+    ) -> None:
+        self._entry = with_cors(self._exchange, cors_origins)
+        self._app, self._authenticator = app, authenticator
+        self._lifecycle, self._metrics = lifecycle, metrics
+        self._max_connections, self._num_proxies = max_connections, num_proxies
+        self._outages = Outages()
+        self._fair_start = FairStart()
+        self.active = 0
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        await self._entry(scope, receive, send)
+
+    async def _exchange(self, scope: Scope, receive: Receive, send: Send) -> None:
+        self.active += 1
+        try:
+            await _Exchange(self, scope, receive, send).run()
+        finally:
+            self.active -= 1
+
+    async def admit(self, scope: Scope) -> None:
+        """Raises when the request may not go on."""
+        path, headers = scope["path"], scope["headers"]
+        if path in PUBLIC:
+            return
+        if self.active > self._max_connections:
+            raise Overloaded(retry_after_s=1.0)
+        authorization = [value for name, value in headers if name == b"authorization"]
+        scope["axon.identity"] = await self._authenticator.identify(
+            authorization, basic=path in _BASIC, address=self._address(scope)
+        )
+        await self._fair_start.turn(scope["axon.identity"].tenant)
+        if not self._lifecycle.taking and scope["method"] == "POST":
+            raise Draining(retry_after_s=5.0)
+
+    def _address(self, scope: Scope) -> str:
+        forwarded = [value for name, value in scope["headers"] if name == b"x-forwarded-for"]
+        return client_address((scope.get("client") or ("",))[0], forwarded, self._num_proxies)
+
+    async def forward(self, scope: Scope, receive: Receive, send: Send) -> None:
+        await self._app(scope, receive, send)
+
+    def count(self, scope: Scope, status: int, started: float) -> None:
+        """One line of metrics and of the log for an answered request."""
+        identity = scope.get("axon.identity")
+        route = getattr(scope.get("route"), "path", _UNMATCHED)
+        tenant = self._metrics.tenants.label(identity.tenant) if identity else ""
+        self._metrics.requests.labels(route, str(status), tenant).inc()
+        self._metrics.request_duration.observe(time.perf_counter() - started)
+        self._log_outage(scope.get(ERROR))
+        if route in PUBLIC:
+            return
+        asked = {"path": loggable(scope["path"], _MAX_PATH_LOGGED)} if route == _UNMATCHED else {}
+        if status >= 400:
+            asked["client"] = loggable(self._address(scope), _MAX_ADDRESS_LOGGED)
+        _logger.info("request", method=scope["method"], route=route, status=status, ms=_ms(started), **asked)
+
+    def _log_outage(self, error: AxonError | None) -> None:
+        """Names the dependency and the cause, which the client is not told."""
+        if isinstance(error, DependencyDown) and (num := self._outages.note(error, time.monotonic())):
+            cause = describe(error.__cause__) if error.__cause__ is not None else None
+            _logger.warning(
+                "dependency.unavailable", code=error.code, problem=error.message, cause=cause, num_requests=num
+            )
+
+
+class _Exchange:
+    """One request and its answer."""
+
+    def __init__(self, edge: Middleware, scope: Scope, receive: Receive, send: Send) -> None:
+        self._edge, self._scope, self._receive, self._send = edge, scope, receive, send
+        self._started = time.perf_counter()
+        self._status = 0
+        self._request_id = _request_id(scope)
+
+    async def run(self) -> None:
+        structlog.contextvars.clear_contextvars()
+        structlog.contextvars.bind_contextvars(request_id=self._request_id)
+        try:
+            await self._edge.admit(self._scope)
+            if identity := self._scope.get("axon.identity"):
+                structlog.contextvars.bind_contextvars(tenant_id=identity.tenant)
+            await self._edge.forward(self._scope, self._receive, self._answer)
+        except AxonError as error:
+            await self._refuse(error)
+        except Exception:
+            _logger.exception("request.failed")
+            await self._refuse(Internal())
+        finally:
+            self._edge.count(self._scope, self._status or 499, self._started)
+
+    async def _refuse(self, error: AxonError) -> None:
+        self._scope[ERROR] = error
+        if self._status:
+            return  # the answer has begun; the stream's own error frame has said it, or the connection breaks off
+        headers = {"content-type": "application/json", **headers_of(error)}
+        if self._scope["path"] in _BASIC and status_of(error) == 401:
+            headers["www-authenticate"] = 'Basic realm="axon: any user, your API key as password"'
+        raw = [(name.encode(), value.encode()) for name, value in headers.items()]
+        await self._answer({"type": "http.response.start", "status": status_of(error), "headers": raw})
+        await self._answer({"type": "http.response.body", "body": encoded(error)})
+
+    async def _answer(self, message: Message) -> None:
+        if message["type"] == "http.response.start":
+            self._status = message["status"]
+            message["headers"] = [*message.get("headers", ()), *self._headers()]
+        await self._send(message)
+
+    def _headers(self) -> list[tuple[bytes, bytes]]:
+        return [
+            (b"x-request-id", self._request_id.encode()),
+            (b"openai-version", _VERSION),
+            (b"openai-processing-ms", str(_ms(self._started)).encode()),
+            *_limits(self._scope.get(METERS)),
+        ]
+
+
+def _limits(meters: Meters | None) -> list[tuple[bytes, bytes]]:
+    """What is left of the tenant's limits, in the words of OpenAI's headers."""
+    found: list[tuple[bytes, bytes]] = []
+    for name, meter in (meters.seen if meters else {}).items():
+        found += [
+            (f"x-ratelimit-limit-{name}".encode(), str(int(meter.limit)).encode()),
+            (f"x-ratelimit-remaining-{name}".encode(), str(int(max(0, meter.remaining))).encode()),
+            (f"x-ratelimit-reset-{name}".encode(), duration(meter.reset_s).encode()),
+        ]
+    return found
+
+
+def duration(seconds: float) -> str:
+    """As Go writes it: ``12ms``, ``1.5s``, ``6m0s``."""
+    if seconds < 1:
+        return f"{math.ceil(max(0.0, seconds) * 1000)}ms"
+    minutes, rest = divmod(round(seconds, 3), 60)
+    return f"{int(minutes)}m{rest:g}s" if minutes else f"{rest:g}s"
+
+
+def loggable(text: str, most: int) -> str:
+    """A client's text for a log line: at most so many characters, none of them a control character."""
+    short = text if len(text) <= most else text[:most] + "…"
+    return "".join(each if each.isprintable() else "?" for each in short)
+
+
+def _request_id(scope: MutableMapping[str, Any]) -> str:
+    """The caller's own id, if it is one we can print; else a new one."""
+    for name, value in scope["headers"]:
+        if name == b"x-request-id":
+            text = value.decode("latin-1")
+            if 0 < len(text) <= 128 and text.isascii() and text.isprintable():
+                return str(text)
+    return f"req_{uuid.uuid4().hex}"
+
+
+def _ms(started: float) -> int:
+    return round((time.perf_counter() - started) * 1000)

@@ -1,0 +1,53 @@
+"""The answer to an accepted chat or completion: a stream of frames, or one object."""
+
+from typing import Any
+
+import msgspec
+from starlette.requests import Request
+from starlette.responses import Response
+
+from axon.domain.job import Job
+from axon.domain.turn import Turn
+from axon.gateway.openai import frames
+from axon.gateway.openai.outcome import failure
+from axon.gateway.turn.context import gateway_of
+from axon.gateway.turn.entry import Entry
+from axon.gateway.turn.headers import STREAM_HEADER, wants_ids, wants_ledger
+from axon.gateway.turn.place import LAST_EVENT_ID, last_event_id, require_place
+from axon.gateway.turn.sse import stream
+from axon.gateway.turn.whole import answered
+
+
+async def answer(request: Request, entry: Entry, *, streams: bool) -> Response:
+    """The answer to the turn of this entry."""
+    job = entry.job
+    if not streams:
+        return await _whole(request, job, entry.found)
+    after = 0
+    if entry.found is not None:
+        after = last_event_id(request)
+        await require_place(gateway_of(request).sessions.lookup, entry.found, after, LAST_EVENT_ID)
+    return streamed(request, job, after=after, found=entry.found, started=job.created)
+
+
+def streamed(
+    request: Request, job: Job, *, after: int, found: Turn | None = None, started: float | None = None
+) -> Response:
+    """The stream past token ``after``."""
+    writer = frames.Writer(job, after=after, with_ids=wants_ids(request), with_ledger=wants_ledger(request))
+    return stream(request, job, writer, after=after, found=found, started=started)
+
+
+def stopped_body(turn: Turn, kind: str) -> dict[str, Any]:
+    """How it stands, and what it is billed; ``kind`` is the name of what was asked for."""
+    status = turn.state.value if turn.state.terminal else "in_progress"
+    usage = frames.usage_body(turn.usage) if turn.state.terminal else None
+    return {"id": turn.id, "object": kind, "status": status, "usage": usage}
+
+
+async def _whole(request: Request, job: Job, found: Turn | None) -> Response:
+    chunks = await answered(request, job, found=found)
+    if error := failure(chunks[-1], job.reply):
+        raise error
+    body = frames.whole(job, chunks, with_ledger=wants_ledger(request))
+    return Response(msgspec.json.encode(body), media_type="application/json", headers={STREAM_HEADER: job.id})

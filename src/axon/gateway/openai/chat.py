@@ -1,0 +1,105 @@
+"""/v1/chat/completions: asked, cancelled, and where it is stored, read again and erased."""
+
+from typing import Any
+
+from fastapi import APIRouter
+from starlette.requests import Request
+from starlette.responses import Response
+
+from axon.dispatch.affinity import chat_affinity
+from axon.domain.reply import ChatReply
+from axon.domain.turn import Turn, TurnState
+from axon.errors import NotFound
+from axon.gateway.http.body import read_body
+from axon.gateway.http.schema import body_of_kind
+from axon.gateway.openai import frames
+from axon.gateway.openai.answer import answer, stopped_body
+from axon.gateway.openai.requests import NOT_YET, ChatRequest
+from axon.gateway.openai.sentences import blaming
+from axon.gateway.turn.asking import Api, admitted, job_of
+from axon.gateway.turn.cancel import stopped
+from axon.gateway.turn.context import find_deployment, find_turn, gateway_of, identity_of
+from axon.gateway.turn.counting import gave_back
+from axon.gateway.turn.headers import wants_ledger
+
+router = APIRouter(tags=["chat"])
+_CHAT = Api("chat", "chatcmpl-")
+
+
+@router.post("/v1/chat/completions", openapi_extra=body_of_kind(ChatRequest), summary="Create a chat completion")
+async def create(request: Request) -> Response:
+    """The model's next message in a conversation, whole or streamed token by token."""
+    gateway, tenant = gateway_of(request), identity_of(request).tenant
+    body = await read_body(request, gateway.config)
+    ask = await gateway.bodies.parse(ChatRequest, body, NOT_YET)
+    messages, deployment = ask.texts(), find_deployment(request, ask.model)
+    streams, keeps = bool(ask.stream), bool(ask.store)
+    async with admitted(request, body, _CHAT, tier=ask.tier, keeps=keeps, streams=streams) as entry:
+        if entry.is_new:
+            with blaming("messages", "max_tokens"):
+                prompt_ids = await gateway.prompts.chat(messages)
+                job = job_of(
+                    request,
+                    entry,
+                    deployment,
+                    prompts=[prompt_ids],
+                    num_choices=ask.num_choices,
+                    sampling=ask.sampling(ask.max_completion_tokens or ask.max_tokens, deployment),
+                    seed=ask.seed,
+                    reasoning=gateway.prompts.reasoning(prompt_ids) if deployment.reasons else "",
+                    affinity=chat_affinity(tenant, messages),
+                    reply=_reply(ask),
+                )
+            await entry.accept(job)
+    return await answer(request, entry, streams=streams)
+
+
+def _reply(ask: ChatRequest) -> ChatReply:
+    return ChatReply(model=ask.model, include_usage=ask.include_usage, continuous_usage=ask.continuous_usage)
+
+
+@router.get("/v1/chat/completions/{completion_id}", summary="Retrieve a stored chat completion")
+async def show(request: Request, completion_id: str) -> dict[str, Any]:
+    """The answer to a chat that was sent with ``store: true``, once it is complete."""
+    turn = await _find(request, completion_id)
+    if turn.state is not TurnState.COMPLETED:
+        raise _unknown(completion_id)
+    return frames.whole(turn.job, [turn.chunk()], with_ledger=wants_ledger(request))
+
+
+@router.delete("/v1/chat/completions/{completion_id}", summary="Delete a stored chat completion")
+async def delete(request: Request, completion_id: str) -> dict[str, Any]:
+    """Erases a chat that was sent with ``store: true``, and its words; one that runs is cancelled."""
+    turn = await _find(request, completion_id)
+    await gateway_of(request).sessions.erasure.turn(turn)
+    gave_back(request)
+    return {"id": completion_id, "object": "chat.completion.deleted", "deleted": True}
+
+
+@router.post("/v1/chat/completions/{completion_id}/cancel", summary="Cancel a chat completion")
+async def cancel(request: Request, completion_id: str) -> dict[str, Any]:
+    """Ends a chat completion that runs, stored or not; one that has ended stays as it is.
+
+    ``status`` says how it ended, or ``in_progress`` where it takes its time; ``usage`` is what it is billed: the
+    tokens up to the stop.
+    """
+    turn = await find_turn(request, completion_id)
+    if turn is None or not isinstance(turn.job.reply, ChatReply):
+        raise _unknown(completion_id)
+    return stopped_body(await stopped(gateway_of(request), turn), "chat.completion")
+
+
+async def _find(request: Request, completion_id: str) -> Turn:
+    """A stored chat of the asker's own; every other id is answered exactly like an unknown one."""
+    turn = await find_turn(request, completion_id)
+    if turn is None or turn.job.purged or not isinstance(turn.job.reply, ChatReply) or not turn.job.retain:
+        raise _unknown(completion_id)
+    return turn
+
+
+def _unknown(completion_id: str) -> NotFound:
+    return NotFound(
+        f"Chat completion with id '{completion_id}' not found.",
+        code="chat_completion_not_found",
+        param="completion_id",
+    )

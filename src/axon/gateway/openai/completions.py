@@ -1,0 +1,97 @@
+"""/v1/completions: asked and cancelled."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from fastapi import APIRouter
+from starlette.requests import Request
+from starlette.responses import Response
+
+from axon.domain.reply import CompletionReply
+from axon.errors import NotFound
+from axon.gateway.http.body import read_body
+from axon.gateway.http.schema import body_of_kind
+from axon.gateway.openai.answer import answer, stopped_body
+from axon.gateway.openai.requests import NOT_YET, CompletionRequest, Prompt
+from axon.gateway.openai.sentences import blaming
+from axon.gateway.turn.asking import Api, admitted, job_of
+from axon.gateway.turn.cancel import stopped
+from axon.gateway.turn.context import Gateway, find_deployment, find_turn, gateway_of
+
+router = APIRouter(tags=["completions"])
+_COMPLETION = Api("completion", "cmpl-")
+
+_DEFAULT_MAX_TOKENS = 16  # OpenAI's own
+
+
+@router.post("/v1/completions", openapi_extra=body_of_kind(CompletionRequest), summary="Create a completion")
+async def create(request: Request) -> Response:
+    """The text that follows a prompt, or each of several, whole or streamed token by token."""
+    gateway = gateway_of(request)
+    body = await read_body(request, gateway.config)
+    ask = await gateway.bodies.parse(CompletionRequest, body, NOT_YET)
+    ask.check()
+    asked, deployment = ask.prompts(), find_deployment(request, ask.model)
+    streams, keeps = bool(ask.stream), bool(ask.store)
+    async with admitted(request, body, _COMPLETION, tier=ask.tier, keeps=keeps, streams=streams) as entry:
+        if entry.is_new:
+            with blaming("prompt", "max_tokens"):
+                job = job_of(
+                    request,
+                    entry,
+                    deployment,
+                    prompts=await _tokenised(gateway, ask, asked),
+                    num_choices=ask.num_choices,
+                    sampling=ask.sampling(_max_tokens(ask), deployment),
+                    seed=ask.seed,
+                    reply=_reply(gateway, ask, asked),
+                )
+            await entry.accept(job)
+    return await answer(request, entry, streams=streams)
+
+
+@router.post("/v1/completions/{completion_id}/cancel", summary="Cancel a completion")
+async def cancel(request: Request, completion_id: str) -> dict[str, Any]:
+    """Ends a completion that runs; one that has ended stays as it is.
+
+    ``status`` says how it ended, or ``in_progress`` where it takes its time; ``usage`` is what it is billed: the
+    tokens up to the stop.
+    """
+    turn = await find_turn(request, completion_id)
+    if turn is None or not isinstance(turn.job.reply, CompletionReply):
+        raise NotFound(
+            f"Completion with id '{completion_id}' not found.", code="completion_not_found", param="completion_id"
+        )
+    return stopped_body(await stopped(gateway_of(request), turn), "text_completion")
+
+
+def _max_tokens(ask: CompletionRequest) -> int:
+    return _DEFAULT_MAX_TOKENS if ask.max_tokens is None else max(1, ask.max_tokens)
+
+
+async def _tokenised(gateway: Gateway, ask: CompletionRequest, prompts: Sequence[Prompt]) -> Sequence[Sequence[int]]:
+    """One after the other: a long list keeps nobody else's prompt waiting."""
+    found = [
+        await gateway.prompts.text(prompt) if isinstance(prompt, str) else gateway.prompts.ids(prompt)
+        for prompt in prompts
+    ]
+    ask.check_scored(sum(map(len, found)))
+    return found
+
+
+def _reply(gateway: Gateway, ask: CompletionRequest, prompts: Sequence[Prompt]) -> CompletionReply:
+    return CompletionReply(
+        model=ask.model,
+        include_usage=ask.include_usage,
+        continuous_usage=ask.continuous_usage,
+        echo=_texts(gateway, prompts) if ask.echo else (),
+        prompt_only=ask.max_tokens == 0,
+        best=(ask.n or 1) if ask.is_chosen_from else 0,
+        hides_logprobs=ask.is_chosen_from and ask.logprobs is None,
+    )
+
+
+def _texts(gateway: Gateway, prompts: Sequence[Prompt]) -> tuple[str, ...]:
+    """The prompts as the answers begin with them."""
+    decode = gateway.prompts.tokenizer.decode
+    return tuple(prompt if isinstance(prompt, str) else decode(prompt) for prompt in prompts)

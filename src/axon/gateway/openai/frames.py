@@ -1,0 +1,229 @@
+"""A stream's tokens as OpenAI's clients read them. Pure: what is written depends on the tokens, never on their cuts.
+
+Frames are bare ``data: `` lines: some clients lose every token after a comment, an id or an event line. A reader who
+asks for ids gets them, for then it knows what to do with them.
+"""
+
+from collections.abc import Container, Iterator, Sequence
+from typing import Any
+
+import msgspec
+
+from axon.domain.chunk import Chunk, End, Token
+from axon.domain.job import Job
+from axon.domain.ledger import Ledger
+from axon.domain.reply import ChatReply, CompletionReply
+from axon.domain.tenant import Tier
+from axon.domain.turn import Turn
+from axon.domain.usage import Usage
+from axon.errors import AxonError, BudgetSpent
+from axon.gateway.http.errors import body_of
+from axon.gateway.openai import best_of
+from axon.gateway.openai.outcome import failure
+from axon.gateway.openai.shape import shape_of
+
+DONE = b"data: [DONE]\n\n"
+_encode = msgspec.json.Encoder().encode
+
+
+def stopped_by(last: Chunk | Turn) -> str:
+    """What cut a complete answer off, where it was not its length: ``budget``, or nothing."""
+    return "budget" if last.code == BudgetSpent.code else ""
+
+
+def error_frame(error: AxonError, ledger: Ledger | None = None) -> bytes:
+    """An error in the middle of a stream, which ends it."""
+    more = {"axon": {"ledger": ledger_body(ledger)}} if ledger else {}
+    return b"data: " + _encode(body_of(error) | more) + b"\n\n" + DONE
+
+
+def usage_body(usage: Usage) -> dict[str, Any]:
+    return {
+        "prompt_tokens": usage.prompt_tokens,
+        "completion_tokens": usage.output_tokens,
+        "total_tokens": usage.total_tokens,
+        "prompt_tokens_details": {"cached_tokens": usage.cached_tokens},
+        "completion_tokens_details": {"reasoning_tokens": usage.reasoning_tokens},
+    }
+
+
+def ledger_body(ledger: Ledger | None) -> dict[str, Any] | None:
+    """What a turn took, for who asks why it was slow."""
+    if ledger is None:
+        return None
+    return {
+        "queued_tokens": ledger.queued,
+        "prefilled_tokens": ledger.prefilled,
+        "cached_tokens": ledger.cached,
+        "emitted_tokens": ledger.emitted,
+        "replayed_tokens": ledger.replayed,
+        "wasted_tokens": ledger.wasted,
+        "billed_tokens": ledger.billed,
+        "attempts": ledger.attempts,
+        "queue_s": round(ledger.queue_s, 4),
+        "prefill_s": round(ledger.prefill_s, 4),
+        "decode_s": round(ledger.decode_s, 4),
+        "replay_s": round(ledger.replay_s, 4),
+        "waited_s": round(ledger.waited_s, 4),
+        "paced_s": round(ledger.paced_s, 4),
+    }
+
+
+def more_of(last: Chunk | Turn, *, with_ledger: bool) -> dict[str, Any]:
+    """What a whole answer says beside OpenAI's words: nothing, as a rule."""
+    more: dict[str, Any] = {"stopped": stopped} if (stopped := stopped_by(last)) else {}
+    if with_ledger:
+        more["ledger"] = ledger_body(last.ledger)
+    return {"axon": more} if more else {}
+
+
+class Writer:
+    """Writes one reader's frames from where it stands.
+
+    A frame holds tokens of one choice that follow each other, and the seq of the last of them: whoever has read it has
+    everything up to there, whichever choice it belongs to.
+    """
+
+    def __init__(self, job: Job, *, after: int = 0, with_ids: bool = False, with_ledger: bool = False) -> None:
+        self._job = job
+        self._with_ledger = with_ledger
+        self._with_ids = with_ids
+        self._seq = after
+        self._cached = self._reasoned = 0
+        self._shape = shape_of(job)
+        reply = job.reply if isinstance(job.reply, ChatReply | CompletionReply) else ChatReply()
+        self._include_usage, self._continuous_usage = reply.include_usage, reply.continuous_usage
+        # The first tokens of a stream are the first ones of its choices.
+        self._unopened = set(range(after, job.choices)) if self._shape.opens() else set()
+        self._closed: set[int] = set()
+        self._head = _head(job, self._shape.chunk_object)
+
+    def opening(self) -> bytes:
+        """Nothing is said before the first token."""
+        return b""
+
+    def error(self, error: AxonError) -> bytes:
+        """Why the stream breaks off here."""
+        return error_frame(error)
+
+    def frames(self, chunk: Chunk) -> bytes:
+        """Everything this chunk adds to the stream; empty while a character is incomplete."""
+        self._cached, self._reasoned = max(self._cached, chunk.cached), max(self._reasoned, chunk.reasoned)
+        bodies = [body for body in self._choices(chunk) if body is not None]
+        if error := failure(chunk, self._job.reply):
+            return b"".join(map(self._line, bodies)) + error_frame(error, chunk.ledger if self._with_ledger else None)
+        if not chunk.terminal:
+            return b"".join(map(self._line, bodies))
+        if self._include_usage:
+            bodies.append(self._body({"choices": [], "usage": usage_body(self._usage())}))
+        if bodies:
+            if stopped := stopped_by(chunk):
+                bodies[-1]["axon"]["stopped"] = stopped
+            bodies[-1]["axon"]["end"] = True  # so that a reader can tell an end from a connection that broke off
+            if self._with_ledger:
+                bodies[-1]["axon"]["ledger"] = ledger_body(chunk.ledger)
+        return b"".join(map(self._line, bodies)) + DONE
+
+    def silence(self) -> bytes:
+        """A frame that says nothing, so that nobody in between takes the stream for dead."""
+        return self._line(self._frame(0, self._shape.empty))
+
+    def _choices(self, chunk: Chunk) -> Iterator[dict[str, Any] | None]:
+        ends = _ends_by_seq(chunk)
+        yield from map(self._close, ends.get(chunk.first - 1, ()))
+        for seq, tokens in _runs(chunk, ends):
+            self._seq = seq
+            yield self._run(tokens[0].choice, tokens)
+            yield from map(self._close, ends.get(seq, ()))
+
+    def _run(self, choice: int, tokens: Sequence[Token]) -> dict[str, Any] | None:
+        found = self._shape.logprobs(choice, tokens)
+        first = choice in self._unopened
+        if not first and found is None and not self._shape.speaks(tokens):
+            return None
+        self._unopened.discard(choice)
+        return self._frame(choice, self._shape.delta(choice, tokens, first=first), found)
+
+    def _close(self, end: End) -> dict[str, Any] | None:
+        """Says how a choice ended, once."""
+        if end.choice in self._closed:
+            return None
+        self._closed.add(end.choice)
+        return self._frame(end.choice, self._shape.empty, finish=end.reason)
+
+    def _frame(self, choice: int, delta: Any, found: Any = None, finish: str | None = None) -> dict[str, Any]:
+        shown = {"index": choice, self._shape.field: delta, "logprobs": found, "finish_reason": finish}
+        body: dict[str, Any] = {"choices": [shown]}
+        if self._include_usage:
+            body["usage"] = usage_body(self._usage()) if self._continuous_usage else None
+        return self._body(body)
+
+    def _usage(self) -> Usage:
+        return Usage(
+            prompt_tokens=self._job.num_prompt_tokens,
+            cached_tokens=self._cached,
+            output_tokens=self._seq,
+            reasoning_tokens=self._reasoned,
+        )
+
+    def _body(self, body: dict[str, Any]) -> dict[str, Any]:
+        return {**self._head, **body, "axon": {"seq": self._seq}}
+
+    def _line(self, body: dict[str, Any]) -> bytes:
+        head = b"id: %d\n" % body["axon"]["seq"] if self._with_ids else b""
+        return head + b"data: " + _encode(body) + b"\n\n"
+
+
+def whole(job: Job, chunks: Sequence[Chunk], *, with_ledger: bool = False) -> dict[str, Any]:
+    """The answer as one object, for a client that does not stream."""
+    shape = shape_of(job)
+    said: list[list[Token]] = [[] for _ in range(job.choices)]
+    for chunk in chunks:
+        for token in chunk.tokens:
+            said[token.choice].append(token)
+    reasons = {end.choice: end.reason for chunk in chunks for end in chunk.ends}
+    usage = Usage(
+        prompt_tokens=job.num_prompt_tokens,
+        cached_tokens=max((chunk.cached for chunk in chunks), default=0),
+        output_tokens=sum(map(len, said)),
+        reasoning_tokens=max((chunk.reasoned for chunk in chunks), default=0),
+    )
+    return {
+        **_head(job, shape.whole_object),
+        "choices": [
+            {"index": index, **shape.whole(choice, said[choice]), "finish_reason": reasons.get(choice, "stop")}
+            for index, choice in enumerate(best_of.chosen(job, said))
+        ],
+        "usage": usage_body(usage),
+        **more_of(chunks[-1], with_ledger=with_ledger),
+    }
+
+
+def _head(job: Job, kind: str) -> dict[str, Any]:
+    return {
+        "id": job.id,
+        "object": kind,
+        "created": int(job.created),
+        "model": job.reply.model or job.deployment,
+        "service_tier": Tier.of(job.priority).value,
+        "system_fingerprint": job.version,
+    }
+
+
+def _ends_by_seq(chunk: Chunk) -> dict[int, list[End]]:
+    """The choices' ends by the token they follow; one that was told before this chunk counts as just before it."""
+    ends: dict[int, list[End]] = {}
+    for end in chunk.ends:
+        ends.setdefault(max(chunk.last if end.at is None else end.at, chunk.first - 1), []).append(end)
+    return ends
+
+
+def _runs(chunk: Chunk, ends: Container[int]) -> Iterator[tuple[int, Sequence[Token]]]:
+    """Tokens of one choice that follow each other, up to its end, with the seq of the last."""
+    start = 0
+    for place, token in enumerate(chunk.tokens, start=1):
+        follower = chunk.tokens[place] if place < len(chunk.tokens) else None
+        seq = chunk.first + place - 1
+        if follower is None or follower.choice != token.choice or seq in ends:
+            yield seq, chunk.tokens[start:place]
+            start = place

@@ -1,0 +1,142 @@
+"""A response as OpenAI's clients read it. Pure: a function of the turn as it stands."""
+
+from typing import Any
+
+from axon.domain.chunk import Chunk, Token
+from axon.domain.conversation import answer, is_conversation
+from axon.domain.job import Job
+from axon.domain.reply import ResponseReply
+from axon.domain.tenant import Tier
+from axon.domain.turn import Turn, TurnState
+from axon.domain.usage import Usage
+from axon.gateway.openai import logprobs
+from axon.gateway.openai.frames import more_of
+from axon.gateway.openai.outcome import failure
+from axon.gateway.openai.shape import thinking_of
+from axon.gateway.responses.items import item_body
+
+
+def response_body(turn: Turn, *, status: str | None = None, with_ledger: bool = False) -> dict[str, Any]:
+    """The response; without a status it is what the turn's state says."""
+    job = turn.job
+    reply = job.reply if isinstance(job.reply, ResponseReply) else ResponseReply(model=job.reply.model)
+    ended = turn.state.terminal
+    return {
+        "id": job.id,
+        "object": "response",
+        "created_at": int(job.created),
+        "status": status or status_of(turn),
+        "background": job.background,
+        "error": _error(turn),
+        "incomplete_details": _incomplete_details(turn),
+        "instructions": reply.instructions,
+        "max_output_tokens": reply.max_output_tokens,
+        "max_tool_calls": None,
+        "metadata": reply.metadata,
+        "model": reply.model or job.deployment,
+        "output": output(turn) if ended else [],
+        "parallel_tool_calls": True,
+        "previous_response_id": job.previous or None,
+        "conversation": {"id": job.session} if is_conversation(job.session) else None,
+        "prompt_cache_key": reply.prompt_cache_key,
+        "reasoning": {"effort": None, "summary": None},
+        "safety_identifier": reply.safety_identifier,
+        "service_tier": Tier.of(job.priority).value,
+        "store": job.retain,
+        "temperature": job.sampling.temperature,
+        "text": {"format": {"type": "text"}},
+        "tool_choice": "auto",
+        "tools": [],
+        "top_logprobs": job.sampling.logprobs or 0,
+        "top_p": job.sampling.top_p,
+        "truncation": reply.truncation or "disabled",
+        "usage": usage_body(turn.usage) if ended else None,
+        "user": reply.user,
+        **more_of(turn, with_ledger=with_ledger and ended),
+    }
+
+
+def status_of(turn: Turn) -> str:
+    """OpenAI's word for how the turn stands."""
+    match turn.state:
+        case TurnState.OPENED:
+            return "in_progress"
+        case TurnState.CANCELLED:
+            return "cancelled"
+        case TurnState.COMPLETED:
+            return "incomplete" if _cut_off(turn) else "completed"
+    return "failed"
+
+
+def output(turn: Turn) -> list[dict[str, Any]]:
+    """What the model thought and said; nothing when it never came to it."""
+    bodies = [thinking_body(turn)] if thinking_of(turn.tokens) else []
+    return [*bodies, message_body(turn)] if _speaks(turn) else bodies
+
+
+def message_body(turn: Turn) -> dict[str, Any]:
+    """The answer, with what else is known of its tokens."""
+    body = item_body(answer(turn))
+    body["content"][0]["logprobs"] = [entry for token in turn.tokens for entry in likelihoods(token)]
+    return body
+
+
+def thinking_body(turn: Turn) -> dict[str, Any]:
+    """The thinking, for models that think aloud; it is over when the answer begins."""
+    status = "completed" if any(token.text for token in turn.tokens) else answer(turn).status
+    return {**thinking_head(turn.id, status), "content": [thought_part(thinking_of(turn.tokens))]}
+
+
+def thinking_head(turn_id: str, status: str) -> dict[str, Any]:
+    return {"id": thinking_id(turn_id), "type": "reasoning", "status": status, "summary": [], "content": []}
+
+
+def thinking_id(turn_id: str) -> str:
+    return f"rs_{turn_id.partition('_')[2]}"
+
+
+def thought_part(text: str) -> dict[str, str]:
+    return {"type": "reasoning_text", "text": text}
+
+
+def likelihoods(token: Token) -> list[dict[str, Any]]:
+    """Log probabilities of a token of the answer; empty where none was asked for."""
+    found = logprobs.of_chat([token]) if token.text or not thinking_of([token]) else None
+    return found["content"] if found else []
+
+
+def _speaks(turn: Turn) -> bool:
+    return turn.state is TurnState.COMPLETED or any(token.text for token in turn.tokens)
+
+
+def usage_body(usage: Usage) -> dict[str, Any]:
+    return {
+        "input_tokens": usage.prompt_tokens,
+        "input_tokens_details": {"cached_tokens": usage.cached_tokens, "cache_write_tokens": 0},
+        "output_tokens": usage.output_tokens,
+        "output_tokens_details": {"reasoning_tokens": usage.reasoning_tokens},
+        "total_tokens": usage.total_tokens,
+    }
+
+
+def queued(job: Job) -> str:
+    """How a response begins."""
+    return "queued" if job.background else "in_progress"
+
+
+def _cut_off(turn: Turn) -> bool:
+    return any(end.reason == "length" for end in turn.ends)
+
+
+def _incomplete_details(turn: Turn) -> dict[str, str] | None:
+    return {"reason": "max_output_tokens"} if turn.state is TurnState.COMPLETED and _cut_off(turn) else None
+
+
+def _error(turn: Turn) -> dict[str, Any] | None:
+    """OpenAI knows few codes; ours stands beside it as the type."""
+    last = Chunk(first=1, epoch=0, terminal=turn.state, code=turn.code, message=turn.message)
+    error = failure(last, turn.job.reply) if turn.state not in (TurnState.OPENED, TurnState.CANCELLED) else None
+    if error is None:
+        return None
+    code = "invalid_prompt" if error.kind == "invalid" else "server_error"
+    return {"code": code, "message": error.message, "type": error.code, "param": error.param}

@@ -1,0 +1,146 @@
+"""Bodies of the Responses and Conversations API to our values. Nothing below the gateway knows these shapes."""
+
+from typing import Annotated, Any, Literal
+
+from pydantic import Field
+
+from axon.domain.deployment import Deployment
+from axon.domain.sampling import Sampling
+from axon.domain.tenant import Tier
+from axon.errors import InvalidInput, Unsupported
+from axon.gateway.http.body import Many, Wire, at_most
+from axon.gateway.openai.requests import Count, NumTop, Probability, Temperature, TierName, tier_asked
+from axon.gateway.responses.items import MAX_ITEMS, Input, InputItem
+
+LOGPROBS = "message.output_text.logprobs"
+Metadata = Annotated[dict[Annotated[str, Field(max_length=64)], Annotated[str, Field(max_length=512)]], *at_most(16)]
+Name = Annotated[str, Field(max_length=512)]
+
+
+class ConversationName(Wire):
+    id: Name
+
+
+class TextFormat(Wire):
+    type: str = "text"
+
+
+class TextOptions(Wire):
+    format: TextFormat | None = None
+
+
+class Context(Wire):
+    """What a response is asked of; counting its tokens takes the same."""
+
+    model: str
+    input: Input | None = None
+    instructions: str | None = None
+    previous_response_id: Name | None = None
+    conversation: Name | ConversationName | None = None
+    truncation: Literal["auto", "disabled"] | None = None
+
+    @property
+    def conversation_id(self) -> str:
+        return self.conversation.id if isinstance(self.conversation, ConversationName) else self.conversation or ""
+
+    def check(self) -> None:
+        """Raises when the fields do not go together."""
+        if self.previous_response_id and self.conversation_id:
+            raise InvalidInput(
+                "'previous_response_id' and 'conversation' cannot be used together.",
+                param="previous_response_id",
+                code="mutually_exclusive_parameters",
+            )
+        if not self.input and not (self.previous_response_id or self.conversation_id):
+            raise InvalidInput("'input' is missing.", param="input", code="missing_required_parameter")
+
+
+class ResponseRequest(Context):
+    """Body of POST /v1/responses."""
+
+    store: bool | None = None
+    background: bool | None = None
+    stream: bool | None = None
+    metadata: Metadata | None = None
+    max_output_tokens: Count | None = None
+    temperature: Temperature | None = None
+    top_p: Probability | None = None
+    include: Many[str] | None = None
+    top_logprobs: NumTop | None = None
+    text: TextOptions | None = None
+    user: str | None = None
+    safety_identifier: str | None = None
+    prompt_cache_key: str | None = None
+    seed: Annotated[int, Field(ge=-(1 << 63), lt=1 << 63)] | None = None
+    ignore_eos: bool | None = None
+    service_tier: TierName | None = None
+
+    @property
+    def stored(self) -> bool:
+        return self.store is not False
+
+    def check(self) -> None:
+        Context.check(self)
+        if not self.stored and self.background:
+            raise InvalidInput("A background response must be stored: nobody could read it otherwise.", param="store")
+        if not self.stored and self.conversation_id:
+            raise InvalidInput("A response in a conversation is a part of it and must be stored.", param="store")
+        kind = self.text.format.type if self.text and self.text.format else "text"
+        if kind != "text":
+            raise Unsupported(f"'text.format' of type '{kind}' is not supported by this server yet.", param="text")
+
+    @property
+    def num_logprobs(self) -> int | None:
+        """How many likely tokens are asked for beside the chosen one; None: not even that one's log probability."""
+        asked = self.top_logprobs or LOGPROBS in (self.include or ())
+        return self.top_logprobs or 0 if asked else None
+
+    @property
+    def tier(self) -> Tier:
+        """The service tier that is asked for."""
+        return tier_asked(self.service_tier)
+
+    def sampling(self, defaults: Deployment) -> Sampling:
+        return Sampling(
+            max_tokens=self.max_output_tokens or 0,
+            temperature=defaults.temperature if self.temperature is None else self.temperature,
+            top_k=defaults.top_k,
+            repetition_penalty=defaults.repetition_penalty if self.temperature is None else 1.0,
+            top_p=defaults.top_p if self.top_p is None else self.top_p,
+            logprobs=self.num_logprobs,
+            ignore_eos=bool(self.ignore_eos),
+        )
+
+
+class ConversationRequest(Wire):
+    """Body of POST /v1/conversations."""
+
+    items: Annotated[Many[InputItem], Field(max_length=MAX_ITEMS)] | None = None
+    metadata: Metadata | None = None
+
+
+class MetadataRequest(Wire):
+    """Body of POST /v1/conversations/{id}."""
+
+    metadata: Metadata
+
+
+class ItemsRequest(Wire):
+    """Body of POST /v1/conversations/{id}/items."""
+
+    items: Annotated[Many[InputItem], Field(min_length=1, max_length=MAX_ITEMS)]
+
+
+# name → the values that mean "as if it were not there"
+NOT_YET: dict[str, tuple[Any, ...]] = {
+    "tools": ([],),
+    "tool_choice": ("none", "auto"),
+    "max_tool_calls": (),
+    "include": ([], [LOGPROBS]),
+    "prompt": (),
+    "reasoning": ({}, {"effort": None}, {"summary": None}, {"effort": None, "summary": None}),
+    "context_management": ([],),
+    "messages": (),
+    "n": (1,),
+    "stop": ([], ""),
+}

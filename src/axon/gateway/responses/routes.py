@@ -1,0 +1,286 @@
+"""/v1/responses: a turn whose history the server keeps; it can be read, resumed, cancelled and erased."""
+
+from collections.abc import Sequence
+from contextlib import AsyncExitStack
+from dataclasses import replace
+from typing import Any
+
+import msgspec
+from fastapi import APIRouter
+from starlette.requests import Request
+from starlette.responses import Response
+
+from axon.domain.conversation import History
+from axon.domain.deployment import Deployment
+from axon.domain.item import Item
+from axon.domain.job import Job
+from axon.domain.reply import ResponseReply
+from axon.domain.turn import Turn, ended, opened
+from axon.errors import InvalidInput, NotCompleted, NotFound
+from axon.gateway.http.body import read_body
+from axon.gateway.http.errors import Gone
+from axon.gateway.http.paging import DEFAULT_LIMIT, page_of
+from axon.gateway.http.schema import body_of_kind
+from axon.gateway.openai.outcome import failure
+from axon.gateway.openai.sentences import blaming
+from axon.gateway.responses import events
+from axon.gateway.responses.body import response_body
+from axon.gateway.responses.items import ITEM, items_of, messages_of
+from axon.gateway.responses.requests import NOT_YET, Context, ResponseRequest
+from axon.gateway.turn.asking import Api, admitted, job_of
+from axon.gateway.turn.cancel import stopped
+from axon.gateway.turn.context import Gateway, find_deployment, find_turn, gateway_of, identity_of, reader_of
+from axon.gateway.turn.counting import count_request, gave_back
+from axon.gateway.turn.entry import Entry
+from axon.gateway.turn.headers import STREAM_HEADER, wants_ledger
+from axon.gateway.turn.sse import stream
+from axon.gateway.turn.whole import answered
+from axon.sessions.conversations import require_room
+from axon.sessions.window import cuts, fitted
+
+router = APIRouter(tags=["responses"])
+_RESPONSE = Api("response", "resp_")
+
+BUSY_HEADER = "x-axon-when-busy"
+_MAX_DIGITS = 15
+_MAX_WINDOWS = 8
+"""How much is counted that no model's window would hold."""
+
+
+@router.post("/v1/responses", openapi_extra=body_of_kind(ResponseRequest), summary="Create a response")
+async def create(request: Request) -> Response:
+    """The model's answer, kept so that the next one can go on from it: whole, streamed, or in the background."""
+    gateway = gateway_of(request)
+    body = await read_body(request, gateway.config)
+    ask = await gateway.bodies.parse(ResponseRequest, body, NOT_YET)
+    ask.check()
+    items, deployment = items_of(ask.input or [], now=gateway.clock.now()), find_deployment(request, ask.model)
+    streams, keeps = bool(ask.stream), ask.stored
+    async with (
+        AsyncExitStack() as held,
+        admitted(request, body, _RESPONSE, tier=ask.tier, keeps=keeps, streams=streams) as entry,
+    ):
+        if entry.is_new:
+            history = await _history(request, ask, entry.id, held)
+            require_room(history, items)
+            await entry.accept(await _job(request, ask, entry, deployment, history, items))
+    if entry.job.purged:
+        raise Gone("The answer to this repeated request is not kept any more.", code="response_erased")
+    return await _answer(request, ask, entry)
+
+
+@router.post(
+    "/v1/responses/input_tokens", openapi_extra=body_of_kind(Context), summary="Count the tokens of a response's input"
+)
+async def count(request: Request) -> dict[str, Any]:
+    """How many tokens the model would read, history and instructions included: with ``truncation: auto`` what is left
+    to fit its window, else all of it, even where that does not fit."""
+    gateway = gateway_of(request)
+    ask = await gateway.bodies.parse(Context, await read_body(request, gateway.config), NOT_YET)
+    ask.check()
+    find_deployment(request, ask.model)
+    await count_request(request)
+    history = await _peek(request, ask)
+    items = (*history.items, *items_of(ask.input or [], now=gateway.clock.now()))
+    with blaming("input", "max_output_tokens"):
+        if ask.truncation == "auto":
+            ids = await _fitted(gateway, ask, items)
+        else:
+            messages = messages_of(ask.instructions, items)
+            ids = await gateway.prompts.unchecked(messages, max_windows=_MAX_WINDOWS)
+    return {"object": "response.input_tokens", "input_tokens": len(ids)}
+
+
+@router.get("/v1/responses/{response_id}", summary="Retrieve a response, or continue its stream")
+async def show(request: Request, response_id: str, stream: str = "false", starting_after: str = "") -> Response:
+    """The response as it stands; with ``stream=true`` its events past number ``starting_after``, live if it runs."""
+    gateway = gateway_of(request)
+    if stream.lower() not in ("true", "1"):
+        return await _object(request, await _find(request, response_id))
+    turn = await _find(request, response_id, unstored=True)
+    after = _number(starting_after)
+    await gateway.follower.arrive(response_id, reader_of(request, turn.job))
+    gateway.metrics.stream_resumes.labels(result="ok").inc()
+    return _stream(request, turn.job, after=after, found=turn)
+
+
+@router.delete("/v1/responses/{response_id}", summary="Delete a response")
+async def delete(request: Request, response_id: str) -> dict[str, Any]:
+    """Erases the response and its words; one that runs is cancelled."""
+    turn = await _find(request, response_id)
+    await gateway_of(request).sessions.erasure.turn(turn)
+    gave_back(request)
+    return {"id": response_id, "object": "response", "deleted": True}
+
+
+@router.post("/v1/responses/{response_id}/cancel", summary="Cancel a response")
+async def cancel(request: Request, response_id: str) -> Response:
+    """Ends a response that runs; one that has ended stays as it is. One that takes its time is shown as it stands."""
+    turn = await _find(request, response_id, unstored=True)
+    return await _object(request, await stopped(gateway_of(request), turn))
+
+
+@router.get("/v1/responses/{response_id}/input_items", summary="List a response's input items")
+async def input_items(
+    request: Request, response_id: str, after: str = "", limit: str = DEFAULT_LIMIT, order: str = "desc"
+) -> dict[str, Any]:
+    """What was said in this response before its answer, page by page, the newest first unless told otherwise."""
+    turn = await _find(request, response_id)
+    return page_of(turn.job.items, ITEM, after=after, limit=limit, order=order)
+
+
+async def _job(
+    request: Request,
+    ask: ResponseRequest,
+    entry: Entry,
+    deployment: Deployment,
+    history: History,
+    items: tuple[Item, ...],
+) -> Job:
+    """The job of a response, with its place in its session."""
+    gateway = gateway_of(request)
+    with blaming("input", "max_output_tokens"):
+        prompt_ids = await _prompt(gateway, ask, [*history.items, *items])
+        job = job_of(
+            request,
+            entry,
+            deployment,
+            prompts=[prompt_ids],
+            sampling=ask.sampling(deployment),
+            seed=ask.seed,
+            reasoning=gateway.prompts.reasoning(prompt_ids) if deployment.reasons else "",
+            reply=_reply(ask),
+        )
+    return replace(
+        job,
+        session=history.session if ask.stored else "",
+        ordinal=history.ordinal + 1,
+        previous=ask.previous_response_id or "",
+        items=items,
+        background=bool(ask.background),
+        forget=not ask.stored,
+    )
+
+
+async def _answer(request: Request, ask: ResponseRequest, entry: Entry) -> Response:
+    """The answer to an accepted response: streamed, as it stands in the background, or whole."""
+    job, found = entry.job, entry.found
+    if ask.stream:
+        return _stream(request, job, after=-1, found=found, started=job.created)
+    if ask.background:
+        return await _object(request, found or opened(job))
+    chunks = await answered(request, job, found=found)
+    if error := failure(chunks[-1], job.reply):
+        raise error
+    return await _object(request, ended(opened(job), tuple(chunks), at=gateway_of(request).clock.now()))
+
+
+async def _history(request: Request, ask: ResponseRequest, job_id: str, held: AsyncExitStack) -> History:
+    """What the new turn goes on from; a conversation's place is held until the turn is accepted."""
+    gateway, tenant = gateway_of(request), identity_of(request).tenant
+    histories, wait_s = gateway.sessions.histories, _patience_s(request)
+    if ask.conversation_id:
+        return await histories.enter(held, tenant, ask.conversation_id, job_id, wait_s=wait_s)
+    if not ask.previous_response_id:
+        return History(session=job_id)
+    history = await _before(gateway, tenant, ask.previous_response_id, wait_s=wait_s)
+    return await histories.go_on(tenant, history, job_id) if ask.stored else history
+
+
+async def _peek(request: Request, ask: Context) -> History:
+    gateway, tenant = gateway_of(request), identity_of(request).tenant
+    if ask.conversation_id:
+        return await gateway.sessions.histories.peek(tenant, ask.conversation_id)
+    if ask.previous_response_id:
+        return await _before(gateway, tenant, ask.previous_response_id, wait_s=_patience_s(request))
+    return History(session="")
+
+
+async def _before(gateway: Gateway, tenant: str, previous_id: str, *, wait_s: float) -> History:
+    """Everything up to the response that a request goes on from."""
+    param = "previous_response_id"
+    try:
+        return await gateway.sessions.histories.of_turn(tenant, previous_id, wait_s=wait_s)
+    except NotFound:
+        message = f"Previous response with id '{previous_id}' not found."
+        raise InvalidInput(message, code="previous_response_not_found", param=param) from None
+    except NotCompleted as error:
+        raise InvalidInput(error.message, code="previous_response_not_completed", param=param) from None
+
+
+async def _prompt(gateway: Gateway, ask: ResponseRequest, told: Sequence[Item]) -> list[int]:
+    if ask.truncation != "auto":
+        return await gateway.prompts.chat(messages_of(ask.instructions, told))
+    return await _fitted(gateway, ask, told, max_tokens=ask.max_output_tokens)
+
+
+async def _fitted(gateway: Gateway, ask: Context, told: Sequence[Item], *, max_tokens: int | None = None) -> list[int]:
+    return await fitted(
+        gateway.prompts,
+        lambda num_dropped: messages_of(ask.instructions, told[num_dropped:]),
+        cuts=cuts(told),
+        max_tokens=max_tokens,
+    )
+
+
+def _reply(ask: ResponseRequest) -> ResponseReply:
+    """What the response object repeats of its request."""
+    return ResponseReply(
+        model=ask.model,
+        instructions=ask.instructions,
+        max_output_tokens=ask.max_output_tokens,
+        truncation=ask.truncation,
+        user=ask.user,
+        safety_identifier=ask.safety_identifier,
+        prompt_cache_key=ask.prompt_cache_key,
+        metadata=ask.metadata or {},
+    )
+
+
+async def _find(request: Request, response_id: str, *, unstored: bool = False) -> Turn:
+    """A response of the asker's own; a foreign one is answered exactly like an unknown one.
+
+    One that is not stored can be read while it runs, by whoever lost its stream, and never retrieved.
+    """
+    turn = await find_turn(request, response_id)
+    if (
+        turn is None
+        or turn.job.purged
+        or not isinstance(turn.job.reply, ResponseReply)
+        or (turn.job.forget and not unstored)
+    ):
+        raise NotFound(f"Response with id '{response_id}' not found.", code="response_not_found", param="response_id")
+    return turn
+
+
+async def _object(request: Request, turn: Turn) -> Response:
+    """The response as one JSON object; one that nobody has begun on says so."""
+    begun = turn.state.terminal or await gateway_of(request).sessions.lookup.is_claimed(turn.id)
+    body = response_body(turn, status=None if begun else "queued", with_ledger=wants_ledger(request))
+    return Response(msgspec.json.encode(body), media_type="application/json", headers={STREAM_HEADER: turn.id})
+
+
+def _stream(
+    request: Request, job: Job, *, after: int, found: Turn | None = None, started: float | None = None
+) -> Response:
+    """The response's events past number ``after``, for which its stream is read from the first token on."""
+    writer = events.Writer(job, after=after, with_ledger=wants_ledger(request))
+    return stream(request, job, writer, found=found, started=started)
+
+
+def _patience_s(request: Request) -> float:
+    """How long to wait for a turn that is before this one."""
+    match request.headers.get(BUSY_HEADER, "wait"):
+        case "wait":
+            return gateway_of(request).sessions_config.busy_wait_s
+        case "refuse":
+            return 0.0
+    raise InvalidInput(f"{BUSY_HEADER} must be 'wait' or 'refuse'.", param=BUSY_HEADER)
+
+
+def _number(text: str) -> int:
+    if not text:
+        return -1
+    if not (len(text) <= _MAX_DIGITS and text.isascii() and text.isdigit()):
+        raise InvalidInput("'starting_after' must be an event's number: 0 or more.", param="starting_after")
+    return int(text)

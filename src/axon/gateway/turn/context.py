@@ -1,0 +1,81 @@
+"""What a route may use: the gateway's parts, who asks, which model is asked for, the asker's own turns."""
+
+from dataclasses import dataclass
+
+from starlette.requests import Request
+
+from axon.admission.quota import Quota
+from axon.dispatch.config import DispatchConfig
+from axon.domain.deployment import Deployment
+from axon.domain.job import Job
+from axon.domain.turn import Turn
+from axon.errors import NotFound
+from axon.gateway.config import GatewayConfig
+from axon.gateway.fleet import Fleet
+from axon.gateway.http.auth import Identity
+from axon.gateway.http.body import Bodies
+from axon.gateway.turn.follow import Follower, Reader
+from axon.gateway.turn.opening import Opening
+from axon.runtime.clock import Clock
+from axon.runtime.lifecycle import Lifecycle
+from axon.sessions.config import SessionsConfig
+from axon.sessions.prompt import Prompts
+from axon.sessions.sessions import Sessions
+from axon.telemetry.metrics import Metrics
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Gateway:
+    """The parts that routes share, made by bootstrap and passed in."""
+
+    config: GatewayConfig
+    sessions_config: SessionsConfig
+    dispatch_config: DispatchConfig
+    bodies: Bodies
+    fleet: Fleet
+    prompts: Prompts
+    opening: Opening
+    quota: Quota
+    follower: Follower
+    sessions: Sessions
+    lifecycle: Lifecycle
+    clock: Clock
+    metrics: Metrics
+
+
+def gateway_of(request: Request) -> Gateway:
+    """The gateway that the request came to."""
+    gateway: Gateway = request.app.state.gateway
+    return gateway
+
+
+def identity_of(request: Request) -> Identity:
+    """Who asks, as the middleware has established."""
+    identity: Identity = request.scope["axon.identity"]
+    return identity
+
+
+def find_deployment(request: Request, model: str) -> Deployment:
+    """The deployment that ``model`` names; raises for another one, or while no worker serves it yet.
+
+    A model that the tenant may not use is answered exactly like an unknown one.
+    """
+    fleet = gateway_of(request).fleet
+    available = fleet.name if identity_of(request).terms.allows(fleet.name) else ""
+    if not available or model != available:
+        raise NotFound(
+            f"The model '{model}' does not exist. Available: {available or 'none'}.",
+            code="model_not_found",
+            param="model",
+        )
+    return fleet.deployment
+
+
+async def find_turn(request: Request, turn_id: str) -> Turn | None:
+    """A turn of the asker's own; None for a foreign one, exactly as for one that is unknown or was erased."""
+    return await gateway_of(request).sessions.lookup.find(turn_id, asker=identity_of(request).tenant)
+
+
+def reader_of(request: Request, job: Job, found: Turn | None = None) -> Reader:
+    """Whoever sent this request, as a reader of the job's stream; ``found`` is the turn if it was there before."""
+    return Reader(job, identity_of(request).key_id, found)

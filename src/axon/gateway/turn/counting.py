@@ -1,0 +1,38 @@
+"""Limits for requests that open no turn: each counts as a request, and what it stores needs room in the quota."""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+from starlette.requests import Request
+
+from axon.admission.meters import Meters
+from axon.domain.storage import Stored
+from axon.errors import LimitReached
+from axon.gateway.http.middleware import METERS
+from axon.gateway.turn.context import gateway_of, identity_of
+
+
+async def count_request(request: Request) -> None:
+    """Takes one request from the tenant's bucket; raises ``LimitReached`` when it is empty."""
+    meters = Meters()
+    request.scope[METERS] = meters
+    who = identity_of(request)
+    await gateway_of(request).opening.count(who.tenant, who.terms, meters)
+
+
+@asynccontextmanager
+async def storing(request: Request, more: Stored) -> AsyncIterator[None]:
+    """Counts the request and holds room for what it stores; raises ``LimitReached`` where there is none."""
+    gateway, who = gateway_of(request), identity_of(request)
+    try:
+        await count_request(request)
+        async with gateway.quota.room(who.tenant, who.terms, more):
+            yield
+    except LimitReached as error:
+        gateway.metrics.rejected.labels(error.code, gateway.metrics.tenants.label(who.tenant)).inc()
+        raise
+
+
+def gave_back(request: Request) -> None:
+    """Notes that something of the asker's was erased: its room is free at once."""
+    gateway_of(request).quota.forget(identity_of(request).tenant)

@@ -1,0 +1,55 @@
+"""A turn's answer in one piece, for a client that does not stream. Knows no API's body."""
+
+import asyncio
+from contextlib import aclosing
+
+from starlette.requests import Request
+
+from axon.domain.chunk import Chunk
+from axon.domain.job import Job
+from axon.domain.turn import Turn
+from axon.errors import AxonError
+from axon.gateway.http.errors import ClientLeft
+from axon.gateway.turn.context import Gateway, gateway_of, reader_of
+from axon.gateway.turn.follow import Reader
+from axon.gateway.turn.sse import leave
+
+
+async def answered(request: Request, job: Job, *, found: Turn | None = None) -> list[Chunk]:
+    """The whole stream of a turn that has ended; raises when the client leaves first, or the stream breaks off.
+
+    ``found`` is the turn as a repeated request has found it.
+    """
+    gateway, reader = gateway_of(request), reader_of(request, job, found)
+    chunks: list[Chunk] = []
+    async with asyncio.TaskGroup() as tasks:
+        collecting = tasks.create_task(_collect(gateway, job, reader, chunks))
+        leaving = tasks.create_task(_disconnected(request))
+        await asyncio.wait([collecting, leaving], return_when=asyncio.FIRST_COMPLETED)
+        collecting.cancel()
+        leaving.cancel()
+    is_whole = bool(chunks and chunks[-1].terminal)
+    if not is_whole:
+        await leave(gateway, reader)
+    if collecting.done() and not collecting.cancelled() and (problem := collecting.result()):
+        raise problem
+    if not is_whole:
+        raise ClientLeft()
+    return chunks
+
+
+async def _collect(gateway: Gateway, job: Job, reader: Reader, chunks: list[Chunk]) -> AxonError | None:
+    """Gathers the stream; what stops it is returned, so that it does not come out as an exception group."""
+    try:
+        async with aclosing(gateway.follower.follow(job.id, after=0, reader=reader)) as stream:
+            async for chunk in stream:
+                if chunk is not None:
+                    chunks.append(chunk)
+    except AxonError as error:
+        return error
+    return None
+
+
+async def _disconnected(request: Request) -> None:
+    while (await request.receive())["type"] != "http.disconnect":
+        pass

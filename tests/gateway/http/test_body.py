@@ -1,0 +1,213 @@
+"""Bodies made to be dear: each is refused by name, for the price of its bytes."""
+
+import json
+import threading
+import tracemalloc
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from pydantic import ValidationError
+
+from axon.errors import InvalidInput
+from axon.gateway.admin import keys, plans, tenants
+from axon.gateway.http import body as bodies
+from axon.gateway.http.body import Bodies, Wire, num_parts, parse
+from axon.gateway.openai.requests import NOT_YET, ChatRequest, CompletionRequest, Request
+from axon.gateway.responses.requests import NOT_YET as NOT_YET_IN_RESPONSES
+from axon.gateway.responses.requests import Context, ConversationRequest, ItemsRequest, MetadataRequest, ResponseRequest
+
+SIZE = 4 << 20
+MAX_BYTES = 96 << 20
+"""That Python may hold at once over a body of ``SIZE``."""
+MAX_ERRORS = 5_000
+
+
+def repeated(entry: str, before: str = "[", after: str = "]") -> str:
+    """As many of an entry as a body has room for; ``#`` in it is a number of its own."""
+    if "#" not in entry:
+        return before + ",".join([entry] * (SIZE // (len(entry) + 1) - 100)) + after
+    return before + ",".join(entry.replace("#", str(at)) for at in range(SIZE // (len(entry) + 7) - 100)) + after
+
+
+def members(value: str) -> str:
+    return repeated(f'"#":{value}', "{", "}")
+
+
+def of_chat(content: str) -> str:
+    return f'{{"model":"m","messages":[{{"role":"user","content":{content}}}]}}'
+
+
+def of_prompt(prompt: str) -> str:
+    return f'{{"model":"m","prompt":{prompt}}}'
+
+
+CHAT = '"model":"m","messages":[{"role":"user","content":"hi"}]'
+HOSTILE: dict[str, tuple[type[Wire], str, str]] = {
+    "objects for prompts": (CompletionRequest, of_prompt(repeated("{}")), "prompt"),
+    "lists for prompts": (CompletionRequest, of_prompt(repeated("[]")), "prompt"),
+    "lists of objects for prompts": (CompletionRequest, of_prompt(repeated("[{}]")), "prompt"),
+    "nulls for prompts": (CompletionRequest, of_prompt(repeated("null")), "prompt"),
+    "fractions for prompts": (CompletionRequest, of_prompt(repeated("1.5")), "prompt"),
+    "texts among numbers": (CompletionRequest, of_prompt(repeated('1,""')), "prompt"),
+    "bad biases": (ChatRequest, f'{{{CHAT},"logit_bias":{members("{}")}}}', "logit_bias"),
+    "many biases": (ChatRequest, f'{{{CHAT},"logit_bias":{members("1")}}}', "logit_bias"),
+    "200,000 bad biases": (
+        ChatRequest,
+        json.dumps({**json.loads(f"{{{CHAT}}}"), "logit_bias": {f"x{at}": "no" for at in range(200_000)}}),
+        "logit_bias",
+    ),
+    "objects for messages": (ChatRequest, f'{{"model":"m","messages":{repeated("{}")}}}', "messages"),
+    "objects for content": (ChatRequest, of_chat(repeated("{}")), "messages"),
+    "numbers for content": (ChatRequest, of_chat(repeated("1")), "messages.0.content"),
+    "objects for stops": (ChatRequest, f'{{{CHAT},"stop":{repeated("{}")}}}', "stop"),
+    "objects for stop ids": (ChatRequest, f'{{{CHAT},"stop_token_ids":{repeated("{}")}}}', "stop_token_ids"),
+    "texts for stop ids": (ChatRequest, f'{{{CHAT},"stop_token_ids":{repeated("0.5")}}}', "stop_token_ids"),
+    "objects for tools": (ChatRequest, f'{{{CHAT},"tools":{repeated("{}")}}}', "tools"),
+    "a list for a model": (ChatRequest, f'{{"messages":[],"model":{repeated("[]")}}}', "model"),
+    "objects for input": (ResponseRequest, f'{{"model":"m","input":{repeated("{}")}}}', "input"),
+    "numbers for input": (Context, f'{{"model":"m","input":{repeated("1")}}}', "input"),
+    "numbers for an include": (ResponseRequest, f'{{"model":"m","input":"x","include":{repeated("1")}}}', "include"),
+    "bad metadata": (ResponseRequest, f'{{"model":"m","input":"x","metadata":{members("1")}}}', "metadata"),
+    "much metadata": (MetadataRequest, f'{{"metadata":{members("{}")}}}', "metadata"),
+    "objects for items": (ItemsRequest, f'{{"items":{repeated("{}")}}}', "items"),
+    "numbers for items": (ConversationRequest, f'{{"items":{repeated("1")}}}', "items"),
+    "unknown limits": (tenants.NewTenant, f'{{"limits":{members("1")}}}', "limits"),
+    "unknown fields of an admin's": (plans.NewPlan, members("1"), "0"),
+    "numbers for scopes": (keys.NewKey, f'{{"tenant":"t","scopes":{repeated("1")}}}', "scopes"),
+}
+
+
+@pytest.fixture
+def num_errors(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """How many errors each refusal has found before it said one."""
+    seen: list[int] = []
+    real = bodies._field_error
+
+    def counted(error: ValidationError) -> InvalidInput:
+        seen.append(error.error_count())
+        return real(error)
+
+    monkeypatch.setattr(bodies, "_field_error", counted)
+    return seen
+
+
+def not_yet(kind: type[Wire]) -> dict[str, tuple[Any, ...]]:
+    if issubclass(kind, Request):
+        return NOT_YET
+    return NOT_YET_IN_RESPONSES if issubclass(kind, Context) else {}
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+def test_a_hostile_body_is_refused_by_name_at_the_first_error(name: str, num_errors: list[int]) -> None:
+    kind, text, param = HOSTILE[name]
+    tracemalloc.start()
+    try:
+        with pytest.raises(InvalidInput) as refused:
+            parse(kind, text.encode(), not_yet(kind))
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert (refused.value.param or "").startswith(param), refused.value
+    assert len(refused.value.message) < 300
+    assert peak < MAX_BYTES
+    assert sum(num_errors) < MAX_ERRORS
+
+
+@pytest.mark.parametrize("junk", [repeated("{}"), repeated("[]"), members("[]"), repeated('""'), repeated("1")])
+def test_an_unknown_field_makes_no_object(junk: str) -> None:
+    body = f'{{"junk":{junk},{CHAT}}}'.encode()
+    tracemalloc.start()
+    try:
+        assert parse(ChatRequest, body, NOT_YET).texts() == [{"role": "user", "content": "hi"}]
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert peak < 1 << 20
+
+
+def test_unknown_names_make_no_object() -> None:
+    body = ('{"model":"m",' + members("1")[1:]).encode()
+    tracemalloc.start()
+    try:
+        with pytest.raises(InvalidInput, match="prompt"):
+            parse(CompletionRequest, body, NOT_YET)
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert peak < 1 << 20
+
+
+def kinds(kind: type[Wire] = Wire) -> Iterator[type[Wire]]:
+    for each in kind.__subclasses__():
+        yield each
+        yield from kinds(each)
+
+
+def nodes(schema: Any) -> Iterator[dict[str, Any]]:
+    if isinstance(schema, dict):
+        yield schema
+        for value in schema.values():
+            yield from nodes(value)
+    elif isinstance(schema, (list, tuple)):
+        for value in schema:
+            yield from nodes(value)
+
+
+@pytest.mark.parametrize("kind", sorted(kinds(), key=str), ids=str)
+def test_every_list_of_a_body_ends_at_its_first_error_and_every_object_of_free_names_is_bounded(
+    kind: type[Wire],
+) -> None:
+    schema = kind.__pydantic_core_schema__
+    assert all(node.get("fail_fast") for node in nodes(schema) if node.get("type") == "list")
+    bounded = [node["schema"] for node in nodes(schema) if node.get("type") == "function-before"]
+    assert all(node in bounded and node["max_length"] for node in nodes(schema) if node.get("type") == "dict")
+
+
+@pytest.mark.parametrize(
+    ("text", "parts"),
+    [
+        ("1", 0),
+        ("[1, 2, 3]", 1),
+        ('"a"', 1),
+        ('["a", {"b": []}]', 5),
+        (r'["[{,\"[", "\\"]', 3),
+        (r'["\\\"[\\", {}]', 3),
+    ],
+)
+def test_parts_are_counted_outside_of_texts(text: str, parts: int) -> None:
+    assert num_parts(text.encode()) == parts
+
+
+def test_a_text_full_of_brackets_and_quotes_is_taken() -> None:
+    said = '[{"\\,' * (SIZE // 12)
+    body = json.dumps({"model": "m", "messages": [{"role": "user", "content": said}]}).encode()
+    assert parse(ChatRequest, body, NOT_YET).messages[0].content == said
+
+
+def test_as_many_messages_as_are_allowed_are_taken() -> None:
+    message = {"role": "user", "content": [{"type": "text", "text": "x"}]}
+    body = json.dumps({"model": "m", "messages": [message] * 10_000}).encode()
+    assert len(parse(ChatRequest, body, NOT_YET).messages) == 10_000
+
+
+def test_a_prompt_of_half_a_million_ids_is_taken() -> None:
+    body = json.dumps({"model": "m", "prompt": [12345] * 500_000}).encode()
+    assert parse(CompletionRequest, body, NOT_YET).prompts() == [[12345] * 500_000]
+
+
+async def test_large_bodies_are_parsed_beside_the_loop_and_small_ones_on_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    threads: list[str] = []
+
+    class Seen(ChatRequest):
+        def model_post_init(self, context: Any) -> None:
+            threads.append(threading.current_thread().name)
+
+    parser = Bodies()
+    try:
+        for size in (10, 100_000):
+            body = json.dumps({"model": "m", "messages": [{"role": "user", "content": "x" * size}]}).encode()
+            await parser.parse(Seen, body, {})
+    finally:
+        parser.close()
+    assert threads == ["MainThread", "bodies_0"]
