@@ -132,17 +132,34 @@ def test_a_foreign_turn_is_answered_exactly_like_an_unknown_one(fresh: Fresh) ->
 
 def sent(server: Server, body: dict[str, Any], path: str = "/v1/chat/completions", headers: str = "") -> socket.socket:
     """A request on a connection of its own, which nobody reads."""
-    address, text = urlsplit(server.url), json.dumps(body).encode()
+    address = urlsplit(server.url)
     client = socket.create_connection((address.hostname, address.port), timeout=10)
-    head = f"POST {path} HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {server.key}\r\n{headers}"
-    client.sendall(f"{head}Content-Length: {len(text)}\r\n\r\n".encode() + text)
+    client.sendall(posted(server, body, path, headers))
     return client
+
+
+def posted(server: Server, body: dict[str, Any], path: str = "/v1/chat/completions", headers: str = "") -> bytes:
+    """A request as its client sends it."""
+    text = json.dumps(body).encode()
+    head = f"POST {path} HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {server.key}\r\n{headers}"
+    return f"{head}Content-Length: {len(text)}\r\n\r\n".encode() + text
 
 
 def test_a_whole_answer_whose_client_leaves_is_cancelled_at_once(fresh: Fresh) -> None:
     server = fresh.start(engine_echo_step_s=STEP_S, sessions_reader_grace_s=300.0)
     with sent(server, CHAT):
         wait_until(lambda: running(server) == 1, "it runs")
+    wait_until(lambda: running(server) == 0, "nothing runs for nobody")
+    wait_until(lambda: cancelled(server, "left") == 1, "it is counted")
+    wait_until(lambda: 0 < server.metric(OUTPUT) < 3000, "it is billed what it said")
+
+
+def test_a_client_that_sent_another_request_ahead_is_seen_to_leave(fresh: Fresh) -> None:
+    """HTTP pipelining: the second request waits for the first one's answer, and is not begun for nobody."""
+    server = fresh.start(engine_echo_step_s=STEP_S, sessions_reader_grace_s=300.0)
+    with sent(server, CHAT) as line:
+        wait_until(lambda: running(server) == 1, "it runs")
+        line.sendall(posted(server, CHAT))
     wait_until(lambda: running(server) == 0, "nothing runs for nobody")
     wait_until(lambda: cancelled(server, "left") == 1, "it is counted")
     wait_until(lambda: 0 < server.metric(OUTPUT) < 3000, "it is billed what it said")

@@ -60,7 +60,7 @@ def asking(kept: Kept, *, tenant: str = TENANT, **headers: str) -> Request:
     follower = Follower(kept.live, turns, kept.lookup, FakeClock(), reader_grace_s=30.0, silence_s=15.0)
     gateway = SimpleNamespace(sessions=kept.sessions, follower=follower, metrics=METRICS, clock=FakeClock())
     app = SimpleNamespace(state=SimpleNamespace(gateway=gateway))
-    who = SimpleNamespace(tenant=tenant)
+    who = SimpleNamespace(tenant=tenant, key_id="key-1")
     named = [(name.replace("_", "-").encode(), value.encode()) for name, value in headers.items()]
     return Request({"type": "http", "app": app, "headers": named, "axon.identity": who})
 

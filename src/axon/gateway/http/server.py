@@ -98,12 +98,12 @@ def _piece_end(data: bytes, start: int, num_body_bytes: int) -> int:
 
 
 class _Flow(FlowControl):
-    """Flow control that reads nothing from the socket while received bytes are held back from the parser."""
+    """Flow control that reads nothing from the socket while much of what was received is held back from the parser."""
 
-    is_held = False
+    is_full = False
 
     def resume_reading(self) -> None:
-        if not self.is_held:
+        if not self.is_full:
             super().resume_reading()
 
 
@@ -151,9 +151,9 @@ def _protocol(config: GatewayConfig) -> type[HttpToolsProtocol]:
 
         connected ─► headers ─► body ─► next headers      each with a deadline; an answer may come before the body's end
 
-        HTTP pipelining: requests sent ahead stay unparsed until the one before them is answered, and the socket is not
-        read meanwhile. A connection holds at most one read of them (256 KB), and a parsed request costs far more memory
-        than its bytes.
+        HTTP pipelining: requests sent ahead stay unparsed until the one before them is answered; a parsed request costs
+        far more memory than its bytes. The socket is read on meanwhile, or nobody would see the client leave, until
+        64 KB of them are here: a connection holds at most that and one read (256 KB).
         """
 
         flow: _Flow
@@ -207,8 +207,8 @@ def _protocol(config: GatewayConfig) -> type[HttpToolsProtocol]:
                 self._parse(data[start:end])
                 start = end
             self._held = data[start:]
-            self.flow.is_held = bool(self._held)
-            if self._held:
+            self.flow.is_full = len(self._held) > HIGH_WATER_LIMIT
+            if self.flow.is_full:
                 self.flow.pause_reading()
 
         @property
