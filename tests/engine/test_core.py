@@ -7,7 +7,7 @@ import pytest
 from axon.engine.batch import Batch, Drawn, fill
 from axon.engine.core import EngineCore
 from axon.engine.echo import EchoRunner
-from axon.engine.throttle import Throttle
+from axon.engine.schedule.feedback_controller import Throttle
 from tests.engine.builders import make_add, make_scheduler, run_to_end
 
 

@@ -12,9 +12,9 @@ import numpy as np
 import pytest
 
 from axon.engine.config import EngineConfig
-from axon.engine.draft import Drafter
 from axon.engine.engine import Engine
-from axon.engine.messages import Add, Emitted
+from axon.engine.protocol.messages import Add, Emitted
+from axon.engine.schedule.draft import Drafter
 from tests.engine.builders import (
     RELATIVES,
     make_add,
@@ -25,7 +25,7 @@ from tests.engine.builders import (
     run_to_end,
     with_config,
 )
-from tests.engine.pipeline import Pipeline
+from tests.engine.schedule.pipeline import Pipeline
 
 GREEDY: dict[str, Any] = {"temperature": 0.0}
 LOGPROBS: dict[str, Any] = {"temperature": 0.0, "logprobs": 5}

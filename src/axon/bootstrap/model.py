@@ -9,9 +9,9 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from axon.domain.deployment import Deployment
-from axon.engine.architecture import read_architecture
-from axon.engine.checkpoint import check_tensors, find_tensors
-from axon.engine.messages import Ready
+from axon.engine.load.architecture import read_architecture
+from axon.engine.load.tensor_files import check_tensors, find_tensors
+from axon.engine.protocol.messages import Ready
 from axon.errors import Misconfigured
 from axon.settings import Settings
 from axon.text.template import ChatTemplate, load_template
@@ -60,7 +60,7 @@ def prepare_text(settings: Settings) -> Text:
         source = _source(settings)
         if source.is_dir():
             return _load_text(source)
-        from axon.engine.convert import convert_text, is_converted
+        from axon.engine.load.convert.gguf import convert_text, is_converted
     except ImportError as error:  # of an installation without the engine's packages
         raise Misconfigured(
             f"Reading a .gguf file needs the package {error.name}: install axon-serving[engine], or give the model as "
@@ -83,7 +83,7 @@ def _load_text(folder: Path | None) -> Text:
 def _source(settings: Settings) -> Path:
     source = Path(settings.model)
     if settings.model == "default":
-        from axon.engine.convert import default_gguf
+        from axon.engine.load.convert.gguf import default_gguf
 
         source = default_gguf()
     if not source.exists():
@@ -101,7 +101,7 @@ def find_folder(settings: Settings, on_progress: OnProgress) -> Path:
     source = _source(settings)
     if source.is_dir():
         return source
-    from axon.engine.convert import convert_gguf, is_converted
+    from axon.engine.load.convert.gguf import convert_gguf, is_converted
 
     folder = _conversion(settings)
     if not is_converted(source, folder):

@@ -5,17 +5,17 @@ from collections.abc import Callable, Sequence
 from typing import Protocol
 
 from axon.engine.batch import Batch, Drawn
-from axon.engine.messages import Add, Counters, Ready, StepOutput
-from axon.engine.pace import Pace
-from axon.engine.scheduler import Scheduler
-from axon.engine.throttle import Throttle
+from axon.engine.protocol.messages import Add, Counters, Ready, StepOutput
+from axon.engine.schedule.feedback_controller import Throttle
+from axon.engine.schedule.learned_controller import Pace
+from axon.engine.schedule.scheduler import Scheduler
 
 
 class Runner(Protocol):
     """Computes a batch."""
 
     def run(self, batch: Batch) -> list[Drawn]:
-        """Returns what came of each draw of the batch, in order; see ``axon.engine.sampler``."""
+        """Returns what came of each draw of the batch, in order; see ``axon.engine.sample.sampler``."""
         ...
 
 

@@ -9,12 +9,12 @@ import time
 from array import array
 
 from axon.engine.batch import Batch, Draw, Drawn, Span
-from axon.engine.blocks import BlockPool
 from axon.engine.config import EngineConfig, for_device
 from axon.engine.core import EngineCore
-from axon.engine.policy import make_policy
-from axon.engine.scheduler import Scheduler
-from axon.engine.uniform import uniform
+from axon.engine.sample.uniform import uniform
+from axon.engine.schedule.blocks import BlockPool
+from axon.engine.schedule.policy import make_policy
+from axon.engine.schedule.scheduler import Scheduler
 
 EOS_ID = 257
 """The end token of the byte tokenizer."""

@@ -6,21 +6,21 @@ from pathlib import Path
 
 import torch
 
-from axon.engine.architecture import read_architecture
+from axon.engine.backend import OpenWeights, choose_device, choose_dtype, open_model
 from axon.engine.batch import Batch
-from axon.engine.blocks import BlockPool
 from axon.engine.config import EngineConfig, for_device
 from axon.engine.core import EngineCore
 from axon.engine.cuda.nvml import open_gauge
-from axon.engine.messages import Counters
-from axon.engine.opening import OpenWeights, choose_device, choose_dtype, open_model
-from axon.engine.pace import Pace
-from axon.engine.parallel.lead import Lead, open_group
-from axon.engine.parallel.share import refuse_impossible
-from axon.engine.policy import make_policy
-from axon.engine.scheduler import Scheduler
-from axon.engine.throttle import Throttle
-from axon.engine.weights import Weights
+from axon.engine.load.architecture import read_architecture
+from axon.engine.load.weights import Weights
+from axon.engine.parallel.partition import refuse_impossible
+from axon.engine.protocol.messages import Counters
+from axon.engine.ranks.leader import Lead, open_group
+from axon.engine.schedule.blocks import BlockPool
+from axon.engine.schedule.feedback_controller import Throttle
+from axon.engine.schedule.learned_controller import Pace
+from axon.engine.schedule.policy import make_policy
+from axon.engine.schedule.scheduler import Scheduler
 
 
 class Engine(EngineCore):

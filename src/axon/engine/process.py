@@ -14,9 +14,9 @@ from contextlib import closing
 from pathlib import Path
 from typing import Protocol
 
-from axon.engine.frames import Decoder, Failed, Message, Start, encode
-from axon.engine.messages import Abort, Add, Ready, StepOutput
-from axon.engine.note import Note
+from axon.engine.protocol.codec import Decoder, Failed, Message, Start, encode
+from axon.engine.protocol.crash_note import Note
+from axon.engine.protocol.messages import Abort, Add, Ready, StepOutput
 
 _RECEIVE_BYTES = 1 << 20
 _IDLE_CHECK_S = 1.0

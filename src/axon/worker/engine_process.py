@@ -9,9 +9,9 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 
 from axon.engine.config import EngineConfig
-from axon.engine.frames import BadFrame, Decoder, Failed, Start, encode
-from axon.engine.messages import Abort, Add, Ready, StepOutput
-from axon.engine.note import Note, new_note
+from axon.engine.protocol.codec import BadFrame, Decoder, Failed, Start, encode
+from axon.engine.protocol.crash_note import Note, new_note
+from axon.engine.protocol.messages import Abort, Add, Ready, StepOutput
 from axon.errors import EngineDied
 
 _READ_BYTES = 1 << 16

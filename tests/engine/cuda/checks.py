@@ -17,14 +17,14 @@ from typing import Any
 import numpy as np
 import torch
 
-from axon.engine.architecture import read_architecture
-from axon.engine.blocks import BlockPool
+from axon.engine.backend import open_model
 from axon.engine.config import for_device
 from axon.engine.core import EngineCore
 from axon.engine.engine import Engine
-from axon.engine.messages import Add, Emitted
-from axon.engine.opening import open_model
-from axon.engine.scheduler import Scheduler
+from axon.engine.load.architecture import read_architecture
+from axon.engine.protocol.messages import Add, Emitted
+from axon.engine.schedule.blocks import BlockPool
+from axon.engine.schedule.scheduler import Scheduler
 from tests.engine.builders import RELATIVES, make_add, make_tiny_llama, run_to_end, with_config
 
 SAMPLINGS: dict[str, dict[str, Any]] = {
@@ -230,7 +230,7 @@ def attention_agrees_with_the_plain_one(make_folder: Folders) -> None:
 def a_group_of_one_over_nccl_changes_nothing(make_folder: Folders) -> None:
     """Every sum, gather and embedding of a group, through NCCL and inside the graphs; with one rank each is whole."""
     from axon.engine.parallel.group import TorchGroup, make_store
-    from axon.engine.parallel.share import Share
+    from axon.engine.parallel.partition import Share
 
     for name, changes in {"tiny": {}, **WIDE}.items():
         folder = make_folder(changes)

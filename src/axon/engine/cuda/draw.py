@@ -1,4 +1,4 @@
-"""Chooses tokens on the device as ``axon.engine.sampler`` does: the first id whose cumulated weight is over a number.
+"""Chooses tokens on the device as ``sample.sampler`` does: the first id whose cumulated weight is over a number.
 
 The vocabulary is cut into sections: their sums are cumulated first, then the weights within one. An inverse
 temperature of 0 is greedy: the likeliest token, the lowest id among equals. Penalties, bias, bans and logprobs are not

@@ -10,22 +10,22 @@ import torch
 from torch.nn import functional
 from triton.tools.tensor_descriptor import TensorDescriptor
 
-from axon.engine.architecture import Architecture
 from axon.engine.cuda import tuning
 from axon.engine.cuda.chunk_attention import chunk_attention
 from axon.engine.cuda.decode_attention import decode_attention
 from axon.engine.cuda.jit import ceil_pow2, launch, overlaps
-from axon.engine.cuda.memory import KVBlocks
-from axon.engine.cuda.products import few_rows, one_row
+from axon.engine.cuda.kv_memory import KVBlocks
+from axon.engine.cuda.product_kernels import few_rows, one_row
 from axon.engine.cuda.rope import rope_write
-from axon.engine.cuda.rows import add_norm, embed_norm, gate
+from axon.engine.cuda.row_kernels import add_norm, embed_norm, gate
+from axon.engine.load.architecture import Architecture
 from axon.engine.parallel.group import Alone, Group
 
 _GATE_WIDTH = 1024
 
 
 class Source(Protocol):
-    """Tensors by name; see ``axon.engine.weights``."""
+    """Tensors by name; see ``axon.engine.load.weights``."""
 
     def take(self, name: str) -> torch.Tensor: ...
     def take_stacked(self, names: Iterable[str]) -> torch.Tensor: ...

@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
-from axon.engine.messages import Gpu
+from axon.engine.protocol.messages import Gpu
 
 logger = logging.getLogger(__name__)
 

@@ -17,12 +17,12 @@ from axon.domain.sampling import Sampling
 from axon.engine.batch import PLACEHOLDER, Batch, Draw, Drawn, Span
 from axon.engine.cuda import tuning
 from axon.engine.cuda.jit import launch, overlaps
-from axon.engine.cuda.memory import KVBlocks
+from axon.engine.cuda.kv_memory import KVBlocks
 from axon.engine.cuda.model import CudaLlama
-from axon.engine.cuda.pack import Chunks, Decodes, Packed, halve, layout, order, pack_mixed
-from axon.engine.cuda.rows import write_tables
+from axon.engine.cuda.row_kernels import write_tables
 from axon.engine.cuda.sampler import DeviceSampler, Special
-from axon.engine.cuda.slots import Slots
+from axon.engine.cuda.step_arrays import Chunks, Decodes, Packed, halve, layout, order, pack_mixed
+from axon.engine.cuda.table_slots import Slots
 
 _RING = 4
 """Steps whose buffers on the host may be in use: two are in flight at the most."""

@@ -5,13 +5,13 @@ from typing import NamedTuple
 
 import torch
 
-from axon.engine.adjust import is_adjusted
 from axon.engine.batch import Draw, Drawn
-from axon.engine.cuda.cut import draw_cut
 from axon.engine.cuda.draw import NUM_SECTIONS, draw, sum_sections
 from axon.engine.cuda.jit import ceil_pow2, launch
-from axon.engine.cut import is_cut
-from axon.engine.sampler import sample
+from axon.engine.cuda.truncate import draw_cut
+from axon.engine.sample.adjust import is_adjusted
+from axon.engine.sample.sampler import sample
+from axon.engine.sample.truncate import is_cut
 
 _CUT_WIDTH = 4096
 

@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from axon.engine.architecture import Architecture
+from axon.engine.load.architecture import Architecture
 from axon.engine.native import library
-from axon.engine.native.pack import Packed
+from axon.engine.native.packed_weights import Packed
 from axon.errors import Misconfigured
 
 Ints = npt.NDArray[np.int32]

@@ -5,13 +5,13 @@ from pathlib import Path
 
 import numpy as np
 
-from axon.engine.adjust import is_adjusted
-from axon.engine.architecture import Architecture
 from axon.engine.batch import Batch, Draw, Drawn
+from axon.engine.load.architecture import Architecture
 from axon.engine.native.build import GROUP_SIZE
 from axon.engine.native.model import Floats, Ints, NativeModel, Rows
-from axon.engine.native.pack import ensure_packed
-from axon.engine.sampler import sample
+from axon.engine.native.packed_weights import ensure_packed
+from axon.engine.sample.adjust import is_adjusted
+from axon.engine.sample.sampler import sample
 
 
 class NativeRunner:

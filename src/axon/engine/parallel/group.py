@@ -13,11 +13,11 @@ from typing import Any
 import torch
 from torch import distributed
 
-from axon.engine.parallel.share import Share
+from axon.engine.parallel.partition import Share
 from axon.engine.parallel.traffic import gathered_bytes, summed_bytes
 
 COLLECTIVE_S = 60.0
-"""A sum that takes longer has lost somebody; who dies is noticed sooner, see ``axon.engine.parallel.link``."""
+"""A sum that takes longer has lost somebody; who dies is noticed sooner, see ``axon.engine.ranks.link``."""
 
 
 Store = Any

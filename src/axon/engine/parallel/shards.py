@@ -6,12 +6,12 @@ from typing import Protocol
 import torch
 from torch.nn import functional
 
-from axon.engine.architecture import Architecture
-from axon.engine.parallel.share import Share
+from axon.engine.load.architecture import Architecture
+from axon.engine.parallel.partition import Share
 
 
 class Source(Protocol):
-    """Tensors by name, and parts of them; see ``axon.engine.weights``."""
+    """Tensors by name, and parts of them; see ``axon.engine.load.weights``."""
 
     def take(self, name: str) -> torch.Tensor: ...
     def take_part(self, name: str, dim: int, start: int, stop: int) -> torch.Tensor: ...

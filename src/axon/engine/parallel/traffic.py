@@ -4,7 +4,7 @@ A rank sends for each token two sums a layer (behind attention and behind the ML
 each token that is drawn its part of the logits. A sum over n ranks is a scatter and a gather: 2 (n - 1) / n of it.
 """
 
-from axon.engine.architecture import Architecture
+from axon.engine.load.architecture import Architecture
 
 
 def summed_bytes(numel: int, itemsize: int, size: int) -> int:

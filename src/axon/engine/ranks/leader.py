@@ -1,0 +1,66 @@
+"""The leading rank: tells the others every step, then computes its own part. Knows no scheduler."""
+
+import os
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import torch
+
+from axon.engine.batch import Batch, Drawn
+from axon.engine.config import EngineConfig
+from axon.engine.core import Flight, Launcher, Runner
+from axon.engine.parallel.group import Alone, Group, TorchGroup
+from axon.engine.parallel.partition import Share
+from axon.engine.ranks.fingerprint import fingerprint
+
+if TYPE_CHECKING:
+    from axon.engine.ranks.crew import Crew
+
+_SETTLE_S = 2.0
+
+
+class Lead:
+    """A runner, or a launcher, of which every rank of the group has a part."""
+
+    def __init__(self, crew: "Crew", runner: Runner, launcher: Launcher | None) -> None:
+        self._crew = crew
+        self._runner = runner
+        self._launcher = launcher
+        crew.be_strict()
+
+    def run(self, batch: Batch) -> list[Drawn]:
+        """Computes the batch together with the others."""
+        self._crew.tell(batch)
+        try:
+            return self._runner.run(batch)
+        except RuntimeError:
+            time.sleep(_SETTLE_S)  # a sum fails where a rank has gone: then the watch ends this process, and says why
+            raise
+
+    def launch(self, batch: Batch) -> Flight:
+        """Starts the batch on every rank."""
+        assert self._launcher is not None, "asked only where batches are launched"
+        self._crew.tell(batch)
+        return self._launcher.launch(batch)
+
+
+def open_group(config: EngineConfig, model_dir: Path) -> tuple["Crew | None", Group]:
+    """Gathers the ranks that the settings ask for; raises ``Misconfigured`` where they do not come."""
+    if config.tensor_parallel == 1:
+        return None, Alone()
+    from axon.engine.ranks.crew import Crew  # an engine by itself needs none of what groups speak with
+
+    # Ranks that share a GPU, as on a machine for tests, cannot speak over NCCL.
+    nccl = config.device == "cuda" and torch.cuda.device_count() >= config.num_local_ranks
+    stay_local(config)
+    crew = Crew(config)
+    crew.open(model_dir, fingerprint(model_dir), nccl=nccl)
+    device = torch.device("cuda", 0) if config.device == "cuda" else torch.device("cpu")
+    return crew, TorchGroup(Share(0, config.tensor_parallel), device, crew.meet, nccl=nccl)
+
+
+def stay_local(config: EngineConfig) -> None:
+    """A group on one host needs no network, whatever the host's name resolves to."""
+    if not config.rendezvous:
+        os.environ.setdefault("GLOO_SOCKET_IFNAME", "lo")

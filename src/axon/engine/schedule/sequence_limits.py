@@ -1,0 +1,48 @@
+"""How long a sequence may become in its engine, and why one is refused before it waits. Pure."""
+
+from dataclasses import dataclass
+
+from axon.engine.protocol.messages import Add, Refused
+from axon.errors import Unsupported
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Bounds:
+    """Of one engine."""
+
+    max_model_len: int
+    num_blocks: int
+    block_size: int
+    scores_prompts: bool = True
+    """Whether it can say how likely a prompt's tokens are."""
+
+    def max_blocks(self, add: Add) -> int:
+        """What its tenant's sequences may hold together."""
+        return min(max(1, int(add.kv_share * self.num_blocks)), self.num_blocks)
+
+    def max_len(self, add: Add) -> int:
+        """Its prompt and its longest answer: it must find room alone. Its last token is in no block."""
+        return min(self.max_model_len, self.max_blocks(add) * self.block_size + 1)
+
+    def refusal(self, add: Add) -> Refused | None:
+        """Why the engine cannot run it; None where it can."""
+        num_tokens = len(add.prompt_ids) + len(add.output_ids)
+        if not add.prompt_ids:
+            return Refused(add.id, "invalid_value", "The prompt is empty.")
+        if add.weight <= 0:
+            return Refused(add.id, "invalid_value", "A tenant's weight must be more than 0.")
+        if add.kv_share <= 0:
+            return Refused(add.id, "invalid_value", "A tenant's KV share must be more than 0.")
+        if add.sampling.prompt_logprobs and not self.scores_prompts:
+            what = "The log probabilities of an echoed prompt are not computed on GPUs or over several ranks yet."
+            return Refused(add.id, Unsupported.code, what)
+        if len(add.output_ids) >= add.sampling.max_tokens:
+            return Refused(add.id, "invalid_value", "Every token asked for has been emitted already.")
+        has = f"The prompt has {num_tokens} tokens; prompt and answer together may have"
+        if num_tokens >= self.max_model_len:
+            return Refused(add.id, "context_length_exceeded", f"{has} {self.max_model_len}.")
+        if num_tokens >= self.max_len(add):
+            return Refused(
+                add.id, "kv_share_exceeded", f"{has} {self.max_len(add)} in its tenant's share of the blocks."
+            )
+        return None
