@@ -27,7 +27,6 @@ import torch  # noqa: E402
 
 from axon.domain.sampling import Sampling  # noqa: E402
 from axon.engine.batch import Batch, Draw, Span  # noqa: E402
-from axon.engine.core import Runner  # noqa: E402
 from axon.engine.load.architecture import Architecture, read_architecture  # noqa: E402
 from axon.engine.load.weights import Weights  # noqa: E402
 from axon.engine.native.library import kernel_id  # noqa: E402
@@ -36,6 +35,7 @@ from axon.engine.pytorch.attention import Attention  # noqa: E402
 from axon.engine.pytorch.kv_memory import KVMemory  # noqa: E402
 from axon.engine.pytorch.llama import Llama  # noqa: E402
 from axon.engine.pytorch.runner import ModelRunner  # noqa: E402
+from axon.engine.runner import Runner  # noqa: E402
 
 MODEL_DIR = ROOT / ".cache" / "models" / "smollm2-135m-instruct"
 SEED = 0

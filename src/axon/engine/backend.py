@@ -1,4 +1,4 @@
-"""Opens a model for one process: loads its part, sizes its memory, and says what runs its batches."""
+"""The backend of an engine process: chooses device and arithmetic, loads the model, sizes its KV memory."""
 
 import logging
 import os
@@ -11,7 +11,6 @@ from typing import Any, Literal
 import torch
 
 from axon.engine.config import EngineConfig
-from axon.engine.core import Launcher, Runner
 from axon.engine.load.architecture import Architecture
 from axon.engine.load.weights import Weights
 from axon.engine.parallel.group import Alone, Group
@@ -20,6 +19,7 @@ from axon.engine.pytorch.attention import Attention
 from axon.engine.pytorch.kv_memory import KVMemory, block_bytes
 from axon.engine.pytorch.llama import Llama
 from axon.engine.pytorch.runner import ModelRunner
+from axon.engine.runner import Launcher, Runner
 from axon.errors import Misconfigured
 
 logger = logging.getLogger(__name__)
@@ -29,18 +29,18 @@ OpenWeights = Callable[[Path, torch.dtype], AbstractContextManager[Weights]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Opened:
-    """A model that is ready to compute."""
+class Backend:
+    """A loaded model and what runs its batches."""
 
     runner: Runner
     num_blocks: int
     kernel: str
     launcher: Launcher | None = None
-    """The runner itself, where it computes beside this thread."""
+    """The runner again, where it computes asynchronously; else None."""
 
 
 @torch.inference_mode()
-def open_model(
+def open_backend(
     config: EngineConfig,
     model_dir: Path,
     architecture: Architecture,
@@ -49,8 +49,8 @@ def open_model(
     group: Group | None = None,
     device: torch.device | None = None,
     open_weights: OpenWeights = Weights,
-) -> Opened:
-    """Opens a rank's part of the model, or all of it; ``config`` says where and in which arithmetic."""
+) -> Backend:
+    """Loads the model, or this rank's part of it, with the device and dtype that ``config`` names."""
     if config.dtype == "int8":
         return _open_native(config, model_dir, architecture, max_model_len)
     group = group or Alone()
@@ -66,23 +66,23 @@ def open_model(
                 config, local, source, max_model_len=max_model_len, device=device, group=group
             )
             kernel = f"cuda-{config.dtype}{suffix}"
-            return Opened(runner=runner, launcher=runner, num_blocks=num_blocks, kernel=kernel)
+            return Backend(runner=runner, launcher=runner, num_blocks=num_blocks, kernel=kernel)
         model = _load_torch(config, local, source, group)
     group.connect()
     num_blocks = num_blocks_in(config, block_bytes(local, config.block_size, DTYPES[config.dtype]))
     attention = Attention(local, KVMemory(local, num_blocks, config.block_size, DTYPES[config.dtype]))
     runner_here = ModelRunner(model, attention, group)
-    return Opened(runner=runner_here, num_blocks=num_blocks, kernel=f"torch-{config.dtype}{suffix}")
+    return Backend(runner=runner_here, num_blocks=num_blocks, kernel=f"torch-{config.dtype}{suffix}")
 
 
 def _load_torch(config: EngineConfig, architecture: Architecture, weights: Any, group: Group) -> Llama:
-    """The plain way: any dtype of torch's, the reference for every other way."""
+    """The model in plain PyTorch, in any of its dtypes: the reference for the other backends."""
     torch.set_num_threads(config.threads or max(1, torch.get_num_threads() // config.num_local_ranks))
     return Llama(architecture, weights, group)
 
 
 def choose_device(config: EngineConfig) -> Literal["cpu", "cuda"]:
-    """Where an engine of these settings runs; raises ``Misconfigured`` where it cannot."""
+    """The device that an engine with this config runs on; raises ``Misconfigured`` if it cannot run there."""
     has_gpu = torch.cuda.is_available()
     if config.device == "cuda" and not has_gpu:
         raise Misconfigured("engine.device = cuda, but torch finds no NVIDIA GPU")
@@ -93,14 +93,14 @@ def choose_device(config: EngineConfig) -> Literal["cpu", "cuda"]:
 
 
 def choose_dtype(config: EngineConfig, architecture: Architecture) -> EngineConfig:
-    """The section with its arithmetic chosen; raises ``Misconfigured`` where several ranks do not have it."""
+    """The config with its dtype chosen; raises ``Misconfigured`` for a dtype that several ranks cannot run."""
     if config.device == "cuda":
         return replace(config, dtype="bfloat16") if config.dtype == "auto" else config
     if config.tensor_parallel > 1:
         if config.dtype not in ("auto", "float32"):
             raise Misconfigured(
-                f"engine.tensor_parallel = {config.tensor_parallel} on a CPU computes in float32 alone: leave "
-                f"engine.dtype = {config.dtype} away, or run one rank"
+                f"engine.tensor_parallel = {config.tensor_parallel} on a CPU computes in float32 alone: remove "
+                f"engine.dtype = {config.dtype}, or run one rank"
             )
         return replace(config, dtype="float32")
     if config.dtype != "auto":
@@ -114,7 +114,7 @@ def choose_dtype(config: EngineConfig, architecture: Architecture) -> EngineConf
 
 
 def _require_native(config: EngineConfig, architecture: Architecture) -> None:
-    """Finds or builds the int8 kernels; raises ``Misconfigured`` where they do not run, or not this model."""
+    """Finds or builds the int8 kernels; raises ``Misconfigured`` if they cannot run, or cannot run this model."""
     from axon.engine.native import library, model
 
     if config.block_size != library.BLOCK_SIZE:
@@ -123,8 +123,8 @@ def _require_native(config: EngineConfig, architecture: Architecture) -> None:
     library.load()
 
 
-def _open_native(config: EngineConfig, model_dir: Path, architecture: Architecture, max_model_len: int) -> Opened:
-    """The quick way: int8 kernels; raises ``Misconfigured`` where there are none and no compiler."""
+def _open_native(config: EngineConfig, model_dir: Path, architecture: Architecture, max_model_len: int) -> Backend:
+    """The int8 kernels on the CPU; raises ``Misconfigured`` if there are none and no compiler."""
     from axon.engine.native import library, model, runner
 
     _require_native(config, architecture)
@@ -134,11 +134,11 @@ def _open_native(config: EngineConfig, model_dir: Path, architecture: Architectu
     native = runner.open_runner(
         architecture, model_dir, num_blocks=num_blocks, threads=threads, max_model_len=max_model_len
     )
-    return Opened(runner=native, num_blocks=num_blocks, kernel=library.kernel_id())
+    return Backend(runner=native, num_blocks=num_blocks, kernel=library.kernel_id())
 
 
 def num_blocks_in(config: EngineConfig, bytes_per_block: int) -> int:
-    """How many blocks ``kv_memory_bytes`` holds; raises ``Misconfigured`` where not even one."""
+    """How many blocks fit into ``kv_memory_bytes``; raises ``Misconfigured`` if not even one does."""
     num_blocks = config.kv_memory_bytes // bytes_per_block
     if num_blocks < 1:
         raise Misconfigured(f"kv_memory_bytes = {config.kv_memory_bytes} holds not even one block")

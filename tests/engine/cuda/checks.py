@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from axon.engine.backend import open_model
+from axon.engine.backend import open_backend
 from axon.engine.config import for_device
 from axon.engine.core import EngineCore
 from axon.engine.engine import Engine
@@ -264,7 +264,7 @@ def two_ranks_on_one_gpu_say_what_one_says(make_folder: Folders) -> None:
 def open_in(group: Any, folder: Path, **changes: Any) -> EngineCore:
     """An engine whose model is a part in the group."""
     config = replace(for_device(with_config(**changes), "cuda"), dtype="float32")
-    opened = open_model(config, folder, read_architecture(folder), max_model_len=512, group=group)
+    opened = open_backend(config, folder, read_architecture(folder), max_model_len=512, group=group)
     scheduler = Scheduler(
         BlockPool(opened.num_blocks, config.block_size),
         max_sequences=config.max_sequences,

@@ -7,8 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from axon.engine.batch import Batch, Drawn
+from axon.engine.schedule.controller import NO_DRAFTS, StepLimits
 from axon.engine.schedule.draft import Drafter
-from axon.engine.schedule.scheduler import NO_DRAFTS, Scheduler
+from axon.engine.schedule.scheduler import Scheduler
 from tests.engine.builders import make_add, make_scheduler
 
 CHEAP = 0.05
@@ -16,43 +17,47 @@ CHEAP = 0.05
 
 def test_what_followed_the_same_tokens_the_last_time_is_guessed() -> None:
     ids = [1, 2, 3, 7, 1, 2, 3, 8, 9, 5, 1, 2, 3]
-    assert Drafter().guess(ids, price=0.2, most=8) == [8, 9]
+    assert Drafter().draft(ids, price=0.2, most=8) == [8, 9]
 
 
 def test_the_longer_likeness_counts_more() -> None:
     ids = [4, 2, 3, 6, 1, 2, 3, 7, 1, 1, 2, 3, 5, 0, 4, 2, 3]
-    assert Drafter().guess(ids, price=0.4, most=8) == [6]
+    assert Drafter().draft(ids, price=0.4, most=8) == [6]
 
 
 def test_what_never_came_before_is_not_guessed_at() -> None:
-    assert Drafter().guess(list(range(50)), price=CHEAP, most=8) == []
+    assert Drafter().draft(list(range(50)), price=CHEAP, most=8) == []
 
 
 @pytest.mark.parametrize(("price", "expected"), [(NO_DRAFTS, 0), (0.6, 0), (0.4, 1), (0.2, 2), (0.1, 3)])
 def test_a_guess_is_made_while_its_chance_to_be_right_is_over_its_price(price: float, expected: int) -> None:
     """One is right in two at first; the second in four, the third in eight."""
     ids = [1, 2, 3, 4, 5, 6, 7, 1, 2]
-    assert len(Drafter().guess(ids, price=price, most=8)) == expected
+    assert len(Drafter().draft(ids, price=price, most=8)) == expected
 
 
 def test_there_are_never_more_than_there_is_room_for() -> None:
     ids = [1, 2, 3, 4, 5, 6, 7, 1, 2]
-    assert Drafter().guess(ids, price=0.1, most=1) == [3]
-    assert Drafter().guess(ids, price=0.1, most=0) == []
+    assert Drafter().draft(ids, price=0.1, most=1) == [3]
+    assert Drafter().draft(ids, price=0.1, most=0) == []
 
 
 def test_who_is_right_guesses_more_and_who_is_wrong_stops_for_a_while() -> None:
     ids = [1, 2, 3, 4, 5, 6, 7, 8, 9, 1, 2]
     right, wrong = Drafter(), Drafter()
     for _ in range(20):
-        right.learn(num_guessed=2, num_right=2)
-        wrong.learn(num_guessed=2, num_right=0)
-    assert len(right.guess(ids, price=0.4, most=8)) > 4
-    assert wrong.guess(ids, price=0.4, most=8) == []
+        right.learn(num_drafted=2, num_accepted=2)
+        wrong.learn(num_drafted=2, num_accepted=0)
+    assert len(right.draft(ids, price=0.4, most=8)) > 4
+    assert wrong.draft(ids, price=0.4, most=8) == []
     asked = 0
-    while not wrong.guess(ids, price=0.4, most=8):
+    while not wrong.draft(ids, price=0.4, most=8):
         asked += 1
         assert asked < 200, "it never tries again"
+
+
+def at_price(price: float) -> StepLimits:
+    return StepLimits(max_prefill_tokens=24, draft_price=price)
 
 
 class Words:
@@ -80,8 +85,7 @@ def run(scheduler: Scheduler, model: Words, prices: Sequence[float]) -> dict[str
     said: dict[str, list[int]] = {}
     steps = 0
     while scheduler.has_work:
-        scheduler.draft_price = prices[steps % len(prices)]
-        batch = scheduler.schedule()
+        batch = scheduler.schedule(limits=at_price(prices[steps % len(prices)]))
         for emitted in scheduler.settle(batch, model.run(batch)):
             said.setdefault(emitted.id, []).append(emitted.token)
         scheduler.check()
@@ -113,11 +117,10 @@ def test_guessing_changes_no_token(
 def test_guesses_that_are_right_save_steps() -> None:
     def num_steps(price: float) -> int:
         scheduler = make_scheduler(blocks=40, max_batch_tokens=24)
-        scheduler.draft_price = price
         scheduler.add(make_add("a", prompt=[1, 2, 3, 4] * 4, max_tokens=60))
         steps = 0
         while scheduler.has_work:
-            batch = scheduler.schedule()
+            batch = scheduler.schedule(limits=at_price(price))
             drawn = [Drawn(draw.position % 4 + 1) for draw in batch.draws]
             scheduler.settle(batch, drawn)
             steps += 1
@@ -133,13 +136,14 @@ def test_guesses_take_no_block_that_another_sequence_needs() -> None:
     scheduler = make_scheduler(blocks=5, block_size=4, max_batch_tokens=24, max_sequences=2)
     for id in "ab":
         scheduler.add(make_add(id, prompt=[1, 2, 1, 2, 1, 2, 1], max_tokens=4, tenant=id))
+    limits = at_price(NO_DRAFTS)
     while scheduler.has_work:
-        batch = scheduler.schedule()
+        batch = scheduler.schedule(limits=limits)
         scheduler.settle(batch, [Drawn((draw.position + 1) % 2 + 1) for draw in batch.draws])
         scheduler.check()
-        scheduler.draft_price = CHEAP
-        for sequence in scheduler._running:
+        limits = at_price(CHEAP)
+        for sequence in scheduler._roster.running:
             for _ in range(30):
-                sequence.drafter.learn(num_guessed=8, num_right=8)
+                sequence.drafter.learn(num_drafted=8, num_accepted=8)
     assert scheduler.num_drafted > 0
     assert scheduler.preemptions <= 1, "a guess has parked somebody"

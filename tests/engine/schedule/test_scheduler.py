@@ -265,7 +265,7 @@ def test_a_block_of_another_model_version_is_not_found() -> None:
     for version in ("v1", "v2"):
         scheduler = make_scheduler(blocks=20, version=version)
         scheduler.add(make_add(prompt=9))
-        hashes.append(scheduler._sequences["a"].full_hashes(8))
+        hashes.append(scheduler._roster.by_id["a"].full_hashes(8))
     assert set(hashes[0]).isdisjoint(hashes[1])
 
 

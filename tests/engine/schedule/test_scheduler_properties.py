@@ -7,8 +7,8 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 from axon.engine.batch import Batch
 from axon.engine.echo import EOS_ID
 from axon.engine.protocol.messages import Emitted
+from axon.engine.schedule.controller import NO_DRAFTS
 from axon.engine.schedule.policy import PolicyName, make_policy
-from axon.engine.schedule.scheduler import NO_DRAFTS
 from tests.engine.builders import make_add, make_drawn, make_scheduler
 from tests.engine.schedule.pipeline import Pipeline
 
@@ -43,8 +43,7 @@ class EngineMachine(RuleBasedStateMachine):
             eos_ids=frozenset({EOS_ID}),
             policy=make_policy(policy),
         )
-        self.scheduler.draft_price = NO_DRAFTS if lag else price
-        self.pipeline = Pipeline(self.scheduler, lag)
+        self.pipeline = Pipeline(self.scheduler, lag, draft_price=NO_DRAFTS if lag else price)
         self.expected: dict[str, list[int]] = {}
         self.count = 0
         self.now = 0.0

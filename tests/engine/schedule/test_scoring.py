@@ -14,7 +14,8 @@ from axon.engine.config import EngineConfig
 from axon.engine.core import EngineCore
 from axon.engine.engine import Engine
 from axon.engine.protocol.messages import Add, Emitted
-from axon.engine.schedule.scheduler import SCORED_TOKENS, Scheduler
+from axon.engine.schedule.scheduler import Scheduler
+from axon.engine.schedule.scoring import MAX_SCORED_TOKENS
 from tests.engine.builders import (
     TINY_CONFIG,
     make_add,
@@ -154,7 +155,7 @@ def _run(scheduler: Scheduler, *, ahead: bool) -> dict[str, list[int]]:
     flying: list[Batch] = []
     while scheduler.has_work or flying:
         batch = scheduler.schedule()
-        assert sum(len(span.scores) for span in batch.spans) <= SCORED_TOKENS + len(batch.spans)
+        assert sum(len(span.scores) for span in batch.spans) <= MAX_SCORED_TOKENS + len(batch.spans)
         for span in batch.spans:
             rows = range(span.end - len(span.draws), span.end)
             assert all(after == row + 1 for row, after in pairwise(rows)), "asked behind its last tokens"

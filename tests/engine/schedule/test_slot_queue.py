@@ -8,7 +8,7 @@ from axon.domain.share import Want, fair_slots
 from axon.engine.batch import Batch
 from axon.engine.schedule.policy import Fair, FirstCome
 from axon.engine.schedule.scheduler import Scheduler
-from axon.engine.schedule.slot_queue import FEWEST_TOKENS
+from axon.engine.schedule.slot_queue import MIN_SERVED_TOKENS
 from tests.engine.builders import make_add, make_drawn, make_scheduler
 from tests.engine.schedule.pipeline import Pipeline
 
@@ -24,7 +24,7 @@ def ids(batch: Batch) -> set[str]:
     return {span.id for span in batch.spans}
 
 
-def make_flooded(*, slots: int = 4, num_flood: int = 6, steps: int = FEWEST_TOKENS, **options: object) -> Scheduler:
+def make_flooded(*, slots: int = 4, num_flood: int = 6, steps: int = MIN_SERVED_TOKENS, **options: object) -> Scheduler:
     """One tenant has every slot and waits for more."""
     scheduler = make_scheduler(blocks=200, max_sequences=slots, max_batch_tokens=64, **options)  # type: ignore[arg-type]
     for index in range(num_flood):
@@ -56,7 +56,7 @@ def test_what_is_reserved_is_taken_from_many_who_have_a_slot_each() -> None:
     scheduler = make_scheduler(blocks=200, max_sequences=4, max_batch_tokens=64)
     for index in range(8):
         scheduler.add(make_add(f"one {index}", prompt=[index] * 6, max_tokens=100, tenant=f"t{index}"))
-    for _ in range(FEWEST_TOKENS):
+    for _ in range(MIN_SERVED_TOKENS):
         step(scheduler)
     scheduler.add(make_add("plain", prompt=[50] * 3, tenant="plain"))
     assert "plain" not in ids(step(scheduler))
@@ -139,8 +139,8 @@ def test_a_slot_is_not_taken_from_who_has_just_got_it() -> None:
         scheduler.add(make_add(f"flood {index}", prompt=[index] * 2, max_tokens=100, tenant="flood"))
     step(scheduler)
     scheduler.add(make_add("light", prompt=3, tenant="light"))
-    served = [ids(step(scheduler)) for _ in range(FEWEST_TOKENS)]
-    assert ["light" in each for each in served] == [False] * (FEWEST_TOKENS - 2) + [True] * 2
+    served = [ids(step(scheduler)) for _ in range(MIN_SERVED_TOKENS)]
+    assert ["light" in each for each in served] == [False] * (MIN_SERVED_TOKENS - 2) + [True] * 2
 
 
 def test_first_come_takes_no_slot_from_anybody() -> None:
@@ -152,7 +152,7 @@ def test_first_come_takes_no_slot_from_anybody() -> None:
 
 def test_inside_a_tenant_a_lower_priority_yields_to_a_higher() -> None:
     scheduler = make_flooded(num_flood=3, steps=1)
-    scheduler.add(make_add("flex", prompt=FEWEST_TOKENS, max_tokens=100, tenant="flood", priority=-1))
+    scheduler.add(make_add("flex", prompt=MIN_SERVED_TOKENS, max_tokens=100, tenant="flood", priority=-1))
     step(scheduler)
     scheduler.add(make_add("urgent", prompt=4, tenant="flood", priority=1))
     assert ids(step(scheduler)) == {"flood 0", "flood 1", "flood 2", "urgent"}
@@ -199,7 +199,7 @@ def test_slots_come_to_their_parts_within_a_step_for_each_exchange(
             scheduler.add(
                 make_add(
                     f"{tenant}/{index}",
-                    prompt=[tenant, index] * FEWEST_TOKENS,
+                    prompt=[tenant, index] * MIN_SERVED_TOKENS,
                     max_tokens=10_000,
                     ignore_eos=True,
                     tenant=str(tenant),

@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from axon.engine.schedule.scheduler import NO_DRAFTS, Scheduler
+from axon.engine.schedule.controller import NO_DRAFTS
+from axon.engine.schedule.scheduler import Scheduler
 from tests.engine.builders import make_add, make_scheduler
 from tests.engine.schedule.pipeline import Pipeline
 
@@ -68,8 +69,7 @@ def test_rates_are_as_the_tiers_whatever_runs_and_however_it_is_stepped(
     priorities: list[int], lag: int, price: float
 ) -> None:
     scheduler = make_crowd(priorities, slots=len(priorities))
-    scheduler.draft_price = NO_DRAFTS if lag else price
-    pipeline = Pipeline(scheduler, lag)
+    pipeline = Pipeline(scheduler, lag, draft_price=NO_DRAFTS if lag else price)
     for _ in range(20):
         pipeline.step()
     steps: Counter[str] = Counter()

@@ -6,7 +6,7 @@ from typing import Any
 
 import torch
 
-from axon.engine.backend import open_model
+from axon.engine.backend import open_backend
 from axon.engine.batch import Batch
 from axon.engine.load.architecture import read_architecture
 from axon.engine.parallel.group import Store, TorchGroup
@@ -30,11 +30,11 @@ def open_follower(begin: Begin, meet: Callable[[], Store], *, gpu: int, model_di
     group = TorchGroup(Share(begin.rank, config.tensor_parallel), device, meet, nccl=begin.nccl)
     architecture = read_architecture(model_dir)
     limit = min(config.max_model_len or architecture.max_model_len, architecture.max_model_len)
-    opened = open_model(config, model_dir, architecture, max_model_len=limit, group=group, device=device)
-    if opened.launcher is None:
-        runner: Any = opened.runner
+    backend = open_backend(config, model_dir, architecture, max_model_len=limit, group=group, device=device)
+    if backend.launcher is None:
+        runner: Any = backend.runner
         return lambda batch: runner.compute(batch)
-    return _Flights(opened.launcher)
+    return _Flights(backend.launcher)
 
 
 class _Flights:

@@ -9,10 +9,10 @@ import torch
 
 from axon.engine.batch import Batch, Drawn
 from axon.engine.config import EngineConfig
-from axon.engine.core import Flight, Launcher, Runner
 from axon.engine.parallel.group import Alone, Group, TorchGroup
 from axon.engine.parallel.partition import Share
 from axon.engine.ranks.fingerprint import fingerprint
+from axon.engine.runner import Flight, Launcher, Runner
 
 if TYPE_CHECKING:
     from axon.engine.ranks.crew import Crew
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 _SETTLE_S = 2.0
 
 
-class Lead:
+class Leader:
     """A runner, or a launcher, of which every rank of the group has a part."""
 
     def __init__(self, crew: "Crew", runner: Runner, launcher: Launcher | None) -> None:

@@ -1,22 +1,23 @@
-"""How many prompt tokens a GPU's step may take on while answers stream. Reads no clock.
+"""Sets the chunk size on a GPU by feedback from the last step's time. Reads no clock.
 
-What a step costs there is not learned in parts: one with a prompt takes another way than one without, so that a small
-chunk would look dear by the token, and stay small. The chunk follows the time of the step that had it: by the part that
-was too much it gets smaller, by the part that was left it grows. Since a step has a time of its own beside that of its
-tokens, a chunk that grows so never takes too long, and one that shrinks so comes down in a few steps.
+There is no linear cost model here: a step with a prompt runs other kernels than one without, so a small chunk would
+look expensive per token and stay small. Instead the controller scales the chunk by the ratio of the allowed time to
+the measured one. A step also has a fixed time, so a chunk that grows by this ratio never overshoots, and one that is
+too large comes down within a few steps.
 """
 
 from axon.engine.batch import Batch
+from axon.engine.schedule.controller import Forecast, StepLimits
 
-_FEWEST_TOKENS = 256  # fewer cost a step nearly as much
+_FEWEST_TOKENS = 256  # smaller chunks cost a step nearly as much
 _GRAIN = 64  # whole tiles of the kernels
-_LEAST_USED = 0.8  # of the time there is; a chunk that takes less may grow
-_AIM = 0.95
-_MOST_CHANGE = 2.0  # by one step, which may have been slow or quick by chance
+_LEAST_USED = 0.8  # of the allowed time; the chunk grows only when the step took less
+_AIM = 0.95  # of the allowed time
+_MOST_CHANGE = 2.0  # per step, which may have been slow or fast by chance
 
 
-class Throttle:
-    """Keeps the time between two tokens of a stream within ``slo_s``, as far as prompts are what lengthens it."""
+class FeedbackController:
+    """Keeps the time between two tokens of a stream within ``slo_s``, as far as prompts lengthen it."""
 
     def __init__(self, *, max_prefill_tokens: int, slo_s: float) -> None:
         self.chunk = max_prefill_tokens
@@ -25,15 +26,19 @@ class Throttle:
         self._fewest = min(_FEWEST_TOKENS, max_prefill_tokens)
         self._slo_s = slo_s
 
-    def observe(self, batch: Batch, step_s: float) -> None:
-        """Takes in how long a step took; only one with both streams and a chunk says anything of it."""
+    def limits(self, forecast: Forecast) -> StepLimits:
+        """The present chunk, and no drafts: the next step is launched before a draft could be verified."""
+        return StepLimits(max_prefill_tokens=self.chunk)
+
+    def observe(self, batch: Batch, *, step_s: float, compute_s: float) -> None:
+        """Adapts the chunk to the device's time; only a step with both streams and a whole chunk says anything."""
         num_streams = sum(span.is_stream for span in batch.spans)
         num_prompt = batch.num_tokens - num_streams
-        # A smaller piece says little of a whole chunk, and a larger one was planned before the chunk got smaller.
+        # A much smaller piece says little about a whole chunk; a larger one was planned before the chunk shrank.
         if not num_streams or not self.chunk / 1.5 <= num_prompt <= self.chunk * 1.5:
             return
-        if _LEAST_USED * self._slo_s <= step_s <= self._slo_s:
+        if _LEAST_USED * self._slo_s <= compute_s <= self._slo_s:
             return
-        by = min(max(_AIM * self._slo_s / step_s, 1 / _MOST_CHANGE), _MOST_CHANGE)
-        tokens = int(num_prompt * by) // _GRAIN * _GRAIN
+        ratio = min(max(_AIM * self._slo_s / compute_s, 1 / _MOST_CHANGE), _MOST_CHANGE)
+        tokens = int(num_prompt * ratio) // _GRAIN * _GRAIN
         self.chunk = min(max(tokens, self._fewest), self._most)

@@ -49,7 +49,7 @@ class Policy(Protocol):
         """The smaller, the sooner served and the later parked; no two claims rank the same."""
         ...
 
-    def may_pass(self, claim: Claim, other: Claim) -> bool:
+    def may_overtake(self, claim: Claim, other: Claim) -> bool:
         """Whether a claim whose tenant is short of its part of the slots may go before the other, against the order."""
         ...
 
@@ -70,7 +70,7 @@ class FirstCome:
         """Priority, then arrival."""
         return (-claim.priority, claim.arrival)
 
-    def may_pass(self, claim: Claim, other: Claim) -> bool:
+    def may_overtake(self, claim: Claim, other: Claim) -> bool:
         """Slots are nobody's part."""
         return False
 
@@ -129,7 +129,7 @@ class Fair:
         """Priority, then the tenant's counter, then arrival."""
         return (-claim.priority, self._served[claim.tenant], claim.arrival)
 
-    def may_pass(self, claim: Claim, other: Claim) -> bool:
+    def may_overtake(self, claim: Claim, other: Claim) -> bool:
         """Not if its tenant was served much more."""
         return self._served[claim.tenant] <= self._served[other.tenant] + self._lead
 

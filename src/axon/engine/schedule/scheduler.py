@@ -1,41 +1,35 @@
-"""Decides which tokens the next step computes and takes in what it produced. Pure: no tensors, no clock.
+"""Decides which tokens the next step computes and takes in what it produced. No tensors, no I/O, no clock.
 
-There are no phases: every sequence lets its computed tokens catch up with its known tokens under one budget a step.
-A prefill chunk, a decode and a recompute after parking are the same thing.
+There are no phases: every sequence lets its computed tokens catch up with its known tokens under one token budget a
+step. A prefill chunk, a decode and a recompute after parking are the same thing.
 
 A step may be planned before the one before it is settled: ``schedule, schedule, settle, schedule, settle …`` is as
-good as ``schedule, settle, schedule, settle …``. The later step then holds placeholders for what the earlier one
-draws (the runner puts the tokens in, see ``batch.fill``), and steps are settled and run in the order of their planning.
+good as ``schedule, settle, schedule, settle …``. The later step then holds placeholders for the tokens that the earlier
+one draws (the runner fills them in, see ``batch.fill``). Steps run and are settled in the order of their planning.
 """
 
-from collections import Counter
 from collections.abc import Iterable
-from itertools import count, islice
+from itertools import count
 
 from axon.engine.batch import Batch, Drawn, Span
 from axon.engine.protocol.messages import Add, Emitted, Refused, Scored
-from axon.engine.schedule.allocation import Room
+from axon.engine.schedule.allocation import Allocation
 from axon.engine.schedule.blocks import BlockPool
-from axon.engine.schedule.finish import finish_of
-from axon.engine.schedule.learned_controller import Outlook
+from axon.engine.schedule.budget import TokenBudget
+from axon.engine.schedule.controller import NO_DRAFTS, Outlook, StepLimits
 from axon.engine.schedule.policy import Fair, Policy, Rank
+from axon.engine.schedule.roster import Roster
 from axon.engine.schedule.sequence import Sequence
-from axon.engine.schedule.sequence_limits import Bounds
-from axon.engine.schedule.slot_queue import Line, Move
+from axon.engine.schedule.sequence_limits import SequenceLimits
+from axon.engine.schedule.slot_queue import Grant, SlotQueue
 from axon.engine.schedule.tiers import Tiers
 
-NO_DRAFTS = 1.0
-"""A price that no guess is worth."""
-
-SCORED_TOKENS = 64
-"""Most tokens of a step whose logprobs are asked for: each has a row as wide as the vocabulary."""
-
-PATIENCE = 256
-"""Steps after which the first by rank, if it waits for blocks, is passed by nobody."""
+HEAD_WAIT_STEPS = 256
+"""Steps that the first in rank may wait for blocks while others overtake it into reserved slots; then nobody does."""
 
 
 class Scheduler:
-    """Owns the sequences; the policy says whose turn it is."""
+    """Owns the sequences; the policy orders them."""
 
     def __init__(
         self,
@@ -58,15 +52,14 @@ class Scheduler:
         self.max_model_len = min(max_model_len, pool.num_blocks * pool.block_size)
         self.eos_ids = eos_ids
         self.preemptions = 0
-        """Sequences parked because blocks ran out, the pool's or their tenant's, since the start."""
+        """Sequences parked since the start because blocks ran out, the pool's or their tenant's."""
         self.yielded = 0
-        """Sequences parked because their slot was another's part, since the start."""
-        self.draft_price = NO_DRAFTS
-        """What a guess costs, against a token that is sure. With guesses, a step is settled before the next is made."""
+        """Sequences parked since the start because their slot was due to another tenant or a higher priority."""
         self.num_drafted = self.num_accepted = 0
+        """Draft tokens computed since the start, and those that were accepted."""
         self._policy = policy or Fair()
-        self._room = Room(pool)
-        self._bounds = Bounds(
+        self._allocation = Allocation(pool)
+        self._sequence_limits = SequenceLimits(
             max_model_len=self.max_model_len,
             num_blocks=pool.num_blocks,
             block_size=pool.block_size,
@@ -75,48 +68,42 @@ class Scheduler:
         self._version = version
         self._arrivals = count()
         self._tiers = Tiers()
-        self._running: list[Sequence] = []
-        self._waiting: list[Sequence] = []
-        self._sequences: dict[str, Sequence] = {}
+        self._roster = Roster()
         self._refused: list[Refused] = []
         self._scored: list[Scored] = []
-        self._num_scored = 0
-        """Tokens of the step that is planned whose logprobs are asked for."""
         self._out_of_blocks: set[str | None] = set()
-        """Tenants who parked one of theirs in this step because of their share; None: somebody, because of the pool."""
-        self._lacked: Sequence | None = None
-        """Who is first by rank and has lacked blocks, and for how many steps it waits since."""
-        self._num_lacked = 0
-        self._is_quiet = False
-        """As long as nobody comes or goes, nobody who waits gets another's slot."""
+        """Tenants that had a sequence parked in this step for their share of blocks; None: one parked for the pool."""
+        self._blocked_head: Sequence | None = None
+        """The first in rank, if it was found to lack blocks and has waited ``_num_blocked_steps`` since then."""
+        self._num_blocked_steps = 0
 
     @property
     def num_running(self) -> int:
-        return len(self._running)
+        return len(self._roster.running)
 
     @property
     def num_waiting(self) -> int:
-        return len(self._waiting)
+        return len(self._roster.waiting)
 
     @property
     def running_by_priority(self) -> dict[int, int]:
-        return dict(Counter(sequence.claim.priority for sequence in self._running))
+        return self._roster.running_by_priority()
 
     @property
     def waiting_ids(self) -> list[str]:
-        return [sequence.id for sequence in self._waiting]
+        return [sequence.id for sequence in self._roster.waiting]
 
     @property
     def has_work(self) -> bool:
-        return bool(self._sequences or self._refused)
+        return bool(self._roster.by_id or self._refused)
 
     @property
     def has_prompts(self) -> bool:
-        """Whether the next step may have more to do than to go on with streams."""
-        return bool(self._waiting) or any(sequence.num_pending > 1 for sequence in self._running)
+        """Whether the next step may compute prompt tokens, not only the next tokens of streams."""
+        return bool(self._roster.waiting) or any(sequence.num_pending > 1 for sequence in self._roster.running)
 
     def outlook(self) -> Outlook:
-        """What the next step has to do for the streams, and where the prompt stands that is prefilled next to them."""
+        """The streams of the next step, and the position of the prompt that would be prefilled beside them."""
         ready = self._ready()
         streams = [sequence.num_tokens for sequence in ready if sequence.num_pending == 1]
         prompts = [sequence.num_computed for sequence in ready if sequence.num_pending > 1]
@@ -125,66 +112,66 @@ class Scheduler:
     def add(self, add: Add) -> None:
         """Queues a sequence or refuses it; an id that is known already starts over."""
         self.abort([add.id])
-        refusal = self._bounds.refusal(add)
+        refusal = self._sequence_limits.refusal(add)
         if refusal:
             self._refused.append(refusal)
             return
         salt = f"{self._version}\0{add.tenant}"
         arrival = next(self._arrivals)
         if add.sampling.prompt_logprobs:
-            salt += f"\0{arrival}"  # what is found computed has no logprobs
+            salt += f"\0{arrival}"  # a cached block has no logprobs, so this prompt must find none
         sequence = Sequence(
             add,
             arrival,
             self.pool.block_size,
             salt,
-            self._bounds.max_blocks(add),
-            self._bounds.max_len(add),
+            self._sequence_limits.max_blocks(add),
+            self._sequence_limits.max_len(add),
         )
-        self._policy.arrive(sequence.claim, {waiting.claim.tenant for waiting in self._waiting})
-        self._sequences[add.id] = sequence
-        self._waiting.append(sequence)
-        self._is_quiet = False
+        self._policy.arrive(sequence.claim, {waiting.claim.tenant for waiting in self._roster.waiting})
+        self._roster.arrive(sequence)
 
     def abort(self, ids: Iterable[str]) -> None:
         """Forgets sequences and frees their blocks; unknown ids are ignored."""
         for id in ids:
-            if id in self._sequences:
-                self._end(self._sequences[id])
+            if id in self._roster.by_id:
+                self._end(self._roster.by_id[id])
 
-    def schedule(self, now: float = 0.0) -> Batch:
-        """Plans a step: the running sequences first, then as many waiting ones as slots, budget and blocks allow."""
+    def schedule(self, now: float = 0.0, limits: StepLimits | None = None) -> Batch:
+        """Plans a step: the running sequences first, then as many waiting ones as slots, budget and blocks allow.
+
+        ``now`` is Unix time in seconds; without ``limits`` prompts get ``max_prefill_tokens`` and nothing is drafted.
+        """
+        budget = TokenBudget(self.max_batch_tokens, limits or StepLimits(max_prefill_tokens=self.max_prefill_tokens))
         self._expire(now)
-        moves = self._line_up()
-        self._running.sort(key=self._rank)
+        grants = self._grant_slots(budget)
+        self._roster.running.sort(key=self._rank)
         self._out_of_blocks.clear()
-        self._num_scored = 0
-        spans = self._plan_running(moves)
-        spans += self._start(moves, self._spare(spans))
+        spans = self._plan_running(grants, budget)
+        spans += self._start(grants, budget, budget.left_after(spans))
         self._tiers.next_step()
         return Batch(tuple(spans))
 
     def settle(self, batch: Batch, drawn: list[Drawn]) -> list[Emitted]:
-        """Takes in a step's tokens, one for each draw of the batch in order."""
+        """Takes in a step's results, one for each draw of the batch in order; returns the new tokens."""
         results = iter(drawn)
         emitted: list[Emitted] = []
         for span in batch.spans:
-            if span.scores:
-                self._take_scores(span, list(islice(results, len(span.scores))))
-            result = next(results) if span.draw is not None else None
-            behind = list(islice(results, len(span.drafts))) if span.drafts else []
-            sequence = self._sequences.get(span.id)
-            if sequence is None or sequence.arrival != span.arrival:
+            scores, tokens = span.take_results(results)
+            sequence = self._roster.of_span(span)
+            if sequence is None:
                 continue
-            if result is None:
+            if scores and sequence.scores is not None:
+                self._scored.append(sequence.scores.take(span, scores))
+            if not tokens:
                 self._advance(sequence, span, span.end, 0)
-            elif not behind:
-                emitted.append(self._emit(sequence, result))
+            elif not span.drafts:
+                emitted.append(sequence.emit(tokens[0], self.eos_ids))
                 self._advance(sequence, span, span.end, 1)
                 if emitted[-1].finish:
                     self._end(sequence)
             else:
-                emitted += self._take_guessed(sequence, span, [result, *behind])
+                emitted += self._settle_drafts(sequence, span, tokens)
         return emitted
 
     def take_refused(self) -> list[Refused]:
@@ -193,23 +180,22 @@ class Scheduler:
         return refused
 
     def take_scored(self) -> list[Scored]:
-        """What prompts' logprobs have become known since the last call."""
+        """The log probabilities of prompt tokens that have become known since the last call."""
         scored, self._scored = self._scored, []
         return scored
 
     def check(self) -> None:
-        """Proves that no block leaked and that every sequence is in exactly one place."""
-        everyone = [*self._running, *self._waiting]
+        """Proves that no block leaked and that every sequence is in exactly one place; raises AssertionError."""
+        everyone = [*self._roster.running, *self._roster.waiting]
         self.pool.check(sequence.block_ids for sequence in everyone)
-        assert len(self._running) <= self.max_sequences, "more sequences run than there are slots"
+        assert len(self._roster.running) <= self.max_sequences, "more sequences run than there are slots"
         for sequence in everyone:
-            room = len(sequence.block_ids) * self.pool.block_size
-            assert sequence.num_settled <= sequence.num_computed <= room, "computed tokens stand in no block"
-        ids = [sequence.id for sequence in everyone]
-        assert sorted(ids) == sorted(self._sequences), "a sequence is lost or stands in two places"
+            capacity = len(sequence.block_ids) * self.pool.block_size
+            assert sequence.num_settled <= sequence.num_computed <= capacity, "computed tokens stand in no block"
+        self._roster.check()
 
     def _expire(self, now: float) -> None:
-        for sequence in list(self._sequences.values()):
+        for sequence in list(self._roster.by_id.values()):
             if sequence.add.deadline is not None and sequence.add.deadline <= now:
                 self._end(sequence)
                 self._refused.append(Refused(sequence.id, "deadline_exceeded", "The deadline has passed."))
@@ -217,201 +203,150 @@ class Scheduler:
     def _rank(self, sequence: Sequence) -> Rank:
         return self._policy.rank(sequence.claim)
 
-    def _line_up(self) -> list[Move]:
-        """The waiting sequences that are to start now, in their order; those whose slots they get are parked for it."""
-        if not self._waiting or (self._is_quiet and len(self._running) >= self.max_sequences):
+    def _grant_slots(self, budget: TokenBudget) -> list[Grant]:
+        """The slots of waiting sequences that are to start now, in order; sequences that yield a slot are parked."""
+        running, waiting = self._roster.running, self._roster.waiting
+        if not waiting or (self._roster.is_stable and len(running) >= self.max_sequences):
             return []
-        line = Line(self.max_sequences, self._policy, running=self._running, waiting=self._waiting)
-        if self._lacked is not line.first:
-            self._lacked, self._num_lacked = None, 0
-        if self._lacked or not self._room.has_for(line.first, self._waiting):
-            # It is not passed when there are enough of them at last, either.
-            self._lacked, self._num_lacked = line.first, self._num_lacked + 1
-            line.is_strict, line.is_closed = True, self._num_lacked > PATIENCE
-        budget = self.max_batch_tokens
-        if any(sequence.num_pending == 1 for sequence in self._running):
-            budget = self.max_prefill_tokens
-        promised = self._promised()
-        moves: list[Move] = []
-        while budget > 0 and (move := line.head()):
-            sequence = move.entering
+        queue = SlotQueue(self.max_sequences, self._policy, running=running, waiting=waiting)
+        self._hold_for_head(queue)
+        num_tokens = budget.for_starting(running)
+        promised = self._promised_hashes()
+        grants: list[Grant] = []
+        while num_tokens > 0 and (grant := queue.next_grant()):
+            sequence = grant.entering
             # Parked with a token in flight, or about to find its next block computed by another: a matter of steps.
-            is_soon = sequence.num_unknown or self._room.next_hash(sequence) in promised
-            if is_soon or not self._room.is_within_share(sequence, self._waiting):
-                line.leave(move)
+            is_soon = sequence.num_unknown or self._allocation.next_hash(sequence) in promised
+            if is_soon or not self._allocation.is_within_share(sequence, waiting):
+                queue.skip(grant)
                 continue
-            if move.yielding is not None:
-                if not self._room.has_for(sequence, [*self._waiting, move.yielding]):
-                    return moves
-                self._yield_slot(move.yielding)
-            line.take(move)
-            moves.append(move)
-            promised.update(self._room.hashes_ahead(sequence))
-            budget -= self._room.num_to_compute(sequence)
-        self._is_quiet = line.is_quiet and not moves
-        return moves
+            if grant.yielding is not None:
+                if not self._allocation.could_admit(sequence, [*waiting, grant.yielding]):
+                    return grants
+                # It keeps its blocks: while nobody else needs them, resuming it costs nothing.
+                self._roster.park(grant.yielding)
+                self.yielded += 1
+            queue.accept(grant)
+            grants.append(grant)
+            promised.update(self._allocation.hashes_ahead(sequence))
+            num_tokens -= self._allocation.num_to_compute(sequence)
+        self._roster.is_stable = queue.is_stable and not grants
+        return grants
 
-    def _yield_slot(self, sequence: Sequence) -> None:
-        """Parks a sequence that keeps its blocks: while nobody else needs them, going on costs nothing."""
-        self._running.remove(sequence)
-        self._waiting.append(sequence)
-        self._is_quiet = False
-        self.yielded += 1
+    def _hold_for_head(self, queue: SlotQueue) -> None:
+        """If the first in rank lacks blocks, nobody overtakes it, not even once there are enough blocks at last."""
+        if self._blocked_head is not queue.head:
+            self._blocked_head, self._num_blocked_steps = None, 0
+        if self._blocked_head or not self._allocation.could_admit(queue.head, self._roster.waiting):
+            self._blocked_head, self._num_blocked_steps = queue.head, self._num_blocked_steps + 1
+            queue.head_blocks_all = True
+            queue.head_blocks_reserved = self._num_blocked_steps > HEAD_WAIT_STEPS
 
-    def _plan_running(self, moves: list[Move]) -> list[Span]:
-        """In the policy's order, parking from its end: a sequence that has its span is not parked in the same step."""
-        shares = self._shares(moves)
+    def _plan_running(self, grants: list[Grant], budget: TokenBudget) -> list[Span]:
+        """Plans in the policy's order and parks from its end: a sequence with a span is not parked in the same step."""
+        ready = self._ready(num_starting=len(grants))
+        shares = budget.shares(ready, grants, rank=self._rank, num_to_compute=self._allocation.num_to_compute)
         index = 0
-        while index < len(self._running):
-            sequence = self._running[index]
-            if self._make_room(sequence, sequence.num_computed + shares.get(sequence.id, 0)):
+        while index < len(self._roster.running):
+            sequence = self._roster.running[index]
+            if self._extend(sequence, sequence.num_computed + shares.get(sequence.id, 0)):
                 index += 1
-        running = [(sequence, share) for sequence in self._running if (share := shares.get(sequence.id, 0))]
-        if self.draft_price >= NO_DRAFTS:
+        running = [(sequence, share) for sequence in self._roster.running if (share := shares.get(sequence.id, 0))]
+        if budget.limits.draft_price >= NO_DRAFTS:
             return [sequence.plan(share, self.eos_ids) for sequence, share in running]
-        # Guesses come last: the room that they take is nobody's.
+        # Drafts come last: they take only tokens and blocks that no sequence needs.
         spare = self.max_batch_tokens - sum(shares.values())
         spans: list[Span] = []
         for sequence, share in running:
-            guesses = self._guess(sequence, spare)
-            spare -= len(guesses)
-            spans.append(sequence.plan(share, self.eos_ids, guesses))
+            drafts = self._draft(sequence, spare, budget.limits.draft_price)
+            spare -= len(drafts)
+            spans.append(sequence.plan(share, self.eos_ids, drafts))
         return spans
 
-    def _guess(self, sequence: Sequence, spare: int) -> list[int]:
-        """Tokens that may follow its last, as far as the budget and the blocks that nobody holds allow."""
-        guesses = sequence.guess(price=self.draft_price, most=spare)
-        num_missing = sequence.num_missing_blocks(sequence.num_tokens + len(guesses)) if guesses else 0
+    def _draft(self, sequence: Sequence, spare: int, price: float) -> list[int]:
+        """Draft tokens behind the sequence's last token, as far as the budget and unheld blocks allow."""
+        drafts = sequence.draft(price=price, most=spare)
+        num_missing = sequence.num_missing_blocks(sequence.num_tokens + len(drafts)) if drafts else 0
         if num_missing:
-            if not self._room.can_extend(num_missing) or not self._room.may_extend(sequence, num_missing):
+            if not self._allocation.can_extend(num_missing) or not self._allocation.may_extend(sequence, num_missing):
                 return []
-            self._room.extend(sequence, num_missing)
-        return guesses
-
-    def _shares(self, moves: list[Move]) -> dict[str, int]:
-        """Splits the budget: one token for everybody, so that no stream stalls, the rest in the policy's order.
-
-        What those need who are to start is kept for them: a prompt that goes on delays nobody who goes before it.
-        """
-        ready = self._ready(num_starting=len(moves))
-        spare = self.max_batch_tokens - len(ready)
-        if any(sequence.num_pending == 1 for sequence in ready):
-            spare = min(spare, self.max_prefill_tokens)
-        entering = [move.entering for move in moves if not move.is_due]
-        for move in moves:
-            spare -= self._room.num_to_compute(move.entering) if move.is_due else 0
-        spare = max(spare, 0)
-        shares: dict[str, int] = {}
-        for sequence in sorted([*ready, *entering], key=self._rank) if entering else ready:
-            if sequence in entering:
-                spare -= min(self._room.num_to_compute(sequence), spare)
-                continue
-            extra = min(self._most(sequence) - 1, spare)
-            shares[sequence.id] = 1 + extra
-            self._num_scored += 1 + extra if sequence.is_scored else 0
-            spare -= extra
-        return shares
-
-    def _most(self, sequence: Sequence) -> int:
-        """How much of it the step may compute."""
-        if not sequence.is_scored:
-            return sequence.num_pending
-        return min(sequence.num_pending, max(1, SCORED_TOKENS - self._num_scored))
+            self._allocation.extend(sequence, num_missing)
+        return drafts
 
     def _ready(self, num_starting: int = 0) -> list[Sequence]:
-        """The running sequences that the next step goes on with: while others wait for a slot, by their tiers."""
-        ready = [sequence for sequence in self._running if self._is_ready(sequence)]
-        is_full = len(self._running) + num_starting >= self.max_sequences or len(self._waiting) > num_starting
+        """The running sequences that take part in the next step: when slots are short, by their tiers."""
+        ready = [sequence for sequence in self._roster.running if sequence.can_continue]
+        num_running, num_waiting = len(self._roster.running), len(self._roster.waiting)
+        is_full = num_running + num_starting >= self.max_sequences or num_waiting > num_starting
         return self._tiers.taking_part(ready) if is_full else ready
 
-    def _is_ready(self, sequence: Sequence) -> bool:
-        """Not while two of its tokens are still to be drawn, nor when the one in flight is its last."""
-        has_room = sequence.num_outputs < sequence.add.sampling.max_tokens and sequence.num_tokens < sequence.max_len
-        return has_room and sequence.num_unknown < 2
-
-    def _spare(self, spans: list[Span]) -> int:
-        """What the running sequences leave of the budget."""
-        spare = self.max_batch_tokens - sum(len(span.token_ids) for span in spans)
-        if any(span.is_stream for span in spans):
-            num_prefilled = sum(len(span.token_ids) - len(span.drafts) - 1 for span in spans)
-            return min(spare, self.max_prefill_tokens - num_prefilled)
-        return spare
-
-    def _make_room(self, sequence: Sequence, num_tokens: int) -> bool:
-        """Extends the sequence's blocks; False when it was itself the last in the order and had to be parked."""
+    def _extend(self, sequence: Sequence, num_tokens: int) -> bool:
+        """Extends the sequence's blocks to ``num_tokens``; False if it was itself the last in order and was parked."""
         num_missing = sequence.num_missing_blocks(num_tokens)
         if not num_missing:
             return True
         tenant = sequence.claim.tenant
-        while not self._room.may_extend(sequence, num_missing):
-            if not self._give_up_blocks(tenant) and self._park_last(tenant) is sequence:
+        while not self._allocation.may_extend(sequence, num_missing):
+            if not self._free_kept_blocks(tenant) and self._preempt_last(tenant) is sequence:
                 return False
-        while not self._room.can_extend(num_missing):
-            if not self._give_up_blocks() and self._park_last() is sequence:
+        while not self._allocation.can_extend(num_missing):
+            if not self._free_kept_blocks() and self._preempt_last() is sequence:
                 return False
-        self._room.extend(sequence, num_missing)
+        self._allocation.extend(sequence, num_missing)
         return True
 
-    def _park_last(self, tenant: str | None = None) -> Sequence:
-        """Parks the last in the order, or the tenant's last, for its blocks."""
-        sequence = next(each for each in reversed(self._running) if tenant in (None, each.claim.tenant))
-        self._running.remove(sequence)
-        self._room.free(sequence)
-        self._waiting.append(sequence)
+    def _preempt_last(self, tenant: str | None = None) -> Sequence:
+        """Parks the last in order, of the tenant or of all, and frees its blocks."""
+        sequence = self._roster.last_running(tenant)
+        self._roster.park(sequence)
+        self._allocation.free(sequence)
         self._out_of_blocks.add(tenant)
-        self._is_quiet = False
         self.preemptions += 1
         return sequence
 
-    def _give_up_blocks(self, tenant: str | None = None, *, but: Sequence | None = None) -> bool:
-        """Frees the blocks that a parked sequence has kept, the last in the order first; False where none has any."""
-        keeping = [
-            sequence
-            for sequence in self._waiting
-            if sequence.block_ids and sequence is not but and tenant in (None, sequence.claim.tenant)
-        ]
+    def _free_kept_blocks(self, tenant: str | None = None, *, but: Sequence | None = None) -> bool:
+        """Frees the blocks that the last parked sequence in order has kept; False if none has any."""
+        keeping = self._roster.keeping_blocks(tenant, but=but)
         if not keeping:
             return False
-        self._room.free(max(keeping, key=self._rank))
+        self._allocation.free(max(keeping, key=self._rank))
         return True
 
-    def _start(self, moves: list[Move], budget: int) -> list[Span]:
-        """The first in the order that finds no blocks keeps the others waiting too: the room it needs is not theirs."""
+    def _start(self, grants: list[Grant], budget: TokenBudget, num_tokens: int) -> list[Span]:
+        """Starts sequences in order; the first that finds no blocks stops those behind it, who must not take them."""
         spans: list[Span] = []
         if None in self._out_of_blocks:
-            return spans  # the next blocks are those of who has just been parked
-        for sequence in (move.entering for move in moves):
-            if sequence.claim.tenant in self._out_of_blocks or not self._room.is_within_share(sequence, self._waiting):
+            return spans  # the next free blocks belong to the sequence that was just parked
+        for sequence in (grant.entering for grant in grants):
+            if sequence.claim.tenant in self._out_of_blocks:
                 continue
-            if budget <= 0:
+            if not self._allocation.is_within_share(sequence, self._roster.waiting):
+                continue
+            if num_tokens <= 0:
                 break
             if not self._admit(sequence):
-                self._lacked = self._lacked or sequence
+                self._blocked_head = self._blocked_head or sequence
                 break
-            self._waiting.remove(sequence)
-            self._running.append(sequence)
+            self._roster.start(sequence)
             sequence.num_served = 0
             self._tiers.enter(sequence)
-            self._is_quiet = False
-            span = sequence.plan(min(self._most(sequence), budget), self.eos_ids)
-            self._num_scored += len(span.token_ids) if sequence.is_scored else 0
+            span = sequence.plan(min(budget.most_of(sequence), num_tokens), self.eos_ids)
+            budget.count_scored(sequence, len(span.token_ids))
             spans.append(span)
-            budget -= len(span.token_ids)
+            num_tokens -= len(span.token_ids)
         return spans
 
-    def _promised(self) -> set[bytes]:
-        """Hashes of the blocks that running sequences are about to have computed."""
-        if not self._waiting:
-            return set()
-        return {block_hash for sequence in self._running for block_hash in self._room.hashes_ahead(sequence)}
+    def _promised_hashes(self) -> set[bytes]:
+        """Hashes of the blocks that running sequences are about to fill."""
+        return {hash for sequence in self._roster.running for hash in self._allocation.hashes_ahead(sequence)}
 
     def _admit(self, sequence: Sequence) -> bool:
         """Gives a sequence blocks for all its known tokens at once, so that it is not parked half way through them."""
-        if not self._room.has_for(sequence, self._waiting):
+        if not self._allocation.could_admit(sequence, self._roster.waiting):
             return False
-        while not self._room.admit(sequence):
-            tenant = None if self._room.is_within_share(sequence) else sequence.claim.tenant
-            if not self._give_up_blocks(tenant, but=sequence):
+        while not self._allocation.admit(sequence):
+            tenant = None if self._allocation.is_within_share(sequence) else sequence.claim.tenant
+            if not self._free_kept_blocks(tenant, but=sequence):
                 return False
         if sequence.num_cached is None:
             sequence.num_cached = min(sequence.num_computed, len(sequence.add.prompt_ids))
@@ -419,59 +354,35 @@ class Scheduler:
             self._policy.charge(sequence.claim, cached=sequence.num_computed)
         return True
 
-    def _take_scores(self, span: Span, drawn: list[Drawn]) -> None:
-        """What is known of a prompt's tokens; that it was parked meanwhile changes nothing of it."""
-        sequence = self._sequences.get(span.id)
-        if sequence is None or sequence.arrival != span.arrival:
-            return
-        assert sequence.num_scored == span.end - len(span.draws), "each token is told of once, in order"
-        sequence.num_scored += len(drawn)
-        self._scored.append(Scored(sequence.id, [(each.logprob or 0.0, list(each.top)) for each in drawn]))
-
-    def _take_guessed(self, sequence: Sequence, span: Span, drawn: list[Drawn]) -> list[Emitted]:
-        """With guesses: what was drawn behind a wrong one, or behind the end, is none of the sequence's tokens."""
-        num_right = span.num_right(drawn)
-        sequence.drafter.learn(num_guessed=len(span.drafts), num_right=num_right)
+    def _settle_drafts(self, sequence: Sequence, span: Span, drawn: list[Drawn]) -> list[Emitted]:
+        """Emits up to the first wrong draft or the end: what was drawn behind either is discarded."""
+        num_accepted = span.num_accepted(drawn)
+        sequence.drafter.learn(num_drafted=len(span.drafts), num_accepted=num_accepted)
         self.num_drafted += len(span.drafts)
-        self.num_accepted += num_right
+        self.num_accepted += num_accepted
         emitted: list[Emitted] = []
-        for each in drawn[: num_right + 1]:
-            emitted.append(self._emit(sequence, each))
+        for each in drawn[: num_accepted + 1]:
+            emitted.append(sequence.emit(each, self.eos_ids))
             if emitted[-1].finish:
                 break
-        # The last token drawn is not computed; those guessed right are.
+        # The last token drawn is not computed yet; the accepted drafts are.
         self._advance(sequence, span, span.end - len(span.drafts) + len(emitted) - 1, len(emitted))
         if emitted[-1].finish:
             self._end(sequence)
         return emitted
 
     def _advance(self, sequence: Sequence, span: Span, end: int, num_emitted: int) -> None:
-        """Counts a span as computed; its full blocks can be found from now on, generated tokens included."""
+        """Counts a span as computed up to ``end``; its full blocks can be found from now on, output tokens included."""
         prefilled = max(0, min(end, sequence.num_given) - sequence.num_charged)
         sequence.num_charged += prefilled
         self._policy.charge(sequence.claim, prefilled=prefilled, emitted=num_emitted)
         if not sequence.block_ids or span.admission != sequence.num_admissions:
-            return  # parked since: the blocks are another's
+            return  # parked since: the blocks may be another sequence's
         sequence.num_settled = end
         sequence.num_computed = max(sequence.num_computed, end)
-        self._room.publish(sequence, span.first, end)
-
-    def _emit(self, sequence: Sequence, drawn: Drawn) -> Emitted:
-        sequence.learn(drawn.token)
-        finish = finish_of(
-            token=drawn.token,
-            num_outputs=sequence.num_known - len(sequence.add.prompt_ids),
-            num_tokens=sequence.num_known,
-            sampling=sequence.add.sampling,
-            eos_ids=self.eos_ids,
-            max_model_len=sequence.max_len,
-        )
-        cached, sequence.num_cached = sequence.num_cached or 0, 0
-        return Emitted(sequence.id, drawn.token, finish, drawn.logprob, list(drawn.top), cached)
+        self._allocation.publish(sequence, span.first, end)
 
     def _end(self, sequence: Sequence) -> None:
-        del self._sequences[sequence.id]
-        self._is_quiet = False
-        (self._running if sequence in self._running else self._waiting).remove(sequence)
-        self._room.free(sequence)
+        self._roster.leave(sequence)
+        self._allocation.free(sequence)
         self._policy.leave(sequence.claim)

@@ -1,4 +1,4 @@
-"""How long a sequence may become in its engine, and why one is refused before it waits. Pure."""
+"""How long a sequence may become in its engine, and why one is refused. Functions of their arguments alone."""
 
 from dataclasses import dataclass
 
@@ -7,25 +7,27 @@ from axon.errors import Unsupported
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Bounds:
-    """Of one engine."""
+class SequenceLimits:
+    """The sizes of an engine that limit its sequences."""
 
     max_model_len: int
+    """Most tokens of prompt and answer together."""
     num_blocks: int
     block_size: int
+    """Tokens of a block."""
     scores_prompts: bool = True
-    """Whether it can say how likely a prompt's tokens are."""
+    """Whether the engine can compute the log probabilities of prompt tokens."""
 
     def max_blocks(self, add: Add) -> int:
-        """What its tenant's sequences may hold together."""
+        """Most blocks that all sequences of the tenant may hold together."""
         return min(max(1, int(add.kv_share * self.num_blocks)), self.num_blocks)
 
     def max_len(self, add: Add) -> int:
-        """Its prompt and its longest answer: it must find room alone. Its last token is in no block."""
+        """Most tokens of prompt and answer together: they must fit alone. The last token stands in no block."""
         return min(self.max_model_len, self.max_blocks(add) * self.block_size + 1)
 
     def refusal(self, add: Add) -> Refused | None:
-        """Why the engine cannot run it; None where it can."""
+        """Why the engine cannot run the sequence; None if it can."""
         num_tokens = len(add.prompt_ids) + len(add.output_ids)
         if not add.prompt_ids:
             return Refused(add.id, "invalid_value", "The prompt is empty.")

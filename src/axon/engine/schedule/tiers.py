@@ -1,7 +1,8 @@
-"""How often a stream takes part in a full engine's steps: each step, or where a higher tier runs beside it, less often.
+"""How often a stream takes part in a full engine's steps: tiers as rates. No I/O, no clock.
 
-Pure. A tier below the highest that runs has two of its five steps, two below one of them, by turns spread over the
-steps: these stay equally long. A stream that sits a step out keeps slot and blocks; its tokens stay the same.
+Below the highest tier that runs, a tier takes part in two of five steps, and all lower ones in one of five. These steps
+are spread evenly, so that all steps take about as long. A stream that sits out a step keeps its slot and its blocks;
+its tokens stay the same.
 """
 
 from collections import Counter
@@ -11,27 +12,27 @@ from axon.engine.schedule.sequence import Sequence
 
 _CYCLE = 5
 _STEPS = (5, 2, 1)
-"""Of a cycle: the highest tier's that runs, the next one's, and all others'."""
+"""Steps of a cycle in which a tier takes part: the highest that runs, the next one, and all others."""
 
 
 class Tiers:
-    """Counts steps, and gives sequences their turns."""
+    """Counts steps and spreads the sequences of a tier over them."""
 
     def __init__(self) -> None:
         self._step = 0
         self._num_entered: Counter[int] = Counter()
 
     def enter(self, sequence: Sequence) -> None:
-        """The sequence got a slot: those of its tier have their turns one after the other."""
-        sequence.turn = self._num_entered[sequence.claim.priority]
+        """Gives a sequence that got a slot its offset behind the one of its tier that came before it."""
+        sequence.tier_offset = self._num_entered[sequence.claim.priority]
         self._num_entered[sequence.claim.priority] += 1
 
     def next_step(self) -> None:
-        """The step is planned."""
+        """Counts a planned step."""
         self._step += 1
 
     def taking_part(self, sequences: Iterable[Sequence]) -> list[Sequence]:
-        """Those whose turn it is in this step; a prompt that is not computed yet takes part in each."""
+        """The sequences that take part in this step; one whose prompt is not computed yet takes part in every step."""
         sequences = list(sequences)
         priorities = {sequence.claim.priority for sequence in sequences}
         if len(priorities) < 2:
@@ -41,9 +42,9 @@ class Tiers:
         return [
             sequence
             for sequence in sequences
-            if sequence.num_pending > 1 or self._is_turn(sequence, steps_of[sequence.claim.priority])
+            if sequence.num_pending > 1 or self._takes_part(sequence, steps_of[sequence.claim.priority])
         ]
 
-    def _is_turn(self, sequence: Sequence, num_steps: int) -> bool:
-        """Spread evenly: two of five are the first and the fourth."""
-        return (self._step + sequence.turn) * num_steps % _CYCLE < num_steps
+    def _takes_part(self, sequence: Sequence, num_steps: int) -> bool:
+        """Spreads ``num_steps`` evenly over a cycle: two of five are the first and the fourth."""
+        return (self._step + sequence.tier_offset) * num_steps % _CYCLE < num_steps

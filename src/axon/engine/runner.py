@@ -1,0 +1,29 @@
+"""What computes batches, as the core and the ranks see it: synchronously or launched. Names no backend."""
+
+from typing import Protocol
+
+from axon.engine.batch import Batch, Drawn
+
+
+class Runner(Protocol):
+    """Computes a batch."""
+
+    def run(self, batch: Batch) -> list[Drawn]:
+        """Returns the result of each draw of the batch, in order; see ``axon.engine.sample.sampler``."""
+        ...
+
+
+class Flight(Protocol):
+    """A batch that is being computed."""
+
+    def land(self) -> list[Drawn]:
+        """Waits until the batch is computed and returns the result of each of its draws, in order."""
+        ...
+
+
+class Launcher(Protocol):
+    """Computes batches asynchronously, in the order of their launches."""
+
+    def launch(self, batch: Batch) -> Flight:
+        """Starts a batch; its placeholders stand for the tokens that the batch launched before it draws."""
+        ...
