@@ -65,7 +65,7 @@ class EngineCore:
         return self._scheduler.has_work or self._flying is not None
 
     def ready(self) -> Ready:
-        """What this engine runs, and how much of it at once."""
+        """The model's kernel and the sizes of this engine."""
         return Ready(
             kernel=self._kernel,
             max_model_len=self._scheduler.max_model_len,

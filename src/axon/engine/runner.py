@@ -1,4 +1,4 @@
-"""What computes batches, as the core and the ranks see it: synchronously or launched. Names no backend."""
+"""The contract of what computes batches, synchronously or launched. Names no backend."""
 
 from typing import Protocol
 

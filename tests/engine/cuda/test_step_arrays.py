@@ -46,17 +46,17 @@ def test_numbers_are_those_of_a_draw_by_itself() -> None:
 def test_a_sequence_keeps_its_slot_and_only_new_blocks_travel() -> None:
     slots = Slots(2, 8)
     [slot] = slots.take([make_span(0)])
-    assert slots.news(make_span(0, blocks=(4, 6)), slot) == (slot * 8, (4, 6))
+    assert slots.new_blocks(make_span(0, blocks=(4, 6)), slot) == (slot * 8, (4, 6))
     assert slots.take([make_span(1), make_span(0)])[1] == slot
-    assert slots.news(make_span(0, blocks=(4, 6)), slot) == (slot * 8 + 2, ())
-    assert slots.news(make_span(0, blocks=(4, 6, 7)), slot) == (slot * 8 + 2, (7,))
+    assert slots.new_blocks(make_span(0, blocks=(4, 6)), slot) == (slot * 8 + 2, ())
+    assert slots.new_blocks(make_span(0, blocks=(4, 6, 7)), slot) == (slot * 8 + 2, (7,))
 
 
 def test_another_admission_has_all_its_blocks_written_anew() -> None:
     slots = Slots(1, 8)
     [slot] = slots.take([make_span(0)])
-    slots.news(make_span(0, blocks=(4, 6)), slot)
-    assert slots.news(make_span(0, blocks=(3, 1), admission=2), slot) == (0, (3, 1))
+    slots.new_blocks(make_span(0, blocks=(4, 6)), slot)
+    assert slots.new_blocks(make_span(0, blocks=(3, 1), admission=2), slot) == (0, (3, 1))
 
 
 def test_a_slot_that_the_step_does_not_need_is_given_away() -> None:
@@ -64,7 +64,7 @@ def test_a_slot_that_the_step_does_not_need_is_given_away() -> None:
     first = slots.take([make_span(0), make_span(1)])
     assert slots.take([make_span(2), make_span(1)]) == first
     [slot] = slots.take([make_span(0)])
-    assert slots.news(make_span(0, blocks=(4,)), slot) == (slot * 8, (4,))
+    assert slots.new_blocks(make_span(0, blocks=(4,)), slot) == (slot * 8, (4,))
 
 
 def test_the_longest_unused_slot_goes_first() -> None:

@@ -9,38 +9,38 @@ import pytest
 
 from axon.engine.config import EngineConfig
 from axon.engine.echo import EchoEngine
-from axon.engine.protocol.crash_note import Note, new_note
+from axon.engine.protocol.crash_note import CrashNote, new_crash_note
 from tests.engine.builders import make_add
 
 
 @pytest.fixture
 def fd() -> Iterator[int]:
-    fd = new_note()
+    fd = new_crash_note()
     yield fd
     os.close(fd)
 
 
 def test_what_was_written_last_is_read(fd: int) -> None:
-    note = Note(fd)
+    note = CrashNote(fd)
     assert note.read() == frozenset()
     note.write(["1", "2", "3"])
     note.write(["4"])
-    assert Note(fd).read() == {"4"}
+    assert CrashNote(fd).read() == {"4"}
 
 
 def test_a_torn_note_says_nothing(fd: int) -> None:
-    Note(fd).write(["1", "2"])
+    CrashNote(fd).write(["1", "2"])
     os.ftruncate(fd, 6)
-    assert Note(fd).read() == frozenset()
+    assert CrashNote(fd).read() == frozenset()
 
 
 def test_it_outlives_a_process_that_is_killed(fd: int) -> None:
     script = (
-        "import os; from axon.engine.protocol.crash_note import Note\n"
-        f"Note({fd}).write(['7', '8']); os.kill(os.getpid(), 9)"
+        "import os; from axon.engine.protocol.crash_note import CrashNote\n"
+        f"CrashNote({fd}).write(['7', '8']); os.kill(os.getpid(), 9)"
     )
     assert subprocess.run([sys.executable, "-c", script], pass_fds=[fd], check=False).returncode == -9
-    assert Note(fd).read() == {"7", "8"}
+    assert CrashNote(fd).read() == {"7", "8"}
 
 
 def test_an_engine_tells_before_each_step_who_is_in_it() -> None:

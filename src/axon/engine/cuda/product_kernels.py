@@ -1,8 +1,8 @@
-"""Products of a few rows with a weight matrix: kernels that read the weights once, at the memory's speed.
+"""Matrix products of few rows: kernels that read the weights once, at memory bandwidth.
 
-One row goes through a kernel with its norm, its residual or its gate fused in. A few rows go through tiles that the
-copy engine loads, split along the inputs where there are too few tiles to fill the device; whatever reads the result
-sums its parts. Everything else is left to the library.
+One row goes through a kernel with its norm, residual or gate fused in. A few rows go through tiles that the copy
+engine (TMA) loads, split along the inputs (split-K) where there are too few tiles to fill the device; the kernel that
+reads the result adds up the partial sums. Everything else is left to cuBLAS.
 """
 
 import triton.language as tl
@@ -28,7 +28,7 @@ def one_row(
     GATE: tl.constexpr,
     PDL: tl.constexpr,
 ) -> None:
-    """out = weight x. NORM: of x's norm; RESIDUAL: added to the residual; GATE: silu(upper half) times lower half."""
+    """out = weight x. NORM: x is normalised; RESIDUAL: the residual is added; GATE: silu(upper half) * lower half."""
     program = tl.program_id(0)
     rows = program * ROWS + tl.arange(0, ROWS)
     at = tl.arange(0, WIDTH)
@@ -96,7 +96,7 @@ def few_rows(
 ) -> None:
     """out[part] = x weight^T over the part's share of the inputs; ``x`` and ``weight`` are tensor descriptors.
 
-    AHEAD: so many inputs of the weights are asked for before the kernel waits for the one before it.
+    AHEAD: inputs of the weights that are prefetched into L2 before the kernel waits for the one before it.
     """
     tile = tl.program_id(0)
     part = tl.program_id(1)

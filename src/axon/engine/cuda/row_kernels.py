@@ -1,4 +1,4 @@
-"""Kernels that go row by row: embedding, norms, gate times up. They sum the parts of products that come in parts."""
+"""Row-wise kernels: embedding, RMS norms, SwiGLU gate. They add up products that come as partial sums."""
 
 import triton.language as tl
 from triton.language.extra.cuda import gdc_launch_dependents, gdc_wait
@@ -23,9 +23,9 @@ def embed_norm(
     UPDATE: tl.constexpr,
     PDL: tl.constexpr,
 ) -> None:
-    """The row of each id, and its norm. An id of -1 - n stands for the n-th token that the step before has drawn.
+    """Writes each id's embedding and its norm. An id of -1 - n stands for the n-th token drawn by the step before.
 
-    UPDATE: each row may have one new block in its sequence's table.
+    UPDATE: each row may enter one new block into its sequence's block table.
     """
     row = tl.program_id(0).to(tl.int64)
     at = tl.arange(0, WIDTH)
@@ -60,7 +60,7 @@ def add_norm(
     NUM_PARTS: tl.constexpr,
     PDL: tl.constexpr,
 ) -> None:
-    """Adds the parts to the residual and writes its norm to ``out``."""
+    """Adds the partial sums to the residual and writes its norm to ``out``."""
     row = tl.program_id(0).to(tl.int64)
     at = tl.arange(0, WIDTH)
     weights = tl.load(weight + at, mask=at < SIZE, other=0.0).to(tl.float32)
@@ -103,7 +103,7 @@ def gate(
 
 @kernel
 def write_tables(tables: tl.tensor, places: tl.tensor, blocks: tl.tensor, WIDTH: tl.constexpr) -> None:
-    """Puts block ids into the tables of the sequences; a place of -1 is padding."""
+    """Writes block ids into the block tables; a place of -1 is padding."""
     at = tl.program_id(0) * WIDTH + tl.arange(0, WIDTH)
     place = tl.load(places + at)
     tl.store(tables + place, tl.load(blocks + at), mask=place >= 0)

@@ -1,4 +1,4 @@
-"""Opens a model on a GPU: loads it, tries the largest step, and fills what memory is left with blocks."""
+"""Opens a model on a GPU: loads it, measures the largest step, and fills the remaining memory with KV blocks."""
 
 import torch
 
@@ -6,7 +6,8 @@ from axon.domain.sampling import Sampling
 from axon.engine.batch import Batch, Draw, Span
 from axon.engine.config import EngineConfig
 from axon.engine.cuda.kv_memory import KVBlocks, block_bytes, blocks_in
-from axon.engine.cuda.model import CudaLlama, Source
+from axon.engine.cuda.layers import Source
+from axon.engine.cuda.model import CudaLlama
 from axon.engine.cuda.runner import CudaRunner
 from axon.engine.load.architecture import Architecture
 from axon.engine.parallel.group import Alone, Group
@@ -26,9 +27,9 @@ def open_runner(
     device: torch.device = _DEVICE,
     group: Group | None = None,
 ) -> tuple[CudaRunner, int]:
-    """A runner and how many blocks it has; raises ``Misconfigured`` where there is not room for one.
+    """A runner and its number of blocks; raises ``Misconfigured`` if not even one block fits.
 
-    Of several ranks each does the same at the same time, and all have as many blocks as the one with the least room.
+    All ranks of a group do this at the same time, and all get as many blocks as fit on the one with the least memory.
     """
     group = group or Alone()
     max_rows = min(config.max_sequences, config.max_batch_tokens)
@@ -62,7 +63,7 @@ def _num_blocks(config: EngineConfig, model: CudaLlama, max_model_len: int, max_
 
 
 def _rehearse(config: EngineConfig, model: CudaLlama, max_model_len: int, max_rows: int) -> int:
-    """Runs the largest step on a block that all its sequences share; returns the memory it took."""
+    """Runs the largest step with one block for all its sequences; returns its peak memory in bytes."""
     runner = _open(config, model, max_model_len, max_rows, 1)
     before = torch.cuda.memory_allocated(model.device)
     torch.cuda.reset_peak_memory_stats(model.device)
@@ -86,14 +87,14 @@ def _largest_step(config: EngineConfig, max_model_len: int, max_rows: int) -> Ba
 def _open_largest(
     config: EngineConfig, model: CudaLlama, max_model_len: int, max_rows: int, num_blocks: int
 ) -> tuple[CudaRunner, int]:
-    """Memory that is not to be had makes fewer blocks, not a failure."""
+    """Opens with fewer blocks where an allocation fails, instead of failing."""
     while num_blocks >= 1:
         try:
             return _open(config, model, max_model_len, max_rows, num_blocks), num_blocks
         except torch.OutOfMemoryError:
             torch.cuda.empty_cache()
             num_blocks = int(num_blocks * _SHRINK)
-    raise Misconfigured("there is not even room for one block of KV on the device")
+    raise Misconfigured("the GPU has no memory for even one KV block: choose a smaller model or max_batch_tokens")
 
 
 def _open(config: EngineConfig, model: CudaLlama, max_model_len: int, max_rows: int, num_blocks: int) -> CudaRunner:

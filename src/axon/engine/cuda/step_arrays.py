@@ -1,7 +1,7 @@
-"""A step as the arrays that travel to the device. Knows no tensors and no model.
+"""A step as the arrays that are sent to the device. Knows no tensors and no model.
 
-Rows that are alone in their sequence (decodes) stand first, chunks of prompts behind them. A placeholder becomes
--1 - n: the n-th token that the step before has drawn.
+Decodes (one token of a sequence) stand first, chunks of prompts behind them. A placeholder becomes -1 - n: the n-th
+token that the step before has drawn.
 """
 
 from collections.abc import Mapping, Sequence
@@ -22,7 +22,7 @@ _ALIGNMENT = 16  # numbers: whole cache lines, and room for float64 at every sta
 
 @dataclass(frozen=True, slots=True)
 class Packed:
-    """What packing told besides the arrays: each span's slot, and blocks that are new in the tables."""
+    """Each span's slot, and the blocks to enter into the block tables by a kernel of their own."""
 
     slots: list[int]
     new_places: list[int]
@@ -30,7 +30,7 @@ class Packed:
 
 
 class Decodes:
-    """The buffer of a step of decodes alone: every array at a place of its own, so that a graph finds it again."""
+    """The buffer of a step of decodes: every array at a fixed offset, so that a CUDA graph can read it."""
 
     FIELDS = ("ids", "positions", "slots", "new_places", "new_blocks", "inverse_temperatures", "numbers")
 
@@ -49,7 +49,7 @@ class Decodes:
     def write(
         self, views: Mapping[str, Array], spans: Sequence[Span], slots: Slots, latest: Mapping[int, int]
     ) -> Packed:
-        """Fills the arrays, and returns the new blocks of rows that have more than one: they travel another way."""
+        """Fills the arrays; returns the new blocks of rows that have more than one, which are sent separately."""
         count = len(spans)
         places = slots.take(spans)
         packed = Packed(places, [], [])
@@ -59,7 +59,7 @@ class Decodes:
         new_places = [-1] * count
         new_blocks = [0] * count
         for index, (span, slot) in enumerate(zip(spans, places, strict=True)):
-            place, blocks = slots.news(span, slot)
+            place, blocks = slots.new_blocks(span, slot)
             if len(blocks) == 1:
                 new_places[index], new_blocks[index] = place, blocks[0]
             elif blocks:
@@ -72,7 +72,7 @@ class Decodes:
         return packed
 
     def pad(self, views: Mapping[str, Array], count: int, num_rows: int, slots: Slots) -> None:
-        """Rows from ``count`` on do nothing that anybody sees."""
+        """Fills the rows from ``count`` on with padding, which writes to the spare block."""
         for name in ("ids", "positions", "new_blocks", "inverse_temperatures", "numbers"):
             views[name][count:num_rows] = 0
         views["new_places"][count:num_rows] = -1
@@ -81,7 +81,7 @@ class Decodes:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Mixed:
-    """A step with chunks, as arrays by name, and how many rows of it are decodes."""
+    """A step with prompt chunks: its arrays by name, and how many of its rows are decodes."""
 
     arrays: dict[str, Array]
     num_decodes: int
@@ -91,11 +91,11 @@ class Mixed:
 def pack_mixed(
     spans: Sequence[Span], slots: Slots, latest: Mapping[int, int], queries_per_tile: int, *, as_chunks: bool = False
 ) -> tuple[Mixed, Packed]:
-    """``spans`` with decodes first; draws are in the order of the spans. ``as_chunks``: decodes are taken as chunks."""
+    """Packs ``spans``, decodes first; draws are in their order. ``as_chunks``: decodes are packed as chunks."""
     places = slots.take(spans)
     packed = Packed(places, [], [])
     for span, slot in zip(spans, places, strict=True):
-        place, blocks = slots.news(span, slot)
+        place, blocks = slots.new_blocks(span, slot)
         packed.new_places.extend(range(place, place + len(blocks)))
         packed.new_blocks.extend(blocks)
     lengths = np.array([len(span.token_ids) for span in spans])
@@ -116,12 +116,12 @@ def pack_mixed(
 
 
 def order(spans: Sequence[Span]) -> list[Span]:
-    """Decodes first, and of these those with the longest past."""
+    """The spans with decodes first, and the longest context first."""
     return sorted(spans, key=lambda span: (len(span.token_ids) > 1, -span.first))
 
 
 class Chunks:
-    """The shapes of a step with chunks that has a graph: so many tokens, and padding where there are fewer."""
+    """The array shapes of a CUDA graph with prompt chunks: ``num_tokens`` rows, padded where there are fewer."""
 
     MAX_SPANS = 16
 
@@ -139,7 +139,7 @@ class Chunks:
         }
 
     def pad(self, arrays: Mapping[str, Array], spare_slot: int) -> dict[str, Array]:
-        """The arrays, filled up with rows that write to the spare block and tiles of nothing."""
+        """The arrays padded with rows that write to the spare block, and with empty tiles."""
         padded = {name: empty.copy() for name, empty in self.empty.items()}
         padded["slots"][:] = spare_slot
         for name, array in arrays.items():
@@ -148,7 +148,7 @@ class Chunks:
 
 
 def halve(spans: Sequence[Span]) -> tuple[list[Span], list[Span]] | None:
-    """Two steps, one after the other, that come to the same; None where there is nothing to halve."""
+    """Two steps that together give the same results; None if there is nothing to halve."""
     if len(spans) > 1:
         middle = len(spans) // 2
         return list(spans[:middle]), list(spans[middle:])
@@ -187,7 +187,7 @@ def _numbers(spans: Sequence[Span], places: list[int], slots: Slots) -> npt.NDAr
 
 
 def _tiles(spans: Sequence[Span], starts: Array, places: list[int], queries_per_tile: int, fewest: int) -> Array:
-    """[first row, number of rows, position of the first row, slot] of each tile of queries, longest past first."""
+    """[first row, number of rows, position of the first row, slot] of each query tile, longest context first."""
     tiles = [
         (int(start) + offset, min(queries_per_tile, len(span.token_ids) - offset), span.first + offset, slot)
         for span, start, slot in zip(spans, starts[:-1], places, strict=True)

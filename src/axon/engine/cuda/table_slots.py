@@ -1,7 +1,7 @@
-"""Which slot of the device's block tables a sequence has, and which of its blocks stand there. Knows no tensors.
+"""The row (slot) of the device's block tables that each sequence has, and its blocks that are there. Knows no tensors.
 
-A sequence keeps its slot from step to step, so that only new blocks travel. Who ended is not told here: a slot that
-no sequence of the present step needs is given to the next that comes.
+A sequence keeps its slot from step to step, so that only new blocks are sent. Ends of sequences are not reported here:
+a slot that no sequence of the present step needs is given to the next one that comes.
 """
 
 from collections.abc import Sequence
@@ -10,22 +10,22 @@ import numpy as np
 
 from axon.engine.batch import Draw, Span
 from axon.engine.cuda.uniform import first_state
-from axon.engine.sample.truncate import is_cut
+from axon.engine.sample.truncate import is_truncated
 
 _NEVER = -1
 
 
 class Slots:
-    """Slots 0 … num_slots-1; the tables have one row more, whose blocks are all the spare one."""
+    """Slots 0 … num_slots-1; the tables have one more row, whose blocks are all the spare block."""
 
     def __init__(self, num_slots: int, table_width: int) -> None:
         self.num_slots = num_slots
         self.table_width = table_width
         self.states = np.zeros(num_slots + 1, np.uint64)
-        """Of each slot's random numbers; see ``axon.engine.cuda.uniform``."""
+        """State of each slot's random number generator; see ``axon.engine.cuda.uniform``."""
         self.inverse_temperatures = np.zeros(num_slots + 1, np.float32)
         self.is_special = [False] * num_slots
-        """Whether a slot's draws ask for more than a temperature."""
+        """Whether a slot's draws need more than a temperature."""
         self._slot_of: dict[int, int] = {}
         self._arrival_of = [_NEVER] * num_slots
         self._admissions = [_NEVER] * num_slots
@@ -57,8 +57,8 @@ class Slots:
                 self._remember(span.draw, slot)
         return slots
 
-    def news(self, span: Span, slot: int) -> tuple[int, tuple[int, ...]]:
-        """The place in the tables, taken as one row, from which on the span's blocks are new, and those blocks."""
+    def new_blocks(self, span: Span, slot: int) -> tuple[int, tuple[int, ...]]:
+        """The span's blocks that are not in the tables yet, and the offset of the first in the flattened tables."""
         if self._admissions[slot] != span.admission:
             self._admissions[slot] = span.admission
             self._num_written[slot] = 0
@@ -67,7 +67,7 @@ class Slots:
         return slot * self.table_width + first, span.block_ids[first:]
 
     def forget(self) -> None:
-        """Takes no block as written any more."""
+        """Counts no block as written any more."""
         self._admissions = [_NEVER] * self.num_slots
 
     def _claim(self, slot: int, span: Span) -> int:
@@ -80,11 +80,11 @@ class Slots:
         return slot
 
     def _remember(self, draw: Draw, slot: int) -> None:
-        """Keeps what a sequence's draws have in common."""
+        """Stores what all draws of a sequence have in common."""
         temperature = draw.sampling.temperature
         self.states[slot] = first_state(draw.seed, draw.choice)
         self.inverse_temperatures[slot] = min(1 / temperature, 1e30) if temperature > 0 else 0.0
         adjusted = draw.sampling.logit_bias or draw.sampling.penalises_output or draw.sampling.min_tokens
         asked = draw.sampling.logprobs is not None
-        self.is_special[slot] = bool(adjusted) or asked or is_cut(draw.sampling)
+        self.is_special[slot] = bool(adjusted) or asked or is_truncated(draw.sampling)
         self._can_draw[slot] = True

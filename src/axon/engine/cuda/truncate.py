@@ -1,7 +1,7 @@
-"""Draws on the device from rows cut by top-k, top-p and min-p, as ``axon.engine.sample.truncate`` keeps them.
+"""Draws on the device from rows truncated by top-k, top-p and min-p, as ``axon.engine.sample.truncate`` does.
 
-What stays is a head of the row's ranking, so it is found without sorting: the score of the last rank is narrowed down
-bit by bit, and of the ids with that very score the lowest stay.
+The tokens that stay are a prefix of the row's ranking, found without sorting: a binary search over the bits of scores
+finds that of the last rank, and of the ids with this very score the lowest stay.
 """
 
 import triton.language as tl
@@ -11,7 +11,7 @@ from axon.engine.cuda.jit import kernel
 
 @kernel
 def _ordered(scores: tl.tensor) -> tl.tensor:
-    """Whole numbers in the order of the scores."""
+    """Integers in the order of the scores."""
     bits = scores.to(tl.float32).to(tl.int32, bitcast=True)
     return tl.where(bits < 0, bits ^ 0x7FFFFFFF, bits)
 
@@ -39,7 +39,7 @@ def _head(
 
 
 @kernel
-def draw_cut(
+def draw_truncated(
     logits: tl.tensor,
     vocab_size: tl.tensor,
     rows: tl.tensor,
@@ -51,7 +51,10 @@ def draw_cut(
     sampled: tl.tensor,
     WIDTH: tl.constexpr,
 ) -> None:
-    """Writes the token of each of ``rows``; cuts are by their order, temperatures and numbers by row of the batch."""
+    """Writes the token of each of ``rows``.
+
+    ``top_ks``, ``top_ps`` and ``min_ps`` are indexed like ``rows``; temperatures and numbers by row of the batch.
+    """
     program = tl.program_id(0)
     index = tl.load(rows + program)
     top_k = tl.load(top_ks + program)

@@ -13,7 +13,7 @@ SUPPORTED = ("llama", "mistral", "qwen2", "qwen3")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rope:
-    """How positions turn the queries and keys."""
+    """Rotary position embedding: how positions rotate queries and keys."""
 
     theta: float = 10000.0
     kind: str = "default"
@@ -23,7 +23,7 @@ class Rope:
     high_freq_factor: float = 4.0
     original_max_len: int = 8192
     factors: tuple[float, ...] = ()
-    """What each frequency is divided by, where a file says it one by one."""
+    """Divisor of each frequency, where a file gives them one by one."""
 
     def frequencies(self, head_dim: int) -> list[float]:
         """Radians per position of each pair of dimensions."""
@@ -37,9 +37,9 @@ class Rope:
         return plain
 
     def _stretch(self, frequency: float) -> float:
-        """Llama 3.1: slows the long waves by ``factor``, leaves the short ones, blends between."""
-        turns = self.original_max_len * frequency / (2 * math.pi)
-        blend = (turns - self.low_freq_factor) / (self.high_freq_factor - self.low_freq_factor)
+        """Llama 3.1: divides low frequencies by ``factor``, keeps high ones, interpolates between."""
+        rotations = self.original_max_len * frequency / (2 * math.pi)
+        blend = (rotations - self.low_freq_factor) / (self.high_freq_factor - self.low_freq_factor)
         blend = min(1.0, max(0.0, blend))
         return (1 - blend) * frequency / self.factor + blend * frequency
 
@@ -61,9 +61,9 @@ class Architecture:
     max_model_len: int
     eos_ids: frozenset[int]
     qkv_bias: bool = False
-    """Qwen 2.5: something is added to queries, keys and values."""
+    """Qwen 2.5: queries, keys and values have a bias."""
     qk_norm: bool = False
-    """Qwen 3: each head's queries and keys are normalised before they are turned."""
+    """Qwen 3: each head's queries and keys are normalised before they are rotated."""
 
     @property
     def group_size(self) -> int:
@@ -146,7 +146,7 @@ def _refuse_unsupported(config: dict[str, Any]) -> None:
 
 
 def _read_window(config: dict[str, Any]) -> int:
-    """A sliding window matters only past its own length, so within it full attention is the same."""
+    """The length of the sliding window: within it, full attention is the same."""
     is_used = config.get("use_sliding_window", config["model_type"] == "mistral")
     window = config.get("sliding_window") if is_used else None
     return int(window or config["max_position_embeddings"])

@@ -1,4 +1,4 @@
-"""The safetensors files of a model folder: which tensor lies where, and whether they are whole. Reads no tensor."""
+"""The safetensors files of a model folder: which tensor is in which file, and whether all are whole. Loads none."""
 
 import json
 import re
@@ -16,8 +16,8 @@ _MAX_HEADER_BYTES = 100_000_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Place:
-    """Where a tensor lies, and what its file says of it."""
+class TensorInfo:
+    """The file, shape and dtype of a tensor."""
 
     path: Path
     shape: tuple[int, ...]
@@ -25,39 +25,42 @@ class Place:
     """As safetensors names it: F32, BF16, …"""
 
 
-def find_tensors(model_dir: Path) -> dict[str, Place]:
-    """Every tensor of the folder by its name; raises Misconfigured where a file is missing or cut short."""
-    places: dict[str, Place] = {}
+def find_tensors(model_dir: Path) -> dict[str, TensorInfo]:
+    """Every tensor of the folder by its name; raises Misconfigured if a file is missing or truncated."""
+    tensors: dict[str, TensorInfo] = {}
     for path in _files(model_dir):
-        places |= _read_header(path)
-    return places
+        tensors |= _read_header(path)
+    return tensors
 
 
 def check_tensors(model_dir: Path, architecture: Architecture) -> None:
     """Raises Misconfigured unless the folder has every tensor the model needs, in its shape and not quantised."""
-    places = find_tensors(model_dir)
+    tensors = find_tensors(model_dir)
     for name, shape in architecture.tensor_shapes().items():
-        place = places.get(name)
-        if place is None:
+        tensor = tensors.get(name)
+        if tensor is None:
             raise Misconfigured(f"{model_dir} has no tensor {name!r}")
-        if place.dtype not in _FLOATS:
+        if tensor.dtype not in _FLOATS:
             raise Misconfigured(
-                f"{name!r} in {place.path} is quantised ({place.dtype}): give the model in bfloat16, or as a GGUF file"
+                f"{name!r} in {tensor.path} is quantised ({tensor.dtype}): "
+                "give the model in bfloat16, or as a GGUF file"
             )
-        if place.shape != shape:
-            raise Misconfigured(f"{name!r} in {place.path} is {list(place.shape)}; config.json makes it {list(shape)}")
+        if tensor.shape != shape:
+            raise Misconfigured(
+                f"{name!r} in {tensor.path} is {list(tensor.shape)}; config.json makes it {list(shape)}"
+            )
 
 
 def _indexed(index: Path) -> list[str]:
     content = _read_json(index)
-    places = content.get("weight_map") if isinstance(content, dict) else None
-    if not isinstance(places, dict) or not all(isinstance(name, str) for name in places.values()):
+    file_of = content.get("weight_map") if isinstance(content, dict) else None
+    if not isinstance(file_of, dict) or not all(isinstance(name, str) for name in file_of.values()):
         raise Misconfigured(f"{index} does not say which tensor lies in which file")
-    return sorted(set(places.values()))
+    return sorted(set(file_of.values()))
 
 
 def _files(model_dir: Path) -> list[Path]:
-    """The files that an index names; without one, the single file; else all there are."""
+    """The files that the index names; without an index the single file, else all files of the folder."""
     index = model_dir / INDEX
     if index.is_file():
         names = _indexed(index)
@@ -74,7 +77,7 @@ def _files(model_dir: Path) -> list[Path]:
 
 
 def _with_missing_shards(names: Any) -> set[str]:
-    """A shard's name says how many there are."""
+    """Adds the shards that should be there: a shard's name says how many there are."""
     found = set(names)
     for match in filter(None, map(_SHARD.match, list(found))):
         found |= {f"{match[1]}-{number:05}-of-{match[2]}.safetensors" for number in range(1, int(match[2]) + 1)}
@@ -89,8 +92,8 @@ def _advice(model_dir: Path) -> str:
     return ""
 
 
-def _read_header(path: Path) -> dict[str, Place]:
-    """A file is: the header's length in 8 bytes, the header as JSON, then the tensors one behind the other."""
+def _read_header(path: Path) -> dict[str, TensorInfo]:
+    """Reads the header: its length in 8 bytes, little-endian, then JSON; the tensors follow it."""
     num_bytes = path.stat().st_size
     with path.open("rb") as file:
         header_bytes = int.from_bytes(file.read(8), "little")
@@ -101,14 +104,15 @@ def _read_header(path: Path) -> dict[str, Place]:
         header: dict[str, Any] = json.loads(text)
         header.pop("__metadata__", None)
         expected = 8 + header_bytes + max((each["data_offsets"][1] for each in header.values()), default=0)
-        places = {
-            name: Place(path=path, shape=tuple(each["shape"]), dtype=each["dtype"]) for name, each in header.items()
+        tensors = {
+            name: TensorInfo(path=path, shape=tuple(each["shape"]), dtype=each["dtype"])
+            for name, each in header.items()
         }
     except (ValueError, KeyError, TypeError, AttributeError, IndexError):
         raise Misconfigured(f"{path} is no safetensors file: its header cannot be read") from None
     if num_bytes != expected:
         raise Misconfigured(f"{path} is cut short or damaged: it has {num_bytes} bytes instead of {expected}")
-    return places
+    return tensors
 
 
 def _read_json(path: Path) -> dict[str, Any]:

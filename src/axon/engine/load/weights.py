@@ -14,7 +14,7 @@ from axon.errors import Misconfigured
 
 
 class Weights:
-    """Open while a model is built; one file or many shards look the same."""
+    """The open files of a model; one file or many shards look the same."""
 
     def __init__(self, model_dir: Path, dtype: torch.dtype) -> None:
         self._model_dir = model_dir
@@ -23,12 +23,12 @@ class Weights:
         self._file_of: dict[str, Any] = {}
 
     def __enter__(self) -> Self:
-        places = find_tensors(self._model_dir)
+        tensors = find_tensors(self._model_dir)
         files = {
             path: self._stack.enter_context(safe_open(path, framework="pt"))
-            for path in sorted({place.path for place in places.values()})
+            for path in sorted({tensor.path for tensor in tensors.values()})
         }
-        self._file_of = {name: files[place.path] for name, place in places.items()}
+        self._file_of = {name: files[tensor.path] for name, tensor in tensors.items()}
         return self
 
     def __exit__(
@@ -37,18 +37,18 @@ class Weights:
         self._stack.close()
 
     def take(self, name: str) -> torch.Tensor:
-        """One tensor in the engine's dtype."""
+        """One tensor, in the dtype that the model computes in."""
         tensor: torch.Tensor = self._find(name).get_tensor(name)
         return tensor.to(self._dtype)
 
     def take_part(self, name: str, dim: int, start: int, stop: int) -> torch.Tensor:
-        """``start`` to ``stop`` of a tensor along a dimension; nothing else of it is read."""
+        """The slice ``start`` to ``stop`` of a tensor along a dimension; only that part is read."""
         mapped = self._find(name).get_slice(name)
         tensor: torch.Tensor = mapped[start:stop] if dim == 0 else mapped[:, start:stop]
         return tensor.to(self._dtype)
 
     def take_stacked(self, names: Iterable[str]) -> torch.Tensor:
-        """Several tensors one below the other, so that one product serves them all."""
+        """Several tensors concatenated along their outputs, so that one product computes them all."""
         return torch.cat([self.take(name) for name in names])
 
     def _find(self, name: str) -> Any:

@@ -1,7 +1,7 @@
-"""A model folder's weights as the kernels read them: int8 panels in one file, written once, mapped at start.
+"""A model folder's weights in the kernels' layout: int8 panels in one file, written once, memory-mapped at start.
 
-Knows no arithmetic beyond rounding. The file stands beside the model (or in the cache) with a manifest that says what
-it was made from; the manifest is written last, so a half-written file is never taken for a whole one.
+The file is kept beside the model (or in the cache) with a manifest that identifies its source; the manifest is written
+last, so a partly written file is never taken for a whole one.
 """
 
 import hashlib
@@ -37,7 +37,7 @@ Take = Callable[[str], Floats]
 
 
 class Packed:
-    """The mapped file: arrays by name, never copied."""
+    """The memory-mapped file: arrays by name, never copied."""
 
     def __init__(self, folder: Path) -> None:
         manifest = json.loads((folder / MANIFEST).read_text(encoding="utf-8"))
@@ -55,14 +55,14 @@ class Packed:
 
 
 def default_folder() -> Path:
-    """Where the weights of models in read-only folders are kept."""
+    """The cache for the weights of models in read-only folders."""
     return Path.home() / ".cache" / "axon" / "packed"
 
 
 def ensure_packed(architecture: Architecture, model_dir: Path, group_size: int, spare: Path | None = None) -> Packed:
-    """Opens the packed weights, made first where they are missing or of another model, format or group size.
+    """Opens the packed weights; makes them if they are missing or of another model, format or group size.
 
-    They stand beside the model, or in a folder below ``spare`` where nothing can be written there.
+    They are kept beside the model, or in a folder below ``spare`` if the model's folder is read-only.
     """
     source = _fingerprint(model_dir, group_size)
     elsewhere = (spare or default_folder()) / source[:16]
@@ -78,7 +78,7 @@ def ensure_packed(architecture: Architecture, model_dir: Path, group_size: int, 
 
 
 def quantise(weight: Floats, group_size: int) -> tuple[Panels, Halves]:
-    """Rounds [output, input] to int8, a scale per output and group of inputs, and lays it out in panels of 16 outputs.
+    """Quantises [output, input] to int8 with a scale per output and group of inputs, in panels of 16 outputs.
 
     Panels are [output / 16, input / 4, 16, 4], scales [output / 16, group, 16]; both sides are padded with zeros.
     """
@@ -95,17 +95,17 @@ def quantise(weight: Floats, group_size: int) -> tuple[Panels, Halves]:
 
 
 def upper_halves(values: Floats) -> Halves:
-    """Floats cut to their upper 16 bits, rounded up: as scales they never make a weight larger than 127."""
+    """Floats as bfloat16 bits, rounded up: with such scales no quantised weight exceeds 127."""
     return ((values.view(np.uint32) + np.uint32(0xFFFF)) >> 16).astype(np.uint16)
 
 
 def from_halves(halves: Halves) -> Floats:
-    """The floats that the kernels make of upper halves."""
+    """The floats of bfloat16 bits, as the kernels widen them."""
     return (halves.astype(np.uint32) << 16).view(np.float32)
 
 
 def interleave(gate: Floats, up: Floats, group_size: int) -> Floats:
-    """Gate and up take turns, 16 outputs each, so that one piece of the product has both sides of a SwiGLU."""
+    """Alternates gate and up, 16 outputs each, so that one panel pair of the product has both sides of a SwiGLU."""
     size = _padded(gate.shape[0], group_size)
     both = np.zeros((2, size, gate.shape[1]), np.float32)
     both[0, : gate.shape[0]], both[1, : up.shape[0]] = gate, up
@@ -159,7 +159,7 @@ def _padded(count: int, multiple: int) -> int:
 
 
 def _fingerprint(model_dir: Path, group_size: int) -> str:
-    """Of the files the weights come from; their bytes are not read, or every start would cost seconds."""
+    """Identifies the weights by names, sizes and times of their files; hashing their bytes would take seconds."""
     files = [(path.name, path.stat().st_size, path.stat().st_mtime_ns) for path in model_dir.glob("*.safetensors")]
     config = (model_dir / "config.json").read_text(encoding="utf-8")
     return hashlib.sha256(repr((FORMAT, group_size, sorted(files), config)).encode()).hexdigest()
@@ -188,7 +188,7 @@ def _write(folder: Path, source: str, pieces: Iterator[tuple[str, Array]]) -> No
 
 @contextmanager
 def _replacing(path: Path) -> Iterator[IO[bytes]]:
-    """A file that takes its place only when it is whole and on disk."""
+    """A temporary file that replaces ``path`` atomically once it is whole and on disk."""
     with tempfile.NamedTemporaryFile(dir=path.parent, prefix=path.name, delete=False) as file:
         try:
             yield file.file

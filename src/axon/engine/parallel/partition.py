@@ -1,7 +1,7 @@
-"""Which part of a model each rank of a group holds. Pure: knows no tensors, no files and no processes.
+"""Which part of a model each rank of a group holds. Functions of their arguments alone; no tensors, no files.
 
-Query heads, the inner numbers of the MLP and the vocabulary are cut into as many parts as there are ranks. So are the
-KV heads; where there are fewer of them than ranks, several ranks hold the same one.
+Query heads, the MLP's inner dimension and the vocabulary are cut into as many parts as there are ranks. So are the KV
+heads; if there are fewer of them than ranks, several ranks hold the same one.
 """
 
 from dataclasses import dataclass, replace
@@ -12,7 +12,7 @@ from axon.errors import Misconfigured
 
 
 class Cut(NamedTuple):
-    """A part of a tensor: ``start`` to ``stop`` along ``dim``, filled up with zeros to ``size``."""
+    """A slice of a tensor: ``start`` to ``stop`` along ``dim``, padded with zeros to ``size``."""
 
     dim: int
     start: int
@@ -22,30 +22,30 @@ class Cut(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Share:
-    """One rank's place in its group."""
+    """One rank of a group of ``size`` ranks."""
 
     rank: int = 0
     size: int = 1
 
     @property
     def leads(self) -> bool:
-        """Whether this is the rank that plans, draws and speaks to the worker."""
+        """Whether this is the leading rank, which schedules, samples and talks to the worker."""
         return self.rank == 0
 
     def part(self, total: int) -> range:
-        """Of things that there are a multiple of the group's size of."""
+        """This rank's range of ``total`` items, a multiple of the group's size."""
         each = total // self.size
         return range(self.rank * each, (self.rank + 1) * each)
 
     def kv_heads(self, num_kv_heads: int) -> range:
-        """The KV heads that its query heads look at."""
+        """The KV heads that this rank's query heads attend to."""
         if num_kv_heads >= self.size:
             return self.part(num_kv_heads)
         index = self.rank * num_kv_heads // self.size
         return range(index, index + 1)
 
     def vocabulary(self, vocab_size: int) -> range:
-        """Token ids, as many for each rank but the last ones."""
+        """This rank's range of token ids; equal for all ranks but the last ones."""
         each = padded_part(vocab_size, self.size)
         return range(min(self.rank * each, vocab_size), min((self.rank + 1) * each, vocab_size))
 
@@ -59,7 +59,7 @@ class Share:
         )
 
     def cut(self, name: str, architecture: Architecture) -> Cut | None:
-        """What this rank reads of the whole model's tensor; None where every rank has all of it."""
+        """The slice of a tensor that this rank holds; None for a tensor that every rank holds whole."""
         dim = architecture.head_dim
         heads = _numbers(self.part(architecture.num_heads), dim)
         kv_heads = _numbers(self.kv_heads(architecture.num_kv_heads), dim)
@@ -80,12 +80,12 @@ class Share:
 
 
 def padded_part(total: int, size: int) -> int:
-    """The largest part when ``total`` things are cut into ``size`` parts that are alike but for the last ones."""
+    """The largest part if ``total`` items are cut into ``size`` parts, equal but for the last ones."""
     return -(-total // size)
 
 
 def working_sizes(architecture: Architecture) -> list[int]:
-    """How many ranks the model can be cut for."""
+    """The numbers of ranks that the model can be cut over."""
     return [size for size in range(1, architecture.num_heads + 1) if _works(architecture, size)]
 
 

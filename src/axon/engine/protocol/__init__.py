@@ -1,1 +1,1 @@
-"""What a worker process and its engine process say to each other, and how it is written as bytes. Imports no torch."""
+"""The protocol between a worker process and its engine process: messages, codec, crash note. Imports no torch."""

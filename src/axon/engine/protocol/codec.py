@@ -1,4 +1,4 @@
-"""The bytes between a worker and its engine process: length-prefixed msgpack. Does no I/O, and never pickles.
+"""The codec between processes: length-prefixed msgpack frames. Does no I/O, and never pickles.
 
 A frame is a big-endian u32 length and a msgpack pair ``[message type, fields]``.
 """
@@ -17,7 +17,7 @@ _PREFIX_BYTES = 4
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Start:
-    """The worker's first word: which engine to be. ``model_dir`` is empty for an engine without a model."""
+    """The worker's first message: which engine to run. ``model_dir`` is empty for an engine without a model."""
 
     config: EngineConfig
     model_dir: str = ""
@@ -25,7 +25,7 @@ class Start:
 
 @dataclass(frozen=True, slots=True)
 class Failed:
-    """The engine's last word when it cannot start."""
+    """The engine's last message when it cannot start."""
 
     message: str
 
@@ -38,7 +38,7 @@ _KINDS: tuple[type, ...] = (Start, Add, Abort, Ready, StepOutput, Failed)
 
 
 class BadFrame(ValueError):
-    """The peer sent bytes that are no frame of ours."""
+    """The peer sent bytes that are no frame of this protocol."""
 
 
 def encode(message: Any) -> bytes:
@@ -48,7 +48,7 @@ def encode(message: Any) -> bytes:
 
 
 class Decoder:
-    """Turns bytes, split anywhere, back into messages of the given kinds; by default a worker's and its engine's."""
+    """Decodes bytes, split anywhere, into messages of the given types; by default a worker's and its engine's."""
 
     def __init__(self, kinds: tuple[type, ...] = _KINDS) -> None:
         self._buffer = bytearray()

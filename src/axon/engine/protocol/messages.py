@@ -1,4 +1,4 @@
-"""What a worker says to its engine and what the engine answers. Token ids only; a tenant is an opaque id."""
+"""The messages between a worker and its engine process. Token ids only; a tenant is an opaque id."""
 
 from dataclasses import dataclass, field
 
@@ -18,15 +18,15 @@ class Add:
     choice: int = 0
     tenant: str = ""
     weight: float = 1.0
-    """The tenant's share, measured against the others'."""
+    """The tenant's weight relative to other tenants'."""
     kv_share: float = 1.0
-    """How much of the blocks the tenant's sequences may hold together, more than 0."""
+    """Fraction of the blocks that the tenant's sequences may hold together, more than 0."""
     reserved: float = 0.0
-    """Share of the slots that is the tenant's whenever it asks."""
+    """Fraction of the slots reserved for the tenant."""
     priority: int = 0
-    """A higher one goes before every lower one."""
+    """The sequence's tier; a higher number goes before every lower one."""
     deadline: float | None = None
-    """Unix time after which nobody waits for it: it is then given up, with ``deadline_exceeded``."""
+    """Unix time in seconds after which the engine refuses it with ``deadline_exceeded``."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,7 +38,7 @@ class Abort:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ready:
-    """The engine's first word: what it runs and how much of it at once."""
+    """The engine's first message: what it runs and how much of it at once."""
 
     kernel: str
     """Identifies the arithmetic, e.g. ``torch-float32``; part of a deployment's version."""
@@ -58,25 +58,25 @@ class Emitted:
     token: int
     finish: str | None = None
     logprob: float | None = None
-    """Where the sampling asks for it: the model's own, before penalties and temperature."""
+    """The model's own log probability, before penalties and temperature; only where the sampling asks for it."""
     top: list[tuple[int, float]] = field(default_factory=list)
-    """Token ids and logprobs of the most likely tokens, most likely first."""
+    """Ids and log probabilities of the most likely tokens, most likely first."""
     cached: int = 0
     """On a sequence's first token: how many tokens of its prompt came from cached blocks."""
 
 
 @dataclass(frozen=True, slots=True)
 class Scored:
-    """How likely the model found the next tokens of a sequence's prompt, from its second on, in their order."""
+    """Log probabilities of the next tokens of a sequence's prompt, from its second token on, in order."""
 
     id: str
     logprobs: list[tuple[float, list[tuple[int, float]]]]
-    """Of each token, and of the most likely ones in its place."""
+    """For each token its log probability, and ids and log probabilities of the most likely ones in its place."""
 
 
 @dataclass(frozen=True, slots=True)
 class Refused:
-    """A sequence the engine cannot run; ``code`` is an error code of ours, e.g. context_length_exceeded."""
+    """A sequence that the engine cannot run; ``code`` is one of Axon's error codes, e.g. context_length_exceeded."""
 
     id: str
     code: str
@@ -85,11 +85,11 @@ class Refused:
 
 @dataclass(frozen=True, slots=True)
 class Gpu:
-    """How busy a GPU is and how much of its memory is taken, by whomever."""
+    """Utilisation and used memory of a GPU, over all its processes."""
 
     index: int
     utilization: float
-    """Share of the last sample period in which something ran, 0 to 1."""
+    """Fraction of the last sample period in which a kernel ran, 0 to 1."""
     memory_bytes: int
 
 
@@ -105,29 +105,30 @@ class Counters:
     blocks_used: int = 0
     blocks_cached: int = 0
     preemptions: int = 0
-    """Sequences parked because blocks ran out, since the start."""
+    """Sequences parked since the start because blocks ran out."""
     yielded: int = 0
-    """Sequences parked because their slot was another's part, since the start."""
+    """Sequences parked since the start because their slot was due to another."""
     running_by_priority: dict[int, int] = field(default_factory=dict)
-    """How many run of each priority; one that none has is missing."""
+    """Running sequences of each priority; a priority without any is missing."""
     drafted: int = 0
-    """Guesses at tokens since the start, and those that were right."""
+    """Draft tokens computed since the start."""
     accepted: int = 0
+    """Draft tokens accepted since the start."""
     step_s: float = 0.0
     sent_bytes: int = 0
-    """Since the start, to the other ranks of the group; see ``axon.engine.parallel.traffic``."""
+    """Bytes sent to the other ranks of the group since the start; see ``axon.engine.parallel.traffic``."""
     gpus: list[Gpu] = field(default_factory=list)
-    """Of this host's ranks; empty where nobody can tell."""
+    """The GPUs of this host's ranks; empty if they cannot be read."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StepOutput:
-    """What one step produced, for all its sequences."""
+    """The results of one step, for all its sequences."""
 
     emitted: list[Emitted] = field(default_factory=list)
     scored: list[Scored] = field(default_factory=list)
-    """To be taken in before what was emitted."""
+    """Must be taken in before ``emitted``."""
     refused: list[Refused] = field(default_factory=list)
     waiting: list[str] = field(default_factory=list)
-    """Sequences that had no place in the step: blocks were lacking, or their turn has not come yet."""
+    """Ids of the sequences without a slot: blocks were lacking, or others go first."""
     counters: Counters = field(default_factory=Counters)

@@ -1,7 +1,7 @@
-"""Causal attention over paged KV on a CPU. A query's result depends bitwise on its own sequence only.
+"""Causal attention over paged KV on a CPU. A query's result depends, to the bit, on its own sequence alone.
 
-Keys are summed in tiles of a fixed number of positions, one tile after the other from position 0: what a batch, a
-chunk or a later token adds stands in other tiles or comes in as exact zeros.
+Keys are summed in tiles of a fixed number of positions, one tile after the other from position 0: the other rows of a
+batch or a chunk, and later tokens, stand in other tiles or enter as exact zeros.
 """
 
 import torch
@@ -13,9 +13,9 @@ from axon.engine.pytorch.kv_memory import KVMemory
 
 _KV_TILE_TOKENS = 128
 _REFERENCE_QUERIES = 8
-# Larger tiles prefill 15% faster on idle cores, but the library then shares out every small product over threads,
-# and beside another busy process each of those waits for a core: with one of two cores busy,
-# 400 tokens took 18 to 24 s instead of 5 to 9.
+# Larger tiles prefill 15% faster on idle cores, but the library then splits every small product over threads, and
+# beside another busy process each thread waits for a core: with one of two cores busy, 400 tokens took 18 to 24 s
+# instead of 5 to 9.
 _CANDIDATE_QUERIES = (1, 2, 4, 8)
 
 
@@ -44,7 +44,7 @@ class Attention:
     def __call__(
         self, layer: int, queries: torch.Tensor, keys: torch.Tensor, values: torch.Tensor, plan: Plan
     ) -> torch.Tensor:
-        """Stores keys and values [row, kv head, dim] and returns what the queries [row, head, dim] see."""
+        """Stores keys and values [row, kv head, dim]; returns the attention of the queries [row, head, dim]."""
         self._kv.write(layer, plan.slots, keys, values)
         output = queries.new_zeros(queries.shape[0] + 1, queries[0].numel())
         for group in plan.groups:
@@ -93,7 +93,7 @@ class Attention:
 
 
 def _sum_tiles(parts: torch.Tensor) -> torch.Tensor:
-    """Adds up dimension 2 in order: a library's sum would group its terms by how many there are."""
+    """Adds up dimension 2 in order: the order of a library's sum depends on the number of terms."""
     total = parts[:, :, 0].clone()
     for index in range(1, parts.shape[2]):
         total += parts[:, :, index]

@@ -1,4 +1,4 @@
-"""What a batch means to attention, worked out once a step for all layers. Computes no attention."""
+"""The plan of a batch's attention, made once a step for all layers: tiles, slots, masks. Computes no attention."""
 
 from collections import defaultdict
 from collections.abc import Iterator
@@ -12,7 +12,7 @@ from axon.engine.batch import Batch, Span
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QueryGroup:
-    """Query tiles of one size that see the same number of KV tiles; computed in one go."""
+    """Query tiles of one size that attend to the same number of KV tiles; computed together."""
 
     num_queries: int
     """Queries of a tile, padding included."""
@@ -20,15 +20,15 @@ class QueryGroup:
     input_rows: torch.Tensor
     """Row of each query in the batch; padding repeats a row."""
     output_rows: torch.Tensor
-    """Row that each result goes to; padding goes to a spare row behind the last."""
+    """Row that each result goes to; padding goes to an extra row behind the last."""
     block_ids: torch.Tensor
     bias: torch.Tensor
-    """0 where a query sees a key, -inf where it does not: [query tile, kv tile, query, key]."""
+    """The causal mask, 0 or -inf: [query tile, kv tile, query, key]."""
 
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """Where a step's keys and values go, and which queries are computed together."""
+    """The slots that a step's keys and values are written to, and the groups of its queries."""
 
     slots: torch.Tensor
     groups: list[QueryGroup]
@@ -36,10 +36,10 @@ class Plan:
 
 class _QueryTile(NamedTuple):
     row: int
-    """In the batch."""
+    """Its first row in the batch."""
     length: int
     position: int
-    """In the sequence."""
+    """Its first position in the sequence."""
     block_ids: tuple[int, ...]
 
 

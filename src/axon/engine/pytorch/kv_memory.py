@@ -1,4 +1,4 @@
-"""The memory behind the blocks: keys and values as tensors. Knows no sequences; the pool decides who holds what."""
+"""The memory behind the KV blocks: keys and values as tensors. Knows no sequences; the pool decides who holds what."""
 
 import numpy as np
 import torch
@@ -12,7 +12,7 @@ class KVMemory:
     def __init__(self, architecture: Architecture, num_blocks: int, block_size: int, dtype: torch.dtype) -> None:
         self.block_size = block_size
         self.spare_block = num_blocks
-        """One block more than the pool hands out: padding is written there and read from there."""
+        """An extra block that the pool does not hand out: padding is written to it and read from it."""
         shape = (
             architecture.num_layers,
             architecture.num_kv_heads,
@@ -36,6 +36,6 @@ def block_bytes(architecture: Architecture, block_size: int, dtype: torch.dtype)
 
 
 def _lazy_zeros(shape: tuple[int, ...], dtype: torch.dtype) -> torch.Tensor:
-    """Zeros, because a masked key must be finite; numpy's are mapped on first use, torch's are written at once."""
+    """Zeros, because a masked key must be finite. numpy's take memory on first use, torch's at once."""
     num_bytes = int(np.prod(shape)) * dtype.itemsize
     return torch.from_numpy(np.zeros(num_bytes, dtype=np.uint8)).view(dtype).view(shape)

@@ -1,4 +1,4 @@
-"""Llama and its relatives on a ragged batch of rows. Knows no sequences, no sampling, and tensors by name only."""
+"""Llama and its relatives in PyTorch, on a ragged batch of rows. Knows no sequences and no sampling."""
 
 from dataclasses import dataclass
 
@@ -14,7 +14,7 @@ from axon.engine.pytorch.tiles import Linear, Tiling
 
 @dataclass(frozen=True, slots=True)
 class Layer:
-    """One decoder layer's weights; q, k, v and gate, up are stacked, so that one product serves them."""
+    """One decoder layer's weights; q, k, v and gate, up are stacked, so that one product computes them together."""
 
     input_norm: torch.Tensor
     qkv: Linear
@@ -24,13 +24,13 @@ class Layer:
     down: Linear
     qkv_bias: torch.Tensor | None = None
     head_norm: torch.Tensor | None = None
-    """Of the query heads and then the key heads, one below the other."""
+    """Norm weights [head, dim], of the query heads and then the key heads."""
 
 
 class Llama:
-    """RMSNorm, rotary positions, grouped-query attention, SwiGLU; biases and head norms where there are any.
+    """RMSNorm, rotary embedding, grouped-query attention, SwiGLU; biases and head norms where a model has them.
 
-    Of several ranks each has some of the heads, of the inner numbers of the MLP and of the vocabulary.
+    Each rank of a group holds a part of the heads, of the MLP's inner dimension and of the vocabulary.
     """
 
     def __init__(self, architecture: Architecture, weights: Weights, group: Group | None = None) -> None:
@@ -45,7 +45,7 @@ class Llama:
 
     @property
     def linears(self) -> list[Linear]:
-        """Every product of the model, for proving tile sizes."""
+        """Every product of the model, for verifying tile sizes."""
         layers = [linear for each in self._layers for linear in (each.qkv, each.output, each.gate_up, each.down)]
         return [*layers, self._head]
 
@@ -57,7 +57,7 @@ class Llama:
         attention: Attention,
         plan: Plan,
     ) -> torch.Tensor:
-        """Returns the hidden state of every row after the last layer."""
+        """The hidden state of every row after the last layer."""
         hidden = self._embed(token_ids)
         cos, sin = self._cos[positions], self._sin[positions]
         for index, layer in enumerate(self._layers):
@@ -68,12 +68,12 @@ class Llama:
         return hidden
 
     def logits(self, hidden: torch.Tensor, tiling: Tiling) -> torch.Tensor:
-        """Scores of every token of the vocabulary for each row."""
+        """The logits [row, vocabulary]; with several ranks, whole on the leading one only."""
         logits = self._group.gather(self._head(self._normalise(hidden, self._norm), tiling))
         return logits[:, : self._architecture.vocab_size]
 
     def _embed(self, token_ids: torch.Tensor) -> torch.Tensor:
-        """Where the vocabulary is cut, every rank but a token's own has zeros for it."""
+        """The embedding; with a vocabulary cut over ranks, every rank but the token's own adds zeros."""
         share = self._group.share
         if not self._group.is_cut:
             return self._embedding[token_ids]
@@ -90,10 +90,10 @@ class Llama:
         if layer.qkv_bias is not None:
             rows = rows + layer.qkv_bias
         heads = rows.view(rows.shape[0], -1, shape.head_dim)
-        turned, values = torch.split(heads, [shape.num_heads + shape.num_kv_heads, shape.num_kv_heads], dim=1)
+        rotated, values = torch.split(heads, [shape.num_heads + shape.num_kv_heads, shape.num_kv_heads], dim=1)
         if layer.head_norm is not None:
-            turned = self._normalise(turned, layer.head_norm)
-        queries, keys = torch.split(_rotate(turned, cos, sin), [shape.num_heads, shape.num_kv_heads], dim=1)
+            rotated = self._normalise(rotated, layer.head_norm)
+        queries, keys = torch.split(_rotate(rotated, cos, sin), [shape.num_heads, shape.num_kv_heads], dim=1)
         return queries, keys, values
 
     def _mlp(self, layer: Layer, hidden: torch.Tensor, tiling: Tiling) -> torch.Tensor:
@@ -108,7 +108,7 @@ class Llama:
 
 
 def _rotate(heads: torch.Tensor, cos: torch.Tensor, sin: torch.Tensor) -> torch.Tensor:
-    """Turns the pairs (i, i + dim/2) of every head [row, head, dim] by its row's angles."""
+    """Rotates the pairs (i, i + dim/2) of every head [row, head, dim] by its row's angles."""
     first, second = heads.chunk(2, dim=-1)
     return torch.cat([first * cos - second * sin, second * cos + first * sin], dim=-1)
 

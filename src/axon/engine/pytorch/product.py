@@ -1,8 +1,8 @@
-"""A weight laid out for the CPU library's product. The one place that names torch's private operators.
+"""A matrix product with a weight prepacked for oneDNN (MKL-DNN). The only file that names torch's private operators.
 
-The library packs a plain weight anew at every call, which at few rows costs more than the product itself: a decode
-step of SmolLM2-135M takes 61 ms packed against 80 ms plain (one row, float32, two Neoverse-N1 cores). Where the
-operators are missing or refuse, a plain product does the same job.
+oneDNN repacks a plain weight at every call, which at few rows costs more than the product itself: a decode step of
+SmolLM2-135M takes 61 ms prepacked against 80 ms plain (one row, float32, two Neoverse-N1 cores). Where the operators
+are missing or fail, a plain product gives the same results.
 """
 
 from collections.abc import Callable
@@ -15,7 +15,7 @@ _TYPICAL_ROWS = 8
 
 
 def make_product(weight: torch.Tensor) -> Product:
-    """Returns the function that multiplies rows with the transpose of ``weight`` [outputs, inputs]."""
+    """The function that multiplies rows [rows, inputs] by the transpose of ``weight`` [outputs, inputs]."""
     return _make_packed(weight) or _make_plain(weight)
 
 
@@ -37,6 +37,6 @@ def _make_packed(weight: torch.Tensor) -> Product | None:
 
 
 def _make_plain(weight: torch.Tensor) -> Product:
-    # [inputs, outputs] in memory: the other way round is slower and, for some shapes, not the same for all row counts.
+    # [inputs, outputs] in memory: the other layout is slower, and for some shapes its sums depend on the row count.
     transposed = weight.t().contiguous()
     return lambda rows: torch.mm(rows, transposed)

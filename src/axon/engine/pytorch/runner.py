@@ -1,4 +1,4 @@
-"""Runs a batch on tensors: forward pass, then one token for each draw. Knows no scheduler."""
+"""Runs a batch in PyTorch: forward pass, then one token for each draw. Knows no scheduler."""
 
 import torch
 
@@ -11,7 +11,7 @@ from axon.engine.sample.sampler import sample
 
 
 class ModelRunner:
-    """Holds the model and its attention; the rows of a step are padded once to whole tiles."""
+    """Holds the model and its attention; pads the rows of a step once to whole tiles."""
 
     @torch.inference_mode()
     def __init__(self, model: Llama, attention: Attention, group: Group | None = None) -> None:
@@ -21,13 +21,13 @@ class ModelRunner:
 
     @torch.inference_mode()
     def run(self, batch: Batch) -> list[Drawn]:
-        """Computes the batch's tokens and samples behind the spans that have a draw."""
+        """Computes the batch's tokens and samples one token for each draw."""
         logits = self.compute(batch)
         return [] if logits is None else sample(logits.float(), batch.draws)
 
     @torch.inference_mode()
     def compute(self, batch: Batch) -> torch.Tensor | None:
-        """The logits behind the spans that have a draw; None where there is none."""
+        """The logits of the rows that have a draw; None if there are none."""
         hidden = self._forward(batch)
         return self._logits(batch, hidden) if batch.draws else None
 
@@ -46,7 +46,7 @@ class ModelRunner:
         )
 
     def _logits(self, batch: Batch, hidden: torch.Tensor) -> torch.Tensor:
-        """The head is a large product: only the rows that a token is drawn behind go through it."""
+        """Computes only the rows that have a draw, because the output head is a large product."""
         rows = batch.output_rows
         tiling = tile(len(rows), self._sizes)
         padded = rows + [rows[0]] * (sum(tiling) - len(rows))

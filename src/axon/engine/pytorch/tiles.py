@@ -1,8 +1,9 @@
-"""Products whose rows are their own: a row's result does not depend on how many rows are computed with it.
+"""Batch-invariant products: a row's result does not depend on how many rows are computed with it.
 
-A library may sum in another order for another number of rows. So rows are computed in tiles of a few fixed sizes,
-and a size is used only if it is proven, on this machine with these shapes and threads, to give bitwise the same
-rows as the reference size. The order of a sum depends on shapes alone, so a proof on random numbers holds for all.
+A library may sum in a different order for a different number of rows. So rows are computed in tiles of a few fixed
+sizes, and a size is used only if it was verified, on this machine with these shapes and threads, to give bitwise the
+same rows as the reference size. The order of a sum depends on shapes alone, so a test with random numbers decides for
+all.
 """
 
 from collections.abc import Iterable
@@ -16,7 +17,7 @@ REFERENCE_ROWS = 8
 _CANDIDATE_ROWS = (1, 2, 4, 8, 12, 16, 24, 32, 48, 64, 96, 128)
 
 Tiling = NewType("Tiling", tuple[int, ...])
-"""Sizes of the tiles of a step, one behind the other."""
+"""Sizes of a step's tiles in rows, in order."""
 
 
 class Linear:
@@ -28,7 +29,7 @@ class Linear:
         self._product = make_product(weight)
 
     def __call__(self, rows: torch.Tensor, tiling: Tiling) -> torch.Tensor:
-        """Multiplies rows, of which there are exactly as many as the tiling has."""
+        """Multiplies exactly as many rows as the tiling has."""
         if len(tiling) == 1:
             return self._product(rows)
         return torch.cat([self._product(part) for part in torch.split(rows, list(tiling))])
@@ -42,14 +43,14 @@ def proven_sizes(linears: Iterable[Linear]) -> tuple[int, ...]:
 
 
 def tile(num_rows: int, sizes: tuple[int, ...]) -> Tiling:
-    """Covers at least ``num_rows`` rows: the largest size as often as it fits, then the next one that fits the rest."""
+    """Covers at least ``num_rows`` rows: the largest size as often as it fits, then the smallest that fits the rest."""
     num_largest, rest = divmod(num_rows, sizes[-1])
     tail = [next(size for size in sizes if size >= rest)] if rest else []
     return Tiling((*[sizes[-1]] * num_largest, *tail))
 
 
 def _sizes_like_reference(linear: Linear) -> set[int]:
-    """Compares the rows of each size with the same rows in tiles of the reference size, at another place in them."""
+    """Compares each size with the reference size, in whose tiles the same rows stand at other places."""
     largest = _CANDIDATE_ROWS[-1]
     generator = torch.Generator().manual_seed(0)
     rows = torch.randn(largest, linear.num_inputs, generator=generator).to(linear.dtype)

@@ -1,4 +1,4 @@
-"""Where the ranks of a group meet: ``tcp://HOST:PORT``. Knows no ranks."""
+"""The rendezvous address of a group of ranks: ``tcp://HOST:PORT``. Knows no ranks."""
 
 import socket
 import time
@@ -12,7 +12,7 @@ _CONNECT_S = 5.0
 
 
 def open_listener(rendezvous: str) -> socket.socket:
-    """Listens there; without a rendezvous on this host alone, at a free port."""
+    """A socket that listens at the rendezvous; without one, on loopback at a free port."""
     host, port = parse(rendezvous) if rendezvous else (LOCAL, 0)
     try:
         return socket.create_server((host, port), family=socket.AF_INET6 if ":" in host else socket.AF_INET)
@@ -21,7 +21,7 @@ def open_listener(rendezvous: str) -> socket.socket:
 
 
 def connect(rendezvous: str, *, patience_s: float) -> socket.socket:
-    """Connects to the leading rank, which may come up a while later; raises ``OSError`` where it does not."""
+    """Connects to the leading rank, retrying for ``patience_s`` seconds; raises ``OSError`` if it does not come up."""
     host, port = parse(rendezvous)
     deadline = time.monotonic() + patience_s
     while True:

@@ -1,6 +1,6 @@
-"""The other ranks, as the leading one has them: started here or waited for, told what to do, ended together.
+"""The other ranks, from the leading rank's side: it starts or awaits them, sends them steps, and ends them.
 
-Those of this host are processes started by this one. Those of other hosts come to the rendezvous (``axon rank``).
+The ranks of this host are child processes of this one. Those of other hosts connect to the rendezvous (``axon rank``).
 """
 
 import contextlib
@@ -30,7 +30,7 @@ _ACCEPT_S = 0.2
 
 
 class Crew:
-    """Every rank but the leading one, which makes this."""
+    """Every rank of the group but the leading one."""
 
     def __init__(self, config: EngineConfig) -> None:
         self._config = config
@@ -40,7 +40,7 @@ class Crew:
         self._plans = PlanWriter()
 
     def open(self, model_dir: Path, fingerprint: str, *, nccl: bool) -> None:
-        """Starts or awaits every rank and has it load its part; raises ``Misconfigured`` where one does not come."""
+        """Starts or awaits every rank and has it load its part; raises ``Misconfigured`` if one does not come."""
         try:
             with open_listener(self._config.rendezvous) as listener:
                 self._start_local(listener.getsockname()[1])
@@ -60,7 +60,7 @@ class Crew:
             raise
 
     def meet(self) -> "Store":
-        """Waits until all have loaded their parts and lets them go; from then on losing one ends this process."""
+        """Waits until all ranks have loaded and releases them; from then on the loss of one ends this process."""
         from axon.engine.parallel.group import make_store
 
         for link in self._links.values():
@@ -73,7 +73,7 @@ class Crew:
         return store
 
     def be_strict(self) -> None:
-        """All have started: from now on silence means something."""
+        """From now on a rank is lost after ``rank_timeout_s`` of silence: all have started."""
         for link in self._links.values():
             link.be_strict(self._config.rank_timeout_s)
 
@@ -84,7 +84,7 @@ class Crew:
             link.say(plan)
 
     def close(self) -> None:
-        """Hangs up, which ends the ranks, and sees those of this host off."""
+        """Closes the connections, which ends the ranks, and waits for those of this host; kills them if need be."""
         for link in self._links.values():
             link.close()
         for process in self._processes.values():
@@ -95,7 +95,7 @@ class Crew:
             process.wait()
 
     def _start_local(self, port: int) -> None:
-        where = self._config.rendezvous or f"tcp://{LOCAL}:{port}"  # a rendezvous need not be on every address
+        where = self._config.rendezvous or f"tcp://{LOCAL}:{port}"  # a rendezvous need not be reachable on loopback
         for rank in range(1, self._config.num_local_ranks):
             command = [sys.executable, "-m", "axon.engine.ranks.rank"]
             self._processes[rank] = subprocess.Popen(
@@ -120,7 +120,7 @@ class Crew:
                 )
 
     def _welcome(self, sock: socket.socket) -> None:
-        """Takes a rank in; whoever connects and is none is turned away."""
+        """Accepts a rank; a peer that is no rank, or one too many, is refused."""
         link = Link(sock, name="a stranger")
         link.beat_for(self._config.rank_timeout_s)
         link.watch()
@@ -129,8 +129,8 @@ class Crew:
         except Exception:
             link.close()
             return
-        places = [join.rank] if join.rank else range(self._config.num_local_ranks, self._size)
-        rank = next((place for place in places if place not in self._links and place < self._size), None)
+        wanted = [join.rank] if join.rank else range(self._config.num_local_ranks, self._size)
+        rank = next((each for each in wanted if each not in self._links and each < self._size), None)
         if rank is None or join.version != VERSION:
             reason = "no place is left in the group" if join.version == VERSION else "its version of Axon is another"
             link.say(Failed(f"This rank was turned away: {reason}."))
@@ -154,6 +154,6 @@ class Crew:
                     os.kill(process.pid, signal.SIGKILL)
 
     def _end(self, reason: str) -> None:
-        """A rank that stands still would outlive us: it is killed."""
+        """Kills the ranks of this host, since one that hangs would outlive this process, and ends this process."""
         self._kill()
         end_process(reason)

@@ -1,4 +1,4 @@
-"""Tells one model folder from another, so that the ranks of a group do not compute parts of different models."""
+"""Identifies a model folder, so that the ranks of a group do not compute parts of different models."""
 
 import hashlib
 from pathlib import Path
@@ -7,8 +7,8 @@ from axon.engine.load.tensor_files import find_tensors
 
 
 def fingerprint(model_dir: Path) -> str:
-    """Of its config and of the names and sizes of its weight files; the weights themselves are not read."""
+    """A hash of the config and of the names and sizes of the weight files; the weights themselves are not read."""
     mark = hashlib.sha256((model_dir / "config.json").read_bytes())
-    for path in sorted({place.path for place in find_tensors(model_dir).values()}):
+    for path in sorted({tensor.path for tensor in find_tensors(model_dir).values()}):
         mark.update(f"{path.name} {path.stat().st_size}".encode())
     return mark.hexdigest()

@@ -1,4 +1,4 @@
-"""A rank that does not lead: its part of the model, computed step by step as it is told. Knows no scheduler."""
+"""A following rank: computes its part of every step that the leading rank sends. Knows no scheduler."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -18,7 +18,7 @@ from axon.errors import Misconfigured
 
 
 def open_follower(begin: Begin, meet: Callable[[], Store], *, gpu: int, model_dir: Path) -> Callable[[Batch], None]:
-    """Loads this rank's part; what it returns computes that part of a step."""
+    """Loads this rank's part of the model; returns the function that computes its part of a step."""
     if fingerprint(model_dir) != begin.fingerprint:
         raise Misconfigured(f"the model in {model_dir} is not the one that the leading rank has")
     config = begin.config
@@ -38,7 +38,7 @@ def open_follower(begin: Begin, meet: Callable[[], Store], *, gpu: int, model_di
 
 
 class _Flights:
-    """Launches steps, and waits for the one before: buffers on the host are used again a few steps later."""
+    """Launches steps and waits for the one before: host buffers are reused a few steps later."""
 
     def __init__(self, launcher: Any) -> None:
         self._launcher = launcher

@@ -1,4 +1,4 @@
-"""The leading rank: tells the others every step, then computes its own part. Knows no scheduler."""
+"""The leading rank: sends every step to the others, then computes its own part. Knows no scheduler."""
 
 import os
 import time
@@ -21,7 +21,7 @@ _SETTLE_S = 2.0
 
 
 class Leader:
-    """A runner, or a launcher, of which every rank of the group has a part."""
+    """A runner, or launcher, that runs each batch on every rank of the group."""
 
     def __init__(self, crew: "Crew", runner: Runner, launcher: Launcher | None) -> None:
         self._crew = crew
@@ -30,12 +30,14 @@ class Leader:
         crew.be_strict()
 
     def run(self, batch: Batch) -> list[Drawn]:
-        """Computes the batch together with the others."""
+        """Computes the batch together with the other ranks."""
         self._crew.tell(batch)
         try:
             return self._runner.run(batch)
         except RuntimeError:
-            time.sleep(_SETTLE_S)  # a sum fails where a rank has gone: then the watch ends this process, and says why
+            time.sleep(
+                _SETTLE_S
+            )  # a collective fails when a rank is lost: its link then ends this process, and says why
             raise
 
     def launch(self, batch: Batch) -> Flight:
@@ -46,12 +48,12 @@ class Leader:
 
 
 def open_group(config: EngineConfig, model_dir: Path) -> tuple["Crew | None", Group]:
-    """Gathers the ranks that the settings ask for; raises ``Misconfigured`` where they do not come."""
+    """Gathers the ranks that the settings ask for; raises ``Misconfigured`` if they do not come."""
     if config.tensor_parallel == 1:
         return None, Alone()
-    from axon.engine.ranks.crew import Crew  # an engine by itself needs none of what groups speak with
+    from axon.engine.ranks.crew import Crew  # a single engine needs no codec, which may not be installed
 
-    # Ranks that share a GPU, as on a machine for tests, cannot speak over NCCL.
+    # Ranks that share a GPU, as on a test machine, cannot use NCCL.
     nccl = config.device == "cuda" and torch.cuda.device_count() >= config.num_local_ranks
     stay_local(config)
     crew = Crew(config)
@@ -61,6 +63,6 @@ def open_group(config: EngineConfig, model_dir: Path) -> tuple["Crew | None", Gr
 
 
 def stay_local(config: EngineConfig) -> None:
-    """A group on one host needs no network, whatever the host's name resolves to."""
+    """Binds Gloo to loopback for a group on one host, whatever the host's name resolves to."""
     if not config.rendezvous:
         os.environ.setdefault("GLOO_SOCKET_IFNAME", "lo")

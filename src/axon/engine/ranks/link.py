@@ -1,7 +1,7 @@
-"""The connection between the leading rank and another one: words both ways, and a watch that nobody falls silent.
+"""The connection between the leading rank and another one: messages both ways, and heartbeats.
 
-The watch runs in threads of its own, so that a rank that waits in a sum for one that has died is ended by it. A group
-lives and dies as one: who loses its peer ends its process.
+Reading and heartbeats run in threads of their own, so that a rank which waits in a collective for one that has died is
+ended by them. A group fails as a whole: a rank that loses its peer ends its process.
 """
 
 import contextlib
@@ -21,7 +21,7 @@ LOST_EXIT_CODE = 75
 _BEATS_PER_TIMEOUT = 8
 _LONGEST_BEAT_S = 1.0
 _START_S = 300.0
-"""Silence that is allowed while a rank starts: loading libraries and compiling kernels can stop all its threads."""
+"""Seconds of silence allowed while a rank starts: loading libraries and compiling can stop all its threads."""
 _LOOK_S = 0.25
 _RECEIVE_BYTES = 1 << 16
 
@@ -33,7 +33,7 @@ class Lost(Exception):
 
 
 class Link:
-    """One connected socket; ``watch`` begins to read and to beat. A peer that has ended is noticed at once."""
+    """One connected socket; ``watch`` starts its threads. The end of the peer's process is noticed at once."""
 
     def __init__(self, sock: socket.socket, *, name: str) -> None:
         self.name = name
@@ -49,32 +49,32 @@ class Link:
         sock.settimeout(_LOOK_S)
 
     def watch(self) -> None:
-        """From now on words are read as they come, and the peer hears of us."""
+        """Starts to read messages and to send heartbeats."""
         for work in (self._read, self._beat):
             threading.Thread(target=work, name=f"axon-link-{self.name}", daemon=True).start()
 
     def beat_for(self, timeout_s: float) -> None:
-        """From now on often enough for a peer that is as strict as this."""
+        """Sends heartbeats often enough for a peer with this timeout."""
         self._beat_s = min(_LONGEST_BEAT_S, timeout_s / _BEATS_PER_TIMEOUT)
 
     def be_strict(self, timeout_s: float) -> None:
-        """From now on a peer that has not been heard of for so long is lost: both have started."""
+        """From now on the peer is lost after ``timeout_s`` of silence: both have started."""
         self._heard_at = time.monotonic()
         self._silence_s = timeout_s
 
     def end_with_peer(self, on_loss: Callable[[str], None] | None = None) -> None:
-        """From now on losing the peer ends this process, or does what is given instead."""
+        """From now on the loss of the peer calls ``on_loss``, which by default ends this process."""
         self._on_loss = on_loss or end_process
         if self._lost:
             self._on_loss(self._lost)
 
     def say(self, word: Word) -> None:
-        """Sends a word; one that cannot be sent any more is noticed by the watch."""
+        """Sends a message; a failure to send is noticed by the reading thread."""
         with contextlib.suppress(OSError), self._sending:
             self._send_all(encode(word))
 
     def hear(self, *kinds: type[T], timeout_s: float | None = None) -> T:
-        """The next word, which must be of these kinds; raises ``Lost``, or ``queue.Empty`` after the time given."""
+        """The next message, which must be of these types; raises ``Lost``, or ``queue.Empty`` after ``timeout_s``."""
         word = self._words.get(timeout=timeout_s)
         if word is None:
             self._words.put(None)
@@ -84,7 +84,7 @@ class Link:
         return word
 
     def close(self) -> None:
-        """Hangs up."""
+        """Closes the connection."""
         self._on_loss = _ignore
         with contextlib.suppress(OSError):
             self._socket.shutdown(socket.SHUT_RDWR)
@@ -93,7 +93,7 @@ class Link:
     def _send_all(self, data: bytes) -> None:
         view = memoryview(data)
         while view:
-            with contextlib.suppress(TimeoutError):  # the watch says when it has been too long
+            with contextlib.suppress(TimeoutError):  # the reading thread decides when the peer is lost
                 view = view[self._socket.send(view) :]
 
     def _read(self) -> None:
@@ -130,7 +130,7 @@ class Link:
 
 
 def end_process(reason: str) -> None:
-    """At once and from any thread: the others may wait in a sum that never ends."""
+    """Ends this process at once, from any thread: others may wait in a collective that never ends."""
     print(f"axon: this rank ends, because {reason}", file=sys.stderr, flush=True)
     exit_process(LOST_EXIT_CODE)
 

@@ -1,7 +1,7 @@
-"""What the leading rank and the others say to each other beside their sums. Knows no sockets.
+"""The messages between the leading rank and the others, beside their collectives. Knows no sockets.
 
-A rank says ``Join`` and is told ``Begin``; it loads its part and says ``Loaded`` (or ``Failed``), and is told ``Go``.
-From then on it is told a ``Plan`` for each step. Both say ``Beat`` now and then, so that silence means something.
+A rank sends ``Join`` and receives ``Begin``; it loads its part, sends ``Loaded`` (or ``Failed``) and receives ``Go``.
+From then on it receives a ``Plan`` for each step. Both send ``Beat`` as a heartbeat.
 """
 
 from dataclasses import dataclass, field
@@ -12,7 +12,7 @@ from axon.engine.protocol.codec import Failed
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Join:
-    """A rank's first word. ``rank`` is 0 where it takes any number."""
+    """A rank's first message; ``rank`` is 0 if any number will do."""
 
     version: int
     rank: int = 0
@@ -20,35 +20,35 @@ class Join:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Begin:
-    """Which rank to be, and of what. ``fingerprint`` tells one model from another."""
+    """Which rank to be, with which config and model; ``fingerprint`` identifies the model."""
 
     rank: int
     config: EngineConfig
     model_dir: str
     fingerprint: str
     nccl: bool
-    """Whether each rank has a GPU of its own; else they speak over Gloo."""
+    """Whether each rank has a GPU of its own and collectives use NCCL; else they use Gloo."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Loaded:
-    """The rank's part of the model stands in memory."""
+    """The rank has loaded its part of the model."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Go:
-    """All have loaded; they find each other through a store at this port of the leading rank's host."""
+    """All ranks have loaded; they connect through a store at this port of the leading rank's host."""
 
     store_port: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Beat:
-    """Still here."""
+    """A heartbeat."""
 
 
 Work = tuple[int, int, int, bool, list[int], list[int]]
-"""A span: arrival, admission, first position, whether a token is drawn, token ids, and blocks that are new in it."""
+"""A span: arrival, admission, first position, whether a token is drawn, token ids, new block ids."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

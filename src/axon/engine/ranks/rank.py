@@ -1,7 +1,7 @@
-"""One rank that does not lead, as a process: ``python -m axon.engine.ranks.rank --join tcp://HOST:PORT``.
+"""The process of a following rank: ``python -m axon.engine.ranks.rank --join tcp://HOST:PORT``.
 
-It joins, loads its part of the model, and computes its part of every step it is told. It ends with its leading rank,
-and with whoever started it where that one gave it a pipe to watch.
+It joins its group, loads its part of the model, and computes its part of every step that it is sent. It ends with its
+leading rank, and with the process that started it if that one gave it a pipe to watch.
 """
 
 import argparse
@@ -39,7 +39,7 @@ class Options:
 
 
 def run(options: Options) -> int:
-    """Is a rank until its group ends; returns the exit code."""
+    """Runs a rank until its group ends; returns the exit code."""
     try:
         sock = connect(options.join, patience_s=options.patience_s)
     except OSError as error:
@@ -76,7 +76,7 @@ def _work(link: Link, begin: Begin, options: Options) -> int:
         traceback.print_exc()
         link.end_with_peer(lambda _: os._exit(1))
         link.say(Failed(f"{type(error).__name__}: {error}"))
-        time.sleep(_SETTLE_S)  # so that the word arrives before the end of the connection
+        time.sleep(_SETTLE_S)  # so that the message arrives before the connection ends
         return 1
     link.be_strict(begin.config.rank_timeout_s)
     plans = PlanReader()
@@ -85,12 +85,12 @@ def _work(link: Link, begin: Begin, options: Options) -> int:
         try:
             follow(batch)
         except Exception:
-            time.sleep(_SETTLE_S)  # where the leading rank has gone, the watch ends this process meanwhile
+            time.sleep(_SETTLE_S)  # if the leading rank is lost, the link ends this process meanwhile
             raise
 
 
 def _leave(reason: str) -> None:
-    """The group has ended; whoever wants it again starts it again."""
+    """Ends this process with its group."""
     sys.stdout.flush()
     os._exit(0)
 
@@ -115,7 +115,7 @@ def main() -> int:
     parser.add_argument("--patience-s", type=float, default=0.0, help="how long the leading rank may take to come up")
     parser.add_argument("--parent-fd", type=int, default=-1, help="a pipe that its starter holds open")
     chosen = parser.parse_args()
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # ctrl-c is for who leads
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # ctrl-c belongs to the leading rank
     if chosen.parent_fd >= 0:
         watch_parent(chosen.parent_fd)
     options = Options(

@@ -1,4 +1,4 @@
-"""What changes logits before a token is chosen: bias, penalties, bans. A row is changed by its own draw alone."""
+"""Adjusts logits before a token is chosen: bias, penalties, bans. Each row is changed by its own draw alone."""
 
 from collections.abc import Iterable, Sequence
 
@@ -17,7 +17,7 @@ def is_adjusted(draw: Draw) -> bool:
 
 
 def adjust(scores: Floats, draws: Sequence[Draw]) -> None:
-    """Changes each row as its draw asks."""
+    """Changes each row of ``scores`` in place as its draw asks."""
     _add_bias(scores, draws)
     _penalise_repetition(scores, draws)
     _penalise_output(scores, draws)
@@ -51,12 +51,12 @@ def _ban(scores: Floats, draws: Sequence[Draw]) -> None:
         ids = [id for id in draw.banned_ids if 0 <= id < scores.shape[1]]
         banned = scores[row, ids]
         scores[row, ids] = -np.inf
-        if np.isneginf(scores[row].max()):  # a ban of everything is none: something must be chosen
+        if np.isneginf(scores[row].max()):  # a ban of every token is lifted: one must be chosen
             scores[row, ids] = banned
 
 
 def _count(histories: Iterable[Sequence[int]], width: int) -> tuple[Ids, Ids, Ids]:
-    """Rows, ids and how often each stands there, once for each pair of row and id."""
+    """For each distinct pair of row and id: the row, the id and how often it occurs."""
     keys = [row * width + np.array(ids, dtype=np.int64) for row, ids in enumerate(histories) if ids]
     pairs, counts = np.unique(np.concatenate(keys or [np.empty(0, dtype=np.int64)]), return_counts=True)
     return pairs // width, pairs % width, counts

@@ -1,15 +1,15 @@
-"""Chooses tokens from logits. A choice is a function of its own row and draw alone; knows no model and no torch.
+"""Chooses tokens from logits: each by its own row and draw alone. Knows no model and no torch.
 
-What a runner needs of it is one call:
+A runner makes one call:
 
     sample(logits, batch.draws) -> list[Drawn]
 
 ``logits`` are float32 numbers [rows, vocabulary], a numpy array or a torch tensor on the CPU, one row for each draw of
 the batch in order; they are not changed. A runner returns the list as it is.
 
-Rows that ask for nothing are taken by one argmax; rows with a temperature alone are not sorted. The others go
-through, in this order: logit bias, repetition, frequency and presence penalties, banned ends; then temperature, min-p
-and top-k, top-p. Logprobs are the model's own: of the row as it came.
+Greedy rows take one argmax; rows with a temperature alone are not sorted. The others are changed in this order: logit
+bias, repetition, frequency and presence penalties, banned end tokens; then temperature, min-p and top-k, top-p.
+Log probabilities are the model's own: those of the row as it came.
 """
 
 import math
@@ -21,14 +21,14 @@ import numpy.typing as npt
 
 from axon.engine.batch import Draw, Drawn
 from axon.engine.sample.adjust import adjust, is_adjusted
-from axon.engine.sample.truncate import BLOCK, is_cut, kept_ids, rank
+from axon.engine.sample.truncate import BLOCK, is_truncated, kept_ids, rank
 from axon.engine.sample.uniform import uniform
 
 Floats = npt.NDArray[np.float64]
 
 
 def sample(logits: Any, draws: Sequence[Draw]) -> list[Drawn]:
-    """Returns the token of each row, with its logprobs where the draw asks for them."""
+    """Returns the token of each row, with log probabilities where the draw asks for them."""
     rows = np.asarray(logits)
     assert len(rows) == len(draws), "a row for each draw"
     tokens: list[int] = rows.argmax(axis=1).tolist()  # the first among equals, which is the lowest id
@@ -48,9 +48,9 @@ def sample(logits: Any, draws: Sequence[Draw]) -> list[Drawn]:
 
 
 def _widen(rows: npt.NDArray[Any], indices: list[int]) -> Floats:
-    """A copy of some rows in float64, padded with tokens that are never chosen."""
-    # A vector unit computes the last few numbers of an array another way than the rest, sometimes to another last bit.
-    # Rows padded to whole blocks have no last few, wherever they stand in a batch.
+    """A copy of some rows in float64, padded with -inf: tokens that are never chosen."""
+    # SIMD code computes the tail of an array differently from the rest, sometimes to another last bit. Rows padded to
+    # whole blocks have no tail, wherever they stand in a batch.
     width = -(-rows.shape[1] // BLOCK) * BLOCK
     wide = np.full((len(indices), width), -np.inf)
     wide[:, : rows.shape[1]] = rows[indices]
@@ -68,14 +68,14 @@ def _choose(scores: Floats, draws: list[Draw]) -> list[int]:
 
 
 def _draw(scores: Floats, draws: list[Draw]) -> list[int]:
-    """Draws from each row's softmax at its temperature: the first id whose cumulated weight is over a number."""
+    """Inverse transform sampling from each row's softmax: the first id whose cumulative weight exceeds the number."""
     temperatures = np.array([[draw.sampling.temperature] for draw in draws])
-    with np.errstate(over="ignore"):  # next to nothing over a temperature next to nothing: -inf is right
+    with np.errstate(over="ignore"):  # a difference over a tiny temperature may overflow to -inf, which is right
         weights = np.exp((scores - scores.max(axis=1, keepdims=True)) / temperatures)
     numbers = np.array([uniform(draw.seed, draw.choice, draw.position) for draw in draws])
     tokens = _find(weights, numbers)
     for row, draw in enumerate(draws):
-        if is_cut(draw.sampling):
+        if is_truncated(draw.sampling):
             ids = kept_ids(scores[row], weights[row], draw.sampling)
             cumulated = weights[row, ids].cumsum()
             tokens[row] = int(ids[np.searchsorted(cumulated, _below(numbers[row], cumulated[-1]), side="right")])
@@ -83,7 +83,7 @@ def _draw(scores: Floats, draws: list[Draw]) -> list[int]:
 
 
 def _find(weights: Floats, numbers: Floats) -> list[int]:
-    """Cumulates blocks first and then within one: cumulating whole rows takes longer than the weights themselves."""
+    """Cumulates the sums of blocks and then within one block: cumulating whole rows would take longer than exp."""
     rows = np.arange(len(weights))
     blocks = weights.reshape(len(weights), -1, BLOCK)
     cumulated = blocks.sum(axis=2).cumsum(axis=1)
@@ -92,13 +92,13 @@ def _find(weights: Floats, numbers: Floats) -> list[int]:
     rest = targets - np.where(index > 0, cumulated[rows, index - 1], 0.0)
     block = blocks[rows, index]
     inside = (block.cumsum(axis=1) <= rest[:, None]).sum(axis=1)
-    last = BLOCK - 1 - (block[:, ::-1] > 0).argmax(axis=1)  # a block's sum may round to more than its cumulation
+    last = BLOCK - 1 - (block[:, ::-1] > 0).argmax(axis=1)  # a block's sum may round above its cumulative sum
     tokens: list[int] = (index * BLOCK + np.minimum(inside, last)).tolist()
     return tokens
 
 
 def _below(numbers: Any, totals: Any) -> Any:
-    """That share of the totals, always less than the whole."""
+    """The numbers times the totals, always less than the totals."""
     return np.minimum(numbers * totals, np.nextafter(totals, 0.0))
 
 

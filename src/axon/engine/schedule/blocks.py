@@ -1,10 +1,11 @@
-"""The bookkeeping of KV blocks: who holds which, and which can be found again. Knows no tensors and no sequences.
+"""The pool of KV blocks: reference counts, prefix cache, eviction. Knows no tensors and no sequences.
 
-A block belongs to an owner, whose hashes nobody else has. Where an owner has more blocks than its limit, used and
-cached together, its cached ones are forgotten before those of others.
+A block is free (empty), used (one or more sequences hold it) or cached (nobody holds it, but its content is known by
+its hash and can be reused until the block is evicted).
 
-A block is free (holds nothing), used (one or more sequences hold it) or cached (nobody holds it, but its content
-is known by hash and can be taken up again until the block is needed for something else).
+A block belongs to an owner, and hashes are salted by owner, so owners share no blocks. While an owner has more blocks
+than its limit, used and cached together, its cached ones are evicted before those of others; else the least recently
+used one is.
 """
 
 import hashlib
@@ -14,7 +15,7 @@ from collections.abc import Iterable
 
 
 def chain_hashes(hashes: list[bytes], token_ids: list[int], num_full: int, block_size: int, *, salt: str) -> None:
-    """Extends ``hashes`` to ``num_full`` blocks: each hash covers the salt and every token up to its block's end."""
+    """Extends the hash chain to ``num_full`` blocks: each hash covers the salt and all tokens up to its block's end."""
     parent = hashes[-1] if hashes else hashlib.blake2b(salt.encode(), digest_size=16).digest()
     for index in range(len(hashes), num_full):
         tokens = array("q", token_ids[index * block_size : (index + 1) * block_size])
@@ -23,7 +24,7 @@ def chain_hashes(hashes: list[bytes], token_ids: list[int], num_full: int, block
 
 
 class BlockPool:
-    """Hands out block ids 0 … num_blocks-1, counts their holders and remembers the full ones by hash."""
+    """Hands out block ids 0 … num_blocks-1, counts references and finds full blocks by their hash."""
 
     def __init__(self, num_blocks: int, block_size: int) -> None:
         self.num_blocks = num_blocks
@@ -34,7 +35,7 @@ class BlockPool:
         self._block_of: dict[bytes, int] = {}
         self._hash_of: dict[int, bytes] = {}
         self._owner_of: dict[int, str] = {}
-        """Of the blocks that are used or cached."""
+        """The owner of each block that is used or cached."""
         self._used_by: Counter[str] = Counter()
         self._cached_by: dict[str, OrderedDict[int, None]] = {}
         self._limits: dict[str, int] = {}
@@ -52,22 +53,22 @@ class BlockPool:
         return len(self._cached)
 
     def num_used_by(self, owner: str) -> int:
-        """Blocks that are used and belong to the owner."""
+        """Used blocks of the owner."""
         return self._used_by[owner]
 
     def set_limit(self, owner: str, num_blocks: int) -> None:
-        """Says how many blocks the owner should have at the most, until it has none; all of them are no limit."""
+        """Sets the most blocks that the owner should have; forgotten once it has none."""
         if num_blocks < self.num_blocks:
             self._limits[owner] = num_blocks
         else:
             self._limits.pop(owner, None)
 
     def num_taken(self, found: Iterable[int], num_new: int) -> int:
-        """How many blocks more would be used after ``take``."""
+        """How many more blocks would be used after ``take``."""
         return num_new + sum(1 for block_id in found if block_id in self._cached)
 
     def find(self, hashes: Iterable[bytes]) -> list[int]:
-        """The blocks of the longest known prefix of ``hashes``; they are not held by asking."""
+        """The blocks of the longest cached or used prefix of ``hashes``; asking does not hold them."""
         found: list[int] = []
         for block_hash in hashes:
             block_id = self._block_of.get(block_hash)
@@ -77,12 +78,12 @@ class BlockPool:
         return found
 
     def can_take(self, found: Iterable[int], num_new: int) -> bool:
-        """Whether ``take`` would find room."""
+        """Whether ``take`` would find enough blocks."""
         num_revived = sum(1 for block_id in found if block_id in self._cached)
         return num_new <= self.num_free + self.num_cached - num_revived
 
     def take(self, found: Iterable[int], num_new: int, owner: str = "") -> list[int]:
-        """Holds the ``found`` blocks and ``num_new`` empty ones; forgets cached blocks where it must."""
+        """Holds the ``found`` blocks and ``num_new`` new ones; evicts cached blocks where it must."""
         taken = list(found)
         for block_id in taken:
             if block_id in self._cached:
@@ -90,7 +91,7 @@ class BlockPool:
                 self._used_by[self._owner_of[block_id]] += 1
             self._holders[block_id] = self._holders.get(block_id, 0) + 1
         for _ in range(num_new):
-            block_id = self._free.pop() if self._free else self._forget_one()
+            block_id = self._free.pop() if self._free else self._evict_one()
             self._holders[block_id] = 1
             self._owner_of[block_id] = owner
             taken.append(block_id)
@@ -105,7 +106,7 @@ class BlockPool:
             self._hash_of[block_id] = block_hash
 
     def give_back(self, block_ids: list[int]) -> None:
-        """Ends one holding of each block, last block first: a chain is useless without its head."""
+        """Drops one reference to each block, the last block first: a hash chain is useless without its head."""
         for block_id in reversed(block_ids):
             self._holders[block_id] -= 1
             if self._holders[block_id] == 0:
@@ -121,7 +122,7 @@ class BlockPool:
                 self._tidy(owner)
 
     def check(self, held: Iterable[list[int]]) -> None:
-        """Proves that every block is free, used or cached, once, and that ``held`` explains every holder."""
+        """Proves that every block is free, used or cached, once, and that ``held`` explains every reference."""
         everywhere = sorted([*self._free, *self._holders, *self._cached])
         assert everywhere == list(range(self.num_blocks)), "a block is lost or stands in two places"
         expected = Counter(block_id for block_ids in held for block_id in block_ids)
@@ -134,15 +135,17 @@ class BlockPool:
         cached = {block_id: owner for owner, blocks in self._cached_by.items() for block_id in blocks}
         assert cached == {block_id: self._owner_of[block_id] for block_id in self._cached}, "a cache is miscounted"
 
-    def _forget_one(self) -> int:
-        """The least recently used cached block: of who has most beyond its limit, else of all."""
-        block_id = next(iter(self._cached_by[owner] if (owner := self._most_beyond()) is not None else self._cached))
+    def _evict_one(self) -> int:
+        """Evicts the least recently used cached block: of the owner furthest over its limit, else of all."""
+        block_id = next(
+            iter(self._cached_by[owner] if (owner := self._furthest_over_limit()) is not None else self._cached)
+        )
         self._uncache(block_id)
         self._tidy(self._owner_of.pop(block_id))
         del self._block_of[self._hash_of.pop(block_id)]
         return block_id
 
-    def _most_beyond(self) -> str | None:
+    def _furthest_over_limit(self) -> str | None:
         most, owner = 0, None
         for each, limit in self._limits.items():
             beyond = self._used_by[each] + len(self._cached_by.get(each, ())) - limit
@@ -158,7 +161,7 @@ class BlockPool:
             del self._cached_by[owner]
 
     def _tidy(self, owner: str) -> None:
-        """Remembers nothing of who has no blocks."""
+        """Forgets an owner that has no blocks."""
         if not self._used_by[owner]:
             del self._used_by[owner]
             if owner not in self._cached_by:

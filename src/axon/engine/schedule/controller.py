@@ -14,7 +14,7 @@ NO_DRAFTS = 1.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StepLimits:
-    """What one step may take on beside the next token of each stream."""
+    """The limits of one step on work beside the next token of each stream."""
 
     max_prefill_tokens: int
     """Prompt tokens that the step may compute while answers stream."""
@@ -38,7 +38,7 @@ class Outlook:
 
 
 class Forecast(Protocol):
-    """What a controller may ask the scheduler before a step."""
+    """The scheduler as a controller may ask it before a step."""
 
     @property
     def has_prompts(self) -> bool:

@@ -47,4 +47,5 @@ class RecursiveLeastSquares:
 
 def dot(a: Iterable[float], b: Iterable[float]) -> float:
     """The scalar product of two vectors."""
-    return sum(map(mul, a, b))
+    product: float = sum(map(mul, a, b))
+    return product

@@ -1,7 +1,6 @@
-"""Whose turn it is: one order for who starts next and, read backwards, for who is parked first. Knows no blocks.
+"""The order of sequences: who starts next and, read backwards, who is parked first. No I/O, no clock, no blocks.
 
-Pure: claims in, ranks out, and no clock. The same order both ways is what keeps the scheduler from going round in
-circles: the first in the order is never parked for anybody else.
+One order for both is what keeps the scheduler from livelock: the first in the order is never parked for anybody else.
 """
 
 from collections import Counter
@@ -20,70 +19,70 @@ class Claim:
     """A sequence as a policy sees it."""
 
     arrival: int
-    """Rises from sequence to sequence."""
+    """Number of the sequence in the order of arrival."""
     tenant: str = ""
     weight: float = 1.0
-    """The tenant's share, measured against the others'."""
+    """The tenant's weight relative to other tenants'."""
     reserved: float = 0.0
-    """Share of the slots that is the tenant's whenever it asks."""
+    """Fraction of the slots reserved for the tenant."""
     priority: int = 0
-    """A higher one goes before every lower one."""
+    """The sequence's tier; a higher number goes before every lower one."""
 
 
 class Policy(Protocol):
     """Orders claims."""
 
     def arrive(self, claim: Claim, waiting: Collection[str] = ()) -> None:
-        """The sequence is here, waiting, beside others of these tenants."""
+        """Takes in a sequence; ``waiting`` are the tenants whose sequences wait already."""
         ...
 
     def leave(self, claim: Claim) -> None:
-        """The sequence has ended or was given up."""
+        """Forgets a sequence that has ended or was aborted."""
         ...
 
     def charge(self, claim: Claim, *, prefilled: int = 0, emitted: int = 0, cached: int = 0) -> None:
-        """The sequence was served these tokens: computed of its prompt, drawn, or found in the cache."""
+        """Charges the tenant for tokens: of the prompt computed, emitted, or of the prompt found in the cache."""
         ...
 
     def rank(self, claim: Claim) -> Rank:
-        """The smaller, the sooner served and the later parked; no two claims rank the same."""
+        """Sort key: the smaller, the sooner served and the later parked; no two claims have the same rank."""
         ...
 
     def may_overtake(self, claim: Claim, other: Claim) -> bool:
-        """Whether a claim whose tenant is short of its part of the slots may go before the other, against the order."""
+        """Whether a claim whose tenant holds too few slots may go before the other, against the order of ranks."""
         ...
 
 
 class FirstCome:
-    """In the order of arrival, within a priority."""
+    """First come, first served within a priority."""
 
     def arrive(self, claim: Claim, waiting: Collection[str] = ()) -> None:
-        """Nothing to remember."""
+        """Needs no state."""
 
     def leave(self, claim: Claim) -> None:
-        """Nothing to remember."""
+        """Needs no state."""
 
     def charge(self, claim: Claim, *, prefilled: int = 0, emitted: int = 0, cached: int = 0) -> None:
-        """Service does not matter."""
+        """Ignores the service received."""
 
     def rank(self, claim: Claim) -> Rank:
         """Priority, then arrival."""
         return (-claim.priority, claim.arrival)
 
     def may_overtake(self, claim: Claim, other: Claim) -> bool:
-        """Slots are nobody's part."""
+        """Nobody overtakes: slots are not shared out by tenant."""
         return False
 
 
 class Fair:
-    """The least served tenant first: a virtual token counter for each, after Sheng et al. (OSDI 2024).
+    """The least served tenant first: virtual token counters (VTC) after Sheng et al. (OSDI 2024).
 
-    A counter rises by the tokens served over the tenant's weight. Who comes back from idling is lifted to the smallest
-    counter of those who are here, and who has not waited, to at most a ``lead`` below those who have: nobody saves up a
-    claim to the whole machine.
+    A tenant's counter rises by its served tokens divided by its weight. The counter of a tenant that returns from idle
+    is lifted to the smallest counter of the active tenants, and that of a tenant which has nothing waiting to at most
+    ``lead`` below those which have: nobody saves up a claim to the whole machine.
 
-    A tenant's part of the slots comes before its counter, within bounds: who is ahead of another by more than the lead
-    takes no slot before it.
+    A tenant's share of the slots goes before its counter, within bounds: a tenant whose counter is ahead of another's
+    by more than ``lead`` takes no slot before it.
     """
 
     def __init__(self, *, lead: float = 8192.0) -> None:
@@ -91,15 +90,15 @@ class Fair:
         self._served: dict[str, float] = {}
         self._num_here: Counter[str] = Counter()
         self._level = 0.0
-        """Where a counter starts at least; it never falls."""
+        """The least value of a new counter; it never falls."""
 
     def served(self, tenant: str) -> float:
-        """The tenant's counter."""
+        """The tenant's counter, in tokens over weight."""
         served = self._served.get(tenant, 0.0)
         return served if tenant in self._num_here else max(served, self._level)
 
     def arrive(self, claim: Claim, waiting: Collection[str] = ()) -> None:
-        """Lifts the tenant if this is its only sequence, or the only one that waits while others' do."""
+        """Lifts the tenant's counter if this is its only sequence, or its only one that waits while others' do."""
         if claim.tenant not in self._num_here:
             self._raise_level()
             self._served[claim.tenant] = self.served(claim.tenant)
@@ -109,7 +108,7 @@ class Fair:
         self._num_here[claim.tenant] += 1
 
     def leave(self, claim: Claim) -> None:
-        """Forgets a tenant that has gone as soon as a lift would make up for what is forgotten."""
+        """Forgets idle tenants whose counter is not above the level: on return they would be lifted to it anyway."""
         self._num_here[claim.tenant] -= 1
         if not self._num_here[claim.tenant]:
             del self._num_here[claim.tenant]
@@ -130,7 +129,7 @@ class Fair:
         return (-claim.priority, self._served[claim.tenant], claim.arrival)
 
     def may_overtake(self, claim: Claim, other: Claim) -> bool:
-        """Not if its tenant was served much more."""
+        """Whether the tenant's counter is at most ``lead`` ahead of the other's."""
         return self._served[claim.tenant] <= self._served[other.tenant] + self._lead
 
     def _raise_level(self) -> None:

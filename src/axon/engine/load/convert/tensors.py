@@ -1,6 +1,6 @@
-"""A GGUF file's tensors as one safetensors file, a tensor at a time. Knows names, packing and order, no model.
+"""Writes a GGUF file's tensors as one safetensors file, a tensor at a time. Knows names and formats, no model.
 
-What is quantised becomes float32, which holds every value exactly; float16 and bfloat16 stay as they are.
+Quantised tensors become float32, which holds every value exactly; float16 and bfloat16 stay as they are.
 """
 
 import json
@@ -45,12 +45,12 @@ _DTYPES = {GGMLQuantizationType.F16: "F16", GGMLQuantizationType.BF16: "BF16"}
 
 @dataclass(frozen=True, slots=True)
 class _Piece:
-    """A tensor on its way."""
+    """A tensor to be written."""
 
     name: str
     tensor: Any
     num_heads: int
-    """Whose rows are to be put in order; 0 where they are."""
+    """Heads whose rows must be unpermuted; 0 if the rows are in order."""
 
     @property
     def dtype(self) -> str:
@@ -70,7 +70,7 @@ class _Piece:
 
 
 def write_tensors(source: Source, path: Path, progress: Callable[[float], None]) -> None:
-    """Writes them all; the share that is done is reported from 0 to 1."""
+    """Writes all tensors; reports progress from 0 to 1."""
     pieces = _pieces(source)
     total = sum(piece.num_bytes for piece in pieces)
     num_done = 0
@@ -85,7 +85,7 @@ def write_tensors(source: Source, path: Path, progress: Callable[[float], None])
 
 
 def unpack(tensor: Any) -> Array:
-    """A tensor's numbers; those of bfloat16 as the 16 bits they are, because numpy has no such type."""
+    """A tensor's values, dequantised; bfloat16 as uint16 bits, because numpy has no such type."""
     kind = tensor.tensor_type
     if kind == GGMLQuantizationType.F16:
         return np.asarray(tensor.data)
@@ -106,7 +106,7 @@ def unpermute(weight: Array, num_heads: int) -> Array:
 def _pieces(source: Source) -> list[_Piece]:
     num_heads = source.shape("attention.head_count")
     heads = {"attn_q": num_heads, "attn_k": source.shape("attention.head_count_kv", num_heads)}
-    is_permuted = source.architecture == "llama"  # the others' pairs stand as Hugging Face has them
+    is_permuted = source.architecture == "llama"  # the other architectures have the layout of Hugging Face
     return [
         _Piece(
             _hf_name(source.architecture, tensor.name),
@@ -130,7 +130,7 @@ def _hf_name(architecture: str, name: str) -> str:
 
 
 def _header(pieces: list[_Piece]) -> bytes:
-    """The header's length in 8 bytes, then what stands where."""
+    """The safetensors header: its length in 8 bytes, then dtype, shape and offsets of each tensor as JSON."""
     header: dict[str, Any] = {"__metadata__": {"format": "pt"}}
     offset = 0
     for piece in pieces:

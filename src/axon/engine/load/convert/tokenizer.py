@@ -30,9 +30,9 @@ _PATTERNS = {
     "qwen2": _GPT4_PATTERN % "",
     "tekken": _TEKKEN_PATTERN,
 }
-"""Where text is split before merging, by the pre-tokenizer's name; the first two differ in their digits alone."""
+"""Regular expressions that split text before merging, by the pre-tokenizer's name; the first two differ in digits."""
 _WHOLE_WORDS = ("llama-bpe", "tekken")
-"""A word that is in the vocabulary is taken as it is, without merging; and texts start with a token of their own."""
+"""Pre-tokenizers with which a word in the vocabulary is not merged anew, and texts begin with a BOS token."""
 
 
 def build_tokenizer(metadata: dict[str, Any]) -> Tokenizer:
@@ -67,7 +67,7 @@ def _byte_level(metadata: dict[str, Any]) -> Tokenizer:
 
 
 def _pre_name(metadata: dict[str, Any]) -> str:
-    """Older files have other names for Llama 3's."""
+    """The pre-tokenizer's name; older files have other names for that of Llama 3."""
     name = str(metadata.get("tokenizer.ggml.pre", "default"))
     return "llama-bpe" if name in ("llama3", "llama-v3") else name
 
@@ -103,7 +103,7 @@ def _sentencepiece(metadata: dict[str, Any]) -> Tokenizer:
 
 
 def find_merges(metadata: dict[str, Any]) -> list[tuple[str, str]]:
-    """Every way to put a piece together from two others, the piece with the highest score first."""
+    """Every pair of pieces that merges into a third, the third with the highest score first."""
     tokens, scores = metadata["tokenizer.ggml.tokens"], metadata["tokenizer.ggml.scores"]
     kinds = metadata.get("tokenizer.ggml.token_type", [_NORMAL] * len(tokens))
     ids = {token: id for id, (token, kind) in enumerate(zip(tokens, kinds, strict=True)) if kind == _NORMAL}
@@ -117,7 +117,7 @@ def find_merges(metadata: dict[str, Any]) -> list[tuple[str, str]]:
 
 
 def _add_ends(tokenizer: Tokenizer, metadata: dict[str, Any]) -> None:
-    """Puts the tokens that begin and end a text around it, where the model was trained with them."""
+    """Adds the BOS and EOS tokens around texts, where the model was trained with them."""
     is_usual = metadata["tokenizer.ggml.model"] == "llama" or _pre_name(metadata) in _WHOLE_WORDS
     begin = _end_token(metadata, "bos", is_usual=is_usual)
     end = _end_token(metadata, "eos", is_usual=False)
