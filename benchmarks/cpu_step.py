@@ -26,16 +26,16 @@ sys.path[:0] = [str(ROOT)]
 import torch  # noqa: E402
 
 from axon.domain.sampling import Sampling  # noqa: E402
-from axon.engine.architecture import Architecture, read_architecture  # noqa: E402
-from axon.engine.attention import Attention  # noqa: E402
 from axon.engine.batch import Batch, Draw, Span  # noqa: E402
-from axon.engine.core import Runner  # noqa: E402
-from axon.engine.kv import KVMemory  # noqa: E402
-from axon.engine.models.llama import Llama  # noqa: E402
+from axon.engine.load.architecture import Architecture, read_architecture  # noqa: E402
+from axon.engine.load.weights import Weights  # noqa: E402
 from axon.engine.native.library import kernel_id  # noqa: E402
 from axon.engine.native.runner import open_runner  # noqa: E402
-from axon.engine.runner import ModelRunner  # noqa: E402
-from axon.engine.weights import Weights  # noqa: E402
+from axon.engine.pytorch.attention import Attention  # noqa: E402
+from axon.engine.pytorch.kv_memory import KVMemory  # noqa: E402
+from axon.engine.pytorch.llama import Llama  # noqa: E402
+from axon.engine.pytorch.runner import ModelRunner  # noqa: E402
+from axon.engine.runner import Runner  # noqa: E402
 
 MODEL_DIR = ROOT / ".cache" / "models" / "smollm2-135m-instruct"
 SEED = 0

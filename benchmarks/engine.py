@@ -24,9 +24,9 @@ from typing import Any
 ROOT = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(ROOT)]
 
-from axon.engine.architecture import read_architecture  # noqa: E402
 from axon.engine.config import EngineConfig, for_device  # noqa: E402
 from axon.engine.engine import Engine  # noqa: E402
+from axon.engine.load.architecture import read_architecture  # noqa: E402
 from benchmarks.measures import batching, conversation, kv_cache, kv_memory, long_prompt  # noqa: E402
 from benchmarks.measures.figures import Figures, rounded, table  # noqa: E402
 from benchmarks.measures.machine import load_average, machine  # noqa: E402
@@ -241,7 +241,7 @@ class Bench:
             return block_bytes(self._architecture) / self._config.block_size
         import torch
 
-        from axon.engine.kv import block_bytes as torch_block_bytes
+        from axon.engine.pytorch.kv_memory import block_bytes as torch_block_bytes
 
         dtype = getattr(torch, self._config.dtype)
         return torch_block_bytes(self._architecture, self._config.block_size, dtype) / self._config.block_size
@@ -273,7 +273,7 @@ def opened(options: argparse.Namespace) -> Iterator[Bench]:
 
 
 def _default_model() -> Path:
-    from axon.engine.convert import convert_gguf, default_gguf, is_converted
+    from axon.engine.load.convert.gguf import convert_gguf, default_gguf, is_converted
 
     if not is_converted(default_gguf(), MODEL_DIR):
         convert_gguf(default_gguf(), MODEL_DIR)

@@ -37,7 +37,7 @@ import torch  # noqa: E402
 from axon.domain.sampling import Sampling  # noqa: E402
 from axon.engine.config import EngineConfig  # noqa: E402
 from axon.engine.engine import Engine  # noqa: E402
-from axon.engine.messages import Add  # noqa: E402
+from axon.engine.protocol.messages import Add  # noqa: E402
 
 TEMPERATURE = 0.6
 SHAPES: dict[str, dict[str, Any]] = {

@@ -26,11 +26,11 @@ if not torch.cuda.is_available():
     print("gpu_kernels needs an NVIDIA GPU, and there is none")
     sys.exit()
 
-from axon.engine.architecture import Architecture, Rope  # noqa: E402
 from axon.engine.cuda import tuning  # noqa: E402
-from axon.engine.cuda.memory import KVBlocks  # noqa: E402
+from axon.engine.cuda.kv_memory import KVBlocks  # noqa: E402
 from axon.engine.cuda.model import CudaLlama, Parts  # noqa: E402
 from axon.engine.cuda.tuning import ChunkShape, DecodeShape  # noqa: E402
+from axon.engine.load.architecture import Architecture, Rope  # noqa: E402
 from benchmarks.engine_gpu import SHAPES, RandomWeights  # noqa: E402
 
 LAYERS = 8

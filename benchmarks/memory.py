@@ -26,7 +26,7 @@ sys.path[:0] = [str(ROOT)]
 from axon.domain.sampling import Sampling  # noqa: E402
 from axon.engine.config import EngineConfig  # noqa: E402
 from axon.engine.core import EngineCore  # noqa: E402
-from axon.engine.messages import Add  # noqa: E402
+from axon.engine.protocol.messages import Add  # noqa: E402
 
 MODEL_DIR = ROOT / ".cache" / "models" / "smollm2-135m-instruct"
 SEED = 0
@@ -128,8 +128,8 @@ def measure(
 
 def main() -> int:
     """Returns 1 when memory has grown."""
-    from axon.engine.architecture import read_architecture
     from axon.engine.engine import Engine
+    from axon.engine.load.architecture import read_architecture
 
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--requests", type=int, default=2000)

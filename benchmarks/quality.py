@@ -32,12 +32,12 @@ sys.path[:0] = [str(ROOT)]
 import numpy as np  # noqa: E402
 import torch  # noqa: E402
 
-from axon.engine.architecture import Architecture, read_architecture  # noqa: E402
+from axon.engine.load.architecture import Architecture, read_architecture  # noqa: E402
+from axon.engine.load.weights import Weights  # noqa: E402
 from axon.engine.native.build import GROUP_SIZE  # noqa: E402
 from axon.engine.native.library import BLOCK_SIZE, kernel_id  # noqa: E402
 from axon.engine.native.model import NativeModel, Rows, rope_table  # noqa: E402
-from axon.engine.native.pack import ensure_packed  # noqa: E402
-from axon.engine.weights import Weights  # noqa: E402
+from axon.engine.native.packed_weights import ensure_packed  # noqa: E402
 from axon.text.tokenizer import load_tokenizer  # noqa: E402
 
 MODEL_DIR = ROOT / ".cache" / "models" / "smollm2-135m-instruct"

@@ -37,9 +37,9 @@ from tests.journeys.server import Server, running  # noqa: E402
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers  # noqa: E402
 
 from axon.domain.sampling import Sampling  # noqa: E402
-from axon.engine.architecture import read_architecture  # noqa: E402
 from axon.engine.config import EngineConfig  # noqa: E402
-from axon.engine.messages import Add  # noqa: E402
+from axon.engine.load.architecture import read_architecture  # noqa: E402
+from axon.engine.protocol.messages import Add  # noqa: E402
 from axon.worker.engine_process import EngineProcess  # noqa: E402
 from benchmarks.engine_gpu import SHAPES  # noqa: E402
 from benchmarks.measures.load import Endpoint, figures_of, make_prompt, run_load  # noqa: E402

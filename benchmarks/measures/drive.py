@@ -8,7 +8,7 @@ from itertools import pairwise
 
 from axon.domain.sampling import Sampling
 from axon.engine.core import EngineCore
-from axon.engine.messages import Add
+from axon.engine.protocol.messages import Add
 
 
 class Driver:

@@ -10,8 +10,8 @@ What it leaves out: sums that overlap with products, and that a narrower product
 
 from dataclasses import dataclass
 
-from axon.engine.architecture import Architecture
-from axon.engine.parallel.share import Share, padded_part
+from axon.engine.load.architecture import Architecture
+from axon.engine.parallel.partition import Share, padded_part
 from axon.engine.parallel.traffic import summed_bytes, sums_per_step
 
 

@@ -15,7 +15,7 @@ from axon.domain.chunk import Chunk
 from axon.domain.job import Job
 from axon.domain.ownership import LogView
 from axon.domain.wire import encode
-from axon.engine.messages import Emitted
+from axon.engine.protocol.messages import Emitted
 from axon.gateway.turn.follow import Follower
 from axon.ports.live import Appended, AppendStatus, TokenLog
 from axon.ports.queue import Delivery

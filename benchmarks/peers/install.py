@@ -100,7 +100,7 @@ def install_vllm(jobs: int) -> dict[str, Any]:
     _name_vllm(python, metadata)
     _run([python, "-c", "import vllm.platforms as p; assert p.current_platform.is_cpu()"])
     if not (MODEL_DIR / "config.json").exists():
-        from axon.engine.convert import convert_gguf, default_gguf
+        from axon.engine.load.convert.gguf import convert_gguf, default_gguf
 
         convert_gguf(default_gguf(), MODEL_DIR)
     dtype = "bfloat16" if "bf16" in Path("/proc/cpuinfo").read_text() else "float32"

@@ -11,7 +11,7 @@ import numpy as np
 from gguf import GGMLQuantizationType, GGUFReader, GGUFValueType, GGUFWriter, LlamaFileType
 from gguf.quants import dequantize, quantize
 
-from axon.engine.convert import default_gguf
+from axon.engine.load.convert.gguf import default_gguf
 
 _KINDS = {
     "q8_0": (GGMLQuantizationType.Q8_0, LlamaFileType.MOSTLY_Q8_0),

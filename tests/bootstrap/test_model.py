@@ -5,14 +5,14 @@ from pathlib import Path
 import pytest
 
 from axon.bootstrap.model import Model, Text, deployment_of, find_folder, prepare_model, prepare_text
-from axon.engine.messages import Ready
+from axon.engine.protocol.messages import Ready
 from axon.errors import Misconfigured
 from axon.gateway.openai.requests import CompletionRequest
 from axon.gateway.responses.requests import ResponseRequest
 from axon.settings import Settings
 from axon.text.tokenizer import ByteTokenizer
 from tests.engine.builders import make_tiny_llama
-from tests.engine.gguf_files import write_gguf
+from tests.engine.load.convert.gguf_files import write_gguf
 
 _READY = Ready(kernel="stub", max_model_len=100, max_sequences=1, num_blocks=1, block_size=1)
 

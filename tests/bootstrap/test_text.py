@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 
 from axon.bootstrap.model import prepare_model, prepare_text
-from axon.engine.convert import convert_gguf
+from axon.engine.load.convert.gguf import convert_gguf
 from axon.settings import Settings
 from tests.engine.builders import make_tiny_llama
-from tests.engine.gguf_files import write_gguf
+from tests.engine.load.convert.gguf_files import write_gguf
 from tests.journeys.server import REPOSITORY
 
 

@@ -12,7 +12,7 @@ from axon.bootstrap.model import find_folder
 from axon.errors import Misconfigured
 from axon.settings import Settings
 from tests.engine.builders import make_tiny_llama
-from tests.engine.gguf_files import write_gguf
+from tests.engine.load.convert.gguf_files import write_gguf
 from tests.test_cli import Axon
 
 
@@ -68,7 +68,7 @@ def test_a_full_disk_is_told_with_folder_and_space_before_the_model_is_converted
 
 
 def test_the_space_that_is_asked_for_is_what_a_conversion_takes(tmp_path: Path) -> None:
-    from axon.engine.convert import space_needed
+    from axon.engine.load.convert.gguf import space_needed
 
     source = write_gguf(tmp_path / "m.gguf", make_tiny_llama(tmp_path / "tiny"))
     folder = find_folder(Settings(data_dir=tmp_path, model=str(source)), lambda _stage, _share: None)

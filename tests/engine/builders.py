@@ -12,15 +12,15 @@ from safetensors.numpy import save_file
 
 from axon.domain.sampling import Sampling
 from axon.engine.batch import Drawn
-from axon.engine.blocks import BlockPool
 from axon.engine.config import EngineConfig
 from axon.engine.core import EngineCore
 from axon.engine.engine import Engine
-from axon.engine.messages import Add, Emitted
 from axon.engine.native import library
 from axon.engine.native.build import NotBuilt
-from axon.engine.policy import Policy
-from axon.engine.scheduler import Scheduler
+from axon.engine.protocol.messages import Add, Emitted
+from axon.engine.schedule.blocks import BlockPool
+from axon.engine.schedule.policy import Policy
+from axon.engine.schedule.scheduler import Scheduler
 
 TINY_CONFIG: dict[str, Any] = {
     "model_type": "llama",

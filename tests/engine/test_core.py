@@ -7,7 +7,7 @@ import pytest
 from axon.engine.batch import Batch, Drawn, fill
 from axon.engine.core import EngineCore
 from axon.engine.echo import EchoRunner
-from axon.engine.throttle import Throttle
+from axon.engine.schedule.feedback_controller import FeedbackController
 from tests.engine.builders import make_add, make_scheduler, run_to_end
 
 
@@ -100,8 +100,8 @@ def test_how_long_a_launched_step_takes_is_learned_from_one_landing_to_the_next(
 
     scheduler = make_scheduler(blocks=3000, max_batch_tokens=2000, max_model_len=9000)
     runner = EchoRunner(scheduler.pool.num_blocks, scheduler.pool.block_size, 0.0)
-    throttle = Throttle(max_prefill_tokens=1024, slo_s=0.040)
-    core = EngineCore(scheduler, runner, kernel="echo", launcher=Device(runner), throttle=throttle)
+    controller = FeedbackController(max_prefill_tokens=1024, slo_s=0.040)
+    core = EngineCore(scheduler, runner, kernel="echo", launcher=Device(runner), controller=controller)
     core.add(make_add("stream", prompt=[1], max_tokens=500, ignore_eos=True))
     for _ in range(100):
         core.step()

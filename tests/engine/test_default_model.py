@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 
 from axon.engine.config import EngineConfig
-from axon.engine.convert import convert_gguf, default_gguf, is_converted
 from axon.engine.engine import Engine
-from axon.engine.messages import Add, Emitted
+from axon.engine.load.convert.gguf import convert_gguf, default_gguf, is_converted
+from axon.engine.protocol.messages import Add, Emitted
 from axon.text.chat import ChatEncoder
 from axon.text.template import load_template, require_template
 from axon.text.tokenizer import Tokenizer, load_tokenizer

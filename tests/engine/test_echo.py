@@ -59,7 +59,9 @@ def test_its_end_token_is_the_byte_tokenizers() -> None:
     assert make_echo().ready().eos_ids == [EOS_ID]
 
 
-@pytest.mark.parametrize("module", ["messages", "config", "echo", "process", "frames", "ending"])
+@pytest.mark.parametrize(
+    "module", ["protocol.messages", "config", "echo", "process", "protocol.codec", "schedule.scheduler"]
+)
 def test_the_light_modules_do_not_import_torch(module: str) -> None:
     code = f"import sys, axon.engine.{module}; sys.exit('torch' in sys.modules or 'numpy' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

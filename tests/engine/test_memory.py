@@ -35,4 +35,4 @@ def test_nothing_is_remembered_of_sequences_that_have_ended(tiny_llama: Path) ->
     load.run(engine, 40, first=40)
     gc.collect()
     assert len(gc.get_objects()) - before < 50
-    assert not engine._scheduler._sequences
+    assert not engine._scheduler._roster.by_id

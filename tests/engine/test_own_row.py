@@ -12,9 +12,9 @@ import numpy as np
 import pytest
 
 from axon.engine.config import EngineConfig
-from axon.engine.draft import Drafter
 from axon.engine.engine import Engine
-from axon.engine.messages import Add, Emitted
+from axon.engine.protocol.messages import Add, Emitted
+from axon.engine.schedule.draft import Drafter
 from tests.engine.builders import (
     RELATIVES,
     make_add,
@@ -25,7 +25,7 @@ from tests.engine.builders import (
     run_to_end,
     with_config,
 )
-from tests.engine.pipeline import Pipeline
+from tests.engine.schedule.pipeline import Pipeline
 
 GREEDY: dict[str, Any] = {"temperature": 0.0}
 LOGPROBS: dict[str, Any] = {"temperature": 0.0, "logprobs": 5}
@@ -159,15 +159,15 @@ class TestEquality:
         outputs = run_exactly(make_engine(speculate=False), adds)
         answers = [[*add.prompt_ids, *(each.token for each in outputs[add.id])] for add in adds]
 
-        def guess(_drafter: Drafter, token_ids: list[int], *, price: float, most: int) -> list[int]:
+        def draft(_drafter: Drafter, token_ids: list[int], *, price: float, most: int) -> list[int]:
             """Right but for the last, and that one not always."""
             [answer] = [each for each in answers if each[: len(token_ids)] == token_ids]
-            guesses = answer[len(token_ids) : len(token_ids) + min(most, 4)]
-            return [*guesses[:-1], *((token + len(token_ids) % 2) % 256 for token in guesses[-1:])]
+            drafts = answer[len(token_ids) : len(token_ids) + min(most, 4)]
+            return [*drafts[:-1], *((token + len(token_ids) % 2) % 256 for token in drafts[-1:])]
 
-        monkeypatch.setattr(Drafter, "guess", guess)
+        monkeypatch.setattr(Drafter, "draft", draft)
         engine = make_engine(speculate=True)
-        monkeypatch.setattr(engine._pace, "draft_price", lambda _outlook: 0.05)
+        monkeypatch.setattr(engine._controller, "draft_price", lambda _outlook: 0.05)
         assert run_exactly(engine, adds) == outputs
         counters = engine.step().counters
         assert 0 < counters.accepted < counters.drafted

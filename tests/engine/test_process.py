@@ -13,8 +13,8 @@ import pytest
 from axon.engine.config import EngineConfig
 from axon.engine.echo import EOS_ID, POISON, POISON_EXIT_CODE
 from axon.engine.engine import Engine
-from axon.engine.frames import Decoder, Failed, Message, Start, encode
-from axon.engine.messages import Abort, Ready, StepOutput
+from axon.engine.protocol.codec import Decoder, Failed, Message, Start, encode
+from axon.engine.protocol.messages import Abort, Ready, StepOutput
 from tests.engine.builders import make_add, run_to_end, with_config
 
 ECHO = EngineConfig(kind="echo", kv_memory_bytes=1 << 22)

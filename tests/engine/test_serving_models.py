@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from axon.engine.convert import convert_gguf
 from axon.engine.engine import Engine
+from axon.engine.load.convert.gguf import convert_gguf
 from axon.text.tokenizer import load_tokenizer
 from tests.engine.builders import RELATIVES, make_add, make_tiny_llama, run_to_end, with_config
-from tests.engine.gguf_files import write_gguf
+from tests.engine.load.convert.gguf_files import write_gguf
 from tests.journeys.server import Server, running
 
 

@@ -5,7 +5,7 @@ import httpx
 from axon.domain.sampling import Sampling
 from axon.engine.config import EngineConfig
 from axon.engine.echo import EchoEngine
-from axon.engine.messages import Add
+from axon.engine.protocol.messages import Add
 from tests.journeys.server import Server
 from tests.security.keyring import Keyring
 

@@ -31,7 +31,7 @@ from axon.domain.lane import lane_names
 from axon.domain.presence import Presence
 from axon.domain.tenant import Terms
 from axon.domain.wire import encode
-from axon.engine.messages import Add, Emitted, Ready, StepOutput
+from axon.engine.protocol.messages import Add, Emitted, Ready, StepOutput
 from axon.errors import AxonError
 from axon.gateway.turn.follow import Follower
 from axon.gateway.turn.opening import Opening

@@ -10,7 +10,7 @@ import pytest
 
 from axon.domain.tenant import Tier
 from axon.domain.usage import Usage
-from axon.engine.messages import Counters, Gpu
+from axon.engine.protocol.messages import Counters, Gpu
 from axon.telemetry import metrics as module
 from axon.telemetry.metrics import Metrics
 

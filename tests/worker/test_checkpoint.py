@@ -13,7 +13,7 @@ from axon.domain.chunk import Chunk, Token
 from axon.domain.job import Job
 from axon.domain.turn import Turn, TurnState, ended, opened, so_far
 from axon.domain.wire import encode
-from axon.engine.messages import Emitted
+from axon.engine.protocol.messages import Emitted
 from axon.errors import DependencyDown
 from axon.ports.live import Live
 from axon.ports.queue import Delivery

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from axon.domain.chunk import Chunk, Details, End, Likely, Token
 from axon.domain.sampling import Sampling
 from axon.domain.turn import TurnState
-from axon.engine.messages import Emitted, Scored
+from axon.engine.protocol.messages import Emitted, Scored
 from axon.ports.queue import Delivery
 from axon.text.stops import StopScanner
 from axon.text.tokenizer import ByteTokenizer

@@ -5,7 +5,7 @@ from unittest.mock import Mock
 
 import pytest
 
-from axon.engine.messages import Emitted, StepOutput
+from axon.engine.protocol.messages import Emitted, StepOutput
 from axon.runtime.clock import FakeClock
 from axon.telemetry.metrics import Metrics
 from axon.worker.config import WorkerConfig

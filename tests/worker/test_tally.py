@@ -10,7 +10,7 @@ from axon.domain.chunk import Chunk
 from axon.domain.ledger import Ledger
 from axon.domain.sampling import Sampling
 from axon.domain.turn import TurnState, ended, opened
-from axon.engine.messages import Emitted
+from axon.engine.protocol.messages import Emitted
 from axon.ports.queue import Delivery
 from axon.runtime.clock import FakeClock
 from axon.text.tokenizer import ByteTokenizer

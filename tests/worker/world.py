@@ -19,7 +19,7 @@ from axon.domain.presence import Presence
 from axon.domain.sampling import Sampling
 from axon.domain.turn import Turn
 from axon.domain.wire import encode
-from axon.engine.messages import Add, Emitted, Ready, StepOutput
+from axon.engine.protocol.messages import Add, Emitted, Ready, StepOutput
 from axon.telemetry.metrics import Metrics
 from axon.text.tokenizer import ByteTokenizer
 from axon.worker.config import WorkerConfig

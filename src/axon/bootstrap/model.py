@@ -12,9 +12,9 @@ from typing import Any
 
 from axon.bootstrap.preflight import require_space
 from axon.domain.deployment import Deployment
-from axon.engine.architecture import read_architecture
-from axon.engine.checkpoint import check_tensors, find_tensors
-from axon.engine.messages import Ready
+from axon.engine.load.architecture import read_architecture
+from axon.engine.load.tensor_files import check_tensors, find_tensors
+from axon.engine.protocol.messages import Ready
 from axon.errors import Misconfigured
 from axon.settings import Settings
 from axon.text.template import ChatTemplate, load_template
@@ -70,7 +70,7 @@ def prepare_text(settings: Settings) -> Text:
         source = _source(settings)
         if source.is_dir():
             return _load_text(source)
-        from axon.engine.convert import convert_text, is_converted
+        from axon.engine.load.convert.gguf import convert_text, is_converted
     except ImportError as error:  # of an installation without the engine's packages
         raise Misconfigured(
             f"Reading a .gguf file needs the package {error.name}: install axon-serving[engine], or give the model as "
@@ -93,7 +93,7 @@ def _load_text(folder: Path | None) -> Text:
 def _source(settings: Settings) -> Path:
     """The folder or the file that ``model`` names: a path, or else a name in the models folder."""
     if settings.model == "default":
-        from axon.engine.convert import default_gguf
+        from axon.engine.load.convert.gguf import default_gguf
 
         return default_gguf()
     assert settings.models_dir is not None
@@ -126,7 +126,7 @@ def find_folder(settings: Settings, on_progress: OnProgress) -> Path:
     source = _source(settings)
     if source.is_dir():
         return source
-    from axon.engine.convert import convert_gguf, is_converted, space_needed
+    from axon.engine.load.convert.gguf import convert_gguf, is_converted, space_needed
 
     folder = _conversion(settings)
     if not is_converted(source, folder):

@@ -10,7 +10,7 @@ from pathlib import Path
 import structlog
 
 from axon.bootstrap.model import OnProgress, find_folder
-from axon.engine.parallel.address import parse
+from axon.engine.ranks.address import parse
 from axon.settings import Settings
 
 _LOOK_S = 0.05
@@ -62,7 +62,7 @@ class Ranks:
                 process.wait()
 
     def _start(self, index: int, descriptor: int) -> "subprocess.Popen[bytes]":
-        command = [sys.executable, "-m", "axon.engine.parallel.rank", "--join", self._rendezvous]
+        command = [sys.executable, "-m", "axon.engine.ranks.rank", "--join", self._rendezvous]
         options = {"--gpu": index, "--model-dir": self._model_dir, "--patience-s": _PATIENCE_S}
         options["--parent-fd"] = descriptor
         words = [str(word) for pair in options.items() for word in pair]

@@ -1,7 +1,8 @@
-"""One step's work as a value, and what comes of it. Knows no tensors and no scheduler."""
+"""One step's work as a value, and the results of its draws. Knows no tensors and no scheduler."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import islice
 
 from axon.domain.sampling import Sampling
 
@@ -11,30 +12,31 @@ PLACEHOLDER = -1
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Draw:
-    """How the token after a span is chosen; position is its index among the choice's output tokens."""
+    """How the token behind a computed token is chosen."""
 
     sampling: Sampling
     seed: int
     choice: int
     position: int
+    """Index of the new token among the choice's output tokens."""
     prompt_ids: tuple[int, ...] = ()
-    """Only where the sampling penalises them."""
+    """The prompt, given only where the sampling penalises its tokens."""
     output_ids: tuple[int, ...] = ()
-    """The tokens before this one, only where the sampling penalises them."""
+    """The output tokens before this one, given only where the sampling penalises them."""
     banned_ids: tuple[int, ...] = ()
     """Tokens that would end the choice too early."""
     given: int | None = None
-    """The token that stands there already: nothing is drawn, it is only asked how likely it was."""
+    """A prompt token to score: nothing is drawn, and the result says how likely this token was."""
 
 
 @dataclass(frozen=True, slots=True)
 class Drawn:
-    """The token of a draw, and how likely the model found it and others, where the sampling asks."""
+    """The token of a draw, with the model's log probabilities where the sampling asks for them."""
 
     token: int
     logprob: float | None = None
     top: tuple[tuple[int, float], ...] = ()
-    """Token ids and logprobs, most likely first."""
+    """Token ids and log probabilities, most likely first."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,45 +45,53 @@ class Span:
 
     |<- first ->|<- token_ids ->|<- known, but of a later step ->|
 
-    Where it has drafts, as many of its last tokens are guesses at what is drawn behind the token before each.
+    With drafts, as many of its last tokens are draft tokens: each is accepted if it is the token drawn before it.
     """
 
     id: str
     first: int
-    """Position of the first token; what stands before it is computed already."""
+    """Position of the first token; the tokens before it are computed already."""
     token_ids: tuple[int, ...]
     block_ids: tuple[int, ...]
     """The sequence's blocks from position 0 on, those of this span included."""
     draw: Draw | None = None
-    """None while known tokens remain: nothing is sampled after a chunk that is not the last."""
+    """The draw behind the last known token; None for a chunk of a prompt that is not its last."""
     drafts: tuple[Draw, ...] = ()
-    """What is drawn behind each guess, should it and all before it be right."""
+    """The draws behind the draft tokens, one for each."""
     scores: tuple[Draw, ...] = ()
-    """Of a prompt whose logprobs are asked for: how likely its tokens were, behind those that the draw is not behind.
-    It has no drafts then, and all that is asked stands behind its last tokens."""
+    """Draws that score prompt tokens. A span with scores has no drafts, and all its draws stand behind its last
+    tokens, one behind each."""
     arrival: int = 0
-    """Tells the sequence from another one that is given the same id."""
+    """Tells the sequence from a later one that is given the same id."""
     admission: int = 0
     """How often the sequence has been given blocks: tells whether it still holds those of this span."""
 
     @property
     def end(self) -> int:
-        """Tokens computed once the step is done."""
+        """Tokens of the sequence that are computed once the step is done."""
         return self.first + len(self.token_ids)
 
     @property
     def is_stream(self) -> bool:
-        """Whether of what is known only the newest token is computed."""
+        """Whether only the newest known token is computed: a decode, with or without drafts."""
         return self.draw is not None and len(self.token_ids) == 1 + len(self.drafts)
 
     @property
     def draws(self) -> tuple[Draw, ...]:
         return self.scores if self.draw is None else (*self.scores, self.draw, *self.drafts)
 
-    def num_right(self, drawn: Sequence[Drawn]) -> int:
-        """How many of its guesses are what was drawn, up to the first that is not."""
-        guesses = self.token_ids[len(self.token_ids) - len(self.drafts) :]
-        return next((place for place, guess in enumerate(guesses) if guess != drawn[place].token), len(guesses))
+    def take_results(self, results: Iterator[Drawn]) -> tuple[list[Drawn], list[Drawn]]:
+        """Takes the span's results off those of its batch: of its scores, and of its draw and drafts together."""
+        scores = list(islice(results, len(self.scores))) if self.scores else []
+        tokens = [next(results)] if self.draw is not None else []
+        if self.drafts:
+            tokens += islice(results, len(self.drafts))
+        return scores, tokens
+
+    def num_accepted(self, drawn: Sequence[Drawn]) -> int:
+        """How many draft tokens equal the tokens drawn in their places, up to the first that does not."""
+        drafts = self.token_ids[len(self.token_ids) - len(self.drafts) :]
+        return next((index for index, draft in enumerate(drafts) if draft != drawn[index].token), len(drafts))
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,7 +106,7 @@ class Batch:
 
     @property
     def draws(self) -> list[Draw]:
-        """The draws of the spans that have any, in order: one token is sampled for each."""
+        """The draws of all spans in order; a runner returns one result for each."""
         draws: list[Draw] = []
         for span in self.spans:
             if span.scores:
@@ -108,7 +118,7 @@ class Batch:
 
     @property
     def output_rows(self) -> list[int]:
-        """Of the batch's tokens, one behind the other, those that a token is drawn behind."""
+        """The rows, among the batch's tokens in order, that have a draw behind them."""
         rows: list[int] = []
         end = 0
         for span in self.spans:
@@ -118,7 +128,7 @@ class Batch:
 
 
 def fill(batch: Batch, latest: Mapping[str, int]) -> Batch:
-    """Puts the tokens that the step before has drawn, by sequence id, in the places that were kept for them."""
+    """The batch with its placeholders replaced by the tokens that the step before has drawn, by sequence id."""
     return Batch(tuple(_fill_span(span, latest) for span in batch.spans))
 
 

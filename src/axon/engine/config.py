@@ -1,4 +1,4 @@
-"""The engine's section of the settings. Free of torch, so that the command line stays quick."""
+"""The engine's section of the settings. Imports no torch, so that the command line starts fast."""
 
 from dataclasses import dataclass, replace
 from typing import Literal
@@ -6,7 +6,7 @@ from typing import Literal
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EngineConfig:
-    """One engine process."""
+    """The settings of one engine process."""
 
     kind: Literal["axon", "echo"] = "axon"
     """``axon`` runs a model; ``echo`` repeats its prompt without one, for tests of everything above."""
@@ -24,15 +24,16 @@ class EngineConfig:
     max_prefill_tokens: int = 0
     """The most prompt tokens of a step while answers stream; 0 takes 128, or 2048 on a GPU."""
     max_slowdown: float = 2.0
-    """How much longer a step may take because of a prompt while answers stream; as many of its tokens are taken on."""
+    """How much longer a step may take because of a prompt while answers stream, as a factor; sets the size of prompt
+    chunks on a CPU."""
     itl_slo_ms: float = 0.0
-    """How long a step may take because of a prompt while answers stream: so much less of it is taken on that the next
-    tokens come in this time. 0 sets no such time, or takes 50 on a GPU."""
+    """Most milliseconds between two tokens of a stream, as far as prompts lengthen them: prompt chunks shrink to keep
+    it. 0 sets no limit on a CPU, and takes 50 on a GPU."""
     speculate: bool = True
-    """Whether the next tokens are guessed from what was said before and checked together, where that saves time: with
-    few streams on a CPU. Changes no token."""
+    """Speculative decoding: drafts the next tokens from the sequence's own text and verifies them together, where that
+    saves time: with few streams on a CPU. Changes no token."""
     policy: Literal["fair", "first_come"] = "fair"
-    """Who is served first: ``fair`` takes the tenant served least by its weight, ``first_come`` the oldest."""
+    """The order of service: ``fair`` takes the tenant served least for its weight, ``first_come`` the oldest."""
     max_model_len: int = 0
     """Longest prompt + answer; 0 takes the model's own limit."""
     block_size: int = 0
@@ -40,19 +41,19 @@ class EngineConfig:
     kv_memory_bytes: int = 0
     """Memory for KV blocks; 0 takes 1 GiB, or all that ``gpu_memory_fraction`` leaves on a GPU."""
     gpu_memory_fraction: float = 0.9
-    """How much of a GPU's memory weights, blocks and the largest step may fill together."""
+    """Fraction of a GPU's memory that weights, blocks and the largest step may fill together."""
     tensor_parallel: int = 1
-    """Ranks that a model is cut over, each a process with a GPU of its own (or, in ``float32``, some of the cores)."""
+    """Ranks that the model is cut over, each a process with its own GPU (or, in ``float32``, some of the cores)."""
     rendezvous: str = ""
     """Where ranks of other hosts join (``axon rank``), as ``tcp://HOST:PORT``; empty: all ranks are on this host."""
     local_ranks: int = 1
-    """With a ``rendezvous``: how many ranks this host starts itself; the others are waited for."""
+    """With a ``rendezvous``: ranks that this host starts itself; it waits for the others to join."""
     join_timeout_s: float = 60.0
-    """How long the ranks of other hosts may take to join."""
+    """Seconds that the ranks of other hosts may take to join."""
     rank_timeout_s: float = 10.0
-    """A rank that has not been heard of for so long is taken for dead, and the whole group with it."""
+    """Seconds of silence after which a rank counts as dead, and the whole group with it."""
     echo_step_s: float = 0.0
-    """Time the echo engine takes for a step."""
+    """Seconds that the echo engine takes for a step."""
 
     @property
     def num_local_ranks(self) -> int:
@@ -81,6 +82,6 @@ _DEFAULTS: dict[str, dict[str, float]] = {
 
 
 def for_device(config: EngineConfig, device: Literal["cpu", "cuda"]) -> EngineConfig:
-    """The section with what it leaves to the device put in."""
+    """The config with the defaults of the device in the place of zeros."""
     chosen = {name: default for name, default in _DEFAULTS[device].items() if not getattr(config, name)}
     return replace(config, device=device, **chosen)  # type: ignore[arg-type]

@@ -2,37 +2,32 @@
 
 import time
 from collections.abc import Callable, Sequence
-from typing import Protocol
+from dataclasses import dataclass
 
 from axon.engine.batch import Batch, Drawn
-from axon.engine.messages import Add, Counters, Ready, StepOutput
-from axon.engine.pace import Pace
-from axon.engine.scheduler import Scheduler
-from axon.engine.throttle import Throttle
+from axon.engine.protocol.messages import Add, Counters, Emitted, Ready, StepOutput
+from axon.engine.runner import Flight, Launcher, Runner
+from axon.engine.schedule.controller import FixedController, StepController, StepLimits
+from axon.engine.schedule.scheduler import Scheduler
 
 
-class Runner(Protocol):
-    """Computes a batch."""
+@dataclass(frozen=True, slots=True)
+class _Flying:
+    """A launched batch."""
 
-    def run(self, batch: Batch) -> list[Drawn]:
-        """Returns what came of each draw of the batch, in order; see ``axon.engine.sampler``."""
-        ...
-
-
-class Flight(Protocol):
-    """A batch that is being computed."""
-
-    def land(self) -> list[Drawn]:
-        """Waits for it, and returns what came of each draw, in order."""
-        ...
+    batch: Batch
+    flight: Flight
+    launched_at: float
 
 
-class Launcher(Protocol):
-    """Computes batches beside this thread, in the order of their launches."""
+@dataclass(frozen=True, slots=True)
+class _Computed:
+    """A batch whose results are here."""
 
-    def launch(self, batch: Batch) -> Flight:
-        """Starts a batch; its placeholders stand for what the batch launched before it draws."""
-        ...
+    batch: Batch
+    drawn: list[Drawn]
+    compute_s: float
+    """Time that the batch took."""
 
 
 class EngineCore:
@@ -48,25 +43,20 @@ class EngineCore:
         runner: Runner,
         *,
         kernel: str,
-        pace: Pace | None = None,
-        throttle: Throttle | None = None,
+        controller: StepController | None = None,
         launcher: Launcher | None = None,
-        speculates: bool = False,
     ) -> None:
         self._scheduler = scheduler
         self._runner = runner
+        self._controller = controller or FixedController(StepLimits(max_prefill_tokens=scheduler.max_prefill_tokens))
         self._launcher = launcher
-        self._flying: tuple[Batch, Flight, float] | None = None
-        """With the time of its launch."""
-        self._landed = 0.0
-        self._pace, self._throttle = pace, throttle
-        # A guess is told right or wrong by the step that computes it: the next one must not be on its way by then.
-        self._speculates = speculates and launcher is None
+        self._flying: _Flying | None = None
+        self._landed_at = 0.0
         self._kernel = kernel
         self._note: Callable[[Sequence[str]], None] | None = None
 
     def note_steps(self, note: Callable[[Sequence[str]], None]) -> None:
-        """Tells ``note`` before each step which sequences it is about."""
+        """Has ``note`` called before each step with the ids of the sequences in it."""
         self._note = note
 
     @property
@@ -75,7 +65,7 @@ class EngineCore:
         return self._scheduler.has_work or self._flying is not None
 
     def ready(self) -> Ready:
-        """What this engine runs, and how much of it at once."""
+        """The model's kernel and the sizes of this engine."""
         return Ready(
             kernel=self._kernel,
             max_model_len=self._scheduler.max_model_len,
@@ -86,7 +76,7 @@ class EngineCore:
         )
 
     def add(self, add: Add) -> None:
-        """Takes up a sequence from the next step on; a refusal comes with that step's output."""
+        """Takes in a sequence for the next step; a refusal comes with that step's output."""
         self._scheduler.add(add)
 
     def abort(self, ids: list[str]) -> None:
@@ -94,57 +84,49 @@ class EngineCore:
         self._scheduler.abort(ids)
 
     def step(self) -> StepOutput:
-        """Computes one batch and returns what came of it, or of the one before it where batches are launched."""
-        started = time.perf_counter()
-        if self._pace is not None and (self._speculates or self._scheduler.has_prompts):
-            outlook = self._scheduler.outlook()
-            self._scheduler.max_prefill_tokens = self._pace.num_prefill_tokens(outlook)
-            if self._speculates:
-                self._scheduler.draft_price = self._pace.draft_price(outlook)
-        elif self._throttle is not None:
-            self._scheduler.max_prefill_tokens = self._throttle.chunk
-        batch = self._scheduler.schedule(time.time())
-        self._note_who(batch)
-        batch, drawn, took_s = self._compute(batch, started)
-        emitted = self._scheduler.settle(batch, drawn)
-        self._note_who()
-        step_s = time.perf_counter() - started
-        if self._pace is not None:
-            self._pace.observe(batch, step_s)
-        elif self._throttle is not None:
-            self._throttle.observe(batch, took_s)
-        counters = self._count(batch, step_s)
-        scored, refused = self._scheduler.take_scored(), self._scheduler.take_refused()
-        waiting = self._scheduler.waiting_ids
-        return StepOutput(emitted=emitted, scored=scored, refused=refused, waiting=waiting, counters=counters)
+        """Computes one batch and returns its output; with a launcher, the output of the batch before it."""
+        started_at = time.perf_counter()
+        limits = self._controller.limits(self._scheduler)
+        batch = self._scheduler.schedule(time.time(), limits)
+        self._note_ids(batch)
+        done = self._compute(batch, started_at)
+        emitted = self._scheduler.settle(done.batch, done.drawn)
+        self._note_ids()
+        step_s = time.perf_counter() - started_at
+        self._controller.observe(done.batch, step_s=step_s, compute_s=done.compute_s)
+        return self._output(emitted, self._count(done.batch, step_s))
 
     def check(self) -> None:
         """Proves the engine's bookkeeping; raises AssertionError where it is wrong."""
         self._scheduler.check()
 
     def close(self) -> None:
-        """Lets go of what it has outside its process."""
+        """Releases what it has outside its process."""
 
-    def _note_who(self, batch: Batch | None = None) -> None:
-        """Those of the batch that comes next, and of the one that is on its way."""
+    def _note_ids(self, batch: Batch | None = None) -> None:
+        """Notes the sequences of the batch that comes next and of the one that is in flight."""
         if self._note is not None:
-            batches = (self._flying[0] if self._flying else None, batch)
+            batches = (self._flying.batch if self._flying else None, batch)
             self._note([span.id for each in batches if each is not None for span in each.spans])
 
-    def _compute(self, batch: Batch, started: float) -> tuple[Batch, list[Drawn], float]:
-        """The batch that is done, which need not be the one that is given, what was drawn, and how long it took."""
+    def _compute(self, batch: Batch, started_at: float) -> _Computed:
+        """Runs the batch; with a launcher, launches it and waits for the batch before it."""
         if self._launcher is None:
             drawn = self._runner.run(batch) if batch.spans else []
-            return batch, drawn, time.perf_counter() - started
+            return _Computed(batch, drawn, time.perf_counter() - started_at)
         due = self._flying
-        self._flying = (batch, self._launcher.launch(batch), started) if batch.spans else None
+        self._flying = _Flying(batch, self._launcher.launch(batch), started_at) if batch.spans else None
         if due is None:
-            return Batch(), [], 0.0
-        done, flight, launched = due
-        drawn = flight.land()
-        # It began when the one before it was done, or it was launched: whichever came later.
-        begun, self._landed = max(self._landed, launched), time.perf_counter()
-        return done, drawn, self._landed - begun
+            return _Computed(Batch(), [], 0.0)
+        drawn = due.flight.land()
+        # The device began the batch when it was launched or when the one before it landed, whichever came later.
+        begun_at, self._landed_at = max(self._landed_at, due.launched_at), time.perf_counter()
+        return _Computed(due.batch, drawn, self._landed_at - begun_at)
+
+    def _output(self, emitted: list[Emitted], counters: Counters) -> StepOutput:
+        scored, refused = self._scheduler.take_scored(), self._scheduler.take_refused()
+        waiting = self._scheduler.waiting_ids
+        return StepOutput(emitted=emitted, scored=scored, refused=refused, waiting=waiting, counters=counters)
 
     def _count(self, batch: Batch, step_s: float) -> Counters:
         pool = self._scheduler.pool

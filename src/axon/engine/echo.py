@@ -1,7 +1,7 @@
 """An engine without a model: it repeats its prompt. Runs the real scheduler and blocks; knows no torch.
 
-Its KV memory holds token ids, written and read through the block tables, so a fault in the bookkeeping shows
-as a wrong echo.
+Its KV memory holds token ids, written and read through the block tables, so an error in the bookkeeping shows as a
+wrong echo.
 """
 
 import os
@@ -9,12 +9,12 @@ import time
 from array import array
 
 from axon.engine.batch import Batch, Draw, Drawn, Span
-from axon.engine.blocks import BlockPool
 from axon.engine.config import EngineConfig, for_device
 from axon.engine.core import EngineCore
-from axon.engine.policy import make_policy
-from axon.engine.scheduler import Scheduler
-from axon.engine.uniform import uniform
+from axon.engine.sample.uniform import uniform
+from axon.engine.schedule.blocks import BlockPool
+from axon.engine.schedule.policy import make_policy
+from axon.engine.schedule.scheduler import Scheduler
 
 EOS_ID = 257
 """The end token of the byte tokenizer."""
@@ -22,7 +22,7 @@ POISON = (255, 255, 255)
 """A prompt with these ids in a row kills the process that runs it; UTF-8 text never has the byte 0xFF."""
 POISON_EXIT_CODE = 13
 HANGING = (254, 254, 254)
-"""A prompt with these in a row makes a step that never returns."""
+"""A prompt with these ids in a row makes a step that never returns."""
 
 _DEFAULT_MODEL_LEN = 8192
 _KV_BYTES_PER_TOKEN = 4096  # pretended, so that kv_memory_bytes means about what it means with a small model
@@ -47,7 +47,7 @@ class EchoEngine(EngineCore):
 
 
 class EchoRunner:
-    """Computes nothing: remembers ids in blocks and reads them back."""
+    """Computes nothing: stores ids in blocks and reads them back."""
 
     def __init__(self, num_blocks: int, block_size: int, step_s: float) -> None:
         self._memory = array("q", bytes(8 * num_blocks * block_size))
@@ -55,7 +55,7 @@ class EchoRunner:
         self._step_s = step_s
 
     def run(self, batch: Batch) -> list[Drawn]:
-        """Writes every span's ids, then answers each draw from what stands in its blocks."""
+        """Writes every span's ids, then answers each draw from its sequence's blocks."""
         if self._step_s:
             time.sleep(self._step_s)
         for span in batch.spans:
@@ -64,7 +64,7 @@ class EchoRunner:
         return [self._drawn(span, draw) for span in batch.spans for draw in span.draws]
 
     def _drawn(self, span: Span, draw: Draw) -> Drawn:
-        """It is always sure of itself, and of what it is told."""
+        """Every token has probability 1, drawn or given."""
         token = self._answer(span, draw) if draw.given is None else draw.given
         if draw.sampling.logprobs is None:
             return Drawn(token)
@@ -74,7 +74,7 @@ class EchoRunner:
         assert span.draw is not None
         num_prompt = span.end - len(span.drafts) - span.draw.position
         if len(span.token_ids) > 1 or draw.position == 0:
-            self._heed_poison(span, num_prompt)
+            self._obey_poison(span, num_prompt)
         if draw.position >= num_prompt and not draw.sampling.ignore_eos and EOS_ID not in draw.banned_ids:
             return EOS_ID
         if draw.sampling.temperature > 0:
@@ -83,12 +83,12 @@ class EchoRunner:
             index = draw.position % num_prompt
         return self._memory[self._slot(span, index)]
 
-    def _heed_poison(self, span: Span, num_prompt: int) -> None:
+    def _obey_poison(self, span: Span, num_prompt: int) -> None:
         prompt = [self._memory[self._slot(span, index)] for index in range(num_prompt)]
-        threes = {tuple(prompt[index : index + 3]) for index in range(num_prompt - 2)}
-        if POISON in threes:
+        trigrams = {tuple(prompt[index : index + 3]) for index in range(num_prompt - 2)}
+        if POISON in trigrams:
             os._exit(POISON_EXIT_CODE)
-        while HANGING in threes:
+        while HANGING in trigrams:
             time.sleep(3600)
 
     def _slot(self, span: Span, position: int) -> int:

@@ -1,4 +1,4 @@
-"""The engine's own process: ``python -m axon.engine.process --fd N``. Frames in, frames out; knows no worker.
+"""The engine process: ``python -m axon.engine.process --fd N``. Frames in, frames out; knows no worker.
 
 In: ``Start``, then ``Add`` and ``Abort``. Out: ``Ready`` (or ``Failed``), then one ``StepOutput`` a step.
 It ends when its peer closes the socket, so it never outlives the worker that started it.
@@ -15,9 +15,9 @@ from contextlib import closing
 from pathlib import Path
 from typing import Protocol
 
-from axon.engine.frames import Decoder, Failed, Message, Start, encode
-from axon.engine.messages import Abort, Add, Ready, StepOutput
-from axon.engine.note import Note
+from axon.engine.protocol.codec import Decoder, Failed, Message, Start, encode
+from axon.engine.protocol.crash_note import CrashNote
+from axon.engine.protocol.messages import Abort, Add, Ready, StepOutput
 from axon.errors import AxonError
 
 _RECEIVE_BYTES = 1 << 20
@@ -25,7 +25,7 @@ _IDLE_CHECK_S = 1.0
 
 
 class Steps(Protocol):
-    """What this process needs of an engine."""
+    """The engine as this process uses it."""
 
     @property
     def has_work(self) -> bool: ...
@@ -58,7 +58,7 @@ class Channel:
             raise Hangup from error
 
     def receive(self, timeout_s: float | None) -> list[Message]:
-        """Returns what has come; waits up to ``timeout_s`` (None: for ever) for something to come."""
+        """Returns the messages that have come; waits up to ``timeout_s`` seconds for one (None: for ever)."""
         self._socket.settimeout(timeout_s)
         try:
             data = self._socket.recv(_RECEIVE_BYTES)
@@ -82,7 +82,7 @@ def start_engine(start: Start) -> Steps:
     return Engine(start.config, Path(start.model_dir))
 
 
-def serve(channel: Channel, note: Note | None = None) -> int:
+def serve(channel: Channel, note: CrashNote | None = None) -> int:
     """Runs an engine over the channel until the peer hangs up; returns the exit code."""
     try:
         start, rest = _receive_start(channel)
@@ -103,7 +103,7 @@ def serve(channel: Channel, note: Note | None = None) -> int:
             while True:
                 messages = _receive_work(channel, engine)
                 _take(engine, messages)
-                if engine.has_work or messages:  # without work a step still tells what an abort has freed
+                if engine.has_work or messages:  # without work a step still reports the blocks that an abort freed
                     channel.send(engine.step())
     except Hangup:
         return 0
@@ -131,7 +131,7 @@ def _take(engine: Steps, messages: list[Message]) -> None:
 
 
 def _receive_work(channel: Channel, engine: Steps) -> list[Message]:
-    """Waits only when there is nothing to do; after a quiet second the idle engine proves its bookkeeping."""
+    """Waits only if the engine is idle; after an idle second the engine proves its bookkeeping."""
     if engine.has_work:
         return channel.receive(0.0)
     messages = channel.receive(_IDLE_CHECK_S)
@@ -142,15 +142,15 @@ def _receive_work(channel: Channel, engine: Steps) -> list[Message]:
 
 
 def main() -> int:
-    """Serves the socket whose descriptor the parent passed on."""
+    """Serves the socket whose descriptor the parent passed."""
     parser = argparse.ArgumentParser(prog="axon.engine.process")
     parser.add_argument("--fd", type=int, required=True, help="descriptor of a connected stream socket")
-    parser.add_argument("--note", type=int, help="descriptor of a file for the names of a step's sequences")
+    parser.add_argument("--note", type=int, help="descriptor of the crash note")
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # ctrl-c belongs to the parent, which closes the socket
     options = parser.parse_args()
     logging.basicConfig(format="axon: %(message)s")  # as the parent says what takes its time
     with socket.socket(fileno=options.fd) as sock:
-        return serve(Channel(sock), None if options.note is None else Note(options.note))
+        return serve(Channel(sock), None if options.note is None else CrashNote(options.note))
 
 
 if __name__ == "__main__":

@@ -1,53 +1,29 @@
-"""Runs a batch on tensors: forward pass, then one token for each draw. Knows no scheduler."""
+"""The contract of what computes batches, synchronously or launched. Names no backend."""
 
-import torch
+from typing import Protocol
 
-from axon.engine.attention import Attention
 from axon.engine.batch import Batch, Drawn
-from axon.engine.models.llama import Llama
-from axon.engine.parallel.group import Alone, Group
-from axon.engine.sampler import sample
-from axon.engine.tiles import proven_sizes, tile
 
 
-class ModelRunner:
-    """Holds the model and its attention; the rows of a step are padded once to whole tiles."""
+class Runner(Protocol):
+    """Computes a batch."""
 
-    @torch.inference_mode()
-    def __init__(self, model: Llama, attention: Attention, group: Group | None = None) -> None:
-        self._model = model
-        self._attention = attention
-        self._sizes = (group or Alone()).common(proven_sizes(model.linears))
-
-    @torch.inference_mode()
     def run(self, batch: Batch) -> list[Drawn]:
-        """Computes the batch's tokens and samples behind the spans that have a draw."""
-        logits = self.compute(batch)
-        return [] if logits is None else sample(logits.float(), batch.draws)
+        """Returns the result of each draw of the batch, in order; see ``axon.engine.sample.sampler``."""
+        ...
 
-    @torch.inference_mode()
-    def compute(self, batch: Batch) -> torch.Tensor | None:
-        """The logits behind the spans that have a draw; None where there is none."""
-        hidden = self._forward(batch)
-        return self._logits(batch, hidden) if batch.draws else None
 
-    def _forward(self, batch: Batch) -> torch.Tensor:
-        tiling = tile(batch.num_tokens, self._sizes)
-        num_rows = sum(tiling)
-        padding = [0] * (num_rows - batch.num_tokens)
-        token_ids = [token_id for span in batch.spans for token_id in span.token_ids]
-        positions = [position for span in batch.spans for position in range(span.first, span.end)]
-        return self._model.forward(
-            torch.tensor(token_ids + padding),
-            torch.tensor(positions + padding),
-            tiling,
-            self._attention,
-            self._attention.plan(batch, num_rows),
-        )
+class Flight(Protocol):
+    """A batch that is being computed."""
 
-    def _logits(self, batch: Batch, hidden: torch.Tensor) -> torch.Tensor:
-        """The head is a large product: only the rows that a token is drawn behind go through it."""
-        rows = batch.output_rows
-        tiling = tile(len(rows), self._sizes)
-        padded = rows + [rows[0]] * (sum(tiling) - len(rows))
-        return self._model.logits(hidden[padded], tiling)[: len(rows)]
+    def land(self) -> list[Drawn]:
+        """Waits until the batch is computed and returns the result of each of its draws, in order."""
+        ...
+
+
+class Launcher(Protocol):
+    """Computes batches asynchronously, in the order of their launches."""
+
+    def launch(self, batch: Batch) -> Flight:
+        """Starts a batch; its placeholders stand for the tokens that the batch launched before it draws."""
+        ...

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 from axon.domain.chunk import Details, Likely, ScoredToken, Token
 from axon.domain.sampling import Sampling
-from axon.engine.messages import Emitted, Scored
+from axon.engine.protocol.messages import Emitted, Scored
 from axon.text.detokenizer import Detokenizer
 from axon.text.reasoning import ReasoningSplitter
 from axon.text.stops import StopScanner

@@ -9,9 +9,9 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 
 from axon.engine.config import EngineConfig
-from axon.engine.frames import BadFrame, Decoder, Failed, Start, encode
-from axon.engine.messages import Abort, Add, Ready, StepOutput
-from axon.engine.note import Note, new_note
+from axon.engine.protocol.codec import BadFrame, Decoder, Failed, Start, encode
+from axon.engine.protocol.crash_note import CrashNote, new_crash_note
+from axon.engine.protocol.messages import Abort, Add, Ready, StepOutput
 from axon.errors import EngineDied
 
 _READ_BYTES = 1 << 16
@@ -37,12 +37,12 @@ class EngineProcess:
     @property
     def in_step(self) -> frozenset[str]:
         """The sequences of the step it was in when it died; empty where it had not come so far."""
-        return frozenset() if self._note is None else Note(self._note).read()
+        return frozenset() if self._note is None else CrashNote(self._note).read()
 
     async def open(self, *, timeout_s: float) -> Ready:
         """Starts the process and waits for its model; raises ``EngineDied`` with its own words when it cannot."""
         ours, theirs = socket.socketpair()
-        self._note = new_note()
+        self._note = new_crash_note()
         try:
             self._process = await asyncio.create_subprocess_exec(
                 *(sys.executable, "-m", "axon.engine.process", "--fd", str(theirs.fileno()), "--note", str(self._note)),

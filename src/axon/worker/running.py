@@ -11,7 +11,7 @@ from axon.domain.chunk import Chunk, End, Token
 from axon.domain.job import Job
 from axon.domain.ledger import Ledger
 from axon.domain.turn import TurnState
-from axon.engine.messages import Emitted
+from axon.engine.protocol.messages import Emitted
 from axon.ports.queue import Delivery
 from axon.runtime.clock import Clock, SystemClock
 from axon.text.tokenizer import Tokenizer

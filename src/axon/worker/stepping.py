@@ -12,7 +12,7 @@ import structlog
 
 from axon.domain.failure import Failure
 from axon.domain.turn import TurnState
-from axon.engine.messages import Add, Emitted, Ready, Refused, StepOutput
+from axon.engine.protocol.messages import Add, Emitted, Ready, Refused, StepOutput
 from axon.errors import EngineDied, Expired
 from axon.runtime.clock import Clock
 from axon.telemetry.metrics import Metrics

@@ -22,7 +22,7 @@ from axon.domain.job import Job
 from axon.domain.presence import Load
 from axon.domain.residence import Residence
 from axon.domain.turn import TurnState
-from axon.engine.messages import Ready
+from axon.engine.protocol.messages import Ready
 from axon.errors import AxonError
 from axon.ports.journal import Journal
 from axon.ports.live import Live

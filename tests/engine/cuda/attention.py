@@ -4,11 +4,11 @@ from pathlib import Path
 
 import torch
 
-from axon.engine.architecture import read_architecture
-from axon.engine.cuda.memory import KVBlocks
+from axon.engine.cuda.kv_memory import KVBlocks
 from axon.engine.cuda.model import CudaLlama, Parts
 from axon.engine.cuda.reference import attend
-from axon.engine.weights import Weights
+from axon.engine.load.architecture import read_architecture
+from axon.engine.load.weights import Weights
 
 
 @torch.inference_mode()

@@ -17,14 +17,14 @@ from typing import Any
 import numpy as np
 import torch
 
-from axon.engine.architecture import read_architecture
-from axon.engine.blocks import BlockPool
+from axon.engine.backend import open_backend
 from axon.engine.config import for_device
 from axon.engine.core import EngineCore
 from axon.engine.engine import Engine
-from axon.engine.messages import Add, Emitted
-from axon.engine.opening import open_model
-from axon.engine.scheduler import Scheduler
+from axon.engine.load.architecture import read_architecture
+from axon.engine.protocol.messages import Add, Emitted
+from axon.engine.schedule.blocks import BlockPool
+from axon.engine.schedule.scheduler import Scheduler
 from tests.engine.builders import RELATIVES, make_add, make_tiny_llama, run_to_end, with_config
 
 SAMPLINGS: dict[str, dict[str, Any]] = {
@@ -230,7 +230,7 @@ def attention_agrees_with_the_plain_one(make_folder: Folders) -> None:
 def a_group_of_one_over_nccl_changes_nothing(make_folder: Folders) -> None:
     """Every sum, gather and embedding of a group, through NCCL and inside the graphs; with one rank each is whole."""
     from axon.engine.parallel.group import TorchGroup, make_store
-    from axon.engine.parallel.share import Share
+    from axon.engine.parallel.partition import Share
 
     for name, changes in {"tiny": {}, **WIDE}.items():
         folder = make_folder(changes)
@@ -264,7 +264,7 @@ def two_ranks_on_one_gpu_say_what_one_says(make_folder: Folders) -> None:
 def open_in(group: Any, folder: Path, **changes: Any) -> EngineCore:
     """An engine whose model is a part in the group."""
     config = replace(for_device(with_config(**changes), "cuda"), dtype="float32")
-    opened = open_model(config, folder, read_architecture(folder), max_model_len=512, group=group)
+    opened = open_backend(config, folder, read_architecture(folder), max_model_len=512, group=group)
     scheduler = Scheduler(
         BlockPool(opened.num_blocks, config.block_size),
         max_sequences=config.max_sequences,

@@ -8,7 +8,7 @@ import pytest
 
 from axon.engine.cuda import nvml
 from axon.engine.cuda.nvml import Driver, Gauge, Meter, PyNvml, open_gauge
-from axon.engine.messages import Gpu
+from axon.engine.protocol.messages import Gpu
 
 UUID = "GPU-1"
 

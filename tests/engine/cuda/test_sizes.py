@@ -5,9 +5,9 @@ from pathlib import Path
 import pytest
 import torch
 
-from axon.engine.architecture import read_architecture
 from axon.engine.cuda import tuning
-from axon.engine.cuda.memory import KVBlocks, blocks_in
+from axon.engine.cuda.kv_memory import KVBlocks, blocks_in
+from axon.engine.load.architecture import read_architecture
 from tests.engine.cuda.checks import make_folders
 
 

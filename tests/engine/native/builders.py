@@ -7,11 +7,11 @@ from pathlib import Path
 import numpy as np
 
 from axon.domain.sampling import Sampling
-from axon.engine.architecture import Architecture, read_architecture
 from axon.engine.batch import Draw, Span
+from axon.engine.load.architecture import Architecture, read_architecture
 from axon.engine.native.build import GROUP_SIZE
 from axon.engine.native.model import Floats, Ints, NativeModel, Rows
-from axon.engine.native.pack import ensure_packed
+from axon.engine.native.packed_weights import ensure_packed
 
 NUM_BLOCKS = 256
 BLOCKS_PER_SEQUENCE = 6

@@ -8,16 +8,16 @@ import numpy as np
 import pytest
 import torch
 
-from axon.engine.architecture import read_architecture
-from axon.engine.attention import Attention
 from axon.engine.batch import Batch, Span
-from axon.engine.kv import KVMemory
-from axon.engine.models.llama import Llama
+from axon.engine.load.architecture import read_architecture
+from axon.engine.load.weights import Weights
 from axon.engine.native import library
 from axon.engine.native.model import block_bytes
 from axon.engine.native.runner import NativeRunner
-from axon.engine.runner import ModelRunner
-from axon.engine.weights import Weights
+from axon.engine.pytorch.attention import Attention
+from axon.engine.pytorch.kv_memory import KVMemory
+from axon.engine.pytorch.llama import Llama
+from axon.engine.pytorch.runner import ModelRunner
 from tests.engine.builders import make_tiny_llama
 from tests.engine.native.builders import MAX_TOKENS, Tiny, make_span, make_tokens
 

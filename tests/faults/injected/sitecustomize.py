@@ -12,10 +12,11 @@ POISON_EXIT_CODE = 13
 
 
 def _inject() -> None:
-    from axon.engine import pace
     from axon.engine.core import EngineCore
+    from axon.engine.schedule import learned_controller
 
-    pace._FIRST_TOKENS = 48  # what is right for steps of a millisecond would let prompts wait for seconds here
+    # What is right for steps of a millisecond would let prompts wait for seconds here.
+    learned_controller._FIRST_TOKENS = 48
     step_s = float(os.environ.get("FAULTS_STEP_S", "0"))
     poison = int(os.environ.get("FAULTS_POISON_ID", "-1"))
     poisoned: set[str] = set()

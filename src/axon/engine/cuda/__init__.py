@@ -1,1 +1,1 @@
-"""The engine on an NVIDIA GPU: Triton kernels, graphs over whole steps, tokens that stay on the device."""
+"""The model on an NVIDIA GPU: Triton kernels, CUDA graphs over whole steps, tokens that stay on the device."""

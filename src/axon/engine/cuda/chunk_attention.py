@@ -1,6 +1,6 @@
-"""Attention of prompt chunks over the blocks of their sequences, their own keys and values already written.
+"""Attention of prompt chunks over the blocks of their sequences; their own keys and values are written already.
 
-A program serves one query head and one tile of a chunk's queries, longest past first.
+A program serves one query head and one tile of a chunk's queries, the longest context first.
 """
 
 import triton.language as tl
@@ -52,7 +52,7 @@ def _tile(
     VALUES: tl.constexpr,
     DESCRIBED: tl.constexpr,
 ) -> tl.tensor:
-    """Keys and values of a tile of tokens: by the copy engine where a tile is a block."""
+    """Keys and values of a tile of tokens, loaded by the copy engine (TMA) where a tile is a block."""
     if DESCRIBED:
         row = tl.load(table + first_token // BLOCK_SIZE) * BLOCK_ROWS + head_row
         keys = described.load([row, 0])

@@ -1,7 +1,8 @@
-"""Attention of rows that are alone in their sequence: turns, writes the new key and value, attends, in one kernel.
+"""Attention of decodes in one kernel: rotates, writes the new key and value, attends.
 
-A program serves one row, one KV head with all its query heads, and one part of the past. The last part of a row to
-arrive combines them all. Rows with the longest past stand first, so that the short ones fill the gaps at the end.
+A program serves one row, one KV head with all its query heads, and one split of the context (flash decoding). The
+last split of a row to finish combines them all. Rows with the longest context come first, so that short ones fill the
+gaps at the end.
 """
 
 import triton.language as tl
@@ -21,7 +22,7 @@ def _attend(
     sums: tl.tensor,
     PRECISION: tl.constexpr,
 ) -> tl.tensor:
-    """One tile of keys and values more."""
+    """Takes in one more tile of keys and values (online softmax)."""
     scores = tl.dot(queries, keys.T, input_precision=PRECISION)
     scores = tl.where(seen[None, :], scores, float("-inf"))
     new_highest = tl.maximum(highest, tl.max(scores, 1))
@@ -90,7 +91,7 @@ def decode_attention(
     PRECISION: tl.constexpr,
     PDL: tl.constexpr,
 ) -> None:
-    """EARLY: the first tile is loaded before the kernel waits for the one before it; DESCRIBED: by the copy engine."""
+    """EARLY: the first tile is loaded before the kernel waits for the one before it. DESCRIBED: tiles come by TMA."""
     head = tl.program_id(0)
     row = tl.program_id(1)
     split = tl.program_id(2)

@@ -1,8 +1,8 @@
-"""Chooses tokens on the device as ``axon.engine.sampler`` does: the first id whose cumulated weight is over a number.
+"""Chooses tokens on the device as ``sample.sampler`` does: the first id whose cumulative weight exceeds a number.
 
 The vocabulary is cut into sections: their sums are cumulated first, then the weights within one. An inverse
-temperature of 0 is greedy: the likeliest token, the lowest id among equals. Penalties, bias, bans and logprobs are not
-known here; the runner takes such rows to the host.
+temperature of 0 is greedy: the most likely token, the lowest id among equals. Rows with penalties, bias, bans or
+log probabilities are drawn on the host.
 """
 
 import triton.language as tl
@@ -25,7 +25,7 @@ def sum_sections(
     WIDTH: tl.constexpr,
     PDL: tl.constexpr,
 ) -> None:
-    """The highest logit of each section, and the sum of its weights against that."""
+    """The highest logit of each section, and the sum of its exponentials relative to that."""
     row = tl.program_id(0)
     section = tl.program_id(1)
     if PDL:
@@ -56,7 +56,7 @@ def draw(
     WIDTH: tl.constexpr,
     PDL: tl.constexpr,
 ) -> None:
-    """Writes each row's token, which belongs to its number in [0, 1)."""
+    """Writes each row's token, the one that its number in [0, 1) falls on."""
     row = tl.program_id(0)
     if PDL:
         gdc_launch_dependents()

@@ -1,7 +1,7 @@
 """How kernels are compiled and launched. Holds no kernel.
 
-With programmatic dependent launch a kernel starts while the one before it ends: what it does before it waits must
-read only what no kernel of the same step writes, such as weights and the KV of earlier steps.
+With programmatic dependent launch (PDL) a kernel starts while the one before it ends: before it waits, it may read only
+what no kernel of the same step writes, such as weights and the KV of earlier steps.
 """
 
 from collections.abc import Callable
@@ -14,12 +14,12 @@ LOG2_E = 1.4426950408889634
 
 
 def kernel(function: Callable[..., Any]) -> Any:
-    """Compiles a function with Triton on its first launch, anew for each set of constants."""
+    """Compiles a function with Triton on its first launch, once for each set of constants."""
     return triton.jit(function)
 
 
 def overlaps(device: torch.device) -> bool:
-    """Whether the device can start a kernel while the one before it ends."""
+    """Whether the device has programmatic dependent launch."""
     return device.type == "cuda" and torch.cuda.get_device_capability(device) >= (9, 0)
 
 

@@ -1,62 +1,43 @@
-"""Llama and its relatives on the device: a step of decodes, whose every array stays in its place so that a graph can
-hold it, and a step with prompt chunks. Knows no sequences and no sampling.
+"""Llama and its relatives on a GPU: a step of decodes, which a CUDA graph can hold, and a step with prompt chunks.
+
+Knows no sequences and no sampling.
 """
 
-from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
 import torch
 from torch.nn import functional
 from triton.tools.tensor_descriptor import TensorDescriptor
 
-from axon.engine.architecture import Architecture
 from axon.engine.cuda import tuning
 from axon.engine.cuda.chunk_attention import chunk_attention
 from axon.engine.cuda.decode_attention import decode_attention
 from axon.engine.cuda.jit import ceil_pow2, launch, overlaps
-from axon.engine.cuda.memory import KVBlocks
-from axon.engine.cuda.products import few_rows, one_row
+from axon.engine.cuda.kv_memory import KVBlocks
+from axon.engine.cuda.layers import Layer, Source, load_layer, rope_table
+from axon.engine.cuda.product_kernels import few_rows, one_row
 from axon.engine.cuda.rope import rope_write
-from axon.engine.cuda.rows import add_norm, embed_norm, gate
+from axon.engine.cuda.row_kernels import add_norm, embed_norm, gate
+from axon.engine.cuda.scratch import Scratch
+from axon.engine.load.architecture import Architecture
 from axon.engine.parallel.group import Alone, Group
 
 _GATE_WIDTH = 1024
 
 
-class Source(Protocol):
-    """Tensors by name; see ``axon.engine.weights``."""
-
-    def take(self, name: str) -> torch.Tensor: ...
-    def take_stacked(self, names: Iterable[str]) -> torch.Tensor: ...
-
-
-@dataclass(frozen=True, slots=True)
-class Layer:
-    """One decoder layer's weights; q, k, v and gate, up are stacked."""
-
-    input_norm: torch.Tensor
-    qkv: torch.Tensor
-    output: torch.Tensor
-    mlp_norm: torch.Tensor
-    gate_up: torch.Tensor
-    down: torch.Tensor
-    bias: torch.Tensor | None
-    query_norm: torch.Tensor | None
-    key_norm: torch.Tensor | None
-
-
 @dataclass(frozen=True, slots=True)
 class Parts:
-    """A product, in parts to be summed."""
+    """A matrix product as partial sums, which the kernel that reads it adds up."""
 
     tensor: torch.Tensor
     count: int = 1
     stride: int = 0
+    """Elements from one partial sum to the next."""
 
 
 class CudaLlama:
-    """Weights, tables and the scratch memory of decodes. Of several ranks each has a part of every layer."""
+    """Weights, rotary tables and the buffers of decodes; each rank of a group holds a part of every layer."""
 
     def __init__(
         self,
@@ -73,19 +54,19 @@ class CudaLlama:
         self.group = group or Alone()
         self._embedding = weights.take("model.embed_tokens.weight").to(device)
         self.dtype = self._embedding.dtype
-        self._layers = [_load_layer(architecture, weights, index, device) for index in range(architecture.num_layers)]
+        self._layers = [load_layer(architecture, weights, index, device) for index in range(architecture.num_layers)]
         self._norm = weights.take("model.norm.weight").to(device)
         self._head = self._embedding if architecture.tied_embedding else weights.take("lm_head.weight").to(device)
-        self._cos, self._sin = _rope_table(architecture, max_model_len, device)
+        self._cos, self._sin = rope_table(architecture, max_model_len, device)
         self._pdl = overlaps(device)
         self._is_exact = self.dtype == torch.float32
         self._precision = "ieee" if self._is_exact else "tf32"
-        self._scratch = _Scratch(architecture, max_rows, self.dtype, device)
+        self._scratch = Scratch(architecture, max_rows, self.dtype, device)
 
     def decode(
         self, inputs: dict[str, torch.Tensor], num_rows: int, sampled: torch.Tensor, kv: KVBlocks
     ) -> torch.Tensor:
-        """Computes one row of each sequence and returns their logits; blocks named in ``inputs`` enter the tables."""
+        """Computes one token of each sequence and returns their logits; enters new blocks into the block tables."""
         if num_rows == 1 and self._takes_one_row():
             return self._decode_one(inputs, sampled, kv)
         scratch, pdl = self._scratch, self._pdl
@@ -140,7 +121,7 @@ class CudaLlama:
         return self._whole(functional.linear(normed, self._head))
 
     def _decode_one(self, inputs: dict[str, torch.Tensor], sampled: torch.Tensor, kv: KVBlocks) -> torch.Tensor:
-        """Norms, residuals and gates inside the products: five kernels a layer."""
+        """Decodes a single row with norms, residuals and gates fused into the products: five kernels a layer."""
         scratch, pdl = self._scratch, self._pdl
         residual, seen, gated = scratch.residual[:1], scratch.seen[:1], scratch.gated[:1]
         qkv, logits = scratch.qkv, scratch.logits
@@ -157,7 +138,7 @@ class CudaLlama:
 
     def _takes_one_row(self) -> bool:
         if self.group.is_cut:
-            return False  # what lies between a product and its residual is a sum over ranks
+            return False  # a sum over ranks stands between a product and its residual
         hidden, layer = self.architecture.hidden_size, self._layers[0]
         products = {"qkv": layer.qkv, "output": layer.output, "down": layer.down, "head": self._head}
         shapes = {name: (weight.shape[0], weight.shape[1]) for name, weight in products.items()}
@@ -202,7 +183,7 @@ class CudaLlama:
         *,
         update: bool,
     ) -> None:
-        """Every rank but a token's own has zeros for it."""
+        """The embedding with a vocabulary cut over ranks: every rank but the token's own adds zeros."""
         if update:
             places, blocks = inputs["new_places"][:num_rows].long(), inputs["new_blocks"][:num_rows]
             is_new = places >= 0  # the last place of the tables is the spare slot's, which holds the spare block
@@ -254,13 +235,13 @@ class CudaLlama:
         return Parts(out, shape.num_parts, num_rows * num_outputs)
 
     def _summed(self, name: str, x: torch.Tensor, weight: torch.Tensor) -> Parts:
-        """A product whose inputs are cut over the ranks."""
+        """A product whose inputs are cut over the ranks, summed over them."""
         if not self.group.is_cut:
             return self._product(name, x, weight)
         return Parts(self.group.add_up(functional.linear(x, weight)))
 
     def _whole(self, logits: torch.Tensor) -> torch.Tensor:
-        """Of the whole vocabulary, on the rank that draws."""
+        """The logits of the whole vocabulary, on the rank that draws."""
         if not self.group.is_cut:
             return logits
         return self.group.gather(logits)[:, : self.architecture.vocab_size].contiguous()
@@ -324,7 +305,7 @@ class CudaLlama:
         seen: torch.Tensor,
         kv: KVBlocks,
     ) -> None:
-        """For the rows from ``first`` on."""
+        """Rotates, stores and attends for the prompt chunks: the rows from ``first`` on."""
         model = self.architecture
         common: dict[str, Any] = {
             "NUM_HEADS": model.num_heads,
@@ -350,7 +331,7 @@ class CudaLlama:
         )  # fmt: skip
 
     def _head_weights(self, layer: Layer) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
-        """Bias and norms of heads; where there are none, something to point to."""
+        """Bias and head norms; where a model has none, any tensor stands in, which the kernel does not read."""
         bias, query_norm, key_norm = layer.bias, layer.query_norm, layer.key_norm
         none = layer.input_norm
         return (
@@ -364,40 +345,15 @@ class CudaLlama:
 
     @property
     def queries_per_tile(self) -> int:
-        """Of ``chunk_attention``."""
+        """Queries that one program of ``chunk_attention`` serves."""
         return tuning.chunk_shape(64, is_exact=self._is_exact).queries
 
     @property
     def num_weights(self) -> int:
-        """Numbers that a token is multiplied with."""
+        """Weights that each token is multiplied with."""
         layer = self._layers[0]
         per_layer = sum(weight.numel() for weight in (layer.qkv, layer.output, layer.gate_up, layer.down))
         return per_layer * len(self._layers) + self._head.numel()
-
-
-class _Scratch:
-    """What a step of decodes writes on its way, always in the same place."""
-
-    def __init__(self, model: Architecture, max_rows: int, dtype: torch.dtype, device: torch.device) -> None:
-        def empty(*shape: int, dtype: torch.dtype = dtype) -> torch.Tensor:
-            return torch.empty(*shape, dtype=dtype, device=device)
-
-        heads = model.num_heads * model.head_dim
-        self.residual = empty(max_rows, model.hidden_size)
-        self.normed = empty(max_rows, model.hidden_size)
-        self.seen = empty(max_rows, heads)
-        self.gated = empty(max_rows, model.intermediate_size)
-        self.qkv = empty(1, heads + 2 * model.num_kv_heads * model.head_dim)
-        self.logits = empty(1, model.vocab_size)
-        num_splits = max(
-            rows * shape.num_splits
-            for rows in range(1, max_rows + 1)
-            for is_exact in (False, True)
-            if (shape := tuning.decode_shape(rows, 64, is_exact=is_exact)).num_splits > 1
-        )
-        self.part_sums = empty(num_splits * heads, dtype=torch.float32)
-        self.part_logs = empty(num_splits * model.num_heads, dtype=torch.float32)
-        self.arrivals = torch.zeros(max_rows * model.num_kv_heads, dtype=torch.int32, device=device)
 
 
 def _norm_warps(width: int) -> int:
@@ -406,31 +362,3 @@ def _norm_warps(width: int) -> int:
 
 def _dim_width(model: Architecture) -> int:
     return max(16, ceil_pow2(model.head_dim))
-
-
-def _rope_table(
-    architecture: Architecture, max_model_len: int, device: torch.device
-) -> tuple[torch.Tensor, torch.Tensor]:
-    frequencies = torch.tensor(architecture.rope.frequencies(architecture.head_dim), dtype=torch.float64)
-    angles = torch.outer(torch.arange(max_model_len, dtype=torch.float64), frequencies)
-    return angles.cos().float().to(device), angles.sin().float().to(device)
-
-
-def _load_layer(architecture: Architecture, weights: Source, index: int, device: torch.device) -> Layer:
-    prefix = f"model.layers.{index}"
-    attention = [f"{prefix}.self_attn.{name}_proj" for name in ("q", "k", "v")]
-
-    def take(name: str) -> torch.Tensor:
-        return weights.take(f"{prefix}.{name}.weight").to(device)
-
-    return Layer(
-        input_norm=take("input_layernorm"),
-        qkv=weights.take_stacked(f"{name}.weight" for name in attention).to(device),
-        output=take("self_attn.o_proj"),
-        mlp_norm=take("post_attention_layernorm"),
-        gate_up=weights.take_stacked([f"{prefix}.mlp.{name}_proj.weight" for name in ("gate", "up")]).to(device),
-        down=take("mlp.down_proj"),
-        bias=weights.take_stacked(f"{name}.bias" for name in attention).to(device) if architecture.qkv_bias else None,
-        query_norm=take("self_attn.q_norm") if architecture.qk_norm else None,
-        key_norm=take("self_attn.k_norm") if architecture.qk_norm else None,
-    )

@@ -1,7 +1,7 @@
-"""How busy this host's GPUs are, and how full: asked of NVIDIA's management library. Imports no torch.
+"""Utilisation and memory of this host's GPUs, read from NVIDIA's management library (NVML). Imports no torch.
 
-The package ``nvidia-ml-py`` (pynvml) is used where it is installed; else the driver's own library is called; where
-there is neither, nobody can tell and nothing is said.
+The maintained binding ``nvidia-ml-py`` (pynvml) is used where it is installed. It is no dependency, because three calls
+of the driver's library do the same on machines where nothing can be installed; without either, nothing is reported.
 """
 
 import ctypes
@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
-from axon.engine.messages import Gpu
+from axon.engine.protocol.messages import Gpu
 
 logger = logging.getLogger(__name__)
 
@@ -20,15 +20,15 @@ _PERIOD_S = 1.0
 
 
 class Meter(Protocol):
-    """Tells of one GPU."""
+    """Reads one GPU."""
 
     def read(self, uuid: str) -> tuple[float, int]:
-        """Utilisation from 0 to 1, and bytes of memory in use."""
+        """Utilisation from 0 to 1, and used memory in bytes."""
         ...
 
 
 class Gauge:
-    """The readings of the GPUs that an engine uses; asked for at every step, taken once a second."""
+    """The readings of an engine's GPUs: asked for at every step, read once a second."""
 
     def __init__(self, meter: Meter, uuids: Sequence[str], clock: Callable[[], float] = time.monotonic) -> None:
         self._meter = meter
@@ -38,27 +38,27 @@ class Gauge:
         self._gpus: list[Gpu] = []
 
     def __call__(self) -> list[Gpu]:
-        """The last readings; none any more after one that failed."""
+        """The last readings; none any more after a reading that failed."""
         now = self._clock()
         if self._uuids and now - self._read_at >= _PERIOD_S:
             self._read_at = now
             try:
                 self._gpus = [Gpu(index, *self._meter.read(uuid)) for index, uuid in enumerate(self._uuids)]
             except Exception as error:
-                logger.warning("the GPUs are not watched any more: %s", error)
+                logger.warning("GPU utilisation is no longer reported, because NVML failed: %s", error)
                 self._uuids, self._gpus = (), []
         return self._gpus
 
 
 class PyNvml:
-    """Over the package."""
+    """Reads through the package ``nvidia-ml-py``."""
 
     def __init__(self, module: Any) -> None:
         self._nvml = module
         module.nvmlInit()
 
     def read(self, uuid: str) -> tuple[float, int]:
-        """Utilisation from 0 to 1, and bytes of memory in use."""
+        """Utilisation from 0 to 1, and used memory in bytes."""
         handle = self._nvml.nvmlDeviceGetHandleByUUID(uuid)
         memory = self._nvml.nvmlDeviceGetMemoryInfo(handle)
         return self._nvml.nvmlDeviceGetUtilizationRates(handle).gpu / 100, int(memory.used)
@@ -73,14 +73,14 @@ class _Memory(ctypes.Structure):
 
 
 class Driver:
-    """Over the driver's library."""
+    """Reads through the driver's library, by ctypes."""
 
     def __init__(self, library: Any) -> None:
         self._nvml = library
         self._call("nvmlInit_v2")
 
     def read(self, uuid: str) -> tuple[float, int]:
-        """Utilisation from 0 to 1, and bytes of memory in use."""
+        """Utilisation from 0 to 1, and used memory in bytes."""
         handle, utilization, memory = ctypes.c_void_p(), _Utilization(), _Memory()
         self._call("nvmlDeviceGetHandleByUUID", uuid.encode(), ctypes.byref(handle))
         self._call("nvmlDeviceGetUtilizationRates", handle, ctypes.byref(utilization))
@@ -93,7 +93,7 @@ class Driver:
 
 
 def open_meter() -> Meter | None:
-    """What this host has; None where nobody can tell."""
+    """The reader that works on this host; None if there is none."""
     try:
         return PyNvml(importlib.import_module("pynvml"))
     except Exception as error:
@@ -106,6 +106,6 @@ def open_meter() -> Meter | None:
 
 
 def open_gauge(uuids: Sequence[str]) -> Gauge | None:
-    """Watches the GPUs of these ids, as the driver writes them (``GPU-…``)."""
+    """A gauge over the GPUs with these UUIDs, as the driver writes them (``GPU-…``); None without NVML."""
     meter = open_meter()
     return Gauge(meter, uuids) if meter else None

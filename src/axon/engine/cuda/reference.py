@@ -1,4 +1,4 @@
-"""Attention over blocks in plain PyTorch, row by row: what the kernels must agree with. Slow, and runs anywhere."""
+"""Attention over blocks in plain PyTorch, row by row: the reference for the kernels. Slow, and runs anywhere."""
 
 import torch
 
@@ -11,7 +11,7 @@ def attend(
     slots: torch.Tensor,
     positions: torch.Tensor,
 ) -> torch.Tensor:
-    """What each query [row, head, dim] sees up to its own position, whose key and value are written already.
+    """Attention of each query [row, head, dim] up to its own position, whose key and value are written already.
 
     ``kv`` is [block, layer, key or value, kv head, token, dim].
     """

@@ -1,4 +1,4 @@
-"""Turns the queries and keys of prompt chunks and writes keys and values into their blocks. Attends to nothing."""
+"""Rotary embedding of prompt chunks: rotates queries and keys, writes keys and values into their blocks."""
 
 import triton.language as tl
 
@@ -6,7 +6,7 @@ from axon.engine.cuda.jit import kernel
 
 
 @kernel
-def _turned(
+def _rotated(
     rows: tl.tensor,
     bias: tl.tensor,
     norm: tl.tensor,
@@ -21,7 +21,7 @@ def _turned(
     BIAS: tl.constexpr,
     NORM: tl.constexpr,
 ) -> tl.tensor:
-    """The two halves of some heads of a row, normalised where the model does that, and turned."""
+    """The two halves of some heads of a row: biased and normalised where the model does so, and rotated."""
     HALF: tl.constexpr = DIM // 2
     place = (first_head + heads[:, None]) * DIM + at[None, :]
     mask = (heads < num_heads)[:, None] & (at < HALF)[None, :]
@@ -63,7 +63,7 @@ def rope_write(
     BIAS: tl.constexpr,
     NORM: tl.constexpr,
 ) -> None:
-    """Turns queries in place; keys and values go to the block that the row's sequence has for its position."""
+    """Rotates queries in place; writes keys and values to the block of the row's position."""
     row = tl.program_id(0).to(tl.int64)
     HALF: tl.constexpr = DIM // 2
     at = tl.arange(0, HALF_WIDTH)
@@ -74,14 +74,14 @@ def rope_write(
     rows = qkv + row * ((NUM_HEADS + 2 * NUM_KV_HEADS) * DIM)
 
     heads = tl.arange(0, HEADS_WIDTH)
-    low, high = _turned(rows, bias, query_norm, heads, at, cos, sin, eps, 0, NUM_HEADS, DIM, BIAS, NORM)
+    low, high = _rotated(rows, bias, query_norm, heads, at, cos, sin, eps, 0, NUM_HEADS, DIM, BIAS, NORM)
     place = rows + heads[:, None] * DIM + at[None, :]
     mask = (heads < NUM_HEADS)[:, None] & (at < HALF)[None, :]
     tl.store(place, low.to(qkv.dtype.element_ty), mask=mask)
     tl.store(place + HALF, high.to(qkv.dtype.element_ty), mask=mask)
 
     heads = tl.arange(0, KV_HEADS_WIDTH)
-    low, high = _turned(rows, bias, key_norm, heads, at, cos, sin, eps, NUM_HEADS, NUM_KV_HEADS, DIM, BIAS, NORM)
+    low, high = _rotated(rows, bias, key_norm, heads, at, cos, sin, eps, NUM_HEADS, NUM_KV_HEADS, DIM, BIAS, NORM)
     mask = (heads < NUM_KV_HEADS)[:, None] & (at < HALF)[None, :]
     block = tl.load(tables + slot * table_width + position // BLOCK_SIZE).to(tl.int64)
     kv_row = block * BLOCK_ROWS + layer_row + heads[:, None] * BLOCK_SIZE + position % BLOCK_SIZE

@@ -1,8 +1,8 @@
-"""Launches steps on the device and fetches what they drew. Knows no scheduler.
+"""Launches steps on the device and fetches the tokens they drew. Knows no scheduler.
 
-A step is launched while the one before it runs: what that one draws stays on the device and becomes input there. A
-step of decodes is one graph, and so is one with few prompt tokens; one with many is launched kernel by kernel, which
-its size hides.
+A step is launched while the one before it runs: the tokens which that one draws stay on the device as input. A step of
+decodes is one CUDA graph, and so is one with few prompt tokens; one with many is launched kernel by kernel, because its
+computation hides the launches.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -17,15 +17,15 @@ from axon.domain.sampling import Sampling
 from axon.engine.batch import PLACEHOLDER, Batch, Draw, Drawn, Span
 from axon.engine.cuda import tuning
 from axon.engine.cuda.jit import launch, overlaps
-from axon.engine.cuda.memory import KVBlocks
+from axon.engine.cuda.kv_memory import KVBlocks
 from axon.engine.cuda.model import CudaLlama
-from axon.engine.cuda.pack import Chunks, Decodes, Packed, halve, layout, order, pack_mixed
-from axon.engine.cuda.rows import write_tables
+from axon.engine.cuda.row_kernels import write_tables
 from axon.engine.cuda.sampler import DeviceSampler, Special
-from axon.engine.cuda.slots import Slots
+from axon.engine.cuda.step_arrays import Chunks, Decodes, Packed, halve, layout, order, pack_mixed
+from axon.engine.cuda.table_slots import Slots
 
 _RING = 4
-"""Steps whose buffers on the host may be in use: two are in flight at the most."""
+"""Sets of host buffers, used in rotation; at most two steps are in flight."""
 _NEWS_WIDTH = 256
 
 
@@ -34,17 +34,17 @@ class CudaFlight:
     """A launched step; ``land`` waits for it."""
 
     tokens: torch.Tensor
-    """On the host once ``arrived``."""
+    """The drawn tokens, on the host once ``arrived`` returns."""
     arrived: Callable[[], None]
     places: list[int]
-    """Of each draw of the batch, in order, among the tokens."""
+    """Index among the tokens of each draw of the batch, in order."""
     from_host: dict[int, Drawn]
-    """By place: what the host has drawn, with its logprobs."""
+    """Draws made on the host, with their log probabilities, by index."""
     place_of: dict[int, int]
-    """By the sequence's arrival."""
+    """Index among the tokens by the sequence's arrival."""
 
     def land(self) -> list[Drawn]:
-        """What came of each draw of the batch, in order."""
+        """The result of each draw of the batch, in order."""
         self.arrived()
         tokens: list[int] = self.tokens.tolist()
         if not self.from_host:
@@ -52,14 +52,14 @@ class CudaFlight:
         return [self.from_host.get(place) or Drawn(tokens[place]) for place in self.places]
 
     def token_of(self, arrival: int) -> int:
-        """What the step drew for a sequence."""
+        """The token that the step drew for a sequence."""
         self.arrived()
         return int(self.tokens[self.place_of[arrival]])
 
 
 @dataclass(frozen=True, slots=True)
 class _ChunkGraph:
-    """A recorded step with prompt chunks, and where its inputs stand."""
+    """A recorded step with prompt chunks, and its input buffers."""
 
     shapes: Chunks
     words: torch.Tensor
@@ -69,7 +69,7 @@ class _ChunkGraph:
 
 
 class CudaRunner:
-    """Holds the model, its KV and the graphs."""
+    """Holds the model, its KV memory and the CUDA graphs."""
 
     @torch.inference_mode()
     def __init__(self, model: CudaLlama, kv: KVBlocks, *, max_rows: int, max_tokens: int) -> None:
@@ -87,7 +87,7 @@ class CudaRunner:
         self._chunk_graphs: dict[int, _ChunkGraph] = {}
         self._sampled = torch.zeros(max_draws, dtype=torch.int32, device=self.device)
         self._most_tokens: int | None = None
-        """Steps with more are halved: one of about this size found no memory."""
+        """Steps with more tokens are halved: one of about twice this size ran out of memory."""
         self._previous: CudaFlight | None = None
 
         pinned = self.device.type == "cuda"
@@ -99,7 +99,7 @@ class CudaRunner:
         self._inputs: dict[str, torch.Tensor] = self._decodes.views(self._words, torch.float32, torch.float64)
         self._fetched = [torch.zeros(max_draws, dtype=torch.int32, pin_memory=pinned) for _ in range(_RING)]
         self._events = [torch.cuda.Event() for _ in range(_RING)] if pinned else []  # type: ignore[no-untyped-call]
-        self._turn = 0
+        self._ring_index = 0
 
     def run(self, batch: Batch) -> list[Drawn]:
         """Launches a step and waits for it."""
@@ -107,8 +107,8 @@ class CudaRunner:
 
     @torch.inference_mode()
     def launch(self, batch: Batch) -> CudaFlight:
-        """Starts a step behind those already launched. Its placeholders stand for what the last of them draws."""
-        self._turn = (self._turn + 1) % _RING
+        """Starts a step behind those launched before; placeholders stand for the tokens that the last of them draws."""
+        self._ring_index = (self._ring_index + 1) % _RING
         is_decode = all(len(span.token_ids) == 1 for span in batch.spans)
         spans = order(batch.spans)
         place_of: dict[int, int] = {}
@@ -126,7 +126,7 @@ class CudaRunner:
         return self._previous
 
     def rehearse(self) -> None:
-        """Runs each kind of step once, so that no kernel is compiled while anybody waits for it."""
+        """Runs each kind of step once, so that no kernel is compiled while a request waits."""
         plain, cut = Sampling(max_tokens=1), Sampling(max_tokens=1, top_k=2, top_p=0.5, min_p=0.1)
         counts = [0, 3, *tuning.decode_counts(), self._slots.num_slots - 1]
         for count in sorted({count for count in counts if count < self._slots.num_slots}):
@@ -136,7 +136,7 @@ class CudaRunner:
 
     @torch.inference_mode()
     def capture(self) -> None:
-        """Records a graph for each number of rows; the largest first, whose memory the others then share."""
+        """Records a CUDA graph for each number of rows; the largest first, whose memory the others share."""
         stream = torch.cuda.Stream()  # type: ignore[no-untyped-call]
         pool = None
         self._decodes.pad(self._staged_views[0], 0, self._decodes.max_rows, self._slots)
@@ -169,11 +169,11 @@ class CudaRunner:
     def _launch_decodes(self, spans: Sequence[Span]) -> dict[int, Drawn]:
         count = len(spans)
         size = next(size for size in self._sizes if size >= count)
-        views = self._staged_views[self._turn]
+        views = self._staged_views[self._ring_index]
         packed = self._decodes.write(views, spans, self._slots, self._latest)
         self._decodes.pad(views, count, size, self._slots)
         self._write_tables(packed)
-        self._words.copy_(self._staged[self._turn], non_blocking=True)
+        self._words.copy_(self._staged[self._ring_index], non_blocking=True)
         if size in self._graphs:
             graph, logits = self._graphs[size]
             graph.replay()
@@ -191,20 +191,20 @@ class CudaRunner:
         return logits
 
     def _launch_mixed(self, spans: list[Span], previous: torch.Tensor, first_place: int) -> dict[int, Drawn]:
-        """Where memory does not suffice, the step is computed in halves, which comes to the same."""
+        """Computes the step; if memory does not suffice, in halves, with the same results."""
         num_tokens = sum(len(span.token_ids) for span in spans)
         if self._most_tokens is None or num_tokens <= self._most_tokens:
             try:
                 return self._compute_mixed(spans, previous, first_place)
             except torch.OutOfMemoryError:
                 if self._group.is_cut:
-                    raise  # the other ranks do not know of it
+                    raise  # the other ranks would not halve the step
                 torch.cuda.empty_cache()
                 self._slots.forget()
                 self._most_tokens = max(1, num_tokens // 2)
         halves = halve(spans)
         if halves is None:
-            raise torch.OutOfMemoryError("not even one token's step finds memory")
+            raise torch.OutOfMemoryError("the GPU has no memory for a step of even one token")
         if previous is self._sampled:
             previous = self._sampled.clone()
         from_host = self._launch_mixed(order(halves[0]), previous, first_place)
@@ -262,7 +262,7 @@ class CudaRunner:
         ]
 
     def _known(self, span: Span) -> Any:
-        """The span's draw, whose history the host may have to know to its end."""
+        """The span's draw, with the placeholder in its history replaced by the token."""
         draw = span.draw
         assert draw is not None
         if not draw.output_ids or draw.output_ids[-1] != PLACEHOLDER:
@@ -273,9 +273,9 @@ class CudaRunner:
     def _draw_specials(
         self, logits: torch.Tensor, specials: list[Special], inputs: Mapping[str, torch.Tensor], sampled: torch.Tensor
     ) -> dict[int, Drawn]:
-        cut = [special for special in specials if special.needs_cut]
+        cut = [special for special in specials if special.needs_truncation]
         if cut:
-            self._sampler.draw_cut(logits, cut, inputs["inverse_temperatures"], inputs["numbers"], sampled)
+            self._sampler.draw_truncated(logits, cut, inputs["inverse_temperatures"], inputs["numbers"], sampled)
         on_host = [special for special in specials if special.needs_host]
         if not on_host:
             return {}
@@ -295,7 +295,7 @@ class CudaRunner:
     def _send(
         self, arrays: Mapping[str, np.ndarray[Any, Any]], words_there: torch.Tensor | None = None
     ) -> dict[str, torch.Tensor]:
-        """Copies arrays to the device in one piece, to ``words_there`` where that is given."""
+        """Copies arrays to the device in one transfer, into ``words_there`` if that is given."""
         starts, num_words = layout(arrays)
         staged = torch.empty(num_words, dtype=torch.int32, pin_memory=self.device.type == "cuda")
         words = staged.numpy()
@@ -312,26 +312,26 @@ class CudaRunner:
         }
 
     def _fetch(self, count: int) -> torch.Tensor:
-        fetched = self._fetched[self._turn][:count]
+        fetched = self._fetched[self._ring_index][:count]
         fetched.copy_(self._sampled[:count], non_blocking=True)
         return fetched
 
     def _arrival(self) -> Callable[[], None]:
         if not self._events:
             return _already
-        event = self._events[self._turn]
+        event = self._events[self._ring_index]
         event.record()
         return event.synchronize
 
 
 def _rehearsed(index: int, length: int, sampling: Sampling) -> Span:
-    """Of a sequence that is not, in a block that is not yet anybody's."""
+    """A span of a made-up sequence in block 0, which nobody holds yet."""
     draw = Draw(sampling=sampling, seed=0, choice=0, position=0)
     return Span(id="", first=0, token_ids=(0,) * length, block_ids=(0,), draw=draw, arrival=-2 - index)
 
 
 def _already() -> None:
-    """On the CPU a step is done when it has been launched."""
+    """Returns at once: on the CPU a step is done when it has been launched."""
 
 
 _TORCH: Mapping[Any, torch.dtype] = {

@@ -1,40 +1,40 @@
-"""Draws a step's tokens on the device, and takes to the host only the rows that ask for what the device cannot do."""
+"""Draws a step's tokens on the device; only rows that need what the device cannot do go to the host."""
 
 from collections.abc import Sequence
 from typing import NamedTuple
 
 import torch
 
-from axon.engine.adjust import is_adjusted
 from axon.engine.batch import Draw, Drawn
-from axon.engine.cuda.cut import draw_cut
 from axon.engine.cuda.draw import NUM_SECTIONS, draw, sum_sections
 from axon.engine.cuda.jit import ceil_pow2, launch
-from axon.engine.cut import is_cut
-from axon.engine.sampler import sample
+from axon.engine.cuda.truncate import draw_truncated
+from axon.engine.sample.adjust import is_adjusted
+from axon.engine.sample.sampler import sample
+from axon.engine.sample.truncate import is_truncated
 
-_CUT_WIDTH = 4096
+_TRUNCATED_WIDTH = 4096
 
 
 class Special(NamedTuple):
-    """A draw that asks for more than a temperature, and its row."""
+    """A draw that needs more than a temperature, and its row."""
 
     row: int
     draw: Draw
 
     @property
     def needs_host(self) -> bool:
-        """Whether something is added to or taken from the logits, or their probabilities are asked for."""
+        """Whether the logits are adjusted, or log probabilities are asked for."""
         return is_adjusted(self.draw) or self.draw.sampling.logprobs is not None
 
     @property
-    def needs_cut(self) -> bool:
-        """Whether the device draws from a head of the ranking."""
-        return not self.needs_host and self.draw.sampling.temperature > 0 and is_cut(self.draw.sampling)
+    def needs_truncation(self) -> bool:
+        """Whether the device draws from a truncated row."""
+        return not self.needs_host and self.draw.sampling.temperature > 0 and is_truncated(self.draw.sampling)
 
 
 class DeviceSampler:
-    """Scratch memory for the draws of a step."""
+    """Draws the tokens of a step; owns the buffers for that."""
 
     def __init__(self, vocab_size: int, max_rows: int, device: torch.device) -> None:
         self._section = -(-vocab_size // NUM_SECTIONS)
@@ -52,7 +52,7 @@ class DeviceSampler:
         *,
         pdl: bool,
     ) -> None:
-        """One token for each row, by temperature alone."""
+        """Draws one token for each row, by temperature alone."""
         constants = {
             "NUM_SECTIONS": NUM_SECTIONS,
             "SECTION": self._section,
@@ -68,7 +68,7 @@ class DeviceSampler:
             **constants, **launch(num_warps=4, pdl=pdl),
         )  # fmt: skip
 
-    def draw_cut(
+    def draw_truncated(
         self,
         logits: torch.Tensor,
         specials: Sequence[Special],
@@ -82,9 +82,9 @@ class DeviceSampler:
         top_ks = self._send([sampling.top_k for sampling in samplings], torch.int32)
         top_ps = self._send([sampling.top_p for sampling in samplings], torch.float64)
         min_ps = self._send([sampling.min_p for sampling in samplings], torch.float32)
-        draw_cut[(len(specials),)](
+        draw_truncated[(len(specials),)](
             logits, self._vocab_size, rows, top_ks, top_ps, min_ps, inverse_temperatures, numbers, sampled,
-            WIDTH=min(_CUT_WIDTH, ceil_pow2(self._vocab_size)), **launch(num_warps=8),
+            WIDTH=min(_TRUNCATED_WIDTH, ceil_pow2(self._vocab_size)), **launch(num_warps=8),
         )  # fmt: skip
 
     def draw_on_host(self, logits: torch.Tensor, specials: Sequence[Special], sampled: torch.Tensor) -> list[Drawn]:

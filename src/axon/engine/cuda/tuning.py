@@ -1,6 +1,6 @@
-"""Which kernel takes a product or a row of attention, and in which shape. Measured on an H200; knows no tensors.
+"""Launch shapes of the kernels for products and attention, measured on an H200. Knows no tensors.
 
-The tables are for models around 8B and around 0.6B; others take those of the nearer one, where their shapes divide.
+The tables are for models of about 8B and about 0.6B parameters; others take the nearer table, where its shapes divide.
 """
 
 from typing import NamedTuple
@@ -10,7 +10,7 @@ _WIDE = 2048
 
 
 class OneRow(NamedTuple):
-    """Outputs and inputs of a program of ``products.one_row``."""
+    """Outputs and inputs of a program of ``product_kernels.one_row``."""
 
     rows: int
     width: int
@@ -18,7 +18,7 @@ class OneRow(NamedTuple):
 
 
 class FewRows(NamedTuple):
-    """Shape of a program of ``products.few_rows``."""
+    """Shape of a program of ``product_kernels.few_rows``."""
 
     rows: int
     outputs: int
@@ -37,7 +37,7 @@ class DecodeShape(NamedTuple):
     num_warps: int
     early: bool
     described: bool = False
-    """Tiles come by the copy engine."""
+    """Tiles are loaded by the copy engine (TMA)."""
 
 
 class ChunkShape(NamedTuple):
@@ -105,7 +105,7 @@ _FEW_NARROW = {
 
 
 def one_row(name: str, hidden_size: int, num_outputs: int, num_inputs: int) -> OneRow | None:
-    """The shape for a product of one row with ``num_outputs`` rows of weights, or None."""
+    """The shape for a product of one row with ``num_outputs`` rows of weights; None if the kernel does not fit."""
     shape = (_ONE_WIDE if hidden_size >= _WIDE else _ONE_NARROW)[name]
     width = min(shape.width, num_inputs & -num_inputs)
     fits = width >= 256 and num_outputs % shape.rows == 0 and num_inputs // width <= 16
@@ -113,7 +113,7 @@ def one_row(name: str, hidden_size: int, num_outputs: int, num_inputs: int) -> O
 
 
 def few_rows(name: str, hidden_size: int, num_rows: int, num_outputs: int, num_inputs: int) -> FewRows | None:
-    """The shape for a product of a few rows, or None: the library is as quick."""
+    """The shape for a product of a few rows; None where cuBLAS is as fast."""
     table = _FEW_WIDE if hidden_size >= _WIDE else _FEW_NARROW
     most = next((most for most in table if most >= num_rows), None)
     shape = table[most].get(name) if most else None
@@ -133,7 +133,7 @@ _MANY_DECODES = DecodeShape(64, 1, 4, 2, early=False)
 
 
 def decode_shape(num_rows: int, block_size: int, *, is_exact: bool = False) -> DecodeShape:
-    """Many parts of the past for few rows, so that the device is full; one for many. ``is_exact``: in float32."""
+    """Many splits of the context for few rows, so that the device is full; one for many. ``is_exact``: float32."""
     if is_exact:
         return DecodeShape(16, 4, 2, 4, early=False)
     shape = next((shape for most, shape in _DECODES.items() if num_rows <= most), _MANY_DECODES)
@@ -141,12 +141,12 @@ def decode_shape(num_rows: int, block_size: int, *, is_exact: bool = False) -> D
 
 
 def decode_counts() -> list[int]:
-    """Numbers of rows of which no two take the same shape, nor any other number another."""
+    """One number of rows for each distinct decode shape."""
     return [*_DECODES, max(_DECODES) + 1]
 
 
 def chunk_shape(block_size: int, *, is_exact: bool = False) -> ChunkShape:
-    """Of prompt chunks; ``is_exact``: in float32."""
+    """The shape for prompt chunks; ``is_exact``: float32."""
     if is_exact:
         return ChunkShape(16, 16, 2, 4)
     return ChunkShape(64, min(64, max(16, block_size)), 5, 4)
@@ -154,16 +154,16 @@ def chunk_shape(block_size: int, *, is_exact: bool = False) -> ChunkShape:
 
 _CHUNK_LADDER = (64, 128, 192, 256, 384, 512, 768, 1024, 1536, 2048, 3072, 4096)
 _LAUNCH_FLOPS = 7e12
-"""What the device does in the time in which the host launches a step kernel by kernel."""
+"""Floating point operations of the device in the time that the host needs to launch a step kernel by kernel."""
 
 
 def chunk_ladder(num_weights: int, max_tokens: int) -> list[int]:
-    """Numbers of tokens for which a step with prompt chunks has a graph: those quicker computed than launched."""
+    """Token counts for which a step with prompt chunks has a CUDA graph: those computed faster than launched."""
     most = min(max_tokens, max(512, int(_LAUNCH_FLOPS / (2 * num_weights))))
     return [size for size in _CHUNK_LADDER if size <= most]
 
 
 def ladder(max_rows: int) -> list[int]:
-    """Numbers of rows that have a graph: a step takes the next one up."""
+    """Row counts that have a CUDA graph; a step takes the next larger one."""
     sizes = [1, 2, 4, 8, 16, *range(24, 65, 8), *range(80, 257, 16), *range(288, max_rows + 32, 32)]
     return [size for size in sizes if size < max_rows] + [max_rows]

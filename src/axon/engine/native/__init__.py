@@ -1,1 +1,1 @@
-"""The engine's int8 arithmetic in C++: built once where a compiler is, called through ctypes."""
+"""The model in int8 on a CPU: C++ kernels, compiled once where a compiler is found, called through ctypes."""

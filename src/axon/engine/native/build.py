@@ -1,10 +1,10 @@
-"""Compiles the kernels into one shared object, once, and finds it again. Knows no model.
+"""Compiles the C++ kernels into one shared library, once, and finds it again. Knows no model.
 
     python -m axon.engine.native.build [folder]
 
-Looked for in this order: beside the sources, where a wheel carries it; in the cache, where an earlier start built it;
-then it is built. Each instruction set is an object of its own, compiled with its own flags; which one runs is decided
-at run time, so a library built on one machine serves every machine of its architecture.
+The library is looked for beside the sources, where a wheel carries it, then in the cache of earlier builds; else it is
+built. Each instruction set is an object of its own, compiled with its own flags; which one runs is decided at run time,
+so a library built on one machine works on every machine of its architecture.
 """
 
 import hashlib
@@ -30,7 +30,7 @@ GROUP_SIZE = 32
 _FOLDER = Path(__file__).parent
 _COMPILERS = ("g++", "c++", "clang++")
 _TIMEOUT_S = 300
-# No contraction: the sources say where a product and a sum are one rounding, so that all machines agree.
+# No contraction: the sources say where a fused multiply-add is used, so that all machines agree to the bit.
 _FLAGS = ("-O3", "-std=c++17", "-fPIC", "-fvisibility=hidden", "-ffp-contract=off", "-Wall", "-Wextra", "-pthread")
 _AVX512 = ("f", "bw", "vl", "dq", "vnni")
 
@@ -49,12 +49,12 @@ class NotBuilt(Misconfigured):
 
 
 def default_folder() -> Path:
-    """Where built libraries are kept unless told otherwise."""
+    """The default cache of built libraries."""
     return Path.home() / ".cache" / "axon" / "native"
 
 
 def library(folder: Path | None = None) -> Path:
-    """The path of the library for these sources, built first where it is missing; raises NotBuilt."""
+    """The path of the library for these sources, which is built if it is missing; raises NotBuilt."""
     cached = (folder or default_folder()) / file_name()
     for path in (_FOLDER / file_name(), cached):
         if path.is_file():
@@ -66,7 +66,7 @@ def library(folder: Path | None = None) -> Path:
 
 
 def file_name() -> str:
-    """What the library of these sources is called on this kind of machine."""
+    """The file name of the library of these sources for this machine's architecture."""
     return f"kernel-{platform.machine()}-{source_digest()}.so"
 
 
@@ -79,7 +79,7 @@ def find_compiler() -> str:
 
 
 def build(target: Path, compiler: str, machine: str = "") -> None:
-    """Compiles everything in parallel and puts the library in its place in one move; raises NotBuilt."""
+    """Compiles all units in parallel and renames the library into place atomically; raises NotBuilt."""
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(dir=target.parent) as name:
@@ -97,7 +97,7 @@ def build(target: Path, compiler: str, machine: str = "") -> None:
 
 @cache
 def source_digest() -> str:
-    """Changes with the kernels' sources and flags."""
+    """A hash of the kernels' sources and compiler flags."""
     files = sorted([*_FOLDER.glob("*.cpp"), *_FOLDER.glob("*.h")])
     return _digest(repr((GROUP_SIZE, _FLAGS, _units())), *(file.read_text(encoding="utf-8") for file in files))
 
@@ -124,7 +124,7 @@ def _units(machine: str = "") -> list[_Unit]:
 
 
 def _run_all(commands: Iterable[Sequence[str]]) -> None:
-    """Runs commands side by side; the first that fails is told, after all have ended."""
+    """Runs commands in parallel; once all have ended, raises NotBuilt for the first that failed."""
     running = [subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT) for command in commands]
     try:
         outputs = [process.communicate(timeout=_TIMEOUT_S)[0] for process in running]

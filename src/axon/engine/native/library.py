@@ -13,10 +13,10 @@ from axon.engine.native.build import GROUP_SIZE, NotBuilt, library, source_diges
 BLOCK_SIZE = 16
 """Tokens of a KV block; the kernels' layout knows no other."""
 LANES = 16
-"""Outputs of a panel."""
+"""Outputs of a panel of weights."""
 MAX_HEAD_DIM = 512
 MAX_SHARE = 16
-"""The most query heads of a KV head."""
+"""Most query heads that share a KV head."""
 
 
 class Shape(ctypes.Structure):
@@ -34,7 +34,7 @@ class Shape(ctypes.Structure):
     )
 
 
-_INTS, _FLOATS = c_void_p, c_void_p  # addresses of numpy arrays, which are checked before
+_INTS, _FLOATS = c_void_p, c_void_p  # addresses of numpy arrays, whose dtypes and shapes the caller checks
 _SIGNATURES: dict[str, tuple[Any, list[Any]]] = {
     "axon_instruction_set": (c_char_p, [c_char_p]),
     "axon_group_size": (c_int, []),
@@ -53,7 +53,7 @@ _SIGNATURES: dict[str, tuple[Any, list[Any]]] = {
 
 @cache
 def load(folder: Path | None = None) -> ctypes.CDLL:
-    """Builds the library where it is missing, and opens it; raises NotBuilt."""
+    """Opens the library, which is built if it is missing; raises NotBuilt."""
     path = library(folder)
     try:
         opened = ctypes.CDLL(str(path))
@@ -67,18 +67,18 @@ def load(folder: Path | None = None) -> ctypes.CDLL:
 
 
 def instruction_set(opened: ctypes.CDLL, name: str = "") -> str | None:
-    """The instruction set that runs for this name, the best one for no name; None where the machine lacks it."""
+    """The instruction set of this name, or the best one for an empty name; None if the machine lacks it."""
     found: bytes | None = opened.axon_instruction_set(name.encode())
     return found.decode() if found is not None else None
 
 
 def kernel_id(folder: Path | None = None) -> str:
-    """Identifies the arithmetic, e.g. ``int8-g64-neon-dotprod-1a2b3c4d5e6f``; raises NotBuilt."""
+    """Identifies the arithmetic to the bit, e.g. ``int8-g64-neon-dotprod-1a2b3c4d5e6f``; raises NotBuilt."""
     return f"int8-g{GROUP_SIZE}-{instruction_set(load(folder))}-{source_digest()}"
 
 
 def address(array: npt.NDArray[Any] | None) -> int | None:
-    """Where a contiguous array begins; the caller keeps it alive."""
+    """The address of a contiguous array, which the caller keeps alive."""
     if array is None:
         return None
     assert array.flags.c_contiguous

@@ -1,4 +1,4 @@
-"""A model in the kernels' hands: mapped weights, KV blocks, threads. Knows no scheduler and no sampling."""
+"""A model in native memory: mapped weights, KV blocks, threads. Knows no scheduler and no sampling."""
 
 import ctypes
 from dataclasses import dataclass
@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from axon.engine.architecture import Architecture
+from axon.engine.load.architecture import Architecture
 from axon.engine.native import library
-from axon.engine.native.pack import Packed
+from axon.engine.native.packed_weights import Packed
 from axon.errors import Misconfigured
 
 Ints = npt.NDArray[np.int32]
@@ -22,17 +22,18 @@ _VECTORS = ("input_norm", "mlp_norm", "query_norm", "key_norm", "bias")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rows:
-    """One step: spans of consecutive tokens, one behind the other."""
+    """One step as arrays: spans of consecutive tokens, in order."""
 
     tokens: Ints
     positions: Ints
     span_starts: Ints
-    """One more than there are spans: the last is the number of rows."""
+    """First row of each span, and the number of rows at the end: [spans + 1]."""
     block_ids: Ints
-    """Of every span from position 0 on, one table behind the other."""
+    """Block tables of all spans, each from position 0 on, concatenated."""
     table_starts: Ints
+    """Start of each span's table in ``block_ids``, and its length at the end: [spans + 1]."""
     outputs: Ints
-    """The rows whose next token is wanted."""
+    """The rows that have a draw."""
 
 
 class NativeModel:
@@ -73,7 +74,7 @@ class NativeModel:
         self._set_vector(-1, 2, sin)
 
     def step(self, rows: Rows, logits: Floats | None = None) -> Ints:
-        """Computes the rows; returns the likeliest next token of each output row, and fills ``logits`` where given."""
+        """Computes the rows; returns the argmax of each output row, and fills ``logits`` if given."""
         best = np.empty(len(rows.outputs), np.int32)
         assert self._handle is not None, "closed"
         assert logits is None or (logits.dtype == np.float32 and logits.shape == (len(best), self._vocab_size))
@@ -140,7 +141,7 @@ class NativeModel:
 
 
 def refuse_unsupported(architecture: Architecture) -> None:
-    """Raises Misconfigured for shapes the kernels do not have."""
+    """Raises Misconfigured for shapes that the kernels do not support."""
     if architecture.head_dim % 2 or architecture.head_dim > library.MAX_HEAD_DIM:
         raise Misconfigured(f"the native kernels have no heads of {architecture.head_dim} dimensions")
     if architecture.group_size > library.MAX_SHARE:
@@ -148,14 +149,14 @@ def refuse_unsupported(architecture: Architecture) -> None:
 
 
 def block_bytes(architecture: Architecture) -> int:
-    """Memory of one KV block over all layers: int8 keys and values, a scale for each token and head."""
+    """Bytes of one KV block over all layers: int8 keys and values, a float scale for each token and head."""
     dim = -(-architecture.head_dim // library.LANES) * library.LANES
     per_token = 2 * architecture.num_layers * architecture.num_kv_heads * (dim + 4)
     return per_token * library.BLOCK_SIZE
 
 
 def rope_table(architecture: Architecture, max_model_len: int) -> tuple[Floats, Floats]:
-    """Cosines and sines [position, head_dim / 2]."""
+    """Cosines and sines of the rotary embedding, [position, head_dim / 2] each."""
     frequencies = np.array(architecture.rope.frequencies(architecture.head_dim))
     angles = np.outer(np.arange(max_model_len), frequencies)
     return np.cos(angles).astype(np.float32), np.sin(angles).astype(np.float32)

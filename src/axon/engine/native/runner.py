@@ -5,24 +5,24 @@ from pathlib import Path
 
 import numpy as np
 
-from axon.engine.adjust import is_adjusted
-from axon.engine.architecture import Architecture
 from axon.engine.batch import Batch, Draw, Drawn
+from axon.engine.load.architecture import Architecture
 from axon.engine.native.build import GROUP_SIZE
 from axon.engine.native.model import Floats, Ints, NativeModel, Rows
-from axon.engine.native.pack import ensure_packed
-from axon.engine.sampler import sample
+from axon.engine.native.packed_weights import ensure_packed
+from axon.engine.sample.adjust import is_adjusted
+from axon.engine.sample.sampler import sample
 
 
 class NativeRunner:
-    """Holds the native model; logits leave it only where a draw needs more than the likeliest token."""
+    """Holds the native model; logits are copied out only if a draw needs more than the argmax."""
 
     def __init__(self, model: NativeModel, vocab_size: int) -> None:
         self._model = model
         self._logits = np.empty((0, vocab_size), np.float32)
 
     def run(self, batch: Batch) -> list[Drawn]:
-        """Computes the batch's tokens and samples behind the spans that have a draw."""
+        """Computes the batch's tokens and samples one token for each draw."""
         draws = batch.draws
         if all(_is_greedy(draw) for draw in draws):
             return [Drawn(token) for token in self._model.step(to_rows(batch)).tolist()]
@@ -39,7 +39,7 @@ class NativeRunner:
 def open_runner(
     architecture: Architecture, model_dir: Path, *, num_blocks: int, threads: int, max_model_len: int
 ) -> NativeRunner:
-    """Builds the kernels and packs the weights where that has not been done yet; raises NotBuilt, Misconfigured."""
+    """Opens the model; builds kernels and packs weights if not done yet; raises NotBuilt, Misconfigured."""
     model = NativeModel(
         architecture,
         ensure_packed(architecture, model_dir, GROUP_SIZE),
@@ -51,7 +51,7 @@ def open_runner(
 
 
 def to_rows(batch: Batch) -> Rows:
-    """The batch as the kernels take it."""
+    """The batch as the arrays that the kernels take."""
     spans = batch.spans
     starts = [0, *accumulate(len(span.token_ids) for span in spans)]
     return Rows(

@@ -1,1 +1,1 @@
-"""One model over several processes, each with a part of every layer: tensor parallelism."""
+"""Tensor parallelism: which part of a model each rank holds, and the sums over all ranks."""

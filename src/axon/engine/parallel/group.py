@@ -1,7 +1,7 @@
-"""What the ranks of a group say to each other while they compute a step: sums and gathers. Knows no model.
+"""The collectives of a group of ranks within a step: all-reduce, gather, broadcast. Knows no model.
 
-On a CPU (Gloo) a sum is the parts of all ranks in the order of their ranks, whatever its place in the batch: a row
-stays its own. On GPUs (NCCL) the library chooses the order.
+On a CPU (Gloo) a sum adds the ranks' parts in the order of their ranks, wherever a row stands in the batch, so results
+stay batch-invariant. On GPUs (NCCL) the library chooses the order.
 """
 
 import socket
@@ -13,11 +13,11 @@ from typing import Any
 import torch
 from torch import distributed
 
-from axon.engine.parallel.share import Share
+from axon.engine.parallel.partition import Share
 from axon.engine.parallel.traffic import gathered_bytes, summed_bytes
 
 COLLECTIVE_S = 60.0
-"""A sum that takes longer has lost somebody; who dies is noticed sooner, see ``axon.engine.parallel.link``."""
+"""Timeout of a collective, in seconds; a rank that dies is noticed sooner, see ``axon.engine.ranks.link``."""
 
 
 Store = Any
@@ -25,13 +25,13 @@ Store = Any
 
 
 def make_store(host: str) -> Store:
-    """The leading rank's, at a free port of this address alone."""
+    """The leading rank's store, at a free port of this address alone."""
     listener = socket.create_server((host, 0), family=socket.AF_INET6 if ":" in host else socket.AF_INET)
     return _store(host, listener.getsockname()[1], True, master_listen_fd=listener.detach())
 
 
 def find_store(host: str, port: int) -> Store:
-    """The leading rank's, as another one sees it."""
+    """The leading rank's store, as another rank connects to it."""
     return _store(host, port, False)
 
 
@@ -44,7 +44,7 @@ def _store(host: str, port: int, leads: bool, **more: Any) -> Store:
 
 @dataclass(slots=True)
 class Traffic:
-    """What a rank has sent, by the formulas of ``axon.engine.parallel.traffic``."""
+    """Collectives and bytes that a rank has sent, by the formulas of ``axon.engine.parallel.traffic``."""
 
     num_sums: int = 0
     num_gathers: int = 0
@@ -52,13 +52,13 @@ class Traffic:
 
 
 class Alone:
-    """The group of one: there is nobody to speak to."""
+    """A group of one rank: every collective is the identity."""
 
     share = Share()
     is_cut = False
-    """Whether the model's parts are to be put together at all."""
+    """Whether the model is cut over several ranks."""
     records = True
-    """Whether its calls can stand in a CUDA graph."""
+    """Whether its collectives can be recorded in a CUDA graph."""
 
     def __init__(self) -> None:
         self.traffic = Traffic()
@@ -68,27 +68,27 @@ class Alone:
     def close(self) -> None: ...
 
     def add_up(self, part: torch.Tensor) -> torch.Tensor:
-        """The sum over all ranks, on every rank."""
+        """All-reduce: the sum over all ranks, on every rank."""
         return part
 
     def gather(self, part: torch.Tensor) -> torch.Tensor:
-        """The columns of all ranks side by side; only what the leading rank gets is whole."""
+        """Gather: the columns of all ranks side by side; whole on the leading rank only."""
         return part
 
     def tell(self, tensor: torch.Tensor) -> None:
-        """Overwrites the tensor with the leading rank's."""
+        """Broadcast: overwrites the tensor with the leading rank's."""
 
     def least(self, number: int) -> int:
-        """The smallest number of all ranks."""
+        """All-reduce: the minimum over all ranks."""
         return number
 
     def common(self, candidates: Iterable[int]) -> tuple[int, ...]:
-        """What every rank has, in order."""
+        """The candidates that all ranks have, in order."""
         return tuple(candidates)
 
 
 class TorchGroup:
-    """Ranks over torch.distributed. ``meet`` waits until all have loaded; its store is where they find each other."""
+    """Ranks over torch.distributed. ``meet`` waits until all have loaded and returns the store where they connect."""
 
     def __init__(self, share: Share, device: torch.device, meet: Callable[[], Store], *, nccl: bool) -> None:
         self.share = share
@@ -100,7 +100,7 @@ class TorchGroup:
         self._nccl = nccl
 
     def connect(self) -> None:
-        """Meets the others, once the model is loaded."""
+        """Joins the process group, once the model is loaded."""
         distributed.init_process_group(
             "nccl" if self._nccl else "gloo",
             store=self._meet(),
@@ -111,12 +111,12 @@ class TorchGroup:
         )
 
     def close(self) -> None:
-        """Leaves the others."""
+        """Leaves the process group."""
         if distributed.is_initialized():
             distributed.destroy_process_group()
 
     def add_up(self, part: torch.Tensor) -> torch.Tensor:
-        """The sum over all ranks, on every rank."""
+        """All-reduce: the sum over all ranks, on every rank."""
         self.traffic.num_sums += 1
         self.traffic.sent_bytes += summed_bytes(part.numel(), part.element_size(), self.share.size)
         if self._nccl:
@@ -125,7 +125,7 @@ class TorchGroup:
         return self._in_order(part.cpu()).to(part.device)
 
     def gather(self, part: torch.Tensor) -> torch.Tensor:
-        """The columns of all ranks side by side; only what the leading rank gets is whole."""
+        """Gather: the columns of all ranks side by side; whole on the leading rank only."""
         self.traffic.num_gathers += 1
         self.traffic.sent_bytes += gathered_bytes(part.numel(), part.element_size(), self.share.rank)
         here = part.contiguous() if self._nccl else part.cpu().contiguous()
@@ -134,7 +134,7 @@ class TorchGroup:
         return torch.cat(parts, dim=-1).to(part.device) if parts else part
 
     def tell(self, tensor: torch.Tensor) -> None:
-        """Overwrites the tensor with the leading rank's."""
+        """Broadcast: overwrites the tensor with the leading rank's."""
         if self._nccl:
             distributed.broadcast(tensor, src=0)
             return
@@ -143,11 +143,11 @@ class TorchGroup:
         tensor.copy_(here)
 
     def least(self, number: int) -> int:
-        """The smallest number of all ranks."""
+        """All-reduce: the minimum over all ranks."""
         return int(self._least(torch.tensor([number])))
 
     def common(self, candidates: Iterable[int]) -> tuple[int, ...]:
-        """What every rank has of these numbers below 256, in order."""
+        """The candidates, numbers below 256, that all ranks have, in order."""
         has = torch.zeros(256, dtype=torch.int64)
         has[list(candidates)] = 1
         return tuple(self._least(has).nonzero().flatten().tolist())
@@ -158,7 +158,7 @@ class TorchGroup:
         return here.cpu()
 
     def _in_order(self, part: torch.Tensor) -> torch.Tensor:
-        """Each rank sums a piece of everybody's numbers; then each is told all the sums."""
+        """All-reduce as reduce-scatter and all-gather: each rank adds up one piece in the order of ranks."""
         size, numel = self.share.size, part.numel()
         flat = torch.nn.functional.pad(part.reshape(-1), (0, -numel % size))
         pieces = torch.empty_like(flat)

@@ -1,4 +1,4 @@
-"""A rank's own part of the weights, read from the mapped files part by part. Knows no group."""
+"""A rank's part of the weights, read slice by slice from the mapped files. Knows no group."""
 
 from collections.abc import Iterable
 from typing import Protocol
@@ -6,19 +6,19 @@ from typing import Protocol
 import torch
 from torch.nn import functional
 
-from axon.engine.architecture import Architecture
-from axon.engine.parallel.share import Share
+from axon.engine.load.architecture import Architecture
+from axon.engine.parallel.partition import Share
 
 
 class Source(Protocol):
-    """Tensors by name, and parts of them; see ``axon.engine.weights``."""
+    """Tensors by name, and parts of them; see ``axon.engine.load.weights``."""
 
     def take(self, name: str) -> torch.Tensor: ...
     def take_part(self, name: str, dim: int, start: int, stop: int) -> torch.Tensor: ...
 
 
 class Shards:
-    """Looks like the weights of a smaller model."""
+    """A rank's slices with the interface of whole weights, as if of a smaller model."""
 
     def __init__(self, weights: Source, architecture: Architecture, share: Share) -> None:
         self._weights = weights
@@ -26,7 +26,7 @@ class Shards:
         self._share = share
 
     def take(self, name: str) -> torch.Tensor:
-        """This rank's part of a tensor; where the vocabulary does not divide, zeros stand for what is not there."""
+        """This rank's slice of a tensor; padded with zeros where the vocabulary does not divide."""
         cut = self._share.cut(name, self._architecture)
         if cut is None:
             return self._weights.take(name)
@@ -35,5 +35,5 @@ class Shards:
         return functional.pad(part, (0, 0, 0, missing)) if missing else part
 
     def take_stacked(self, names: Iterable[str]) -> torch.Tensor:
-        """Several parts one below the other, so that one product serves them all."""
+        """Several slices concatenated along their outputs, so that one product computes them all."""
         return torch.cat([self.take(name) for name in names])

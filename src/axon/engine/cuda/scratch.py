@@ -1,0 +1,31 @@
+"""The buffers that a step of decodes writes, always at the same addresses so that a CUDA graph can hold them."""
+
+import torch
+
+from axon.engine.cuda import tuning
+from axon.engine.load.architecture import Architecture
+
+
+class Scratch:
+    """Activations and partial sums of up to ``max_rows`` decodes."""
+
+    def __init__(self, model: Architecture, max_rows: int, dtype: torch.dtype, device: torch.device) -> None:
+        def empty(*shape: int, dtype: torch.dtype = dtype) -> torch.Tensor:
+            return torch.empty(*shape, dtype=dtype, device=device)
+
+        heads = model.num_heads * model.head_dim
+        self.residual = empty(max_rows, model.hidden_size)
+        self.normed = empty(max_rows, model.hidden_size)
+        self.seen = empty(max_rows, heads)
+        self.gated = empty(max_rows, model.intermediate_size)
+        self.qkv = empty(1, heads + 2 * model.num_kv_heads * model.head_dim)
+        self.logits = empty(1, model.vocab_size)
+        num_splits = max(
+            rows * shape.num_splits
+            for rows in range(1, max_rows + 1)
+            for is_exact in (False, True)
+            if (shape := tuning.decode_shape(rows, 64, is_exact=is_exact)).num_splits > 1
+        )
+        self.part_sums = empty(num_splits * heads, dtype=torch.float32)
+        self.part_logs = empty(num_splits * model.num_heads, dtype=torch.float32)
+        self.arrivals = torch.zeros(max_rows * model.num_kv_heads, dtype=torch.int32, device=device)

@@ -1,0 +1,1 @@
+"""Reads models from disk: their architecture and their tensors."""

@@ -1,0 +1,1 @@
+"""Turns a GGUF file into a model folder in the layout of Hugging Face."""

@@ -1,0 +1,123 @@
+"""The safetensors files of a model folder: which tensor is in which file, and whether all are whole. Loads none."""
+
+import json
+import re
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from axon.engine.load.architecture import Architecture
+from axon.errors import Misconfigured
+
+INDEX = "model.safetensors.index.json"
+_SHARD = re.compile(r"(.*)-\d{5}-of-(\d{5})\.safetensors\Z")
+_FLOATS = {"F64", "F32", "F16", "BF16"}
+_MAX_HEADER_BYTES = 100_000_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TensorInfo:
+    """The file, shape and dtype of a tensor."""
+
+    path: Path
+    shape: tuple[int, ...]
+    dtype: str
+    """As safetensors names it: F32, BF16, …"""
+
+
+def find_tensors(model_dir: Path) -> dict[str, TensorInfo]:
+    """Every tensor of the folder by its name; raises Misconfigured if a file is missing or truncated."""
+    tensors: dict[str, TensorInfo] = {}
+    for path in _files(model_dir):
+        tensors |= _read_header(path)
+    return tensors
+
+
+def check_tensors(model_dir: Path, architecture: Architecture) -> None:
+    """Raises Misconfigured unless the folder has every tensor the model needs, in its shape and not quantised."""
+    tensors = find_tensors(model_dir)
+    for name, shape in architecture.tensor_shapes().items():
+        tensor = tensors.get(name)
+        if tensor is None:
+            raise Misconfigured(f"{model_dir} has no tensor {name!r}")
+        if tensor.dtype not in _FLOATS:
+            raise Misconfigured(
+                f"{name!r} in {tensor.path} is quantised ({tensor.dtype}): "
+                "give the model in bfloat16, or as a GGUF file"
+            )
+        if tensor.shape != shape:
+            raise Misconfigured(
+                f"{name!r} in {tensor.path} is {list(tensor.shape)}; config.json makes it {list(shape)}"
+            )
+
+
+def _indexed(index: Path) -> list[str]:
+    content = _read_json(index)
+    file_of = content.get("weight_map") if isinstance(content, dict) else None
+    if not isinstance(file_of, dict) or not all(isinstance(name, str) for name in file_of.values()):
+        raise Misconfigured(f"{index} does not say which tensor lies in which file")
+    return sorted(set(file_of.values()))
+
+
+def _files(model_dir: Path) -> list[Path]:
+    """The files that the index names; without an index the single file, else all files of the folder."""
+    index = model_dir / INDEX
+    if index.is_file():
+        names = _indexed(index)
+    elif (model_dir / "model.safetensors").is_file():
+        names = ["model.safetensors"]
+    else:
+        names = sorted(_with_missing_shards(path.name for path in model_dir.glob("*.safetensors")))
+    if not names:
+        raise Misconfigured(f"{model_dir} has no *.safetensors files{_advice(model_dir)}")
+    for name in names:
+        if not (model_dir / name).is_file():
+            raise Misconfigured(f"{model_dir} is not complete: {name} is missing")
+    return [model_dir / name for name in names]
+
+
+def _with_missing_shards(names: Any) -> set[str]:
+    """Adds the shards that should be there: a shard's name says how many there are."""
+    found = set(names)
+    for match in filter(None, map(_SHARD.match, list(found))):
+        found |= {f"{match[1]}-{number:05}-of-{match[2]}.safetensors" for number in range(1, int(match[2]) + 1)}
+    return found
+
+
+def _advice(model_dir: Path) -> str:
+    if files := sorted(model_dir.glob("*.gguf")):
+        return f"; to serve a GGUF file, name the file itself: {files[0]}"
+    if any(model_dir.glob("*.bin")) or any(model_dir.glob("*.pt*")):
+        return "; weights pickled by PyTorch are not read, because they can run code: convert them to safetensors"
+    return ""
+
+
+def _read_header(path: Path) -> dict[str, TensorInfo]:
+    """Reads the header: its length in 8 bytes, little-endian, then JSON; the tensors follow it."""
+    num_bytes = path.stat().st_size
+    with path.open("rb") as file:
+        header_bytes = int.from_bytes(file.read(8), "little")
+        if not 2 <= header_bytes <= min(_MAX_HEADER_BYTES, num_bytes - 8):
+            raise Misconfigured(f"{path} is cut short or no safetensors file")
+        text = file.read(header_bytes)
+    try:
+        header: dict[str, Any] = json.loads(text)
+        header.pop("__metadata__", None)
+        expected = 8 + header_bytes + max((each["data_offsets"][1] for each in header.values()), default=0)
+        tensors = {
+            name: TensorInfo(path=path, shape=tuple(each["shape"]), dtype=each["dtype"])
+            for name, each in header.items()
+        }
+    except (ValueError, KeyError, TypeError, AttributeError, IndexError):
+        raise Misconfigured(f"{path} is no safetensors file: its header cannot be read") from None
+    if num_bytes != expected:
+        raise Misconfigured(f"{path} is cut short or damaged: it has {num_bytes} bytes instead of {expected}")
+    return tensors
+
+
+def _read_json(path: Path) -> dict[str, Any]:
+    try:
+        content: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+    except ValueError as error:
+        raise Misconfigured(f"{path} cannot be read: {error}") from None
+    return content

@@ -1,0 +1,57 @@
+"""The tensors of a model folder by name, mapped from its safetensors files. Knows no model."""
+
+from collections.abc import Iterable
+from contextlib import ExitStack
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+import torch
+from safetensors import safe_open
+
+from axon.engine.load.tensor_files import find_tensors
+from axon.errors import Misconfigured
+
+
+class Weights:
+    """The open files of a model; one file or many shards look the same."""
+
+    def __init__(self, model_dir: Path, dtype: torch.dtype) -> None:
+        self._model_dir = model_dir
+        self._dtype = dtype
+        self._stack = ExitStack()
+        self._file_of: dict[str, Any] = {}
+
+    def __enter__(self) -> Self:
+        tensors = find_tensors(self._model_dir)
+        files = {
+            path: self._stack.enter_context(safe_open(path, framework="pt"))
+            for path in sorted({tensor.path for tensor in tensors.values()})
+        }
+        self._file_of = {name: files[tensor.path] for name, tensor in tensors.items()}
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._stack.close()
+
+    def take(self, name: str) -> torch.Tensor:
+        """One tensor, in the dtype that the model computes in."""
+        tensor: torch.Tensor = self._find(name).get_tensor(name)
+        return tensor.to(self._dtype)
+
+    def take_part(self, name: str, dim: int, start: int, stop: int) -> torch.Tensor:
+        """The slice ``start`` to ``stop`` of a tensor along a dimension; only that part is read."""
+        mapped = self._find(name).get_slice(name)
+        tensor: torch.Tensor = mapped[start:stop] if dim == 0 else mapped[:, start:stop]
+        return tensor.to(self._dtype)
+
+    def take_stacked(self, names: Iterable[str]) -> torch.Tensor:
+        """Several tensors concatenated along their outputs, so that one product computes them all."""
+        return torch.cat([self.take(name) for name in names])
+
+    def _find(self, name: str) -> Any:
+        if name not in self._file_of:
+            raise Misconfigured(f"{self._model_dir} has no tensor {name!r}")
+        return self._file_of[name]

@@ -1,0 +1,201 @@
+"""A model folder's weights in the kernels' layout: int8 panels in one file, written once, memory-mapped at start.
+
+The file is kept beside the model (or in the cache) with a manifest that identifies its source; the manifest is written
+last, so a partly written file is never taken for a whole one.
+"""
+
+import hashlib
+import json
+import logging
+import os
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import IO, Any
+
+import numpy as np
+import numpy.typing as npt
+import torch
+
+from axon.engine.load.architecture import Architecture
+from axon.engine.load.weights import Weights
+from axon.engine.native.library import LANES
+
+logger = logging.getLogger(__name__)
+
+FORMAT = 2
+FILE = "native-int8.bin"
+MANIFEST = "native-int8.json"
+_ALIGNMENT = 64
+
+Array = npt.NDArray[Any]
+Floats = npt.NDArray[np.float32]
+Panels = npt.NDArray[np.int8]
+Halves = npt.NDArray[np.uint16]
+Take = Callable[[str], Floats]
+
+
+class Packed:
+    """The memory-mapped file: arrays by name, never copied."""
+
+    def __init__(self, folder: Path) -> None:
+        manifest = json.loads((folder / MANIFEST).read_text(encoding="utf-8"))
+        self._pieces: dict[str, Any] = manifest["pieces"]
+        self._bytes = np.memmap(folder / FILE, mode="r")
+
+    def __contains__(self, name: str) -> bool:
+        return name in self._pieces
+
+    def __getitem__(self, name: str) -> Array:
+        offset, shape, dtype = self._pieces[name]
+        size = int(np.prod(shape)) * np.dtype(dtype).itemsize
+        piece: Array = self._bytes[offset : offset + size].view(dtype).reshape(shape)
+        return piece
+
+
+def default_folder() -> Path:
+    """The cache for the weights of models in read-only folders."""
+    return Path.home() / ".cache" / "axon" / "packed"
+
+
+def ensure_packed(architecture: Architecture, model_dir: Path, group_size: int, spare: Path | None = None) -> Packed:
+    """Opens the packed weights; makes them if they are missing or of another model, format or group size.
+
+    They are kept beside the model, or in a folder below ``spare`` if the model's folder is read-only.
+    """
+    source = _fingerprint(model_dir, group_size)
+    elsewhere = (spare or default_folder()) / source[:16]
+    for folder in (model_dir, elsewhere):
+        if _is_packed(folder, source):
+            return Packed(folder)
+    folder = model_dir if os.access(model_dir, os.W_OK) else elsewhere
+    logger.warning("packing the weights as int8 (once, some seconds) into %s", folder)
+    folder.mkdir(parents=True, exist_ok=True)
+    with Weights(model_dir, torch.float32) as weights:
+        _write(folder, source, _pieces(architecture, weights, group_size))
+    return Packed(folder)
+
+
+def quantise(weight: Floats, group_size: int) -> tuple[Panels, Halves]:
+    """Quantises [output, input] to int8 with a scale per output and group of inputs, in panels of 16 outputs.
+
+    Panels are [output / 16, input / 4, 16, 4], scales [output / 16, group, 16]; both sides are padded with zeros.
+    """
+    num_outputs, num_inputs = (_padded(weight.shape[0], LANES), _padded(weight.shape[1], group_size))
+    padded = np.zeros((num_outputs, num_inputs), np.float32)
+    padded[: weight.shape[0], : weight.shape[1]] = weight
+    groups = padded.reshape(num_outputs, num_inputs // group_size, group_size)
+    halves = upper_halves(np.abs(groups).max(axis=2) / np.float32(127))
+    scales = from_halves(halves)[:, :, None]
+    rounded = np.rint(groups / np.where(scales > 0, scales, 1)).astype(np.int8)
+    panels = rounded.reshape(num_outputs // LANES, LANES, num_inputs // 4, 4).transpose(0, 2, 1, 3)
+    laid_out = halves.reshape(num_outputs // LANES, LANES, -1).transpose(0, 2, 1)
+    return np.ascontiguousarray(panels), np.ascontiguousarray(laid_out)
+
+
+def upper_halves(values: Floats) -> Halves:
+    """Floats as bfloat16 bits, rounded up: with such scales no quantised weight exceeds 127."""
+    return ((values.view(np.uint32) + np.uint32(0xFFFF)) >> 16).astype(np.uint16)
+
+
+def from_halves(halves: Halves) -> Floats:
+    """The floats of bfloat16 bits, as the kernels widen them."""
+    return (halves.astype(np.uint32) << 16).view(np.float32)
+
+
+def interleave(gate: Floats, up: Floats, group_size: int) -> Floats:
+    """Alternates gate and up, 16 outputs each, so that one panel pair of the product has both sides of a SwiGLU."""
+    size = _padded(gate.shape[0], group_size)
+    both = np.zeros((2, size, gate.shape[1]), np.float32)
+    both[0, : gate.shape[0]], both[1, : up.shape[0]] = gate, up
+    return both.reshape(2, size // LANES, LANES, -1).transpose(1, 0, 2, 3).reshape(2 * size, -1)
+
+
+def _pieces(architecture: Architecture, weights: Weights, group_size: int) -> Iterator[tuple[str, Array]]:
+    def take(name: str) -> Floats:
+        values: Floats = weights.take(name).numpy()
+        return values
+
+    def linear(name: str, weight: Floats) -> Iterator[tuple[str, Array]]:
+        panels, scales = quantise(weight, group_size)
+        yield f"{name}.panels", panels
+        yield f"{name}.scales", scales
+
+    yield from linear("embedding", take("model.embed_tokens.weight"))
+    if not architecture.tied_embedding:
+        yield from linear("head", take("lm_head.weight"))
+    yield "norm", _pad_vector(take("model.norm.weight"), group_size)
+    for index in range(architecture.num_layers):
+        for name, value in _layer(architecture, take, f"model.layers.{index}", group_size):
+            if value.ndim == 2:
+                yield from linear(f"{index}.{name}", value)
+            else:
+                yield f"{index}.{name}", value
+
+
+def _layer(architecture: Architecture, take: Take, prefix: str, group_size: int) -> Iterator[tuple[str, Floats]]:
+    attention = [f"{prefix}.self_attn.{name}_proj" for name in ("q", "k", "v")]
+    yield "input_norm", _pad_vector(take(f"{prefix}.input_layernorm.weight"), group_size)
+    yield "mlp_norm", _pad_vector(take(f"{prefix}.post_attention_layernorm.weight"), group_size)
+    yield "qkv", np.concatenate([take(f"{name}.weight") for name in attention])
+    if architecture.qkv_bias:
+        yield "bias", _pad_vector(np.concatenate([take(f"{name}.bias") for name in attention]), LANES)
+    if architecture.qk_norm:
+        yield "query_norm", take(f"{prefix}.self_attn.q_norm.weight")
+        yield "key_norm", take(f"{prefix}.self_attn.k_norm.weight")
+    yield "output", take(f"{prefix}.self_attn.o_proj.weight")
+    gate, up = (take(f"{prefix}.mlp.{name}_proj.weight") for name in ("gate", "up"))
+    yield "gate_up", interleave(gate, up, group_size)
+    yield "down", take(f"{prefix}.mlp.down_proj.weight")
+
+
+def _pad_vector(values: Floats, multiple: int) -> Floats:
+    return np.pad(values, (0, _padded(len(values), multiple) - len(values)))
+
+
+def _padded(count: int, multiple: int) -> int:
+    return -(-count // multiple) * multiple
+
+
+def _fingerprint(model_dir: Path, group_size: int) -> str:
+    """Identifies the weights by names, sizes and times of their files; hashing their bytes would take seconds."""
+    files = [(path.name, path.stat().st_size, path.stat().st_mtime_ns) for path in model_dir.glob("*.safetensors")]
+    config = (model_dir / "config.json").read_text(encoding="utf-8")
+    return hashlib.sha256(repr((FORMAT, group_size, sorted(files), config)).encode()).hexdigest()
+
+
+def _is_packed(folder: Path, source: str) -> bool:
+    try:
+        manifest = json.loads((folder / MANIFEST).read_text(encoding="utf-8"))
+        return bool(manifest["source"] == source and manifest["num_bytes"] == (folder / FILE).stat().st_size)
+    except (OSError, ValueError, KeyError):
+        return False
+
+
+def _write(folder: Path, source: str, pieces: Iterator[tuple[str, Array]]) -> None:
+    places: dict[str, tuple[int, tuple[int, ...], str]] = {}
+    (folder / MANIFEST).unlink(missing_ok=True)
+    with _replacing(folder / FILE) as file:
+        for name, array in pieces:
+            file.write(b"\0" * (-file.tell() % _ALIGNMENT))
+            places[name] = (file.tell(), array.shape, array.dtype.str)
+            file.write(array.data)
+        num_bytes = file.tell()
+    with _replacing(folder / MANIFEST) as file:
+        file.write(json.dumps({"source": source, "num_bytes": num_bytes, "pieces": places}).encode())
+
+
+@contextmanager
+def _replacing(path: Path) -> Iterator[IO[bytes]]:
+    """A temporary file that replaces ``path`` atomically once it is whole and on disk."""
+    with tempfile.NamedTemporaryFile(dir=path.parent, prefix=path.name, delete=False) as file:
+        try:
+            yield file.file
+            file.flush()
+            os.fsync(file.fileno())
+            os.chmod(file.name, 0o644)
+            os.replace(file.name, path)
+        except BaseException:
+            os.unlink(file.name)
+            raise

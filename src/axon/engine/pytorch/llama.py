@@ -1,0 +1,139 @@
+"""Llama and its relatives in PyTorch, on a ragged batch of rows. Knows no sequences and no sampling."""
+
+from dataclasses import dataclass
+
+import torch
+
+from axon.engine.load.architecture import Architecture
+from axon.engine.load.weights import Weights
+from axon.engine.parallel.group import Alone, Group
+from axon.engine.pytorch.attention import Attention
+from axon.engine.pytorch.attention_plan import Plan
+from axon.engine.pytorch.tiles import Linear, Tiling
+
+
+@dataclass(frozen=True, slots=True)
+class Layer:
+    """One decoder layer's weights; q, k, v and gate, up are stacked, so that one product computes them together."""
+
+    input_norm: torch.Tensor
+    qkv: Linear
+    output: Linear
+    mlp_norm: torch.Tensor
+    gate_up: Linear
+    down: Linear
+    qkv_bias: torch.Tensor | None = None
+    head_norm: torch.Tensor | None = None
+    """Norm weights [head, dim], of the query heads and then the key heads."""
+
+
+class Llama:
+    """RMSNorm, rotary embedding, grouped-query attention, SwiGLU; biases and head norms where a model has them.
+
+    Each rank of a group holds a part of the heads, of the MLP's inner dimension and of the vocabulary.
+    """
+
+    def __init__(self, architecture: Architecture, weights: Weights, group: Group | None = None) -> None:
+        self._architecture = architecture
+        self._group = group or Alone()
+        self._embedding = weights.take("model.embed_tokens.weight")
+        self._layers = [_load_layer(architecture, weights, index) for index in range(architecture.num_layers)]
+        self._norm = weights.take("model.norm.weight")
+        tied = architecture.tied_embedding
+        self._head = Linear(self._embedding if tied else weights.take("lm_head.weight"))
+        self._cos, self._sin = _rope_table(architecture, self._embedding.dtype)
+
+    @property
+    def linears(self) -> list[Linear]:
+        """Every product of the model, for verifying tile sizes."""
+        layers = [linear for each in self._layers for linear in (each.qkv, each.output, each.gate_up, each.down)]
+        return [*layers, self._head]
+
+    def forward(
+        self,
+        token_ids: torch.Tensor,
+        positions: torch.Tensor,
+        tiling: Tiling,
+        attention: Attention,
+        plan: Plan,
+    ) -> torch.Tensor:
+        """The hidden state of every row after the last layer."""
+        hidden = self._embed(token_ids)
+        cos, sin = self._cos[positions], self._sin[positions]
+        for index, layer in enumerate(self._layers):
+            queries, keys, values = self._project(layer, hidden, cos, sin, tiling)
+            seen = attention(index, queries, keys, values, plan)
+            hidden = hidden + self._group.add_up(layer.output(seen, tiling))
+            hidden = hidden + self._group.add_up(self._mlp(layer, hidden, tiling))
+        return hidden
+
+    def logits(self, hidden: torch.Tensor, tiling: Tiling) -> torch.Tensor:
+        """The logits [row, vocabulary]; with several ranks, whole on the leading one only."""
+        logits = self._group.gather(self._head(self._normalise(hidden, self._norm), tiling))
+        return logits[:, : self._architecture.vocab_size]
+
+    def _embed(self, token_ids: torch.Tensor) -> torch.Tensor:
+        """The embedding; with a vocabulary cut over ranks, every rank but the token's own adds zeros."""
+        share = self._group.share
+        if not self._group.is_cut:
+            return self._embedding[token_ids]
+        here = share.vocabulary(self._architecture.vocab_size)
+        is_here = (token_ids >= here.start) & (token_ids < here.stop)
+        rows = self._embedding[torch.where(is_here, token_ids - here.start, 0)]
+        return self._group.add_up(rows * is_here.unsqueeze(1))
+
+    def _project(
+        self, layer: Layer, hidden: torch.Tensor, cos: torch.Tensor, sin: torch.Tensor, tiling: Tiling
+    ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+        shape = self._architecture
+        rows = layer.qkv(self._normalise(hidden, layer.input_norm), tiling)
+        if layer.qkv_bias is not None:
+            rows = rows + layer.qkv_bias
+        heads = rows.view(rows.shape[0], -1, shape.head_dim)
+        rotated, values = torch.split(heads, [shape.num_heads + shape.num_kv_heads, shape.num_kv_heads], dim=1)
+        if layer.head_norm is not None:
+            rotated = self._normalise(rotated, layer.head_norm)
+        queries, keys = torch.split(_rotate(rotated, cos, sin), [shape.num_heads, shape.num_kv_heads], dim=1)
+        return queries, keys, values
+
+    def _mlp(self, layer: Layer, hidden: torch.Tensor, tiling: Tiling) -> torch.Tensor:
+        gate, up = layer.gate_up(self._normalise(hidden, layer.mlp_norm), tiling).chunk(2, dim=1)
+        # Not F.silu: its vector and scalar paths differ in the last bit, and the row count decides between them.
+        return layer.down(gate / (1 + torch.exp(-gate)) * up, tiling)
+
+    def _normalise(self, hidden: torch.Tensor, weight: torch.Tensor) -> torch.Tensor:
+        wide = hidden.float()
+        scale = torch.rsqrt((wide * wide).mean(-1, keepdim=True) + self._architecture.rms_norm_eps)
+        return (wide * scale).to(hidden.dtype) * weight
+
+
+def _rotate(heads: torch.Tensor, cos: torch.Tensor, sin: torch.Tensor) -> torch.Tensor:
+    """Rotates the pairs (i, i + dim/2) of every head [row, head, dim] by its row's angles."""
+    first, second = heads.chunk(2, dim=-1)
+    return torch.cat([first * cos - second * sin, second * cos + first * sin], dim=-1)
+
+
+def _rope_table(architecture: Architecture, dtype: torch.dtype) -> tuple[torch.Tensor, torch.Tensor]:
+    frequencies = torch.tensor(architecture.rope.frequencies(architecture.head_dim), dtype=torch.float64)
+    angles = torch.outer(torch.arange(architecture.max_model_len, dtype=torch.float64), frequencies)
+    return angles.cos().to(dtype).unsqueeze(1), angles.sin().to(dtype).unsqueeze(1)
+
+
+def _load_layer(architecture: Architecture, weights: Weights, index: int) -> Layer:
+    prefix = f"model.layers.{index}"
+    attention = [f"{prefix}.self_attn.{name}_proj" for name in ("q", "k", "v")]
+    return Layer(
+        input_norm=weights.take(f"{prefix}.input_layernorm.weight"),
+        qkv=Linear(weights.take_stacked(f"{name}.weight" for name in attention)),
+        output=Linear(weights.take(f"{prefix}.self_attn.o_proj.weight")),
+        mlp_norm=weights.take(f"{prefix}.post_attention_layernorm.weight"),
+        gate_up=Linear(weights.take_stacked([f"{prefix}.mlp.{name}_proj.weight" for name in ("gate", "up")])),
+        down=Linear(weights.take(f"{prefix}.mlp.down_proj.weight")),
+        qkv_bias=weights.take_stacked(f"{name}.bias" for name in attention) if architecture.qkv_bias else None,
+        head_norm=_load_head_norm(architecture, weights, prefix) if architecture.qk_norm else None,
+    )
+
+
+def _load_head_norm(architecture: Architecture, weights: Weights, prefix: str) -> torch.Tensor:
+    queries, keys = (weights.take(f"{prefix}.self_attn.{name}_norm.weight") for name in "qk")
+    return torch.cat([queries.expand(architecture.num_heads, -1), keys.expand(architecture.num_kv_heads, -1)])

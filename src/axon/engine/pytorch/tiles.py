@@ -1,0 +1,58 @@
+"""Batch-invariant products: a row's result does not depend on how many rows are computed with it.
+
+A library may sum in a different order for a different number of rows. So rows are computed in tiles of a few fixed
+sizes, and a size is used only if it was verified, on this machine with these shapes and threads, to give bitwise the
+same rows as the reference size. The order of a sum depends on shapes alone, so a test with random numbers decides for
+all.
+"""
+
+from collections.abc import Iterable
+from typing import NewType
+
+import torch
+
+from axon.engine.pytorch.product import make_product
+
+REFERENCE_ROWS = 8
+_CANDIDATE_ROWS = (1, 2, 4, 8, 12, 16, 24, 32, 48, 64, 96, 128)
+
+Tiling = NewType("Tiling", tuple[int, ...])
+"""Sizes of a step's tiles in rows, in order."""
+
+
+class Linear:
+    """A matrix product without bias, computed tile by tile."""
+
+    def __init__(self, weight: torch.Tensor) -> None:
+        self.num_outputs, self.num_inputs = weight.shape
+        self.dtype = weight.dtype
+        self._product = make_product(weight)
+
+    def __call__(self, rows: torch.Tensor, tiling: Tiling) -> torch.Tensor:
+        """Multiplies exactly as many rows as the tiling has."""
+        if len(tiling) == 1:
+            return self._product(rows)
+        return torch.cat([self._product(part) for part in torch.split(rows, list(tiling))])
+
+
+def proven_sizes(linears: Iterable[Linear]) -> tuple[int, ...]:
+    """The tile sizes, smallest first, that give every linear the same rows as the reference size."""
+    by_shape = {(linear.num_outputs, linear.num_inputs): linear for linear in linears}
+    proven = [_sizes_like_reference(linear) for linear in by_shape.values()]
+    return tuple(size for size in _CANDIDATE_ROWS if all(size in sizes for sizes in proven))
+
+
+def tile(num_rows: int, sizes: tuple[int, ...]) -> Tiling:
+    """Covers at least ``num_rows`` rows: the largest size as often as it fits, then the smallest that fits the rest."""
+    num_largest, rest = divmod(num_rows, sizes[-1])
+    tail = [next(size for size in sizes if size >= rest)] if rest else []
+    return Tiling((*[sizes[-1]] * num_largest, *tail))
+
+
+def _sizes_like_reference(linear: Linear) -> set[int]:
+    """Compares each size with the reference size, in whose tiles the same rows stand at other places."""
+    largest = _CANDIDATE_ROWS[-1]
+    generator = torch.Generator().manual_seed(0)
+    rows = torch.randn(largest, linear.num_inputs, generator=generator).to(linear.dtype)
+    expected = linear(rows.flip(0), Tiling((REFERENCE_ROWS,) * (largest // REFERENCE_ROWS))).flip(0)
+    return {size for size in _CANDIDATE_ROWS if torch.equal(linear(rows[:size], Tiling((size,))), expected[:size])}

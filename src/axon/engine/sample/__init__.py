@@ -1,0 +1,1 @@
+"""Chooses tokens from logits on the CPU: adjustments, truncation, the draw."""

@@ -1,0 +1,75 @@
+"""The token budget of one step: how many tokens each sequence may compute. Knows no blocks and parks nobody."""
+
+from collections.abc import Callable, Collection, Iterable
+
+from axon.engine.batch import Span
+from axon.engine.schedule.controller import StepLimits
+from axon.engine.schedule.policy import Rank
+from axon.engine.schedule.scoring import MAX_SCORED_TOKENS
+from axon.engine.schedule.sequence import Sequence
+from axon.engine.schedule.slot_queue import Grant
+
+
+class TokenBudget:
+    """Splits a step's tokens: one for each running sequence, so that no stream stalls, the rest in the given order."""
+
+    def __init__(self, max_batch_tokens: int, limits: StepLimits) -> None:
+        self.max_batch_tokens = max_batch_tokens
+        self.limits = limits
+        self._num_scored = 0
+
+    def for_starting(self, running: Iterable[Sequence]) -> int:
+        """The most tokens that newly started sequences may compute beside these."""
+        has_streams = any(sequence.num_pending == 1 for sequence in running)
+        return self.limits.max_prefill_tokens if has_streams else self.max_batch_tokens
+
+    def shares(
+        self,
+        ready: list[Sequence],
+        grants: Collection[Grant],
+        *,
+        rank: Callable[[Sequence], Rank],
+        num_to_compute: Callable[[Sequence], int],
+    ) -> dict[str, int]:
+        """The tokens of each running sequence, by its id.
+
+        The tokens that the starting sequences need are kept for them: a prompt that is under way delays nobody who
+        goes before it.
+        """
+        spare = self.max_batch_tokens - len(ready)
+        if any(sequence.num_pending == 1 for sequence in ready):
+            spare = min(spare, self.limits.max_prefill_tokens)
+        entering = [grant.entering for grant in grants if not grant.is_due]
+        for grant in grants:
+            spare -= num_to_compute(grant.entering) if grant.is_due else 0
+        spare = max(spare, 0)
+        shares: dict[str, int] = {}
+        for sequence in sorted([*ready, *entering], key=rank) if entering else ready:
+            if sequence in entering:
+                spare -= min(num_to_compute(sequence), spare)
+                continue
+            extra = min(self.most_of(sequence) - 1, spare)
+            shares[sequence.id] = 1 + extra
+            if sequence.scores is not None:
+                self._num_scored += 1 + extra
+            spare -= extra
+        return shares
+
+    def most_of(self, sequence: Sequence) -> int:
+        """The most tokens of the sequence that the step may compute."""
+        if sequence.scores is None:
+            return sequence.num_pending
+        return min(sequence.num_pending, max(1, MAX_SCORED_TOKENS - self._num_scored))
+
+    def count_scored(self, sequence: Sequence, num_tokens: int) -> None:
+        """Counts tokens that the step computes of a sequence whose prompt is scored."""
+        if sequence.scores is not None:
+            self._num_scored += num_tokens
+
+    def left_after(self, spans: list[Span]) -> int:
+        """The tokens that the spans of the running sequences leave to those that start."""
+        left = self.max_batch_tokens - sum(len(span.token_ids) for span in spans)
+        if any(span.is_stream for span in spans):
+            num_prefilled = sum(len(span.token_ids) - len(span.drafts) - 1 for span in spans)
+            return min(left, self.limits.max_prefill_tokens - num_prefilled)
+        return left

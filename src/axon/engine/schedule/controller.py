@@ -1,0 +1,79 @@
+"""How many prompt tokens and draft tokens a step may take on: the limits as a value, and the contract of who sets them.
+
+A controller decides before each step and is told afterwards how long the step took. It reads no clock.
+"""
+
+from dataclasses import dataclass
+from typing import Protocol
+
+from axon.engine.batch import Batch
+
+NO_DRAFTS = 1.0
+"""The draft price at which no draft token is worth its cost: the scheduler drafts nothing."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StepLimits:
+    """The limits of one step on work beside the next token of each stream."""
+
+    max_prefill_tokens: int
+    """Prompt tokens that the step may compute while answers stream."""
+    draft_price: float = NO_DRAFTS
+    """Cost of computing one draft token, as a fraction of the value of one certain token.
+
+    With a price below ``NO_DRAFTS`` each step must be settled before the next one is scheduled.
+    """
+
+
+@dataclass(frozen=True, slots=True)
+class Outlook:
+    """The work of the next step without any prompt, and the position of the prompt that would be prefilled next."""
+
+    num_streams: int = 0
+    """Sequences that decode one token."""
+    num_attended: int = 0
+    """Tokens that all streams together attend to."""
+    prompt_at: int = 0
+    """Tokens of the next prompt that are computed already."""
+
+
+class Forecast(Protocol):
+    """The scheduler as a controller may ask it before a step."""
+
+    @property
+    def has_prompts(self) -> bool:
+        """Whether the next step may compute prompt tokens."""
+        ...
+
+    def outlook(self) -> Outlook:
+        """The work that stands before the next step."""
+        ...
+
+
+class StepController(Protocol):
+    """Sets the limits of each step."""
+
+    def limits(self, forecast: Forecast) -> StepLimits:
+        """The limits of the next step."""
+        ...
+
+    def observe(self, batch: Batch, *, step_s: float, compute_s: float) -> None:
+        """Learns from a finished step.
+
+        ``step_s`` is the wall time of the whole step with its planning, ``compute_s`` the time of the batch alone.
+        """
+        ...
+
+
+class FixedController:
+    """Sets the same limits for every step and learns nothing."""
+
+    def __init__(self, limits: StepLimits) -> None:
+        self._limits = limits
+
+    def limits(self, forecast: Forecast) -> StepLimits:
+        """The limits it was made with."""
+        return self._limits
+
+    def observe(self, batch: Batch, *, step_s: float, compute_s: float) -> None:
+        """Ignores the step."""

@@ -1,0 +1,44 @@
+"""Sets the chunk size on a GPU by feedback from the last step's time. Reads no clock.
+
+There is no linear cost model here: a step with a prompt runs other kernels than one without, so a small chunk would
+look expensive per token and stay small. Instead the controller scales the chunk by the ratio of the allowed time to
+the measured one. A step also has a fixed time, so a chunk that grows by this ratio never overshoots, and one that is
+too large comes down within a few steps.
+"""
+
+from axon.engine.batch import Batch
+from axon.engine.schedule.controller import Forecast, StepLimits
+
+_FEWEST_TOKENS = 256  # smaller chunks cost a step nearly as much
+_GRAIN = 64  # whole tiles of the kernels
+_LEAST_USED = 0.8  # of the allowed time; the chunk grows only when the step took less
+_AIM = 0.95  # of the allowed time
+_MOST_CHANGE = 2.0  # per step, which may have been slow or fast by chance
+
+
+class FeedbackController:
+    """Keeps the time between two tokens of a stream within ``slo_s``, as far as prompts lengthen it."""
+
+    def __init__(self, *, max_prefill_tokens: int, slo_s: float) -> None:
+        self.chunk = max_prefill_tokens
+        """Prompt tokens of a step that has streams."""
+        self._most = max_prefill_tokens
+        self._fewest = min(_FEWEST_TOKENS, max_prefill_tokens)
+        self._slo_s = slo_s
+
+    def limits(self, forecast: Forecast) -> StepLimits:
+        """The present chunk, and no drafts: the next step is launched before a draft could be verified."""
+        return StepLimits(max_prefill_tokens=self.chunk)
+
+    def observe(self, batch: Batch, *, step_s: float, compute_s: float) -> None:
+        """Adapts the chunk to the device's time; only a step with both streams and a whole chunk says anything."""
+        num_streams = sum(span.is_stream for span in batch.spans)
+        num_prompt = batch.num_tokens - num_streams
+        # A much smaller piece says little about a whole chunk; a larger one was planned before the chunk shrank.
+        if not num_streams or not self.chunk / 1.5 <= num_prompt <= self.chunk * 1.5:
+            return
+        if _LEAST_USED * self._slo_s <= compute_s <= self._slo_s:
+            return
+        ratio = min(max(_AIM * self._slo_s / compute_s, 1 / _MOST_CHANGE), _MOST_CHANGE)
+        tokens = int(num_prompt * ratio) // _GRAIN * _GRAIN
+        self.chunk = min(max(tokens, self._fewest), self._most)

@@ -1,0 +1,24 @@
+"""When a sequence ends: by an end token or by its length. Functions of their arguments alone."""
+
+from collections.abc import Collection
+
+from axon.domain.sampling import Sampling
+
+
+def ending_ids(sampling: Sampling, eos_ids: Collection[int]) -> tuple[int, ...]:
+    """The token ids that end a sequence."""
+    return sampling.stop_ids if sampling.ignore_eos else (*sampling.stop_ids, *sorted(eos_ids))
+
+
+def finish_of(
+    *, token: int, num_outputs: int, num_tokens: int, sampling: Sampling, eos_ids: Collection[int], max_len: int
+) -> str | None:
+    """How a sequence ends with ``token``, its ``num_outputs``-th: ``stop`` or ``length``; None if it goes on.
+
+    ``num_tokens`` counts prompt and output together, ``token`` included; ``max_len`` is their limit.
+    """
+    if token in sampling.stop_ids or (token in eos_ids and not sampling.ignore_eos):
+        return "stop"
+    if num_outputs >= sampling.max_tokens or num_tokens >= max_len:
+        return "length"
+    return None

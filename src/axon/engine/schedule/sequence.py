@@ -1,0 +1,177 @@
+"""A job inside the engine: its tokens and how far they are computed. Owned and changed by the scheduler alone."""
+
+from collections import abc
+from dataclasses import dataclass, field
+
+from axon.engine.batch import PLACEHOLDER, Draw, Drawn, Span
+from axon.engine.protocol.messages import Add, Emitted
+from axon.engine.schedule.blocks import chain_hashes
+from axon.engine.schedule.draft import Drafter
+from axon.engine.schedule.finish import ending_ids, finish_of
+from axon.engine.schedule.policy import Claim
+from axon.engine.schedule.scoring import PromptScores, scores_of
+
+
+@dataclass(slots=True, eq=False)
+class Sequence:
+    """Counters and lists only; everything else is derived from them.
+
+    |<- num_settled ->|<- steps in flight ->|<- num_pending ->|
+    |<---------- num_computed ------------->|
+    |<----------------------- token_ids --------------------->|
+    """
+
+    add: Add
+    arrival: int
+    block_size: int
+    salt: str
+    max_blocks: int
+    """Most blocks that all sequences of its tenant may hold together."""
+    max_len: int
+    """Most tokens of its prompt and its answer together."""
+    token_ids: list[int] = field(init=False)
+    """Prompt and output; the tokens that steps in flight will draw stand as placeholders at the end."""
+    num_unknown: int = 0
+    """Placeholders in ``token_ids``."""
+    num_computed: int = 0
+    """Tokens whose KV stands in the blocks once the steps in flight are done."""
+    num_settled: int = 0
+    """Tokens whose KV stands in the blocks."""
+    num_charged: int = 0
+    """Tokens of those it came with that were charged to its tenant or found in the cache."""
+    num_cached: int | None = None
+    """Prompt tokens that came from cached blocks; None until it has run, 0 once reported."""
+    num_admissions: int = 0
+    """How often it was given blocks."""
+    num_served: int = 0
+    """Tokens planned for it since it got its slot."""
+    tier_offset: int = 0
+    """Shifts the steps in which it takes part against those of others of its tier; see ``schedule.tiers``."""
+    block_ids: list[int] = field(default_factory=list)
+    hashes: list[bytes] = field(default_factory=list)
+    """Hashes of the full blocks of ``token_ids``, as far as they were asked for."""
+    claim: Claim = field(init=False)
+    scores: PromptScores | None = field(init=False)
+    """Log probabilities of its prompt; None where they are not asked for."""
+    drafter: Drafter = field(default_factory=Drafter)
+
+    def __post_init__(self) -> None:
+        add = self.add
+        self.token_ids = [*add.prompt_ids, *add.output_ids]
+        self.scores = scores_of(add)
+        self.claim = Claim(
+            arrival=self.arrival,
+            tenant=add.tenant,
+            weight=add.weight,
+            reserved=add.reserved,
+            priority=add.priority,
+        )
+
+    @property
+    def id(self) -> str:
+        return self.add.id
+
+    @property
+    def num_tokens(self) -> int:
+        return len(self.token_ids)
+
+    @property
+    def num_known(self) -> int:
+        return len(self.token_ids) - self.num_unknown
+
+    @property
+    def num_given(self) -> int:
+        """Tokens it came with."""
+        return len(self.add.prompt_ids) + len(self.add.output_ids)
+
+    @property
+    def num_outputs(self) -> int:
+        return len(self.token_ids) - len(self.add.prompt_ids)
+
+    @property
+    def num_pending(self) -> int:
+        """Tokens still to compute."""
+        return len(self.token_ids) - self.num_computed
+
+    @property
+    def can_continue(self) -> bool:
+        """False while two of its tokens are still to be drawn, and once the token in flight is its last."""
+        is_open = self.num_outputs < self.add.sampling.max_tokens and self.num_tokens < self.max_len
+        return is_open and self.num_unknown < 2
+
+    def num_missing_blocks(self, num_tokens: int) -> int:
+        """Blocks to add so that ``num_tokens`` tokens fit."""
+        return max(0, -(-num_tokens // self.block_size) - len(self.block_ids))
+
+    def full_hashes(self, num_tokens: int) -> list[bytes]:
+        """Hashes of the blocks that the first ``num_tokens`` tokens fill, all of which must be known."""
+        num_full = num_tokens // self.block_size
+        if len(self.hashes) < num_full:
+            chain_hashes(self.hashes, self.token_ids, num_full, self.block_size, salt=self.salt)
+        return self.hashes[:num_full]
+
+    def draft(self, *, price: float, most: int) -> list[int]:
+        """Draft tokens behind its last token; none unless that token is known and alone to compute."""
+        if self.num_unknown or self.num_pending != 1:
+            return []
+        num_left = min(self.add.sampling.max_tokens - self.num_outputs, self.max_len - self.num_tokens) - 1
+        return self.drafter.draft(self.token_ids, price=price, most=min(most, num_left))
+
+    def plan(self, num_tokens: int, eos_ids: frozenset[int], drafts: list[int] | None = None) -> Span:
+        """The next ``num_tokens`` pending tokens as work for a step; they count as computed from now on.
+
+        Draft tokens are computed behind them; whether these are accepted is known when the step is settled.
+        """
+        first, end = self.num_computed, self.num_computed + num_tokens
+        span = Span(
+            id=self.id,
+            first=first,
+            token_ids=(*self.token_ids[first:end], *drafts) if drafts else tuple(self.token_ids[first:end]),
+            block_ids=tuple(self.block_ids),
+            draw=self._draw(eos_ids) if end == self.num_tokens else None,
+            drafts=tuple(self._draw(eos_ids, drafts[: index + 1]) for index in range(len(drafts))) if drafts else (),
+            scores=self.scores.draws(first, end) if self.scores is not None else (),
+            arrival=self.arrival,
+            admission=self.num_admissions,
+        )
+        self.num_computed = end
+        self.num_served += num_tokens
+        if span.draw is not None:
+            self.token_ids.append(PLACEHOLDER)
+            self.num_unknown += 1
+        return span
+
+    def emit(self, drawn: Drawn, eos_ids: frozenset[int]) -> Emitted:
+        """Takes in a drawn token and says whether the sequence ends with it."""
+        self._learn(drawn.token)
+        finish = finish_of(
+            token=drawn.token,
+            num_outputs=self.num_known - len(self.add.prompt_ids),
+            num_tokens=self.num_known,
+            sampling=self.add.sampling,
+            eos_ids=eos_ids,
+            max_len=self.max_len,
+        )
+        cached, self.num_cached = self.num_cached or 0, 0
+        return Emitted(self.id, drawn.token, finish, drawn.logprob, list(drawn.top), cached)
+
+    def _learn(self, token: int) -> None:
+        """Puts a drawn token in the place of the oldest placeholder; behind an accepted draft there is none."""
+        if self.num_unknown:
+            self.token_ids[self.num_known] = token
+            self.num_unknown -= 1
+        else:
+            self.token_ids.append(token)
+
+    def _draw(self, eos_ids: frozenset[int], drafts: abc.Sequence[int] = ()) -> Draw:
+        """The draw behind the last token, or behind draft tokens that follow it."""
+        sampling, position = self.add.sampling, self.num_outputs + len(drafts)
+        return Draw(
+            sampling=sampling,
+            seed=self.add.seed,
+            choice=self.add.choice,
+            position=position,
+            prompt_ids=tuple(self.add.prompt_ids) if sampling.penalises_prompt else (),
+            output_ids=(*self.token_ids[len(self.add.prompt_ids) :], *drafts) if sampling.penalises_output else (),
+            banned_ids=ending_ids(sampling, eos_ids) if position < sampling.min_tokens else (),
+        )

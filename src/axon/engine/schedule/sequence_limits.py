@@ -1,0 +1,50 @@
+"""How long a sequence may become in its engine, and why one is refused. Functions of their arguments alone."""
+
+from dataclasses import dataclass
+
+from axon.domain.failure import Failure
+from axon.engine.protocol.messages import Add, Refused
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SequenceLimits:
+    """The sizes of an engine that limit its sequences."""
+
+    max_model_len: int
+    """Most tokens of prompt and answer together."""
+    num_blocks: int
+    block_size: int
+    """Tokens of a block."""
+    scores_prompts: bool = True
+    """Whether the engine can compute the log probabilities of prompt tokens."""
+
+    def max_blocks(self, add: Add) -> int:
+        """Most blocks that all sequences of the tenant may hold together."""
+        return min(max(1, int(add.kv_share * self.num_blocks)), self.num_blocks)
+
+    def max_len(self, add: Add) -> int:
+        """Most tokens of prompt and answer together: they must fit alone. The last token stands in no block."""
+        return min(self.max_model_len, self.max_blocks(add) * self.block_size + 1)
+
+    def refusal(self, add: Add) -> Refused | None:
+        """Why the engine cannot run the sequence; None if it can."""
+        num_tokens = len(add.prompt_ids) + len(add.output_ids)
+        if not add.prompt_ids:
+            return Refused(add.id, Failure.INVALID, "The prompt is empty.")
+        if add.weight <= 0:
+            return Refused(add.id, Failure.INVALID, "A tenant's weight must be more than 0.")
+        if add.kv_share <= 0:
+            return Refused(add.id, Failure.INVALID, "A tenant's KV share must be more than 0.")
+        if add.sampling.prompt_logprobs and not self.scores_prompts:
+            what = "The log probabilities of an echoed prompt are not computed on GPUs or over several ranks yet."
+            return Refused(add.id, Failure.PROMPT_LOGPROBS_UNSUPPORTED, what)
+        if len(add.output_ids) >= add.sampling.max_tokens:
+            return Refused(add.id, Failure.INVALID, "Every token asked for has been emitted already.")
+        has = f"The prompt has {num_tokens} tokens; prompt and answer together may have"
+        if num_tokens >= self.max_model_len:
+            return Refused(add.id, Failure.CONTEXT_TOO_LONG, f"{has} {self.max_model_len}.")
+        if num_tokens >= self.max_len(add):
+            return Refused(
+                add.id, Failure.KV_SHARE_TOO_SMALL, f"{has} {self.max_len(add)} in its tenant's share of the blocks."
+            )
+        return None

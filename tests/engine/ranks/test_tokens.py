@@ -1,0 +1,76 @@
+"""A model that is cut over ranks says what the whole one says."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from axon.engine.engine import Engine
+from axon.engine.load.architecture import read_architecture
+from axon.engine.parallel.traffic import layer_bytes_per_token, step_bytes, summed_bytes
+from tests.engine.builders import RELATIVES, make_add, make_tiny_llama, run_to_end, with_config
+from tests.engine.ranks.group import CUTTABLE, opened
+
+PROMPTS = [[(7 * index + 3 * length) % 250 for index in range(length)] for length in (1, 16, 40)]
+
+
+def make_adds(max_tokens: int = 16, **sampling: Any) -> list[Any]:
+    return [
+        make_add(str(index), prompt=prompt, max_tokens=max_tokens, ignore_eos=True, seed=index, **sampling)
+        for index, prompt in enumerate(PROMPTS)
+    ]
+
+
+@pytest.fixture(scope="module")
+def cuttable(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return make_tiny_llama(tmp_path_factory.mktemp("models") / "tiny", **CUTTABLE)
+
+
+@pytest.mark.parametrize(("name", "size"), [*((name, 2) for name in RELATIVES), (next(iter(RELATIVES)), 4)])
+def test_greedy_tokens_of_every_architecture_equal_those_of_one_rank(name: str, size: int, tmp_path: Path) -> None:
+    folder = make_tiny_llama(tmp_path / name, **RELATIVES[name] | CUTTABLE)
+    whole = run_to_end(Engine(with_config(), folder), make_adds())
+    with opened(folder, size) as group:
+        assert group.ready().kernel == f"torch-float32-tp{size}"
+        assert group.run(make_adds()) == whole
+
+
+def test_sampled_tokens_and_a_vocabulary_that_does_not_divide(tmp_path: Path) -> None:
+    folder = make_tiny_llama(tmp_path / "odd", **CUTTABLE | {"vocab_size": 271, "tie_word_embeddings": False})
+    sampling: dict[str, Any] = {"temperature": 0.9, "top_p": 0.9, "presence_penalty": 0.4}
+    whole = run_to_end(Engine(with_config(), folder), make_adds(**sampling))
+    with opened(folder, 2) as group:
+        group.ready()
+        assert group.run(make_adds(**sampling)) == whole
+
+
+def test_a_row_is_its_own_in_a_group_too(cuttable: Path) -> None:
+    adds = make_adds(temperature=1.0)
+    with opened(cuttable, 4) as group:
+        group.ready()
+        together = group.run(adds)
+        assert {add.id: group.run([add])[add.id] for add in adds} == together
+
+
+def test_what_a_rank_sends_is_what_the_formula_says(cuttable: Path) -> None:
+    """A prompt of 8 is a tile of 8 rows, of which one is drawn from."""
+    architecture = read_architecture(cuttable)
+    with opened(cuttable, 2) as group:
+        group.ready()
+        group.run([make_add(prompt=8, max_tokens=1, ignore_eos=True)])
+        expected = step_bytes(architecture, 4, 2, rank=0, num_rows=8, num_drawn=1)
+        assert group.last.sent_bytes == expected
+    layers = 8 * architecture.num_layers * layer_bytes_per_token(architecture, 4, 2)
+    assert expected == layers + summed_bytes(8 * architecture.hidden_size, 4, 2), "and the embedding"
+
+
+@pytest.mark.model
+def test_three_ranks_of_the_default_model_say_what_one_says(default_model: Path) -> None:
+    assert json.loads((default_model / "config.json").read_text())["num_attention_heads"] == 9
+    add = make_add(prompt=[1, 4093, 198, 1780, 314, 260, 3575, 282, 4649, 47, 2, 198], max_tokens=6)
+    changes = {"block_size": 16, "kv_memory_bytes": 64 << 20, "threads": 0}
+    whole = run_to_end(Engine(with_config(**changes), default_model), [add])
+    with opened(default_model, 3, **changes) as group:
+        assert group.ready().kernel == "torch-float32-tp3"
+        assert group.run([add]) == whole

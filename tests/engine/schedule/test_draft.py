@@ -1,0 +1,149 @@
+"""Guesses come from what stands before, cost no more than they are worth, and change no token."""
+
+from collections.abc import Sequence
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from axon.engine.batch import Batch, Drawn
+from axon.engine.schedule.controller import NO_DRAFTS, StepLimits
+from axon.engine.schedule.draft import Drafter
+from axon.engine.schedule.scheduler import Scheduler
+from tests.engine.builders import make_add, make_scheduler
+
+CHEAP = 0.05
+
+
+def test_what_followed_the_same_tokens_the_last_time_is_guessed() -> None:
+    ids = [1, 2, 3, 7, 1, 2, 3, 8, 9, 5, 1, 2, 3]
+    assert Drafter().draft(ids, price=0.2, most=8) == [8, 9]
+
+
+def test_the_longer_likeness_counts_more() -> None:
+    ids = [4, 2, 3, 6, 1, 2, 3, 7, 1, 1, 2, 3, 5, 0, 4, 2, 3]
+    assert Drafter().draft(ids, price=0.4, most=8) == [6]
+
+
+def test_what_never_came_before_is_not_guessed_at() -> None:
+    assert Drafter().draft(list(range(50)), price=CHEAP, most=8) == []
+
+
+@pytest.mark.parametrize(("price", "expected"), [(NO_DRAFTS, 0), (0.6, 0), (0.4, 1), (0.2, 2), (0.1, 3)])
+def test_a_guess_is_made_while_its_chance_to_be_right_is_over_its_price(price: float, expected: int) -> None:
+    """One is right in two at first; the second in four, the third in eight."""
+    ids = [1, 2, 3, 4, 5, 6, 7, 1, 2]
+    assert len(Drafter().draft(ids, price=price, most=8)) == expected
+
+
+def test_there_are_never_more_than_there_is_room_for() -> None:
+    ids = [1, 2, 3, 4, 5, 6, 7, 1, 2]
+    assert Drafter().draft(ids, price=0.1, most=1) == [3]
+    assert Drafter().draft(ids, price=0.1, most=0) == []
+
+
+def test_who_is_right_guesses_more_and_who_is_wrong_stops_for_a_while() -> None:
+    ids = [1, 2, 3, 4, 5, 6, 7, 8, 9, 1, 2]
+    right, wrong = Drafter(), Drafter()
+    for _ in range(20):
+        right.learn(num_drafted=2, num_accepted=2)
+        wrong.learn(num_drafted=2, num_accepted=0)
+    assert len(right.draft(ids, price=0.4, most=8)) > 4
+    assert wrong.draft(ids, price=0.4, most=8) == []
+    asked = 0
+    while not wrong.draft(ids, price=0.4, most=8):
+        asked += 1
+        assert asked < 200, "it never tries again"
+
+
+def at_price(price: float) -> StepLimits:
+    return StepLimits(max_prefill_tokens=24, draft_price=price)
+
+
+class Words:
+    """A model whose next token depends on the two before it: it repeats itself, but not for ever."""
+
+    def __init__(self, salt: int, num_words: int) -> None:
+        self._salt, self._num_words = salt, num_words
+        self._said: dict[str, list[int]] = {}
+
+    def run(self, batch: Batch) -> list[Drawn]:
+        drawn: list[Drawn] = []
+        for span in batch.spans:
+            ids = [*self._said.setdefault(span.id, [])[: span.first], *span.token_ids]
+            self._said[span.id] = ids
+            for place in range(len(span.draws), 0, -1):
+                drawn.append(Drawn(self._next(ids[: len(ids) - place + 1])))
+        return drawn
+
+    def _next(self, ids: Sequence[int]) -> int:
+        return hash((self._salt, len(ids) // 9, *ids[-2:])) % self._num_words
+
+
+def run(scheduler: Scheduler, model: Words, prices: Sequence[float]) -> dict[str, list[int]]:
+    """All to the end, the prices one after the other and round again."""
+    said: dict[str, list[int]] = {}
+    steps = 0
+    while scheduler.has_work:
+        batch = scheduler.schedule(limits=at_price(prices[steps % len(prices)]))
+        for emitted in scheduler.settle(batch, model.run(batch)):
+            said.setdefault(emitted.id, []).append(emitted.token)
+        scheduler.check()
+        steps += 1
+        assert steps < 2000
+    return said
+
+
+@given(
+    prompts=st.lists(st.lists(st.integers(0, 3), min_size=1, max_size=12), min_size=1, max_size=4),
+    lengths=st.lists(st.integers(1, 40), min_size=4, max_size=4),
+    blocks=st.integers(14, 40),
+    prices=st.lists(st.sampled_from([NO_DRAFTS, 0.3, CHEAP]), min_size=1, max_size=5),
+    salt=st.integers(0, 50),
+)
+def test_guessing_changes_no_token(
+    prompts: list[list[int]], lengths: list[int], blocks: int, prices: list[float], salt: int
+) -> None:
+    def said(prices: Sequence[float]) -> dict[str, list[int]]:
+        scheduler = make_scheduler(blocks=blocks, block_size=4, max_batch_tokens=24, eos_ids=frozenset({3}))
+        for index, prompt in enumerate(prompts):
+            # Tenants share no blocks, so that the model has seen each sequence from its beginning.
+            scheduler.add(make_add(str(index), prompt=prompt, max_tokens=lengths[index], tenant=str(index)))
+        return run(scheduler, Words(salt, 4), prices)
+
+    assert said(prices) == said([NO_DRAFTS])
+
+
+def test_guesses_that_are_right_save_steps() -> None:
+    def num_steps(price: float) -> int:
+        scheduler = make_scheduler(blocks=40, max_batch_tokens=24)
+        scheduler.add(make_add("a", prompt=[1, 2, 3, 4] * 4, max_tokens=60))
+        steps = 0
+        while scheduler.has_work:
+            batch = scheduler.schedule(limits=at_price(price))
+            drawn = [Drawn(draw.position % 4 + 1) for draw in batch.draws]
+            scheduler.settle(batch, drawn)
+            steps += 1
+        assert (scheduler.num_accepted > 0) == (price < NO_DRAFTS)
+        assert scheduler.num_accepted <= scheduler.num_drafted
+        return steps
+
+    assert num_steps(CHEAP) < num_steps(NO_DRAFTS) / 2
+
+
+def test_guesses_take_no_block_that_another_sequence_needs() -> None:
+    """The fifth block is that of the sequence which comes to its ninth token first."""
+    scheduler = make_scheduler(blocks=5, block_size=4, max_batch_tokens=24, max_sequences=2)
+    for id in "ab":
+        scheduler.add(make_add(id, prompt=[1, 2, 1, 2, 1, 2, 1], max_tokens=4, tenant=id))
+    limits = at_price(NO_DRAFTS)
+    while scheduler.has_work:
+        batch = scheduler.schedule(limits=limits)
+        scheduler.settle(batch, [Drawn((draw.position + 1) % 2 + 1) for draw in batch.draws])
+        scheduler.check()
+        limits = at_price(CHEAP)
+        for sequence in scheduler._roster.running:
+            for _ in range(30):
+                sequence.drafter.learn(num_drafted=8, num_accepted=8)
+    assert scheduler.num_drafted > 0
+    assert scheduler.preemptions <= 1, "a guess has parked somebody"
