@@ -5,8 +5,6 @@
 
 import os
 import re
-import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -38,13 +36,7 @@ def test_no_request_makes_the_server_fail(fuzzed: Server, tmp_path: Path) -> Non
 
 @pytest.mark.timeout(7200)
 def test_no_request_makes_the_admin_api_fail(fuzzed: Server, tmp_path: Path) -> None:
-    made = subprocess.run(
-        [sys.executable, "-m", "axon", "keys", "create", "--tenant", "ops", "--scope", "admin", "--scope", "read"],
-        env=fuzzed.environment,
-        capture_output=True,
-        text=True,
-        check=True,
-    )
+    made = fuzzed.axon("keys", "create", "--tenant", "ops", "--scope", "admin", "--scope", "read")
     fuzz(fuzzed, made.stdout.strip(), tmp_path, "--include-path-regex", "^/v1/(admin/|usage)")
 
 

@@ -189,7 +189,7 @@ def seen(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactor
         "admission_requests_per_minute": 0,
         "lifecycle_drain_s": 2,
     }
-    with running(tmp_path_factory.mktemp("canaries") / "data", **settings) as server:
+    with running(tmp_path_factory.mktemp("canaries") / "data", cold=True, **settings) as server:
         story = Story(server)
         tell(story)
         metrics = httpx.get(server.metrics_url).text
