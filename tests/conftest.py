@@ -1,16 +1,46 @@
-"""What every test folder shares: a clock, hypothesis's profile, and servers that are forked. Knows no adapter."""
+"""What every test folder shares: a clock, profiles, the order of tests, servers that are forked. Knows no adapter."""
+
+import os
 
 import pytest
 from hypothesis import HealthCheck, settings
 
 from axon.runtime.clock import FakeClock
-from tests.services import warm
+from tests.order import chosen_seed, ordered
+from tests.services import tls, warm
 
 # A test that is slow because the machine is busy is right all the same.
 settings.register_profile("axon", deadline=None, suppress_health_check=[HealthCheck.too_slow], print_blob=True)
 settings.load_profile("axon")
 
+tls.share_context()
 warm.enable()
+
+_SEED = pytest.StashKey[int | None]()
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    seed = config.stash[_SEED] = chosen_seed(os.environ)
+    if seed is not None:
+        os.environ["TEST_SEED"] = str(seed)  # the processes that this one starts need the same order
+
+
+def pytest_report_header(config: pytest.Config) -> str:
+    return _order(config)
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
+    terminalreporter.write_line(_order(config))
+
+
+def _order(config: pytest.Config) -> str:
+    seed = config.stash[_SEED]
+    return "order: as written" if seed is None else f"order: shuffled; TEST_SEED={seed} repeats it"
+
+
+@pytest.hookimpl(tryfirst=True)  # before tests that share a fixture's parameter are put together
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    items[:] = ordered([(item.nodeid.partition("::")[0], item) for item in items], config.stash[_SEED])
 
 
 @pytest.fixture

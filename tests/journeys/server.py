@@ -19,6 +19,8 @@ from tests.services.reaper import adopt
 REPOSITORY = Path(__file__).resolve().parents[2]
 MODELS = REPOSITORY / ".cache" / "models"
 START_S = 90.0
+COLD = True
+"""For a server that is not forked from a warm process: the test is about its start."""
 
 
 def wait_until(true: Callable[[], object], what: str, timeout_s: float = 30.0) -> None:
@@ -30,9 +32,9 @@ def wait_until(true: Callable[[], object], what: str, timeout_s: float = 30.0) -
 
 
 class Server:
-    """``axon serve`` in a process of its own; ``cold`` for tests of the start itself."""
+    """``axon serve`` in a process of its own."""
 
-    def __init__(self, data_dir: Path, *, cold: bool = False, **settings: object) -> None:
+    def __init__(self, data_dir: Path, cold: bool = False, /, **settings: object) -> None:
         self.data_dir = data_dir
         self._cold = cold
         self.log_path = data_dir.with_name(data_dir.name + ".log")
@@ -140,9 +142,9 @@ def _alive(pid: int) -> bool:
 
 
 @contextmanager
-def running(data_dir: Path, *, cold: bool = False, **settings: object) -> Iterator[Server]:
+def running(data_dir: Path, cold: bool = False, /, **settings: object) -> Iterator[Server]:
     """A server for the length of a block; it must end cleanly unless the test has ended it."""
-    server = Server(data_dir, cold=cold, **settings)
+    server = Server(data_dir, cold, **settings)
     try:
         yield server.start()
     finally:

@@ -18,7 +18,7 @@ import httpx
 import pytest
 
 from axon.domain.key import new_key_text
-from tests.journeys.server import Server, running
+from tests.journeys.server import COLD, Server, running
 from tests.security.keyring import make_keys
 
 SAID = "canary-said-7d1f"
@@ -189,7 +189,7 @@ def seen(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactor
         "admission_requests_per_minute": 0,
         "lifecycle_drain_s": 2,
     }
-    with running(tmp_path_factory.mktemp("canaries") / "data", cold=True, **settings) as server:
+    with running(tmp_path_factory.mktemp("canaries") / "data", COLD, **settings) as server:
         story = Story(server)
         tell(story)
         metrics = httpx.get(server.metrics_url).text

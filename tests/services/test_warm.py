@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.journeys.server import Server, running
+from tests.journeys.server import COLD, Server, running
 from tests.services import warm
 
 HERE = {**os.environ, "PYTHONPATH": str(warm.SOURCE)}
@@ -32,9 +32,9 @@ def test_it_reads_what_it_is_given(tmp_path: Path) -> None:
     assert "127.0.0.1:1" in said.stderr
 
 
-@pytest.mark.parametrize("cold", [True, False])
+@pytest.mark.parametrize("cold", [COLD, not COLD])
 def test_a_server_has_its_own_streams_folder_and_descriptors(tmp_path: Path, cold: bool) -> None:
-    with running(tmp_path / "data", cold=cold, engine_kind="echo") as server:
+    with running(tmp_path / "data", cold, engine_kind="echo") as server:
         with server.client() as http:
             assert http.get("/v1/models").status_code == 200
         assert Path(f"/proc/{server.pid}/cwd").readlink() == tmp_path

@@ -55,11 +55,11 @@ def serve(control: socket.socket) -> Ask | None:
     signal.signal(signal.SIGCHLD, lambda *_: None)
     reports: dict[int, int] = {}
     while True:
-        ready, _, _ = select.select([control, wake], [], [])
+        ready, _, _ = select.select([control.fileno(), wake], [], [])
         if wake in ready:
             os.read(wake, 4096)
             _report_ends(reports)
-        if control not in ready:
+        if control.fileno() not in ready:
             continue
         ask = receive(control)
         if ask is None:
