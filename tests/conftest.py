@@ -6,6 +6,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from axon.runtime.clock import FakeClock
+from tests import long
 from tests.order import chosen_seed, ordered
 from tests.services import tls, warm
 
@@ -40,7 +41,21 @@ def _order(config: pytest.Config) -> str:
 
 @pytest.hookimpl(tryfirst=True)  # before tests that share a fixture's parameter are put together
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    items[:] = ordered([(item.nodeid.partition("::")[0], item) for item in items], config.stash[_SEED])
+    seed = config.stash[_SEED]
+    if not long.whole():
+        _leave_out(config, items, seed)
+    items[:] = ordered([(item.nodeid.partition("::")[0], item) for item in items], seed)
+
+
+def _leave_out(config: pytest.Config, items: list[pytest.Item], seed: int | None) -> None:
+    """Of each test that is marked long, a tenth of its cases stays."""
+    corpora: dict[str, list[pytest.Item]] = {}
+    for item in items:
+        if item.get_closest_marker("long"):
+            corpora.setdefault(item.nodeid.partition("[")[0], []).append(item)
+    out = {item for cases in corpora.values() for item in long.left_out(cases, seed)}
+    config.hook.pytest_deselected(items=list(out))
+    items[:] = [item for item in items if item not in out]
 
 
 @pytest.fixture

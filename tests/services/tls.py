@@ -1,6 +1,6 @@
 """One TLS context for all HTTP clients of a test process: to read the certificates takes 50 ms, and no test needs any.
 
-Each ``httpx.Client``, each ``httpx.get`` of a loop that waits for a server and each client of ``openai`` would read them.
+Each ``httpx.Client``, each ``httpx.get`` of a loop that waits for a server, each client of ``openai`` would read them.
 """
 
 import functools
