@@ -10,6 +10,7 @@ imported, what ``/proc`` shows of the command line and the environment) it must 
 """
 
 import array
+import atexit
 import json
 import os
 import selectors
@@ -183,6 +184,14 @@ class Zygote:
                 pass_fds=[theirs.fileno()],
                 start_new_session=True,
             )
+
+        atexit.register(self._close, os.getpid())
+
+    def _close(self, owner: int) -> None:
+        """At the end of the process that made it, not of one that was forked from that."""
+        if os.getpid() == owner:
+            self._control.close()
+            self._process.wait(_START_S)
 
     def fork(self, ask: Mapping[str, object], streams: Sequence[int]) -> Forked:
         ours, theirs = os.pipe2(os.O_CLOEXEC)
