@@ -16,6 +16,7 @@ from tests.fleet.fleet import Fleet
 from tests.journeys.server import REPOSITORY, wait_until
 from tests.journeys.sse import pieces, text_of
 from tests.services import warm
+from tests.services.process import listening
 
 ROLES = ("gateway", "worker", "control")
 BODY = {"model": "echo", "prompt": "A fleet of one mind. " * 20, "max_tokens": 300, "ignore_eos": True}
@@ -143,6 +144,7 @@ def test_a_gateway_that_is_told_to_stop_lets_its_streams_end(fresh: Callable[...
         before = next(stream)
         first.send(signal.SIGTERM)
         wait_until(lambda: first.probe("/readyz") != 200, "it is not ready any more")
+        wait_until(lambda: not listening(first.port), "it takes no new connections")
         with fleet.client() as edge:  # which meets the other one
             assert edge.post("/v1/completions", json={**BODY, "max_tokens": 5}).status_code == 200
         got = [before, *stream]
