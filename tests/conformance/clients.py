@@ -1,23 +1,30 @@
-"""Client programs of others, each in a virtual environment of its own with pinned packages, made once.
+"""Client programs of others, each in a virtual environment of its own with pinned packages, made once for all clones.
 
-Their pins clash with ours and with each other's. ``make clients`` makes them all; a test makes the one it needs.
+Their pins clash with ours and with each other's. ``make clients`` makes them all; a test makes the one it needs. They
+are in the user's cache folder, by the hash of their pins and of the Python they were made with, so that a fresh clone
+finds them; one that no test has used for a month is removed.
 """
 
 import fcntl
 import hashlib
 import os
+import platform
+import shutil
 import subprocess
 import sys
+import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
-REPOSITORY = Path(__file__).resolve().parents[2]
-ENVIRONMENTS = REPOSITORY / ".clients"
+ENVIRONMENTS = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "axon" / "clients"
 REQUIREMENTS = Path(__file__).parent / "requirements"
 PROGRAMS = Path(__file__).parent / "programs"
 _INSTALL_S = 900
 _RUN_S = 400
+_KEPT_S = 30 * 24 * 3600.0
+_STAMP = ".installed"
+"""Written when an environment is whole; its time is that of the last use."""
 
 
 def names() -> list[str]:
@@ -26,31 +33,47 @@ def names() -> list[str]:
 
 
 def environment_of(name: str) -> Path:
-    """The client's virtual environment, made now if it is not there or if its pins have changed."""
-    pins = REQUIREMENTS / f"{name}.txt"
-    folder, stamp = ENVIRONMENTS / name, ENVIRONMENTS / name / ".installed"
-    wanted = hashlib.sha256(pins.read_bytes()).hexdigest()
-    with _alone(name):
-        if stamp.exists() and stamp.read_text() == wanted:
-            return folder
-        make = [sys.executable, "-m", "venv", "--clear", "--without-pip", str(folder)]
-        subprocess.run(make, check=True, timeout=_INSTALL_S)
-        lines = pins.read_text().split()
-        # Everything is pinned, so there is nothing to resolve; but torch needs other packages on other machines.
-        _install(folder, "--no-deps", *(line for line in lines if not line.startswith("torch==")))
-        if torch := [line for line in lines if line.startswith("torch==")]:
-            _install(folder, *torch)
-        stamp.write_text(wanted)
+    """The client's virtual environment, made now if it is not there."""
+    pins = (REQUIREMENTS / f"{name}.txt").read_text()
+    folder = ENVIRONMENTS / f"{name}-{_made_from(pins)}"
+    with _alone(folder.name):
+        if not ((folder / _STAMP).exists() and (folder / "bin" / "python").exists()):
+            _make(folder, pins.split())
+        (folder / _STAMP).touch()
     return folder
+
+
+def _made_from(pins: str) -> str:
+    """A hash of all that decides what an environment holds."""
+    python = (sys.version, sys.base_prefix, platform.machine())
+    return hashlib.sha256("\n".join((*python, pins)).encode()).hexdigest()[:16]
+
+
+def _make(folder: Path, pins: list[str]) -> None:
+    make = [sys.executable, "-m", "venv", "--clear", "--without-pip", str(folder)]
+    subprocess.run(make, check=True, timeout=_INSTALL_S)
+    # Everything is pinned, so there is nothing to resolve; but torch needs other packages on other machines.
+    _install(folder, "--no-deps", *(line for line in pins if not line.startswith("torch==")))
+    if torch := [line for line in pins if line.startswith("torch==")]:
+        _install(folder, *torch)
 
 
 @contextmanager
 def _alone(name: str) -> Iterator[None]:
     """Of several test processes one makes the environment, the others wait for it."""
-    ENVIRONMENTS.mkdir(exist_ok=True)
+    ENVIRONMENTS.mkdir(parents=True, exist_ok=True)
     with (ENVIRONMENTS / f"{name}.lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         yield
+
+
+def remove_unused(now: float) -> list[str]:
+    """Removes the environments that no test has used for a month; returns their names."""
+    old = [stamp.parent for stamp in ENVIRONMENTS.glob(f"*/{_STAMP}") if now - stamp.stat().st_mtime > _KEPT_S]
+    for folder in old:
+        with _alone(folder.name):
+            shutil.rmtree(folder, ignore_errors=True)
+    return [folder.name for folder in old]
 
 
 def _install(folder: Path, *what: str) -> None:
@@ -79,7 +102,9 @@ def run(name: str, command: list[str], *, cwd: Path, settings: Mapping[str, str]
 
 
 def main() -> int:
-    """Makes every environment."""
+    """Makes every environment, after those that nobody needs any more have gone."""
+    for name in remove_unused(time.time()):
+        print(f"{name}: removed")
     for name in names():
         print(f"{name}: {environment_of(name)}")
     return 0

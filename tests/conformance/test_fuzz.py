@@ -1,21 +1,21 @@
 """Anything the OpenAPI document allows, and much that it does not: no 5xx, no hang, no restart.
 
-``make fuzz`` runs it with 200 examples an operation or as many as EXAMPLES says; the tests run a slice.
+``make fuzz`` runs it with 200 examples an operation or as many as EXAMPLES says; the tests run a slice,
+``make test-long`` ten times as much.
 """
 
 import os
 import re
-import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from tests import long
 from tests.conformance.clients import run
 from tests.journeys.server import Server, running
 
-_SLICE = 8
+_EXAMPLES = os.environ.get("FUZZ_EXAMPLES") or str(round(long.share(80)))
 _WHOLE_S = 7000
 _TIMEOUT_S = 20
 """An answer that takes longer hangs: the model's context is short here."""
@@ -29,6 +29,7 @@ def fuzzed(tmp_path: Path) -> Iterator[Server]:
         yield server
 
 
+@pytest.mark.long
 @pytest.mark.timeout(7200)
 def test_no_request_makes_the_server_fail(fuzzed: Server, tmp_path: Path) -> None:
     engines = fuzzed.engine_pids()
@@ -36,15 +37,10 @@ def test_no_request_makes_the_server_fail(fuzzed: Server, tmp_path: Path) -> Non
     assert fuzzed.engine_pids() == engines, "the engine was restarted"
 
 
+@pytest.mark.long
 @pytest.mark.timeout(7200)
 def test_no_request_makes_the_admin_api_fail(fuzzed: Server, tmp_path: Path) -> None:
-    made = subprocess.run(
-        [sys.executable, "-m", "axon", "keys", "create", "--tenant", "ops", "--scope", "admin", "--scope", "read"],
-        env=fuzzed.environment,
-        capture_output=True,
-        text=True,
-        check=True,
-    )
+    made = fuzzed.axon("keys", "create", "--tenant", "ops", "--scope", "admin", "--scope", "read")
     fuzz(fuzzed, made.stdout.strip(), tmp_path, "--include-path-regex", "^/v1/(admin/|usage)")
 
 
@@ -55,7 +51,7 @@ def fuzz(server: Server, key: str, folder: Path, *which: str) -> None:
         *("--header", f"Authorization: Bearer {key}"),
         *("--checks", "not_a_server_error", "--continue-on-failure"),
         *("--phases", "examples,coverage,fuzzing"),
-        *("--max-examples", os.environ.get("FUZZ_EXAMPLES", str(_SLICE)), "--request-timeout", str(_TIMEOUT_S)),
+        *("--max-examples", _EXAMPLES, "--request-timeout", str(_TIMEOUT_S)),
         *("--generation-with-security-parameters", "false", "--suppress-health-check", "all"),
     ]
     said = run("schemathesis", command, cwd=folder, settings={}, timeout_s=_WHOLE_S)

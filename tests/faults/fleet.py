@@ -17,6 +17,7 @@ from tests.faults import model
 from tests.faults.place import Place
 from tests.fleet.member import Member, Role
 from tests.journeys.server import MODELS, START_S
+from tests.services import warm
 from tests.services.process import wait_for
 
 _STOP_S = 30.0
@@ -62,9 +63,8 @@ class Process(Member):
 
     def make_key(self, tenant: str) -> str:
         """A key of a tenant, made as a person makes one."""
-        command = [sys.executable, "-m", "axon", "keys", "create", "--tenant", tenant]
-        made = subprocess.run(command, env=self.environment(), capture_output=True, text=True, check=True, timeout=60.0)
-        return made.stdout.strip()
+        arguments = ["keys", "create", "--tenant", tenant]
+        return warm.run(arguments, environ=self.environment(), folder=self._folder, check=True).stdout.strip()
 
     def pause_engine(self) -> None:
         """Its streams stand still while everything around them goes on."""

@@ -1,8 +1,11 @@
 """A fleet as one server: what suites ask of a ``Server``, asked of nginx and all behind it."""
 
+import subprocess
+
 import httpx
 
 from tests.fleet.fleet import Fleet
+from tests.services import warm
 
 
 class Face:
@@ -23,6 +26,10 @@ class Face:
     def environment(self) -> dict[str, str]:
         """Of a command that is to meet the same store."""
         return self._fleet.gateways[0].environment()
+
+    def axon(self, *arguments: str) -> subprocess.CompletedProcess[str]:
+        """A command beside it, with its settings."""
+        return warm.run(arguments, environ=self.environment, folder=self._fleet.folder)
 
     def client(self) -> httpx.Client:
         return self._fleet.client()

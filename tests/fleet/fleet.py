@@ -11,7 +11,6 @@ Each member is one process; see ``Member`` for what can be done to it.
 
 import signal
 import subprocess
-import sys
 import time
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
@@ -26,7 +25,7 @@ from tests.contracts import postgres_backend
 from tests.fleet.edge import Edge
 from tests.fleet.member import Member, Role
 from tests.journeys.server import MODELS, START_S
-from tests.services import rabbitmq
+from tests.services import rabbitmq, warm
 from tests.services import redis as redis_service
 from tests.services.require import require
 
@@ -112,9 +111,8 @@ class Fleet:
 
     def axon(self, *arguments: str) -> str:
         """What a command of the operator's prints, with the fleet's own services."""
-        command = [sys.executable, "-m", "axon", *arguments]
-        environment = self.gateways[0].environment()
-        return subprocess.run(command, env=environment, capture_output=True, text=True, check=True, timeout=60).stdout
+        environ = self.gateways[0].environment()
+        return warm.run(arguments, environ=environ, folder=self.folder, check=True).stdout
 
     def client(self, url: str = "") -> httpx.Client:
         """One that has the key, of the fleet or of one gateway."""

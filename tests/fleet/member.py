@@ -4,7 +4,6 @@ import os
 import re
 import signal
 import subprocess
-import sys
 from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
@@ -13,6 +12,7 @@ from typing import Any, Literal
 import httpx
 
 from tests.journeys.server import REPOSITORY, START_S, wait_until
+from tests.services import warm
 from tests.services.process import free_port
 from tests.services.reaper import adopt
 
@@ -33,7 +33,7 @@ class Member:
         own |= {"worker_name": name} if role == "worker" else {}
         self.settings: dict[str, object] = {**own, **settings}
         self._folder = folder
-        self._process: subprocess.Popen[bytes] | None = None
+        self._process: warm.Process | None = None
         self._paused: list[int] = []
 
     @property
@@ -71,14 +71,13 @@ class Member:
         assert not self.alive
         self.settings |= settings
         with self.log_path.open("ab") as log:
-            self._process = subprocess.Popen(
-                [sys.executable, "-m", "axon", self.command],
-                env=self.environment(),
+            self._process = warm.start(
+                [self.command],
+                environ=self.environment(),
+                folder=self._folder,
                 stdout=log,
                 stderr=log,
-                stdin=subprocess.DEVNULL,
-                cwd=self._folder,
-                start_new_session=True,  # a ctrl-c is for whoever runs the fleet
+                new_session=True,  # a ctrl-c is for whoever runs the fleet
             )
         adopt(self._process.pid)
         if wait:

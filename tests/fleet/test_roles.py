@@ -4,7 +4,6 @@ import json
 import os
 import signal
 import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -16,6 +15,8 @@ from axon.client import resumed
 from tests.fleet.fleet import Fleet
 from tests.journeys.server import REPOSITORY, wait_until
 from tests.journeys.sse import pieces, text_of
+from tests.services import warm
+from tests.services.process import listening
 
 ROLES = ("gateway", "worker", "control")
 BODY = {"model": "echo", "prompt": "A fleet of one mind. " * 20, "max_tokens": 300, "ignore_eos": True}
@@ -26,8 +27,7 @@ def run(*arguments: str, folder: Path, **settings: str) -> subprocess.CompletedP
     clean = {name: value for name, value in os.environ.items() if not name.startswith("AXON_")}
     own = {f"AXON_{name.upper()}": value for name, value in settings.items()}
     environment = {**clean, "PYTHONPATH": str(REPOSITORY / "src"), "AXON_DATA_DIR": str(folder), **own}
-    command = [sys.executable, "-m", "axon", *arguments]
-    return subprocess.run(command, env=environment, cwd=folder, capture_output=True, text=True, timeout=60, check=False)
+    return warm.run(arguments, environ=environment, folder=folder)
 
 
 @pytest.mark.parametrize("role", ROLES)
@@ -144,6 +144,7 @@ def test_a_gateway_that_is_told_to_stop_lets_its_streams_end(fresh: Callable[...
         before = next(stream)
         first.send(signal.SIGTERM)
         wait_until(lambda: first.probe("/readyz") != 200, "it is not ready any more")
+        wait_until(lambda: not listening(first.port), "it takes no new connections")
         with fleet.client() as edge:  # which meets the other one
             assert edge.post("/v1/completions", json={**BODY, "max_tokens": 5}).status_code == 200
         got = [before, *stream]

@@ -4,20 +4,23 @@ import os
 import re
 import signal
 import subprocess
-import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import TextIO
 from urllib.parse import urlsplit
 
 import httpx
 
+from tests.services import warm
 from tests.services.reaper import adopt
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 MODELS = REPOSITORY / ".cache" / "models"
 START_S = 90.0
+COLD = True
+"""For a server that is not forked from a warm process: the test is about its start."""
 
 
 def wait_until(true: Callable[[], object], what: str, timeout_s: float = 30.0) -> None:
@@ -31,11 +34,13 @@ def wait_until(true: Callable[[], object], what: str, timeout_s: float = 30.0) -
 class Server:
     """``axon serve`` in a process of its own."""
 
-    def __init__(self, data_dir: Path, **settings: object) -> None:
+    def __init__(self, data_dir: Path, cold: bool = False, /, **settings: object) -> None:
         self.data_dir = data_dir
+        self._cold = cold
         self.log_path = data_dir.with_name(data_dir.name + ".log")
         self._settings = {"gateway_port": 0, "gateway_metrics_port": 0, "models_dir": MODELS, **settings}
-        self._process: subprocess.Popen[str] | None = None
+        self._process: warm.Process | None = None
+        self._stdout: TextIO | None = None
         self.url = self.metrics_url = self.screen = ""
 
     @property
@@ -58,24 +63,25 @@ class Server:
         return {**clean, "AXON_DATA_DIR": str(self.data_dir), "PYTHONPATH": str(REPOSITORY / "src"), **own}
 
     def start(self) -> "Server":
-        with self.log_path.open("a") as log:
-            self._process = subprocess.Popen(
-                [sys.executable, "-m", "axon", "serve"],
-                env=self.environment,
-                stdout=subprocess.PIPE,
+        screen, printed = os.pipe()
+        self._stdout = os.fdopen(screen)
+        with self.log_path.open("a") as log, os.fdopen(printed, "wb") as stdout:
+            self._process = warm.start(
+                ["serve"],
+                environ=self.environment,
+                folder=self.data_dir.parent,
+                stdout=stdout,
                 stderr=log,
-                text=True,
-                cwd=self.data_dir.parent,
+                cold=self._cold,
             )
         adopt(self._process.pid)
         self._read_screen()
         return self
 
     def _read_screen(self) -> None:
-        assert self._process is not None
-        assert self._process.stdout is not None
+        assert self._stdout is not None
         lines = []
-        for line in self._process.stdout:
+        for line in self._stdout:
             lines.append(line)
             if "stops the server" in line:
                 break
@@ -98,8 +104,8 @@ class Server:
         if self._process.poll() is None:
             self._process.send_signal(number)
         code = self._process.wait(timeout_s)
-        assert self._process.stdout is not None
-        self._process.stdout.close()
+        assert self._stdout is not None
+        self._stdout.close()
         return code
 
     def kill(self) -> None:
@@ -113,6 +119,10 @@ class Server:
         """On the same port, as a supervisor would."""
         self._settings["gateway_port"] = urlsplit(self.url).port
         return self.start()
+
+    def axon(self, *arguments: str) -> subprocess.CompletedProcess[str]:
+        """A command beside it, with its settings."""
+        return warm.run(arguments, environ=self.environment, folder=self.data_dir.parent)
 
     def client(self, **arguments: object) -> httpx.Client:
         headers = {"Authorization": f"Bearer {self.key}"}
@@ -132,9 +142,9 @@ def _alive(pid: int) -> bool:
 
 
 @contextmanager
-def running(data_dir: Path, **settings: object) -> Iterator[Server]:
+def running(data_dir: Path, cold: bool = False, /, **settings: object) -> Iterator[Server]:
     """A server for the length of a block; it must end cleanly unless the test has ended it."""
-    server = Server(data_dir, **settings)
+    server = Server(data_dir, cold, **settings)
     try:
         yield server.start()
     finally:

@@ -4,8 +4,6 @@ import contextlib
 import itertools
 import json
 import socket
-import subprocess
-import sys
 from urllib.parse import urlsplit
 
 import httpx
@@ -227,22 +225,11 @@ def test_a_body_in_another_encoding_is_refused(echo: Server) -> None:
 
 def test_a_revoked_key_is_refused_soon(fresh: Fresh) -> None:
     server = fresh.start()
-    made = subprocess.run(
-        [sys.executable, "-m", "axon", "keys", "create", "--json"],
-        env=server.environment,
-        capture_output=True,
-        text=True,
-        check=True,
-    )
+    made = server.axon("keys", "create", "--json")
     key = json.loads(made.stdout)["key"]
     with httpx.Client(base_url=server.url, headers={"Authorization": f"Bearer {key}"}) as http:
         assert http.get("/v1/models").status_code == 200
-        subprocess.run(
-            [sys.executable, "-m", "axon", "keys", "revoke", key],
-            env=server.environment,
-            check=True,
-            capture_output=True,
-        )
+        server.axon("keys", "revoke", key).check_returncode()
         wait_until(lambda: http.get("/v1/models").status_code == 401, "the key is out")
 
 

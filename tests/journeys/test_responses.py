@@ -2,8 +2,6 @@
 
 import json
 import sqlite3
-import subprocess
-import sys
 from typing import Any
 
 import httpx
@@ -392,13 +390,7 @@ def _asked(
 
 
 def _key(server: Server, tenant: str) -> str:
-    made = subprocess.run(
-        [sys.executable, "-m", "axon", "keys", "create", "--tenant", tenant, "--json"],
-        env=server.environment,
-        capture_output=True,
-        text=True,
-        check=True,
-    )
+    made = server.axon("keys", "create", "--tenant", tenant, "--json")
     return str(json.loads(made.stdout)["key"])
 
 

@@ -107,17 +107,9 @@ def test_the_seq_a_client_sends_must_be_a_number(slow: Server) -> None:
 
 def test_a_foreign_stream_is_answered_like_an_unknown_one(slow: Server) -> None:
     import json
-    import subprocess
-    import sys
 
     stream_id, _ = read_some(slow, ask(max_tokens=3), num_pieces=1)
-    made = subprocess.run(
-        [sys.executable, "-m", "axon", "keys", "create", "--tenant", "other", "--json"],
-        env=slow.environment,
-        capture_output=True,
-        text=True,
-        check=True,
-    )
+    made = slow.axon("keys", "create", "--tenant", "other", "--json")
     other = {"Authorization": f"Bearer {json.loads(made.stdout)['key']}"}
     with slow.client() as http:
         foreign = http.get(f"/v1/streams/{stream_id}", headers=other)

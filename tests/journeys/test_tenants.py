@@ -1,8 +1,6 @@
 """A tenant's life: made on the command line, changed over HTTP, suspended, its key rotated and revoked."""
 
 import json
-import subprocess
-import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -20,8 +18,7 @@ CHAT = {"model": "echo", "messages": [{"role": "user", "content": "hello"}], "ma
 
 def axon(server: Server, *arguments: str) -> Any:
     """A command beside a running server, and what it answers."""
-    command = [sys.executable, "-m", "axon", *arguments, "--json"]
-    ran = subprocess.run(command, env=server.environment, capture_output=True, text=True, check=False)
+    ran = server.axon(*arguments, "--json")
     assert ran.returncode == 0, ran.stderr
     return json.loads(ran.stdout)
 
@@ -107,13 +104,8 @@ def test_a_key_is_revoked_while_the_store_is_away_and_the_store_hears_of_it_when
                 postgres.kill()
                 assert admin.post(f"/v1/admin/keys/{keys[0]['id']}/revoke").json()["revoked"]
                 wait_until(lambda: answers(first, 401), "the first is out without the store")
-                said = subprocess.run(
-                    [sys.executable, "-m", "axon", "keys", "revoke", keys[1]["id"]],
-                    env=server.environment,
-                    capture_output=True,
-                    text=True,
-                    check=True,
-                )
+                said = server.axon("keys", "revoke", keys[1]["id"])
+                said.check_returncode()
                 assert "at every gateway" in said.stdout
                 wait_until(lambda: answers(second, 401), "the second too, by the command line")
                 assert answers(third, 200)

@@ -8,8 +8,6 @@ import json
 import os
 import re
 import sqlite3
-import subprocess
-import sys
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -18,8 +16,9 @@ import httpx
 import pytest
 
 from axon.domain.key import new_key_text
-from tests.journeys.server import Server, running
+from tests.journeys.server import COLD, Server, running
 from tests.security.keyring import make_keys
+from tests.services import warm
 
 SAID = "canary-said-7d1f"
 """To a model: prompts, instructions, items, stop strings."""
@@ -189,7 +188,7 @@ def seen(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactor
         "admission_requests_per_minute": 0,
         "lifecycle_drain_s": 2,
     }
-    with running(tmp_path_factory.mktemp("canaries") / "data", **settings) as server:
+    with running(tmp_path_factory.mktemp("canaries") / "data", COLD, **settings) as server:
         story = Story(server)
         tell(story)
         metrics = httpx.get(server.metrics_url).text
@@ -227,13 +226,8 @@ def test_no_error_repeats_what_was_said_or_a_key(seen: Seen) -> None:
 
 def _axon(*arguments: str, folder: Path, **environment: str) -> str:
     clean = {name: value for name, value in os.environ.items() if not name.startswith("AXON_")}
-    done = subprocess.run(
-        [sys.executable, "-m", "axon", *arguments],
-        env={**clean, "AXON_DATA_DIR": str(folder / "data"), "AXON_ENGINE_KIND": "echo", **environment},
-        capture_output=True,
-        text=True,
-        timeout=120,
-    )
+    environ = {**clean, "AXON_DATA_DIR": str(folder / "data"), "AXON_ENGINE_KIND": "echo", **environment}
+    done = warm.run(arguments, environ=environ, folder=folder, timeout_s=120)
     return done.stdout + done.stderr
 
 

@@ -5,14 +5,16 @@ import re
 
 import pytest
 
+from tests import long
 from tests.sim.mutants import MUTANTS
 from tests.sim.schedule import run
 from tests.sim.search import report, search, search_all
 
-SECONDS = float(os.environ.get("SIM_SECONDS", "60"))
+SECONDS = float(os.environ.get("SIM_SECONDS") or long.share(600))
 MUTANT_SECONDS = 120.0
 
 
+@pytest.mark.long
 @pytest.mark.timeout(SECONDS + 120)
 def test_no_schedule_breaks_a_promise() -> None:
     num_schedules, num_turns, failure = search_all(0, SECONDS)

@@ -1,0 +1,153 @@
+"""Breaks a rule on purpose, in a copy, and runs the quick test that must notice: does each one?
+
+python scripts/planted.py [NAME ...]
+
+What is planted is found by its text, and the test by its name, so files may move. A text that is no longer there once
+is an error: the list must be kept true. Exit code 1 when a breakage goes unnoticed, or a test fails without one.
+"""
+
+import argparse
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1]
+NOT_COPIED = shutil.ignore_patterns(".*_cache", ".cache", ".git", ".hypothesis", ".peers", ".venv", "__pycache__")
+RUN_S = 300.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Breakage:
+    """One text for another, and what must notice."""
+
+    name: str
+    old: str
+    new: str
+    test: str = ""
+    """The name of a test's function; empty for the import rules, which no test holds."""
+    where: str = "src/axon"
+
+
+BREAKAGES = (
+    Breakage(
+        name="auth",
+        old="return hmac.compare_digest(key.digest, digest(pepper, secret))",
+        new="return True",
+        test="test_only_the_right_secret_with_the_right_pepper_matches",
+    ),
+    Breakage(
+        name="allocator",
+        old="self._holders[block_id] = self._holders.get(block_id, 0) + 1",
+        new="self._holders[block_id] = 1",
+        test="test_a_shared_block_is_used_until_its_last_holder_leaves",
+    ),
+    Breakage(
+        name="tenants",
+        old="hashlib.blake2b(salt.encode(), digest_size=16)",
+        new='hashlib.blake2b(b"", digest_size=16)',
+        test="test_equal_tokens_of_different_tenants_have_different_hashes",
+    ),
+    Breakage(
+        name="cursor",
+        old="if chunk.first > self.seq + 1:",
+        new="if chunk.first > self.seq + 2:",
+        test="test_a_chunk_that_does_not_follow_asks_for_the_log_and_moves_nothing",
+    ),
+    Breakage(
+        name="epoch",
+        old="return max(stored, int(now * 1000)) + 1",
+        new="return stored + 1",
+        test="test_an_epoch_grows_over_a_log_that_lost_everything",
+    ),
+    Breakage(
+        name="fence",
+        old="    if chunk.epoch != epoch:\n        return AppendStatus.FENCED\n",
+        new="",
+        test="test_an_old_epoch_is_fenced_and_writes_nothing",
+    ),
+    Breakage(
+        name="import rule",
+        old='"""May this chunk be written?',
+        new='import axon.gateway\n"""May this chunk be written?',
+    ),
+    Breakage(
+        name="pins",
+        old="\nfastapi==",
+        new="\nfastapi>=",
+        test="test_the_projects_own_lock_has_no_faults",
+        where="requirements.lock",
+    ),
+)
+
+
+def files(root: Path, where: str) -> Iterator[Path]:
+    """The text files there, or the one."""
+    place = root / where
+    yield from [place] if place.is_file() else sorted(place.rglob("*.py"))
+
+
+def holding(root: Path, where: str, text: str) -> Path:
+    """The one file that has the text, once."""
+    found = [path for path in files(root, where) for _ in range(path.read_text().count(text))]
+    if len(found) != 1:
+        raise LookupError(f"{text!r} is {len(found)} times below {where}, and must be there once")
+    return found[0]
+
+
+def command_of(root: Path, breakage: Breakage) -> list[str]:
+    """What must fail when it is planted."""
+    if not breakage.test:
+        return [str(Path(sys.executable).with_name("lint-imports")), "--no-cache"]
+    test = f"def {breakage.test}("
+    file = holding(root, "tests", test).relative_to(root)
+    pytest = [sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", "-m", "not services"]
+    return [*pytest, str(file), "-k", breakage.test]
+
+
+def runs(copy: Path, command: Sequence[str]) -> subprocess.CompletedProcess[str]:
+    # Nothing compiled stays: a file that was mended within a second would look like the broken one.
+    environ = {**os.environ, "PYTHONPATH": str(copy / "src"), "PYTHONDONTWRITEBYTECODE": "1", "TEST_SEED": ""}
+    return subprocess.run(command, cwd=copy, env=environ, capture_output=True, text=True, timeout=RUN_S, check=False)
+
+
+def noticed(copy: Path, breakage: Breakage) -> str:
+    """Empty when all is well, else what is not: the test must pass, fail with the breakage."""
+    command, place = command_of(copy, breakage), holding(copy, breakage.where, breakage.old)
+    before = runs(copy, command)
+    if before.returncode != 0:
+        return f"fails without it:\n{before.stdout[-2000:]}{before.stderr[-2000:]}"
+    whole = place.read_text()
+    place.write_text(whole.replace(breakage.old, breakage.new))
+    try:
+        after = runs(copy, command)
+    finally:
+        place.write_text(whole)
+    # 1 is a test or a rule that failed; pytest has other codes for tests that it could not run.
+    return "" if after.returncode == 1 else f"went unnoticed ({after.returncode}):\n{after.stdout[-2000:]}"
+
+
+def main() -> int:
+    """Plants what is named, or everything."""
+    parser = argparse.ArgumentParser(description="Break rules on purpose: does a quick test notice each?")
+    parser.add_argument("names", nargs="*", metavar="NAME", help=", ".join(each.name for each in BREAKAGES))
+    names = parser.parse_args().names
+    chosen = [each for each in BREAKAGES if not names or each.name in names]
+    num_bad = 0
+    with tempfile.TemporaryDirectory(prefix="axon-planted-") as folder:
+        copy = Path(folder) / "axon"
+        shutil.copytree(ROOT, copy, ignore=NOT_COPIED)
+        for breakage in chosen:
+            fault = noticed(copy, breakage)
+            num_bad += bool(fault)
+            by = breakage.test or "lint-imports"
+            print(f"{breakage.name}: {fault or f'noticed by {by}'}", flush=True)
+    return 1 if num_bad or not chosen else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

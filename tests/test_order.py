@@ -1,0 +1,56 @@
+"""Tests run in the order they are asked to."""
+
+import random
+from pathlib import Path
+
+import pytest
+
+from tests.order import LONGEST, chosen_seed, ordered
+
+WRITTEN = [(file, f"{file}::{number}") for file in ("a.py", "b.py", "c.py", "d.py") for number in range(6)]
+ALL = [test for _, test in WRITTEN]
+
+
+def test_without_a_seed_tests_stand_as_they_are_written() -> None:
+    assert chosen_seed({}) is None
+    assert ordered(WRITTEN, None) == ALL
+
+
+def test_a_seed_gives_one_order_of_all_tests() -> None:
+    assert ordered(WRITTEN, 7) == ordered(WRITTEN, 7)
+    assert ordered(WRITTEN, 7) != ordered(WRITTEN, 8)
+    assert sorted(ordered(WRITTEN, 7)) == ALL
+    assert ordered(WRITTEN, 7) != ALL
+
+
+def test_a_files_tests_stay_together_and_run_alone_as_they_ran_among_others() -> None:
+    whole = ordered(WRITTEN, 7)
+    of_b = [test for test in whole if test.startswith("b.py")]
+    first = whole.index(of_b[0])
+    assert whole[first : first + 6] == of_b
+    assert ordered([each for each in WRITTEN if each[0] == "b.py"], 7) == of_b
+
+
+def test_the_longest_files_come_first_and_are_shuffled_within() -> None:
+    tests = [*WRITTEN, *((f"tests/somewhere/{LONGEST[0]}", str(number)) for number in range(9))]
+    assert sorted(ordered(tests, 7)[:9]) == [str(number) for number in range(9)]
+    assert ordered(tests, 7)[:9] != [str(number) for number in range(9)]
+
+
+@pytest.mark.parametrize("name", LONGEST)
+def test_every_file_that_is_called_long_is_there_once(name: str) -> None:
+    assert len(list(Path(__file__).resolve().parent.rglob(name))) == 1
+
+
+def test_a_random_seed_is_another_each_time() -> None:
+    seeds = {chosen_seed({"TEST_SEED": "random"}) for _ in range(8)}
+    assert len(seeds) > 1
+    assert chosen_seed({"TEST_SEED": "7"}) == 7
+
+
+def test_the_order_leaves_the_global_generator_alone() -> None:
+    random.seed(1)
+    expected = random.random()
+    random.seed(1)
+    ordered(WRITTEN, 7)
+    assert random.random() == expected
