@@ -375,7 +375,9 @@ def test_tenants_and_plans_are_made_shown_changed_and_removed(axon: Axon) -> Non
     shown = json.loads(axon("tenants", "show", "acme", "--json").stdout)
     assert (shown["place"], shown["terms"]["weight"], shown["terms"]["concurrent"]) == (0, 4.0, 3)
     assert shown["plan_limits"] == set_
-    held = {line.split()[0]: line.split()[1:] for line in axon("tenants", "show", "acme").stdout.splitlines()[3:]}
+    _, table, stored = axon("tenants", "show", "acme").stdout.split("\n\n")
+    held = {line.split()[0]: line.split()[1:] for line in table.splitlines()}
+    assert stored == "stored: 0 bytes in 0 objects\n"
     assert held["weight"] == ["-", "4", "4"]
     assert held["tokens_per_day"] == ["-", "-", "no", "limit"]
     changed = axon("tenants", "change", "acme", "--limit", "weight=2", "--unset", "concurrent", "--json")
