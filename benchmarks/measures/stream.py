@@ -10,7 +10,7 @@ import time
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager, suppress
 
-from axon.dispatch.ending import Ending
+from axon.ownership.ending import Ending
 from axon.domain.chunk import Chunk
 from axon.domain.job import Job
 from axon.domain.ownership import LogView

@@ -9,14 +9,14 @@ import structlog
 
 from axon.control.config import ControlConfig
 from axon.dispatch.dispatch import Dispatch
-from axon.dispatch.ending import Ending
-from axon.dispatch.liveness import Liveness
 from axon.domain.chunk import Chunk
 from axon.domain.failure import Failure
 from axon.domain.job import Job
 from axon.domain.ownership import LogView
 from axon.domain.turn import Turn, TurnState
 from axon.errors import AxonError
+from axon.ownership.ending import Ending
+from axon.ownership.liveness import Liveness
 from axon.ports.live import AppendStatus, Live
 from axon.ports.queue import LANE_UNKNOWN, Queue
 from axon.ports.store import TurnStore

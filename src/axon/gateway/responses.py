@@ -49,7 +49,7 @@ from axon.gateway.turns import (
     wants_ledger,
 )
 from axon.sessions.conversations import require_room
-from axon.sessions.turns import make_job
+from axon.sessions.new_job import make_job
 from axon.sessions.window import cuts, fitted
 
 router = APIRouter(tags=["responses"])

@@ -40,9 +40,9 @@ from axon.gateway.sentences import blaming
 from axon.runtime.clock import Clock
 from axon.runtime.lifecycle import Lifecycle
 from axon.sessions.config import SessionsConfig
+from axon.sessions.new_job import make_job
 from axon.sessions.prompt import Prompts
 from axon.sessions.sessions import Sessions
-from axon.sessions.turns import make_job
 from axon.telemetry.metrics import Metrics
 
 STREAM_HEADER = "x-axon-stream"
