@@ -14,7 +14,7 @@ from axon.dispatch.config import DispatchConfig
 from axon.domain.job import Job
 from axon.domain.lane import own_lane
 from axon.domain.presence import Presence
-from axon.domain.residence import Residence, place
+from axon.domain.residence import Residence, choose_worker
 from axon.domain.wire import decode, encode
 from axon.errors import AxonError
 from axon.ports.live import Cache, Presences
@@ -80,7 +80,7 @@ class Affinity:
         if residence is None:
             return None
         presences = await self._present(job.deployment)
-        return place(job, residence, presences, now=self._clock.now(), max_age_s=self._config.affinity_s)
+        return choose_worker(job, residence, presences, now=self._clock.now(), max_age_s=self._config.affinity_s)
 
     async def _present(self, deployment: str) -> Sequence[Presence]:
         now = self._clock.monotonic()

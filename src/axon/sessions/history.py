@@ -177,7 +177,7 @@ class Histories:
             own = rules.entry_of(last)
             if rules.is_conversation(session):
                 added, hidden = await self._conversations.entries(session, limit=MAX_STEPS)
-                items[:0] = rules.told([*rules.before([*added, *there], own), own], hidden)
+                items[:0] = rules.items_in_order([*rules.before([*added, *there], own), own], hidden)
                 break
             way = rules.chain({**{each.id: each for each in there}, own.id: own}, own.id)
             items[:0] = [item for each in way for item in each.items]
@@ -197,7 +197,7 @@ class Histories:
             if turn.id == turn_id:
                 entries, running = rules.before(entries, turn), turn_id
         ordinal = max((entry.ordinal for entry in entries), default=0)
-        return History(session=conversation_id, ordinal=ordinal, items=rules.told(entries, hidden)), running
+        return History(session=conversation_id, ordinal=ordinal, items=rules.items_in_order(entries, hidden)), running
 
     async def _stored_turns(self, conversation_id: str) -> tuple[list[Entry], str]:
         """A conversation's turns, and the one that runs; an end that the log has been told counts as told."""
