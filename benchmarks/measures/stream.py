@@ -10,13 +10,13 @@ import time
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager, suppress
 
-from axon.dispatch.ending import Ending
 from axon.domain.chunk import Chunk
 from axon.domain.job import Job
 from axon.domain.ownership import LogView
 from axon.domain.wire import encode
 from axon.engine.protocol.messages import Emitted
 from axon.gateway.turn.follow import Follower
+from axon.ownership.ending import Ending
 from axon.ports.live import Appended, AppendStatus, TokenLog
 from axon.ports.queue import Delivery
 from axon.runtime.clock import SystemClock

@@ -2,16 +2,16 @@
 
     AxonError
     ├── InvalidInput              the caller must change the request
-    │   ├── ContextTooLong        as the engine found it
+    │   ├── ContextTooLong        found by the engine
     │   │   ├── PromptTooLong
     │   │   └── AnswerTooLong
     │   ├── NotCompleted          an earlier turn that nothing can go on from
-    │   ├── ShareTooSmall         of an engine's blocks, the tenant's
+    │   ├── ShareTooSmall         the tenant's share of an engine's KV blocks
     │   └── Unsupported
     ├── Unauthenticated           no key, or one we do not know
-    │   └── KeyRevoked            while its answer was on its way
+    │   └── KeyRevoked            while its answer was being sent
     ├── Forbidden                 a key we know, without the right
-    ├── NotFound                  unknown, foreign or gone: told apart by nobody
+    ├── NotFound                  unknown, another tenant's or gone: the caller cannot tell which
     ├── TooLarge
     ├── Conflict                  the same idempotency key with another body
     │   └── Busy                  one turn at a time; comes with a time to retry after

@@ -68,7 +68,7 @@ def test_who_waits_as_long_as_it_is_told_comes_in(rate: float, patience_s: float
     forecast = Forecast(tokens_per_s=rate, own_waiting=100, share=1e-9, mean_work=1000)
     held = shedding.bounds(forecast, patience_s=patience_s, backlog_s=0, jobs=0)
     work = held.waiting_work + over_s * rate
-    refused = shedding.refusal(Standing(refused=Bound.WAITING_WORK, waiting_work=work), held, forecast, place_s=1.0)
+    refused = shedding.refusal(Standing(refused=Bound.WAITING_WORK, waiting_work=work), held, forecast, vacancy_s=1.0)
     assert refused.retry_after_s is not None
     assert work - refused.retry_after_s * rate <= held.waiting_work * (1 + 1e-9) + 1e-6
     assert refused.retry_after_s <= over_s + 0.1

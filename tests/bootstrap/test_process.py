@@ -166,7 +166,7 @@ async def test_probes_tell_how_it_stands(process: Process) -> None:
         assert await probe("/readyz") == (200, "ok")
         process.lifecycle.stop()
         assert await probe("/readyz") == (503, "draining")
-        process.lifecycle.turned_at = process.clock.monotonic() - 60
+        process.lifecycle.loop_ran_at = process.clock.monotonic() - 60
         assert await probe("/livez") == (503, "stuck")
         assert (await asyncio.to_thread(httpx.get, f"{url}/metrics")).status_code == 200
         assert (await asyncio.to_thread(httpx.get, f"{url}/other")).status_code == 404

@@ -17,7 +17,7 @@ from alembic.migration import MigrationContext
 from psycopg import errors
 
 from axon.adapters.store import schema
-from axon.adapters.store.failures import translated
+from axon.adapters.store.driver_errors import translated
 from axon.adapters.store.postgres import PostgresStore
 from axon.domain.tenant import Limits, Plan, Tenant
 from axon.domain.turn import opened

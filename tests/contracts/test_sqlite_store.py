@@ -20,7 +20,7 @@ from alembic.script import ScriptDirectory
 from sqlalchemy import create_engine, exc
 
 from axon.adapters.store import schema
-from axon.adapters.store.failures import translated
+from axon.adapters.store.driver_errors import translated
 from axon.adapters.store.migrate import MIGRATIONS
 from axon.adapters.store.sqlite import SqliteStore, sqlite_path
 from axon.domain.key import HOLDER

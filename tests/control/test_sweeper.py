@@ -10,12 +10,12 @@ from axon.control.config import ControlConfig
 from axon.control.sweeper import Sweeper
 from axon.dispatch.config import DispatchConfig
 from axon.dispatch.dispatch import Dispatch
-from axon.dispatch.ending import Ending
-from axon.dispatch.liveness import Liveness
 from axon.domain.chunk import Chunk
 from axon.domain.job import Job
 from axon.domain.turn import Turn, TurnState, opened
 from axon.domain.wire import encode
+from axon.ownership.ending import Ending
+from axon.ownership.liveness import Liveness
 from axon.ports.live import Live
 from axon.runtime.clock import FakeClock
 from tests.contracts.builders import make_job

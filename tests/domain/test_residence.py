@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from axon.domain.job import Job
 from axon.domain.presence import Presence
-from axon.domain.residence import Residence, place
+from axon.domain.residence import Residence, choose_worker
 from tests.contracts.builders import make_job, make_presence, make_residence
 
 NOW = 1000.0
@@ -19,7 +19,7 @@ def follow_up(num_prompt: int = 20, **changes: Any) -> Job:
 
 
 def placed(job: Job, residence: Residence | None, *presences: Presence) -> str | None:
-    found = place(job, residence, presences, now=NOW, max_age_s=600.0)
+    found = choose_worker(job, residence, presences, now=NOW, max_age_s=600.0)
     return found.worker if found else None
 
 
@@ -72,7 +72,7 @@ def test_with_one_worker_its_lane_leads_there_as_well() -> None:
 def test_whoever_gets_it_is_there_holds_it_and_has_room(
     presences: list[Presence], residence: Residence, num_prompt: int
 ) -> None:
-    found = place(follow_up(num_prompt), residence, presences, now=NOW, max_age_s=600.0)
+    found = choose_worker(follow_up(num_prompt), residence, presences, now=NOW, max_age_s=600.0)
     if found is not None:
         assert found in presences
         assert found.incarnation == residence.incarnation

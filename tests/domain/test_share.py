@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from axon.domain.share import Want, beyond, fair_slots, most_over, pull, short_of
+from axon.domain.share import Want, beyond, effective_weight, fair_slots, most_over, short_of
 from axon.domain.tenant import Tier
 
 WANTS = st.dictionaries(
@@ -98,4 +98,4 @@ def test_whoever_holds_too_much_is_named_worst_first(num_slots: int, wants: dict
 
 
 def test_a_tier_counts_as_a_multiple_of_the_weight() -> None:
-    assert [pull(3.0, tier) for tier in (Tier.PRIORITY, Tier.DEFAULT, Tier.FLEX)] == [6.0, 3.0, 1.5]
+    assert [effective_weight(3.0, tier) for tier in (Tier.PRIORITY, Tier.DEFAULT, Tier.FLEX)] == [6.0, 3.0, 1.5]

@@ -8,7 +8,6 @@ from typing import Any
 
 from axon.adapters.live.memory import MemoryLive, open_memory_live
 from axon.adapters.store.sqlite import SqliteStore
-from axon.dispatch.ending import Ending
 from axon.domain.chunk import Chunk, End, Token
 from axon.domain.conversation import History
 from axon.domain.item import Item
@@ -17,6 +16,7 @@ from axon.domain.reply import OtherReply
 from axon.domain.turn import Turn, opened
 from axon.domain.wire import encode
 from axon.errors import DependencyDown
+from axon.ownership.ending import Ending
 from axon.runtime.clock import SystemClock
 from axon.sessions.config import SessionsConfig
 from axon.sessions.sessions import make_sessions

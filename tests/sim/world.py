@@ -22,9 +22,7 @@ from axon.control.sweeper import Sweeper
 from axon.dispatch.affinity import Affinity, Residences
 from axon.dispatch.config import DispatchConfig
 from axon.dispatch.dispatch import Dispatch
-from axon.dispatch.ending import Ending
 from axon.dispatch.idempotency import Idempotency
-from axon.dispatch.liveness import Liveness
 from axon.domain.deployment import Deployment
 from axon.domain.job import Job
 from axon.domain.lane import lane_names
@@ -35,6 +33,8 @@ from axon.engine.protocol.messages import Add, Emitted, Ready, StepOutput
 from axon.errors import AxonError
 from axon.gateway.turn.follow import Follower
 from axon.gateway.turn.opening import Opening
+from axon.ownership.ending import Ending
+from axon.ownership.liveness import Liveness
 from axon.ports.live import Live
 from axon.sessions.config import SessionsConfig
 from axon.sessions.sessions import make_sessions

@@ -7,14 +7,14 @@ import pytest
 
 from axon.adapters.live.memory import open_memory_live
 from axon.adapters.queue.memory import MemoryBroker
-from axon.dispatch.ending import Ending
-from axon.dispatch.liveness import Liveness
 from axon.domain.chunk import Chunk, Token
 from axon.domain.job import Job
 from axon.domain.turn import Turn, TurnState, ended, opened, so_far
 from axon.domain.wire import encode
 from axon.engine.protocol.messages import Emitted
 from axon.errors import DependencyDown
+from axon.ownership.ending import Ending
+from axon.ownership.liveness import Liveness
 from axon.ports.live import Live
 from axon.ports.queue import Delivery
 from axon.runtime.clock import SystemClock

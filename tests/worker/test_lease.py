@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from axon.dispatch.liveness import Liveness
 from axon.errors import DependencyDown
+from axon.ownership.liveness import Liveness
 from axon.ports.live import Leases
 from axon.runtime.clock import SystemClock
 from axon.worker.config import WorkerConfig

@@ -9,7 +9,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from axon.domain.job import Job
-from axon.domain.share import cost, pull
+from axon.domain.share import cost, effective_weight
 from axon.domain.tenant import Tier
 from axon.worker.order import PATIENCE_S, Party, Waiting, in_order, score, short
 from axon.worker.served import Served
@@ -127,13 +127,13 @@ def run(crowd: dict[str, Tenant], *, num_places: int, num_slots: int, num_steps:
                 turn.append(name)
                 place.running.append([name, crowd[name].length])
                 amount = cost(prefilled=crowd[name].prompt, cached=0, emitted=0)
-                place.served.charge(name, amount / pull(crowd[name].weight, crowd[name].tier))
+                place.served.charge(name, amount / effective_weight(crowd[name].weight, crowd[name].tier))
             for slot in place.running:
                 tenant = crowd[str(slot[0])]
                 tenant.emitted += 1
                 slot[1] = int(str(slot[1])) - 1
                 place.served.charge(
-                    str(slot[0]), cost(prefilled=0, cached=0, emitted=1) / pull(tenant.weight, tenant.tier)
+                    str(slot[0]), cost(prefilled=0, cached=0, emitted=1) / effective_weight(tenant.weight, tenant.tier)
                 )
             place.running = [slot for slot in place.running if slot[1]]
             if step % 4 == 0:

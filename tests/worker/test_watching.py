@@ -5,8 +5,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from axon.adapters.live.memory import open_memory_live
-from axon.dispatch.liveness import Liveness
 from axon.domain.turn import TurnState
+from axon.ownership.liveness import Liveness
 from axon.ports.queue import Delivery
 from axon.runtime.clock import FakeClock
 from axon.worker.running import Running

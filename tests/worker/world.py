@@ -9,7 +9,6 @@ from axon.adapters.queue.memory import MemoryBroker, MemoryQueue
 from axon.dispatch.affinity import Affinity, Residences
 from axon.dispatch.config import DispatchConfig
 from axon.dispatch.dispatch import work_channel
-from axon.dispatch.ending import Ending, Settle
 from axon.dispatch.hint import encode_hint, hint_of
 from axon.domain.chunk import Chunk
 from axon.domain.deployment import Deployment
@@ -20,6 +19,7 @@ from axon.domain.sampling import Sampling
 from axon.domain.turn import Turn
 from axon.domain.wire import encode
 from axon.engine.protocol.messages import Add, Emitted, Ready, StepOutput
+from axon.ownership.ending import Ending, Settle
 from axon.telemetry.metrics import Metrics
 from axon.text.tokenizer import ByteTokenizer
 from axon.worker.config import WorkerConfig

@@ -1,9 +1,9 @@
-"""May this turn enter? A tenant's limits and the fleet's capacity. Knows no prompt and no HTTP.
+"""Admission control: checks a turn against its tenant's limits and the fleet's capacity. Knows no prompt and no HTTP.
 
     admit ──► reserve ──► (accepted) ──► beat … beat ──► settle
       └───────────┴─ withdraw
 
-Two accounts pay for a turn: its tenant's and that of the workers that are to run it.
+A turn is charged to two accounts: its tenant's, and that of the pool of workers that is to run it.
 """
 
 import contextlib
@@ -14,8 +14,8 @@ from typing import Protocol
 from axon.admission import limits, shedding
 from axon.admission.config import AdmissionConfig
 from axon.admission.meters import Meters
-from axon.admission.returns import Returns
 from axon.admission.rivals import Rivals
+from axon.admission.stagger import Stagger
 from axon.admission.ticket import Ticket, window_start
 from axon.domain.account import Beat, Bound, Bounds, Entry, Round, Settlement, Standing
 from axon.domain.job import Job
@@ -26,28 +26,28 @@ from axon.runtime.clock import Clock
 
 
 class Spending(Protocol):
-    """What a tenant's ended turns have used, from the durable records."""
+    """Reads the tokens that a tenant's ended turns have used since a Unix time, from the store."""
 
     async def __call__(self, tenant: str, *, since: float) -> int: ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Entrant:
-    """Who asks to come in, as far as is known before its prompt is made."""
+    """A turn that asks for admission, as known before its prompt is rendered."""
 
     job_id: str
     tenant: str
     terms: Terms
     tier: Tier = Tier.DEFAULT
     pool: str = ""
-    """Whose workers are to run it; empty for those that everybody shares."""
+    """Pool of workers that is to run it; empty for the shared workers."""
     num_bytes: int = 0
-    """Of the request."""
+    """Size of the request's body."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pulse:
-    """A job that goes on, as its holder knows it."""
+    """A heartbeat of a job, from whoever holds the job."""
 
     job: Job
     used: int = 0
@@ -57,16 +57,16 @@ class Pulse:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Allowed:
-    """What a job may go on with."""
+    """Tokens that a running job may use."""
 
     tokens: float
-    """Set aside for it in all, its prompt's included."""
+    """Tokens set aside for it in all, the prompt's included."""
     spent: str = ""
-    """The budget that is used up: ``day`` or ``month``."""
+    """Name of the budget that is used up, ``day`` or ``month``; empty when none is."""
 
 
 class Admission:
-    """Hands out tickets and takes them back, each once: by the job's id."""
+    """Issues tickets and settles them, each once, by the job's id."""
 
     def __init__(
         self,
@@ -78,14 +78,15 @@ class Admission:
         spending: Spending | None = None,
         tokens_per_s: Callable[[str], float | None] = lambda pool: None,
     ) -> None:
-        """``fleet`` is what the workers serve, ``tokens_per_s`` how much of it a pool of them does when it is busy."""
+        """``fleet`` is the served model's name; ``tokens_per_s`` returns a pool's throughput when busy, None if
+        unknown."""
         self._accounts, self._config, self._clock = accounts, config, clock
         self._fleet, self._spending, self._tokens_per_s = fleet, spending, tokens_per_s
         self._rivals: dict[str, Rivals] = {}
-        self._returns = Returns()
+        self._stagger = Stagger()
 
     async def admit(self, entrant: Entrant, meters: Meters) -> Ticket:
-        """A ticket for the job, or a refusal that says when to come back. No token is set aside yet."""
+        """Returns a ticket for the job, or raises a refusal with the time to retry after. Sets no tokens aside yet."""
         terms = entrant.terms
         bounds = limits.bounds_of(terms, self._clock.now())
         entry = Entry(job_id=entrant.job_id, least=1, ttl_s=self._config.ticket_s)
@@ -110,7 +111,7 @@ class Admission:
         return ticket
 
     async def reserve(self, ticket: Ticket, job: Job, meters: Meters) -> Ticket:
-        """Sets aside what the turn is expected to cost, as far as the bucket is deep."""
+        """Sets aside the turn's expected tokens, at most the size of the bucket."""
         output = job.choices * min(ticket.expected, job.sampling.max_tokens)
         ticket = replace(ticket, reserved=job.num_prompt_tokens + output)
         if not ticket.is_metered:
@@ -124,8 +125,7 @@ class Admission:
         return ticket
 
     async def settle(self, job: Job, used: int) -> None:
-        """The job has ended with so many tokens used: what was set aside too much goes back, what was too little is
-        charged, once."""
+        """Ends the job's ticket, once: tokens set aside beyond ``used`` return, tokens used beyond them are charged."""
         ticket, now = Ticket.parse(job.ticket), self._clock.now()
         output = max(0, used - job.num_prompt_tokens) / job.choices
         await self._accounts.settle(
@@ -146,29 +146,29 @@ class Admission:
         )
 
     async def withdraw(self, ticket: Ticket, tenant: str, job_id: str) -> None:
-        """The ticket is not used any more; twice is harmless."""
+        """Takes back a ticket whose turn was not accepted. Idempotent."""
         bounds = ticket.bounds(self._clock.now())
         await self._accounts.settle(
             [_withdrawn(_tenant(tenant), job_id, bounds), _withdrawn(_fleet(ticket), job_id, Bounds())]
         )
 
     async def readmit(self, job: Job) -> None:
-        """Counts a job that is accepted once more; never refuses. Its tokens are set aside again if they were not."""
+        """Counts a job that is put on the queue again; never refuses. Sets its tokens aside unless they still are."""
         await self._beat([Pulse(job=job)], again=True)
 
     async def beat(self, pulses: Sequence[Pulse]) -> dict[str, Allowed]:
-        """Jobs that go on: their tickets hold for another while, and what they have used is charged.
+        """Heartbeats of jobs: extends their tickets and charges what they have used.
 
-        What each may go on with; of one that was settled meanwhile nothing is said.
+        Returns what each job may use, by job id, without those that were settled meanwhile.
         """
         return await self._beat(pulses)
 
     async def renew(self, jobs: Sequence[Job]) -> None:
-        """Accepted jobs that have not ended, whether they wait or run: their tickets hold for another while."""
+        """Extends the tickets of accepted jobs that have not ended, waiting or running."""
         await self._beat([Pulse(job=job) for job in jobs])
 
     async def count(self, tenant: str, job_id: str, terms: Terms, meters: Meters) -> None:
-        """One request of the tenant's that opens no turn, or a refusal that says when to come back."""
+        """Counts one request that opens no turn, or raises a refusal with the time to retry after."""
         bounds = Bounds(requests_per_minute=terms.requests_per_minute)
         standing = await self._accounts.admit(_tenant(tenant), Entry(job_id=job_id, ttl_s=0.0), bounds)
         meters.note("requests", standing.requests, per_minute=bounds.requests_per_minute)
@@ -194,21 +194,21 @@ class Admission:
         standing = await self._accounts.admit(_fleet(ticket), entry, bounds)
         rivals.saw(standing)
         if standing.refused:
-            place_s = self._place_s(entrant.tenant, standing, forecast.share)
-            raise shedding.refusal(standing, bounds, forecast, place_s=place_s)
+            vacancy_s = self._vacancy_s(entrant.tenant, standing, forecast.share)
+            raise shedding.refusal(standing, bounds, forecast, vacancy_s=vacancy_s)
 
     def _refusal(
         self, tenant: str, standing: Standing, bounds: Bounds, *, tokens: float, least: float = 1
     ) -> AxonError:
-        place_s = self._place_s(tenant, standing)
-        return limits.refusal(standing, bounds, tokens=tokens, least=least, place_s=place_s)
+        vacancy_s = self._vacancy_s(tenant, standing)
+        return limits.refusal(standing, bounds, tokens=tokens, least=least, vacancy_s=vacancy_s)
 
-    def _place_s(self, tenant: str, standing: Standing, share: float = 1.0) -> float:
-        """When the tenant's next place is likely to get free, of which ``share`` are its own."""
-        place_s = limits.place_s(standing)
+    def _vacancy_s(self, tenant: str, standing: Standing, share: float = 1.0) -> float:
+        """Seconds until capacity is likely to be free for the tenant, which gets ``share`` of what becomes free."""
+        vacancy_s = limits.vacancy_s(standing)
         if standing.refused not in (Bound.JOBS, Bound.WAITING, Bound.BUDGET_HELD) or standing.mean_s is None:
-            return place_s
-        return self._returns.next_s(tenant, place_s / share, self._clock.monotonic())
+            return vacancy_s
+        return self._stagger.next_s(tenant, vacancy_s / share, self._clock.monotonic())
 
     async def _enter(self, tenant: str, entry: Entry, bounds: Bounds) -> Standing:
         async def ask(bounds: Bounds) -> Standing:
@@ -223,7 +223,7 @@ class Admission:
         for pulse in pulses:
             by_tenant.setdefault(pulse.job.tenant, []).append(pulse)
             by_fleet.setdefault(Ticket.parse(pulse.job.ticket).fleet, []).append(pulse)
-        # A tenant's terms may have changed between its jobs: the newest ones' hold.
+        # A tenant's terms may differ between its jobs: those of its newest job apply.
         bounds = {
             tenant: Ticket.parse(max(group, key=lambda pulse: pulse.job.created).job.ticket).bounds(now)
             for tenant, group in by_tenant.items()
@@ -239,7 +239,7 @@ class Admission:
         allowed: dict[str, Allowed] = {}
         for tenant, each, standing in zip(by_tenant, rounds, standings, strict=False):
             if standing.unseeded:
-                with contextlib.suppress(AxonError):  # the records are away: another round tells, and nobody waits
+                with contextlib.suppress(AxonError):  # the store is away: a later round seeds the budget
                     standing = await self._seeded(tenant, each.bounds, self._again(each), standing)
             budget = standing.over(each.bounds.budgets)
             for job_id, reserved in standing.reserved.items():
@@ -274,7 +274,8 @@ class Admission:
         ask: Callable[[Bounds], Awaitable[Standing]],
         standing: Standing | None = None,
     ) -> Standing:
-        """Asks an account; one that does not know what was used before is told from the records, and asked again."""
+        """Calls an account. If it does not know the earlier use of a budget, reads that from the store and calls
+        again."""
         standing = standing or await ask(bounds)
         if not standing.unseeded:
             return standing

@@ -7,7 +7,8 @@ from axon.domain.tenant import Terms, Tier
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AdmissionConfig:
-    """May this turn enter? The first ones hold for a tenant whose plan does not say otherwise; 0 sets no limit."""
+    """Admission control. Limits up to ``stored_objects`` are defaults for tenants whose plan sets none; 0 sets no
+    limit."""
 
     requests_per_minute: float = 600.0
     """Requests a tenant may send per minute, as a bucket of this size; 0 sets no limit."""
@@ -16,22 +17,22 @@ class AdmissionConfig:
     concurrent: int = 64
     """Turns of one tenant that may be queued or running; the next one gets 429. 0 sets no limit."""
     queued: int = 0
-    """Of these, the turns that may wait for a worker; 0 sets no limit."""
+    """The number of those that may wait for a worker; 0 sets no limit."""
     tokens_per_day: int = 0
     """Tokens a tenant may use in a day (UTC); 0 sets no limit."""
     tokens_per_month: int = 0
     """Tokens a tenant may use in a calendar month (UTC); 0 sets no limit."""
     stored_bytes: int = 1 << 30
-    """Bytes that may be kept for a tenant: conversations, their items, and stored responses and chats; 0 sets no
+    """Bytes that may be stored for a tenant: conversations, their items, and stored responses and chats; 0 sets no
     limit."""
     stored_objects: int = 100_000
-    """How many of these may be kept for a tenant; 0 sets no limit."""
+    """Conversations, items, responses and chats that may be stored for a tenant; 0 sets no limit."""
     backlog_total: int = 256
     """Turns that may be queued or running on a model's shared workers, or in one pool; the next one gets 503. The last
-    eighth is for tenants of whose own nothing waits."""
+    eighth is for tenants that have no turn waiting."""
     backlog_s: float = 300.0
-    """Work that may be queued or running there, in seconds of what the workers are seen to serve; the next turn gets
-    503. 0 sets no limit."""
+    """Work that may be queued or running there, in seconds of the workers' measured throughput; the next turn gets 503.
+    0 sets no limit."""
     slo_ttft_priority_s: float = 10.0
     """A turn of tier ``priority`` whose first token would come later than this gets 503; 0 sets no limit."""
     slo_ttft_default_s: float = 30.0
@@ -39,10 +40,11 @@ class AdmissionConfig:
     slo_ttft_flex_s: float = 120.0
     """The same for tier ``flex``."""
     ticket_s: float = 60.0
-    """A turn that nobody has looked after for so long counts no more: its gateway died before it was accepted."""
+    """Seconds without a heartbeat after which a turn's ticket expires: its gateway died before the turn was
+    accepted."""
 
     def patience_s(self, tier: Tier) -> float:
-        """How long a turn of the tier may wait for its first token."""
+        """Seconds that a turn of the tier may wait for its first token."""
         match tier:
             case Tier.PRIORITY:
                 return self.slo_ttft_priority_s
@@ -52,7 +54,7 @@ class AdmissionConfig:
 
     @property
     def terms(self) -> Terms:
-        """What holds for a tenant whose plan sets nothing."""
+        """The limits of a tenant whose plan sets none."""
         return Terms(
             requests_per_minute=self.requests_per_minute,
             tokens_per_minute=self.tokens_per_minute,

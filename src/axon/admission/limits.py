@@ -1,6 +1,6 @@
-"""A tenant's terms as bounds of its account, and what a refusal says. Pure.
+"""Converts a tenant's terms to bounds of its account, and a refusal to an error. Pure functions.
 
-A refusal is honest about time: it says when the same request would be let in, if nothing else came.
+A refusal's retry time is when the same request would be admitted if no other request came.
 """
 
 import math
@@ -11,15 +11,15 @@ from axon.domain.tenant import Terms
 from axon.errors import AxonError, BudgetSpent, LimitReached
 
 FIRST_OUTPUT = 256
-"""Tokens that an answer is expected to have before any is known."""
+"""Expected tokens of an answer before any has been seen."""
 BYTES_PER_TOKEN = 4
 _GRAIN_S = 0.002
-"""Clocks differ in their last millisecond."""
+"""Margin in seconds, because clocks differ in their last millisecond."""
 _SHORTEST_S, _USUAL_S, _LONGEST_S = 0.05, 1.0, 30.0
 
 
 def bounds_of(terms: Terms, now: float) -> Bounds:
-    """Of the tenant's account."""
+    """Bounds of the tenant's account."""
     return Bounds(
         requests_per_minute=terms.requests_per_minute,
         tokens_per_minute=terms.tokens_per_minute,
@@ -30,13 +30,13 @@ def bounds_of(terms: Terms, now: float) -> Bounds:
 
 
 def expected_output(standing: Standing) -> int:
-    """Tokens that one answer is expected to have: as the tenant's last ones had, the newest counting most."""
+    """Expected tokens of one answer: the exponentially weighted mean of the tenant's answers."""
     return FIRST_OUTPUT if standing.mean_output is None else math.ceil(standing.mean_output)
 
 
-def refusal(standing: Standing, bounds: Bounds, *, tokens: float, least: float = 1, place_s: float) -> AxonError:
-    """Why the tenant's request, which would set so many tokens aside and use so many at least, is turned away; in
-    ``place_s`` it would find a place if it lacks one."""
+def refusal(standing: Standing, bounds: Bounds, *, tokens: float, least: float = 1, vacancy_s: float) -> AxonError:
+    """The error for a refused request. It would set ``tokens`` aside and use at least ``least``; for a limit on the
+    number of turns, one is likely to end in ``vacancy_s`` seconds."""
     match standing.refused:
         case Bound.BUDGET:
             return _spent(standing, bounds, least)
@@ -45,7 +45,7 @@ def refusal(standing: Standing, bounds: Bounds, *, tokens: float, least: float =
                 "What is left of your budget of tokens is set aside for requests of yours that run or wait; what they "
                 "do not use is free when they end.",
                 code="budget_reserved",
-                retry_after_s=place_s,
+                retry_after_s=vacancy_s,
             )
         case Bound.REQUESTS:
             per_minute = bounds.requests_per_minute
@@ -64,24 +64,24 @@ def refusal(standing: Standing, bounds: Bounds, *, tokens: float, least: float =
             return LimitReached(
                 f"{bounds.waiting} requests of yours wait for a worker, which is your limit.",
                 code="queue_limit",
-                retry_after_s=place_s,
+                retry_after_s=vacancy_s,
             )
     return LimitReached(
         f"{bounds.jobs} requests of yours are queued or running, which is your limit.",
         code="concurrency_limit",
-        retry_after_s=place_s,
+        retry_after_s=vacancy_s,
     )
 
 
-def place_s(standing: Standing) -> float:
-    """When the next of an account's jobs is likely to end: they last so long, and end one after the other."""
+def vacancy_s(standing: Standing) -> float:
+    """Seconds until one of an account's jobs is likely to end: their mean duration over their number."""
     if standing.mean_s is None:
         return _USUAL_S
     return min(_LONGEST_S, max(_SHORTEST_S, standing.mean_s / max(1, standing.jobs)))
 
 
 def _refill_s(needed: float, level: float, per_minute: float) -> float:
-    """Rounded up, so that waiting so long is enough."""
+    """Seconds until the bucket has refilled from ``level`` to ``needed``, rounded up to a millisecond."""
     return math.ceil(max(0.0, needed - level) / per_minute * MINUTE_S * 1000) / 1000 + _GRAIN_S
 
 

@@ -1,11 +1,11 @@
-"""How much is left of a tenant's limits, as one request has seen it. Decides nothing."""
+"""State of a tenant's rate limits as one request saw it, for the ``x-ratelimit`` headers. Decides nothing."""
 
 from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True)
 class Meter:
-    """One limit: its size, what is left of it, and when it is whole again if nothing more is asked."""
+    """One rate limit: its size, what remains, and the seconds until it has refilled."""
 
     limit: float
     remaining: float
@@ -13,12 +13,12 @@ class Meter:
 
 
 class Meters:
-    """Filled in while a request is admitted, read when it is answered; each limit by its name."""
+    """Meters by the limit's name; filled in while a request is admitted, read when it is answered."""
 
     def __init__(self) -> None:
         self.seen: dict[str, Meter] = {}
 
     def note(self, name: str, remaining: float, *, per_minute: float) -> None:
-        """What is left in a bucket of so much a minute; one without a limit is not told of."""
+        """Records what remains in a bucket; a limit of 0 means unlimited and is not recorded."""
         if per_minute > 0:
             self.seen[name] = Meter(per_minute, remaining, (per_minute - remaining) / per_minute * 60)

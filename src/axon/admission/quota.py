@@ -1,8 +1,8 @@
-"""May this be stored? A tenant's stored bytes and objects against its quota. Knows no table, no route and no rate.
+"""Storage quota: a tenant's stored bytes and objects against its limits. Knows no table, no route and no rate.
 
-What is stored is measured by the store and remembered here for a second. What this gateway has let in since then is
-added to it, what it is writing now as well, so that one gateway lets nobody past the quota however many requests come
-at once. Of what other gateways let in, up to a second's worth is not seen yet.
+The store measures what is stored, and this class caches the measurement for a second. It adds what this gateway has
+written since and is writing now, so concurrent requests at one gateway cannot exceed the quota. Up to a second of what
+other gateways wrote is not included.
 """
 
 import asyncio
@@ -19,12 +19,12 @@ from axon.errors import DependencyDown, StorageFull
 from axon.runtime.clock import Clock
 
 Measure = Callable[[str], Awaitable[Stored]]
-"""What is stored for a tenant now."""
+"""Measures what is stored for a tenant now."""
 
 _FRESH_S = 1.0
 """A measurement is trusted for this long."""
 _READ_S = 0.5
-"""The longest that a request waits for a measurement; a store that is away must not hold up turns."""
+"""Longest that a request waits for a measurement; a store that is away must not delay turns."""
 _AWAY_S = 5.0
 """After a measurement that failed, none is tried for this long."""
 _MAX_TENANTS = 10_000
@@ -42,7 +42,7 @@ class _Account:
     during: Stored = field(default_factory=Stored)
     """Written by this gateway while a measurement runs, which may or may not have seen it."""
     writing: Stored = field(default_factory=Stored)
-    """Let in and not yet written."""
+    """Admitted and not yet written."""
     good_until: float = float("-inf")
     lock: asyncio.Lock = field(default_factory=asyncio.Lock)
 
@@ -56,7 +56,7 @@ class _Account:
 
 
 class Quota:
-    """Holds room for what is about to be written, or refuses it."""
+    """Reserves storage for a write, or refuses it."""
 
     def __init__(self, measure: Measure, clock: Clock) -> None:
         self._measure, self._clock = measure, clock
@@ -64,7 +64,7 @@ class Quota:
 
     @asynccontextmanager
     async def room(self, tenant: str, terms: Terms, more: Stored) -> AsyncIterator[None]:
-        """Raises ``StorageFull`` when there is no room for ``more``; holds it until the write has ended otherwise."""
+        """Reserves ``more`` while the context is open; raises ``StorageFull`` when it exceeds the quota."""
         if not (terms.stored_bytes or terms.stored_objects):
             yield
             return
@@ -80,7 +80,7 @@ class Quota:
             account.writing -= more
 
     def forget(self, tenant: str) -> None:
-        """Something of the tenant's was erased: what is stored is measured anew for its next request."""
+        """Drops the cached measurement after something of the tenant's was erased."""
         if account := self._accounts.get(tenant):
             account.good_until = float("-inf")
 
@@ -88,11 +88,11 @@ class Quota:
         account = self._accounts.setdefault(tenant, _Account())
         self._accounts.move_to_end(tenant)
         if len(self._accounts) > _MAX_TENANTS:
-            self._accounts.popitem(last=False)  # whoever still writes in it is in the next measurement
+            self._accounts.popitem(last=False)  # the next measurement includes its unfinished writes
         return account
 
     async def _refresh(self, tenant: str, account: _Account) -> None:
-        """Measures again when the last time is too long ago; one at a time, the others wait for it."""
+        """Measures again if the last measurement is stale; concurrent callers wait for one measurement."""
         async with account.lock:
             if self._clock.monotonic() < account.good_until:
                 return
@@ -101,7 +101,7 @@ class Quota:
                 async with asyncio.timeout(_READ_S):
                     measured = await self._measure(tenant)
             except (DependencyDown, TimeoutError) as error:
-                # Turns are accepted while the store is away; what was known last holds.
+                # Turns are accepted while the store is away; the last measurement stays in use.
                 account.good_until = self._clock.monotonic() + _AWAY_S
                 _logger.warning("quota.not_measured", tenant=tenant, error=str(error) or type(error).__name__)
                 return
@@ -110,7 +110,7 @@ class Quota:
 
 
 def refusal(used: Stored, more: Stored, terms: Terms) -> StorageFull | None:
-    """Why so much more does not fit into the quota; None when it does. Pure."""
+    """The error for a write that exceeds the quota; None when it fits. Pure."""
     for quota, held, asked, unit in (
         (terms.stored_bytes, used.num_bytes, more.num_bytes, "bytes"),
         (terms.stored_objects, used.num_objects, more.num_objects, "objects"),

@@ -1,9 +1,9 @@
-"""Whom a busy fleet turns away: who would wait for its first token longer than its tier's promise. Pure.
+"""Load shedding: refuses a request whose first token would come later than its tier's objective. Pure functions.
 
-A fleet that takes more than it serves makes everybody wait, and in the end serves those who have left. So a request is
-let in only while the tokens ahead of it are served in time. Ahead of it is what waits already, but no more than fair
-sharing lets through before it: a tenant of whose own nothing waits is next in line, however much the others have piled
-up. Before anybody knows how much the fleet serves, nobody is turned away by a forecast.
+A fleet that accepts more than it serves makes everybody wait, until it serves clients that have left. So a request is
+admitted only while the tokens ahead of it will be served in time. Fair sharing limits what counts as ahead: a tenant
+with no turn waiting is next, however much other tenants have queued. Until the throughput has been measured, the
+forecast refuses nobody.
 """
 
 from dataclasses import dataclass
@@ -13,40 +13,40 @@ from axon.errors import Overloaded
 
 _LEAST_S, _LONGEST_S = 0.1, 60.0
 _KEPT = 1 / 8
-"""Of all places."""
+"""Fraction of the admitted turns that is kept for tenants with no turn waiting."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Forecast:
-    """What is known before a request is let in."""
+    """Facts about the fleet and the tenant before a request is admitted."""
 
     tokens_per_s: float | None
-    """What the fleet serves when it is busy; None before it has been."""
+    """Throughput of the busy fleet; None before it was measured."""
     own_waiting: int
-    """The tenant's turns that wait already."""
+    """Number of the tenant's turns that wait already."""
     share: float
-    """Its part of the fleet while all wait who wait now; more than 0, at most 1."""
+    """The tenant's fair share of the fleet among the tenants active now; more than 0, at most 1."""
     mean_work: float
-    """Tokens of a turn that waits, as far as is known."""
+    """Mean tokens of a waiting turn; 0 while unknown."""
 
     def own_s(self) -> float:
-        """How long the fleet takes for what of the tenant's own is ahead, with the others' part in between."""
+        """Seconds until the tenant's own waiting turns are served at its fair share."""
         if not self.tokens_per_s:
             return 0.0
         return self.own_waiting * self.mean_work / self.share / self.tokens_per_s
 
 
 def bounds(forecast: Forecast, *, patience_s: float, backlog_s: float, jobs: int) -> Bounds:
-    """What the fleet may hold for the request to come in; 0 seconds are any time. Of its places the last ones are for
-    those of whose own nothing waits."""
+    """Bounds of the fleet's account under which the request is admitted; 0 seconds mean no limit. The last eighth of
+    the turns is kept for tenants with no turn waiting."""
     rate = forecast.tokens_per_s or 0.0
     is_own_late = forecast.own_s() >= patience_s
     kept = int(jobs * _KEPT) if forecast.own_waiting > 0 else 0
     return Bounds(jobs=jobs - kept, work=backlog_s * rate, waiting_work=patience_s * rate if is_own_late else 0.0)
 
 
-def refusal(standing: Standing, held: Bounds, forecast: Forecast, *, place_s: float) -> Overloaded:
-    """Why it is turned away, and when the same request would come in if nothing else came."""
+def refusal(standing: Standing, held: Bounds, forecast: Forecast, *, vacancy_s: float) -> Overloaded:
+    """The error for a shed request, with the time at which it would be admitted if no other request came."""
     rate = forecast.tokens_per_s or 1.0
     match standing.refused:
         case Bound.WORK:
@@ -62,7 +62,7 @@ def refusal(standing: Standing, held: Bounds, forecast: Forecast, *, place_s: fl
                 code="slo_unreachable",
                 retry_after_s=_within((standing.waiting_work - held.waiting_work) / rate),
             )
-    return Overloaded(retry_after_s=place_s)
+    return Overloaded(retry_after_s=vacancy_s)
 
 
 def _within(seconds: float) -> float:

@@ -1,4 +1,4 @@
-"""Admission's yes, as it travels in the job: what is set aside, and all it takes to renew and settle it anywhere."""
+"""The ticket of an admitted job. It travels in the job, so any process can renew and settle it."""
 
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -11,17 +11,17 @@ _SEPARATOR = ";"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ticket:
-    """A tenant's limits as they were when it was let in: they hold for the job to its end."""
+    """Tokens set aside for a job, and its tenant's limits at admission, which apply until the job ends."""
 
     reserved: int = 0
-    """Tokens set aside: the prompt's and those that its answer is expected to have."""
+    """Tokens set aside: the prompt's and the expected answer's."""
     expected: int = 0
-    """Tokens that an answer of this tenant's has, as far as is known."""
+    """Expected tokens of one answer of this tenant."""
     tokens_per_minute: float = 0.0
     tokens_per_day: int = 0
     tokens_per_month: int = 0
     fleet: str = ""
-    """The account of the workers that are to run it."""
+    """Account of the pool of workers that is to run it."""
 
     def __str__(self) -> str:
         numbers = (self.reserved, self.expected, self.tokens_per_minute, self.tokens_per_day, self.tokens_per_month)
@@ -29,7 +29,7 @@ class Ticket:
 
     @classmethod
     def parse(cls, text: str) -> "Ticket":
-        """The ticket that a job carries; one of another version limits nothing."""
+        """Parses a job's ticket; a ticket of another version gives one without limits."""
         parts = text.split(_SEPARATOR, 6)
         if len(parts) != 7 or parts[0] != _VERSION:
             return cls()
@@ -45,11 +45,11 @@ class Ticket:
 
     @property
     def is_metered(self) -> bool:
-        """Whether its tokens are counted while they come."""
+        """Whether a limit on tokens applies to the job."""
         return bool(self.tokens_per_minute or self.tokens_per_day or self.tokens_per_month)
 
     def bounds(self, now: float) -> Bounds:
-        """Of its tokens."""
+        """The limits on tokens as bounds of an account."""
         return Bounds(
             tokens_per_minute=self.tokens_per_minute,
             budgets=budgets(now, per_day=self.tokens_per_day, per_month=self.tokens_per_month),
@@ -57,7 +57,7 @@ class Ticket:
 
 
 def budgets(now: float, *, per_day: int, per_month: int) -> tuple[Budget, ...]:
-    """Those that are set, each in its window of now."""
+    """The budgets that are set, each with its current window."""
     day, month = windows(now)
     found = []
     if per_day:
@@ -74,7 +74,7 @@ def windows(now: float) -> tuple[int, int]:
 
 
 def window_start(name: str, window: int) -> float:
-    """When a day or month began."""
+    """Unix time at which a day or month began."""
     if name == "month":
         return datetime(window // 100, window % 100, 1, tzinfo=UTC).timestamp()
     return datetime(window // 10_000, window // 100 % 100, window % 100, tzinfo=UTC).timestamp()

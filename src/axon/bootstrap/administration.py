@@ -4,14 +4,14 @@ from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 
-from axon.admission.keyring import Keyring
-from axon.admission.revocations import Revocations, postpone
-from axon.admission.tenancy import Tenancy
 from axon.bootstrap.services import check_store_file, load_pepper, open_live, open_store
 from axon.errors import DependencyDown
 from axon.ports.live import Cache
 from axon.runtime.clock import Clock, SystemClock
 from axon.settings import Settings
+from axon.tenants.keyring import Keyring
+from axon.tenants.revocations import Revocations, postpone
+from axon.tenants.tenancy import Tenancy
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

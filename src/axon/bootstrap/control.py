@@ -4,15 +4,15 @@ from collections.abc import Callable
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
 
-from axon.admission.revocations import Revocations
 from axon.bootstrap.process import Part, Process, Up, started
 from axon.bootstrap.services import Services, open_persister, open_services, require_shared
-from axon.bootstrap.turns import make_admission, make_dispatch, make_ending
+from axon.bootstrap.turn_parts import make_admission, make_dispatch, make_ending
 from axon.control.leader import Leader
 from axon.control.retention import Retention
 from axon.control.sweeper import Sweeper
-from axon.dispatch.liveness import Liveness
+from axon.ownership.liveness import Liveness
 from axon.settings import Settings
+from axon.tenants.revocations import Revocations
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

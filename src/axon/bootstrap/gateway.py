@@ -12,10 +12,7 @@ from typing import TYPE_CHECKING
 
 import structlog
 
-from axon.admission.keyring import Keyring
 from axon.admission.quota import Quota
-from axon.admission.revocations import Revocations
-from axon.admission.tenancy import Tenancy
 from axon.bootstrap.model import Text, prepare_text
 from axon.bootstrap.process import Process, announced, bound, counted, started
 from axon.bootstrap.services import (
@@ -27,7 +24,7 @@ from axon.bootstrap.services import (
     require_pepper,
     require_shared,
 )
-from axon.bootstrap.turns import make_admission, make_dispatch
+from axon.bootstrap.turn_parts import make_admission, make_dispatch
 from axon.dispatch.idempotency import Idempotency
 from axon.domain.deployment import Deployment
 from axon.runtime.datafolder import shared
@@ -35,6 +32,9 @@ from axon.sessions.prompt import Prompts
 from axon.sessions.sessions import make_sessions
 from axon.settings import Settings
 from axon.telemetry.build import version
+from axon.tenants.keyring import Keyring
+from axon.tenants.revocations import Revocations
+from axon.tenants.tenancy import Tenancy
 
 if TYPE_CHECKING:
     from axon.gateway.fleet import Fleet

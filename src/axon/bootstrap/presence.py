@@ -9,7 +9,7 @@ from axon.domain.deployment import Deployment
 from axon.domain.presence import Presence
 from axon.ports.live import Live
 from axon.runtime.clock import Clock
-from axon.runtime.datafolder import place
+from axon.runtime.datafolder import numbered
 from axon.runtime.lifecycle import Lifecycle
 from axon.settings import Settings
 from axon.worker.config import WorkerConfig
@@ -27,7 +27,7 @@ def named(settings: Settings) -> Iterator[str]:
         return
     host = socket.gethostname()[:_MAX_HOST_CHARS] or "host"
     folder = zlib.crc32(str(settings.data_dir).encode()) & 0xFFFF
-    with place(settings.data_dir, "worker") as number:
+    with numbered(settings.data_dir, "worker") as number:
         yield f"{host}-{folder:04x}-{number}"
 
 

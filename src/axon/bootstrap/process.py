@@ -112,8 +112,8 @@ class Process:
             )
 
     def _alive(self) -> str:
-        turned_at = self.lifecycle.turned_at
-        stuck = turned_at is not None and self.clock.monotonic() - turned_at > _STUCK_S
+        loop_ran_at = self.lifecycle.loop_ran_at
+        stuck = loop_ran_at is not None and self.clock.monotonic() - loop_ran_at > _STUCK_S
         return "stuck" if stuck else ""
 
     def _readiness(self, is_ready: Callable[[], bool]) -> str:
@@ -124,7 +124,7 @@ class Process:
     async def _watch_lag(self) -> None:
         def turned(late_s: float) -> None:
             self.metrics.event_loop_lag.observe(late_s)
-            self.lifecycle.turned_at = self.clock.monotonic()
+            self.lifecycle.loop_ran_at = self.clock.monotonic()
 
         await watch_lag(self.clock, turned)
 

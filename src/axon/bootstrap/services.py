@@ -7,13 +7,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
-from axon.bootstrap.why import why
 from axon.control.persister import Persister
 from axon.dispatch.affinity import Affinity, Residences
 from axon.dispatch.config import DispatchConfig
 from axon.domain.key import Key, digest, new_key_text
 from axon.domain.tenant import Tenant, is_pool
-from axon.errors import Conflict, DependencyDown, Misconfigured
+from axon.errors import Conflict, Misconfigured
 from axon.ports.journal import Journal
 from axon.ports.live import Live
 from axon.ports.queue import Lanes
@@ -92,8 +91,8 @@ async def open_services(settings: Settings, clock: Clock, stack: AsyncExitStack)
         from axon.adapters.journal.sqlite import SqliteJournal
         from axon.adapters.queue.memory import MemoryBroker
 
-        journal = await _opened(SqliteJournal(store.turns), settings.store, stack)
-        queue = await _opened(MemoryBroker().connect(), settings.queue, stack)
+        journal = await _opened(SqliteJournal(store.turns), stack)
+        queue = await _opened(MemoryBroker().connect(), stack)
         return Services(
             store=store, turn_writer=store.turns, journal=journal, live=live, queue=queue, queue_forgets=True
         )
@@ -102,10 +101,9 @@ async def open_services(settings: Settings, clock: Clock, stack: AsyncExitStack)
         from axon.adapters.queue.rabbitmq import RabbitQueue
 
         prefix = settings.namespace
-        rabbit = await _opened(RabbitQueue(settings.queue, prefix), settings.queue, stack)
+        rabbit = await _opened(RabbitQueue(settings.queue, prefix), stack)
         wal = await _opened(
             RabbitJournal(settings.queue, prefix, markers=store.markers, publisher=rabbit.publisher),
-            settings.queue,
             stack,
         )
         return Services(
@@ -141,7 +139,7 @@ async def open_persister(
         return None
     from axon.adapters.journal.rabbitmq_reader import RabbitJournalReader
 
-    reader = await _opened(RabbitJournalReader(settings.queue, settings.namespace), settings.queue, stack)
+    reader = await _opened(RabbitJournalReader(settings.queue, settings.namespace), stack)
     return Persister(reader, services.turn_writer, services.store.markers, clock=clock)
 
 
@@ -151,11 +149,11 @@ async def open_store(settings: Settings, stack: AsyncExitStack) -> "SqliteStore 
     if scheme == "sqlite":
         from axon.adapters.store.sqlite import SqliteStore
 
-        return await _opened(SqliteStore(settings.store), settings.store, stack)
+        return await _opened(SqliteStore(settings.store), stack)
     if scheme in ("postgresql", "postgres"):
         from axon.adapters.store.postgres import PostgresStore
 
-        return await _opened(PostgresStore(settings.store), settings.store, stack)
+        return await _opened(PostgresStore(settings.store), stack)
     raise Misconfigured(f"The store cannot be on {scheme!r}: use sqlite:/// or postgresql://.")
 
 
@@ -184,16 +182,13 @@ async def open_live(settings: Settings, clock: Clock, stack: AsyncExitStack) -> 
         from axon.adapters.live.redis import RedisLive
 
         redis = RedisLive(settings.live, retention_s=retention_s, prefix=settings.namespace)
-        return await _opened(redis, settings.live, stack)
+        return await _opened(redis, stack)
     raise Misconfigured(f"Live cannot be on {scheme!r}: use memory:// or redis://.")
 
 
-async def _opened(service: Service, url: str, stack: AsyncExitStack) -> Service:
-    """Opens it, and closes it with everything else. A failure says where and why: who reads it is starting us."""
-    try:
-        await service.open()
-    except DependencyDown as failure:
-        raise DependencyDown(why(url, failure), code=failure.code) from failure
+async def _opened(service: Service, stack: AsyncExitStack) -> Service:
+    """Opens the service; the stack closes it. A failure names the service's address and the cause."""
+    await service.open()
     stack.push_async_callback(service.aclose)
     return service
 

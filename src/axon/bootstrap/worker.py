@@ -10,7 +10,7 @@ from axon.bootstrap.preflight import require_device
 from axon.bootstrap.presence import make_announcer, named
 from axon.bootstrap.process import Part, Process, Up, counted, started
 from axon.bootstrap.services import Services, make_affinity, open_services, require_pool, require_shared
-from axon.bootstrap.turns import make_admission, make_ending
+from axon.bootstrap.turn_parts import make_admission, make_ending
 from axon.domain.deployment import Deployment
 from axon.runtime.datafolder import shared
 from axon.settings import Settings

@@ -185,7 +185,7 @@ async def _make_tenant(admin: "Administration", tenant: str) -> None:
 
 
 def _life_s(text: str | None) -> float | None:
-    from axon.admission.keyring import MAX_LIFE_S
+    from axon.tenants.keyring import MAX_LIFE_S
 
     life_s = None if text is None else seconds(text, "--expires-in")
     if life_s is not None and not 0 < life_s <= MAX_LIFE_S:
@@ -194,7 +194,7 @@ def _life_s(text: str | None) -> float | None:
 
 
 def _overlap_s(text: str) -> float:
-    from axon.admission.keyring import MAX_OVERLAP_S
+    from axon.tenants.keyring import MAX_OVERLAP_S
 
     overlap_s = seconds(text, "--overlap")
     if overlap_s > MAX_OVERLAP_S:

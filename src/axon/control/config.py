@@ -5,15 +5,15 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ControlConfig:
-    """Sweeping up."""
+    """Control: recovery, deadlines and retention."""
 
     metrics_host: str = "127.0.0.1"
     """Address of the metrics and probes of ``axon control``."""
     metrics_port: int = 8003
     """Port of /metrics, /livez and /readyz of ``axon control``; 0 takes a free one."""
     lease_s: float = 1.5
-    """A leader that has not renewed its lead for so long is replaced by one that stands by."""
+    """Seconds after which a leader that has not renewed its lease is replaced by a standby."""
     sweep_s: float = 1.0
-    """How often deadlines, orphans and retention are looked at."""
+    """Seconds between two checks of deadlines, orphans and retention."""
     orphan_s: float = 30.0
-    """A turn that nobody has run for so long, though its lane is empty, is put on the queue again."""
+    """Seconds without an owner after which a turn whose lane is empty is put on the queue again."""

@@ -1,7 +1,7 @@
-"""Of several controls one leads: the one that is in a crowd of one. The others stand by. Knows nothing of its duties.
+"""Leader election among control processes, by a lease (a crowd of one). Knows nothing of the leader's duties.
 
-What a leader does may be done twice, so that two who both think they lead for a moment, as after a lost memory, harm
-nobody; the crowd only keeps them from doing the same work all the time.
+A leader's work is idempotent, so two leaders for a moment, as after the live service lost its memory, do no harm; the
+election only avoids doing the same work twice all the time.
 """
 
 import asyncio
@@ -35,33 +35,33 @@ class Leader:
         self._led = False
 
     def leads(self) -> bool:
-        """Whether it leads now, by its own clock: one that was paused does not think so when it wakes up."""
+        """Whether its lease is valid by its own clock, so a process that was paused does not lead when it wakes up."""
         return self._clock.monotonic() < self._until
 
     async def run(self) -> None:
-        """Leads or stands by, until cancelled."""
+        """Renews or tries to take the lease, three times per lease, until cancelled."""
         while True:
             await self.look()
             await asyncio.sleep(self._lease_s / _RENEWALS)
 
     async def look(self) -> None:
-        """Renews its lead, or takes it where nobody has it."""
+        """Renews the lease, or takes it if it is free."""
         asked_at = self._clock.monotonic()
         try:
             if await self._crowds.enter(_CROWD, self.name, limit=1, ttl_s=self._lease_s):
                 self._until = asked_at + self._lease_s
         except AxonError as error:
             _logger.warning("leader.not_known", error=str(error))
-        self._tell()
+        self._report()
 
     async def leave(self) -> None:
-        """Gives the lead up at once."""
+        """Gives up the lease at once."""
         self._until = 0.0
-        self._tell()
+        self._report()
         with contextlib.suppress(AxonError):
             await self._crowds.leave(_CROWD, self.name)
 
-    def _tell(self) -> None:
+    def _report(self) -> None:
         if self.leads() != self._led:
             self._led = self.leads()
             _logger.info("leader.leads" if self._led else "leader.stands_by", control=self.name)

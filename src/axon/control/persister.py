@@ -1,8 +1,8 @@
-"""Carries the journal into the store, in batches. Knows neither broker nor database.
+"""Copies the journal into the store, in batches. Knows neither broker nor database.
 
-There is no timer: what comes in while a commit runs goes into the next. A record is acked after its commit, so
-whatever breaks, it comes again, and the store takes it once. While the store is away nothing is acked and the broker
-keeps the rest; a record that no retry would get in is set aside and counted, and holds up no other.
+There is no timer (group commit): records that arrive during a commit form the next batch. A record is acked after its
+commit, so after any failure it comes again, and the store applies it once. While the store is away nothing is acked and
+the broker keeps the records. A record that the store will never accept is set aside and counted, and blocks no other.
 """
 
 import asyncio
@@ -25,7 +25,7 @@ _logger = structlog.get_logger("axon.control")
 
 @dataclass(slots=True)
 class PersisterCounts:
-    """Since the start."""
+    """Counts since the start of the process."""
 
     num_written: int = 0
     num_set_aside: int = 0
@@ -57,7 +57,8 @@ class Persister:
             await self.settle(await self._patiently(lambda: self._reader.read(self._max_batch)))
 
     async def settle(self, records: Sequence[Record]) -> None:
-        """Writes a batch and acks it. Never gives it up: unacked, it would come to nobody while we are connected."""
+        """Writes a batch and acks it, with retries for ever: while this process is connected, no other gets the
+        batch."""
         batch = record.sort([each.body for each in records])
         await self._write(records, batch.turns)
         for number in batch.unreadable:
@@ -78,7 +79,7 @@ class Persister:
             await self._pause(wait_s, "the store took no record")
 
     async def _outcomes(self, turns: Sequence[Turn]) -> Sequence[DependencyDown | None]:
-        """A failure that nobody foresaw is looked for record by record, so that it holds up one of them only."""
+        """Writes turns; after an unexpected exception writes them one by one, so that only the bad one is refused."""
         try:
             return await self._turns.write(turns) if turns else []
         except DependencyDown as failure:
@@ -90,13 +91,13 @@ class Persister:
         return [(await self._outcomes([turn]))[0] for turn in turns]
 
     async def _set_aside(self, each: Record, reason: str) -> None:
-        """Twice, should we die before the ack: whoever looks into it later finds the same record again."""
+        """Sets a record aside. A crash before the ack repeats it, so the same record may be found twice."""
         await self._patiently(lambda: self._reader.set_aside(each, reason))
         self.counts.num_set_aside += 1
         _logger.error("persister.record_set_aside", reason=reason, num_bytes=len(each.body))
 
     async def _patiently(self, call: Callable[[], Awaitable[T]]) -> T:
-        """Again until it succeeds."""
+        """Retries with exponential backoff until the call succeeds."""
         for wait_s in self._waits():
             try:
                 return await call()
@@ -110,7 +111,7 @@ class Persister:
             yield wait_s
             wait_s = min(2 * wait_s, self._max_retry_s)
 
-    async def _pause(self, wait_s: float, why: str) -> None:
+    async def _pause(self, wait_s: float, cause: str) -> None:
         self.counts.num_retries += 1
-        _logger.warning("persister.waits", error=why, wait_s=wait_s)
+        _logger.warning("persister.waits", error=cause, wait_s=wait_s)
         await asyncio.sleep(wait_s)

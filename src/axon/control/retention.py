@@ -1,4 +1,4 @@
-"""Forgets sessions that nobody has gone on with, and tombstones that have nothing left to hold down. Knows no log."""
+"""Retention: erases idle sessions, and deletes tombstones that are no longer needed. Knows no token log."""
 
 import asyncio
 from collections.abc import Callable
@@ -12,13 +12,13 @@ from axon.runtime.clock import Clock
 _EVERY_S = 60.0
 _BATCH = 500
 _TOMBSTONES_S = 30 * 24 * 3600.0
-"""Longer than any record can be on its way to the store."""
+"""Seconds that a tombstone is kept: longer than any record can be on its way to the store."""
 
 _logger = structlog.get_logger("axon.control")
 
 
 class Retention:
-    """``run`` from the start on. Several may run: each finds what is left to do."""
+    """Several may run at once: each finds what is left to do."""
 
     def __init__(
         self,
@@ -34,7 +34,7 @@ class Retention:
         self._idle_ttl_s, self._clock, self._leads = idle_ttl_s, clock, leads
 
     async def run(self) -> None:
-        """Looks until cancelled, while it leads."""
+        """Runs ``look`` once a minute while this process leads, until cancelled."""
         while True:
             await asyncio.sleep(_EVERY_S)
             if not self._leads():
@@ -45,7 +45,7 @@ class Retention:
                 _logger.warning("retention.failed", error=str(error))
 
     async def look(self) -> None:
-        """One look at everything."""
+        """Erases everything that is due now."""
         idle_before = self._clock.now() - self._idle_ttl_s
         await self._turns.purge_idle(before=idle_before)
         while idle := await self._conversations.idle(before=idle_before, limit=_BATCH):

@@ -1,4 +1,4 @@
-"""Looks after turns that nobody else does: orphans, passed deadlines, tickets of those that wait. Knows no engine."""
+"""Sweeper: recovers orphaned turns, expires turns past their deadline, renews tickets. Knows no engine."""
 
 import asyncio
 import contextlib
@@ -9,14 +9,14 @@ import structlog
 
 from axon.control.config import ControlConfig
 from axon.dispatch.dispatch import Dispatch
-from axon.dispatch.ending import Ending
-from axon.dispatch.liveness import Liveness
 from axon.domain.chunk import Chunk
 from axon.domain.failure import Failure
 from axon.domain.job import Job
 from axon.domain.ownership import LogView
 from axon.domain.turn import Turn, TurnState
 from axon.errors import AxonError
+from axon.ownership.ending import Ending
+from axon.ownership.liveness import Liveness
 from axon.ports.live import AppendStatus, Live
 from axon.ports.queue import LANE_UNKNOWN, Queue
 from axon.ports.store import TurnStore
@@ -24,14 +24,14 @@ from axon.runtime.clock import Clock
 
 _BATCH = 500
 _MOST = 10_000
-"""Turns whose tickets are renewed."""
+"""Largest number of turns whose tickets are renewed in one sweep."""
 _OWNER = "sweeper"
 
 _logger = structlog.get_logger("axon.control")
 
 
 class Sweeper:
-    """``recover`` once at start, ``run`` from then on."""
+    """Call ``recover`` once at start, then ``run``."""
 
     def __init__(
         self,
@@ -56,13 +56,13 @@ class Sweeper:
         self._renew, self._renew_s, self._renewed_at = renew, renew_s, float("-inf")
         self._ownerless_since: dict[str, float] = {}
         self._ended: set[str] = set()
-        """Turns that have ended, though the store has not heard of it yet."""
+        """Ids of turns that have ended in the log and not yet in the store."""
         self._silent: Counter[tuple[str, int]] = Counter()
-        """Turns whose owner's lease has lapsed, with its epoch: how many sweeps have seen it so."""
+        """By turn id and epoch: how many sweeps have found the owner's lease expired."""
         self._config, self._retention_s, self._clock = config, retention_s, clock
 
     async def recover(self) -> int:
-        """Enqueues every accepted turn that has not ended; for a start whose queue and log are empty."""
+        """Puts every unfinished turn on the queue, after a start with an empty queue and log; returns how many."""
         turns = await self._turns.unfinished(limit=1_000_000)
         for turn in turns:
             try:
@@ -72,19 +72,19 @@ class Sweeper:
                 _logger.error("turn.not_recovered", turn=turn.id, error=str(error))
                 if error.code == LANE_UNKNOWN:
                     await self._give_up(turn)
-                # Anything else passes: a turn that nobody runs is adopted by a later sweep.
+                # Other errors are temporary: a later sweep recovers a turn without an owner.
         if turns:
             _logger.info("turns.recovered", count=len(turns))
         return len(turns)
 
     async def _give_up(self, turn: Turn) -> None:
-        """Its deployment is gone, so nobody can ever run it here."""
+        """Fails a turn whose deployment is no longer served, because no worker can ever run it."""
         message = f"The model '{turn.job.deployment}' it was asked of is not served here any more."
         last = Chunk(first=1, epoch=0, terminal=TurnState.FAILED, code=Failure.DEPLOYMENT_GONE, message=message)
         await self._ending.finish(turn.job, [last])
 
     async def run(self) -> None:
-        """Sweeps until cancelled, while it leads; who stands by notices too when the leases were lost."""
+        """Sweeps while this process leads, until cancelled; a standby only watches for lost leases."""
         while True:
             await asyncio.sleep(self._config.sweep_s)
             try:
@@ -93,7 +93,7 @@ class Sweeper:
                 _logger.warning("sweep.failed", error=str(error))
 
     async def sweep(self) -> None:
-        """One look at everything."""
+        """Checks all unfinished turns once."""
         await self._liveness.look()
         unfinished = await self._turns.unfinished(limit=_BATCH)
         ownerless = [turn for turn in unfinished if await self._looked_at(turn)]
@@ -112,13 +112,13 @@ class Sweeper:
         await self._turns.purge(ended_before=self._clock.now() - self._retention_s)
 
     async def _renew_tickets(self) -> None:
-        """Of all accepted turns that have not ended: who runs one renews it too, who waits has nobody else to."""
+        """Renews the tickets of all unfinished turns; a worker also renews its own, waiting turns have only this."""
         if self._renew is not None:
             unfinished = await self._turns.unfinished(limit=_MOST)
             await self._renew([turn.job for turn in unfinished if turn.id not in self._ended])
 
     async def _looked_at(self, turn: Turn) -> bool:
-        """``_ownerless``, for one turn that may fail without keeping the others from being looked at."""
+        """Calls ``_ownerless``; a failure is logged, so that the other turns are still checked."""
         try:
             return await self._ownerless(turn)
         except AxonError as error:
@@ -126,7 +126,7 @@ class Sweeper:
             return False
 
     async def _ownerless(self, turn: Turn) -> bool:
-        """Whether nobody runs the turn; one whose end is due is ended here and now."""
+        """Whether the turn has no live owner. An expired or cancelled turn without one is ended here."""
         view = await self._live.log.read(turn.id, after=0)
         if view is None:
             return True
@@ -144,9 +144,10 @@ class Sweeper:
         return True
 
     async def _hand_on(self, turn: Turn, view: LogView) -> None:
-        """The broker lets a worker that is paused or cut off keep its deliveries: others get a copy, once an epoch.
+        """Enqueues a copy of a job whose owner's lease has expired, once per epoch.
 
-        A dead one's come back by themselves, and by the second look somebody has claimed them: workers are told of it.
+        A dead worker's deliveries return by themselves, so the first sweep only sends a hint; by the second one another
+        worker has claimed the job. But the broker leaves deliveries to a worker that is paused or cut off.
         """
         self._silent[turn.id, view.epoch] += 1
         if self._silent[turn.id, view.epoch] == 1:
@@ -156,9 +157,10 @@ class Sweeper:
             await self._dispatch.again(turn.job)
 
     async def _adopt(self, turn: Turn) -> None:
-        """A turn that nobody has seen to for long: what has ended is told to the journal, what has not is run again.
+        """Recovers an orphaned turn: writes its end to the journal if it has ended, else enqueues it if its lane is
+        empty.
 
-        It cannot be waiting when its lane is empty; and a copy harms nobody.
+        With an empty lane it cannot be waiting there; and a second copy does no harm.
         """
         view = await self._live.log.read(turn.id, after=0)
         if view is not None and view.ended:
@@ -169,10 +171,10 @@ class Sweeper:
             await self._dispatch.again(turn.job)
 
     async def _end(self, turn: Turn, view: LogView, state: TurnState) -> None:
-        """Claims the job only to write its end."""
+        """Claims the job in order to write its terminal chunk."""
         epoch = await self._live.log.claim(turn.id, _OWNER, over=view.epoch)
         if epoch is None:
-            return  # somebody else was quicker
+            return  # another process has claimed it meanwhile
         last = Chunk(first=view.last + 1, epoch=epoch, terminal=state)
         [answer] = await self._live.log.append([(turn.id, last)])
         if answer.status is AppendStatus.OK:

@@ -1,6 +1,6 @@
-"""A follow-up turn goes to the worker that holds its conversation's blocks, while that one lives and has room.
+"""Cache affinity: sends a follow-up turn to the worker that holds its conversation's KV blocks, if that has free slots.
 
-Never needed for an answer: whatever is missing, old or full leads to the tenant's lane. Knows no HTTP.
+An optimisation only: if anything is missing, stale or full, the turn goes to its tenant's lane. Knows no HTTP.
 """
 
 import contextlib
@@ -14,7 +14,7 @@ from axon.dispatch.config import DispatchConfig
 from axon.domain.job import Job
 from axon.domain.lane import own_lane
 from axon.domain.presence import Presence
-from axon.domain.residence import Residence, place
+from axon.domain.residence import Residence, choose_worker
 from axon.domain.wire import decode, encode
 from axon.errors import AxonError
 from axon.ports.live import Cache, Presences
@@ -22,23 +22,23 @@ from axon.ports.queue import OwnLanes
 from axon.runtime.clock import Clock
 
 _FRESH_S = 0.2
-"""How long an answer of the presences counts here."""
+"""Seconds that a read of the presences is cached."""
 
 
 def chat_affinity(tenant: str, messages: Sequence[Mapping[str, str]]) -> str:
-    """What the turns of one chat have in common: everything up to the first word of its user, as a digest."""
+    """Routing key of a chat: a digest of its messages up to the first user message, which all its turns share."""
     first = next((index for index, each in enumerate(messages) if each["role"] == "user"), len(messages) - 1)
     return hashlib.sha256(msgspec.msgpack.encode((tenant, messages[: first + 1]))).hexdigest()[:32]
 
 
 class Residences:
-    """Which worker holds what; a cache, so that missing says nothing."""
+    """Cache of residences: which worker holds a session's blocks. A missing entry means nothing."""
 
     def __init__(self, cache: Cache, *, ttl_s: float) -> None:
         self._cache, self._ttl_s = cache, ttl_s
 
     async def put(self, job: Job, residence: Residence) -> None:
-        """Remembers where the job's session is; forgotten after its time, and where it cannot be written now."""
+        """Records the residence of the job's session; a failed write is ignored."""
         if key := _key(job):
             with contextlib.suppress(AxonError):
                 await self._cache.put(key, encode(residence), ttl_s=self._ttl_s)
@@ -53,7 +53,7 @@ class Residences:
 
 
 class Affinity:
-    """Offers turns to workers by their own lanes."""
+    """Offers turns to workers through their own lanes."""
 
     def __init__(
         self, *, residences: Residences, presences: Presences, own_lanes: OwnLanes, config: DispatchConfig, clock: Clock
@@ -62,10 +62,10 @@ class Affinity:
         self._config, self._clock = config, clock
         self._seen: dict[str, tuple[float, Sequence[Presence]]] = {}
         self._offered: dict[tuple[str, str], tuple[float, int]] = {}
-        """By deployment and worker: since it last spoke of its free slots, how many of them were given away here."""
+        """By deployment and worker: the time of its last announcement, and the slots offered here since."""
 
     async def offer(self, job: Job, body: bytes) -> str | None:
-        """The own lane that has the job now; None when it has to go to its tenant's."""
+        """Offers the job; returns the own lane that took it, or None when it must go to its tenant's lane."""
         try:
             presence = await self._find(job)
             if presence is None or not self._has_room(presence, job.choices):
@@ -73,14 +73,14 @@ class Affinity:
             own = own_lane(job.deployment, presence.worker)
             return own if await self._own_lanes.offer(own, job.lane, body) else None
         except AxonError:
-            return None  # a copy in both is harmless
+            return None  # the offer may have succeeded: a copy in both lanes is harmless
 
     async def _find(self, job: Job) -> Presence | None:
         residence = await self._residences.find(job)
         if residence is None:
             return None
         presences = await self._present(job.deployment)
-        return place(job, residence, presences, now=self._clock.now(), max_age_s=self._config.affinity_s)
+        return choose_worker(job, residence, presences, now=self._clock.now(), max_age_s=self._config.affinity_s)
 
     async def _present(self, deployment: str) -> Sequence[Presence]:
         now = self._clock.monotonic()
@@ -97,8 +97,8 @@ class Affinity:
 
     def _has_room(self, presence: Presence, num_slots: int) -> bool:
         key = presence.deployment.name, presence.worker
-        said_at, num_given = self._offered.get(key, (presence.at, 0))
-        if said_at != presence.at:
+        announced_at, num_given = self._offered.get(key, (presence.at, 0))
+        if announced_at != presence.at:
             num_given = 0
         if num_given + num_slots > presence.load.free_slots:
             return False
@@ -107,6 +107,6 @@ class Affinity:
 
 
 def _key(job: Job) -> str:
-    """Per tenant and version: what one holds is nothing to another."""
+    """Cache key of a job's residence; blocks are never shared between tenants or versions."""
     name = job.session or job.affinity
     return f"residence/{job.deployment}/{job.version}/{job.tenant}/{name}" if name else ""

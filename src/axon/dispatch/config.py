@@ -5,14 +5,14 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DispatchConfig:
-    """Onto the queue."""
+    """Dispatch of accepted turns."""
 
     num_lanes: int = 32
-    """Lanes of each tier of a deployment: so many tenants share none. May be raised, workers first; never lowered while
-    jobs wait in the last ones."""
+    """Lanes of each tier of a deployment: up to this many tenants share none. May be raised, workers first; never
+    lowered while jobs wait in the last ones."""
     affinity: bool = True
     """Whether a follow-up turn goes to the worker that holds its conversation's blocks, while that one has room."""
     affinity_s: float = 600.0
-    """How long after a turn's end its worker is taken to hold its blocks."""
+    """Seconds after a turn's end in which its worker is assumed to hold its blocks."""
     accept_timeout_s: float = 2.0
-    """Journal and queue must confirm within it, else the request is refused with 503."""
+    """Seconds within which journal and queue must confirm; otherwise the request is refused with 503."""

@@ -1,4 +1,4 @@
-"""Onto the queue: from the moment ``accept`` returns, the turn is answered exactly once. Knows no HTTP."""
+"""Dispatch: writes a turn to journal and queue. Once ``accept`` returns, it is answered exactly once. Knows no HTTP."""
 
 import asyncio
 import contextlib
@@ -24,12 +24,12 @@ T = TypeVar("T")
 
 
 def work_channel(deployment: str) -> str:
-    """Where workers of a deployment hear of new jobs; see ``axon.dispatch.hint``."""
+    """Channel of hints at new jobs for the workers of a deployment; see ``axon.dispatch.hint``."""
     return f"work/{deployment}"
 
 
 class Dispatch:
-    """Journal and queue, both confirmed."""
+    """Accepts turns when journal and queue have both confirmed."""
 
     def __init__(
         self,
@@ -51,19 +51,20 @@ class Dispatch:
         self._affinity = affinity
 
     async def accept(self, job: Job, *, again: bool = False) -> Job:
-        """Returns what is accepted; raises when that is not known. Twice is harmless.
+        """Returns the accepted job; raises when acceptance is unknown. Idempotent.
 
-        One id has one body: the first one's, should another have been opened under the id before. A job that was
-        opened here and not accepted is abandoned, unless it is accepted ``again`` and somebody waits for it already.
+        An id has one body: if a job was opened under this id before, that one is accepted and returned. A job that was
+        opened here and not accepted is cancelled, unless this is a second acceptance (``again``) of a job for which
+        another request may wait.
         """
-        opening = _Opening()
+        creation = _Creation()
         try:
             async with asyncio.timeout(self._config.accept_timeout_s):
-                job = await self._first(job, opening)
+                job = await self._first(job, creation)
                 failpoint("dispatch.opened")
                 own = await self._confirmed(job, encode(job))
         except BaseException as error:
-            if not again and opening.may_be_mine(job):
+            if not again and creation.may_be_mine(job):
                 await self._abandon(job.id)
             if isinstance(error, TimeoutError):
                 raise DependencyDown("The journal or the queue did not confirm in time.", retry_after_s=1.0) from error
@@ -73,49 +74,50 @@ class Dispatch:
         return job
 
     async def again(self, job: Job) -> None:
-        """Puts an accepted job back onto the queue, after the process that held it is gone."""
+        """Puts an accepted job on the queue again, after the process that held it is gone."""
         body = encode(job)
         await self._open(job, body)
         await self._queue.publish(job.lane, body)
         await self.hint(job)
 
     async def hint(self, job: Job, own: str = "") -> None:
-        """Wakes workers, to look where the job may wait; a lost hint costs a few seconds, not the job."""
+        """Notifies workers of a waiting job; a lost hint costs a few seconds, not the job."""
         with contextlib.suppress(AxonError):
             await self._wakeups.notify(work_channel(job.deployment), encode_hint(hint_of(job, own)))
 
-    async def _first(self, job: Job, opening: "_Opening") -> Job:
-        """The job whose body the log has under the id: this one, unless a twin came first.
+    async def _first(self, job: Job, creation: "_Creation") -> Job:
+        """The job that the log has under the id: this one, unless a request with the same key came first.
 
-        ``Conflict`` when that was another request: nothing is done for either here.
+        Raises ``Conflict`` when that request had another body.
         """
-        opening.made = await self._open(job, encode(job))
-        if opening.made or (view := await self._log.read(job.id, after=0)) is None:
+        creation.made = await self._open(job, encode(job))
+        if creation.made or (view := await self._log.read(job.id, after=0)) is None:
             return job
         first = decode(Job, view.body)
         check_body(first, job.body_digest)
         return first
 
     async def _abandon(self, job_id: str) -> None:
-        """The turn's client is told that it was not accepted: should it be, it is ended, not run."""
+        """Cancels a job whose client gets an error: should it be on the queue, it is ended, not run."""
         with contextlib.suppress(AxonError):
             await self._log.flag(job_id, cancel=True)
 
     async def _confirmed(self, job: Job, body: bytes) -> str:
-        """Both at once; both are waited for, whatever becomes of the other. Returns the own lane that has the job."""
-        noted, own = await asyncio.gather(
+        """Writes journal and queue concurrently and waits for both, even if one fails. Returns the own lane that
+        took the job, or nothing."""
+        journaled, own = await asyncio.gather(
             _passing("dispatch.journaled", partial(self._journal.append, [opened(job)])),
             _passing("dispatch.published", partial(self._publish, job, body)),
             return_exceptions=True,
         )
-        if noted is not None:
-            raise noted
+        if journaled is not None:
+            raise journaled
         if isinstance(own, BaseException):
             raise own
         return own
 
     async def _publish(self, job: Job, body: bytes) -> str:
-        """Into the own lane of the worker that should have it, which is returned, else into its tenant's."""
+        """Publishes to the own lane of a worker that holds its session, and returns that lane, else to its tenant's."""
         if self._affinity is not None and (own := await self._affinity.offer(job, body)):
             return own
         await self._queue.publish(job.lane, body)
@@ -126,14 +128,14 @@ class Dispatch:
 
 
 @dataclass(slots=True)
-class _Opening:
-    """What is known of who made the job's stream."""
+class _Creation:
+    """Whether this acceptance has created the job's stream."""
 
     made: bool | None = None
-    """By this acceptance; None while the log has not answered."""
+    """None while the log has not answered."""
 
     def may_be_mine(self, job: Job) -> bool:
-        """Only a key has twins: without one, a stream that may be there can be nobody else's."""
+        """Whether the stream may be this acceptance's. Without an idempotency key no other request shares its id."""
         return not job.idempotency_key if self.made is None else self.made
 
 

@@ -1,7 +1,7 @@
-"""A word to idle workers: where a job waits, and whose it is, so that they can decide without asking the queue.
+"""A hint: notifies idle workers of a waiting job, so that they can decide without polling the queue.
 
-May be lost or come twice; nothing rests on it but speed and order. A text, so that a worker of an earlier release,
-which heard lanes by their bare names, reads a lane that it does not know.
+Hints may be lost or repeated; only speed and order depend on them. A hint is JSON text: a worker of an earlier release,
+which expects the bare name of a lane, reads it as a lane that it does not know.
 """
 
 from dataclasses import dataclass
@@ -13,20 +13,20 @@ from axon.domain.job import Job
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Hint:
-    """What a worker has to know of a job before it takes it."""
+    """Facts about a waiting job that a worker needs before it takes it."""
 
     lane: str
-    """Where it waits now."""
+    """The lane in which it waits."""
     home: str = ""
-    """The lane it belongs to, where that is another."""
+    """Its tenant's lane, where it waits in another one."""
     tenant: str | None = None
-    """None: nobody knows, as of a bare name."""
+    """None when unknown, as in an earlier release's hint."""
     weight: float = 1.0
     reserved: float = 0.0
 
 
 def hint_of(job: Job, lane: str = "") -> Hint:
-    """The hint at a job that waits in its own tenant's lane, or in another one."""
+    """The hint for a job that waits in its tenant's lane, or in ``lane`` if given."""
     return Hint(
         lane=lane or job.lane,
         home=job.lane if lane else "",
@@ -41,7 +41,7 @@ def encode_hint(hint: Hint) -> bytes:
 
 
 def decode_hint(payload: bytes) -> Hint:
-    """The hint in these bytes; a bare name is that of a lane."""
+    """Decodes a hint; text that is no JSON object is the name of a lane."""
     if payload.startswith(b"{"):
         try:
             return msgspec.json.decode(payload, type=Hint)

@@ -1,8 +1,8 @@
-"""The same request sent twice is one turn: its id follows from its key, so a second acceptance is the first one again.
+"""Idempotency keys: the same request sent twice is one turn, because the turn's id is derived from the key.
 
-Nothing is kept beside the turn itself. A gateway that dies at any point of accepting leaves either no turn or one that
-the next try finds and accepts again, which changes nothing. A turn that was cancelled frees its key for the next one.
-Knows no HTTP; a body is a digest.
+Nothing is stored besides the turn. A gateway that dies while accepting leaves either no turn, or one that the next try
+finds and accepts again, which changes nothing. A cancelled turn frees its key for the next one. Knows no HTTP; a body
+is known by its digest.
 """
 
 import hashlib
@@ -20,11 +20,11 @@ _MAX_CANCELLED = 100
 
 @dataclass(frozen=True, slots=True)
 class First:
-    """The turn a key stands for already."""
+    """The turn that a key was used for before."""
 
     job: Job
     claimed: bool
-    """A worker has it, or had it: it was accepted."""
+    """Whether a worker has claimed it, which proves that it was accepted."""
 
 
 class Idempotency:
@@ -34,7 +34,7 @@ class Idempotency:
         self._log, self._turns = log, turns
 
     async def resolve(self, *, prefix: str, tenant: str, key: str, body_digest: str) -> str | First:
-        """The id to open the key's turn under, or the turn that was opened before; ``Conflict`` for another body."""
+        """Returns the id for the key's new turn, or the turn opened before; raises ``Conflict`` for another body."""
         for generation in range(_MAX_CANCELLED):
             job_id = derived_id(prefix, tenant, key, generation)
             first, cancelled = await self._find(job_id)
@@ -63,6 +63,6 @@ def check_body(first: Job, body_digest: str) -> None:
 
 
 def derived_id(prefix: str, tenant: str, key: str, generation: int) -> str:
-    """Not to be guessed without the key, and the tenant's own."""
+    """The id of a key's turn: a digest of tenant, key and generation, so that it cannot be guessed without the key."""
     text = f"{len(tenant)}:{tenant}{len(key)}:{key}{generation}"
     return prefix + hashlib.sha256(text.encode()).hexdigest()[:32]

@@ -1,4 +1,4 @@
-"""What opens with a key: the key itself, its tenant and that one's plan, as they stood when they were read. Pure."""
+"""Access: a key with its tenant and its tenant's plan, as they stood when they were read. Values only."""
 
 from dataclasses import dataclass
 
@@ -8,13 +8,13 @@ from axon.domain.tenant import Plan, Tenant, Terms, terms_of
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Access:
-    """A key with all that belongs to it."""
+    """A key, its tenant and the tenant's plan."""
 
     key: Key
     tenant: Tenant
-    """As if it said nothing, where only its keys are known."""
+    """A tenant without limits of its own where the store has keys under this id and no tenant."""
     plan: Plan | None = None
 
     def terms(self, defaults: Terms) -> Terms:
-        """What holds for its requests."""
+        """The limits that apply to the tenant's requests."""
         return terms_of(self.tenant, self.plan, defaults)

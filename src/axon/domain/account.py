@@ -1,9 +1,10 @@
-"""What has been taken of somebody's limits: a tenant's, or a whole fleet's. Values only: `live` keeps the accounts.
+"""Accounts: how much of its limits a tenant, or a whole fleet, has in use. Values only: `live` keeps the accounts.
 
     admit ──► beat … beat ──► settle        each by the job's id; twice is harmless
 
-A job that is in has tokens *set aside* for it and tokens that it has *used*; what it has not used yet is *left*. It is
-in for as long as somebody beats for it: one that nobody beats for lapses, and what was left comes back.
+An admitted job has tokens *set aside* (reserved) for it and tokens that it has *used*; the difference is *left*. Each
+heartbeat (*beat*) extends the job's time to live. When the beats stop the entry expires, and the tokens that were left
+return to the account.
 """
 
 from collections.abc import Mapping
@@ -14,18 +15,18 @@ MINUTE_S = 60.0
 
 
 class Bound(StrEnum):
-    """What an account is refused for, in the order they are looked at."""
+    """The limit that refused a job, in the order in which limits are checked."""
 
     BUDGET = "budget"
     BUDGET_HELD = "budget_held"
-    """What is left of it is set aside for others of its jobs."""
+    """The rest of the budget is set aside for other jobs of the same account."""
     REQUESTS = "requests"
     JOBS = "jobs"
     WAITING = "waiting"
     WORK = "work"
-    """Tokens that are left of all its jobs."""
+    """Tokens left (set aside and not used) over all jobs of the account."""
     WAITING_WORK = "waiting_work"
-    """Tokens that are left of those that wait."""
+    """Tokens left over the jobs that wait for a worker."""
     TOKENS = "tokens"
 
 
@@ -36,15 +37,16 @@ class Budget:
     name: str
     """``day`` or ``month``."""
     window: int
-    """Which day or month; a later one has a higher number."""
+    """Number of the day or month; a later one has a higher number."""
     limit: int
     seed: int | None = None
-    """What ended turns have used in it, from the durable records; None where nobody has looked."""
+    """Tokens that ended turns have used in the window, read from the store; None where it was not read."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bounds:
-    """How much an account may hold; 0 is no bound. Rates are buckets of a minute's size, refilled evenly."""
+    """Limits of an account; 0 means unlimited. Rates are token buckets that hold one minute's worth and refill
+    evenly."""
 
     requests_per_minute: float = 0.0
     tokens_per_minute: float = 0.0
@@ -57,36 +59,37 @@ class Bounds:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Entry:
-    """A job that asks to be let in; one that is in already may set aside more."""
+    """A request to admit a job; for a job that is admitted already, a request to set aside more tokens."""
 
     job_id: str
     tokens: float = 0
-    """To be set aside in all, as far as the bucket is deep."""
+    """Tokens to set aside in all, at most the size of the bucket."""
     least: float = 0
-    """The bucket must hold so many, or be full, though they are not taken yet; budgets must have so many left."""
+    """Tokens that must be available: the bucket must hold this many or be full, and each budget must have this many
+    left. They are checked, not taken."""
     ttl_s: float
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Beat:
-    """A job that goes on."""
+    """Heartbeat of one job: it is still in use, with what it has used so far."""
 
     job_id: str
     reserved: float = 0
-    """What its ticket sets aside, for an account that does not know it."""
+    """Tokens set aside by its ticket; an account that has lost the job restores it from this."""
     used: float = 0
-    """So far, in all."""
+    """Tokens used so far in all."""
     more: float = 0
-    """Asks for so many more to be set aside, as far as they are there."""
+    """Further tokens to set aside, as far as they are available."""
     waits: bool | None = None
-    """Whether it waits for a worker; None leaves it as it is known, and one that is not known waits."""
+    """Whether the job waits for a worker; None leaves the known state. A job that the account does not know waits."""
     again: bool = False
-    """It counts even if it was settled: it is accepted once more."""
+    """Whether the beat counts although the job was settled: it is accepted once more."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Round:
-    """The beats for one account."""
+    """All beats for one account, sent together."""
 
     account: str
     beats: tuple[Beat, ...]
@@ -96,51 +99,53 @@ class Round:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settlement:
-    """A job that has ended: what it did not use comes back, what it used beyond its ticket is charged; once."""
+    """The end of a job: unused tokens return to the account, tokens beyond the ticket are charged. It takes effect
+    once."""
 
     account: str
     job_id: str
     used: float
     output: float | None = None
-    """Tokens of its answer, to learn from; None of a job that never ran."""
+    """Tokens of the answer, for the account's running mean; None for a job that never ran."""
     took_s: float = 0.0
     bounds: Bounds
     uncounted: bool = False
-    """It was never let in after all: its request is not counted either."""
+    """Whether the job was not accepted after all: then its request is not counted either."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Standing:
-    """How an account stands after what was asked of it."""
+    """State of an account after a call."""
 
     refused: Bound | None = None
     requests: float = 0.0
-    """Left in the bucket."""
+    """Requests left in the bucket."""
     tokens: float = 0.0
-    """Left in the bucket; less than none is a debt, to be paid by the refill."""
+    """Tokens left in the bucket; a negative number is a debt that the refill pays."""
     jobs: int = 0
     waiting: int = 0
     work: float = 0.0
     waiting_work: float = 0.0
     mean_output: float | None = None
-    """Tokens of an answer, as its last jobs had them; None before the first."""
+    """Running mean of tokens per answer; None before the first job has ended."""
     mean_s: float | None = None
-    """From a job's beginning to its end."""
+    """Running mean of seconds from a job's start to its end."""
     spent: Mapping[str, float] = field(default_factory=dict)
-    """Of its budgets, by their names."""
+    """Tokens used of each budget, by the budget's name."""
     unseeded: tuple[str, ...] = ()
-    """Budgets of which it does not know what was used before; who does is to say so and ask again."""
+    """Budgets whose earlier use the account does not know: the caller reads it and calls again with ``seed``."""
     reserved: Mapping[str, float] = field(default_factory=dict)
-    """What is set aside for the jobs of a round, in all."""
+    """Tokens set aside in all, by job id, for the jobs of a round."""
 
     def over(self, budgets: tuple[Budget, ...]) -> Budget | None:
-        """The first of these budgets that is used up."""
+        """Returns the first of these budgets that is used up."""
         return self.lacking(budgets, 0)
 
     def lacking(self, budgets: tuple[Budget, ...], tokens: float, *, held: float = 0) -> Budget | None:
-        """The first of these budgets that has not so many left beside what is held; one that is used up has none."""
+        """Returns the first of these budgets with fewer than ``tokens`` left besides ``held``; one that is used up
+        counts."""
         return next((each for each in budgets if (left := self.left(each)) <= 0 or left - held < tokens), None)
 
     def left(self, budget: Budget) -> float:
-        """Tokens that nobody has used yet."""
+        """Tokens of the budget that are not used."""
         return budget.limit - self.spent.get(budget.name, 0)

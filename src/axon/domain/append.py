@@ -1,4 +1,4 @@
-"""May this chunk be written? The compare-and-set of the token log, as one pure rule that every adapter keeps."""
+"""Compare-and-set rule of the token log: whether a chunk may be written. One pure function that every adapter obeys."""
 
 from enum import StrEnum
 
@@ -8,24 +8,24 @@ from axon.domain.chunk import Chunk
 class AppendStatus(StrEnum):
     OK = "ok"
     FENCED = "fenced"
-    """A later attempt owns the job: drop the sequence, keep the delivery until that one has ended it."""
+    """A later attempt owns the job (fencing by epoch): drop the sequence, keep the delivery until that attempt ends."""
     GAP = "gap"
-    """The log ends at ``last``: send again from the next one."""
+    """The log ends at ``last``: send again from the next token."""
     DONE = "done"
-    """Somebody ended it: drop, then ack."""
+    """The stream has ended: drop the sequence, then ack the delivery."""
     CANCEL = "cancel"
-    """Not written, somebody has asked for the job's end: end it as cancelled, with what the log has."""
+    """The chunk was not written because the job was cancelled: end it as cancelled, with the tokens in the log."""
     ABSENT = "absent"
-    """Not written, its reader has been away for too long: end it as cancelled as well."""
+    """The chunk was not written because the reader has been away for too long: end the job as cancelled."""
     MISSING = "missing"
     """The log does not know the job: claim again if the lease holds, and send everything from seq 1."""
 
 
 def judge(chunk: Chunk, *, epoch: int, last: int, ended: bool, cancelled: bool, absent: bool = False) -> AppendStatus:
-    """What becomes of a chunk in a stream that stands so.
+    """Decides whether a chunk may be appended to a stream in this state.
 
-    Once its end was asked for, a stream takes no more tokens, and any end without one: what comes after the stop is
-    neither read nor billed. An absent reader keeps no answer from being complete.
+    A cancelled stream takes no more tokens, and takes any terminal chunk without tokens: tokens after the stop are
+    neither read nor billed. A terminal chunk is written even if the reader is absent.
     """
     if ended:
         return AppendStatus.DONE

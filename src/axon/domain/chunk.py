@@ -14,14 +14,14 @@ from axon.domain.ledger import Ledger
 
 
 class Likely(NamedTuple):
-    """One token that could have stood in a place, and its natural log probability."""
+    """One candidate token for a position, and its natural log probability."""
 
     data: bytes
     logprob: float
 
 
 class ScoredToken(NamedTuple):
-    """One token of a prompt, its log probability and the likeliest tokens of its place; the first token has none."""
+    """One prompt token, its log probability and the likeliest tokens at its position; the first token has neither."""
 
     data: bytes
     logprob: float | None
@@ -29,18 +29,19 @@ class ScoredToken(NamedTuple):
 
 
 class Details(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """What else is known of a token: its thinking, its log probability. Tokens are bytes here, because whoever writes
-    the answer may have another tokenizer by then. Fields of a later release are dropped."""
+    """Optional facts about a token: its reasoning text and its log probability. Tokens are given as bytes, because the
+    gateway that writes the answer may have another tokenizer by then. Fields of a later release are dropped."""
 
     reasoning: str = ""
-    """The part of its text that is the model's thinking."""
+    """The part of the token's text that is reasoning."""
     data: bytes = msgspec.field(name="bytes", default=b"")
     logprob: float | None = None
-    """None where nobody asked, and then the next two are as well: release 0.1 expects all three or none."""
+    """Natural log probability; None when not requested, and then ``top`` and ``offset`` are None as well: release 0.1
+    expects all three or none."""
     top: tuple[Likely, ...] | None = None
-    """The likeliest tokens in its place, the likeliest first."""
+    """The likeliest tokens at this position, the likeliest first."""
     offset: int | None = None
-    """Characters of the answer before it."""
+    """Number of characters of the answer before this token."""
     prompt: tuple[ScoredToken, ...] = ()
     """The prompt's tokens, on the first token of an answer whose prompt is scored."""
 
@@ -56,7 +57,7 @@ class Token(NamedTuple):
 
     @property
     def reasoning(self) -> str:
-        """The part of its text that is the model's thinking."""
+        """The part of the token's text that is reasoning."""
         return self.details.reasoning if self.details is not None else ""
 
 
@@ -66,7 +67,7 @@ class End(NamedTuple):
     choice: int
     reason: str
     at: int | None = None
-    """Seq of its last token; where it is not said, the chunk's last."""
+    """Seq of the choice's last token; None means the chunk's last token."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,18 +79,19 @@ class Chunk:
     epoch: int
     tokens: tuple[Token, ...] = ()
     ends: tuple[End, ...] = ()
-    """Of the choices whose last token is here; of all of them on the last chunk, for who missed them on the way."""
+    """Ends of the choices whose last token is in this chunk. The terminal chunk repeats all of them, for readers that
+    missed one."""
     terminal: str = ""
     """The job's terminal state, on its last chunk only."""
     code: str = ""
-    """Why it failed, when it did."""
+    """Failure code, when the job failed."""
     message: str = ""
     cached: int = 0
-    """Tokens of the prompt that were not computed, as far as is known by then."""
+    """Prompt tokens found in the prefix cache, as far as known when the chunk was written."""
     reasoned: int = 0
-    """Tokens of thinking in the stream, up to the last one here."""
+    """Reasoning tokens in the stream up to the last token of this chunk."""
     ledger: Ledger | None = None
-    """As it stood, on an attempt's first chunk; on the last one, the turn's."""
+    """On an attempt's first chunk, the ledger at that moment; on the terminal chunk, the turn's final ledger."""
     extra: Mapping[str, Any] = field(default_factory=dict)
 
     @property
@@ -102,7 +104,8 @@ class Chunk:
         return replace(self, tokens=self.tokens[: max(0, seq + 1 - self.first)], ends=ends)
 
     def after(self, seq: int) -> "Chunk":
-        """The part of this chunk past ``seq``; who stopped at a choice's last token may not know of its end."""
+        """The part of this chunk past ``seq``. A choice that ends exactly at ``seq`` keeps its end: the reader may have
+        stopped between the token and the end."""
         skip = max(0, seq + 1 - self.first)
         if skip == 0:
             return self

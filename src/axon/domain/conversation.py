@@ -1,7 +1,8 @@
-"""A session's history, as pure functions of its turns: a turn's own record is the source of what was said in it.
+"""A session's history, computed from its turns by pure functions: the record of a turn is the source of its items.
 
 A session is a conversation, which has a name of its own and items that were added by hand, or a chain of turns of which
-each names the one it goes on from. A turn that did not complete has said nothing: asked again, it is not said twice.
+each names the one it continues. A turn that did not complete adds nothing, so asking again does not repeat the
+question.
 """
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -11,12 +12,12 @@ from axon.domain.item import Item
 from axon.domain.turn import Turn, TurnState
 
 PREFIX = "conv_"
-"""Of a conversation's id."""
+"""Prefix of a conversation's id."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Conversation:
-    """What a tenant named and keeps."""
+    """A named, stored session of a tenant."""
 
     id: str
     tenant: str
@@ -26,26 +27,26 @@ class Conversation:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Entry:
-    """One step of a session: a turn, or items that were added by hand. Of equal ordinals the earlier is first."""
+    """One step of a session: a turn, or items that were added by hand. Steps are ordered by ordinal, then by time."""
 
     ordinal: int
     at: float
     id: str
     items: tuple[Item, ...]
-    """What was said in it; nothing in a turn that did not complete."""
+    """Items of the step; empty for a turn that did not complete."""
     previous: str = ""
-    """The turn that a turn goes on from, where it names one."""
+    """Id of the turn that this turn continues, where it names one."""
     running: bool = False
-    """A turn that has not ended."""
+    """Whether the step is a turn that has not ended."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class History:
-    """What was said before a turn."""
+    """The items before a turn."""
 
     session: str
     ordinal: int = 0
-    """Of the last step."""
+    """Ordinal of the last step."""
     items: tuple[Item, ...] = ()
 
 
@@ -54,12 +55,12 @@ def is_conversation(session: str) -> bool:
 
 
 def answer_id(turn_id: str) -> str:
-    """The name of a turn's answer among the items."""
+    """Item id of a turn's answer."""
     return f"msg_{turn_id.partition('_')[2]}"
 
 
 def answer(turn: Turn) -> Item:
-    """What the model said in a turn, as far as it came."""
+    """The answer of a turn as an item, incomplete if the turn was cut off."""
     whole = turn.state is TurnState.COMPLETED and all(end.reason != "length" for end in turn.ends)
     return Item(
         id=answer_id(turn.id),
@@ -70,14 +71,14 @@ def answer(turn: Turn) -> Item:
 
 
 def said(turn: Turn) -> tuple[Item, ...]:
-    """What a turn adds to its session: its input and its answer, or nothing."""
+    """The items that a turn adds to its session: its input and its answer; none unless it completed."""
     if turn.state is not TurnState.COMPLETED or turn.job.purged:
         return ()
     return (*turn.job.items, answer(turn))
 
 
 def entry_of(turn: Turn) -> Entry:
-    """The turn as a step of its session."""
+    """Converts a turn to a step of its session."""
     return Entry(
         ordinal=turn.job.ordinal,
         at=turn.opened_at,
@@ -88,15 +89,15 @@ def entry_of(turn: Turn) -> Entry:
     )
 
 
-def told(entries: Iterable[Entry], hidden: Collection[str] = ()) -> tuple[Item, ...]:
-    """The items of a conversation in order, those left out that were taken away."""
-    ordered = sorted(entries, key=_place)
+def items_in_order(entries: Iterable[Entry], hidden: Collection[str] = ()) -> tuple[Item, ...]:
+    """The items of a conversation in order, without the ``hidden`` (removed) ones."""
+    ordered = sorted(entries, key=_sort_key)
     return tuple(item for entry in ordered for item in entry.items if item.id not in hidden)
 
 
 def before(entries: Sequence[Entry], step: Entry) -> list[Entry]:
-    """The steps that came before one of a conversation."""
-    return [entry for entry in entries if _place(entry) < _place(step)]
+    """The steps of a conversation that precede ``step``."""
+    return [entry for entry in entries if _sort_key(entry) < _sort_key(step)]
 
 
 def chain(turns: Mapping[str, Entry], last: str) -> list[Entry]:
@@ -108,5 +109,5 @@ def chain(turns: Mapping[str, Entry], last: str) -> list[Entry]:
     return list(reversed(found.values()))
 
 
-def _place(entry: Entry) -> tuple[int, float, str]:
+def _sort_key(entry: Entry) -> tuple[int, float, str]:
     return entry.ordinal, entry.at, entry.id

@@ -1,6 +1,6 @@
-"""A turn without its words: what stays of it when they must not, and under which marks that is known. Pure.
+"""Erasure of a turn's text: the record that remains, and the ids of tombstones. Pure functions.
 
-A chain of turns is named after its first one, so a mark says which of the two it means.
+A chain of turns has the id of its first turn, so a tombstone's prefix says whether it means the turn or the session.
 """
 
 from dataclasses import replace
@@ -9,21 +9,21 @@ from axon.domain import reply
 from axon.domain.turn import Turn
 
 TURN, SESSION = "turn/", "session/"
-"""How the mark of an erased turn begins, and that of an erased session."""
+"""Prefixes of the tombstones of an erased turn and an erased session."""
 
 
 def turn_mark(turn_id: str) -> str:
-    """Says that one turn's words must stay away."""
+    """Id of the tombstone that keeps one turn's text out of the store."""
     return TURN + turn_id
 
 
 def session_mark(session: str) -> str:
-    """Says that the words of all of a session's turns must."""
+    """Id of the tombstone that keeps the text of all turns of a session out of the store."""
     return SESSION + session
 
 
 def without_words(turn: Turn) -> Turn:
-    """Ids, state, times and usage stay; prompt, items, tokens and everything the client wrote go."""
+    """Returns the turn without text: ids, state, times and usage stay; prompt, items, tokens and client fields go."""
     job = replace(
         turn.job,
         prompt_ids=(),

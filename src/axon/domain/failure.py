@@ -1,10 +1,10 @@
-"""Why a turn failed, as workers and control write it down. Knows no API's words: the gateway finds those."""
+"""Failure codes of a turn, as workers and control record them. Knows no API: the gateway maps them to its errors."""
 
 from enum import StrEnum
 
 
 class Failure(StrEnum):
-    """The code of a failed turn. A later release may write others, so what is read back is a plain string."""
+    """The code of a failed turn. A later release may write other codes, so a stored code is read as a plain string."""
 
     CONTEXT_TOO_LONG = "context_length_exceeded"
     KV_SHARE_TOO_SMALL = "kv_share_exceeded"
@@ -12,6 +12,6 @@ class Failure(StrEnum):
     """The engine cannot compute log probabilities of a prompt on this device."""
     INVALID = "invalid_value"
     ENGINE_CRASH = "worker_crash"
-    """The engine crashed on this turn again and again."""
+    """The engine crashed repeatedly on this turn."""
     VERSION_GONE = "version_gone"
     DEPLOYMENT_GONE = "deployment_gone"

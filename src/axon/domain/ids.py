@@ -1,4 +1,4 @@
-"""Names for new things: sortable by time, not guessable, short enough to paste."""
+"""New ids (sortable by time, unguessable, short enough to paste) and random seeds."""
 
 import secrets
 

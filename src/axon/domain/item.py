@@ -1,11 +1,11 @@
-"""One entry of a conversation: who said it, and what. Knows no wire format of anybody's."""
+"""One item of a conversation: a role and its texts. Knows no API's wire format."""
 
 from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Item:
-    """A message, in the parts it came in."""
+    """A message; ``texts`` are its content parts."""
 
     type: str = "message"
     id: str

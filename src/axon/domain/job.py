@@ -1,4 +1,4 @@
-"""A turn's work on the queue: self-contained, so that any worker can run it, twice if need be, with one result."""
+"""A turn's work on the queue. It is self-contained: any worker can run it, and a second run gives the same result."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -9,7 +9,7 @@ from axon.domain.reply import ChatReply, Reply
 from axon.domain.sampling import Sampling
 
 _SHORTEST_S = 5.0
-"""No reader is taken for gone sooner: its words may be late, or its gateway lost."""
+"""Shortest reader lease in seconds: a reader's renewal may be late, or its gateway may have died."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -25,47 +25,49 @@ class Job:
     lane: str
     prompt_ids: tuple[int, ...]
     more_prompts: tuple[tuple[int, ...], ...] = ()
-    """Of one that asks several prompts at once: those behind the first. Each has as many of the choices."""
+    """The second and later prompts of a request with several. The choices are divided evenly among the prompts."""
     sampling: Sampling
-    """Of each choice."""
+    """Sampling parameters, the same for each choice."""
     choices: int = 1
-    """Answers asked for: one stream carries them all."""
+    """Number of answers over all prompts; one stream carries them all."""
     seed: int
-    """Drawn at acceptance when the client gave none: a regenerated token is the same token."""
+    """Random seed, drawn at acceptance when the client gave none, so that a regenerated token is the same token."""
     deadline: float
-    """Unix time after which nobody waits for it."""
+    """Unix time after which the job has expired."""
     created: float
     reasoning: str = ""
-    """Whether thinking is parted from the answer: empty for no, ``text`` or ``inside`` when the prompt has begun it."""
+    """How reasoning is separated from the answer: empty for not at all, ``text`` when the answer opens it, ``inside``
+    when the prompt has opened it already."""
     ticket: str = ""
     priority: int = 0
-    """Of its tier: 1 priority, 0 default, -1 flex."""
+    """Priority of its tier: 1 priority, 0 default, -1 flex."""
     weight: float = 1.0
-    """Its tenant's share, measured against the others'."""
+    """Its tenant's weight in fair sharing."""
     kv_share: float = 1.0
-    """How much of an engine's blocks its tenant's turns may hold."""
+    """Fraction of an engine's KV blocks that its tenant's turns may hold, 0 to 1."""
     reserved: float = 0.0
-    """Share of a worker's slots that is its tenant's whenever it asks."""
+    """Fraction of a worker's slots reserved for its tenant, 0 to 1."""
     session: str = ""
     ordinal: int = 0
-    """Its place in its session; of equal ones the earlier comes first."""
+    """Number of its step in its session; equal ordinals are ordered by time."""
     affinity: str = ""
-    """What turns with a common beginning share where they have no session: a digest of a chat's first messages."""
+    """Routing key for turns without a session: a digest of the chat's first messages, which its turns have in
+    common."""
     previous: str = ""
-    """The turn it goes on from, where it names one."""
+    """Id of the turn that it continues, where it names one."""
     items: tuple[Item, ...] = ()
-    """What was said in this turn before its answer; what was said before it is its session's."""
+    """Input items of this turn; earlier items belong to the session's earlier turns."""
     idempotency_key: str = ""
     body_digest: str = ""
-    """Of the request's body, to tell a repeated request from another one under the same key."""
+    """Digest of the request's body, which distinguishes a repeated request from another one under the same key."""
     background: bool = False
-    """Goes on without a reader."""
+    """Whether it runs without a reader."""
     reader_grace_s: float | None = None
-    """How long it goes on without a reader: None for as long as its server lets it, 0 ends it with its connection."""
+    """Seconds that it runs on without a reader: None for the server's default, 0 ends it with its connection."""
     retain: bool = False
-    """Its text is kept past the retention time (``store: true``)."""
+    """Whether its text is kept past the retention time (``store: true``)."""
     forget: bool = False
-    """Its text is kept nowhere once it has ended (``store: false`` of a response)."""
+    """Whether its text is kept nowhere once it has ended (``store: false`` of a response)."""
     trace: str = ""
     """W3C traceparent."""
     tracestate: str = ""
@@ -75,31 +77,32 @@ class Job:
     generation: int = 0
     """How often its session was moved to another version before this turn."""
     needs: tuple[str, ...] = ()
-    """What a worker must understand to run it; empty for what every release does."""
+    """Features that a worker must support to run it; empty for those that every release has."""
     price: str = ""
     """Id of the price that held when it was accepted."""
     reply: Reply = field(default_factory=ChatReply)
-    """How its gateway writes the answer."""
+    """How the gateway writes the answer."""
     extra: Mapping[str, Any] = field(default_factory=dict)
     """Fields of a later version, kept as they came."""
 
     def prompt_of(self, choice: int) -> tuple[int, ...]:
-        """What a choice goes on from: the first prompt's choices come first."""
-        place = choice // self.choices_each
-        return self.more_prompts[place - 1] if place else self.prompt_ids
+        """Token ids of the prompt of a choice; choices are numbered prompt by prompt."""
+        index = choice // self.choices_each
+        return self.more_prompts[index - 1] if index else self.prompt_ids
 
     @property
     def choices_each(self) -> int:
-        """Of each of its prompts."""
+        """Number of choices per prompt."""
         return self.choices // (1 + len(self.more_prompts))
 
     @property
     def num_prompt_tokens(self) -> int:
-        """Of all its prompts."""
+        """Prompt tokens over all prompts."""
         return len(self.prompt_ids) + sum(map(len, self.more_prompts))
 
     def reader_ttl_s(self, longest_s: float) -> float | None:
-        """How long a word that it has a reader counts; None where it waits for none. ``longest_s``: the server's."""
+        """Seconds that a reader's lease on the stream lasts; None for a job that needs no reader. ``longest_s`` is the
+        server's limit."""
         if self.background:
             return None
         grace_s = longest_s if self.reader_grace_s is None else self.reader_grace_s
@@ -107,5 +110,5 @@ class Job:
 
     @property
     def purged(self) -> bool:
-        """Its text was forgotten after its time: a job always has a prompt."""
+        """Whether its text was erased; every other job has a prompt."""
         return not self.prompt_ids

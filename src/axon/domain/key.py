@@ -1,8 +1,9 @@
-"""An API key: a public id to find it by and a secret that only its holder has. Pure; the store keeps a digest.
+"""An API key: a public id to find it by and a secret that only its holder has. The store keeps a digest.
 
     axk_<8 characters id>_<43 characters secret><6 characters checksum>
 
-The secret has 256 random bits, so a keyed hash is right and a slow one would only be a way to exhaust the server.
+The secret has 256 random bits, so a keyed hash (HMAC-SHA256) is enough; a slow password hash would only let callers
+exhaust the server's CPU.
 """
 
 import hashlib
@@ -18,23 +19,23 @@ _ID_ALPHABET = "0123456789abcdefghijklmnopqrstuvwxyz"
 
 
 class Scope(StrEnum):
-    """What a key may do."""
+    """A permission of a key."""
 
     INFERENCE = "inference"
-    """Ask models, and all that belongs to an answer."""
+    """Use models, and manage the tenant's own answers."""
     READ = "read"
-    """Read what its tenant has: models, answers, conversations, usage."""
+    """Read the tenant's own objects: models, answers, conversations, usage."""
     ADMIN = "admin"
-    """Tenants, plans, keys and usage of everybody."""
+    """Manage tenants, plans and keys, and read everybody's usage."""
 
 
 HOLDER = frozenset({Scope.INFERENCE, Scope.READ})
-"""What a key may do unless it is made otherwise."""
+"""Default scopes of a new key."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Key:
-    """What is stored of a key."""
+    """A key as it is stored."""
 
     id: str
     tenant: str
@@ -45,7 +46,7 @@ class Key:
     expires_at: float | None = None
     revoked_at: float | None = None
     last_used_at: float | None = None
-    """To the minute."""
+    """Unix time of the last use, accurate to the minute."""
     previous: str = ""
     """The key it was made from by rotation."""
 
@@ -53,7 +54,7 @@ class Key:
         return self.state(now) == "valid"
 
     def state(self, now: float) -> str:
-        """For people: valid, expired or revoked."""
+        """The state's name: valid, expired or revoked."""
         if self.revoked_at is not None:
             return "revoked"
         return "valid" if self.expires_at is None or now < self.expires_at else "expired"
@@ -61,7 +62,7 @@ class Key:
 
 @dataclass(frozen=True, slots=True)
 class KeyText:
-    """A key as its holder sends it, taken apart."""
+    """The parts of a key as its holder sends it."""
 
     id: str
     secret: str
@@ -90,7 +91,7 @@ def new_key_text() -> tuple[KeyText, str]:
 
 
 def parse_key(text: str) -> KeyText | None:
-    """The key in a text; None when it is none of ours or was mistyped."""
+    """Parses a key; None when the text is no key of Axon's or its checksum is wrong."""
     match = _PATTERN.fullmatch(text)
     if match is None or match[3] != _checksum(text[:-6]):
         return None
@@ -98,10 +99,10 @@ def parse_key(text: str) -> KeyText | None:
 
 
 def digest(pepper: bytes, secret: str) -> bytes:
-    """What the store keeps of a secret."""
+    """HMAC-SHA256 of a secret, which the store keeps in its place."""
     return hmac.new(pepper, secret.encode(), hashlib.sha256).digest()
 
 
 def matches(key: Key, pepper: bytes, secret: str) -> bool:
-    """Whether a secret is the key's, in constant time."""
+    """Whether the secret belongs to the key; compares in constant time."""
     return hmac.compare_digest(key.digest, digest(pepper, secret))

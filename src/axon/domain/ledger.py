@@ -1,4 +1,4 @@
-"""What a turn took, in tokens and in time, over all attempts at it. Pure; whoever runs the job keeps a tally.
+"""A turn's ledger: tokens and seconds spent on it over all attempts. Values only; the worker keeps a running tally.
 
     accepted ── queue_s ──► claimed ── prefill_s ──► first token ── decode_s ──► end
 
@@ -14,49 +14,49 @@ from dataclasses import dataclass, replace
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ledger:
-    """Of one turn."""
+    """Ledger of one turn. Names that end in ``_s`` are seconds, all others are tokens, except ``attempts``."""
 
     queued: int = 0
-    """Tokens of its prompt, or of all of them."""
+    """Tokens of its prompts."""
     prefilled: int = 0
-    """Tokens of the prompt that were computed for the first time, for each choice."""
+    """Prompt tokens computed for the first time, summed over the choices."""
     cached: int = 0
-    """Tokens of the prompt that were found computed, for each choice."""
+    """Prompt tokens found in the prefix cache, summed over the choices."""
     emitted: int = 0
-    """Tokens of its stream."""
+    """Tokens in its stream."""
     replayed: int = 0
-    """Tokens that were computed again: an attempt or an engine was lost, or it had to leave the engine for a while."""
+    """Tokens computed again, after an attempt or an engine was lost or the sequence was evicted from the engine."""
     wasted: int = 0
-    """Tokens that were computed and are in no stream: behind a stop string, held back when a budget ended, or made
-    after the turn was stopped."""
+    """Tokens computed and in no stream: after a stop string, held back when a budget ran out, or computed after the
+    turn was cancelled."""
     attempts: int = 0
-    """Claims of it that are known of; one that was lost before it said anything may not be."""
+    """Known claims of the job; an attempt that was lost before its first chunk may be missing."""
     queue_s: float = 0.0
-    """Until the first worker took it."""
+    """Seconds until the first worker claimed it."""
     prefill_s: float = 0.0
-    """From there to its first token."""
+    """Seconds from the claim to the first token."""
     decode_s: float = 0.0
-    """From there to its end, with the time in which nobody had it after a loss."""
+    """Seconds from the first token to the end, including the time without an owner after a failure."""
     replay_s: float = 0.0
-    """In later attempts, from the claim to the first token that is new."""
+    """Seconds in later attempts from the claim to the first new token."""
     waited_s: float = 0.0
-    """In which it had no place in the engine's steps."""
+    """Seconds in which the engine's batches did not include it."""
     paced_s: float = 0.0
-    """In which it was held back to its tenant's rate."""
+    """Seconds in which it was held back to its tenant's rate limit."""
 
     @property
     def billed(self) -> int:
-        """What its tenant pays for: neither a cache nor a failure changes it."""
+        """Tokens that its tenant pays for; neither caching nor a failure changes the number."""
         return self.queued + self.emitted
 
     @property
     def computed(self) -> int:
-        """What the engines did for it, as far as is known."""
+        """Tokens that engines computed for it, as far as known."""
         return self.prefilled + self.emitted + self.replayed + self.wasted
 
 
 def timed(ledger: Ledger, *, whole_s: float, has_begun: bool) -> Ledger:
-    """The ledger at its turn's end: the time that is left belongs to the phase in which it ended."""
+    """The ledger at its turn's end: the remaining time goes to the phase in which the turn ended."""
     if not ledger.attempts:
         return replace(ledger, queue_s=max(0.0, whole_s))
     if not has_begun:
@@ -64,6 +64,6 @@ def timed(ledger: Ledger, *, whole_s: float, has_begun: bool) -> Ledger:
     return replace(ledger, decode_s=max(0.0, whole_s - ledger.queue_s - ledger.prefill_s - ledger.replay_s))
 
 
-def told(ledgers: list[Ledger], *, emitted: int) -> Ledger | None:
-    """The turn's ledger, from what the chunks of its stream say: the last one knows the most."""
+def latest(ledgers: list[Ledger], *, emitted: int) -> Ledger | None:
+    """The turn's ledger, from the ledgers in its stream's chunks; the last one is the most complete."""
     return replace(ledgers[-1], emitted=emitted) if ledgers else None

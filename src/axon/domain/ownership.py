@@ -1,4 +1,4 @@
-"""Who may run a job: decisions over what the token log says about it. Pure."""
+"""Ownership of a job: whether a worker may claim it, decided from the token log's view of it by pure functions."""
 
 from dataclasses import dataclass
 from enum import Enum
@@ -8,36 +8,36 @@ from axon.domain.chunk import Chunk
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LogView:
-    """What the token log holds of one job, from a reader's cursor on."""
+    """The token log's state of one job, with its chunks past a reader's cursor."""
 
     body: bytes
     """The job, encoded, so that it can be dispatched again."""
     epoch: int
-    """Of the last claim; 0 before the first."""
+    """Epoch of the last claim; 0 before the first."""
     owner: str
     """The worker incarnation that holds it; empty when released or never claimed."""
     last: int
     """Seq of the last token; 0 for none."""
     ended: bool
     cancelled: bool
-    """Somebody asked for its end, or its reader has been away for longer than the grace time."""
+    """Whether the job was cancelled, or its reader has been away for longer than the grace time."""
     chunks: tuple[Chunk, ...] = ()
 
 
 class ClaimStep(Enum):
-    """What to do with a delivery."""
+    """A worker's next step with a delivery."""
 
     CLAIM = "claim"
     PARK = "park"
-    """Its owner is alive: keep the delivery, watch, steal nothing."""
+    """Another owner is alive: keep the delivery and watch, without claiming."""
     FINISH = "finish"
-    """It has ended: repeat what comes after the terminal append, run nothing."""
+    """The job has ended: repeat the steps after the terminal append, run nothing."""
     CANCEL = "cancel"
     """Claim it only to write its end."""
 
 
 def claim_step(view: LogView, *, me: str, owner_alive: bool) -> ClaimStep:
-    """What a worker does with a job it was handed."""
+    """Decides what a worker does with a delivered job."""
     if view.ended:
         return ClaimStep.FINISH
     if view.owner and view.owner != me and owner_alive:
@@ -46,5 +46,6 @@ def claim_step(view: LogView, *, me: str, owner_alive: bool) -> ClaimStep:
 
 
 def next_epoch(stored: int, now: float) -> int:
-    """Grows with every claim, also over a log that lost everything."""
+    """The next epoch: higher than the stored one and, after a log lost its memory, than any before (ms of Unix
+    time)."""
     return max(stored, int(now * 1000)) + 1

@@ -1,4 +1,4 @@
-"""A worker as it speaks of itself: its name, what it serves and how busy it is. Knows no service that carries it."""
+"""A worker's announcement of itself: its name, its deployment and its load. Knows no service that carries it."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -12,39 +12,39 @@ class Load:
     """How busy an engine is."""
 
     slots: int
-    """Sequences that it runs at once."""
+    """Largest number of sequences that run at once."""
     free_slots: int
     num_tokens: int
-    """Tokens of what runs, prompts and answers so far."""
+    """Tokens of the running sequences: prompts, and answers so far."""
     tokens_per_s: float = 0.0
-    """What it serves when every slot is taken, prompts and answers; 0 while that is not known."""
+    """Throughput in tokens per second with every slot taken, prompts and answers; 0 while unknown."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Presence:
-    """What a worker says every second or so, for as long as it is there."""
+    """One announcement; a worker repeats it about every second."""
 
     v: int = 1
     worker: str
-    """Its name, which outlives a restart; no two workers of a deployment have the same."""
+    """The worker's name, which survives a restart and is unique in its deployment."""
     incarnation: str
-    """This life of it: the owner of its jobs and the holder of its lease."""
+    """Id of this run of the worker: it owns the jobs and holds the lease."""
     deployment: Deployment
-    """What it serves: enough for a gateway to take requests for it."""
+    """The served deployment, complete enough for a gateway to accept requests for it."""
     load: Load
     pool: str = ""
-    """The pool it works for; empty for the one that everybody shares."""
+    """The worker's pool; empty for the shared one."""
     draining: bool = False
-    """It finishes what it has and takes nothing new."""
+    """Whether it finishes its jobs and takes no new ones."""
     at: float
-    """Unix time at which it said so."""
+    """Unix time of the announcement."""
     extra: Mapping[str, Any] = field(default_factory=dict)
     """Fields of a later version, kept as they came."""
 
 
 def service_rate(presences: Sequence[Presence]) -> float | None:
-    """What workers serve together when they are busy; one that has not been yet counts like the others. None: nobody
-    has been."""
+    """Throughput of all workers together in tokens per second. A worker without a measurement counts as the mean of the
+    others; None while none has been measured."""
     rates = [presence.load.tokens_per_s for presence in presences if not presence.draining]
     known = [rate for rate in rates if rate > 0]
     return sum(known) / len(known) * len(rates) if known else None

@@ -1,7 +1,7 @@
-"""What the journal carries, and what is to be done with a batch of it. Knows no journal, no store and no clock.
+"""Records of the journal, and what the persister does with a batch of them. Knows no journal, no store and no clock.
 
-A record is a turn as it stood at a change, or a barrier's marker. Records may come late, twice or reordered; a marker
-is noted after everything that came before it, so whoever sees it noted can read all of that.
+A record is a turn at a change of its state, or a barrier's marker. Records may come late, twice or reordered. A marker
+is written to the store after every record before it, so whoever finds it there can read all of those.
 """
 
 from collections.abc import Sequence
@@ -15,7 +15,7 @@ from axon.domain.turn import Turn
 from axon.errors import DependencyDown
 
 REFUSED = "record_refused"
-"""The code of a failure that no retry would change."""
+"""Code of a failure that a retry would not change."""
 UNREADABLE = "record_unreadable"
 
 
@@ -24,12 +24,12 @@ class Marker(msgspec.Struct, frozen=True, kw_only=True):
 
     v: int = 1
     barrier: Annotated[str, msgspec.Meta(pattern="^[0-9a-f]{1,64}$")]
-    """Its id; whatever else is read here was no marker, and no store is troubled with it."""
+    """The marker's id; the pattern keeps bytes that only look like a marker away from the store."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Batch:
-    """Records in the order they came, sorted by what is asked of the store. Numbers are places in the batch."""
+    """Decoded records in the order they came, by kind. Numbers are indices into the batch."""
 
     turns: tuple[tuple[int, Turn], ...]
     marker_ids: tuple[str, ...]
@@ -38,7 +38,7 @@ class Batch:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Verdict:
-    """What became of a batch's turns: set aside for good, or to be written again."""
+    """What to do with turns that were not written: set them aside for good, or write them again."""
 
     aside: tuple[tuple[int, str], ...]
     again: tuple[tuple[int, Turn], ...]
@@ -61,7 +61,7 @@ def decode(body: bytes) -> Turn | Marker:
 
 
 def sort(bodies: Sequence[bytes]) -> Batch:
-    """Reads a batch. What was erased since is the store's to refuse, in the transaction that would write it."""
+    """Decodes a batch. It does not look for tombstones: the store does, in the transaction that writes."""
     turns: list[tuple[int, Turn]] = []
     marker_ids: list[str] = []
     unreadable: list[int] = []
@@ -79,9 +79,9 @@ def sort(bodies: Sequence[bytes]) -> Batch:
 
 
 def judge(turns: Sequence[tuple[int, Turn]], outcomes: Sequence[DependencyDown | None]) -> Verdict:
-    """A record that the store refuses is set aside; whatever else failed may succeed later."""
-    told = list(zip(turns, outcomes, strict=True))
+    """Sets aside records that the store refuses; any other failure may succeed later."""
+    results = list(zip(turns, outcomes, strict=True))
     return Verdict(
-        aside=tuple((number, REFUSED) for (number, _), failure in told if failure and failure.code == REFUSED),
-        again=tuple(entry for entry, failure in told if failure and failure.code != REFUSED),
+        aside=tuple((number, REFUSED) for (number, _), failure in results if failure and failure.code == REFUSED),
+        again=tuple(entry for entry, failure in results if failure and failure.code != REFUSED),
     )

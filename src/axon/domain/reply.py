@@ -40,7 +40,7 @@ class CompletionReply(msgspec.Struct, frozen=True, kw_only=True, tag_field="rout
     extra: Mapping[str, Any] = {}
 
     def echo_of(self, prompt: int) -> str:
-        """What the answers to one prompt begin with."""
+        """The echoed text at the start of the answers to one prompt."""
         return self.echo[prompt] if self.echo else ""
 
 
@@ -105,7 +105,7 @@ def to_wire(reply: Reply) -> dict[str, Any]:
 
 
 def without_words(reply: Reply) -> Reply:
-    """What stays of a reply when the client's words must not."""
+    """Returns the reply without the client's text."""
     match reply:
         case CompletionReply():
             return replace(reply, echo=(), extra={})

@@ -1,4 +1,4 @@
-"""Where a session's blocks are: what a worker said at the end of its last turn. Knows no service that carries it."""
+"""Residence: the worker that holds a session's KV blocks, as recorded at the end of a turn. Knows no service."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
@@ -11,17 +11,17 @@ from axon.domain.presence import Presence
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Residence:
-    """A worker that has computed a session's tokens, and may still hold them."""
+    """A worker that has computed a session's tokens and may still hold their KV blocks."""
 
     v: int = 1
     worker: str
-    """Its name, and so its own lane's."""
+    """The worker's name, which its own lane has too."""
     incarnation: str
-    """A later life of the same worker holds nothing."""
+    """Id of the worker's run; after a restart the worker holds nothing."""
     num_prompt: int
-    """Tokens of the last turn's prompt: a turn that goes on from it has more."""
+    """Prompt tokens of the last turn; a turn that continues it has more."""
     num_tokens: int
-    """Prompt and answer together: the place of the last token."""
+    """Tokens of prompt and answer together."""
     num_blocks: int
     at: float
     """Unix time of the turn's end."""
@@ -29,13 +29,13 @@ class Residence:
     """Fields of a later version, kept as they came."""
 
 
-def place(
+def choose_worker(
     job: Job, residence: Residence | None, presences: Iterable[Presence], *, now: float, max_age_s: float
 ) -> Presence | None:
-    """The worker whose own lane the turn goes to, or None: then its tenant's lane is the right one.
+    """The worker to whose own lane the turn goes, or None for its tenant's lane.
 
-    It must go on from what is held there; the worker must live, stay, work for its pool, serve its version and have
-    room for it. With no second worker its lane leads to the same place.
+    The turn must continue what the worker holds; the worker must be alive and not draining, in the turn's pool, on its
+    version, and have free slots for it. With a single worker both lanes lead to it, so the tenant's lane is used.
     """
     if residence is None or now - residence.at > max_age_s or len(job.prompt_ids) <= residence.num_prompt:
         return None

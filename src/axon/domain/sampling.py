@@ -1,4 +1,4 @@
-"""How the next token is chosen, and when a choice ends. Knows no tokenizer."""
+"""Sampling parameters: how the next token is chosen, and when a choice ends. Knows no tokenizer."""
 
 from dataclasses import dataclass
 
@@ -14,9 +14,10 @@ class Sampling:
     top_k: int = 0
     """Keeps the k most likely tokens; 0 keeps all."""
     top_p: float = 1.0
-    """Keeps the fewest, most likely tokens that hold this share of what ``top_k`` and ``min_p`` have kept."""
+    """Nucleus sampling: keeps the fewest, most likely tokens whose probabilities sum to this share of those that
+    ``top_k`` and ``min_p`` kept."""
     min_p: float = 0.0
-    """Keeps the tokens at least this likely, measured against the most likely one."""
+    """Keeps tokens with at least this fraction of the most likely token's probability."""
     presence_penalty: float = 0.0
     """Taken from the logit of every token of the output."""
     frequency_penalty: float = 0.0
@@ -24,25 +25,25 @@ class Sampling:
     repetition_penalty: float = 1.0
     """Divides the positive and multiplies the negative logits of every token of prompt and output."""
     logit_bias: tuple[tuple[int, float], ...] = ()
-    """Pairs of token id and what is added to its logit."""
+    """Pairs of a token id and the number added to its logit."""
     min_tokens: int = 0
     """No token that would end the choice is chosen before it has this many, replayed ones included."""
     logprobs: int | None = None
-    """None: none; 0: of the chosen token; n: of the n most likely tokens as well."""
+    """Log probabilities to return: None for none, 0 for the chosen token's, n for the n most likely tokens' too."""
     prompt_logprobs: bool = False
-    """The same of the prompt's tokens, told with the first token of a choice."""
+    """Whether the prompt's log probabilities are returned too, with the first token of a choice."""
     stop: tuple[str, ...] = ()
-    """Stop strings, seen by the worker's text side only."""
+    """Stop strings; the worker looks for them in the text, the engine does not know them."""
     stop_ids: tuple[int, ...] = ()
     """Token ids that end a choice as the model's own end token does."""
     ignore_eos: bool = False
 
     @property
     def penalises_output(self) -> bool:
-        """Whether it matters which tokens the choice has already."""
+        """Whether a penalty depends on the tokens of the output."""
         return bool(self.presence_penalty or self.frequency_penalty) or self.penalises_prompt
 
     @property
     def penalises_prompt(self) -> bool:
-        """Whether it matters which tokens the prompt has."""
+        """Whether a penalty depends on the tokens of the prompt."""
         return self.repetition_penalty != 1.0

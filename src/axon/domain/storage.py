@@ -1,14 +1,14 @@
-"""How much is stored for a tenant. Pure values: the store measures it, admission compares it with the quota."""
+"""Amount stored for a tenant. Values only: the store measures it, admission compares it with the quota."""
 
 from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stored:
-    """Conversations, the items that were added to them, and the retained turns whose words are still kept."""
+    """Conversations, the items that were added to them, and the retained turns whose text is still stored."""
 
     num_bytes: int = 0
-    """Their encoded sizes; what a database adds to a row for itself is not counted."""
+    """Sum of the encoded sizes in bytes, without a database's own overhead."""
     num_objects: int = 0
     """A conversation counts as one, each added item as one, each retained turn as one."""
 

@@ -1,4 +1,4 @@
-"""A reader's place in a stream: which chunks it may take, and when it must read the log again. Pure."""
+"""A reader's cursor in a stream: which chunks follow, and when the log must be read again. No I/O, no clock."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -10,17 +10,17 @@ from axon.errors import StreamDiverged
 
 
 class Reread(Enum):
-    """The chunk does not simply follow what the reader has: read the log."""
+    """Why the log must be read: the chunk does not directly follow what the reader has."""
 
     GAP = "gap"
     """Tokens are missing in between."""
     ATTEMPT = "attempt"
-    """Another attempt wrote it: compare before going on."""
+    """Another attempt wrote the chunk: compare its tokens with those already read."""
 
 
 @dataclass(slots=True)
 class Cursor:
-    """Where one reader stands. ``seq`` is the last token it has, ``start`` the one it had when it came."""
+    """One reader's position. ``seq`` is the last token that it has, ``start`` the one it had at the beginning."""
 
     seq: int = 0
     ended: bool = False
@@ -34,7 +34,7 @@ class Cursor:
     def take(self, chunk: Chunk) -> Chunk | Reread | None:
         """The unread part of a chunk; None when all of it was read before.
 
-        Raises ``StreamDiverged`` when it completes the stream before the reader's place.
+        Raises ``StreamDiverged`` when the stream completes before the reader's position.
         """
         if self.ended:
             return None
@@ -57,9 +57,9 @@ class Cursor:
         return fresh
 
     def take_all(self, chunks: Sequence[Chunk]) -> list[Chunk]:
-        """The unread part of the whole stream past ``start``, which may have been written anew.
+        """The unread part of the whole stream past ``start``, which another attempt may have written again.
 
-        Raises ``StreamDiverged`` when it says something else than what this reader was given.
+        Raises ``StreamDiverged`` when its tokens differ from those that this reader was given.
         """
         ids = [token.id for chunk in chunks for token in chunk.after(self.start).tokens]
         known = len(self._ids)
@@ -67,17 +67,17 @@ class Cursor:
             raise StreamDiverged()
         terminal = chunks[-1].terminal if chunks else ""
         if len(ids) < known and not terminal:
-            return []  # still being written again: what it says next is not known to follow
+            return []  # the new attempt is behind the reader: its next tokens cannot be compared yet
         if len(ids) < known and terminal == TurnState.COMPLETED:
             raise StreamDiverged()
         return self.take_run(chunks)
 
     def must_compare(self, chunks: Sequence[Chunk]) -> bool:
-        """Whether chunks read past the cursor come from another attempt than what the reader has."""
+        """Whether chunks read past the cursor come from another attempt than the tokens already read."""
         return bool(self._ids and chunks) and chunks[0].epoch != self._epoch
 
     def take_run(self, chunks: Sequence[Chunk]) -> list[Chunk]:
-        """The unread part of chunks that follow each other in the log, whoever wrote them."""
+        """The unread part of consecutive chunks of the log, of any attempts."""
         fresh = []
         for chunk in chunks:
             self._epoch = chunk.epoch

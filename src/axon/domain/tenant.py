@@ -1,6 +1,6 @@
-"""Who is billed and isolated, and what it is entitled to. Pure: the store keeps tenants and plans, nobody else asks.
+"""Tenants, plans and their limits. Values and pure functions: the store keeps tenants and plans.
 
-plan's limits  ◄─ changed by ─  tenant's own limits   ═►  Terms: what holds for a request, nothing left open
+server's defaults  ◄ overridden by ─  plan's limits  ◄ overridden by ─  tenant's limits   ═►  Terms, every limit set
 """
 
 import re
@@ -21,7 +21,7 @@ NAME_RULE = "text that can be printed, at most 256 characters"
 _MAX_MODELS = 100
 _MAX_NAME = 256
 _MOST = float(1 << 53)
-"""What every reader of JSON can count to."""
+"""Largest integer that every JSON reader represents exactly."""
 _RANGES = {
     "requests_per_minute": (0, _MOST),
     "tokens_per_minute": (0, _MOST),
@@ -37,7 +37,7 @@ _RANGES = {
 
 
 class Tier(StrEnum):
-    """How urgent a request is (``service_tier``): changes the rate of its tokens, not only its place in the queue."""
+    """How urgent a request is (``service_tier``): changes the rate of its tokens, not only its queueing time."""
 
     FLEX = "flex"
     DEFAULT = "default"
@@ -45,7 +45,7 @@ class Tier(StrEnum):
 
     @property
     def priority(self) -> int:
-        """As jobs and engines have it: the higher, the sooner."""
+        """The number that jobs and engines use; the higher, the sooner."""
         return {Tier.FLEX: -1, Tier.DEFAULT: 0, Tier.PRIORITY: 1}[self]
 
     @classmethod
@@ -56,33 +56,33 @@ class Tier(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Limits:
-    """What a plan or a tenant sets; None leaves it to the one below: tenant, then plan, then the server's settings."""
+    """Limits of a plan or a tenant. None falls back: from the tenant to its plan, then to the server's settings."""
 
     requests_per_minute: float | None = None
-    """0 sets no limit, here and in all that follow unless they say otherwise."""
+    """0 means unlimited, here and below unless stated otherwise."""
     tokens_per_minute: float | None = None
-    """Prompt and answer."""
+    """Tokens of prompts and answers."""
     concurrent: int | None = None
     """Turns that may run or wait at once."""
     queued: int | None = None
-    """Of these, the turns that may wait for a worker."""
+    """The number of those that may wait for a worker."""
     tokens_per_day: int | None = None
     tokens_per_month: int | None = None
     stored_bytes: int | None = None
-    """Bytes that are kept for it: conversations, their items, and turns that it asked to store."""
+    """Bytes stored for it: conversations, their items, and turns with ``store: true``."""
     stored_objects: int | None = None
-    """The number of these."""
+    """Number of stored conversations, items and turns."""
     weight: float | None = None
-    """Its share of a busy fleet, measured against the others': 0.001 to 1000."""
+    """Weight in fair sharing of a busy fleet, 0.001 to 1000."""
     highest_tier: Tier | None = None
     models: tuple[str, ...] | None = None
-    """Names of the models it may ask; an empty one means all."""
+    """Names of the models that it may use; an empty tuple means all."""
     kv_share: float | None = None
-    """How much of an engine's blocks its running turns may hold, more than 0 and at most 1."""
+    """Fraction of an engine's KV blocks that its running turns may hold, more than 0 and at most 1."""
     reserved: float | None = None
-    """Share of every shared worker's slots that is its own whenever it asks, 0 to 1."""
+    """Fraction of every shared worker's slots that is reserved for it, 0 to 1."""
     pool: str | None = None
-    """Workers that serve it alone, by the name they were started with; empty: those that everybody shares."""
+    """Name of the pool of workers that serves it; empty for the shared workers."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -95,24 +95,25 @@ class Plan:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tenant:
-    """What is stored of a tenant."""
+    """A tenant as it is stored."""
 
     id: str
     name: str = ""
-    """For people."""
+    """Display name."""
     plan: str = DEFAULT_PLAN
     limits: Limits = field(default_factory=Limits)
-    """What differs from its plan."""
+    """Limits that override its plan's."""
     place: int | None = None
-    """Counts the tenants from 0: neighbours by it share no lane. None: its lane goes by its id's hash."""
+    """Number of the tenant, from 0: tenants with consecutive numbers use different lanes. None: a hash of its id is
+    used instead."""
     created_at: float = 0.0
     suspended_at: float | None = None
-    """From then on its keys open nothing; what it has is kept."""
+    """Unix time since which its keys are refused; its data is kept."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Terms:
-    """What holds for a tenant's request: every limit decided. 0 is no limit, as everywhere."""
+    """The limits that apply to a tenant's request, every one set. 0 means unlimited."""
 
     requests_per_minute: float = 0.0
     tokens_per_minute: float = 0.0
@@ -131,46 +132,46 @@ class Terms:
     place: int | None = None
 
     def allows(self, model: str) -> bool:
-        """Whether it may ask this model."""
+        """Whether the tenant may use this model."""
         return not self.models or model in self.models
 
     def tier(self, asked: Tier) -> Tier:
-        """What it gets of what it asks for: never more than its highest."""
+        """The tier that a request gets: the requested one, at most the tenant's highest."""
         return asked if asked.priority <= self.highest_tier.priority else self.highest_tier
 
 
 def check_id(name: str, *, param: str = "id") -> None:
-    """Raises ``InvalidInput`` for what can name neither a tenant nor a plan."""
+    """Raises ``InvalidInput`` for an id that neither a tenant nor a plan may have."""
     if not _NAME.fullmatch(name):
         raise InvalidInput(f"'{param}' must have {ID_RULE}.", param=param)
 
 
 def check_name(name: str) -> None:
-    """Raises ``InvalidInput`` for a name that no list could show."""
+    """Raises ``InvalidInput`` for a display name that is too long or cannot be printed."""
     if len(name) > _MAX_NAME or not name.isprintable():
         raise InvalidInput(f"'name' must be {NAME_RULE}.", param="name")
 
 
 def is_pool(name: str) -> bool:
-    """Whether a pool may be called so; the empty name is that of the workers that everybody shares."""
+    """Whether the name is valid for a pool; the empty name means the shared workers."""
     return not name or _POOL.fullmatch(name) is not None
 
 
 def check_limits(limits: Limits) -> None:
-    """Raises ``InvalidInput`` that names the first limit which makes no sense."""
+    """Raises ``InvalidInput`` with the name of the first invalid limit."""
     if wrong := wrong_limit(limits):
         name, what = wrong
         raise InvalidInput(f"The limit '{name}' must be {what}.", param=f"limits.{name}")
 
 
 def wrong_limit(limits: Limits) -> tuple[str, str] | None:
-    """The first limit that makes no sense, and what it must be."""
+    """The first invalid limit, and a description of its valid values."""
     for name, (low, high) in _RANGES.items():
         value = getattr(limits, name)
         if value is not None and not low <= value <= high:
             return name, f"{_range(low, high, value)}, not {value:g}"
     for name in ("requests_per_minute", "tokens_per_minute"):
-        if 0 < (getattr(limits, name) or 0) < 1:  # a bucket that never holds a whole one
+        if 0 < (getattr(limits, name) or 0) < 1:  # such a bucket never holds a whole request or token
             return name, "0 or at least 1"
     if limits.kv_share is not None and not 0 < limits.kv_share <= 1:
         return "kv_share", f"more than 0 and at most 1, not {limits.kv_share:g}"
@@ -185,16 +186,16 @@ def wrong_limit(limits: Limits) -> tuple[str, str] | None:
 
 
 def _range(low: float, high: float, value: float) -> str:
-    """In words; where the upper end is only what can be counted, it is named to whoever is beyond it."""
+    """A range in words. The upper end of an unlimited range is mentioned only if the value exceeds it."""
     if high == _MOST:
         return f"at most {_MOST:.0f}" if value > high else f"{low:g} or more"
     return f"from {low:g} to {high:g}"
 
 
 def terms_of(tenant: Tenant, plan: Plan | None, defaults: Terms) -> Terms:
-    """The tenant's own word first, then its plan's, then the server's."""
+    """Resolves every limit: the tenant's own, else its plan's, else the server's default."""
     decided: dict[str, Any] = {"place": tenant.place}
     for each in fields(Limits):
-        words = (getattr(tenant.limits, each.name), getattr(plan.limits, each.name) if plan else None)
-        decided[each.name] = next((word for word in words if word is not None), getattr(defaults, each.name))
+        values = (getattr(tenant.limits, each.name), getattr(plan.limits, each.name) if plan else None)
+        decided[each.name] = next((value for value in values if value is not None), getattr(defaults, each.name))
     return Terms(**decided)

@@ -1,10 +1,10 @@
-"""One ask and its answer: the states it passes through, as pure transitions. Knows no store and no clock.
+"""A turn: one request to a model and its answer. Its state transitions are pure. Knows no store and no clock.
 
     opened ──► completed | failed | cancelled | expired
 
-A turn is opened when it is accepted and ends exactly once. The journal holds the turn as it stood at each change, and
-now and then what it has said so far; a store takes a record only when its rank is higher than what it has, or when it
-has said more of the same rank, so records may come late, twice or reordered.
+A turn is opened when it is accepted and ends exactly once. The journal records the turn at each change of state, and
+from time to time its tokens so far. A store takes a record only if its rank is higher than the stored one's, or if it
+has more tokens at the same rank, so records may come late, twice or reordered.
 """
 
 from collections.abc import Mapping
@@ -14,7 +14,7 @@ from typing import Any
 
 from axon.domain.chunk import Chunk, End, Token
 from axon.domain.job import Job
-from axon.domain.ledger import Ledger, told
+from axon.domain.ledger import Ledger, latest
 from axon.domain.usage import Usage
 
 
@@ -49,7 +49,7 @@ class Turn:
     ends: tuple[End, ...] = ()
     usage: Usage = field(default_factory=Usage)
     ledger: Ledger | None = None
-    """What it took; nobody knows of a turn that no worker has run."""
+    """Tokens and time spent on it; None for a turn that no worker has run."""
     code: str = ""
     message: str = ""
     extra: Mapping[str, Any] = field(default_factory=dict)
@@ -76,7 +76,7 @@ def opened(job: Job) -> Turn:
 
 
 def so_far(job: Job, chunk: Chunk) -> Turn:
-    """The turn while it goes on, with what it has said: ``chunk`` is its stream from seq 1."""
+    """The turn while it runs, with its tokens so far; ``chunk`` is its stream from seq 1."""
     return replace(
         opened(job), tokens=chunk.tokens, ends=chunk.ends, usage=_usage(job, (chunk,)), ledger=_ledger((chunk,))
     )
@@ -101,7 +101,7 @@ def ended(turn: Turn, chunks: tuple[Chunk, ...], *, at: float) -> Turn:
 
 
 def supersedes(new: Turn, stored: Turn | None) -> bool:
-    """Whether a store takes this record over what it has: late and repeated ones change nothing."""
+    """Whether a store replaces its record by this one; late and repeated records change nothing."""
     if stored is None or new.state.rank > stored.state.rank:
         return True
     going_on = not new.state.terminal and not stored.state.terminal
@@ -119,4 +119,4 @@ def _usage(job: Job, chunks: tuple[Chunk, ...]) -> Usage:
 
 def _ledger(chunks: tuple[Chunk, ...]) -> Ledger | None:
     known = [chunk.ledger for chunk in chunks if chunk.ledger is not None]
-    return told(known, emitted=sum(len(chunk.tokens) for chunk in chunks))
+    return latest(known, emitted=sum(len(chunk.tokens) for chunk in chunks))

@@ -1,4 +1,4 @@
-"""What a turn cost, in tokens. Knows no price."""
+"""Usage of turns in tokens. Knows no price."""
 
 from dataclasses import dataclass
 
@@ -11,7 +11,7 @@ class Usage:
     cached_tokens: int = 0
     output_tokens: int = 0
     reasoning_tokens: int = 0
-    """The part of the output that was thinking."""
+    """Tokens of the output that are reasoning."""
 
     @property
     def total_tokens(self) -> int:
@@ -20,7 +20,7 @@ class Usage:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UsageSum:
-    """What a tenant's ended turns cost together."""
+    """Sum of the usage of a tenant's ended turns."""
 
     tenant: str
     day: str = ""

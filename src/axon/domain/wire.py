@@ -1,4 +1,4 @@
-"""Values to bytes and back: msgpack, versioned, no pickle. Fields of a later version are kept, not dropped."""
+"""Encodes values as versioned msgpack and decodes them. Fields of a later version are kept, not dropped."""
 
 from dataclasses import fields
 from typing import Any, TypeVar
@@ -34,7 +34,7 @@ def _value(kind: type[T], raw: dict[str, Any]) -> T:
     known = _NAMES[kind]
     if kind is Job and isinstance(raw.get("reply"), dict):
         raw = {**raw, "reply": reply.from_wire(raw["reply"])}
-    if kind is not Turn and raw.keys() <= known.keys():  # nearly all, and every token of a stream comes this way
+    if kind is not Turn and raw.keys() <= known.keys():  # the fast path: nearly all values, and every chunk of a stream
         return msgspec.convert(raw, kind)
     body = {name: value for name, value in raw.items() if name in known}
     if kind is Turn and isinstance(body.get("job"), dict):

@@ -19,20 +19,22 @@ class Journal(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Record:
-    """A record's bytes in the persister's hands, until it is acked."""
+    """One record as the persister holds it until it acks it: a tag and the record's bytes."""
 
     tag: int
     body: bytes
 
 
 class JournalReader(Protocol):
-    """The journal's other end. Of several readers one is fed; what it has not acked when it is lost comes again."""
+    """The reading end of the journal. Only one of several readers gets records at a time; when it is lost, the next one
+    gets those that it had not acked."""
 
     async def read(self, limit: int) -> Sequence[Record]:
-        """What has arrived, in order; waits for the first. Raises ``DependencyDown``."""
+        """Returns the next records in order, at most ``limit``; waits for the first. Raises ``DependencyDown``."""
 
     async def ack(self, last: Record) -> None:
-        """This record and every one read before it are in the store; of a lost connection, harmless."""
+        """Acknowledges this record and all before it: they are in the store. After a lost connection it does
+        nothing."""
 
     async def set_aside(self, record: Record, reason: str) -> None:
         """Keeps a copy of a record that cannot be written, for people to look at."""

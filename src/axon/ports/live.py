@@ -1,6 +1,6 @@
-"""What is fast and expiring, as eight narrow ports. Each states what *missing* means, because memory can be lost.
+"""Ports for fast, expiring state. Each states what a *missing* value means, because this memory can be lost.
 
-Times are the service's own: callers say how long, never until when.
+The service's clock measures expiry: callers give durations in seconds, never points in time.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -17,7 +17,7 @@ from axon.domain.presence import Presence
 
 @dataclass(frozen=True, slots=True)
 class Appended:
-    """What became of one append."""
+    """Result of one append."""
 
     status: AppendStatus
     last: int
@@ -25,157 +25,158 @@ class Appended:
 
 
 class TokenLog(Protocol):
-    """A numbered stream per job, written by one owner at a time, read by anybody from any seq.
+    """A numbered stream of tokens per job, written by one owner at a time, readable from any seq.
 
-    Missing means lost or long over: look into the store, then open it again from the job.
+    Missing means lost or expired: look into the store, then open the stream again from the job.
     """
 
     async def open(self, job_id: str, body: bytes, *, reader_ttl_s: float | None) -> bool:
-        """Makes the job's stream; False when it is there already. ``None`` waits for no reader, ever."""
+        """Creates the job's stream; False when it exists. With ``reader_ttl_s`` None the job needs no reader."""
 
     async def claim(self, job_id: str, owner: str, *, over: int) -> int | None:
-        """Takes the job from epoch ``over`` to a higher one; None when it is missing, ended or no longer there."""
+        """Claims the job (compare-and-set): raises its epoch from ``over`` and returns the new one. None when the
+        job is missing or ended, or has another epoch."""
 
     async def release(self, job_id: str, epoch: int) -> None:
-        """Gives the job up at once, if it is still held under this epoch."""
+        """Gives up the claim of this epoch, if it still holds."""
 
     async def append(self, batch: Sequence[tuple[str, Chunk]]) -> Sequence[Appended]:
-        """One step's chunks, a compare-and-set each: epoch is the stored one, first is last + 1, not ended."""
+        """Appends one chunk to each of several streams. Each is a compare-and-set: the epoch must be the stored one,
+        ``first`` the next seq, and the stream not ended."""
 
     async def read(self, job_id: str, *, after: int) -> LogView | None:
-        """The stream past ``after``, marks that stand right behind it included; None when missing."""
+        """The stream past seq ``after``, with the ends of choices whose last token is ``after``; None when missing."""
 
     async def flag(self, job_id: str, *, cancel: bool = False, reader_ttl_s: float | None = None) -> bool:
-        """Asks for the job's end, or says that a reader is there for so long; False when missing or ended.
+        """Cancels the job, or renews its reader's lease for ``reader_ttl_s`` seconds; False when missing or ended.
 
-        Whoever asks for its end is heard on ``STOPS`` with the job's id.
+        A cancellation is notified on the channel ``STOPS`` with the job's id.
         """
 
     async def forget(self, job_id: str, *, in_s: float) -> bool:
-        """Forgets an ended stream after so long, if that is sooner than its time; False when missing or running."""
+        """Deletes an ended stream after ``in_s`` seconds, if that is before its expiry; False when missing or
+        running."""
 
 
 class Leases(Protocol):
-    """Who is alive. Missing is not expired: compare ``run_id`` before reaping."""
+    """Leases of workers. A missing lease may be a lost one: compare ``run_id`` before you take the owner for dead."""
 
     async def hold(self, owner: str, ttl_s: float) -> None:
         """Takes or renews the owner's lease."""
 
     async def alive(self, owners: Sequence[str]) -> frozenset[str]:
-        """Those of the owners whose lease holds."""
+        """The subset of the owners whose lease has not expired."""
 
     async def drop(self, owner: str) -> None:
         """Ends the lease now."""
 
     async def run_id(self) -> str:
-        """Changes when the service lost its memory or was restarted."""
+        """Id of the service's run; it changes when the service restarts or loses its memory."""
 
     def for_thread(self, *, deadline_s: float) -> "Callable[[], AbstractAsyncContextManager[Leases]] | None":
-        """Opens the same leases in another thread's loop, over a connection of its own with its own deadline.
-
-        None where nobody outside this process sees them.
+        """Returns a function that opens the same leases in another thread's event loop, on a separate connection
+        with this deadline. None where the leases exist in this process only.
         """
 
 
 class Accounts(Protocol):
-    """What was taken of a tenant's limits, or of a fleet's; each call changes an account as a whole.
+    """Accounts of tenants and fleets: how much of their limits is in use. Each call changes an account atomically.
 
-    A missing account has taken nothing, and says of its budgets that they are not seeded. What beats for jobs it has
-    forgotten brings them back.
+    A missing account has nothing in use and reports its budgets as unseeded. Beats restore jobs that it has lost.
     """
 
     async def admit(self, account: str, entry: Entry, bounds: Bounds) -> Standing:
-        """Lets a job in, or ``refused``; changes nothing then, nor where a budget is not seeded."""
+        """Admits a job, or sets ``refused``. A refusal or an unseeded budget changes nothing."""
 
     async def beat(self, rounds: Sequence[Round]) -> Sequence[Standing]:
-        """Jobs that go on: each stays in for another while, and what it has used is charged. Refuses nobody."""
+        """Heartbeats: extends each job's time to live and charges what it has used. Refuses nobody."""
 
     async def settle(self, ends: Sequence[Settlement]) -> None:
-        """Jobs that have ended. A job that is not known, or was settled, changes nothing."""
+        """Ends jobs. An unknown or already settled job changes nothing."""
 
 
 class Crowds(Protocol):
-    """Bounded sets of those who are in right now. A missing crowd is empty."""
+    """Bounded sets whose members expire (counting semaphores). A missing crowd is empty."""
 
     async def enter(self, crowd: str, member: str, *, limit: int, ttl_s: float) -> bool:
-        """Joins a crowd of at most ``limit``; a member who is in already stays in with a new ttl."""
+        """Joins a crowd of at most ``limit`` members; a present member gets a new ttl. False when the crowd is full."""
 
     async def leave(self, crowd: str, member: str) -> bool:
-        """Leaves; False when it was not in, so that what follows a leaving is done once."""
+        """Leaves the crowd; False when the member was not in it, so that only one caller acts on the leaving."""
 
     async def count(self, crowd: str) -> int:
-        """Members whose ttl holds."""
+        """Number of members whose ttl has not expired."""
 
 
 class Shares(Protocol):
-    """Service counters per tenant, for fair sharing. A missing counter is at the active minimum, which a pool's workers
-    keep under the empty name."""
+    """Virtual counters of the service that each tenant has received, for fair sharing. A missing counter counts as the
+    minimum over active tenants, which a pool's workers keep under the empty name."""
 
     async def charge(self, pool: str, amounts: Mapping[str, float], *, floor: float = 0.0) -> None:
-        """Adds to each tenant's counter; one that is below the floor, or missing, is lifted to it before."""
+        """Adds to each tenant's counter, after lifting a missing counter or one below ``floor`` to ``floor``."""
 
     async def counters(self, pool: str, tenants: Sequence[str]) -> Mapping[str, float]:
-        """The counters of these tenants, as far as they have one."""
+        """The counters of these tenants; those without one are left out."""
 
 
 class Cache(Protocol):
-    """Values that can be had again elsewhere. Missing says nothing."""
+    """A cache of values that can be computed or read elsewhere. A missing value means nothing."""
 
     async def get(self, key: str) -> bytes | None: ...
 
     async def put(self, key: str, value: bytes, *, ttl_s: float, only_new: bool = False) -> bool:
-        """False when ``only_new`` and there is a value already."""
+        """Stores the value; False, with nothing changed, when ``only_new`` and the key exists."""
 
     async def drop(self, key: str) -> None: ...
 
 
 class Presences(Protocol):
-    """Who works on a deployment, as each worker last said itself.
+    """Service discovery: the workers of a deployment, as each last announced itself.
 
-    Missing means that nobody says so now: the worker may be gone or cut off, or the service has lost its memory and
-    will hear of it within a second. So nobody is taken for dead by it (that is what leases are for), and what was
-    known before stays true enough to go on with.
+    A missing worker may be gone or cut off, or the service has lost its memory and learns of the worker again within a
+    second. So a missing announcement is no proof of death (leases are), and callers go on with what they knew before.
     """
 
     async def put(self, presence: Presence, *, ttl_s: float) -> bool:
-        """Says it for so long; False, with nothing changed, while another incarnation has the worker's name."""
+        """Announces the worker for ``ttl_s`` seconds; False, with nothing changed, while another incarnation has its
+        name."""
 
     async def all(self, deployment: str) -> Sequence[Presence]:
-        """Those whose time holds, by the worker's name."""
+        """The announcements that have not expired, sorted by the worker's name."""
 
     async def drop(self, presence: Presence) -> None:
-        """Leaves now; another incarnation under the same name stays."""
+        """Withdraws the announcement; one of another incarnation under the same name stays."""
 
 
 class Listener(Protocol):
     """One subscription."""
 
     async def next(self, timeout_s: float) -> bytes | None:
-        """The next payload; None after the timeout. A slow listener loses the oldest."""
+        """The next payload; None after ``timeout_s`` seconds. A slow listener loses the oldest payloads."""
 
 
 class Wakeups(Protocol):
-    """Hints that something happened. May be lost, so nothing rests on them but speed."""
+    """Publish/subscribe notifications. They may be lost, so only speed may depend on them."""
 
     async def notify(self, channel: str, payload: bytes = b"") -> None:
-        """Wakes all who listen now."""
+        """Sends the payload to all current listeners of the channel."""
 
     def listen(self, channel: str) -> AbstractAsyncContextManager[Listener]:
-        """Hears what is notified from the moment the context is entered."""
+        """Subscribes to the channel from the moment the context is entered."""
 
 
 STOPS = "stops"
-"""Where workers hear of jobs whose end was asked for."""
+"""Channel on which workers receive the ids of cancelled jobs."""
 
 
 def stream_channel(job_id: str) -> str:
-    """Where a token log notifies its appends: with the encoded chunk, or empty for "read it yourself"."""
+    """Channel of a job's appends; the payload is the encoded chunk, or empty when it must be read from the log."""
     return f"stream/{job_id}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Live:
-    """The eight together, opened and closed by one owner."""
+    """All eight ports, opened and closed together."""
 
     log: TokenLog
     leases: Leases

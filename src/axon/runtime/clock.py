@@ -1,4 +1,4 @@
-"""Time as a value to pass in, so that tests can hold it."""
+"""The clock, passed in wherever time is read, so that tests can control it."""
 
 import time
 from dataclasses import dataclass
@@ -7,10 +7,10 @@ from typing import Protocol
 
 class Clock(Protocol):
     def now(self) -> float:
-        """Unix time: for stamps that other processes read."""
+        """Unix time in seconds, for timestamps that other processes read."""
 
     def monotonic(self) -> float:
-        """For durations in this process."""
+        """Monotonic time in seconds, for durations and deadlines inside this process."""
 
 
 class SystemClock:
@@ -23,7 +23,7 @@ class SystemClock:
 
 @dataclass(slots=True)
 class FakeClock:
-    """A clock that stands until it is told to move."""
+    """A clock for tests that moves only by ``advance``."""
 
     time: float = 1_700_000_000.0
 

@@ -1,4 +1,4 @@
-"""The section of the settings on a process's life."""
+"""The settings' section on the start and stop of a process."""
 
 from dataclasses import dataclass
 
@@ -8,6 +8,7 @@ class LifecycleConfig:
     """Starting and stopping."""
 
     notice_s: float = 0.0
-    """How long requests are still taken after SIGTERM, while /readyz already says no: a balancer's time to hear it."""
+    """Seconds after SIGTERM in which requests are still taken while /readyz already fails, so that load balancers
+    notice first."""
     drain_s: float = 30.0
-    """How long running turns and streams may go on after that."""
+    """Seconds that running turns and streams may take to finish after that."""

@@ -1,4 +1,4 @@
-"""The folder of everything a server keeps: one owner at a time, secrets readable by it alone."""
+"""The data folder of a server: file locks that limit who uses it, and secrets that only its owner can read."""
 
 import contextlib
 import fcntl
@@ -15,7 +15,7 @@ from axon.errors import Misconfigured
 
 @contextmanager
 def locked(folder: Path) -> Iterator[None]:
-    """One server at a time: a second one would run the first one's unfinished turns."""
+    """Holds the folder's exclusive lock: a second server would run the first one's unfinished turns."""
     with _lock(folder, fcntl.LOCK_EX) as file:
         file.truncate(0)
         file.write(str(os.getpid()))
@@ -25,9 +25,10 @@ def locked(folder: Path) -> Iterator[None]:
 
 @contextmanager
 def shared(folder: Path) -> Iterator[None]:
-    """Processes of a fleet may share the folder with each other, and not with a server that has it to itself."""
+    """Holds the folder's shared lock: processes of a fleet may share it, but not with a server that has it
+    exclusively."""
     with _lock(folder, fcntl.LOCK_SH) as file:
-        file.truncate(0)  # whose process it named is gone
+        file.truncate(0)  # the process that it named has ended
         yield
 
 
@@ -51,8 +52,8 @@ def _lock(folder: Path, kind: int) -> Iterator[TextIO]:
 
 
 @contextmanager
-def place(folder: Path, kind: str) -> Iterator[int]:
-    """The first free of the folder's numbered places for processes of a kind; free again when this one is gone."""
+def numbered(folder: Path, kind: str) -> Iterator[int]:
+    """Gives the lowest number that no other process of this kind holds in the folder; a file lock frees it on exit."""
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     for number in itertools.count():
         with open(folder / f"{kind}-{number}.lock", "a") as file:
@@ -66,7 +67,7 @@ def place(folder: Path, kind: str) -> Iterator[int]:
 
 @contextmanager
 def alone(folder: Path, what: str) -> Iterator[None]:
-    """One process of those that share the folder at a time; the others wait. For what takes a moment."""
+    """Mutual exclusion between processes that share the folder; others block, so use it for short work only."""
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     with open(folder / f"{what}.lock", "a") as file:
         fcntl.flock(file, fcntl.LOCK_EX)
@@ -74,14 +75,14 @@ def alone(folder: Path, what: str) -> Iterator[None]:
 
 
 def read_or_make_secret(path: Path) -> str:
-    """The secret in a file; made on first use, by whoever comes first."""
+    """Reads the secret in a file; the first process to ask creates it."""
     with contextlib.suppress(FileExistsError):
         write_secret(path, secrets.token_hex(32))
     return path.read_text().strip()
 
 
 def write_secret(path: Path, text: str) -> None:
-    """A new file that only its owner can read, there whole or not at all; raises ``FileExistsError``."""
+    """Creates a file that only its owner can read, atomically; raises ``FileExistsError``."""
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     draft = path.with_name(f".{path.name}-{secrets.token_hex(8)}")
     try:

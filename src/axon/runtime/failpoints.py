@@ -1,4 +1,4 @@
-"""Named places where a test can make the process die or stall. Off unless AXON_FAILPOINTS names them at start."""
+"""Failpoints: named points in the code where a test kills or stalls the process. Off unless AXON_FAILPOINTS is set."""
 
 import os
 import time
@@ -6,11 +6,11 @@ from collections import Counter
 
 _actions: dict[str, str] = {}
 _passes: Counter[str] = Counter()
-"""How often a place may still be passed."""
+"""How often each failpoint may still be passed before it acts."""
 
 
 def arm(spec: str) -> None:
-    """``name=kill,other=stall:3``: what happens when the place is passed, or passed for the third time."""
+    """``name=kill,other=stall:3``: the action on the first pass, or on the third one."""
     _actions.clear()
     _passes.clear()
     for item in filter(None, (part.strip() for part in spec.split(","))):
@@ -24,7 +24,7 @@ def arm(spec: str) -> None:
 
 
 def failpoint(name: str) -> None:
-    """Does nothing, unless armed."""
+    """Runs the failpoint's action if it is armed; otherwise does nothing."""
     if name not in _actions:
         return
     if _passes[name]:

@@ -1,4 +1,4 @@
-"""How late the event loop wakes a sleeper: what every token waits for. Knows no metric."""
+"""Measures the event loop's lag: how many seconds late it wakes a sleeping task. Knows no metric."""
 
 import asyncio
 from collections.abc import Callable
@@ -9,7 +9,7 @@ _EVERY_S = 0.5
 
 
 async def watch_lag(clock: Clock, observe: Callable[[float], None]) -> None:
-    """Measures until cancelled."""
+    """Reports the lag in seconds to ``observe`` twice a second, until cancelled."""
     while True:
         slept_at = clock.monotonic()
         await asyncio.sleep(_EVERY_S)

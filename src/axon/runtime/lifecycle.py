@@ -1,4 +1,4 @@
-"""A process's life: starting, ready, draining. One object, passed to whoever needs to know."""
+"""Lifecycle of a process: starting, ready, draining. One object, passed to all parts of the process."""
 
 import asyncio
 from dataclasses import dataclass, field
@@ -6,18 +6,18 @@ from dataclasses import dataclass, field
 
 @dataclass(slots=True)
 class Lifecycle:
-    """Set by the process's owner, read by everybody."""
+    """Flags that the process sets and its parts read. No I/O, no clock."""
 
     ready: bool = False
-    """Can take work now."""
+    """Whether the process can take work now."""
     taking: bool = True
-    """New requests are taken; for a while longer than it is ready, so that a balancer hears of that first."""
+    """Whether new requests are taken: true for a while longer than ``ready``, so that load balancers notice first."""
     stopping: asyncio.Event = field(default_factory=asyncio.Event)
-    """Set when the process was told to end."""
+    """Set by the first signal to stop."""
     hurry: asyncio.Event = field(default_factory=asyncio.Event)
-    """Set when it was told twice: wait for nothing."""
-    turned_at: float | None = None
-    """When the event loop was last seen to turn, by the monotonic clock."""
+    """Set by the second signal: wait for nothing."""
+    loop_ran_at: float | None = None
+    """Monotonic time at which the event loop last ran."""
 
     @property
     def draining(self) -> bool:

@@ -5,17 +5,17 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SessionsConfig:
-    """Turns and how long they matter."""
+    """Turns and sessions: time limits and retention."""
 
     turn_timeout_s: float = 600.0
-    """A turn that has not ended by then is ended as expired."""
+    """Seconds after which a turn that has not ended is ended as expired."""
     reader_grace_s: float = 30.0
-    """A turn whose reader has been away for so long is cancelled."""
+    """Seconds without a reader after which a turn is cancelled."""
     retention_s: float = 3600.0
-    """How long an ended turn's stream and text can be read again."""
+    """Seconds for which an ended turn's stream and text can be read again."""
     idle_ttl_s: float = 30 * 24 * 3600.0
-    """A conversation or a chain of responses that nobody has gone on with for so long is forgotten."""
+    """Seconds without use after which a conversation or a chain of responses is erased."""
     busy_wait_s: float = 10.0
-    """How long a turn waits for the one before it to end; 0 refuses it at once. Past it, 409."""
+    """Seconds that a turn waits for the one before it to end, then it gets 409; 0 refuses it at once."""
     history_cache_s: float = 3600.0
-    """How long a session's history stays within quick reach after its last turn."""
+    """Seconds that a session's history stays in the cache after its last turn."""

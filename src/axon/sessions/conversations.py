@@ -1,4 +1,4 @@
-"""Conversations by name: made, changed, added to, erased. What is said in their turns is the turns' own."""
+"""Operations on conversations: create, change, add items, erase. Items of turns belong to the turns."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -18,7 +18,7 @@ _MAX_CHARS = 8 << 20
 
 
 class Conversations:
-    """A tenant's conversations; another's are unknown to it."""
+    """Conversations of tenants; one tenant never finds another's."""
 
     def __init__(
         self,
@@ -54,24 +54,24 @@ class Conversations:
         return changed
 
     async def delete(self, tenant: str, conversation_id: str) -> None:
-        """Erases the conversation and every word said in it; one half erased is still there to be erased again."""
+        """Erases the conversation and the text of its turns. If that fails halfway it can be repeated."""
         await self.get(tenant, conversation_id)
         async with await self._histories.lock(conversation_id, wait_s=self._config.busy_wait_s):
             await self._erasure.session(conversation_id)
             await self._store.erase([conversation_id])
 
     async def items(self, tenant: str, conversation_id: str) -> tuple[Item, ...]:
-        """All of them in order."""
+        """All items in order."""
         return (await self._histories.peek(tenant, conversation_id)).items
 
     async def add(self, tenant: str, conversation_id: str, items: Sequence[Item]) -> None:
-        """Adds items behind all there is, a running turn included."""
+        """Appends items to the conversation, after a running turn if there is one."""
         await self._histories.require(tenant, conversation_id)
         async with await self._histories.lock(conversation_id, wait_s=self._config.busy_wait_s):
             history, running = await self._histories.look(tenant, conversation_id)
             require_room(history, items)
             now = self._clock.now()
-            ordinal = history.ordinal + 2 if running else history.ordinal + 1  # a running turn has the next one
+            ordinal = history.ordinal + 2 if running else history.ordinal + 1  # a running turn has the next ordinal
             entry = Entry(ordinal=ordinal, at=now, id=new_id("ent_", now), items=tuple(items))
             await self._histories.drop(conversation_id)
             await self._store.add(conversation_id, entry)
@@ -80,18 +80,18 @@ class Conversations:
                 await self._histories.remember(tenant, grown)
 
     async def remove(self, tenant: str, conversation_id: str, item_id: str) -> None:
-        """Takes an item away; the model is not told it again."""
+        """Removes an item; later prompts do not contain it."""
         await self.get(tenant, conversation_id)
         async with await self._histories.lock(conversation_id, wait_s=self._config.busy_wait_s):
-            await self._lookup.behind_barrier()  # now the store knows what went on from here
-            await self._histories.drop_told(conversation_id)
+            await self._lookup.behind_barrier()  # then the store has every session that continues this one
+            await self._histories.drop_with_branches(conversation_id)
             await self._store.remove_item(conversation_id, item_id)
-            await self._histories.drop_told(conversation_id)
+            await self._histories.drop_with_branches(conversation_id)
 
 
 def require_room(history: History, items: Sequence[Item]) -> None:
-    """Refuses what would make a session longer than one can be read at a time."""
-    told = (*history.items, *items)
-    if len(told) > MAX_STEPS or sum(len(item.text) for item in told) > _MAX_CHARS:
+    """Raises ``InvalidInput`` if the items would make the conversation longer than can be read at once."""
+    combined = (*history.items, *items)
+    if len(combined) > MAX_STEPS or sum(len(item.text) for item in combined) > _MAX_CHARS:
         message = f"A conversation holds at most {MAX_STEPS} items and {_MAX_CHARS} characters; begin another one."
         raise InvalidInput(message, code="conversation_full")

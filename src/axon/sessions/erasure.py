@@ -1,6 +1,6 @@
-"""Takes words back, everywhere they are: store, journal, log and quick memory. Usage stays, for the bill.
+"""Erases the text of turns from store, journal, token log and cache. Usage stays, for the bill.
 
-The tombstone comes first: from then on nothing that is still on its way can bring them back.
+The tombstone is written first: from then on no record still in the journal can bring the text back.
 """
 
 import contextlib
@@ -16,7 +16,7 @@ from axon.sessions.lookup import Lookup, erased_key
 
 _STOP_S = 2.0
 _MARGIN_S = 24 * 3600.0
-"""Longer than a log keeps a stream that nobody ends."""
+"""Margin in seconds, longer than the token log keeps a stream that never ends."""
 
 
 class Erasure:
@@ -38,12 +38,12 @@ class Erasure:
         self._mark_s = retention_s + _MARGIN_S
 
     async def turn(self, turn: Turn) -> None:
-        """Erases one turn; one that runs is ended."""
+        """Erases one turn; a running one is cancelled first."""
         await self._bury(turn_mark(turn.id), turn.job.session)
         await self._silence(turn.id, turn.state)
-        await self._lookup.behind_barrier()  # what was on its way before the tombstone stood is in the store then
+        await self._lookup.behind_barrier()  # records from before the tombstone are in the store then
         await self._turns.erase_turn(turn.id)
-        await self._histories.drop_told(turn.job.session)
+        await self._histories.drop_with_branches(turn.job.session)
 
     async def session(self, session: str) -> None:
         """Erases every turn of a session."""
@@ -53,15 +53,15 @@ class Erasure:
             await self._silence(turn_id, state)
         await self._lookup.behind_barrier()
         await self._turns.erase_session(session)
-        await self._histories.drop_told(session)
+        await self._histories.drop_with_branches(session)
 
     async def _bury(self, mark: str, session: str) -> None:
         await self._tombstones.put([mark], at=self._clock.now())
         await self._live.cache.put(erased_key(mark), b"", ttl_s=self._mark_s)
-        await self._histories.drop_told(session)
+        await self._histories.drop_with_branches(session)
 
     async def _silence(self, turn_id: str, state: TurnState) -> None:
-        """Ends it if it runs, and empties its stream; a stream that does not end in time leaves by itself."""
+        """Cancels a running turn and deletes its stream; a stream that does not end in time expires by itself."""
         if not state.terminal:
             with contextlib.suppress(Busy):
                 await self._lookup.stopped(turn_id, wait_s=_STOP_S)

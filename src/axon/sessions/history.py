@@ -1,8 +1,8 @@
-"""What was said before a turn: from quick memory as a rule, else from the store behind a barrier. Never silently less.
+"""Histories of sessions: from the cache if possible, else from the store after a barrier. Never silently incomplete.
 
-Quick memory holds, by session, everything before its newest turn and that turn's id; the newest turn itself is in the
-token log. Whatever is not found whole there is read from the store, which a barrier has brought up to date. A
-conversation has one turn at a time: whoever opens one holds the conversation's lock until it is accepted.
+The cache holds, per session, the items before its newest turn and that turn's id; the newest turn itself is in the
+token log. If either is missing, the history is read from the store after a barrier. A conversation has one turn at a
+time: whoever opens one holds the conversation's lock until the turn is accepted.
 """
 
 from contextlib import AsyncExitStack
@@ -24,22 +24,22 @@ from axon.sessions.lock import Lock
 from axon.sessions.lookup import Lookup
 
 MAX_STEPS = 10_000
-"""The most turns, and the most items added by hand, that are read of one session."""
+"""Largest number of turns, and of items added by hand, that are read of one session."""
 _MAX_CACHED_BYTES = 1 << 20
 
 
 class Remembered(msgspec.Struct, frozen=True, kw_only=True, array_like=True):
-    """A session in quick memory."""
+    """A session's history in the cache."""
 
     tenant: str
     head: str
-    """The newest turn, whose words are not in ``items``; empty when there is none."""
+    """Id of the newest turn, whose text is not in ``items``; empty when there is none."""
     ordinal: int
     items: tuple[Item, ...]
 
 
 class Histories:
-    """Reads and remembers what sessions hold."""
+    """Reads and caches histories."""
 
     def __init__(
         self,
@@ -57,7 +57,7 @@ class Histories:
         self._clock, self._config = clock, config
 
     async def of_turn(self, tenant: str, turn_id: str, *, wait_s: float) -> History:
-        """Everything up to a turn and its answer; one that still runs is waited for."""
+        """The history up to and including a turn; waits up to ``wait_s`` seconds for one that still runs."""
         turn = await self.lookup.find(turn_id, asker=tenant)
         if turn is not None and not turn.state.terminal and turn.tenant == tenant:
             turn = await self.lookup.ended(turn_id, wait_s=wait_s)
@@ -68,7 +68,8 @@ class Histories:
         return History(session=turn.job.session, ordinal=turn.job.ordinal, items=await self._up_to(turn))
 
     async def go_on(self, tenant: str, history: History, turn_id: str) -> History:
-        """The history as a new turn of a chain has it; what goes on from a conversation's turn is no part of it."""
+        """The history for a new turn of a chain. A turn that continues a conversation's turn starts a session of its
+        own."""
         if rules.is_conversation(history.session):
             history = replace(history, session=turn_id, ordinal=0)
         await self.remember(tenant, history, head=turn_id)
@@ -77,9 +78,10 @@ class Histories:
     async def enter(
         self, held: AsyncExitStack, tenant: str, conversation_id: str, turn_id: str, *, wait_s: float
     ) -> History:
-        """Takes a conversation's place for a new turn, kept until ``held`` ends; waits for the turn before it.
+        """Waits for the conversation's running turn, then locks the conversation until ``held`` closes; returns the
+        history.
 
-        A turn that has its place already, because its request was sent twice, is told what it was told the first time.
+        A turn that was opened already, because its request was sent twice, gets the same history as the first time.
         """
         await self.require(tenant, conversation_id)
         deadline = self._clock.monotonic() + wait_s
@@ -98,7 +100,7 @@ class Histories:
             await self.lookup.ended(running, wait_s=deadline - self._clock.monotonic())
 
     async def require(self, tenant: str, conversation_id: str) -> None:
-        """Raises unless the conversation is the tenant's: nobody else's request gets as far as its lock."""
+        """Raises unless the conversation is the tenant's, so that no other tenant can take its lock."""
         known = await self._recall(conversation_id)
         if known is None or known.tenant != tenant:
             kept = await self._conversations.get(conversation_id)
@@ -106,13 +108,13 @@ class Histories:
                 raise no_conversation(conversation_id)
 
     async def peek(self, tenant: str, conversation_id: str) -> History:
-        """A conversation's items as they stand; what a running turn says is not among them."""
+        """A conversation's items now, without those of a running turn."""
         return (await self.look(tenant, conversation_id))[0]
 
     async def look(self, tenant: str, conversation_id: str, turn_id: str = "") -> tuple[History, str]:
-        """A conversation's history and the id of the turn that runs in it, if one does.
+        """A conversation's history and the id of its running turn, empty if none runs.
 
-        With ``turn_id``, if that one has its place already: what was said before it, and its id.
+        If ``turn_id`` was opened already, returns the history before that turn, and its id.
         """
         if not rules.is_conversation(conversation_id):
             raise no_conversation(conversation_id)
@@ -128,12 +130,12 @@ class Histories:
                     return history, turn.id
             if turn is not None and turn.state is TurnState.COMPLETED:
                 return _with(history, turn), ""
-            # Waiting, or never accepted, or forgotten, or ended a second time after its log had lost the first end: the
-            # store knows.
+            # The turn waits, was never accepted, was forgotten, or ended twice because its log lost the first end: read
+            # the store.
         return await self._stored(tenant, conversation_id, turn_id)
 
     async def remember(self, tenant: str, history: History, *, head: str = "") -> None:
-        """Keeps what a session holds before its newest turn, or all of it when there is none."""
+        """Caches a session's history before its newest turn ``head``, or all of it when there is none."""
         known = Remembered(tenant=tenant, head=head, ordinal=history.ordinal, items=history.items)
         body = msgspec.msgpack.encode(known)
         if len(body) > _MAX_CACHED_BYTES:
@@ -142,23 +144,23 @@ class Histories:
             await self._cache.put(_key(history.session), body, ttl_s=self._config.history_cache_s)
 
     async def drop(self, session: str) -> None:
-        """Whoever asks next reads the store."""
+        """Drops a session from the cache; the next reader reads the store."""
         await self._cache.drop(_key(session))
 
-    async def drop_told(self, session: str) -> None:
-        """The same, also of what went on from the session, as far as the store knows: it was told its words."""
+    async def drop_with_branches(self, session: str) -> None:
+        """Drops a session and those that continue it, as far as the store knows them: their histories hold its text."""
         if not session:
-            return  # a chat is told to nobody
+            return  # a chat has no session, so no history holds it
         for each in (session, *await self._turns.branches(session)):
             await self.drop(each)
 
     async def lock(self, conversation_id: str, *, wait_s: float) -> Lock:
-        """The right to change a conversation, to be entered. When a change fails, quick memory forgets it."""
+        """Acquires the lock on a conversation, to be entered as a context. A failed change drops it from the cache."""
         lock = Lock(self._crowds, conversation_id, partial(self.drop, conversation_id))
         return await lock.take(self._clock, wait_s=wait_s)
 
     async def _up_to(self, turn: Turn) -> tuple[Item, ...]:
-        """What was said before a turn that has ended, and in it."""
+        """The items before an ended turn, and its own."""
         session = turn.job.session
         if not turn.job.previous and not rules.is_conversation(session):
             return rules.said(turn)
@@ -171,13 +173,13 @@ class Histories:
     async def _stored_up_to(self, turn: Turn) -> tuple[Item, ...]:
         items: list[Item] = []
         last: Turn | None = turn
-        while last is not None:  # a chain may begin in the middle of another one, or of a conversation
+        while last is not None:  # a chain may continue a turn of another chain or of a conversation
             session = last.job.session
             there = await self._turns.entries(session, limit=MAX_STEPS)
             own = rules.entry_of(last)
             if rules.is_conversation(session):
                 added, hidden = await self._conversations.entries(session, limit=MAX_STEPS)
-                items[:0] = rules.told([*rules.before([*added, *there], own), own], hidden)
+                items[:0] = rules.items_in_order([*rules.before([*added, *there], own), own], hidden)
                 break
             way = rules.chain({**{each.id: each for each in there}, own.id: own}, own.id)
             items[:0] = [item for each in way for item in each.items]
@@ -197,14 +199,14 @@ class Histories:
             if turn.id == turn_id:
                 entries, running = rules.before(entries, turn), turn_id
         ordinal = max((entry.ordinal for entry in entries), default=0)
-        return History(session=conversation_id, ordinal=ordinal, items=rules.told(entries, hidden)), running
+        return History(session=conversation_id, ordinal=ordinal, items=rules.items_in_order(entries, hidden)), running
 
     async def _stored_turns(self, conversation_id: str) -> tuple[list[Entry], str]:
-        """A conversation's turns, and the one that runs; an end that the log has been told counts as told."""
+        """A conversation's turns and the id of the running one. A turn that has ended in the log counts as ended."""
         found, running = [], ""
         for entry in await self._turns.entries(conversation_id, limit=MAX_STEPS):
-            told = await self.lookup.in_log(entry.id) if entry.running else None
-            seen = entry if told is None else rules.entry_of(told)
+            logged = await self.lookup.in_log(entry.id) if entry.running else None
+            seen = entry if logged is None else rules.entry_of(logged)
             running = seen.id if seen.running else running
             found.append(seen)
         return found, running
@@ -214,7 +216,7 @@ class Histories:
         try:
             return None if body is None else msgspec.msgpack.decode(body, type=Remembered)
         except msgspec.DecodeError:
-            return None  # of another release: the store has it as well
+            return None  # written by another release: read the store instead
 
 
 def _tells(known: Remembered, turn_id: str) -> bool:
@@ -231,5 +233,5 @@ def _key(session: str) -> str:
 
 
 def no_conversation(conversation_id: str) -> NotFound:
-    """Unknown, foreign or erased: told apart by nobody."""
+    """The error for a conversation that is unknown, another tenant's or erased; the caller cannot tell which."""
     return NotFound(f"Conversation with id '{conversation_id}' not found.", code="conversation_not_found")

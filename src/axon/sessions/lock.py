@@ -1,6 +1,6 @@
-"""The right to change a conversation: one holder at a time, for a bounded time. Knows no history.
+"""A distributed lock on a conversation, with an expiry. Knows no history.
 
-A crowd of one, and no value in the cache: a cache may forget what it holds, and would let a second one in.
+It is a crowd of one member, not a value in the cache: a cache may evict the value, which would admit a second holder.
 """
 
 import asyncio
@@ -19,14 +19,15 @@ _FIRST_TRY_S, _LONGEST_TRY_S = 0.01, 0.2
 
 
 class Lock:
-    """One holder's right. ``spoilt`` is called when a change fails, or when somebody may have been at it beside us."""
+    """One holder's lock. ``spoilt`` is called when a change fails, or when the lock expired while it was held."""
 
     def __init__(self, crowds: Crowds, session: str, spoilt: Callable[[], Awaitable[None]]) -> None:
         self._crowds, self._spoilt = crowds, spoilt
         self._crowd, self._member = f"lock/{session}", secrets.token_hex(8)
 
     async def take(self, clock: Clock, *, wait_s: float) -> "Lock":
-        """Itself, to be entered; raises ``Busy`` when somebody keeps it for too long."""
+        """Acquires the lock and returns itself, to be entered as a context; raises ``Busy`` after ``wait_s``
+        seconds."""
         deadline = clock.monotonic() + max(wait_s, _LEAST_WAIT_S)
         pause_s = _FIRST_TRY_S
         while not await self._crowds.enter(self._crowd, self._member, limit=1, ttl_s=_LOCK_S):
@@ -46,5 +47,5 @@ class Lock:
             if error is not None:
                 await self._spoilt()
         with contextlib.suppress(AxonError):
-            if not await self._crowds.leave(self._crowd, self._member):  # it had lapsed
+            if not await self._crowds.leave(self._crowd, self._member):  # it had expired
                 await self._spoilt()

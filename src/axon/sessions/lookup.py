@@ -1,4 +1,4 @@
-"""A turn by its id, wherever it is by now: in the log, on its way to the store, or there."""
+"""Finds a turn by its id: in the token log, in the journal on its way to the store, or in the store."""
 
 import asyncio
 import contextlib
@@ -20,21 +20,21 @@ _KEPT_S = 0.05
 
 
 def erased_key(mark: str) -> str:
-    """Where the cache says what was erased, for as long as a log may still hold its words."""
+    """Cache key of a tombstone, kept for as long as the token log may still hold the erased text."""
     return f"erased/{mark}"
 
 
 class Lookup:
-    """Finds turns."""
+    """Finds turns; an erased turn is not found."""
 
     def __init__(self, live: Live, turns: TurnStore, journal: Journal, clock: Clock) -> None:
         self._live, self._turns, self._journal, self._clock = live, turns, journal, clock
 
     async def find(self, turn_id: str, *, asker: str | None = None) -> Turn | None:
-        """The turn as it stands; None when there is none, or none any more.
+        """The turn in its current state; None when it does not exist or was erased.
 
-        One of another tenant than the asker is looked for as one that the log does not have: it takes as long, so that
-        time does not tell it from one that does not exist.
+        For a turn of another tenant than ``asker`` the store is read all the same, so that the time taken does not
+        reveal that the id exists.
         """
         turn = await self._standing(turn_id, asker=asker)
         if turn is None:
@@ -44,24 +44,24 @@ class Lookup:
             return None
         if turn.state is TurnState.COMPLETED:
             return turn
-        try:  # a log that lost its tail never says the end, or another one than the first
+        try:  # a log that lost its tail has no end, or another end than the first one
             stored = await self._turns.get(turn_id)
         except DependencyDown:
             return turn
         return stored if stored is not None and stored.state.terminal else turn
 
     async def stored(self, turn_id: str) -> Turn | None:
-        """The turn as the store has it, behind a barrier: it may have ended a moment ago and be on its way there."""
+        """The turn as the store has it after a barrier, because its record may still be in the journal."""
         await self.behind_barrier()
         return await self._turns.get(turn_id)
 
     async def in_log(self, turn_id: str) -> Turn | None:
-        """The turn as far as the log knows it; None when it does not, or when its words are not to be read."""
+        """The turn as the token log has it; None when the log has none, or when it was erased."""
         turn = await self._standing(turn_id)
         return None if turn is None or await self.is_erased(turn) else turn
 
     async def is_claimed(self, turn_id: str) -> bool:
-        """Whether a worker has it, or had it: then it was accepted."""
+        """Whether a worker has ever claimed it, which proves that it was accepted."""
         view = await self._live.log.read(turn_id, after=_BEYOND)
         return view is not None and view.epoch > 0
 
@@ -73,7 +73,7 @@ class Lookup:
         return session != "" and await cache.get(erased_key(session_mark(session))) is not None
 
     async def ended(self, turn_id: str, *, wait_s: float) -> Turn | None:
-        """The turn when it has ended; raises ``Busy`` when it has not within that time."""
+        """Waits for the turn's end and returns it; raises ``Busy`` after ``wait_s`` seconds."""
         deadline = self._clock.monotonic() + wait_s
         async with self._live.wakeups.listen(stream_channel(turn_id)) as listener:
             while True:
@@ -88,12 +88,12 @@ class Lookup:
                 await listener.next(min(left_s, _REREAD_S))
 
     async def stopped(self, turn_id: str, *, wait_s: float) -> Turn | None:
-        """Asks for the turn's end and waits for it; raises ``Busy`` when it has not come by then."""
+        """Cancels the turn and waits for its end; raises ``Busy`` after ``wait_s`` seconds."""
         await self._live.log.flag(turn_id, cancel=True)
         return await self.ended(turn_id, wait_s=wait_s)
 
     async def kept(self, turn_id: str, *, wait_s: float) -> bool:
-        """Waits until the store knows the turn's end, so that no crash can undo it; False when that took too long."""
+        """Waits until the store has the turn's end, so that no crash can undo it; False after ``wait_s`` seconds."""
         deadline = self._clock.monotonic() + wait_s
         with contextlib.suppress(DependencyDown):
             await self.behind_barrier()
@@ -106,7 +106,7 @@ class Lookup:
         return False
 
     async def behind_barrier(self) -> None:
-        """Returns when all that was said up to now can be read in the store."""
+        """Returns when every record appended to the journal so far can be read in the store."""
         try:
             await self._journal.barrier(timeout_s=_BARRIER_S)
         except DependencyDown as error:
@@ -120,7 +120,7 @@ class Lookup:
         job = decode(Job, view.body)
         if asker not in (None, job.tenant):
             return None
-        if view.ended:  # only then its tokens are of use
+        if view.ended:  # tokens are needed only of an ended turn
             view = await self._live.log.read(turn_id, after=0)
         if view is None:
             return None

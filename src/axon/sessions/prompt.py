@@ -1,4 +1,4 @@
-"""A conversation to token ids: the model's own template, in a sandbox, off the event loop. Knows no weights."""
+"""Renders a conversation with the model's template (sandboxed) and tokenises it, in threads. Knows no weights."""
 
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
@@ -15,39 +15,40 @@ _TAIL = 16
 
 
 class Prompts:
-    """Renders and tokenises for one deployment, a bounded number at a time."""
+    """Renders and tokenises prompts of one deployment, two at a time."""
 
     def __init__(self, tokenizer: Tokenizer, template: ChatTemplate | None, *, max_model_len: int) -> None:
         self.tokenizer = tokenizer
         self.max_model_len = max_model_len
         self._template = template
         self._threads = ThreadPoolExecutor(max_workers=2, thread_name_prefix="prompts")
-        self._turn = asyncio.Semaphore(2)
+        self._limit = asyncio.Semaphore(2)
 
     async def chat(self, messages: Sequence[Message]) -> list[int]:
-        """The prompt that asks the model for the next message."""
+        """Token ids of a chat, up to where the model's next message begins; raises ``PromptTooLong``."""
         return self._checked(await self.unchecked(messages))
 
     async def unchecked(self, messages: Sequence[Message], *, max_windows: int = 1) -> list[int]:
-        """The same, whether or not it leaves room for an answer; never much more than so many windows of tokens."""
+        """The same without the check of the length; refuses text that is certain to exceed ``max_windows`` contexts."""
         self._refuse_hopeless(sum(len(message["content"]) for message in messages) // max_windows)
         encoder = ChatEncoder(self.tokenizer, require_template(self._template))
         return await self._run(lambda: encoder.encode(messages))
 
     async def text(self, prompt: str) -> list[int]:
-        """A bare text, begun as the model's texts begin."""
+        """Token ids of a plain text, with the model's begin-of-text token."""
         self._refuse_hopeless(len(prompt))
         return self._checked(await self._run(lambda: self.tokenizer.encode(prompt, add_special=True)))
 
     def ids(self, prompt_ids: Sequence[int]) -> list[int]:
-        """Token ids that the client chose itself."""
-        ids = self._checked(list(prompt_ids))  # first, for it looks at none of them
+        """Checks token ids that the client sent."""
+        ids = self._checked(list(prompt_ids))  # first: it takes constant time
         if not all(0 <= token_id < self.tokenizer.vocab_size for token_id in ids):
             raise InvalidInput(f"Token ids must be below {self.tokenizer.vocab_size}.")
         return ids
 
     def reasoning(self, prompt_ids: Sequence[int]) -> str:
-        """How the answer to a chat's prompt begins: ``inside`` when the template has opened the thinking already."""
+        """How the answer to a chat's prompt begins: ``inside`` when the template has opened the reasoning, else
+        ``text``."""
         tail = self.tokenizer.decode(prompt_ids[-_TAIL:])
         return "inside" if tail.rstrip().endswith(OPEN) else "text"
 
@@ -55,11 +56,11 @@ class Prompts:
         self._threads.shutdown(wait=False, cancel_futures=True)
 
     async def _run(self, encode: Callable[[], list[int]]) -> list[int]:
-        async with self._turn:
+        async with self._limit:
             return await asyncio.get_running_loop().run_in_executor(self._threads, encode)
 
     def _refuse_hopeless(self, num_characters: int) -> None:
-        """Text that cannot fit even if every token were the longest is refused before it is tokenised."""
+        """Refuses, before tokenising, text that would not fit even if every token were the longest one."""
         least = num_characters // self.tokenizer.max_token_chars
         if least > self.max_model_len:
             raise PromptTooLong(max_model_len=self.max_model_len, num_tokens=least, at_least=True)

@@ -1,4 +1,4 @@
-"""What the server keeps for its tenants between requests, put together."""
+"""Assembles the parts of sessions: lookup, histories, conversations and erasure."""
 
 from dataclasses import dataclass
 
@@ -15,7 +15,7 @@ from axon.sessions.lookup import Lookup
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sessions:
-    """Turns by their ids, histories, conversations, and how to take words back."""
+    """The parts of sessions, sharing one lookup."""
 
     lookup: Lookup
     histories: Histories

@@ -1,6 +1,6 @@
-"""Fits a history into the model's window: the oldest items go first, and only when the client has allowed it.
+"""Truncation: fits a history into the model's context by dropping the oldest items, if the client allows it.
 
-What is left begins with a user's item: many templates refuse a conversation that begins with an answer.
+The rest begins with a user item: many templates refuse a conversation that begins with an answer.
 """
 
 from collections.abc import Callable, Sequence
@@ -10,25 +10,27 @@ from axon.errors import ContextTooLong
 from axon.sessions.prompt import Message, Prompts
 
 _SPARE = 8
-"""Of a window that was too full, one part in so many is left to an answer whose length nobody gave."""
+"""When items are dropped and the request sets no length, 1/8 of the context is left for the answer."""
 
 Render = Callable[[int], Sequence[Message]]
-"""The messages without that many of the oldest items."""
+"""Takes a number of oldest items to drop; returns the messages of the rest."""
 
 
 def cuts(items: Sequence[Item]) -> list[int]:
-    """How many of the oldest items may go: up to a user's one, or all but the last where there is none."""
+    """The numbers of oldest items that may be dropped: up to each user item, or all but the last where there is
+    none."""
     return [number for number in range(1, len(items)) if items[number].role == "user"] or [max(0, len(items) - 1)]
 
 
 async def fitted(prompts: Prompts, render: Render, *, cuts: Sequence[int], max_tokens: int | None) -> list[int]:
-    """The prompt with as many of the items as fit; raises ``ContextTooLong`` when not even the last cut does."""
+    """The prompt's token ids with as many items as fit; raises ``ContextTooLong`` when even the last cut is too
+    long."""
     room = prompts.max_model_len - (max_tokens or 1)
     if (ids := await _within(prompts, render(0), room)) is not None:
         return ids
     room = prompts.max_model_len - (max_tokens or prompts.max_model_len // _SPARE)
     low, high, best = 0, len(cuts) - 1, None
-    while low <= high:  # the fewest that must go, found in a few tries
+    while low <= high:  # binary search for the smallest cut that fits
         middle = (low + high) // 2
         if (ids := await _within(prompts, render(cuts[middle]), room)) is None:
             low = middle + 1

@@ -5,11 +5,11 @@ from typing import Protocol
 
 import structlog
 
-from axon.dispatch.ending import Ending
 from axon.domain import record
 from axon.domain.chunk import Chunk
 from axon.domain.turn import TurnState
 from axon.errors import AxonError
+from axon.ownership.ending import Ending
 from axon.ports.live import Appended, AppendStatus, TokenLog
 from axon.ports.queue import Queue
 from axon.telemetry.metrics import Metrics

@@ -4,14 +4,14 @@ from dataclasses import dataclass
 
 import structlog
 
-from axon.dispatch.ending import Ending
-from axon.dispatch.liveness import Liveness
 from axon.domain.chunk import Chunk
 from axon.domain.job import Job
 from axon.domain.ownership import ClaimStep, claim_step
 from axon.domain.turn import Turn, TurnState
 from axon.domain.wire import decode
 from axon.errors import DependencyDown
+from axon.ownership.ending import Ending
+from axon.ownership.liveness import Liveness
 from axon.ports.live import Live
 from axon.ports.queue import Delivery, Queue
 from axon.ports.store import TurnStore

@@ -15,8 +15,8 @@ from typing import Protocol
 
 import structlog
 
-from axon.dispatch.liveness import Liveness
 from axon.errors import AxonError
+from axon.ownership.liveness import Liveness
 from axon.ports.live import Leases
 from axon.runtime.clock import Clock
 from axon.telemetry.sparse import Sparse

@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection
 import structlog
 
 from axon.domain.job import Job
-from axon.domain.share import cost, pull
+from axon.domain.share import cost, effective_weight
 from axon.domain.tenant import Tier
 from axon.errors import AxonError
 from axon.ports.live import Shares
@@ -31,7 +31,7 @@ class Sharing:
     def charge(self, job: Job, *, prefilled: int = 0, cached: int = 0, emitted: int = 0) -> None:
         """The job was served these tokens."""
         amount = cost(prefilled=prefilled, cached=cached, emitted=emitted)
-        self.served.charge(job.tenant, amount / pull(job.weight, Tier.of(job.priority)))
+        self.served.charge(job.tenant, amount / effective_weight(job.weight, Tier.of(job.priority)))
         self._charged.set()
 
     async def run(self) -> None:

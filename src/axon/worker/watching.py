@@ -6,9 +6,9 @@ import itertools
 from collections.abc import Mapping
 from typing import Protocol
 
-from axon.dispatch.liveness import Liveness
 from axon.domain.turn import TurnState
 from axon.errors import AxonError
+from axon.ownership.liveness import Liveness
 from axon.ports.live import STOPS, TokenLog, Wakeups
 from axon.ports.queue import Delivery
 from axon.runtime.clock import Clock

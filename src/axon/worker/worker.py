@@ -14,9 +14,7 @@ import structlog
 
 from axon.dispatch.affinity import Residences
 from axon.dispatch.dispatch import work_channel
-from axon.dispatch.ending import Ending
 from axon.dispatch.hint import encode_hint, hint_of
-from axon.dispatch.liveness import Liveness
 from axon.domain.failure import Failure
 from axon.domain.job import Job
 from axon.domain.presence import Load
@@ -24,6 +22,8 @@ from axon.domain.residence import Residence
 from axon.domain.turn import TurnState
 from axon.engine.protocol.messages import Ready
 from axon.errors import AxonError
+from axon.ownership.ending import Ending
+from axon.ownership.liveness import Liveness
 from axon.ports.journal import Journal
 from axon.ports.live import Live
 from axon.ports.queue import Delivery, Lanes

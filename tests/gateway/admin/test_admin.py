@@ -15,9 +15,6 @@ import structlog
 
 from axon.adapters.live.memory_cache import MemoryCache
 from axon.adapters.store.sqlite import SqliteStore
-from axon.admission.keyring import Keyring
-from axon.admission.revocations import Revocations
-from axon.admission.tenancy import Tenancy
 from axon.domain.key import HOLDER, Scope, parse_key
 from axon.domain.tenant import Limits, Tenant, Terms
 from axon.gateway.admin.bodies import Admin
@@ -29,6 +26,9 @@ from axon.gateway.http.scopes import NEEDED
 from axon.runtime.clock import FakeClock
 from axon.runtime.lifecycle import Lifecycle
 from axon.telemetry.metrics import Metrics
+from axon.tenants.keyring import Keyring
+from axon.tenants.revocations import Revocations
+from axon.tenants.tenancy import Tenancy
 from tests.contracts.builders import make_ended, make_job
 
 PEPPER = b"pepper"

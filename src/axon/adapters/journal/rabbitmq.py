@@ -11,6 +11,7 @@ import secrets
 from collections.abc import Sequence
 
 from axon.adapters.amqp import QUORUM, TIMEOUT_S, Link, Publisher, within
+from axon.adapters.amqp_start_errors import explained
 from axon.domain import record
 from axon.domain.turn import Turn
 from axon.errors import DependencyDown
@@ -41,6 +42,7 @@ class RabbitJournal:
         self._publisher = publisher or Publisher(url, name=f"{prefix}-journal", timeout_s=timeout_s)
         self._owns_publisher = publisher is None
         self._declaring = Link(url, name=f"{prefix}-journal-declare")
+        self._url = url
         self._queue = journal_name(prefix)
         self._markers = markers
         self._timeout_s = timeout_s
@@ -48,18 +50,14 @@ class RabbitJournal:
         self._under_way: set[asyncio.Future[None]] = set()
 
     async def open(self) -> None:
-        if self._owns_publisher:
-            await self._publisher.open()
-        try:
-            await self._declaring.open(timeout_s=self._timeout_s)
-            async with within(self._timeout_s):
-                channel = await self._declaring.channel("declare")
-                await channel.queue_declare(self._queue, durable=True, arguments=JOURNAL_ARGUMENTS)
-        except BaseException:
-            await self.aclose()
-            raise
-        finally:
-            await self._declaring.aclose()
+        with explained(self._url):
+            if self._owns_publisher:
+                await self._publisher.open()
+            try:
+                await self._declare()
+            except BaseException:
+                await self.aclose()
+                raise
         self._open = True
 
     async def aclose(self) -> None:
@@ -97,6 +95,15 @@ class RabbitJournal:
             if await self._markers.seen(marker.barrier):
                 return
             await asyncio.sleep(min(_FIRST_LOOK_S * 2**attempt, _LONGEST_LOOK_S))
+
+    async def _declare(self) -> None:
+        try:
+            await self._declaring.open(timeout_s=self._timeout_s)
+            async with within(self._timeout_s):
+                channel = await self._declaring.channel("declare")
+                await channel.queue_declare(self._queue, durable=True, arguments=JOURNAL_ARGUMENTS)
+        finally:
+            await self._declaring.aclose()
 
     def _check_open(self) -> None:
         if not self._open:

@@ -13,6 +13,7 @@ from aiormq.abc import AbstractChannel, DeliveredMessage
 from pamqp.commands import Basic
 
 from axon.adapters.amqp import QUORUM, TIMEOUT_S, Link, Publisher, within
+from axon.adapters.amqp_start_errors import explained
 from axon.adapters.journal.rabbitmq import JOURNAL_ARGUMENTS, journal_name
 from axon.ports.journal import Record
 
@@ -23,6 +24,7 @@ class RabbitJournalReader:
     def __init__(self, url: str, prefix: str = "axon", *, prefetch: int = 500, timeout_s: float = TIMEOUT_S) -> None:
         self._link = Link(url, name=f"{prefix}-persister")
         self._publisher = Publisher(url, name=f"{prefix}-persister-aside", timeout_s=timeout_s)
+        self._url = url
         self._queue = journal_name(prefix)
         self._aside = f"{self._queue}.aside"
         self._prefetch = prefetch
@@ -34,14 +36,15 @@ class RabbitJournalReader:
         self._tags: dict[int, int] = {}
 
     async def open(self) -> None:
-        try:
-            await self._publisher.open()
-            await self._link.open(timeout_s=self._timeout_s)
-            async with within(self._timeout_s):
-                await self._declare(await self._link.channel("read"))
-        except BaseException:
-            await self.aclose()
-            raise
+        with explained(self._url):
+            try:
+                await self._publisher.open()
+                await self._link.open(timeout_s=self._timeout_s)
+                async with within(self._timeout_s):
+                    await self._declare(await self._link.channel("read"))
+            except BaseException:
+                await self.aclose()
+                raise
 
     async def aclose(self) -> None:
         self._forget()

@@ -8,6 +8,7 @@ from axon.adapters.live.redis_leases import RedisLeases
 from axon.adapters.live.redis_log import RedisTokenLog
 from axon.adapters.live.redis_presences import RedisPresences
 from axon.adapters.live.redis_shares import RedisShares
+from axon.adapters.live.redis_start_errors import explained
 from axon.adapters.live.redis_wakeups import RedisWakeups
 from axon.ports.live import Live
 
@@ -15,8 +16,9 @@ from axon.ports.live import Live
 class RedisLive(Live):
     """Every call is bounded by ``deadline_s`` and fails as ``DependencyDown``; every key begins with ``prefix``."""
 
-    __slots__ = ("_client", "_wakeups")
+    __slots__ = ("_client", "_url", "_wakeups")
     _client: RedisClient
+    _url: str
     _wakeups: RedisWakeups
 
     def __init__(self, url: str, *, retention_s: float, prefix: str = "axon", deadline_s: float = 2.0) -> None:
@@ -32,13 +34,15 @@ class RedisLive(Live):
             presences=RedisPresences(client),
             wakeups=wakeups,
         )
-        # The eight are frozen, and so is whoever holds them.
+        # The base class is a frozen dataclass, so this class is frozen too.
         object.__setattr__(self, "_client", client)
+        object.__setattr__(self, "_url", url)
         object.__setattr__(self, "_wakeups", wakeups)
 
     async def open(self) -> None:
         """Connects; raises ``DependencyDown`` when nobody answers, and leaves nothing open then."""
-        await self._client.open()
+        with explained(self._url):
+            await self._client.open()
         self._wakeups.open()
 
     async def aclose(self) -> None:

@@ -15,7 +15,7 @@ from redis.asyncio.retry import Retry
 from redis.backoff import NoBackoff
 from redis.exceptions import NoScriptError, ReadOnlyError, RedisClusterException
 
-from axon.adapters.live.redis_failures import DRIVER_ERRORS, may_have_moved, told
+from axon.adapters.live.redis_driver_errors import DRIVER_ERRORS, may_have_moved, translate
 from axon.adapters.live.redis_packing import packing
 from axon.adapters.live.redis_scripts import Script
 from axon.errors import DependencyDown, Misconfigured
@@ -124,7 +124,7 @@ class RedisClient:
             async with asyncio.timeout(self.deadline_s):
                 yield
         except DRIVER_ERRORS as error:
-            failure = told(error)
+            failure = translate(error)
             raise failure from failure.__cause__
 
     @asynccontextmanager
@@ -137,7 +137,7 @@ class RedisClient:
                 yield server
         except DRIVER_ERRORS as error:
             await self._doubt(server, error)
-            failure = told(error)
+            failure = translate(error)
             raise failure from failure.__cause__
 
     async def _learn_layout(self, server: Server) -> None:

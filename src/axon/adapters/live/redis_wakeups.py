@@ -17,7 +17,7 @@ from redis.exceptions import ConnectionError
 
 from axon.adapters.live.memory_wakeups import MemoryListener
 from axon.adapters.live.redis_client import RedisClient
-from axon.adapters.live.redis_failures import DRIVER_ERRORS
+from axon.adapters.live.redis_driver_errors import DRIVER_ERRORS
 
 _log = logging.getLogger(__name__)
 

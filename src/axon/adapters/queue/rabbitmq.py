@@ -28,6 +28,7 @@ from aiormq.exceptions import (
 from pamqp.commands import Basic
 
 from axon.adapters.amqp import QUORUM, TIMEOUT_S, Link, Publisher, translated, within
+from axon.adapters.amqp_start_errors import explained
 from axon.errors import DependencyDown, Misconfigured
 from axon.ports.queue import OWN_MAX_WAITING, OWN_TTL_S, Delivery
 from axon.runtime.clock import Clock, SystemClock
@@ -78,6 +79,7 @@ class RabbitQueue:
     ) -> None:
         self.publisher = Publisher(url, name=f"{prefix}-publish", timeout_s=timeout_s)
         self._link = Link(url, name=f"{prefix}-take")
+        self._url = url
         self._prefix = prefix
         self._timeout_s = timeout_s
         self._hand_over_s = _HAND_OVER_AT * consumer_timeout_s
@@ -93,12 +95,13 @@ class RabbitQueue:
         self._held: dict[int, _Held] = {}
 
     async def open(self) -> None:
-        await self.publisher.open()
-        try:
-            await self._link.open(timeout_s=self._timeout_s)
-        except BaseException:
-            await self.publisher.aclose()
-            raise
+        with explained(self._url):
+            await self.publisher.open()
+            try:
+                await self._link.open(timeout_s=self._timeout_s)
+            except BaseException:
+                await self.publisher.aclose()
+                raise
 
     async def aclose(self) -> None:
         """Gives back everything unacked, in the order it was taken."""

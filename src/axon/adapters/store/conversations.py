@@ -9,7 +9,7 @@ from sqlalchemy.dialects import postgresql, sqlite
 
 from axon.adapters.store import schema
 from axon.adapters.store.database import Database
-from axon.adapters.store.failures import known_ids_only, translated
+from axon.adapters.store.driver_errors import known_ids_only, translated
 from axon.domain.conversation import Conversation, Entry
 from axon.domain.item import Item
 from axon.errors import DependencyDown

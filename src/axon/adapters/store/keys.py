@@ -8,7 +8,7 @@ from sqlalchemy.exc import IntegrityError
 
 from axon.adapters.store import limits, schema
 from axon.adapters.store.database import Database
-from axon.adapters.store.failures import known_ids_only, translated
+from axon.adapters.store.driver_errors import known_ids_only, translated
 from axon.adapters.store.tenants import tenant_of
 from axon.domain.access import Access
 from axon.domain.key import Key, Scope

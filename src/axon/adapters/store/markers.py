@@ -8,7 +8,7 @@ from sqlalchemy.dialects import postgresql, sqlite
 
 from axon.adapters.store import schema
 from axon.adapters.store.database import Database
-from axon.adapters.store.failures import translated
+from axon.adapters.store.driver_errors import translated
 
 KEPT_S = 600.0
 """Far longer than anybody waits at a barrier."""

@@ -8,7 +8,7 @@ from sqlalchemy.dialects import postgresql, sqlite
 
 from axon.adapters.store import limits, schema
 from axon.adapters.store.database import Database
-from axon.adapters.store.failures import known_ids_only, translated
+from axon.adapters.store.driver_errors import known_ids_only, translated
 from axon.domain.tenant import Plan
 
 _COLUMNS = schema.plans.c

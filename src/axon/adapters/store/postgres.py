@@ -16,11 +16,12 @@ from sqlalchemy.ext.asyncio import AsyncEngine, create_async_engine
 
 from axon.adapters.store.conversations import SqlConversations
 from axon.adapters.store.database import Database
-from axon.adapters.store.failures import READ_ONLY, sqlstate, translated
+from axon.adapters.store.driver_errors import READ_ONLY, sqlstate, translated
 from axon.adapters.store.keys import SqlKeys
 from axon.adapters.store.markers import SqlMarkers
 from axon.adapters.store.plans import SqlPlans
 from axon.adapters.store.postgres_connection import PostgresConnection, is_stale
+from axon.adapters.store.start_errors import explained
 from axon.adapters.store.storage import SqlStorage
 from axon.adapters.store.tenants import SqlTenants
 from axon.adapters.store.tombstones import SqlTombstones
@@ -47,6 +48,7 @@ class PostgresStore:
     def __init__(
         self, url: str, *, timeout_s: float = 2.0, migration_timeout_s: float = 600.0, num_connections: int = 8
     ) -> None:
+        self._url = url
         self._parameters = _parameters(url)
         self._timeout_s = timeout_s
         self._migration_timeout_s = migration_timeout_s
@@ -57,7 +59,7 @@ class PostgresStore:
         """Connects and brings the tables up to date; of several processes one does it and the others wait."""
         engine = self._make_engine()
         try:
-            with translated():
+            with explained(self._url), translated():
                 async with asyncio.timeout(self._timeout_s):
                     current = await is_current(engine)
                 if not current:

@@ -15,10 +15,11 @@ from sqlalchemy.ext.asyncio import AsyncEngine, create_async_engine
 
 from axon.adapters.store.conversations import SqlConversations
 from axon.adapters.store.database import Database
-from axon.adapters.store.failures import translated
+from axon.adapters.store.driver_errors import translated
 from axon.adapters.store.keys import SqlKeys
 from axon.adapters.store.markers import SqlMarkers
 from axon.adapters.store.plans import SqlPlans
+from axon.adapters.store.start_errors import explained
 from axon.adapters.store.storage import SqlStorage
 from axon.adapters.store.tenants import SqlTenants
 from axon.adapters.store.tombstones import SqlTombstones
@@ -51,16 +52,8 @@ class SqliteStore:
     async def open(self) -> None:
         """Makes the file if need be, readable by its owner alone, and brings its tables up to date."""
         engine = self._make_engine()
-        try:
-            with translated():
-                await asyncio.to_thread(self._make_file)
-                if not await is_current(engine):
-                    await asyncio.to_thread(self._migrate)
-        except BaseException as error:
-            await engine.dispose()
-            if isinstance(error, DependencyDown) and "not a database" in str(error.__cause__):
-                raise Misconfigured(f"{self._path} is no database of Axon's: move it away, or name another.") from None
-            raise
+        with explained(f"{_SCHEME}{self._path}"):
+            await self._bring_up(engine)
         self._engine = engine
         database = Database(engine)
         self._keys = SqlKeys(database)
@@ -127,6 +120,19 @@ class SqliteStore:
         with translated():
             async with self._opened().connect() as connection:
                 await connection.execute(text("SELECT 1 FROM turns LIMIT 1"))
+
+    async def _bring_up(self, engine: AsyncEngine) -> None:
+        """Makes the file and migrates its tables; disposes of the engine when that fails."""
+        try:
+            with translated():
+                await asyncio.to_thread(self._make_file)
+                if not await is_current(engine):
+                    await asyncio.to_thread(self._migrate)
+        except BaseException as error:
+            await engine.dispose()
+            if isinstance(error, DependencyDown) and "not a database" in str(error.__cause__):
+                raise Misconfigured(f"{self._path} is no database of Axon's: move it away, or name another.") from None
+            raise
 
     def _opened(self) -> AsyncEngine:
         if self._engine is None:

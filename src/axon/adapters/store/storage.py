@@ -10,7 +10,7 @@ from sqlalchemy import Select, func, select
 
 from axon.adapters.store import schema
 from axon.adapters.store.database import Database
-from axon.adapters.store.failures import known_ids_only
+from axon.adapters.store.driver_errors import known_ids_only
 from axon.domain.storage import Stored
 
 _TURNS, _CONVERSATIONS = schema.turns.c, schema.conversations.c

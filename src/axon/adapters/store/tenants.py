@@ -9,7 +9,7 @@ from sqlalchemy.exc import IntegrityError
 
 from axon.adapters.store import limits, schema
 from axon.adapters.store.database import Database
-from axon.adapters.store.failures import known_ids_only, translated
+from axon.adapters.store.driver_errors import known_ids_only, translated
 from axon.domain.tenant import Tenant
 from axon.errors import Conflict, DependencyDown
 

@@ -16,13 +16,13 @@ from sqlalchemy.dialects import postgresql, sqlite
 
 from axon.adapters.store import schema
 from axon.adapters.store.database import Database
-from axon.adapters.store.failures import (
+from axon.adapters.store.driver_errors import (
     DRIVER_ERRORS,
     VALUE_ERRORS,
     concerns_record,
     known_ids_only,
     refused,
-    told,
+    translate,
     translated,
 )
 from axon.domain import conversation, erasure, wire
@@ -101,7 +101,7 @@ class SqlTurns:
         except (*DRIVER_ERRORS, *VALUE_ERRORS) as error:
             if concerns_record(error):
                 return await self._write_each(rows)
-            failure = told(error)
+            failure = translate(error)
         return [refused() if row is None else failure for row in rows]
 
     async def get(self, turn_id: str) -> Turn | None:
@@ -190,7 +190,7 @@ class SqlTurns:
                 await self._commit([row] if row is not None else [])
                 failures.append(refused() if row is None else None)
             except (*DRIVER_ERRORS, *VALUE_ERRORS) as error:
-                failures.append(told(error))
+                failures.append(translate(error))
                 if not concerns_record(error):
                     return failures + [refused() if left is None else failures[-1] for left in rows[number + 1 :]]
         return failures

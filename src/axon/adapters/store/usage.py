@@ -8,7 +8,7 @@ from sqlalchemy import ColumnElement, Integer, Row, Select, cast, func, select
 
 from axon.adapters.store import schema
 from axon.adapters.store.database import Database
-from axon.adapters.store.failures import known_ids_only
+from axon.adapters.store.driver_errors import known_ids_only
 from axon.domain.usage import Usage, UsageSum
 
 _COLUMNS = schema.turns.c

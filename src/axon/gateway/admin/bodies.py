@@ -7,8 +7,6 @@ import structlog
 from pydantic import ConfigDict, Field
 from starlette.requests import Request
 
-from axon.admission.keyring import Keyring
-from axon.admission.tenancy import Tenancy
 from axon.domain.key import Key
 from axon.domain.storage import Stored
 from axon.domain.tenant import Limits, Plan, Tenant, Terms, Tier
@@ -17,6 +15,8 @@ from axon.errors import InvalidInput
 from axon.gateway.http.body import Many, Wire, read_body
 from axon.gateway.turn.context import gateway_of, identity_of
 from axon.runtime.clock import Clock
+from axon.tenants.keyring import Keyring
+from axon.tenants.tenancy import Tenancy
 
 _logger = structlog.get_logger("axon.admin")
 

@@ -21,7 +21,7 @@ from axon.gateway.turn.context import find_turn, gateway_of, identity_of, reader
 from axon.gateway.turn.entry import Entry
 from axon.gateway.turn.headers import idempotency_key, reader_grace_s
 from axon.gateway.turn.place import last_event_id
-from axon.sessions.turns import make_job
+from axon.sessions.new_job import make_job
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,12 +2,12 @@
 
 from collections.abc import Sequence
 
-from axon.dispatch.ending import Ending
 from axon.domain import wire
 from axon.domain.item import Item
 from axon.domain.job import Job
 from axon.domain.reply import ResponseReply
 from axon.domain.turn import Turn
+from axon.ownership.ending import Ending
 from axon.runtime.clock import FakeClock
 from tests.contracts.builders import make_chunk, make_job
 

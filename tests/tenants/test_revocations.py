@@ -7,12 +7,12 @@ import pytest
 
 from axon.adapters.live.memory_cache import MemoryCache
 from axon.adapters.store.sqlite import SqliteStore
-from axon.admission.revocations import Revocations
 from axon.domain.access import Access
 from axon.domain.key import Key
 from axon.errors import DependencyDown, Unavailable
 from axon.ports.store import KeyStore
 from axon.runtime.clock import FakeClock
+from axon.tenants.revocations import Revocations
 from tests.contracts.builders import make_key
 
 

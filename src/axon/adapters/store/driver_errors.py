@@ -31,7 +31,7 @@ def translated() -> Iterator[None]:
     try:
         yield
     except (*DRIVER_ERRORS, *VALUE_ERRORS) as error:
-        failure = told(error)
+        failure = translate(error)
         raise failure from failure.__cause__
 
 
@@ -46,7 +46,7 @@ def known_ids_only() -> Iterator[None]:
             raise
 
 
-def told(error: Exception) -> DependencyDown:
+def translate(error: Exception) -> DependencyDown:
     """The failure in our words. The driver's stay in the cause, where no client reads them.
 
     Over one record they quote it, and a log would keep its text: then there is no cause.

@@ -1,10 +1,12 @@
-"""What is said at a start that fails, from the drivers' own errors made by hand."""
+"""Messages of a failed start, made from the drivers' own errors."""
 
 import errno
 import os
+import re
 import socket
 import sqlite3
 import ssl
+from pathlib import Path
 
 import psycopg
 import pytest
@@ -17,29 +19,39 @@ from aiormq.exceptions import (
 )
 from sqlalchemy.exc import OperationalError
 
-from axon.adapters import amqp
-from axon.adapters.live import redis_failures
-from axon.adapters.store import failures
-from axon.bootstrap.why import MAX_CHARS, place, why
+from axon import bootstrap
+from axon.adapters import amqp, amqp_start_errors
+from axon.adapters.live import redis_driver_errors, redis_start_errors
+from axon.adapters.live.redis_start_errors import LIVE as REDIS
+from axon.adapters.start_errors import MAX_CHARS, Service, address, start_error
+from axon.adapters.store import driver_errors
+from axon.adapters.store import start_errors as store_start_errors
+from axon.adapters.store.start_errors import STORE as DATABASE
+from axon.errors import DependencyDown
 
 QUEUE = "amqp://axon:s3cret@broker/x"
 LIVE = "redis://axon:s3cret@cache:7000/77"
 STORE = "postgresql://axon:s3cret@db/axon"
 FILE = "sqlite:////data/axon.db"
+BROKER = amqp_start_errors.service_of(QUEUE)
 
 
 def of_queue(error: BaseException, url: str = QUEUE) -> str:
     failure = amqp.down(error)
     failure.__cause__ = error
-    return why(url, failure)
+    return start_error(url, failure, amqp_start_errors.service_of(url), amqp_start_errors.recognise)
+
+
+def live_error(url: str, failure: DependencyDown) -> str:
+    return start_error(url, failure, REDIS, redis_start_errors.recognise)
 
 
 def of_live(error: Exception, url: str = LIVE) -> str:
-    return why(url, redis_failures.told(error))
+    return live_error(url, redis_driver_errors.translate(error))
 
 
 def of_store(error: Exception, url: str = STORE) -> str:
-    return why(url, failures.told(error))
+    return start_error(url, driver_errors.translate(error), DATABASE, store_start_errors.recognise)
 
 
 def wrapped(error: Exception) -> OperationalError:
@@ -100,11 +112,11 @@ def test_a_live_service_that_cannot_be_opened_says_why() -> None:
 def test_a_cluster_that_cannot_be_opened_says_why_and_quotes_nothing() -> None:
     url = "redis+cluster://cache"
     alone = caused(redis.exceptions.RedisClusterException("no"), redis.exceptions.ResponseError("SET secret words"))
-    failure = redis_failures.told(alone)
+    failure = redis_driver_errors.translate(alone)
     failure.__context__ = alone  # as when it is raised
-    assert why(url, failure) == "The live service at cache:6379 does not answer (RedisClusterException)."
+    assert live_error(url, failure) == "The live service at cache:6379 does not answer (RedisClusterException)."
     alone.__cause__ = redis.exceptions.ResponseError("This instance has cluster support disabled")
-    assert "is not part of a cluster: use redis://" in why(url, failure)
+    assert "is not part of a cluster: use redis://" in live_error(url, failure)
 
 
 def test_a_store_that_cannot_be_opened_says_why() -> None:
@@ -153,18 +165,23 @@ def test_a_url_that_cannot_be_split_adds_nothing() -> None:
 
 
 @pytest.mark.parametrize(
-    ("url", "told"),
+    ("url", "service", "expected"),
     [
-        ("amqp://axon:pw@broker:1/x", "broker:1"),
-        ("amqps://broker", "broker:5671"),
-        ("redis://[::1]/0", "[::1]:6379"),
-        ("redis://", "localhost:6379"),
-        ("postgresql://axon@a,b:2/x", "a:5432,b:2"),
-        ("postgresql:///x?host=db&port=7", "db:7"),
-        ("postgresql:///x?host=/run/pg", "/run/pg"),
-        ("postgresql:///x", "its local socket"),
-        ("sqlite:///axon.db", "axon.db"),
+        ("amqp://axon:pw@broker:1/x", BROKER, "broker:1"),
+        ("amqps://broker", amqp_start_errors.service_of("amqps://broker"), "broker:5671"),
+        ("redis://[::1]/0", REDIS, "[::1]:6379"),
+        ("redis://", REDIS, "localhost:6379"),
+        ("postgresql://axon@a,b:2/x", DATABASE, "a:5432,b:2"),
+        ("postgresql:///x?host=db&port=7", DATABASE, "db:7"),
+        ("postgresql:///x?host=/run/pg", DATABASE, "/run/pg"),
+        ("postgresql:///x", DATABASE, "its local socket"),
+        ("sqlite:///axon.db", DATABASE, "axon.db"),
     ],
 )
-def test_a_place_is_a_host_and_a_port_or_a_file(url: str, told: str) -> None:
-    assert place(url) == told
+def test_an_address_is_a_host_and_a_port_or_a_file(url: str, service: Service, expected: str) -> None:
+    assert address(url, service) == expected
+
+
+def test_bootstrap_names_no_driver() -> None:
+    for path in Path(bootstrap.__file__).parent.glob("*.py"):
+        assert not re.search(r"\b(aiormq|psycopg|sqlalchemy|sqlite3|redis\.exceptions)\b", path.read_text()), path

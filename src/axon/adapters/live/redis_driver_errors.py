@@ -25,7 +25,7 @@ def may_have_moved(error: Exception) -> bool:
     return isinstance(error, _MOVING)
 
 
-def told(error: Exception) -> DependencyDown:
+def translate(error: Exception) -> DependencyDown:
     """The failure in our words. The driver's stay in the cause, unless they could quote what was sent."""
     if isinstance(error, OutOfMemoryError):
         failure = DependencyDown("The live service has no room left.", code="live_full")

@@ -1,4 +1,4 @@
-"""Opens a turn: everything a job needs, decided once. Pure."""
+"""Builds the job of a new turn: every parameter is decided once, here. Draws a random seed where none is given."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -38,9 +38,9 @@ def make_job(
     pool: str = "",
     reader_grace_s: float | None = None,
 ) -> Job:
-    """The job of an admitted turn, still without its ticket. ``sampling.max_tokens`` of 0 means: as many as fit.
+    """The job of an admitted turn, still without its ticket. ``sampling.max_tokens`` of 0 means as many as fit.
 
-    ``tier`` is what is asked for, and the terms say what is given; ``pool`` is the one that is to run it.
+    ``tier`` is the requested one; the terms may lower it. ``pool`` is the pool of workers that is to run the job.
     """
     tier = terms.tier(tier)
     return Job(

@@ -1,4 +1,4 @@
-"""Tenants and plans, as those who run a server change them. Knows neither HTTP nor a terminal."""
+"""Administration of tenants and plans. Knows neither HTTP nor a terminal."""
 
 import math
 from collections.abc import Callable, Sequence
@@ -15,42 +15,43 @@ _TRIES = 5
 
 
 class Tenancy:
-    """The verbs of the admin API and the command line; each checks what it is told before it writes."""
+    """Operations of the admin API and the command line; each validates its input before it writes."""
 
     def __init__(self, store: Store, clock: Clock, *, defaults: Terms | None = None) -> None:
         self._store, self._clock = store, clock
         self._defaults = defaults or Terms()
 
     async def tenants(self) -> Sequence[Tenant]:
-        """All of them, the oldest first."""
+        """All tenants, the oldest first."""
         return await self._store.tenants.all()
 
     async def tenant(self, tenant_id: str) -> Tenant:
-        """Raises ``NotFound``."""
+        """Returns the tenant; raises ``NotFound``."""
         found = await self._store.tenants.get(tenant_id)
         if found is None:
             raise NotFound(f"There is no tenant '{tenant_id}'.", code="tenant_not_found", param="tenant")
         return found
 
     async def terms(self, tenant: Tenant) -> Terms:
-        """What holds for its requests."""
+        """The limits that apply to its requests."""
         return terms_of(tenant, await self._store.plans.get(tenant.plan), self._defaults)
 
     async def stored(self, tenant_id: str) -> Stored:
-        """What is kept for it now, against ``stored_bytes`` and ``stored_objects`` of its terms."""
+        """Amount stored for it now; its limits are ``stored_bytes`` and ``stored_objects`` of its terms."""
         return await self._store.storage.stored(tenant_id)
 
     async def create(
         self, tenant_id: str, *, name: str = "", plan: str = DEFAULT_PLAN, limits: Limits | None = None
     ) -> Tenant:
-        """A new tenant; raises ``Conflict`` when there is one of this id."""
+        """Creates a tenant; raises ``Conflict`` when the id exists."""
         check_id(tenant_id)
         made = Tenant(id=tenant_id, name=name, plan=plan, limits=limits or Limits(), created_at=self._clock.now())
         await self._check(made)
         return await self._store.tenants.add(made)
 
     async def change(self, tenant_id: str, change: Callable[[Tenant], Tenant]) -> Tenant:
-        """The tenant as ``change`` makes it of what it is; what somebody else changes meanwhile is not lost."""
+        """Applies ``change`` to the tenant by compare-and-set, so concurrent changes are not lost; returns the
+        result."""
         for _ in range(_TRIES):
             old = await self.tenant(tenant_id)
             new = change(old)
@@ -60,16 +61,16 @@ class Tenancy:
         raise Conflict(f"The tenant '{tenant_id}' is being changed by others; try again.", code="tenant_changed")
 
     async def suspend(self, tenant_id: str) -> Tenant:
-        """Its keys open nothing from now on; one that is suspended already keeps its first time."""
+        """Suspends the tenant: its keys are refused from now on. A suspended tenant keeps its first time."""
         now = self._clock.now()
         return await self.change(tenant_id, lambda old: replace(old, suspended_at=old.suspended_at or now))
 
     async def resume(self, tenant_id: str) -> Tenant:
-        """Its keys are good again, as far as they were."""
+        """Ends a suspension; keys that are still valid work again."""
         return await self.change(tenant_id, lambda old: replace(old, suspended_at=None))
 
     async def remove(self, tenant_id: str) -> None:
-        """Forgets a tenant whose keys have all ended; what it had is kept under its id, which is not given again."""
+        """Removes a tenant without valid keys. Its data is kept under its id, which is never given again."""
         now = self._clock.now()
         good = [key.id for key in await self._store.keys.all(tenant=tenant_id) if key.valid(now)]
         if good:
@@ -81,18 +82,18 @@ class Tenancy:
             await self.tenant(tenant_id)
 
     async def plans(self) -> Sequence[Plan]:
-        """All of them, by name."""
+        """All plans, sorted by name."""
         return await self._store.plans.all()
 
     async def plan(self, name: str) -> Plan:
-        """Raises ``NotFound``."""
+        """Returns the plan; raises ``NotFound``."""
         found = await self._store.plans.get(name)
         if found is None:
             raise NotFound(f"There is no plan '{name}'.", code="plan_not_found", param="plan")
         return found
 
     async def create_plan(self, name: str, limits: Limits) -> Plan:
-        """A new plan; raises ``Conflict`` when there is one of this name."""
+        """Creates a plan; raises ``Conflict`` when the name exists."""
         check_id(name)
         check_limits(limits)
         made = Plan(name=name, limits=limits)
@@ -101,8 +102,8 @@ class Tenancy:
         return made
 
     async def change_plan(self, name: str, change: Callable[[Limits], Limits]) -> Plan:
-        """The plan with the limits that ``change`` makes of its own; they hold for its tenants within a second. What
-        somebody else changes meanwhile is not lost."""
+        """Applies ``change`` to the plan's limits by compare-and-set, so concurrent changes are not lost. They apply
+        to its tenants within a second."""
         for _ in range(_TRIES):
             old = await self.plan(name)
             new = Plan(name=name, limits=change(old.limits))
@@ -112,7 +113,7 @@ class Tenancy:
         raise Conflict(f"The plan '{name}' is being changed by others; try again.", code="plan_changed")
 
     async def remove_plan(self, name: str) -> None:
-        """Forgets a plan that no tenant is on; on the default one are all who name none."""
+        """Removes a plan that no tenant uses; tenants that name none use the default plan."""
         on_it = [tenant.id for tenant in await self._store.tenants.all() if tenant.plan == name]
         if on_it:
             await self.plan(name)
@@ -124,7 +125,7 @@ class Tenancy:
             await self.plan(name)
 
     async def reserved(self) -> float:
-        """The sum of what is reserved of every shared worker; more than 1 cannot be had by all at once."""
+        """Sum of all tenants' reserved fractions of the shared workers; beyond 1 not all can be granted at once."""
         plans = {plan.name: plan for plan in await self.plans()}
         held = [terms_of(tenant, plans.get(tenant.plan), self._defaults) for tenant in await self.tenants()]
         return math.fsum(terms.reserved for terms in held if not terms.pool)
@@ -132,7 +133,7 @@ class Tenancy:
     async def usage(
         self, *, since: float, until: float, tenant: str | None = None, by_day: bool = False
     ) -> Sequence[UsageSum]:
-        """What turns that ended in that time cost, of each tenant or of one."""
+        """Usage of the turns that ended from ``since`` to ``until``, per tenant or of one tenant."""
         return await self._store.usage.sums(since=since, until=until, tenant=tenant, by_day=by_day)
 
     async def _check(self, tenant: Tenant) -> None:

@@ -3,7 +3,7 @@
 import pytest
 
 from axon.adapters.live.memory_leases import MemoryLeases
-from axon.dispatch.liveness import Liveness
+from axon.ownership.liveness import Liveness
 from axon.runtime.clock import FakeClock
 
 LEASE_S = 1.5

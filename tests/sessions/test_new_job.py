@@ -8,7 +8,7 @@ from axon.domain.reply import ChatReply
 from axon.domain.sampling import Sampling
 from axon.domain.tenant import Terms, Tier
 from axon.errors import ContextTooLong
-from axon.sessions.turns import make_job
+from axon.sessions.new_job import make_job
 from tests.contracts.builders import make_presence
 
 TERMS = Terms(weight=3.0, kv_share=0.5, reserved=0.25, place=40, highest_tier=Tier.DEFAULT)

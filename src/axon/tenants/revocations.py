@@ -1,7 +1,7 @@
-"""Revoked keys, known to every gateway within a second although the store is away. Knows no secret and no request.
+"""Revocation of keys, effective at every gateway within a second even while the store is away. Knows no secret.
 
-A revocation is a mark in ``live`` and a time in the store. What the store could not be told waits in one of a few slots
-in ``live``, from where control carries it over; until then the mark holds.
+A revocation is a flag in ``live`` and a time in the store. If the store is away, the revocation waits in one of 32
+slots in ``live`` until control writes it to the store; meanwhile the flag is in force.
 """
 
 import asyncio
@@ -17,19 +17,19 @@ from axon.ports.store import KeyStore
 from axon.runtime.clock import Clock
 
 _MARK_S = 24 * 3600.0
-"""Renewed for as long as the store has not been told."""
+"""Seconds that a flag lasts; it is renewed until the store has the revocation."""
 _SLOTS = tuple(f"revoking/{number}" for number in range(32))
 _EVERY_S = 2.0
 _LATEST = "revoked-latest"
-"""Changes with every mark, so that who watches many keys looks at one name."""
+"""Cache key whose value changes with every revocation, so that watching many keys takes one read."""
 _UNSURE_S = 3.0
-"""A key may be taken for good for so long after its mark: then its streams are younger than the mark."""
+"""Seconds after a revocation in which flags are read: a gateway may still have accepted the key for a moment after."""
 
 _logger = structlog.get_logger("axon.control")
 
 
 class Revocations:
-    """Revokes, and carries over what is left to do; the latter by ``run``."""
+    """Revokes keys; ``run`` writes postponed revocations to the store."""
 
     def __init__(self, cache: Cache, keys: KeyStore, clock: Clock, *, leads: Callable[[], bool] = lambda: True) -> None:
         self._cache, self._keys, self._clock, self._leads = cache, keys, clock, leads
@@ -37,9 +37,9 @@ class Revocations:
         self._changed_at = float("-inf")
 
     async def revoke(self, key_id: str) -> bool:
-        """Ends a key everywhere; False when the store knows none of this id.
+        """Revokes a key everywhere; False when the store has no such key.
 
-        Raises when it can be told to neither the store nor ``live``: then the key is as good as before.
+        Raises ``DependencyDown`` when neither the store nor ``live`` could be written: then the key stays valid.
         """
         at, marked = self._clock.now(), False
         try:
@@ -59,11 +59,11 @@ class Revocations:
         return known
 
     async def revoked(self, key_id: str) -> bool:
-        """Whether ``live`` knows it for revoked; where it says nothing, the store's word counts."""
+        """Whether the key is flagged in ``live``; without a flag, the store decides."""
         return await self._cache.get(_mark(key_id)) is not None
 
     async def marked(self, key_ids: Collection[str]) -> frozenset[str]:
-        """Those of the keys that ``live`` knows for revoked; it is asked for a while after each revocation."""
+        """The subset of the keys that are flagged in ``live``; reads the flags only for a while after a revocation."""
         latest, now = await self._cache.get(_LATEST), self._clock.monotonic()
         if latest != self._latest:
             self._latest, self._changed_at = latest, now
@@ -72,11 +72,11 @@ class Revocations:
         return frozenset([key_id for key_id in key_ids if await self.revoked(key_id)])
 
     async def stored(self, key_ids: Collection[str]) -> frozenset[str]:
-        """Those of the keys that the store knows for revoked."""
+        """The subset of the keys that the store has as revoked."""
         return await self._keys.revoked(key_ids)
 
     async def run(self) -> None:
-        """Looks until cancelled, while it leads."""
+        """Writes postponed revocations every two seconds while this process leads, until cancelled."""
         while True:
             await asyncio.sleep(_EVERY_S)
             if not self._leads():
@@ -87,7 +87,7 @@ class Revocations:
                 _logger.warning("revocation.waits", error=str(error))
 
     async def look(self) -> None:
-        """Tells the store what it does not know yet."""
+        """Writes all postponed revocations to the store once."""
         for slot in _SLOTS:
             value = await self._cache.get(slot)
             if value is None:
@@ -96,20 +96,21 @@ class Revocations:
             for name, kept in ((_mark(key_id), b"1"), (slot, value)):
                 await self._cache.put(name, kept, ttl_s=_MARK_S)
             await self._keys.revoke(key_id, at=float(at))
-            if await self._cache.get(slot) == value:  # another control may have been quicker, and the slot given anew
+            # Another control may have written it meanwhile, and the slot may be in use again.
+            if await self._cache.get(slot) == value:
                 await self._cache.drop(slot)
             _logger.info("revocation.written", key_id=key_id)
 
 
 async def mark(cache: Cache, key_id: str, *, at: float) -> bool:
-    """Says in ``live`` that a key is revoked."""
+    """Flags a key as revoked in ``live``."""
     marked = await cache.put(_mark(key_id), b"1", ttl_s=_MARK_S)
     await cache.put(_LATEST, new_id(key_id, at).encode(), ttl_s=_MARK_S)
     return marked
 
 
 async def postpone(cache: Cache, key_id: str, *, at: float) -> None:
-    """Ends a key everywhere without the store, which is told later; raises when too many wait for that."""
+    """Revokes a key without the store, which is written later; raises ``Unavailable`` when all slots are in use."""
     await mark(cache, key_id, at=at)
     value = f"{key_id} {at!r} {new_id('', at)}".encode()
     for slot in _SLOTS:

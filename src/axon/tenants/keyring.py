@@ -1,4 +1,4 @@
-"""Keys, as those who run a server make and end them. A secret is shown once and kept nowhere."""
+"""Administration of API keys: create, rotate, revoke. A secret is returned once and stored nowhere."""
 
 from collections.abc import Awaitable, Callable, Collection, Sequence
 from dataclasses import replace
@@ -14,7 +14,7 @@ MAX_OVERLAP_S = 30 * 24 * 3600.0
 
 
 class Keyring:
-    """The verbs of the admin API and the command line; ``pepper`` is asked for when a key is made."""
+    """Operations of the admin API and the command line. ``pepper`` is read only when a key is created."""
 
     def __init__(
         self, keys: KeyStore, revoke: Callable[[str], Awaitable[bool]], pepper: Callable[[], bytes], clock: Clock
@@ -23,11 +23,11 @@ class Keyring:
         self._pepper, self._clock = pepper, clock
 
     async def all(self, *, tenant: str | None = None) -> Sequence[Key]:
-        """All of them or a tenant's, the oldest first."""
+        """All keys, or one tenant's, the oldest first."""
         return await self._keys.all(tenant=tenant)
 
     async def get(self, key_id: str) -> Key:
-        """Raises ``NotFound``."""
+        """Returns the key; raises ``NotFound``."""
         found = await self._keys.find(key_id)
         if found is None:
             raise _unknown(key_id)
@@ -36,7 +36,7 @@ class Keyring:
     async def create(
         self, tenant: str, *, name: str = "", scopes: Collection[Scope] = HOLDER, expires_in_s: float | None = None
     ) -> tuple[Key, str]:
-        """A new key of a tenant, and its text to show once."""
+        """Creates a key of a tenant; returns it with its text, to be shown once."""
         check_name(name)
         if not scopes:
             raise InvalidInput("A key needs at least one scope.", param="scopes")
@@ -54,7 +54,8 @@ class Keyring:
         return key, text
 
     async def rotate(self, key_id: str, *, overlap_s: float, expires_in_s: float | None = None) -> tuple[Key, str]:
-        """A new key like one that stays good for ``overlap_s``; it lives as long as that one was made to."""
+        """Creates a key like ``key_id``, which stays valid for ``overlap_s`` seconds. The new key gets the old one's
+        lifetime unless ``expires_in_s`` is given."""
         if not 0 <= overlap_s <= MAX_OVERLAP_S:
             raise InvalidInput(f"'overlap_s' must be from 0 to {MAX_OVERLAP_S:.0f}.", param="overlap_s")
         now, old = self._clock.now(), await self.get(key_id)
@@ -77,7 +78,7 @@ class Keyring:
         return new, text
 
     async def revoke(self, key_id: str) -> None:
-        """Ends a key for good, everywhere within a second."""
+        """Revokes a key; every gateway refuses it within a second."""
         if not await self._revoke(key_id):
             raise _unknown(key_id)
 

@@ -1,4 +1,4 @@
-"""The end of a turn, in the one right order: terminal append, journal, settle; the holder of the delivery acks last."""
+"""The end of a turn, in order: terminal append, journal, settle, ack. This module does the two in the middle."""
 
 from collections.abc import Awaitable, Callable, Sequence
 
@@ -11,13 +11,13 @@ from axon.runtime.clock import Clock
 from axon.runtime.failpoints import failpoint
 
 Settle = Callable[[Job, int], Awaitable[None]]
-"""Takes the job and the tokens it used."""
+"""Settles a job's ticket; takes the job and the number of tokens used."""
 Forget = Callable[[Job], Awaitable[None]]
-"""Takes a job whose text is to be kept nowhere, once its reader has had time to read it."""
+"""Deletes the stream of a job whose text must not be kept, after a grace time for its reader."""
 
 
 class Ending:
-    """What follows the terminal append; repeating it changes nothing."""
+    """The steps after the terminal append. They are idempotent: after a crash another owner repeats them."""
 
     def __init__(self, journal: Journal, settle: Settle, clock: Clock, forget: Forget | None = None) -> None:
         self._journal = journal
@@ -26,7 +26,7 @@ class Ending:
         self._forget = forget
 
     async def finish(self, job: Job, chunks: Sequence[Chunk]) -> Turn:
-        """``chunks`` is the whole stream, the terminal one last."""
+        """Records the end and settles the ticket. ``chunks`` is the whole stream, the terminal chunk last."""
         turn = ended(opened(job), tuple(chunks), at=self._clock.now())
         failpoint("ending.before_journal")
         await self._journal.append([without_words(turn) if job.forget else turn])

@@ -1,4 +1,4 @@
-"""Is a job's owner alive? Missing is not expired: after the leases lost their memory, nobody is taken for dead."""
+"""Liveness of a job's owner, by its lease. After the lease service lost its memory, nobody is taken for dead."""
 
 from axon.ports.live import Leases
 from axon.runtime.clock import Clock
@@ -7,7 +7,7 @@ _QUIET_LEASES = 3
 
 
 class Liveness:
-    """One process's view of who lives."""
+    """One process's view of which owners are alive."""
 
     def __init__(self, leases: Leases, clock: Clock, *, lease_s: float) -> None:
         self._leases, self._clock, self._lease_s = leases, clock, lease_s
@@ -15,7 +15,8 @@ class Liveness:
         self._quiet_until = 0.0
 
     async def alive(self, owner: str) -> bool:
-        """Whether the owner's lease holds, or may hold: its holder needs time to renew what was forgotten."""
+        """Whether the owner's lease is valid, or may be: after a loss of memory, owners get a few lease times to
+        renew."""
         if not owner:
             return False
         if owner in await self._leases.alive([owner]):
@@ -28,5 +29,5 @@ class Liveness:
         return now < self._quiet_until
 
     async def look(self) -> None:
-        """Remembers how things stand, so that a loss is noticed later."""
+        """Records the lease service's run id, so that a later loss of memory is noticed."""
         await self.alive("nobody")

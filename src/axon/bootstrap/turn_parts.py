@@ -7,9 +7,9 @@ from axon.admission.admission import Admission
 from axon.bootstrap.services import Services
 from axon.dispatch.affinity import Affinity
 from axon.dispatch.dispatch import Dispatch
-from axon.dispatch.ending import Ending, Forget
 from axon.domain.job import Job
 from axon.errors import DependencyDown
+from axon.ownership.ending import Ending, Forget
 from axon.runtime.clock import Clock
 from axon.settings import Settings
 

@@ -1,0 +1,1 @@
+"""Administration of tenants, plans and keys. Knows neither HTTP nor a terminal."""
