@@ -24,7 +24,7 @@ from axon.sessions.lookup import Lookup
 from axon.telemetry.metrics import Metrics
 from axon.text.tokenizer import ByteTokenizer
 from axon.worker.emit import Emitter
-from axon.worker.running import Running
+from axon.worker.job.running import Running
 from benchmarks.measures.figures import Figures, latencies_ms
 from benchmarks.measures.stage import Stage, make_job
 

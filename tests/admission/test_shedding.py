@@ -20,7 +20,7 @@ from axon.domain.presence import Load, Presence, service_rate
 from axon.domain.tenant import Terms, Tier
 from axon.errors import Overloaded
 from axon.runtime.clock import FakeClock
-from axon.worker.service import Service
+from axon.worker.child.throughput import Service
 from tests.contracts.builders import make_job, make_presence
 
 forecasts = st.builds(

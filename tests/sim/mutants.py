@@ -25,8 +25,8 @@ from axon.sessions.history import Histories
 from axon.sessions.lookup import Lookup
 from axon.worker import intake
 from axon.worker.emit import Emitter
-from axon.worker.passing import Passing
-from axon.worker.running import Running
+from axon.worker.job.running import Running
+from axon.worker.peers.passing import Passing
 from axon.worker.worker import Worker
 
 Mutant = Callable[[], contextlib.AbstractContextManager[Any]]

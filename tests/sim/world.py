@@ -41,7 +41,7 @@ from axon.sessions.sessions import make_sessions
 from axon.telemetry.metrics import Metrics
 from axon.text.tokenizer import ByteTokenizer
 from axon.worker.config import WorkerConfig
-from axon.worker.presence import Announcer
+from axon.worker.peers.presence import Announcer
 from axon.worker.worker import Worker
 from tests.sim.faults import Rates, Through, Way
 from tests.sim.history import History

@@ -9,9 +9,9 @@ from axon.dispatch.liveness import Liveness
 from axon.domain.turn import TurnState
 from axon.ports.queue import Delivery
 from axon.runtime.clock import FakeClock
-from axon.worker.running import Running
+from axon.worker.job.running import Running
 from axon.worker.watching import Watching
-from tests.worker.test_running import make_running
+from tests.worker.job.test_running import make_running
 
 
 @dataclass

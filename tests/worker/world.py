@@ -23,7 +23,7 @@ from axon.engine.messages import Add, Emitted, Ready, StepOutput
 from axon.telemetry.metrics import Metrics
 from axon.text.tokenizer import ByteTokenizer
 from axon.worker.config import WorkerConfig
-from axon.worker.presence import Announcer
+from axon.worker.peers.presence import Announcer
 from axon.worker.worker import Worker
 from tests.contracts.builders import make_job
 from tests.sim.loop import SimLoop

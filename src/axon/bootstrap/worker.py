@@ -14,8 +14,8 @@ from axon.bootstrap.turns import make_admission, make_ending
 from axon.domain.deployment import Deployment
 from axon.runtime.datafolder import shared
 from axon.settings import Settings
-from axon.worker.engine_process import EngineProcess
-from axon.worker.presence import Announcer
+from axon.worker.child.process import EngineProcess
+from axon.worker.peers.presence import Announcer
 from axon.worker.worker import Worker
 
 

@@ -13,7 +13,7 @@ from axon.errors import AxonError
 from axon.ports.live import Appended, AppendStatus, TokenLog
 from axon.ports.queue import Queue
 from axon.telemetry.metrics import Metrics
-from axon.worker.running import Running
+from axon.worker.job.running import Running
 
 _RETRY_S = 0.2
 

@@ -17,7 +17,7 @@ from axon.ports.queue import Delivery, Queue
 from axon.ports.store import TurnStore
 from axon.runtime.clock import Clock
 from axon.text.tokenizer import Tokenizer
-from axon.worker.running import Running
+from axon.worker.job.running import Running
 
 _logger = structlog.get_logger("axon.worker")
 

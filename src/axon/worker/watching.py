@@ -12,7 +12,7 @@ from axon.errors import AxonError
 from axon.ports.live import STOPS, TokenLog, Wakeups
 from axon.ports.queue import Delivery
 from axon.runtime.clock import Clock
-from axon.worker.running import Running
+from axon.worker.job.running import Running
 
 _TICK_S = 0.1
 _LOOK_TICKS = 5

@@ -31,19 +31,19 @@ from axon.ports.store import TurnStore
 from axon.runtime.clock import Clock
 from axon.telemetry.metrics import Metrics
 from axon.text.tokenizer import Tokenizer
-from axon.worker import handover
-from axon.worker.checkpoint import Checkpoints
+from axon.worker.child.supervisor import Engine, Stepping
+from axon.worker.child.throughput import Service
 from axon.worker.config import WorkerConfig
 from axon.worker.emit import Emitter
 from axon.worker.intake import Intake, Parked
+from axon.worker.job.pacing import Pacing, Tickets
+from axon.worker.job.progress import Checkpoints
+from axon.worker.job.running import Running
 from axon.worker.lease import make_lease
-from axon.worker.pacing import Pacing, Tickets
-from axon.worker.passing import Passing
-from axon.worker.running import Running
-from axon.worker.service import Service
-from axon.worker.stepping import Engine, Stepping
-from axon.worker.taking import Taking
-from axon.worker.versions import Versions
+from axon.worker.peers import handover
+from axon.worker.peers.passing import Passing
+from axon.worker.peers.versions import Versions
+from axon.worker.queue.taking import Taking
 from axon.worker.watching import Watching
 
 _RELEASE_S = 5.0

@@ -15,8 +15,8 @@ from axon.engine.messages import Emitted
 from axon.ports.queue import Delivery
 from axon.runtime.clock import Clock, SystemClock
 from axon.text.tokenizer import Tokenizer
-from axon.worker.choice import Choice
-from axon.worker.tally import Tally
+from axon.worker.job.choice import Choice
+from axon.worker.job.tally import Tally
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,7 +13,7 @@ import structlog
 from axon.domain.turn import so_far
 from axon.errors import AxonError
 from axon.ports.journal import Journal
-from axon.worker.running import Running
+from axon.worker.job.running import Running
 
 _logger = structlog.get_logger("axon.worker")
 

@@ -14,8 +14,8 @@ from axon.errors import AxonError
 from axon.ports.live import Live
 from axon.ports.queue import Delivery, Queue
 from axon.telemetry.metrics import Metrics
-from axon.worker.handover import Held, room_elsewhere
-from axon.worker.running import Running
+from axon.worker.job.running import Running
+from axon.worker.peers.handover import Held, room_elsewhere
 
 _RELEASE_S = 5.0
 _LOOK_S = 0.02

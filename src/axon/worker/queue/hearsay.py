@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from axon.dispatch.hint import Hint
 from axon.domain.job import Job
 from axon.domain.lane import tier_of
-from axon.worker.order import Party, Waiting
+from axon.worker.queue.order import Party, Waiting
 
 _REMEMBERED_S = 30.0
 """For how long it is known who has jobs in a lane."""

@@ -8,10 +8,10 @@ import pytest
 from axon.engine.messages import Emitted, StepOutput
 from axon.runtime.clock import FakeClock
 from axon.telemetry.metrics import Metrics
+from axon.worker.child.supervisor import Stepping
 from axon.worker.config import WorkerConfig
-from axon.worker.running import Running
-from axon.worker.stepping import Stepping
-from tests.worker.test_running import make_running
+from axon.worker.job.running import Running
+from tests.worker.job.test_running import make_running
 from tests.worker.world import World
 
 INNOCENTS = range(1, 32)

@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 
 from axon.domain.presence import Presence
 from axon.ports.queue import Delivery
-from axon.worker import handover
 from axon.worker.config import WorkerConfig
-from axon.worker.handover import Held
+from axon.worker.peers import handover
+from axon.worker.peers.handover import Held
 from tests.contracts.builders import make_presence
 from tests.worker.world import STEP_S, World
 

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from axon.domain.presence import Presence
-from axon.worker.versions import is_served
+from axon.worker.peers.versions import is_served
 from tests.contracts.builders import make_presence
 from tests.worker.world import World
 

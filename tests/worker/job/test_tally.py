@@ -14,7 +14,7 @@ from axon.engine.messages import Emitted
 from axon.ports.queue import Delivery
 from axon.runtime.clock import FakeClock
 from axon.text.tokenizer import ByteTokenizer
-from axon.worker.running import Running
+from axon.worker.job.running import Running
 from tests.contracts.builders import make_job
 
 MAX_TOKENS = 30

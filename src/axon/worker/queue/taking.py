@@ -25,9 +25,9 @@ from axon.ports.live import Live
 from axon.ports.queue import Delivery, Lanes
 from axon.telemetry.metrics import Metrics
 from axon.telemetry.sparse import Sparse
-from axon.worker.hearsay import Hearsay
-from axon.worker.order import AHEAD, in_order, score, short
-from axon.worker.sharing import Sharing
+from axon.worker.queue.hearsay import Hearsay
+from axon.worker.queue.order import AHEAD, in_order, score, short
+from axon.worker.queue.sharing import Sharing
 
 _LOOK_S = 1.0
 """How often lanes are looked at in case a hint was lost."""

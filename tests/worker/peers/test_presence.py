@@ -15,7 +15,7 @@ from axon.errors import DependencyDown, Misconfigured
 from axon.runtime.clock import Clock, SystemClock
 from axon.settings import Settings
 from axon.worker.config import WorkerConfig
-from axon.worker.presence import Announcer
+from axon.worker.peers.presence import Announcer
 from tests.contracts.builders import make_presence
 from tests.sim.loop import SimLoop
 

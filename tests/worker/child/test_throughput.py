@@ -1,6 +1,6 @@
 """What a worker serves is learned while it is busy, and from what it serves."""
 
-from axon.worker.service import Service
+from axon.worker.child.throughput import Service
 
 
 def busy(service: Service, *, since: float, seconds: int, tokens: int) -> float:

@@ -14,8 +14,8 @@ from axon.admission.ticket import Ticket
 from axon.errors import AxonError, BudgetSpent
 from axon.runtime.clock import Clock
 from axon.telemetry.metrics import Metrics
-from axon.worker.allowance import Stream, pace
-from axon.worker.running import Running
+from axon.worker.job.allowance import Stream, pace
+from axon.worker.job.running import Running
 
 _TICK_S = 0.2
 _RENEW_S = 1.0

@@ -2,7 +2,7 @@
 
 from axon.dispatch.hint import Hint, decode_hint, encode_hint, hint_of
 from axon.domain.lane import lane_names
-from axon.worker.hearsay import Hearsay
+from axon.worker.queue.hearsay import Hearsay
 from tests.contracts.builders import make_job
 
 LANES = lane_names("small", 4)

@@ -16,11 +16,11 @@ from axon.engine.messages import Add, Emitted, Ready, Refused, StepOutput
 from axon.errors import EngineDied, Expired
 from axon.runtime.clock import Clock
 from axon.telemetry.metrics import Metrics
-from axon.worker.choice import Choice
+from axon.worker.child.watchdog import Watchdog
 from axon.worker.config import WorkerConfig
-from axon.worker.running import Running
-from axon.worker.trials import Trials
-from axon.worker.watchdog import Watchdog
+from axon.worker.job.choice import Choice
+from axon.worker.job.running import Running
+from axon.worker.job.trials import Trials
 
 _RETRY_S = 0.2
 _LONGEST_RETRY_S = 5.0

@@ -6,8 +6,8 @@ from hypothesis import strategies as st
 
 from axon.adapters.live.memory_shares import MemoryShares
 from axon.domain.share import cost
-from axon.worker.served import LEVEL, Served
-from axon.worker.sharing import Sharing
+from axon.worker.queue.served import LEVEL, Served
+from axon.worker.queue.sharing import Sharing
 from tests.contracts.builders import make_job
 
 

@@ -16,7 +16,7 @@ from axon.engine.messages import Emitted, Scored
 from axon.ports.queue import Delivery
 from axon.text.stops import StopScanner
 from axon.text.tokenizer import ByteTokenizer
-from axon.worker.running import Running, Terminal
+from axon.worker.job.running import Running, Terminal
 from tests.contracts.builders import make_job
 
 TOKENIZER = ByteTokenizer()

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from axon.worker.trials import Trials
+from axon.worker.job.trials import Trials
 
 QUOTA = 8
 

@@ -5,7 +5,7 @@ from dataclasses import replace
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from axon.worker.allowance import HIGH, LEAST_AHEAD, LOW, Stream, pace
+from axon.worker.job.allowance import HIGH, LEAST_AHEAD, LOW, Stream, pace
 
 streams = st.builds(
     Stream,

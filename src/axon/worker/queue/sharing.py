@@ -10,7 +10,7 @@ from axon.domain.share import cost, pull
 from axon.domain.tenant import Tier
 from axon.errors import AxonError
 from axon.ports.live import Shares
-from axon.worker.served import LEVEL, Served
+from axon.worker.queue.served import LEVEL, Served
 
 _EVERY_S = 0.2
 _RETRY_S = 1.0

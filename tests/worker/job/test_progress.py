@@ -19,9 +19,9 @@ from axon.ports.live import Live
 from axon.ports.queue import Delivery
 from axon.runtime.clock import SystemClock
 from axon.text.tokenizer import ByteTokenizer
-from axon.worker.checkpoint import Checkpoints
 from axon.worker.intake import Intake
-from axon.worker.running import Running
+from axon.worker.job.progress import Checkpoints
+from axon.worker.job.running import Running
 from tests.contracts.builders import make_job
 
 TOKENIZER = ByteTokenizer()

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from axon.domain.job import Job
 from axon.domain.share import cost, pull
 from axon.domain.tenant import Tier
-from axon.worker.order import PATIENCE_S, Party, Waiting, in_order, score, short
-from axon.worker.served import Served
+from axon.worker.queue.order import PATIENCE_S, Party, Waiting, in_order, score, short
+from axon.worker.queue.served import Served
 from tests.contracts.builders import make_job
 
 

@@ -14,7 +14,7 @@ from axon.domain.lane import lane_names
 from axon.domain.tenant import Tier
 from axon.ports.queue import Delivery
 from axon.telemetry.metrics import Metrics
-from axon.worker.taking import Taking
+from axon.worker.queue.taking import Taking
 from tests.contracts.builders import make_job
 from tests.sim.loop import SimLoop
 

@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from axon.worker.watchdog import Watchdog
+from axon.worker.child.watchdog import Watchdog
 
 
 def make_watchdog() -> Watchdog:
