@@ -43,7 +43,7 @@ def make_announcer(
     def presence() -> Presence:
         return Presence(
             worker=name,
-            incarnation=worker.incarnation,
+            incarnation=worker.identity.incarnation,
             deployment=deployment,
             load=worker.load,
             pool=config.pool,

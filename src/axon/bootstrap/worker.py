@@ -90,7 +90,7 @@ async def open_worker(process: Process, services: Services, model: Model, name: 
     stack.push_async_callback(worker.aclose)
     engine = await worker.open()
     deployment = deployment_of(settings.model_name, model, engine, clock.now())
-    worker.version = deployment.version
+    worker.identity.version = deployment.version
     announcer = make_announcer(worker, name, deployment, services.live, process.lifecycle, settings.worker, clock)
     stack.push_async_callback(announcer.leave)
     return Working(

@@ -110,7 +110,7 @@ def test_a_paced_stream_holds_no_slot_and_others_come_through() -> None:
     async def story() -> None:
         worker = await world.start_metered()
         slow = await world.admitted(1, 300, Terms(tokens_per_minute=60.0))
-        await world.until(lambda: worker.running.get(slow.id) and worker.running[slow.id].is_paused)
+        await world.until(lambda: worker.hands.running.get(slow.id) and worker.hands.running[slow.id].is_paused)
         began = world.loop.monotonic()
         others = [await world.admitted(seed, 20, Terms(), tenant="other") for seed in (2, 3, 4)]
         for other in others:
@@ -127,7 +127,7 @@ def test_a_paced_stream_can_be_cancelled_and_pays_for_what_was_delivered() -> No
     async def story() -> None:
         worker = await world.start_metered()
         job = await world.admitted(1, 100, Terms(tokens_per_minute=60.0, tokens_per_day=10_000))
-        await world.until(lambda: worker.running.get(job.id) and worker.running[job.id].is_held)
+        await world.until(lambda: worker.hands.running.get(job.id) and worker.hands.running[job.id].is_held_back)
         await world.live.log.flag(job.id, cancel=True)
         await world.ends(job)
         turn = world.kept.turns[job.id]
@@ -146,9 +146,9 @@ def test_a_stream_that_is_made_to_its_end_and_still_held_back_ends_at_its_deadli
     async def story() -> None:
         worker = await world.start_metered()
         job = await world.admitted(1, 62, Terms(tokens_per_minute=6.0))
-        await world.until(lambda: worker.running.get(job.id) and worker.running[job.id].terminal)
-        assert worker.running[job.id].is_held
-        running = worker.running[job.id]
+        await world.until(lambda: worker.hands.running.get(job.id) and worker.hands.running[job.id].terminal)
+        assert worker.hands.running[job.id].is_held_back
+        running = worker.hands.running[job.id]
         running.job = replace(running.job, deadline=world.loop.now())
         await world.ends(job)
         turn = world.kept.turns[job.id]

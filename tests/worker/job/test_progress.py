@@ -19,9 +19,13 @@ from axon.ports.live import Live
 from axon.ports.queue import Delivery
 from axon.runtime.clock import SystemClock
 from axon.text.tokenizer import ByteTokenizer
-from axon.worker.intake import Intake
-from axon.worker.job.progress import Checkpoints
+from axon.worker.claims import Claims
+from axon.worker.config import WorkerConfig
+from axon.worker.job.hands import Hands
+from axon.worker.job.progress import Progress
 from axon.worker.job.running import Running
+from axon.worker.job.trials import Trials
+from axon.worker.lease import LoopLease
 from tests.contracts.builders import make_job
 
 TOKENIZER = ByteTokenizer()
@@ -50,6 +54,13 @@ def make_running(*, choices: int = 1, forget: bool = False) -> Running:
     return Running(job=job, delivery=delivery, epoch=1, tokenizer=TOKENIZER)
 
 
+def in_hands(*running: Running) -> Hands:
+    hands = Hands(Trials(strike_limit=2))
+    for each in running:
+        hands.take(each)
+    return hands
+
+
 def say(running: Running, text: str, *, heard: int) -> None:
     """The engine says it, and the log has the first ``heard`` tokens of all."""
     for choice in running.choices:
@@ -64,10 +75,10 @@ def ids_of(turn: Turn) -> list[int]:
 
 async def test_what_the_log_has_is_written_and_no_more() -> None:
     running, journal = make_running(), Journal()
-    checkpoints = Checkpoints({running.job.id: running}, journal, every_s=1)
-    await checkpoints.write()
+    progress = Progress(in_hands(running), journal, every_s=1)
+    await progress.write()
     say(running, "abcdef", heard=4)
-    await checkpoints.write()
+    await progress.write()
     (turn,) = journal.records
     assert (turn.id, turn.state, ids_of(turn)) == (running.job.id, TurnState.OPENED, list(b"abcd"))
     assert turn.usage.output_tokens == 4
@@ -76,40 +87,39 @@ async def test_what_the_log_has_is_written_and_no_more() -> None:
 async def test_an_answer_that_is_younger_than_the_pause_is_not_written() -> None:
     running, journal = make_running(), Journal()
     say(running, "abc", heard=3)
-    await Checkpoints({running.job.id: running}, journal, every_s=1).write()
+    await Progress(in_hands(running), journal, every_s=1).write()
     assert not journal.records
 
 
 async def test_nothing_is_written_twice_and_every_more_is() -> None:
     running, journal = make_running(), Journal()
-    checkpoints = Checkpoints({running.job.id: running}, journal, every_s=1)
+    progress = Progress(in_hands(running), journal, every_s=1)
     for heard in (0, 2, 2, 5, 5):
         say(running, "ab" if heard == 2 else "abc", heard=heard)
-        await checkpoints.write()
+        await progress.write()
     assert [len(turn.tokens) for turn in journal.records] == [2, 5]
 
 
 async def test_neither_an_end_nor_what_is_to_be_kept_nowhere_is_written() -> None:
     ending, secret, journal = make_running(), make_running(forget=True), Journal()
-    running = {"ending": ending, "secret": secret}
-    checkpoints = Checkpoints(running, journal, every_s=1)
-    await checkpoints.write()
-    for each in running.values():
+    progress = Progress(in_hands(ending, secret), journal, every_s=1)
+    await progress.write()
+    for each in (ending, secret):
         say(each, "abc", heard=3)
     ending.end(TurnState.CANCELLED)
-    await checkpoints.write()
+    await progress.write()
     assert not journal.records
 
 
 async def test_a_journal_that_is_away_is_told_more_the_next_time() -> None:
     running, journal = make_running(), Journal(away=True)
-    checkpoints = Checkpoints({running.job.id: running}, journal, every_s=1)
-    await checkpoints.write()
+    progress = Progress(in_hands(running), journal, every_s=1)
+    await progress.write()
     say(running, "ab", heard=2)
-    await checkpoints.write()
+    await progress.write()
     journal.away = False
     say(running, "cd", heard=4)
-    await checkpoints.write()
+    await progress.write()
     assert [len(turn.tokens) for turn in journal.records] == [4]
 
 
@@ -140,19 +150,21 @@ async def taken(job: Job, live: Live, stored: Turn | None) -> Running | None:
     async def settle(_job: Job, _tokens: int) -> None:
         """Nothing was set aside."""
 
-    intake = Intake(
-        owner="worker-2",
+    liveness = Liveness(live.leases, CLOCK, lease_s=1.5)
+    claims = Claims(
+        "worker-2",
+        LoopLease("worker-2", live.leases, liveness, WorkerConfig(), CLOCK),
+        liveness,
+        TOKENIZER,
+        CLOCK,
         queue=queue,
         live=live,
         turns=Turns(stored),  # type: ignore[arg-type]
         ending=Ending(Journal(), settle, CLOCK),
-        tokenizer=TOKENIZER,
-        liveness=Liveness(live.leases, CLOCK, lease_s=1.5),
         reader_grace_s=30,
         checkpoint_s=1.0,
-        clock=CLOCK,
     )
-    claimed = await intake.claim(job, delivery)
+    claimed = await claims.claim(job, delivery)
     assert claimed is None or isinstance(claimed, Running)
     return claimed
 

@@ -103,7 +103,7 @@ def test_an_end_without_a_token_is_told_once() -> None:
     running = make_running()
     running.end(TurnState.CANCELLED)
     assert said(running.pending()) == Chunk(first=1, epoch=1, terminal="cancelled")
-    running.told = True
+    running.end_logged = True
     assert running.pending() is None
 
 
@@ -393,7 +393,7 @@ def test_a_stream_that_is_held_back_is_told_the_same_tokens_and_ends_after_the_l
     running = make_running(choices=choices)
     running.limit, told = 0, []
     left = {choice: list(ids) for choice in range(choices)}
-    while not running.told:
+    while not running.end_logged:
         moves = [choice for choice, rest in left.items() if rest]
         if moves and rng.random() < 0.5:
             rest = left[choice := rng.choice(moves)]
@@ -405,7 +405,7 @@ def test_a_stream_that_is_held_back_is_told_the_same_tokens_and_ends_after_the_l
         if chunk is not None and rng.random() < 0.7:
             assert bool(chunk.terminal) == (chunk.last == choices * len(ids))
             told.append(chunk)
-            running.sent, running.told = chunk.last, bool(chunk.terminal)
+            running.sent, running.end_logged = chunk.last, bool(chunk.terminal)
     assert [token.id for token in joined(told).tokens] == [token_id for token_id in ids for _ in range(choices)]
     assert {end.choice for end in joined(told).ends} == set(range(choices))
 

@@ -83,17 +83,17 @@ def test_a_draining_workers_long_jobs_go_on_elsewhere_without_a_token_lost_or_re
     async def story() -> None:
         first = await world.start()
         jobs = [await world.ask(seed=seed, max_tokens=400) for seed in range(num_jobs)]
-        await world.until(lambda: len(first.running) == num_jobs)
+        await world.until(lambda: len(first.hands.running) == num_jobs)
         second = await world.start()
         await asyncio.sleep(3.0)
         began = world.loop.monotonic()
         before = {job.id: await world.num_tokens(job) for job in jobs}
         assert await first.drain(60.0)
         assert world.loop.monotonic() - began < 5.0 < 400 * STEP_S
-        await world.until(lambda: len(second.running) == num_jobs)
+        await world.until(lambda: len(second.hands.running) == num_jobs)
         for job in jobs:
-            assert len(second.running[job.id].tokens) >= before[job.id]
-            assert second.running[job.id].epoch > 1
+            assert len(second.hands.running[job.id].tokens) >= before[job.id]
+            assert second.hands.running[job.id].epoch > 1
         await world.until(lambda: len(world.kept.turns) == num_jobs)
         for job in jobs:
             world.check(job)
@@ -110,7 +110,7 @@ def test_a_worker_that_ends_logs_what_it_held_what_it_handed_over_and_that_it_st
         first = await world.start(name="first")
         for seed in range(3):
             await world.ask(seed=seed, max_tokens=400)
-        await world.until(lambda: len(first.running) == 3)
+        await world.until(lambda: len(first.hands.running) == 3)
         await world.start(name="second")
         await asyncio.sleep(3.0)
         structlog.reset_defaults()  # whatever another test has set: nothing is filtered here
@@ -132,11 +132,11 @@ def test_a_short_job_of_a_draining_worker_ends_where_it_is() -> None:
     async def story() -> None:
         first = await world.start()
         job = await world.ask(seed=1, max_tokens=20)
-        await world.until(lambda: first.running)
+        await world.until(lambda: first.hands.running)
         second = await world.start()
         assert await first.drain(60.0)
         world.check(job)
-        assert not second.running
+        assert not second.hands.running
 
     world.run(story)
 
@@ -147,7 +147,7 @@ def test_a_draining_worker_takes_nothing_and_returns_what_it_watches() -> None:
     async def story() -> None:
         first = await world.start()
         job = await world.ask(seed=1, max_tokens=400)
-        await world.until(lambda: first.running)
+        await world.until(lambda: first.hands.running)
         world.publish(job)  # a copy, which is parked
         await world.until(lambda: world.broker.depth(job.lane) == 0)
         draining = asyncio.get_running_loop().create_task(first.drain(5.0))
@@ -166,7 +166,7 @@ def test_with_nobody_else_there_jobs_run_until_the_grace_time_and_are_then_relea
     async def story() -> None:
         first = await world.start()
         job = await world.ask(seed=1, max_tokens=400)
-        await world.until(lambda: first.running)
+        await world.until(lambda: first.hands.running)
         began = world.loop.monotonic()
         assert not await first.drain(10.0)
         assert world.loop.monotonic() - began >= 10.0
@@ -185,13 +185,13 @@ def test_who_comes_up_while_another_drains_is_handed_its_jobs() -> None:
     async def story() -> None:
         first = await world.start()
         job = await world.ask(seed=1, max_tokens=800)
-        await world.until(lambda: first.running)
+        await world.until(lambda: first.hands.running)
         draining = asyncio.get_running_loop().create_task(first.drain(60.0))
         await asyncio.sleep(5.0)
-        assert first.running
+        assert first.hands.running
         second = await world.start()
         assert await draining
-        await world.until(lambda: job.id in second.running)
+        await world.until(lambda: job.id in second.hands.running)
         await world.until(lambda: job.id in world.kept.turns)
         world.check(job)
 
@@ -204,14 +204,14 @@ def test_a_job_without_blocks_goes_to_a_worker_that_has_room() -> None:
     async def story() -> None:
         first = await world.start()
         jobs = [await world.ask(seed=seed, max_tokens=400) for seed in (1, 2)]
-        await world.until(lambda: len(first.running) == 2)
-        world.starved.add((first.incarnation, 2))
+        await world.until(lambda: len(first.hands.running) == 2)
+        world.starved.add((first.identity.incarnation, 2))
         await asyncio.sleep(4.0)
-        assert len(first.running) == 2  # nobody has room
+        assert len(first.hands.running) == 2  # nobody has room
         assert first.load.free_slots == 0
         second = await world.start()
-        await world.until(lambda: jobs[1].id in second.running)
-        assert jobs[0].id in first.running
+        await world.until(lambda: jobs[1].id in second.hands.running)
+        assert jobs[0].id in first.hands.running
         await world.until(lambda: len(world.kept.turns) == 2)
         for job in jobs:
             world.check(job)
@@ -226,7 +226,7 @@ def test_a_job_that_waits_for_its_place_keeps_nobody_elses_from_the_engine() -> 
         worker = await world.start()
         waiting = await world.ask(seed=1, max_tokens=400)
         world.starved.add(("", 1))
-        await world.until(lambda: waiting.id in worker.running)
+        await world.until(lambda: waiting.id in worker.hands.running)
         await asyncio.sleep(5.0)
         assert worker.load.free_slots == 0
         others = [await world.ask(seed=seed, tenant="other") for seed in (2, 3, 4)]
@@ -245,11 +245,11 @@ def test_room_that_was_given_away_is_not_given_again_before_its_owner_has_spoken
     async def story() -> None:
         first = await world.start()
         held = [await world.ask(seed=seed, max_tokens=400) for seed in range(4)]
-        await world.until(lambda: len(first.running) == 4)
+        await world.until(lambda: len(first.hands.running) == 4)
         second = await world.start()
         for seed in (5, 6, 7):
             await world.ask(seed=seed, max_tokens=400)
-        await world.until(lambda: len(second.running) == 3)
+        await world.until(lambda: len(second.hands.running) == 3)
         await asyncio.sleep(1.5)
         ask, seen = world.live.presences.all, (0.0, list[Presence]())
 
@@ -261,9 +261,9 @@ def test_room_that_was_given_away_is_not_given_again_before_its_owner_has_spoken
 
         with patch.object(world.live.presences, "all", ask_late):
             draining = asyncio.get_running_loop().create_task(first.drain(60.0))
-            await world.until(lambda: len(second.running) == 4)
+            await world.until(lambda: len(second.hands.running) == 4)
             for _ in range(100):
-                assert len(first.running) == 3
+                assert len(first.hands.running) == 3
                 assert sum(world.broker.depth(job.lane) for job in held) == 0
                 await asyncio.sleep(0.01)
             assert await draining
@@ -277,10 +277,10 @@ def test_a_slow_release_does_not_cost_a_delivery_its_way_back() -> None:
     async def story() -> None:
         first = await world.start()
         job = await world.ask(seed=1, max_tokens=400)
-        await world.until(lambda: first.running)
+        await world.until(lambda: first.hands.running)
         second = await world.start()
         await asyncio.sleep(1.5)
-        release, give_back = world.live.log.release, first._queue.give_back
+        release, give_back = world.live.log.release, first._passing._queue.give_back
 
         async def release_slowly(job_id: str, epoch: int) -> None:
             await release(job_id, epoch)
@@ -292,10 +292,10 @@ def test_a_slow_release_does_not_cost_a_delivery_its_way_back() -> None:
 
         with (
             patch.object(world.live.log, "release", release_slowly),
-            patch.object(first._queue, "give_back", give_back_slowly),
+            patch.object(first._passing._queue, "give_back", give_back_slowly),
         ):
             assert await first.drain(60.0)
-            await world.until(lambda: job.id in second.running)
+            await world.until(lambda: job.id in second.hands.running)
 
     world.run(story)
 
@@ -306,13 +306,13 @@ def test_a_job_that_was_parked_while_it_was_released_is_not_given_back_too() -> 
     async def story() -> None:
         first = await world.start()
         job = await world.ask(seed=1, max_tokens=400)
-        await world.until(lambda: first.running)
+        await world.until(lambda: first.hands.running)
         await world.start()
         await asyncio.sleep(1.5)
         release, returned = world.live.log.release, list[Delivery]()
 
         async def release_and_park(job_id: str, epoch: int) -> None:
-            first.park(first.running[job_id])
+            first._emitter._park(first.hands.running[job_id])
             await release(job_id, epoch)
 
         async def note(delivery: Delivery) -> None:
@@ -320,7 +320,7 @@ def test_a_job_that_was_parked_while_it_was_released_is_not_given_back_too() -> 
 
         with (
             patch.object(world.live.log, "release", release_and_park),
-            patch.object(first._queue, "give_back", note),
+            patch.object(first._passing._queue, "give_back", note),
         ):
             await first._passing.hand_over(handover.leaving)
         assert returned == []
@@ -336,7 +336,7 @@ def test_a_worker_that_cannot_release_its_jobs_in_time_still_lets_its_lease_go()
     async def story() -> None:
         first = await world.start()
         await world.ask(seed=1, max_tokens=400)
-        await world.until(lambda: first.running)
+        await world.until(lambda: first.hands.running)
         dropped = list[str]()
 
         async def hang(job_id: str, epoch: int) -> None:
@@ -347,6 +347,6 @@ def test_a_worker_that_cannot_release_its_jobs_in_time_still_lets_its_lease_go()
 
         with patch.object(world.live.log, "release", hang), patch.object(world.live.leases, "drop", drop):
             await world.stop(first)
-        assert dropped == [first.incarnation]
+        assert dropped == [first.identity.incarnation]
 
     world.run(story)

@@ -36,7 +36,7 @@ def test_with_two_versions_at_work_the_jobs_of_both_are_answered() -> None:
         jobs = [await world.ask(seed=seed, version=f"v{1 + seed % 2}") for seed in range(12)]
         while len(world.kept.turns) < len(jobs):
             for version, worker in workers.items():
-                assert {running.job.version for running in worker.running.values()} <= {version}
+                assert {running.job.version for running in worker.hands.running.values()} <= {version}
             await asyncio.sleep(0.01)
         for job in jobs:
             world.check(job)

@@ -14,14 +14,14 @@ def test_a_light_tenant_is_taken_by_a_worker_that_a_flood_has_filled() -> None:
         worker = await world.start()
         for number in range(8):
             await world.ask(seed=number, max_tokens=200, tenant="heavy", lane=f"{DEPLOYMENT}/00")
-        await world.until(lambda: len(worker.running) == 2)
+        await world.until(lambda: len(worker.hands.running) == 2)
         job = await world.ask(seed=10, tenant="light", lane=f"{DEPLOYMENT}/01")
         await asyncio.sleep(0.1)
-        assert job.id in worker.running
+        assert job.id in worker.hands.running
         another = await world.ask(seed=11, tenant="light", lane=f"{DEPLOYMENT}/01")
         await asyncio.sleep(0.1)
-        assert another.id not in worker.running  # it has its part
-        assert sum(running.job.tenant == "heavy" for running in worker.running.values()) == 2
+        assert another.id not in worker.hands.running  # it has its part
+        assert sum(running.job.tenant == "heavy" for running in worker.hands.running.values()) == 2
         await world.until(lambda: len(world.kept.turns) == 10)
 
     world.run(story)
@@ -34,12 +34,12 @@ def test_what_was_taken_beyond_the_slots_and_finds_no_place_goes_on_elsewhere_so
         worker = await world.start(name="w1")
         for number in range(2):
             await world.ask(seed=number, max_tokens=400, tenant="heavy", lane=f"{DEPLOYMENT}/00")
-        await world.until(lambda: len(worker.running) == 2)
-        world.starved.add((worker.incarnation, 10))
+        await world.until(lambda: len(worker.hands.running) == 2)
+        world.starved.add((worker.identity.incarnation, 10))
         job = await world.ask(seed=10, tenant="light", lane=f"{DEPLOYMENT}/01")
-        await world.until(lambda: job.id in worker.running)
+        await world.until(lambda: job.id in worker.hands.running)
         second = await world.start(name="w2")
-        await world.until(lambda: job.id in second.running)
+        await world.until(lambda: job.id in second.hands.running)
         await world.until(lambda: job.id in world.kept.turns)
         world.check(job)
 
@@ -73,6 +73,6 @@ def test_a_worker_of_a_pool_takes_its_jobs_and_no_others() -> None:
         await world.until(lambda: gold.id in world.kept.turns)
         await asyncio.sleep(10.0)
         assert shared.id not in world.kept.turns
-        assert not worker.running
+        assert not worker.hands.running
 
     world.run(story)

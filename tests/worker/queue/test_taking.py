@@ -1,7 +1,7 @@
 """Taking: every lane has its turn, none is asked that nobody spoke of, and who is short is taken from without room."""
 
 import asyncio
-from collections import Counter
+import itertools
 from collections.abc import Mapping, Sequence
 from typing import Any, cast
 
@@ -9,11 +9,15 @@ from axon.adapters.live.memory import open_memory_live
 from axon.adapters.queue.memory import MemoryBroker
 from axon.dispatch.dispatch import work_channel
 from axon.dispatch.hint import Hint, encode_hint
-from axon.domain.job import Job
 from axon.domain.lane import lane_names
 from axon.domain.tenant import Tier
 from axon.ports.queue import Delivery
 from axon.telemetry.metrics import Metrics
+from axon.text.tokenizer import ByteTokenizer
+from axon.worker.identity import Identity
+from axon.worker.job.hands import Hands
+from axon.worker.job.running import Running
+from axon.worker.job.trials import Trials
 from axon.worker.queue.taking import Taking
 from tests.contracts.builders import make_job
 from tests.sim.loop import SimLoop
@@ -27,14 +31,18 @@ class Taker:
     """A worker with so much room, whose jobs never end; a body is the name of its tenant and a number."""
 
     def __init__(self, room: int) -> None:
-        self.slots, self.taken = room, list[bytes]()
-        self.jobs = list[Job]()
-        self.is_full = False
-        self.held_back = Counter[str]()
+        self.hands, self.taken = Hands(Trials(strike_limit=2)), list[bytes]()
+        self.hands.slots = room
+        self._numbers = itertools.count(1)
 
     async def start(self, delivery: Delivery) -> None:
         self.taken.append(delivery.body)
-        self.jobs.append(make_job(tenant=delivery.body.decode()[0], lane=delivery.lane))
+        self.hold(delivery.body.decode()[0], delivery)
+
+    def hold(self, tenant: str, delivery: Delivery, *, is_paused: bool = False) -> None:
+        job = make_job(f"turn_{next(self._numbers)}", tenant=tenant, lane=delivery.lane)
+        running = Running(job=job, delivery=delivery, epoch=1, tokenizer=ByteTokenizer(), is_paused=is_paused)
+        self.hands.take(running)
 
 
 _NONE: Mapping[str, int] = {}
@@ -53,7 +61,9 @@ def take_all(
     broker.declare_own(OWN)
     asked: list[list[str]] = []
     taker = Taker(room)
-    taker.held_back.update(held_back)
+    for tenant, number in held_back.items():
+        for _ in range(number):
+            taker.hold(tenant, Delivery(tag=0, lane=LANES[0], body=b"", redelivered=False), is_paused=True)
     live = open_memory_live(loop, retention_s=3600.0)
 
     class Queue:
@@ -66,10 +76,10 @@ def take_all(
 
     async def story() -> None:
         taking = Taking(
-            worker=taker,
-            deployment="small",
+            identity=Identity(deployment="small", incarnation="worker-1"),
+            hands=taker.hands,
             num_lanes=len(LANES),
-            name="w1",
+            own_lane="w1",
             queue=cast("Any", Queue()),
             live=cast("Any", live),
             metrics=Metrics(),
@@ -78,7 +88,7 @@ def take_all(
             assert lane != OWN or broker.offer(OWN, LANES[0], body)
             if lane != OWN:
                 broker.publish(lane, body)
-        tasks = [asyncio.ensure_future(each) for each in (taking.listen(), taking.look(), taking.run())]
+        tasks = [asyncio.ensure_future(each) for each in (taking.listen(), taking.look(), taking.run(taker.start))]
         await asyncio.sleep(0.2)
         for hint in hints:
             await live.wakeups.notify(work_channel("small"), encode_hint(hint))

@@ -1,43 +1,46 @@
-"""The engine's lives: what runs is in it, what it emits goes to its job, and after a death there is another engine.
+"""Supervises the engine's process: feeds it, routes its tokens to their jobs, and replaces it when it dies.
 
-Knows no queue and no log: its worker claims anew what was in an engine that died.
+Knows no queue and no log: claiming the jobs again that were in a dead engine is passed in.
 """
 
 import asyncio
 import itertools
-from collections.abc import AsyncIterator, Callable, Iterable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
 from typing import Protocol
 
 import structlog
 
 from axon.domain.failure import Failure
+from axon.domain.job import Job
 from axon.domain.turn import TurnState
 from axon.engine.messages import Add, Emitted, Ready, Refused, StepOutput
 from axon.errors import EngineDied, Expired
 from axon.runtime.clock import Clock
 from axon.telemetry.metrics import Metrics
+from axon.worker.child.throughput import Throughput
 from axon.worker.child.watchdog import Watchdog
 from axon.worker.config import WorkerConfig
 from axon.worker.job.choice import Choice
+from axon.worker.job.hands import Hands
 from axon.worker.job.running import Running
-from axon.worker.job.trials import Trials
 
-_RETRY_S = 0.2
-_LONGEST_RETRY_S = 5.0
-_MOST_LEFT = 256
+_FIRST_BACKOFF_S, _LONGEST_BACKOFF_S = 0.2, 5.0
+"""Exponential backoff between two attempts to start an engine."""
+_MAX_LEFT = 256
+"""Aborted sequences that are remembered at most."""
 
 _logger = structlog.get_logger("axon.worker")
 
 
 class Engine(Protocol):
-    """One life of an engine, as the worker speaks to it."""
+    """One engine process, from its start to its death, as the worker speaks to it."""
 
     @property
     def pid(self) -> int | None: ...
 
     @property
     def in_step(self) -> frozenset[str]:
-        """The sequences of the step it died in; empty where that is not known."""
+        """The sequence ids of the step in which it died; empty where that is not known."""
 
     async def open(self, *, timeout_s: float) -> Ready: ...
 
@@ -48,55 +51,52 @@ class Engine(Protocol):
     def abort(self, ids: list[str]) -> None: ...
 
     def kill(self) -> None:
-        """Ends it at once, whatever it does; ``outputs`` then ends."""
+        """Kills the process at once; ``outputs`` then ends."""
 
     async def aclose(self) -> None: ...
 
 
-class Holder(Protocol):
-    """The worker, as the stepping needs it."""
+class Charge(Protocol):
+    """Charges a job's tenant for tokens that the engine served."""
 
-    @property
-    def running(self) -> Mapping[str, Running]: ...
-
-    def told(self, running: Running) -> None:
-        """The job has something to tell."""
-
-    def served(self, running: Running, *, prefilled: int, cached: int) -> None:
-        """The job was given a token."""
-
-    def end(self, running: Running, state: TurnState, code: str = "", message: str = "") -> None: ...
-
-    async def replay(self, running: Running) -> None: ...
+    def __call__(self, job: Job, *, prefilled: int, cached: int, emitted: int) -> None: ...
 
 
-class Stepping:
-    """One engine after the other, with a name for each choice that is in it."""
+Replay = Callable[[Running], Awaitable[None]]
+"""Claims a job again that was in an engine that died, for a new attempt."""
+
+
+class Supervisor:
+    """Runs one engine after the other; every choice that is in the engine has a sequence id of its own."""
 
     def __init__(
         self,
         *,
-        worker: Holder,
+        hands: Hands,
         make_engine: Callable[[], Engine],
+        charge: Charge,
         config: WorkerConfig,
         clock: Clock,
         metrics: Metrics,
     ) -> None:
-        self._worker = worker
-        self._make_engine, self._config = make_engine, config
+        self._hands, self._trials = hands, hands.trials
+        self._make_engine, self._charge, self._config = make_engine, charge, config
         self._clock, self._metrics = clock, metrics
+        self.throughput = Throughput()
         self._engine = make_engine()
         self._is_up = False
         self._watchdog = Watchdog(
             step_timeout_s=config.step_timeout_s, first_step_timeout_s=config.engine_start_timeout_s
         )
-        self._trials = Trials(strike_limit=config.strike_limit)
         self._sequences: dict[str, tuple[Running, Choice]] = {}
+        """What is in the engine, by sequence id."""
         self._sequence_ids = itertools.count(1)
         self._waiting_since: dict[str, float] = {}
-        """Sequences that had no place in the last step."""
+        """Sequences that had no place in the last step, with the monotonic time at which they lost it."""
         self._left: dict[str, Running] = {}
-        """Sequences that were taken out: what they still emit is nobody's."""
+        """Sequences that were aborted, oldest first: tokens that they still emit are counted as wasted."""
+        hands.on_out.append(self.remove)
+        hands.on_fill.append(self.fill)
 
     async def open(self) -> Ready:
         """Starts the first engine."""
@@ -107,27 +107,27 @@ class Stepping:
 
     @property
     def engine_pid(self) -> int | None:
-        """The process id of the engine of now; None where it is no process."""
+        """The process id of the present engine; None where it is no process."""
         return self._engine.pid
 
     async def aclose(self) -> None:
         await self._engine.aclose()
 
-    async def run(self) -> None:
-        """Reads what the engine emits; when it dies, starts a new one and replays what was in flight."""
+    async def run(self, replay: Replay) -> None:
+        """Reads what the engine emits; when it dies, starts a new one and replays the jobs that were in flight."""
         while True:
             async for output in self._engine.outputs():
                 self._settle(output)
-            await self._restart()
+            await self._restart(replay)
 
     # --- what is in the engine
 
     def fill(self) -> None:
-        """Everything that runs is in the engine; while a job is on trial, it alone is."""
+        """Adds every choice that is to run and is not in the engine; while a job is on trial, removes all others."""
         if not self._is_up:
-            return  # a new one is on its way, and gets everything
+            return  # an engine is being started, and is filled then
         suspect = self._trials.suspect
-        for running in self._worker.running.values():
+        for running in self._hands.running.values():
             if running.terminal is None and suspect in (None, running.job.id):
                 for choice in running.absent:
                     self._add(running, choice)
@@ -135,34 +135,22 @@ class Stepping:
                 self.remove(running)
 
     def waited_s(self, running: Running) -> float:
-        """How long a choice of the job has had no place in the engine's steps."""
+        """Seconds for which a choice of the job has had no place in the engine's steps."""
         since = [self._waiting_since.get(choice.sequence_id or "") for choice in running.choices]
         now = self._clock.monotonic()
         return max((now - each for each in since if each is not None), default=0.0)
 
     @property
-    def suspect(self) -> str | None:
-        """The job that is on trial."""
-        return self._trials.suspect
+    def longest_wait_s(self) -> float:
+        """The longest ``waited_s`` of all jobs in hand."""
+        return max(map(self.waited_s, self._hands.running.values()), default=0.0)
 
     def remove(self, running: Running) -> None:
-        """Takes the job out of the engine."""
+        """Aborts the job's sequences in the engine."""
         self._abort(running.choices)
 
-    def acquit(self, running: Running) -> None:
-        """A job that has ended is no suspect any more, however long its end takes to be written down."""
-        if self._trials.suspect == running.job.id:
-            self._trials.gone(running.job.id)
-            self.fill()
-
-    def leave(self, running: Running) -> None:
-        """The job has left this worker."""
-        self.remove(running)
-        self._trials.gone(running.job.id)
-        self.fill()
-
     def _add(self, running: Running, choice: Choice) -> None:
-        """A new sequence for the choice: what an aborted one still emits must not be taken for its tokens."""
+        """Adds the choice under a new sequence id: late tokens of an aborted sequence must not be taken for its own."""
         job = running.job
         if not self._sequences:
             self._watchdog.got_work(self._clock.monotonic())
@@ -192,7 +180,7 @@ class Stepping:
             choice.sequence_id = None
             self._end_wait(running, choice, self._waiting_since.pop(sequence_id, None))
             self._left[sequence_id] = running
-        while len(self._left) > _MOST_LEFT:
+        while len(self._left) > _MAX_LEFT:
             del self._left[next(iter(self._left))]
         if ids:
             self._engine.abort(ids)
@@ -222,67 +210,70 @@ class Stepping:
         self._metrics.engine(output.counters)
 
     def _end_wait(self, running: Running, choice: Choice, since: float | None) -> None:
-        """It has a place now, or needs none any more; of several choices the first speaks for the job."""
+        """The choice has a place now, or needs none any more; only the first choice's wait counts for the job."""
         if since is not None and choice.index == 0:
             running.tally.wait(self._clock.monotonic() - since)
 
     def _push(self, running: Running, choice: Choice, emitted: Emitted) -> None:
-        # A replay's prompt is nobody's to pay.
+        # A replayed prompt is charged to nobody.
         num_prompt = 0 if choice.token_ids else len(choice.prompt_ids)
-        self._worker.served(
-            running, prefilled=max(0, num_prompt - emitted.cached), cached=min(num_prompt, emitted.cached)
-        )
+        prefilled, cached = max(0, num_prompt - emitted.cached), min(num_prompt, emitted.cached)
+        self._charge(running.job, prefilled=prefilled, cached=cached, emitted=1)
+        self.throughput.served(prefilled + cached + 1)
         if running.push(choice, emitted):
-            self._abort([choice])  # the engine would go on after a stop string
-        self._worker.told(running)
+            self._abort([choice])  # the engine does not know stop strings and would go on
+        self._hands.news(running)
         if running.terminal is not None:
-            self.acquit(running)
+            self._hands.acquit(running)
         elif self._trials.gained(running.job.id, running.gained):
             self.fill()
 
     def _refuse(self, running: Running, refused: Refused) -> None:
         if refused.code == Expired.code:
-            self._worker.end(running, TurnState.EXPIRED)
+            self._hands.end(running, TurnState.EXPIRED)
         else:
-            self._worker.end(running, TurnState.FAILED, refused.code, refused.message)
+            self._hands.end(running, TurnState.FAILED, refused.code, refused.message)
 
     # --- its death
 
-    def watch(self) -> None:
-        """An engine that has work and makes no step hangs: it is killed, which is a failover like any other."""
+    def check_progress(self) -> None:
+        """Kills an engine that has work and makes no step, which is a failover like any other."""
         now = self._clock.monotonic()
         if self._is_up and self._sequences and self._watchdog.hangs(now):
-            _logger.error("engine.hangs", silent_s=round(self._watchdog.silent_s(now)), pid=self._engine.pid)
+            silent_s = round(self._watchdog.silent_s(now))
+            _logger.error("engine.hangs", pid=self._engine.pid, silent_s=silent_s, next="killed and restarted")
             self._watchdog.got_work(now)
             self._engine.kill()
 
-    async def _restart(self) -> None:
-        num_running = len(self._worker.running)
-        _logger.warning("engine.died", running=num_running, pid=self._engine.pid)
+    async def _restart(self, replay: Replay) -> None:
+        _logger.warning("engine.died", pid=self._engine.pid, running=len(self._hands.running), next="restarted")
         self._metrics.failovers.labels(cause="engine_died").inc()
         self._is_up = False
         in_step = self._engine.in_step
         await self._engine.aclose()
         self._judge(in_step)
-        wait_s = _RETRY_S
+        await self._start_another()
+        self._is_up = True
+        self._watchdog.started()
+        for running in list(self._hands.running.values()):
+            await replay(running)
+        _logger.info("engine.restarted", pid=self._engine.pid, running=len(self._hands.running))
+
+    async def _start_another(self) -> None:
+        backoff_s = _FIRST_BACKOFF_S
         while True:
             self._engine = self._make_engine()
             try:
                 await self._engine.open(timeout_s=self._config.engine_start_timeout_s)
-                break
+                return
             except EngineDied as error:
-                _logger.error("engine.start_failed", error=str(error))
+                _logger.error("engine.start_failed", error=str(error), retry_s=backoff_s)
                 await self._engine.aclose()
-                await asyncio.sleep(wait_s)
-                wait_s = min(2 * wait_s, _LONGEST_RETRY_S)
-        self._is_up = True
-        self._watchdog.started()
-        for running in list(self._worker.running.values()):
-            await self._worker.replay(running)
-        _logger.info("engine.restarted", running=len(self._worker.running), pid=self._engine.pid)
+                await asyncio.sleep(backoff_s)
+                backoff_s = min(2 * backoff_s, _LONGEST_BACKOFF_S)
 
     def _judge(self, in_step: frozenset[str]) -> None:
-        """Who was in the step that killed it? A job that has done so by itself, again and again, is ended."""
+        """Suspects the jobs of the step in which the engine died, and ends one that has killed it alone too often."""
         inside, self._sequences, self._waiting_since = self._sequences, {}, {}
         self._left = {}
         for _, choice in inside.values():
@@ -293,4 +284,4 @@ class Stepping:
         for running in suspects:
             if running.job.id in guilty:
                 message = "This request crashed the engine repeatedly."
-                self._worker.end(running, TurnState.FAILED, Failure.ENGINE_CRASH, message)
+                self._hands.end(running, TurnState.FAILED, Failure.ENGINE_CRASH, message)

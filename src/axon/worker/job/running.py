@@ -47,7 +47,7 @@ class Running:
     """Tokens of thinking among its own."""
     sent: int = 0
     """Seq of the last token that the log is known to have."""
-    told: bool = False
+    end_logged: bool = False
     """The log has the terminal chunk: nothing may be said after it."""
     is_leaving: bool = False
     """It is about to be handed over: it emits nothing more here."""
@@ -87,19 +87,19 @@ class Running:
         return [choice for choice in self.choices if not choice.reason and choice.sequence_id is None]
 
     @property
-    def shown(self) -> int:
+    def num_released(self) -> int:
         """Tokens that the log may be told."""
         return len(self.tokens) if self.limit is None else min(len(self.tokens), max(self.limit, self.sent))
 
     @property
-    def is_held(self) -> bool:
+    def is_held_back(self) -> bool:
         """Whether tokens are held back: then it has not ended, whatever the engine says."""
-        return self.shown < len(self.tokens)
+        return self.num_released < len(self.tokens)
 
     @property
     def is_idle(self) -> bool:
         """Whether it needs no place in the engine for now, although it is not at its end."""
-        return self.is_paused or (self.is_held and self.terminal is not None)
+        return self.is_paused or (self.is_held_back and self.terminal is not None)
 
     def enter(self, choice: Choice, sequence_id: str) -> None:
         """A choice comes into the engine under this name."""
@@ -107,7 +107,7 @@ class Running:
         choice.scored.clear()
         self.tally.enter(choice.index, len(choice.token_ids))
 
-    def heard(self) -> Chunk:
+    def logged(self) -> Chunk:
         """What the log is known to have, as one chunk."""
         return replace(self.whole(), terminal="", code="", message="").until(self.sent)
 
@@ -148,8 +148,8 @@ class Running:
 
     def end(self, state: TurnState, code: str = "", message: str = "") -> None:
         """Ends the job from outside; the first end stays. What is held back then is never told."""
-        if self.terminal is None or self.is_held:
-            self._keep(self.shown)
+        if self.terminal is None or self.is_held_back:
+            self._keep(self.num_released)
             self.terminal = Terminal(state, code, message)
             self._drop_waiting()
 
@@ -161,7 +161,7 @@ class Running:
 
     def stop(self, code: str, message: str) -> None:
         """Ends what still goes on as if its length were reached: a complete answer, with the reason for its end."""
-        if self.terminal is not None and not self.is_held:
+        if self.terminal is not None and not self.is_held_back:
             return
         self.end(TurnState.COMPLETED, code, message)
         over = {end.choice for end in self.ends}
@@ -172,10 +172,10 @@ class Running:
 
     def pending(self) -> Chunk | None:
         """What the log has to be told; None when it has everything."""
-        if self.is_held:
-            return self._shown_chunk() if self.sent < self.shown or self.must_ask else None
+        if self.is_held_back:
+            return self._released_chunk() if self.sent < self.num_released or self.must_ask else None
         has_news = self.sent < len(self.tokens) or self.terminal is not None
-        if self.told or not (has_news or self.must_ask):
+        if self.end_logged or not (has_news or self.must_ask):
             return None
         return self._chunk(first=self.sent + 1)
 
@@ -183,11 +183,11 @@ class Running:
         """The stream as one chunk."""
         return self._chunk(first=1)
 
-    def _shown_chunk(self) -> Chunk:
+    def _released_chunk(self) -> Chunk:
         """What may be told and has not been, without an end that is still to come."""
-        reasoned = self.reasoned - _num_thoughts(self.tokens[self.shown :])
+        reasoned = self.reasoned - _num_thoughts(self.tokens[self.num_released :])
         whole = replace(self._chunk(first=self.sent + 1), terminal="", code="", message="", reasoned=reasoned)
-        return whole.until(self.shown)
+        return whole.until(self.num_released)
 
     def _keep(self, seq: int) -> None:
         """Drops every token past ``seq``: it goes nowhere."""
@@ -240,11 +240,11 @@ class Running:
 
     def _ledger_for(self, first: int) -> Ledger | None:
         """Of a chunk that begins there: whoever goes on from the log finds what this attempt knew at its beginning."""
-        if self.terminal is not None and not self.is_held:
+        if self.terminal is not None and not self.is_held_back:
             if self._ledger is None or self._ledger.emitted != len(self.tokens):  # else the log and the store agree
                 self._ledger = self.tally.closed(len(self.tokens))
             return self._ledger
-        return self.tally.so_far(self.shown) if first in (1, self._num_taken + 1) else None
+        return self.tally.so_far(self.num_released) if first in (1, self._num_taken + 1) else None
 
 
 def _num_thoughts(tokens: Iterable[Token]) -> int:

@@ -1,8 +1,12 @@
-"""A job's way to another worker: its tokens in the log, the job released, its delivery given back. Chooses nobody."""
+"""A job's way to another worker: tokens into the log, job released, delivery given back. Chooses no worker itself.
+
+A hand-over is a planned failover: the next worker goes on from the log as after a crash, but nobody waits for a lease.
+"""
 
 import asyncio
 import contextlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
+from functools import partial
 from typing import Protocol
 
 import structlog
@@ -14,91 +18,109 @@ from axon.errors import AxonError
 from axon.ports.live import Live
 from axon.ports.queue import Delivery, Queue
 from axon.telemetry.metrics import Metrics
+from axon.worker.child.supervisor import Supervisor
+from axon.worker.config import WorkerConfig
+from axon.worker.identity import Identity
+from axon.worker.job.hands import Hands
 from axon.worker.job.running import Running
-from axon.worker.peers.handover import Held, room_elsewhere
+from axon.worker.peers.handover import Held, crowded, room_elsewhere
+from axon.worker.peers.load import CROWDED_S
+from axon.worker.queue.parked import Parked
+from axon.worker.queue.taking import Taking
 
-_RELEASE_S = 5.0
-_LOOK_S = 0.02
-_PACE_S = 0.5
-"""Between two rounds: by then those who took what was given have said that they have less room."""
+_RELEASE_TIMEOUT_S = 5.0
+_POLL_S = 0.02
+_ROUND_S = 0.5
+"""Least time between two rounds: by then the workers that took jobs have announced that they have fewer free slots."""
 
 _logger = structlog.get_logger("axon.worker")
 
 
 class Choose(Protocol):
-    """Which of the jobs held here go to other workers that have room."""
+    """Chooses which of the jobs held here go to other workers, which have ``room`` free slots."""
 
     def __call__(self, held: Sequence[Held], *, room: int) -> list[str]: ...
 
 
-class Holder(Protocol):
-    """The worker, as the passing needs it."""
-
-    @property
-    def incarnation(self) -> str: ...
-
-    @property
-    def version(self) -> str: ...
-
-    @property
-    def pool(self) -> str: ...
-
-    @property
-    def running(self) -> Mapping[str, Running]: ...
-
-    def holds(self, running: Running) -> bool: ...
-
-    def waited_s(self, running: Running) -> float: ...
-
-    def leave_engine(self, running: Running) -> None: ...
-
-    def come_back(self, running: Running) -> None: ...
-
-    def forget(self, running: Running) -> None: ...
-
-    def keep(self, delivery: Delivery) -> None: ...
-
-    def rest(self) -> None: ...
-
-
 class Passing:
-    """A planned failover: the next worker goes on from the log as after a crash, but nobody waits for a lease."""
+    """Hands jobs over: in rounds while they run, and all at once when the worker closes."""
 
-    def __init__(self, *, worker: Holder, deployment: str, queue: Queue, live: Live, metrics: Metrics) -> None:
-        self._worker, self._deployment = worker, deployment
+    def __init__(
+        self,
+        identity: Identity,
+        hands: Hands,
+        parked: Parked,
+        supervisor: Supervisor,
+        taking: Taking,
+        *,
+        queue: Queue,
+        live: Live,
+        config: WorkerConfig,
+        metrics: Metrics,
+    ) -> None:
+        self._identity, self._hands, self._parked = identity, hands, parked
+        self._supervisor, self._taking = supervisor, taking
         self._queue, self._live, self._metrics = queue, live, metrics
-        self._resting_until = 0.0
+        self._crowded_s = config.crowded_s
+        self._next_round_at = 0.0
         self.num_given = 0
-        """Jobs that it has handed over."""
+        """Jobs handed over so far."""
 
     async def hand_over(self, choose: Choose) -> None:
-        """What ``choose`` chooses of the jobs that go on, as far as others have room."""
+        """Hands over what ``choose`` picks of the jobs that have not ended, as far as other workers have free slots."""
         loop = asyncio.get_running_loop()
-        if loop.time() < self._resting_until:
+        if loop.time() < self._next_round_at:
             return
+        me, hands = self._identity, self._hands
         try:
-            presences = await self._live.presences.all(self._deployment)
+            presences = await self._live.presences.all(me.deployment)
         except AxonError:
-            return  # nobody is known to be there
-        worker = self._worker
-        room = room_elsewhere(presences, me=worker.incarnation, version=worker.version, pool=worker.pool)
-        held = [self._held(running) for running in worker.running.values() if running.terminal is None]
+            return  # no other worker is known
+        room = room_elsewhere(presences, me=me.incarnation, version=me.version, pool=me.pool)
+        held = [self._held(running) for running in hands.running.values() if running.terminal is None]
         num_given = 0
         for job_id in choose(held, room=room):
-            if (running := worker.running.get(job_id)) is not None:
+            if (running := hands.running.get(job_id)) is not None:
                 num_given += await self._give_up(running)
         if num_given:
-            self._resting_until = loop.time() + _PACE_S
+            self._next_round_at = loop.time() + _ROUND_S
+
+    async def relieve(self) -> None:
+        """Hands over jobs that have had no place in the engine's steps for too long.
+
+        A worker that took more sequences than it has slots does so soon: what waits here would have been taken by
+        another worker. No job is handed over while a suspect is on trial, because all others wait for the trial.
+        """
+        patience_s = self._crowded_s
+        if self._hands.num_sequences > self._hands.slots:
+            patience_s = min(patience_s, CROWDED_S)
+        if self._hands.is_closed or self._hands.trials.suspect or self._supervisor.longest_wait_s < patience_s:
+            return
+        await self.hand_over(partial(crowded, patience_s=patience_s))
 
     async def give_back(self, job: Job, delivery: Delivery) -> None:
-        """Leaves it to the others, and wakes who could take it; kept where it cannot be given back now."""
-        self._worker.rest()  # before: else this worker could be the first to take it again
+        """Returns a delivery to the queue and wakes the workers that could take it; parks it if the queue is away."""
+        self._taking.rest()  # before the delivery is back: this worker could be the first to take it again
         try:
             await self._queue.give_back(delivery)
         except AxonError:
-            self._worker.keep(delivery)  # looked at again: the job may be anybody's by then
+            self._parked.add(delivery)  # looked at again: the job may be another's by then
         with contextlib.suppress(AxonError):
-            await self._live.wakeups.notify(work_channel(self._deployment), encode_hint(hint_of(job)))
+            await self._wake_others(job)
+
+    async def release_all(self) -> None:
+        """Gives up every job and every delivery, so that another worker, or the next start, goes on at once."""
+        for running in list(self._hands.running.values()):
+            with contextlib.suppress(AxonError):
+                await self._live.log.release(running.job.id, running.epoch)
+                await self._queue.give_back(running.delivery)
+                await self._wake_others(running.job)
+        for delivery in self._parked.take():
+            with contextlib.suppress(AxonError):
+                await self._queue.give_back(delivery)
+
+    async def _wake_others(self, job: Job) -> None:
+        await self._live.wakeups.notify(work_channel(self._identity.deployment), encode_hint(hint_of(job)))
 
     def _held(self, running: Running) -> Held:
         job = running.job
@@ -106,38 +128,37 @@ class Passing:
             job_id=job.id,
             slots=job.choices,
             num_left=job.choices * job.sampling.max_tokens - len(running.tokens),
-            waited_s=self._worker.waited_s(running),
+            waited_s=self._supervisor.waited_s(running),
         )
 
     async def _give_up(self, running: Running) -> bool:
-        """Gives the job up; it stays where that cannot be done now."""
-        running.is_leaving = True
-        self._worker.leave_engine(running)
+        """Hands the job over; it goes on here when that fails."""
+        self._hands.withdraw(running)
         if await self._release(running):
             await self._put_back(running)
             return True
-        if self._worker.holds(running):
-            running.is_leaving = False
-            self._worker.come_back(running)
+        if self._hands.holds(running):
+            self._hands.reinstate(running)
         return False
 
     async def _release(self, running: Running) -> bool:
-        """Whether the job is anybody's now, with all its tokens in the log, and its delivery still ours."""
+        """Whether the job is released, with all its tokens in the log, and its delivery still ours."""
+        hands = self._hands
         try:
-            async with asyncio.timeout(_RELEASE_S):
-                while running.pending() is not None and self._worker.holds(running):  # noqa: ASYNC110 - the emitter's at it
-                    await asyncio.sleep(_LOOK_S)
-                if running.terminal is not None or not self._worker.holds(running):
+            async with asyncio.timeout(_RELEASE_TIMEOUT_S):
+                while running.pending() is not None and hands.holds(running):  # noqa: ASYNC110 - the emitter appends it
+                    await asyncio.sleep(_POLL_S)
+                if running.terminal is not None or not hands.holds(running):
                     return False
                 await self._live.log.release(running.job.id, running.epoch)
         except (AxonError, TimeoutError) as error:
-            _logger.warning("job.not_handed_over", turn=running.job.id, error=str(error))
+            _logger.warning("job.not_handed_over", turn=running.job.id, error=str(error), next="goes on here")
             return False
-        return self._worker.holds(running)  # else it was parked or forgotten meanwhile, and its delivery with it
+        return hands.holds(running)  # else it was parked or forgotten meanwhile, and its delivery with it
 
     async def _put_back(self, running: Running) -> None:
         """Gives the delivery of a released job back."""
-        self._worker.forget(running)
+        self._hands.forget(running)
         self.num_given += 1
         self._metrics.handed_over.inc()
         await self.give_back(running.job, running.delivery)
