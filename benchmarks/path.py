@@ -35,7 +35,7 @@ from axon.domain.sampling import Sampling  # noqa: E402
 from axon.engine.config import EngineConfig  # noqa: E402
 from axon.engine.protocol.messages import Add  # noqa: E402
 from axon.text.tokenizer import load_tokenizer  # noqa: E402
-from axon.worker.engine_process import EngineProcess  # noqa: E402
+from axon.worker.child.process import EngineProcess  # noqa: E402
 from benchmarks.measures.figures import Figures, median, percentile, rounded, table  # noqa: E402
 from benchmarks.measures.load import Endpoint, make_prompt, run_load  # noqa: E402
 from benchmarks.measures.machine import load_average, machine  # noqa: E402

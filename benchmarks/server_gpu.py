@@ -40,7 +40,7 @@ from axon.domain.sampling import Sampling  # noqa: E402
 from axon.engine.config import EngineConfig  # noqa: E402
 from axon.engine.load.architecture import read_architecture  # noqa: E402
 from axon.engine.protocol.messages import Add  # noqa: E402
-from axon.worker.engine_process import EngineProcess  # noqa: E402
+from axon.worker.child.process import EngineProcess  # noqa: E402
 from benchmarks.engine_gpu import SHAPES  # noqa: E402
 from benchmarks.measures.load import Endpoint, figures_of, make_prompt, run_load  # noqa: E402
 

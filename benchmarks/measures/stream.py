@@ -24,7 +24,10 @@ from axon.sessions.lookup import Lookup
 from axon.telemetry.metrics import Metrics
 from axon.text.tokenizer import ByteTokenizer
 from axon.worker.emit import Emitter
-from axon.worker.running import Running
+from axon.worker.job.hands import Hands
+from axon.worker.job.running import Running
+from axon.worker.job.trials import Trials
+from axon.worker.queue.parked import Parked
 from benchmarks.measures.figures import Figures, latencies_ms
 from benchmarks.measures.stage import Stage, make_job
 
@@ -59,13 +62,18 @@ class _CountedLog:
 
 
 class _Bench:
-    """A worker of which only the emitter is real: its jobs never end."""
+    """A worker without queue and engine: its jobs never end."""
 
     def __init__(self, stage: Stage, jobs: list[Running]) -> None:
         self.log = _CountedLog(stage.live.log)
         ending = Ending(stage.journal, _settle_nothing, SystemClock())
-        self.emitter = Emitter(worker=self, log=self.log, queue=stage.queue, ending=ending, metrics=Metrics())
+        hands = Hands(Trials(strike_limit=1))
+        self.emitter = Emitter(
+            hands, Parked(), None, _restore_nothing, log=self.log, queue=stage.queue, ending=ending, metrics=Metrics()
+        )
         self.jobs = jobs
+        for running in jobs:
+            hands.take(running)
 
     def step(self) -> None:
         for running in self.jobs:
@@ -89,23 +97,9 @@ class _Bench:
             await asyncio.sleep(next_step - time.perf_counter())
         return time.perf_counter() - started
 
-    def holds(self, running: Running) -> bool:
-        return True
 
-    def cancel(self, running: Running) -> None:
-        raise AssertionError
-
-    def forget(self, running: Running) -> None:
-        raise AssertionError
-
-    def park(self, running: Running) -> None:
-        raise AssertionError
-
-    async def note(self, running: Running) -> None:
-        pass
-
-    async def restore(self, running: Running) -> bool:
-        raise AssertionError
+async def _restore_nothing(running: Running) -> bool:
+    raise AssertionError(f"the log has forgotten {running.job.id}")
 
 
 async def throughput(stage: Stage, num_jobs: int, *, seconds: float, step_s: float | None) -> Figures:

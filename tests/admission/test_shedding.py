@@ -20,7 +20,7 @@ from axon.domain.presence import Load, Presence, service_rate
 from axon.domain.tenant import Terms, Tier
 from axon.errors import Overloaded
 from axon.runtime.clock import FakeClock
-from axon.worker.service import Service
+from axon.worker.child.throughput import Throughput
 from tests.contracts.builders import make_job, make_presence
 
 forecasts = st.builds(
@@ -163,7 +163,7 @@ def test_a_share_is_of_those_who_asked_just_now() -> None:
 
 
 def test_a_worker_learns_what_it_serves_while_every_slot_is_taken_and_at_no_other_time() -> None:
-    service = Service()
+    service = Throughput()
     for tick in range(100):
         service.look(tick / 10, is_busy=False)
         service.served(5)

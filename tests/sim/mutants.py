@@ -23,16 +23,16 @@ from axon.ports.live import Appended
 from axon.ports.queue import Delivery
 from axon.sessions.history import Histories
 from axon.sessions.lookup import Lookup
-from axon.worker import intake
+from axon.worker import claims
 from axon.worker.emit import Emitter
-from axon.worker.passing import Passing
-from axon.worker.running import Running
-from axon.worker.worker import Worker
+from axon.worker.intake import Intake
+from axon.worker.job.running import Running
+from axon.worker.peers.passing import Passing
 
 Mutant = Callable[[], contextlib.AbstractContextManager[Any]]
 
 _judge = append.judge
-_heed = Emitter._heed
+_answered = Emitter._answered
 _finish = Emitter._finish
 
 
@@ -54,16 +54,16 @@ def claim_without_a_lease_check() -> contextlib.AbstractContextManager[Any]:
     def claim_step(view: LogView, *, me: str, owner_alive: bool) -> ClaimStep:
         return ownership.claim_step(view, me=me, owner_alive=False)
 
-    return patch.object(intake, "claim_step", claim_step)
+    return patch.object(claims, "claim_step", claim_step)
 
 
 def missing_treated_as_ok() -> contextlib.AbstractContextManager[Any]:
-    async def heed(self: Emitter, running: Running, chunk: Chunk, answer: Appended, endings: Any) -> None:
+    async def answered(self: Emitter, running: Running, chunk: Chunk, answer: Appended, endings: Any) -> None:
         if answer.status is AppendStatus.MISSING:
             answer = Appended(AppendStatus.OK, chunk.last)
-        await _heed(self, running, chunk, answer, endings)
+        await _answered(self, running, chunk, answer, endings)
 
-    return patch.object(Emitter, "_heed", heed)
+    return patch.object(Emitter, "_answered", answered)
 
 
 def epoch_restarting_after_a_flush() -> contextlib.AbstractContextManager[Any]:
@@ -117,20 +117,20 @@ def ticket_that_never_lapses() -> contextlib.AbstractContextManager[Any]:
 
 def park_that_forgets() -> contextlib.AbstractContextManager[Any]:
     """A delivery whose job somebody else runs is dropped instead of kept."""
-    start = Worker._claim
+    start = Intake._claim
 
-    async def claim(self: Worker, delivery: Delivery) -> None:
+    async def claim(self: Intake, delivery: Delivery) -> None:
         await start(self, delivery)
-        self._watching.drop(delivery)
+        self._parked.drop(delivery)
 
-    return patch.object(Worker, "_claim", claim)
+    return patch.object(Intake, "_claim", claim)
 
 
 def hand_over_that_acks() -> contextlib.AbstractContextManager[Any]:
     """A job that another worker is to go on with is taken off the queue."""
 
     async def put_back(self: Passing, running: Running) -> None:
-        self._worker.forget(running)
+        self._hands.forget(running)
         await self._queue.ack(running.delivery)
 
     return patch.object(Passing, "_put_back", put_back)

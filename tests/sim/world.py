@@ -41,7 +41,7 @@ from axon.sessions.sessions import make_sessions
 from axon.telemetry.metrics import Metrics
 from axon.text.tokenizer import ByteTokenizer
 from axon.worker.config import WorkerConfig
-from axon.worker.presence import Announcer
+from axon.worker.peers.presence import Announcer
 from axon.worker.worker import Worker
 from tests.sim.faults import Rates, Through, Way
 from tests.sim.history import History
@@ -209,7 +209,7 @@ class World:
         if (queue := node.parts.pop("queue", None)) is not None:
             self._drop_connection(queue)
         if (worker := node.parts.get("worker")) is not None:
-            self.history.held_since.pop(worker.incarnation, None)
+            self.history.held_since.pop(worker.identity.incarnation, None)
         for engine in [engine for engine in self.engines if engine._process is process]:
             engine.die()
             del self.engines[engine]
@@ -289,7 +289,7 @@ class World:
             tickets=admission,
         )
         node.parts["worker"] = worker
-        self.history.owners[worker.incarnation] = process
+        self.history.owners[worker.identity.incarnation] = process
         node.parts["working"] = process.spawn(self._work(worker))
         announcer = Announcer(live.presences, lambda: self._presence(node.name, worker), every_s=1.0, clock=self.loop)
         process.spawn(announcer.run())
@@ -298,10 +298,10 @@ class World:
         deployment = Deployment(name=DEPLOYMENT, version="v1", max_model_len=100, created=0.0)
         return Presence(
             worker=name,
-            incarnation=worker.incarnation,
+            incarnation=worker.identity.incarnation,
             deployment=deployment,
             load=worker.load,
-            draining=worker.is_leaving,
+            draining=worker.hands.is_closed,
             at=self.loop.now(),
         )
 
@@ -375,7 +375,7 @@ class World:
 
     def _freeze_and_forget(self) -> None:
         """A worker stands still in the middle of its work, and comes back into a world that has forgotten it."""
-        busy = [node for node in self.nodes if "worker" in node.parts and node.parts["worker"].running]
+        busy = [node for node in self.nodes if "worker" in node.parts and node.parts["worker"].hands.running]
         if busy and not (process := self.rng.choice(busy).process).paused and process.alive:
             self.history.note(f"{process.name} stands still, and all is forgotten")
             process.pause()
@@ -387,7 +387,7 @@ class World:
     def _drain_somebody(self) -> None:
         """A worker is told to end, and is started again."""
         nodes = [node for node in self.nodes if "worker" in node.parts and node.process.alive]
-        if nodes and not (node := self.rng.choice(nodes)).parts["worker"].is_leaving:
+        if nodes and not (node := self.rng.choice(nodes)).parts["worker"].hands.is_closed:
             self.history.note(f"{node.name} is told to end")
             node.process.spawn(self._leave(node, node.process))
 

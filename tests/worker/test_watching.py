@@ -1,73 +1,77 @@
 """Deliveries that wait for somebody else's job are picked up when that one is gone."""
 
 import asyncio
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from typing import Any, cast
 
 from axon.adapters.live.memory import open_memory_live
-from axon.domain.turn import TurnState
 from axon.ownership.liveness import Liveness
+from axon.ports.live import Live
 from axon.ports.queue import Delivery
 from axon.runtime.clock import FakeClock
-from axon.worker.running import Running
+from axon.worker.job.hands import Hands
+from axon.worker.job.running import Running
+from axon.worker.job.trials import Trials
+from axon.worker.queue.parked import Parked
 from axon.worker.watching import Watching
-from tests.worker.test_running import make_running
+from tests.worker.job.test_running import make_running
 
 
-@dataclass
-class Worker:
-    """Remembers what it is to start."""
+class Parts:
+    """The parts around the watching, which remember what they are asked to do."""
 
-    started: list[int] = field(default_factory=list)
-    running: Mapping[str, Running] = field(default_factory=dict)
-    num_looks: int = 0
-    asked: list[str] = field(default_factory=list)
-    has_started: asyncio.Event = field(default_factory=asyncio.Event)
-
-    def end(self, running: Running, state: TurnState, code: str = "", message: str = "") -> None: ...
-
-    def ask(self, running: Running) -> None:
-        self.asked.append(running.job.id)
-        self.has_started.set()
-
-    def watch_engine(self) -> None:
-        self.num_looks += 1
-
-    async def relieve(self) -> None: ...
+    def __init__(self) -> None:
+        self.started = list[int]()
+        self.num_rounds = 0
+        self.has_acted = asyncio.Event()
 
     async def start(self, delivery: Delivery) -> None:
         self.started.append(delivery.tag)
-        self.has_started.set()
+        self.has_acted.set()
+
+    def check_progress(self) -> None:
+        self.num_rounds += 1
+
+    async def relieve(self) -> None: ...
+
+
+def make_watching(parts: Parts, hands: Hands, parked: Parked, live: Live, clock: FakeClock) -> Watching:
+    part, liveness = cast("Any", parts), Liveness(live.leases, clock, lease_s=1.5)
+    return Watching(hands, parked, part, part, part, live=live, liveness=liveness, clock=clock)
 
 
 async def test_what_a_dead_owner_had_is_started_before_the_next_look_at_everything(clock: FakeClock) -> None:
-    live, worker = open_memory_live(clock, retention_s=60.0), Worker()
-    liveness = Liveness(live.leases, clock, lease_s=1.5)
+    live, parts, parked = open_memory_live(clock, retention_s=60.0), Parts(), Parked()
     await live.leases.hold("dead", 1.5)
     await live.leases.hold("alive", 60.0)
-    watch = Watching(worker=worker, log=live.log, wakeups=live.wakeups, liveness=liveness, clock=clock)
+    watching = make_watching(parts, Hands(Trials(strike_limit=2)), parked, live, clock)
     for tag, owner in ((1, "dead"), (2, "alive"), (3, "")):
-        watch.park(Delivery(tag=tag, lane="lane", body=b"", redelivered=True), owner)
-    await watch._look_at_owners()
-    assert worker.started == []
+        parked.add(Delivery(tag=tag, lane="lane", body=b"", redelivered=True), owner)
+    await watching._look_at_owners()
+    assert parts.started == []
     clock.advance(2.0)
-    running = asyncio.create_task(watch.run())
-    await worker.has_started.wait()
+    running = asyncio.create_task(watching.run())
+    await parts.has_acted.wait()
     running.cancel()
-    assert (worker.started, worker.num_looks) == ([1], 0)
-    assert [delivery.tag for delivery in watch.take_parked()] == [2, 3]
+    assert (parts.started, parts.num_rounds) == ([1], 0)
+    assert [delivery.tag for delivery in parked.take()] == [2, 3]
 
 
 async def test_a_job_whose_end_is_asked_for_is_looked_at_at_once_and_others_are_not(clock: FakeClock) -> None:
-    live, worker = open_memory_live(clock, retention_s=60.0), Worker(running={"mine": make_running()})
-    liveness = Liveness(live.leases, clock, lease_s=1.5)
-    watch = Watching(worker=worker, log=live.log, wakeups=live.wakeups, liveness=liveness, clock=clock)
-    hearing = asyncio.create_task(watch.hear())
-    for job_id in ("other", "mine"):
+    live, parts, hands = open_memory_live(clock, retention_s=60.0), Parts(), Hands(Trials(strike_limit=2))
+    hands.take(mine := make_running())
+    asked, has_asked = list[str](), asyncio.Event()
+
+    def ask(running: Running) -> None:
+        asked.append(running.job.id)
+        has_asked.set()
+
+    hands.on_news.append(ask)
+    listening = asyncio.create_task(make_watching(parts, hands, Parked(), live, clock).listen())
+    for job_id in ("other", mine.job.id):
         await live.log.open(job_id, b"job", reader_ttl_s=None)
     await asyncio.sleep(0)
-    for job_id in ("other", "mine"):
+    for job_id in ("other", mine.job.id):
         await live.log.flag(job_id, cancel=True)
-    await worker.has_started.wait()
-    hearing.cancel()
-    assert worker.asked == [worker.running["mine"].job.id]
+    await has_asked.wait()
+    listening.cancel()
+    assert (asked, mine.must_ask) == ([mine.job.id], True)

@@ -23,7 +23,7 @@ from axon.ownership.ending import Ending, Settle
 from axon.telemetry.metrics import Metrics
 from axon.text.tokenizer import ByteTokenizer
 from axon.worker.config import WorkerConfig
-from axon.worker.presence import Announcer
+from axon.worker.peers.presence import Announcer
 from axon.worker.worker import Worker
 from tests.contracts.builders import make_job
 from tests.sim.loop import SimLoop
@@ -174,9 +174,9 @@ class World:
             metrics=_METRICS,
             **options,
         )
-        owners.append(worker.incarnation)
+        owners.append(worker.identity.incarnation)
         await worker.open()
-        worker.version = version
+        worker.identity.version = version
         self._running[worker] = (
             asyncio.get_running_loop().create_task(self._work(worker, options.get("name", ""))),
             queue,
@@ -184,12 +184,14 @@ class World:
         return worker
 
     async def _work(self, worker: Worker, name: str) -> None:
-        deployment = Deployment(name=DEPLOYMENT, version=worker.version or "v1", max_model_len=1000, created=0.0)
+        deployment = Deployment(
+            name=DEPLOYMENT, version=worker.identity.version or "v1", max_model_len=1000, created=0.0
+        )
 
         def presence() -> Presence:
             return Presence(
-                worker=name or worker.incarnation,
-                incarnation=worker.incarnation,
+                worker=name or worker.identity.incarnation,
+                incarnation=worker.identity.incarnation,
                 deployment=deployment,
                 load=worker.load,
                 at=self.loop.now(),
@@ -201,7 +203,7 @@ class World:
                 tasks.create_task(worker.run())
                 tasks.create_task(announcer.run())
         finally:
-            if worker.incarnation not in self._dead:
+            if worker.identity.incarnation not in self._dead:
                 await announcer.leave()
 
     async def stop(self, worker: Worker) -> None:
@@ -215,7 +217,7 @@ class World:
     def kill(self, worker: Worker) -> None:
         """It is gone without a word; what it held returns to the queue."""
         task, queue = self._running.pop(worker)
-        self._dead.add(worker.incarnation)
+        self._dead.add(worker.identity.incarnation)
         task.cancel()
         self._closing.append(asyncio.ensure_future(queue.aclose()))
 

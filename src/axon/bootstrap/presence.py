@@ -13,7 +13,7 @@ from axon.runtime.datafolder import numbered
 from axon.runtime.lifecycle import Lifecycle
 from axon.settings import Settings
 from axon.worker.config import WorkerConfig
-from axon.worker.presence import Announcer
+from axon.worker.peers.presence import Announcer
 from axon.worker.worker import Worker
 
 _MAX_HOST_CHARS = 40
@@ -43,7 +43,7 @@ def make_announcer(
     def presence() -> Presence:
         return Presence(
             worker=name,
-            incarnation=worker.incarnation,
+            incarnation=worker.identity.incarnation,
             deployment=deployment,
             load=worker.load,
             pool=config.pool,

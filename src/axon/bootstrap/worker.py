@@ -14,8 +14,8 @@ from axon.bootstrap.turn_parts import make_admission, make_ending
 from axon.domain.deployment import Deployment
 from axon.runtime.datafolder import shared
 from axon.settings import Settings
-from axon.worker.engine_process import EngineProcess
-from axon.worker.presence import Announcer
+from axon.worker.child.process import EngineProcess
+from axon.worker.peers.presence import Announcer
 from axon.worker.worker import Worker
 
 
@@ -90,7 +90,7 @@ async def open_worker(process: Process, services: Services, model: Model, name: 
     stack.push_async_callback(worker.aclose)
     engine = await worker.open()
     deployment = deployment_of(settings.model_name, model, engine, clock.now())
-    worker.version = deployment.version
+    worker.identity.version = deployment.version
     announcer = make_announcer(worker, name, deployment, services.live, process.lifecycle, settings.worker, clock)
     stack.push_async_callback(announcer.leave)
     return Working(

@@ -1,7 +1,7 @@
 """Out to the log: one compare-and-set append per job and step, and what each answer means. Knows no engine."""
 
 import asyncio
-from typing import Protocol
+from collections.abc import Awaitable, Callable
 
 import structlog
 
@@ -13,42 +13,42 @@ from axon.ownership.ending import Ending
 from axon.ports.live import Appended, AppendStatus, TokenLog
 from axon.ports.queue import Queue
 from axon.telemetry.metrics import Metrics
-from axon.worker.running import Running
+from axon.worker.job.hands import Hands
+from axon.worker.job.running import Running
+from axon.worker.peers.residency import Residency
+from axon.worker.queue.parked import Parked
 
 _RETRY_S = 0.2
 
 _logger = structlog.get_logger("axon.worker")
 
 
-class Holder(Protocol):
-    """The worker, as the emitter needs it."""
-
-    def holds(self, running: Running) -> bool: ...
-
-    def cancel(self, running: Running) -> None: ...
-
-    def forget(self, running: Running) -> None: ...
-
-    def park(self, running: Running) -> None: ...
-
-    async def restore(self, running: Running) -> bool: ...
-
-    async def note(self, running: Running) -> None:
-        """The job has ended well, and its end has been written down."""
-
-
 class Emitter:
-    """Gathers what the running jobs have to tell. While one append is in flight, the next one grows."""
+    """Appends what the jobs in hand have to say. While one append is in flight, a job's next tokens gather."""
 
-    def __init__(self, *, worker: Holder, log: TokenLog, queue: Queue, ending: Ending, metrics: Metrics) -> None:
-        self._worker = worker
+    def __init__(
+        self,
+        hands: Hands,
+        parked: Parked,
+        residency: Residency | None,
+        restore: Callable[[Running], Awaitable[bool]],
+        *,
+        log: TokenLog,
+        queue: Queue,
+        ending: Ending,
+        metrics: Metrics,
+    ) -> None:
+        """``restore`` claims a job again that the log has forgotten; it returns False when the job is not ours."""
+        self._hands, self._parked = hands, parked
         self._log, self._queue, self._ending = log, queue, ending
+        self._restore_claim, self._residency = restore, residency
         self._metrics = metrics
         self._touched: dict[Running, None] = {}
         self._wake = asyncio.Event()
+        hands.on_news.append(self.touch)
 
     def touch(self, running: Running) -> None:
-        """This job has something to tell."""
+        """The job has something to append."""
         self._touched[running] = None
         self._wake.set()
 
@@ -65,7 +65,7 @@ class Emitter:
         batch = [
             (running, chunk)
             for running in touched
-            if self._worker.holds(running) and (chunk := running.pending()) is not None
+            if self._hands.holds(running) and (chunk := running.pending()) is not None
         ]
         for running, _ in batch:
             running.must_ask = False
@@ -74,55 +74,56 @@ class Emitter:
         try:
             answers = await self._log.append([(running.job.id, chunk) for running, chunk in batch])
         except AxonError as error:
-            _logger.warning("log.append_failed", error=str(error))
+            _logger.warning("log.append_failed", turns=len(batch), error=str(error), retry_s=_RETRY_S)
             await asyncio.sleep(_RETRY_S)
             for running, _ in batch:
                 self.touch(running)
             return
         for (running, chunk), answer in zip(batch, answers, strict=True):
-            if self._worker.holds(running):  # else a new attempt has taken its place meanwhile
-                await self._heed(running, chunk, answer, endings)
+            if self._hands.holds(running):  # else a new attempt has taken its place meanwhile
+                await self._answered(running, chunk, answer, endings)
 
-    async def _heed(self, running: Running, chunk: Chunk, answer: Appended, endings: asyncio.TaskGroup) -> None:
+    async def _answered(self, running: Running, chunk: Chunk, answer: Appended, endings: asyncio.TaskGroup) -> None:
         match answer.status:
             case AppendStatus.OK if chunk.terminal:
-                running.sent, running.told = chunk.last, True
+                running.sent, running.end_logged = chunk.last, True
                 endings.create_task(self._finish(running))
-                if chunk.terminal == TurnState.COMPLETED:  # beside it: a quick reader's next turn is on its way already
-                    endings.create_task(self._worker.note(running))
+                if chunk.terminal == TurnState.COMPLETED and self._residency is not None:
+                    # Beside the end, not after it: a quick reader's next turn is on its way already.
+                    endings.create_task(self._residency.record(running))
             case AppendStatus.OK:
                 running.sent = chunk.last
             case AppendStatus.GAP:
                 running.sent = answer.last
                 self.touch(running)
             case AppendStatus.CANCEL:
-                self._worker.cancel(running)
+                self._hands.cancel(running)
             case AppendStatus.ABSENT:
                 self._metrics.cancelled.labels(cause="absent").inc()
-                self._worker.cancel(running)
+                self._hands.cancel(running)
             case AppendStatus.MISSING:
                 await self._restore(running)
             case AppendStatus.FENCED:
                 self._metrics.fenced_writes.inc()
-                self._worker.park(running)
+                self._park(running)
             case AppendStatus.DONE:
-                self._worker.park(running)  # looked at again, it is seen to have ended, and acked
+                self._park(running)  # the next look at its delivery finds that the job has ended, and acks it
 
     async def _restore(self, running: Running) -> None:
-        """Tells it all again if it is still ours; tried again when that cannot be found out now."""
+        """Appends the whole stream again if the job is still ours; retried while that cannot be found out."""
         try:
-            ours = await self._worker.restore(running)
+            ours = await self._restore_claim(running)
         except AxonError as error:
-            _logger.warning("log.restore_failed", error=str(error))
+            _logger.warning("log.restore_failed", turn=running.job.id, error=str(error), retry_s=_RETRY_S)
             await asyncio.sleep(_RETRY_S)
             ours = True
         if ours:
             self.touch(running)
         else:
-            self._worker.park(running)
+            self._park(running)
 
     async def _finish(self, running: Running) -> None:
-        """After the terminal append: journal, settle, ack. Tried until it succeeds: the turn was accepted."""
+        """After the terminal append: journal, settle, ack. Retried until it succeeds, because the turn was accepted."""
         while True:
             try:
                 turn = await self._ending.finish(running.job, [running.whole()])
@@ -130,9 +131,14 @@ class Emitter:
                 self._metrics.usage(turn.tenant, turn.usage, turn.ledger)
                 break
             except AxonError as error:
-                _logger.warning("turn.end_delayed", turn=running.job.id, error=str(error))
+                _logger.warning("turn.end_delayed", turn=running.job.id, error=str(error), retry_s=_RETRY_S)
                 if error.code == record.REFUSED:
-                    self._worker.park(running)  # no retry would get it in: it must not hold a slot
+                    self._park(running)  # no retry would get it in, and it must not hold a slot
                     return
                 await asyncio.sleep(_RETRY_S)
-        self._worker.forget(running)
+        self._hands.forget(running)
+
+    def _park(self, running: Running) -> None:
+        """Gives the job up and keeps its delivery until it is clear who owns the job."""
+        self._hands.forget(running)
+        self._parked.add(running.delivery)

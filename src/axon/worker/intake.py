@@ -1,142 +1,128 @@
-"""Takes a delivery and makes this worker the job's one owner, with all that the log holds. Knows no engine."""
-
-from dataclasses import dataclass
+"""A delivery's way in: claimed and taken into the worker's hands, parked, or left to others. Knows no engine."""
 
 import structlog
 
-from axon.domain.chunk import Chunk
+from axon.domain.failure import Failure
 from axon.domain.job import Job
-from axon.domain.ownership import ClaimStep, claim_step
-from axon.domain.turn import Turn, TurnState
-from axon.domain.wire import decode
-from axon.errors import DependencyDown
-from axon.ownership.ending import Ending
-from axon.ownership.liveness import Liveness
-from axon.ports.live import Live
+from axon.domain.turn import TurnState
+from axon.errors import AxonError
 from axon.ports.queue import Delivery, Queue
-from axon.ports.store import TurnStore
 from axon.runtime.clock import Clock
-from axon.text.tokenizer import Tokenizer
-from axon.worker.running import Running
+from axon.telemetry.metrics import Metrics
+from axon.worker.claims import Busy, Claims
+from axon.worker.identity import Identity
+from axon.worker.job.hands import Hands
+from axon.worker.job.pacing import Pacing
+from axon.worker.job.running import Running
+from axon.worker.peers.passing import Passing
+from axon.worker.peers.versions import Versions
+from axon.worker.queue.parked import Parked
+
+_VERSION_GONE_S = 10.0
+"""A version that no other worker has shown for this long is taken to be gone for good."""
 
 _logger = structlog.get_logger("axon.worker")
 
 
-@dataclass(frozen=True, slots=True)
-class Parked:
-    """The job's owner is alive: the delivery waits here, neither acked nor given back."""
-
-    delivery: Delivery
-    owner: str = ""
-    """Whose lease it waits for, where that is what it waits for."""
-
-
 class Intake:
-    """Claims for one worker incarnation."""
+    """``start`` for each delivery; ``replay`` for each job whose engine has died."""
 
     def __init__(
         self,
+        identity: Identity,
+        hands: Hands,
+        parked: Parked,
+        claims: Claims,
+        pacing: Pacing | None,
+        passing: Passing,
+        versions: Versions,
         *,
-        owner: str,
         queue: Queue,
-        live: Live,
-        turns: TurnStore,
-        ending: Ending,
-        tokenizer: Tokenizer,
-        liveness: Liveness,
-        reader_grace_s: float,
-        checkpoint_s: float,
         clock: Clock,
+        metrics: Metrics,
     ) -> None:
-        self._owner = owner
-        self._liveness = liveness
-        self._queue, self._live, self._turns, self._ending = queue, live, turns, ending
-        self._tokenizer = tokenizer
-        self._reader_grace_s, self._checkpoint_s = reader_grace_s, checkpoint_s
-        self._clock = clock
+        self._identity, self._hands, self._parked = identity, hands, parked
+        self._claims, self._pacing = claims, pacing
+        self._passing, self._versions = passing, versions
+        self._queue, self._clock, self._metrics = queue, clock, metrics
+        self._claiming: set[str] = set()
 
-    async def claim(self, job: Job, delivery: Delivery) -> Running | Parked | None:
-        """The job, owned and rebuilt; None when nothing is left to run and the delivery was acked."""
-        stored: Turn | None = None
-        while True:
-            view = await self._live.log.read(job.id, after=0)
-            if view is None or (not view.ended and (view.epoch or self._may_be_written(job))):
-                stored = await self._stored(job)
-                if stored is not None and stored.state.terminal:
-                    await self._queue.ack(
-                        delivery
-                    )  # the log has lost the end that the store knows; readers find it there
-                    return None
-            if view is None:
-                await self.reopen(job, delivery)
-                continue
-            step = claim_step(view, me=self._owner, owner_alive=await self._liveness.alive(view.owner))
-            match step:
-                case ClaimStep.FINISH:
-                    await self._ending.finish(job, view.chunks)
-                    await self._queue.ack(delivery)
-                    return None
-                case ClaimStep.PARK:
-                    return Parked(delivery, view.owner)
-            epoch = await self._live.log.claim(job.id, self._owner, over=view.epoch)
-            if epoch is not None and (running := await self._rebuilt(job, delivery, epoch, stored, bool(view.epoch))):
-                if step is ClaimStep.CANCEL:
-                    running.end(TurnState.CANCELLED)
-                return running
+    @property
+    def is_claiming(self) -> bool:
+        """Whether a claim is under way: its job is in nobody's hands yet."""
+        return bool(self._claiming)
 
-    async def restore(self, running: Running) -> bool:
-        """The log has forgotten a job we hold: claims it again, to be told from seq 1. False when it is not ours."""
-        await self.reopen(running.job, running.delivery)
-        view = await self._live.log.read(running.job.id, after=0)
-        if view is None or view.ended or (view.owner and view.owner != self._owner):
-            return False
-        epoch = await self._live.log.claim(running.job.id, self._owner, over=view.epoch)
-        if epoch is None:
-            return False
-        running.epoch, running.sent = epoch, view.last
-        return True
-
-    async def reopen(self, job: Job, delivery: Delivery) -> None:
-        """Makes the job's stream anew from the delivery, as it came."""
-        await self._live.log.open(job.id, delivery.body, reader_ttl_s=job.reader_ttl_s(self._reader_grace_s))
-
-    async def job(self, delivery: Delivery) -> Job | None:
-        """The job in a delivery; None when there is none to be read, and the delivery was acked."""
+    async def start(self, delivery: Delivery) -> None:
+        """Claims and runs the job; the delivery is parked when a service that must be asked is away."""
         try:
-            return decode(Job, delivery.body)
-        except ValueError as error:
-            _logger.error("job.unreadable", lane=delivery.lane, error=str(error))
-            await self._queue.ack(delivery)
-            return None
+            if self._hands.is_closed:
+                await self._queue.give_back(delivery)
+            else:
+                await self._claim(delivery)
+        except AxonError as error:
+            _logger.warning("claim.failed", lane=delivery.lane, error=str(error), next="parked and tried again")
+            self._parked.add(delivery)
 
-    def _may_be_written(self, job: Job) -> bool:
-        """Whether it is old enough for an attempt that nothing else remembers to have written what it said."""
-        return self._clock.now() - job.created > self._checkpoint_s
-
-    async def _stored(self, job: Job) -> Turn | None:
-        """The turn as the store has it; a store that is away keeps nobody from running."""
+    async def _claim(self, delivery: Delivery) -> None:
+        job = await self._claims.job(delivery)
+        if job is None or await self._is_left_to_others(job, delivery):
+            return
+        if job.id in self._hands.running or job.id in self._claiming:
+            self._parked.add(delivery)  # a second copy of a job that runs here
+            return
+        self._claiming.add(job.id)
         try:
-            return await self._turns.get(job.id)
-        except DependencyDown:
-            return None
+            claimed = await self._claims.claim(job, delivery)
+        finally:
+            self._claiming.discard(job.id)
+        match claimed:
+            case Busy(owner=owner):
+                self._parked.add(delivery, owner)
+            case Running():
+                self._metrics.queue_wait.observe(max(0.0, self._clock.now() - job.created))
+                if not self._runs(job):
+                    claimed.end(TurnState.FAILED, Failure.VERSION_GONE, "The model version it was asked of is gone.")
+                self._pace(claimed)
+                self._hands.take(claimed)
 
-    async def _rebuilt(
-        self, job: Job, delivery: Delivery, epoch: int, stored: Turn | None, attempted: bool
-    ) -> Running | None:
-        # Read after the claim: the old owner may have written until then.
-        view = await self._live.log.read(job.id, after=0)
-        if view is None:
-            return None
-        running = Running(job=job, delivery=delivery, epoch=epoch, tokenizer=self._tokenizer, clock=self._clock)
-        running.replay(_longer(view.chunks, stored), attempted=attempted)
-        running.sent = view.last
-        return running
+    def _runs(self, job: Job) -> bool:
+        return self._identity.version in ("", job.version)
 
+    async def _is_left_to_others(self, job: Job, delivery: Delivery) -> bool:
+        """Whether a job of another version is not to be ended here: a worker has that version, or had it just now."""
+        if self._runs(job):
+            return False
+        missed_s = await self._versions.missed_s(job.version)
+        if missed_s is None:
+            await self._passing.give_back(job, delivery)
+            return True
+        if missed_s < _VERSION_GONE_S:
+            self._parked.add(delivery)
+            return True
+        return False
 
-def _longer(chunks: tuple[Chunk, ...], stored: Turn | None) -> tuple[Chunk, ...]:
-    """What was said: the log, unless it has lost what the store still has of the same answer."""
-    logged = tuple((token.choice, token.id) for chunk in chunks for token in chunk.tokens)
-    if stored is None or len(stored.tokens) <= len(logged):
-        return chunks
-    same = logged == tuple((token.choice, token.id) for token in stored.tokens[: len(logged)])
-    return (stored.chunk(),) if same else chunks
+    async def replay(self, running: Running) -> None:
+        """Claims a job of ours again for a new attempt, which goes on from what the log has of it."""
+        if running.terminal is not None:
+            return
+        claimed: Running | Busy | None
+        try:
+            claimed = await self._claims.claim(running.job, running.delivery)
+        except AxonError as error:
+            _logger.warning("claim.failed", turn=running.job.id, error=str(error), next="parked and tried again")
+            claimed = Busy()
+        if not self._hands.holds(running):
+            return  # it ended meanwhile
+        match claimed:
+            case Running():
+                self._pace(claimed)
+                self._hands.replace(running, claimed)
+            case Busy():
+                self._hands.forget(running)
+                self._parked.add(running.delivery)
+            case None:
+                self._hands.forget(running)
+
+    def _pace(self, running: Running) -> None:
+        if self._pacing is not None:
+            self._pacing.begin(running)

@@ -1,112 +1,91 @@
-"""What no token tells: deadlines, cancelled jobs before their first token, deliveries whose owner may be gone."""
+"""Looks at what no token tells: deadlines, cancelled jobs before their first token, owners of parked deliveries."""
 
 import asyncio
 import contextlib
 import itertools
-from collections.abc import Mapping
-from typing import Protocol
 
 from axon.domain.turn import TurnState
 from axon.errors import AxonError
 from axon.ownership.liveness import Liveness
-from axon.ports.live import STOPS, TokenLog, Wakeups
-from axon.ports.queue import Delivery
+from axon.ports.live import STOPS, Live
 from axon.runtime.clock import Clock
-from axon.worker.running import Running
+from axon.worker.child.supervisor import Supervisor
+from axon.worker.intake import Intake
+from axon.worker.job.hands import Hands
+from axon.worker.job.running import Running
+from axon.worker.peers.passing import Passing
+from axon.worker.queue.parked import Parked
 
 _TICK_S = 0.1
-_LOOK_TICKS = 5
-_HEAR_S = 60.0
+"""How often the owners of parked deliveries are looked at: a dead owner's streams stand still for that long."""
+_TICKS_PER_ROUND = 5
+"""Everything else is looked at once in this many ticks."""
+_LISTEN_S = 60.0
 _RETRY_S = 0.2
 
 
-class Watched(Protocol):
-    """The worker, as the watching needs it."""
-
-    @property
-    def running(self) -> Mapping[str, Running]: ...
-
-    def end(self, running: Running, state: TurnState, code: str = "", message: str = "") -> None: ...
-
-    def ask(self, running: Running) -> None: ...
-
-    def watch_engine(self) -> None: ...
-
-    async def relieve(self) -> None: ...
-
-    async def start(self, delivery: Delivery) -> None: ...
-
-
 class Watching:
-    """Looks at everything, twice a second. Keeps the deliveries that wait to be looked at again.
+    """``run`` polls; ``listen`` acts at once on the cancellations that are announced."""
 
-    The owners of what others have are looked at more often: how soon a dead one's streams go on hangs on it.
-    """
-
-    def __init__(self, *, worker: Watched, log: TokenLog, wakeups: Wakeups, liveness: Liveness, clock: Clock) -> None:
-        self._worker, self._log, self._wakeups = worker, log, wakeups
+    def __init__(
+        self,
+        hands: Hands,
+        parked: Parked,
+        intake: Intake,
+        supervisor: Supervisor,
+        passing: Passing,
+        *,
+        live: Live,
+        liveness: Liveness,
+        clock: Clock,
+    ) -> None:
+        self._hands, self._parked = hands, parked
+        self._intake, self._supervisor, self._passing = intake, supervisor, passing
+        self._log, self._wakeups = live.log, live.wakeups
         self._liveness, self._clock = liveness, clock
-        self._parked: dict[int, tuple[Delivery, str]] = {}
-
-    def park(self, delivery: Delivery, owner: str = "") -> None:
-        """Keeps a delivery, neither acked nor given back, until it is clear what becomes of its job."""
-        self._parked[delivery.tag] = delivery, owner
-
-    def take_parked(self) -> list[Delivery]:
-        """What is parked, which is then no longer kept here."""
-        parked, self._parked = self._parked, {}
-        return [delivery for delivery, _ in parked.values()]
-
-    def drop(self, delivery: Delivery) -> None:
-        """Keeps it no longer."""
-        self._parked.pop(delivery.tag, None)
 
     async def run(self) -> None:
-        """Looks until cancelled."""
+        """Polls until cancelled."""
         for tick in itertools.count(1):
             await asyncio.sleep(_TICK_S)
-            if tick % _LOOK_TICKS:
+            if tick % _TICKS_PER_ROUND:
                 with contextlib.suppress(AxonError):
                     await self._look_at_owners()
             else:
-                await self._look()
+                await self._look_at_everything()
 
-    async def hear(self) -> None:
-        """Looks at once at each job whose end is asked for, until cancelled; what it misses is seen by ``run``."""
+    async def listen(self) -> None:
+        """Asks the log about each job whose cancellation is announced, until cancelled; ``run`` sees what is missed."""
         while True:
             try:
                 async with self._wakeups.listen(STOPS) as listener:
                     while True:
-                        job_id = await listener.next(_HEAR_S)
-                        if job_id and (running := self._worker.running.get(job_id.decode(errors="replace"))):
-                            self._worker.ask(running)
+                        job_id = await listener.next(_LISTEN_S)
+                        if job_id and (running := self._hands.running.get(job_id.decode(errors="replace"))):
+                            self._hands.ask_log(running)
             except AxonError:
                 await asyncio.sleep(_RETRY_S)
 
-    async def _look(self) -> None:
-        for running in list(self._worker.running.values()):
+    async def _look_at_everything(self) -> None:
+        for running in list(self._hands.running.values()):
             with contextlib.suppress(AxonError):
                 await self._look_at(running)
-        self._worker.watch_engine()
-        await self._worker.relieve()
-        for delivery in self.take_parked():
-            await self._worker.start(delivery)
+        self._supervisor.check_progress()
+        await self._passing.relieve()
+        for delivery in self._parked.take():
+            await self._intake.start(delivery)
 
     async def _look_at_owners(self) -> None:
-        """Starts what waits for an owner that is gone, all at once: their readers wait."""
-        owners = {owner for _, owner in self._parked.values() if owner}
-        gone = {owner for owner in owners if not await self._liveness.alive(owner)}
-        orphans = [delivery for delivery, owner in self._parked.values() if owner in gone]
-        for delivery in orphans:
-            self.drop(delivery)
-        await asyncio.gather(*map(self._worker.start, orphans))
+        """Starts every delivery whose owner's lease has lapsed, all at once: their readers wait."""
+        gone = {owner for owner in self._parked.owners if not await self._liveness.alive(owner)}
+        await asyncio.gather(*map(self._intake.start, self._parked.take_of(gone)))
 
     async def _look_at(self, running: Running) -> None:
-        if running.terminal is not None and not running.is_held:
+        if running.terminal is not None and not running.is_held_back:
             return
         if running.job.deadline <= self._clock.now():
-            self._worker.end(running, TurnState.EXPIRED)
+            self._hands.end(running, TurnState.EXPIRED)
             return
         view = await self._log.read(running.job.id, after=running.sent)
         if view is not None and view.cancelled:
-            self._worker.ask(running)
+            self._hands.ask_log(running)

@@ -1,0 +1,287 @@
+"""Supervises the engine's process: feeds it, routes its tokens to their jobs, and replaces it when it dies.
+
+Knows no queue and no log: claiming the jobs again that were in a dead engine is passed in.
+"""
+
+import asyncio
+import itertools
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
+from typing import Protocol
+
+import structlog
+
+from axon.domain.failure import Failure
+from axon.domain.job import Job
+from axon.domain.turn import TurnState
+from axon.engine.protocol.messages import Add, Emitted, Ready, Refused, StepOutput
+from axon.errors import EngineDied, Expired
+from axon.runtime.clock import Clock
+from axon.telemetry.metrics import Metrics
+from axon.worker.child.throughput import Throughput
+from axon.worker.child.watchdog import Watchdog
+from axon.worker.config import WorkerConfig
+from axon.worker.job.choice import Choice
+from axon.worker.job.hands import Hands
+from axon.worker.job.running import Running
+
+_FIRST_BACKOFF_S, _LONGEST_BACKOFF_S = 0.2, 5.0
+"""Exponential backoff between two attempts to start an engine."""
+_MAX_LEFT = 256
+"""Aborted sequences that are remembered at most."""
+
+_logger = structlog.get_logger("axon.worker")
+
+
+class Engine(Protocol):
+    """One engine process, from its start to its death, as the worker speaks to it."""
+
+    @property
+    def pid(self) -> int | None: ...
+
+    @property
+    def in_step(self) -> frozenset[str]:
+        """The sequence ids of the step in which it died; empty where that is not known."""
+
+    async def open(self, *, timeout_s: float) -> Ready: ...
+
+    def outputs(self) -> AsyncIterator[StepOutput]: ...
+
+    def add(self, sequence: Add) -> None: ...
+
+    def abort(self, ids: list[str]) -> None: ...
+
+    def kill(self) -> None:
+        """Kills the process at once; ``outputs`` then ends."""
+
+    async def aclose(self) -> None: ...
+
+
+class Charge(Protocol):
+    """Charges a job's tenant for tokens that the engine served."""
+
+    def __call__(self, job: Job, *, prefilled: int, cached: int, emitted: int) -> None: ...
+
+
+Replay = Callable[[Running], Awaitable[None]]
+"""Claims a job again that was in an engine that died, for a new attempt."""
+
+
+class Supervisor:
+    """Runs one engine after the other; every choice that is in the engine has a sequence id of its own."""
+
+    def __init__(
+        self,
+        *,
+        hands: Hands,
+        make_engine: Callable[[], Engine],
+        charge: Charge,
+        config: WorkerConfig,
+        clock: Clock,
+        metrics: Metrics,
+    ) -> None:
+        self._hands, self._trials = hands, hands.trials
+        self._make_engine, self._charge, self._config = make_engine, charge, config
+        self._clock, self._metrics = clock, metrics
+        self.throughput = Throughput()
+        self._engine = make_engine()
+        self._is_up = False
+        self._watchdog = Watchdog(
+            step_timeout_s=config.step_timeout_s, first_step_timeout_s=config.engine_start_timeout_s
+        )
+        self._sequences: dict[str, tuple[Running, Choice]] = {}
+        """What is in the engine, by sequence id."""
+        self._sequence_ids = itertools.count(1)
+        self._waiting_since: dict[str, float] = {}
+        """Sequences that had no place in the last step, with the monotonic time at which they lost it."""
+        self._left: dict[str, Running] = {}
+        """Sequences that were aborted, oldest first: tokens that they still emit are counted as wasted."""
+        hands.on_out.append(self.remove)
+        hands.on_fill.append(self.fill)
+
+    async def open(self) -> Ready:
+        """Starts the first engine."""
+        ready = await self._engine.open(timeout_s=self._config.engine_start_timeout_s)
+        self._is_up = True
+        _logger.info("engine.started", pid=self._engine.pid)
+        return ready
+
+    @property
+    def engine_pid(self) -> int | None:
+        """The process id of the present engine; None where it is no process."""
+        return self._engine.pid
+
+    async def aclose(self) -> None:
+        await self._engine.aclose()
+
+    async def run(self, replay: Replay) -> None:
+        """Reads what the engine emits; when it dies, starts a new one and replays the jobs that were in flight."""
+        while True:
+            async for output in self._engine.outputs():
+                self._settle(output)
+            await self._restart(replay)
+
+    # --- what is in the engine
+
+    def fill(self) -> None:
+        """Adds every choice that is to run and is not in the engine; while a job is on trial, removes all others."""
+        if not self._is_up:
+            return  # an engine is being started, and is filled then
+        suspect = self._trials.suspect
+        for running in self._hands.running.values():
+            if running.terminal is None and suspect in (None, running.job.id):
+                for choice in running.absent:
+                    self._add(running, choice)
+            else:
+                self.remove(running)
+
+    def waited_s(self, running: Running) -> float:
+        """Seconds for which a choice of the job has had no place in the engine's steps."""
+        since = [self._waiting_since.get(choice.sequence_id or "") for choice in running.choices]
+        now = self._clock.monotonic()
+        return max((now - each for each in since if each is not None), default=0.0)
+
+    @property
+    def longest_wait_s(self) -> float:
+        """The longest ``waited_s`` of all jobs in hand."""
+        return max(map(self.waited_s, self._hands.running.values()), default=0.0)
+
+    def remove(self, running: Running) -> None:
+        """Aborts the job's sequences in the engine."""
+        self._abort(running.choices)
+
+    def _add(self, running: Running, choice: Choice) -> None:
+        """Adds the choice under a new sequence id: late tokens of an aborted sequence must not be taken for its own."""
+        job = running.job
+        if not self._sequences:
+            self._watchdog.got_work(self._clock.monotonic())
+        running.enter(choice, sequence_id := str(next(self._sequence_ids)))
+        self._sequences[sequence_id] = running, choice
+        self._engine.add(
+            Add(
+                id=sequence_id,
+                prompt_ids=list(choice.prompt_ids),
+                output_ids=list(choice.token_ids),
+                sampling=job.sampling,
+                seed=job.seed,
+                choice=choice.index,
+                tenant=job.tenant,
+                weight=job.weight,
+                kv_share=job.kv_share,
+                reserved=job.reserved,
+                priority=job.priority,
+                deadline=job.deadline,
+            )
+        )
+
+    def _abort(self, choices: Iterable[Choice]) -> None:
+        ids = [choice.sequence_id for choice in choices if choice.sequence_id is not None]
+        for sequence_id in ids:
+            running, choice = self._sequences.pop(sequence_id)
+            choice.sequence_id = None
+            self._end_wait(running, choice, self._waiting_since.pop(sequence_id, None))
+            self._left[sequence_id] = running
+        while len(self._left) > _MAX_LEFT:
+            del self._left[next(iter(self._left))]
+        if ids:
+            self._engine.abort(ids)
+
+    # --- what comes out of it
+
+    def _settle(self, output: StepOutput) -> None:
+        self._watchdog.stepped(self._clock.monotonic())
+        now = self._clock.monotonic()
+        before, self._waiting_since = self._waiting_since, {}
+        for each in output.waiting:
+            self._waiting_since[each] = before.pop(each, now)
+        for sequence_id, since in before.items():
+            if entry := self._sequences.get(sequence_id):
+                self._end_wait(*entry, since)
+        for scored in output.scored:
+            if entry := self._sequences.get(scored.id):
+                entry[1].score(scored)
+        for emitted in output.emitted:
+            if entry := self._sequences.get(emitted.id):
+                self._push(*entry, emitted)
+            elif left := self._left.get(emitted.id):
+                left.tally.waste()
+        for refused in output.refused:
+            if entry := self._sequences.get(refused.id):
+                self._refuse(entry[0], refused)
+        self._metrics.engine(output.counters)
+
+    def _end_wait(self, running: Running, choice: Choice, since: float | None) -> None:
+        """The choice has a place now, or needs none any more; only the first choice's wait counts for the job."""
+        if since is not None and choice.index == 0:
+            running.tally.wait(self._clock.monotonic() - since)
+
+    def _push(self, running: Running, choice: Choice, emitted: Emitted) -> None:
+        # A replayed prompt is charged to nobody.
+        num_prompt = 0 if choice.token_ids else len(choice.prompt_ids)
+        prefilled, cached = max(0, num_prompt - emitted.cached), min(num_prompt, emitted.cached)
+        self._charge(running.job, prefilled=prefilled, cached=cached, emitted=1)
+        self.throughput.served(prefilled + cached + 1)
+        if running.push(choice, emitted):
+            self._abort([choice])  # the engine does not know stop strings and would go on
+        self._hands.news(running)
+        if running.terminal is not None:
+            self._hands.acquit(running)
+        elif self._trials.gained(running.job.id, running.gained):
+            self.fill()
+
+    def _refuse(self, running: Running, refused: Refused) -> None:
+        if refused.code == Expired.code:
+            self._hands.end(running, TurnState.EXPIRED)
+        else:
+            self._hands.end(running, TurnState.FAILED, refused.code, refused.message)
+
+    # --- its death
+
+    def check_progress(self) -> None:
+        """Kills an engine that has work and makes no step, which is a failover like any other."""
+        now = self._clock.monotonic()
+        if self._is_up and self._sequences and self._watchdog.hangs(now):
+            silent_s = round(self._watchdog.silent_s(now))
+            _logger.error("engine.hangs", pid=self._engine.pid, silent_s=silent_s, next="killed and restarted")
+            self._watchdog.got_work(now)
+            self._engine.kill()
+
+    async def _restart(self, replay: Replay) -> None:
+        _logger.warning("engine.died", pid=self._engine.pid, running=len(self._hands.running), next="restarted")
+        self._metrics.failovers.labels(cause="engine_died").inc()
+        self._is_up = False
+        in_step = self._engine.in_step
+        await self._engine.aclose()
+        self._judge(in_step)
+        await self._start_another()
+        self._is_up = True
+        self._watchdog.started()
+        for running in list(self._hands.running.values()):
+            await replay(running)
+        _logger.info("engine.restarted", pid=self._engine.pid, running=len(self._hands.running))
+
+    async def _start_another(self) -> None:
+        backoff_s = _FIRST_BACKOFF_S
+        while True:
+            self._engine = self._make_engine()
+            try:
+                await self._engine.open(timeout_s=self._config.engine_start_timeout_s)
+                return
+            except EngineDied as error:
+                _logger.error("engine.start_failed", error=str(error), retry_s=backoff_s)
+                await self._engine.aclose()
+                await asyncio.sleep(backoff_s)
+                backoff_s = min(2 * backoff_s, _LONGEST_BACKOFF_S)
+
+    def _judge(self, in_step: frozenset[str]) -> None:
+        """Suspects the jobs of the step in which the engine died, and ends one that has killed it alone too often."""
+        inside, self._sequences, self._waiting_since = self._sequences, {}, {}
+        self._left = {}
+        for _, choice in inside.values():
+            choice.sequence_id = None
+        suspects = [running for sequence_id, (running, _) in inside.items() if sequence_id in in_step]
+        suspects = suspects or [running for running, _ in inside.values()]
+        guilty = self._trials.crashed({running.job.id: running.gained for running in suspects})
+        for running in suspects:
+            if running.job.id in guilty:
+                message = "This request crashed the engine repeatedly."
+                self._hands.end(running, TurnState.FAILED, Failure.ENGINE_CRASH, message)

@@ -1,0 +1,146 @@
+"""Makes this worker the one owner of a job, under a new epoch, with every token that the log holds. Runs nothing."""
+
+from dataclasses import dataclass
+
+import structlog
+
+from axon.domain.chunk import Chunk
+from axon.domain.job import Job
+from axon.domain.ownership import ClaimStep, claim_step
+from axon.domain.turn import Turn, TurnState
+from axon.domain.wire import decode
+from axon.errors import DependencyDown
+from axon.ownership.ending import Ending
+from axon.ownership.liveness import Liveness
+from axon.ports.live import Live
+from axon.ports.queue import Delivery, Queue
+from axon.ports.store import TurnStore
+from axon.runtime.clock import Clock
+from axon.text.tokenizer import Tokenizer
+from axon.worker.job.running import Running
+from axon.worker.lease import Lease
+
+_logger = structlog.get_logger("axon.worker")
+
+
+@dataclass(frozen=True, slots=True)
+class Busy:
+    """The job cannot be claimed now: a worker whose lease holds owns it."""
+
+    owner: str = ""
+    """The incarnation that owns it."""
+
+
+class Claims:
+    """The claims of one worker incarnation."""
+
+    def __init__(
+        self,
+        owner: str,
+        lease: Lease,
+        liveness: Liveness,
+        tokenizer: Tokenizer,
+        clock: Clock,
+        *,
+        queue: Queue,
+        live: Live,
+        turns: TurnStore,
+        ending: Ending,
+        reader_grace_s: float,
+        checkpoint_s: float,
+    ) -> None:
+        self._owner = owner
+        self._lease, self._liveness = lease, liveness
+        self._queue, self._live, self._turns, self._ending = queue, live, turns, ending
+        self._tokenizer = tokenizer
+        self._reader_grace_s, self._checkpoint_s = reader_grace_s, checkpoint_s
+        self._clock = clock
+
+    async def job(self, delivery: Delivery) -> Job | None:
+        """Decodes the job of a delivery; acks the delivery and returns None when its body cannot be read."""
+        try:
+            return decode(Job, delivery.body)
+        except ValueError as error:
+            _logger.error("job.unreadable", lane=delivery.lane, error=str(error), next="dropped from the queue")
+            await self._queue.ack(delivery)
+            return None
+
+    async def claim(self, job: Job, delivery: Delivery) -> Running | Busy | None:
+        """Claims the job and rebuilds it; None when the job had ended, and its delivery was acked."""
+        stored: Turn | None = None
+        while True:
+            view = await self._live.log.read(job.id, after=0)
+            if view is None or (not view.ended and (view.epoch or self._may_be_written(job))):
+                stored = await self._stored(job)
+                if stored is not None and stored.state.terminal:
+                    await self._queue.ack(delivery)  # the log has lost an end that readers find in the store
+                    return None
+            if view is None:
+                await self.reopen(job, delivery)
+                continue
+            step = claim_step(view, me=self._owner, owner_alive=await self._liveness.alive(view.owner))
+            match step:
+                case ClaimStep.FINISH:
+                    await self._ending.finish(job, view.chunks)
+                    await self._queue.ack(delivery)
+                    return None
+                case ClaimStep.PARK:
+                    return Busy(view.owner)
+            epoch = await self._live.log.claim(job.id, self._owner, over=view.epoch)
+            if epoch is not None and (running := await self._rebuilt(job, delivery, epoch, stored, bool(view.epoch))):
+                if step is ClaimStep.CANCEL:
+                    running.end(TurnState.CANCELLED)
+                return running
+
+    async def restore(self, running: Running) -> bool:
+        """Claims a job again that the log has forgotten, so that it is appended from seq 1; False when it is not ours.
+
+        It is ours only while our lease holds by our own clock: after that another worker may have claimed it.
+        """
+        if not self._lease.holds:
+            return False
+        await self.reopen(running.job, running.delivery)
+        view = await self._live.log.read(running.job.id, after=0)
+        if view is None or view.ended or (view.owner and view.owner != self._owner):
+            return False
+        epoch = await self._live.log.claim(running.job.id, self._owner, over=view.epoch)
+        if epoch is None:
+            return False
+        running.epoch, running.sent = epoch, view.last
+        return True
+
+    async def reopen(self, job: Job, delivery: Delivery) -> None:
+        """Opens the job's stream in the log again, with the body of the delivery."""
+        await self._live.log.open(job.id, delivery.body, reader_ttl_s=job.reader_ttl_s(self._reader_grace_s))
+
+    def _may_be_written(self, job: Job) -> bool:
+        """Whether the job is old enough for an earlier attempt, now forgotten by the log, to be in the journal."""
+        return self._clock.now() - job.created > self._checkpoint_s
+
+    async def _stored(self, job: Job) -> Turn | None:
+        """Reads the turn from the store; None also while the store is away, which keeps no job from running."""
+        try:
+            return await self._turns.get(job.id)
+        except DependencyDown:
+            return None
+
+    async def _rebuilt(
+        self, job: Job, delivery: Delivery, epoch: int, stored: Turn | None, attempted: bool
+    ) -> Running | None:
+        # The log is read again after the claim: the previous owner may have appended until then.
+        view = await self._live.log.read(job.id, after=0)
+        if view is None:
+            return None
+        running = Running(job=job, delivery=delivery, epoch=epoch, tokenizer=self._tokenizer, clock=self._clock)
+        running.replay(_longer(view.chunks, stored), attempted=attempted)
+        running.sent = view.last
+        return running
+
+
+def _longer(chunks: tuple[Chunk, ...], stored: Turn | None) -> tuple[Chunk, ...]:
+    """The longer of two copies of the answer: the log's, unless it is a prefix of what the store has."""
+    logged = tuple((token.choice, token.id) for chunk in chunks for token in chunk.tokens)
+    if stored is None or len(stored.tokens) <= len(logged):
+        return chunks
+    same = logged == tuple((token.choice, token.id) for token in stored.tokens[: len(logged)])
+    return (stored.chunk(),) if same else chunks

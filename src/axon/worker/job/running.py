@@ -1,0 +1,251 @@
+"""A job in this worker's hands: its tokens from seq 1, the text they make, and what the log has of them.
+
+Knows no engine and no port: pushes tokens in, takes chunks out. The choices of a job run each at its own pace; in the
+stream their tokens stand in the order (position, choice), so that it is the same whoever computed it.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field, replace
+
+from axon.domain.chunk import Chunk, End, Token
+from axon.domain.job import Job
+from axon.domain.ledger import Ledger
+from axon.domain.turn import TurnState
+from axon.engine.protocol.messages import Emitted
+from axon.ports.queue import Delivery
+from axon.runtime.clock import Clock, SystemClock
+from axon.text.tokenizer import Tokenizer
+from axon.worker.job.choice import Choice
+from axon.worker.job.tally import Tally
+
+
+@dataclass(frozen=True, slots=True)
+class Terminal:
+    """How the job ends."""
+
+    state: TurnState
+    code: str = ""
+    message: str = ""
+
+
+@dataclass(slots=True, kw_only=True, eq=False)
+class Running:
+    """One attempt at one job; another attempt at the same job is another one."""
+
+    job: Job
+    delivery: Delivery
+    epoch: int
+    tokenizer: Tokenizer
+    clock: Clock = field(default_factory=SystemClock)
+    tokens: list[Token] = field(default_factory=list)
+    ends: list[End] = field(default_factory=list)
+    terminal: Terminal | None = None
+    cached: int = 0
+    """Tokens of the prompt that the engine had already, as its first choice found it; of several prompts, of those
+    whose first choice has a token in the stream."""
+    reasoned: int = 0
+    """Tokens of thinking among its own."""
+    sent: int = 0
+    """Seq of the last token that the log is known to have."""
+    end_logged: bool = False
+    """The log has the terminal chunk: nothing may be said after it."""
+    is_leaving: bool = False
+    """It is about to be handed over: it emits nothing more here."""
+    gained: int = 0
+    """Tokens since it last came into the engine."""
+    limit: int | None = None
+    """Seq up to which the log may be told: the rest is held back until its tenant's bucket has refilled."""
+    must_ask: bool = False
+    """The log is to be asked whether it still takes something, although there may be nothing to tell."""
+    is_paused: bool = False
+    """It is out of the engine because enough is held back."""
+    choices: list[Choice] = field(init=False)
+    tally: Tally = field(init=False)
+    _num_taken: int = 0
+    """Tokens of earlier attempts."""
+    _ledger: Ledger | None = None
+    """At its end."""
+
+    def __post_init__(self) -> None:
+        self.tally = Tally(self.job, self.clock)
+        self.choices = [
+            Choice(
+                index=index,
+                sampling=self.job.sampling,
+                tokenizer=self.tokenizer,
+                reasoning=self.job.reasoning,
+                prompt_ids=self.job.prompt_of(index),
+            )
+            for index in range(self.job.choices)
+        ]
+
+    @property
+    def absent(self) -> list[Choice]:
+        """The choices that are to go on and are not in the engine."""
+        if self.terminal is not None or self.is_leaving or self.is_paused:
+            return []
+        return [choice for choice in self.choices if not choice.reason and choice.sequence_id is None]
+
+    @property
+    def num_released(self) -> int:
+        """Tokens that the log may be told."""
+        return len(self.tokens) if self.limit is None else min(len(self.tokens), max(self.limit, self.sent))
+
+    @property
+    def is_held_back(self) -> bool:
+        """Whether tokens are held back: then it has not ended, whatever the engine says."""
+        return self.num_released < len(self.tokens)
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether it needs no place in the engine for now, although it is not at its end."""
+        return self.is_paused or (self.is_held_back and self.terminal is not None)
+
+    def enter(self, choice: Choice, sequence_id: str) -> None:
+        """A choice comes into the engine under this name."""
+        choice.sequence_id, self.gained = sequence_id, 0
+        choice.scored.clear()
+        self.tally.enter(choice.index, len(choice.token_ids))
+
+    def logged(self) -> Chunk:
+        """What the log is known to have, as one chunk."""
+        return replace(self.whole(), terminal="", code="", message="").until(self.sent)
+
+    def replay(self, chunks: Iterable[Chunk], *, attempted: bool = False) -> None:
+        """Takes over what earlier attempts have written; ``attempted``: one was made, even if it wrote nothing."""
+        chunks = list(chunks)
+        for chunk in chunks:
+            self.cached = max(self.cached, chunk.cached)
+            self.reasoned = max(self.reasoned, chunk.reasoned)
+            for token in chunk.tokens:
+                self.choices[token.choice].replay(token)
+            for end in chunk.ends:
+                self.choices[end.choice].reason = end.reason
+            self.tokens += chunk.tokens
+            self.ends += chunk.ends
+        self.sent = self._num_taken = len(self.tokens)
+        if attempted or self.tokens:
+            told = [chunk.ledger for chunk in chunks if chunk.ledger is not None]
+            epochs = {chunk.epoch for chunk in chunks if chunk.epoch}
+            attempts = max(1, len(epochs), told[-1].attempts if told else 0)
+            begun = {token.choice for token in self.tokens}
+            self.tally.go_on(told[-1] if told else None, attempts=attempts, begun=begun)
+
+    def take_over(self, lost: "Running") -> None:
+        """The attempt before this one was made here: what it had computed is computed again from where the log ends."""
+        num_lost = sum(len(choice.token_ids) for choice in lost.choices) - len(self.tokens)
+        self.tally.take_over(lost.tally, num_lost=max(0, num_lost))
+
+    def push(self, choice: Choice, emitted: Emitted) -> bool:
+        """One token from the engine; True when it ends its choice."""
+        self.tally.emit(choice.index, emitted.cached)
+        choice.push(emitted)
+        self.gained += 1
+        self._place()
+        if self._next() is None and self.terminal is None:
+            self.terminal = Terminal(TurnState.COMPLETED)
+        return bool(choice.reason)
+
+    def end(self, state: TurnState, code: str = "", message: str = "") -> None:
+        """Ends the job from outside; the first end stays. What is held back then is never told."""
+        if self.terminal is None or self.is_held_back:
+            self._keep(self.num_released)
+            self.terminal = Terminal(state, code, message)
+            self._drop_waiting()
+
+    def cancel(self) -> None:
+        """Ends the job with what the log has of it, whatever end was to be told: its stop came before that."""
+        self._keep(self.sent)
+        self.terminal, self._ledger = Terminal(TurnState.CANCELLED), None
+        self._drop_waiting()
+
+    def stop(self, code: str, message: str) -> None:
+        """Ends what still goes on as if its length were reached: a complete answer, with the reason for its end."""
+        if self.terminal is not None and not self.is_held_back:
+            return
+        self.end(TurnState.COMPLETED, code, message)
+        over = {end.choice for end in self.ends}
+        for choice in self.choices:
+            if choice.index not in over:
+                choice.reason = "length"
+                self.ends.append(End(choice.index, "length", len(self.tokens)))
+
+    def pending(self) -> Chunk | None:
+        """What the log has to be told; None when it has everything."""
+        if self.is_held_back:
+            return self._released_chunk() if self.sent < self.num_released or self.must_ask else None
+        has_news = self.sent < len(self.tokens) or self.terminal is not None
+        if self.end_logged or not (has_news or self.must_ask):
+            return None
+        return self._chunk(first=self.sent + 1)
+
+    def whole(self) -> Chunk:
+        """The stream as one chunk."""
+        return self._chunk(first=1)
+
+    def _released_chunk(self) -> Chunk:
+        """What may be told and has not been, without an end that is still to come."""
+        reasoned = self.reasoned - _num_thoughts(self.tokens[self.num_released :])
+        whole = replace(self._chunk(first=self.sent + 1), terminal="", code="", message="", reasoned=reasoned)
+        return whole.until(self.num_released)
+
+    def _keep(self, seq: int) -> None:
+        """Drops every token past ``seq``: it goes nowhere."""
+        self.tally.waste(len(self.tokens[seq:]))
+        self.reasoned -= _num_thoughts(self.tokens[seq:])
+        del self.tokens[seq:]
+        self.ends = [end for end in self.ends if end.at is None or end.at <= seq]
+
+    def _drop_waiting(self) -> None:
+        self.tally.waste(sum(len(choice.waiting) for choice in self.choices))
+        for choice in self.choices:
+            choice.waiting.clear()
+
+    def _place(self) -> None:
+        """Gives its place in the stream to every token that has one by now."""
+        while (choice := self._next()) is not None and choice.waiting:
+            self.tokens.append(token := choice.waiting.popleft())
+            self.reasoned += _num_thoughts([token])
+            if choice.cached:
+                self._count_cached(choice)
+            if choice.over:
+                self.ends.append(End(choice.index, choice.reason, len(self.tokens)))
+
+    def _count_cached(self, choice: Choice) -> None:
+        """Once for each prompt, with its first choice; a choice that is replayed may have been counted before."""
+        if choice.index % self.job.choices_each == 0:
+            self.cached = min(self.cached + choice.cached, self.job.num_prompt_tokens)
+        choice.cached = 0
+
+    def _next(self) -> Choice | None:
+        """The choice whose token comes next in the stream; None after the last one's end."""
+        going_on = [choice for choice in self.choices if not choice.over]
+        return min(going_on, key=lambda choice: choice.num_placed, default=None)
+
+    def _chunk(self, *, first: int) -> Chunk:
+        end = self.terminal
+        ends = self.ends if end else [each for each in self.ends if each.at is None or each.at >= first]
+        return Chunk(
+            first=first,
+            epoch=self.epoch,
+            tokens=tuple(self.tokens[first - 1 :]),
+            ends=tuple(ends),
+            terminal=end.state if end else "",
+            code=end.code if end else "",
+            message=end.message if end else "",
+            cached=self.cached,
+            reasoned=self.reasoned,
+            ledger=self._ledger_for(first),
+        )
+
+    def _ledger_for(self, first: int) -> Ledger | None:
+        """Of a chunk that begins there: whoever goes on from the log finds what this attempt knew at its beginning."""
+        if self.terminal is not None and not self.is_held_back:
+            if self._ledger is None or self._ledger.emitted != len(self.tokens):  # else the log and the store agree
+                self._ledger = self.tally.closed(len(self.tokens))
+            return self._ledger
+        return self.tally.so_far(self.num_released) if first in (1, self._num_taken + 1) else None
+
+
+def _num_thoughts(tokens: Iterable[Token]) -> int:
+    return sum(bool(token.reasoning) for token in tokens)

@@ -1,0 +1,21 @@
+"""How busy this worker is, as it announces to gateways and other workers."""
+
+from axon.domain.presence import Load
+from axon.worker.child.supervisor import Supervisor
+from axon.worker.job.hands import Hands
+
+CROWDED_S = 1.0
+"""While a sequence has had no place in the engine's steps for this long, no free slots are announced."""
+
+
+def measure_load(hands: Hands, supervisor: Supervisor, now: float) -> Load:
+    """The load at the monotonic time ``now``; also lets the throughput close its window."""
+    num_sequences, slots = hands.num_sequences, hands.slots
+    is_crowded = hands.is_full or supervisor.longest_wait_s >= CROWDED_S
+    supervisor.throughput.look(now, is_busy=num_sequences >= slots)
+    return Load(
+        slots=slots,
+        free_slots=0 if is_crowded else max(0, slots - num_sequences),
+        num_tokens=sum(each.job.num_prompt_tokens + len(each.tokens) for each in hands.running.values()),
+        tokens_per_s=round(supervisor.throughput.tokens_per_s, 1),
+    )

@@ -1,0 +1,164 @@
+"""A job's way to another worker: tokens into the log, job released, delivery given back. Chooses no worker itself.
+
+A hand-over is a planned failover: the next worker goes on from the log as after a crash, but nobody waits for a lease.
+"""
+
+import asyncio
+import contextlib
+from collections.abc import Sequence
+from functools import partial
+from typing import Protocol
+
+import structlog
+
+from axon.dispatch.dispatch import work_channel
+from axon.dispatch.hint import encode_hint, hint_of
+from axon.domain.job import Job
+from axon.errors import AxonError
+from axon.ports.live import Live
+from axon.ports.queue import Delivery, Queue
+from axon.telemetry.metrics import Metrics
+from axon.worker.child.supervisor import Supervisor
+from axon.worker.config import WorkerConfig
+from axon.worker.identity import Identity
+from axon.worker.job.hands import Hands
+from axon.worker.job.running import Running
+from axon.worker.peers.handover import Held, crowded, room_elsewhere
+from axon.worker.peers.load import CROWDED_S
+from axon.worker.queue.parked import Parked
+from axon.worker.queue.taking import Taking
+
+_RELEASE_TIMEOUT_S = 5.0
+_POLL_S = 0.02
+_ROUND_S = 0.5
+"""Least time between two rounds: by then the workers that took jobs have announced that they have fewer free slots."""
+
+_logger = structlog.get_logger("axon.worker")
+
+
+class Choose(Protocol):
+    """Chooses which of the jobs held here go to other workers, which have ``room`` free slots."""
+
+    def __call__(self, held: Sequence[Held], *, room: int) -> list[str]: ...
+
+
+class Passing:
+    """Hands jobs over: in rounds while they run, and all at once when the worker closes."""
+
+    def __init__(
+        self,
+        identity: Identity,
+        hands: Hands,
+        parked: Parked,
+        supervisor: Supervisor,
+        taking: Taking,
+        *,
+        queue: Queue,
+        live: Live,
+        config: WorkerConfig,
+        metrics: Metrics,
+    ) -> None:
+        self._identity, self._hands, self._parked = identity, hands, parked
+        self._supervisor, self._taking = supervisor, taking
+        self._queue, self._live, self._metrics = queue, live, metrics
+        self._crowded_s = config.crowded_s
+        self._next_round_at = 0.0
+        self.num_given = 0
+        """Jobs handed over so far."""
+
+    async def hand_over(self, choose: Choose) -> None:
+        """Hands over what ``choose`` picks of the jobs that have not ended, as far as other workers have free slots."""
+        loop = asyncio.get_running_loop()
+        if loop.time() < self._next_round_at:
+            return
+        me, hands = self._identity, self._hands
+        try:
+            presences = await self._live.presences.all(me.deployment)
+        except AxonError:
+            return  # no other worker is known
+        room = room_elsewhere(presences, me=me.incarnation, version=me.version, pool=me.pool)
+        held = [self._held(running) for running in hands.running.values() if running.terminal is None]
+        num_given = 0
+        for job_id in choose(held, room=room):
+            if (running := hands.running.get(job_id)) is not None:
+                num_given += await self._give_up(running)
+        if num_given:
+            self._next_round_at = loop.time() + _ROUND_S
+
+    async def relieve(self) -> None:
+        """Hands over jobs that have had no place in the engine's steps for too long.
+
+        A worker that took more sequences than it has slots does so soon: what waits here would have been taken by
+        another worker. No job is handed over while a suspect is on trial, because all others wait for the trial.
+        """
+        patience_s = self._crowded_s
+        if self._hands.num_sequences > self._hands.slots:
+            patience_s = min(patience_s, CROWDED_S)
+        if self._hands.is_closed or self._hands.trials.suspect or self._supervisor.longest_wait_s < patience_s:
+            return
+        await self.hand_over(partial(crowded, patience_s=patience_s))
+
+    async def give_back(self, job: Job, delivery: Delivery) -> None:
+        """Returns a delivery to the queue and wakes the workers that could take it; parks it if the queue is away."""
+        self._taking.rest()  # before the delivery is back: this worker could be the first to take it again
+        try:
+            await self._queue.give_back(delivery)
+        except AxonError:
+            self._parked.add(delivery)  # looked at again: the job may be another's by then
+        with contextlib.suppress(AxonError):
+            await self._wake_others(job)
+
+    async def release_all(self) -> None:
+        """Gives up every job and every delivery, so that another worker, or the next start, goes on at once."""
+        for running in list(self._hands.running.values()):
+            with contextlib.suppress(AxonError):
+                await self._live.log.release(running.job.id, running.epoch)
+                await self._queue.give_back(running.delivery)
+                await self._wake_others(running.job)
+        for delivery in self._parked.take():
+            with contextlib.suppress(AxonError):
+                await self._queue.give_back(delivery)
+
+    async def _wake_others(self, job: Job) -> None:
+        await self._live.wakeups.notify(work_channel(self._identity.deployment), encode_hint(hint_of(job)))
+
+    def _held(self, running: Running) -> Held:
+        job = running.job
+        return Held(
+            job_id=job.id,
+            slots=job.choices,
+            num_left=job.choices * job.sampling.max_tokens - len(running.tokens),
+            waited_s=self._supervisor.waited_s(running),
+        )
+
+    async def _give_up(self, running: Running) -> bool:
+        """Hands the job over; it goes on here when that fails."""
+        self._hands.withdraw(running)
+        if await self._release(running):
+            await self._put_back(running)
+            return True
+        if self._hands.holds(running):
+            self._hands.reinstate(running)
+        return False
+
+    async def _release(self, running: Running) -> bool:
+        """Whether the job is released, with all its tokens in the log, and its delivery still ours."""
+        hands = self._hands
+        try:
+            async with asyncio.timeout(_RELEASE_TIMEOUT_S):
+                while running.pending() is not None and hands.holds(running):  # noqa: ASYNC110 - the emitter appends it
+                    await asyncio.sleep(_POLL_S)
+                if running.terminal is not None or not hands.holds(running):
+                    return False
+                await self._live.log.release(running.job.id, running.epoch)
+        except (AxonError, TimeoutError) as error:
+            _logger.warning("job.not_handed_over", turn=running.job.id, error=str(error), next="goes on here")
+            return False
+        return hands.holds(running)  # else it was parked or forgotten meanwhile, and its delivery with it
+
+    async def _put_back(self, running: Running) -> None:
+        """Gives the delivery of a released job back."""
+        self._hands.forget(running)
+        self.num_given += 1
+        self._metrics.handed_over.inc()
+        await self.give_back(running.job, running.delivery)

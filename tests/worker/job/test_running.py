@@ -1,0 +1,480 @@
+"""A job in a worker's hands: however its tokens are cut, sent again or taken over, they make one stream."""
+
+from collections.abc import Iterable
+from dataclasses import replace
+from itertools import pairwise
+from random import Random
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from axon.domain.chunk import Chunk, Details, End, Likely, Token
+from axon.domain.sampling import Sampling
+from axon.domain.turn import TurnState
+from axon.engine.protocol.messages import Emitted, Scored
+from axon.ports.queue import Delivery
+from axon.text.stops import StopScanner
+from axon.text.tokenizer import ByteTokenizer
+from axon.worker.job.running import Running, Terminal
+from tests.contracts.builders import make_job
+
+TOKENIZER = ByteTokenizer()
+
+stop_strings = st.lists(st.text("ab\né", min_size=1, max_size=4), max_size=3).map(tuple)
+"""Of few letters, so that they begin and break off often; of more than one byte, so that a token is half a letter."""
+texts = st.text("ab\né🙂", max_size=24)
+
+
+def make_running(
+    *,
+    stop: Iterable[str] = (),
+    epoch: int = 1,
+    choices: int = 1,
+    reasoning: str = "",
+    more_prompts: tuple[tuple[int, ...], ...] = (),
+) -> Running:
+    job = make_job(
+        sampling=Sampling(max_tokens=1000, stop=tuple(stop)),
+        choices=choices,
+        reasoning=reasoning,
+        more_prompts=more_prompts,
+    )
+    delivery = Delivery(tag=1, lane=job.lane, body=b"", redelivered=False)
+    return Running(job=job, delivery=delivery, epoch=epoch, tokenizer=TOKENIZER)
+
+
+def push(running: Running, token_id: int, finish: str | None = None, *, choice: int = 0) -> bool:
+    return running.push(running.choices[choice], Emitted("", token_id, finish))
+
+
+def run(running: Running, ids: Iterable[int], finish: str = "length") -> Running:
+    """Pushes the rest of the ids, the last with its finish, until something ends the job."""
+    left = list(ids)[len(running.tokens) :]
+    for place, token_id in enumerate(left, start=1):
+        if push(running, token_id, finish if place == len(left) else None):
+            break
+    return running
+
+
+def text_of(tokens: Iterable[Token]) -> str:
+    return "".join(token.text for token in tokens)
+
+
+def said(chunk: Chunk | None) -> Chunk | None:
+    """What a chunk says, without what it took."""
+    return replace(chunk, ledger=None) if chunk else None
+
+
+def joined(chunks: list[Chunk]) -> Chunk:
+    """What a reader makes of chunks that follow one another."""
+    for before, after in pairwise(chunks):
+        assert after.first == before.last + 1
+    last = chunks[-1]
+    tokens = tuple(token for chunk in chunks for token in chunk.tokens)
+    ends = tuple({end: None for chunk in chunks for end in chunk.ends})
+    return Chunk(first=1, epoch=last.epoch, tokens=tokens, ends=ends, terminal=last.terminal)
+
+
+def test_a_job_that_has_begun_has_nothing_to_tell() -> None:
+    running = make_running()
+    assert running.pending() is None
+    assert running.tokens == []
+
+
+def test_a_token_is_told_from_the_first_one_the_log_lacks() -> None:
+    running = make_running(epoch=7)
+    push(running, 97, None)
+    push(running, 98, None)
+    running.sent = 1
+    assert running.pending() == Chunk(first=2, epoch=7, tokens=(Token(0, 98, "b"),))
+
+
+def test_a_log_that_lost_its_tail_is_told_again() -> None:
+    running = run(make_running(), b"abc")
+    running.sent = 3
+    running.sent = 1
+    chunk = running.pending()
+    assert chunk is not None
+    assert (chunk.first, chunk.last, text_of(chunk.tokens)) == (2, 3, "bc")
+
+
+def test_an_end_without_a_token_is_told_once() -> None:
+    running = make_running()
+    running.end(TurnState.CANCELLED)
+    assert said(running.pending()) == Chunk(first=1, epoch=1, terminal="cancelled")
+    running.end_logged = True
+    assert running.pending() is None
+
+
+def test_the_first_end_stays() -> None:
+    running = make_running()
+    running.end(TurnState.FAILED, "worker_crash", "why")
+    running.end(TurnState.CANCELLED)
+    assert running.terminal == Terminal(TurnState.FAILED, "worker_crash", "why")
+
+
+@pytest.mark.parametrize("finish", ["stop", "length"])
+def test_the_engines_finish_ends_the_choice_for_its_reason(finish: str) -> None:
+    running = make_running()
+    assert not push(running, 97, None)
+    assert push(running, 98, finish)
+    assert running.ends == [End(0, finish, 2)]
+    assert running.terminal == Terminal(TurnState.COMPLETED)
+
+
+def test_a_stop_string_that_the_engines_last_token_completes_is_the_reason() -> None:
+    running = make_running(stop=["b"])
+    assert push(running, 98, "length")
+    assert (running.ends, text_of(running.tokens)) == ([End(0, "stop", 1)], "")
+
+
+def test_half_a_character_at_the_end_comes_out_as_a_replacement() -> None:
+    running = run(make_running(), "é".encode()[:1])
+    assert text_of(running.tokens) == "�"
+
+
+def test_gained_counts_from_when_it_came_into_the_engine() -> None:
+    running = make_running()
+    running.replay([Chunk(first=1, epoch=1, tokens=(Token(0, 97, "a"),))])
+    running.enter(running.choices[0], "s1")
+    assert (running.gained, running.choices[0].sequence_id) == (0, "s1")
+    push(running, 98, None)
+    assert running.gained == 1
+
+
+@settings(deadline=None)
+@given(texts, stop_strings)
+def test_the_text_is_the_whole_text_up_to_its_first_stop_string(text: str, stop: tuple[str, ...]) -> None:
+    running = run(make_running(stop=stop), text.encode())
+    scanner = StopScanner(stop)
+    shown, hit = scanner.push(text)
+    assert text_of(running.tokens) == (shown if hit else shown + scanner.flush())
+    assert running.ends == ([End(0, "stop" if hit else "length", len(running.tokens))] if text else [])
+
+
+@settings(deadline=None)
+@given(texts.filter(bool), stop_strings, st.lists(st.integers(0, 60), max_size=40))
+def test_chunks_put_together_are_the_whole_whatever_the_log_had_of_them(
+    text: str, stop: tuple[str, ...], looks: list[int]
+) -> None:
+    """``looks`` says after how many more tokens the log is told the next time."""
+    running = make_running(stop=stop)
+    chunks: list[Chunk] = []
+    ids = text.encode()
+    waits = iter(looks)
+    wait = next(waits, 0)
+    for place, token_id in enumerate(ids, start=1):
+        ended = push(running, token_id, "length" if place == len(ids) else None)
+        if (wait <= 0 or ended) and (chunk := running.pending()) is not None:
+            chunks.append(chunk)
+            running.sent = chunk.last
+            wait = next(waits, 0)
+        wait -= 1
+        if ended:
+            break
+    assert joined(chunks) == said(running.whole())
+
+
+@settings(deadline=None)
+@given(texts.filter(bool), stop_strings, st.data())
+def test_a_job_taken_over_at_any_token_goes_on_as_if_nothing_had_happened(
+    text: str, stop: tuple[str, ...], data: st.DataObject
+) -> None:
+    undisturbed = run(make_running(stop=stop), text.encode())
+    seq = data.draw(st.integers(0, len(undisturbed.tokens) - 1), label="seq of the log's last token")
+    cut = data.draw(st.integers(0, seq), label="where it was cut into chunks")
+    tokens = tuple(undisturbed.tokens)
+    taken_over = make_running(stop=stop, epoch=2)
+    taken_over.replay(
+        [Chunk(first=1, epoch=1, tokens=tokens[:cut]), Chunk(first=cut + 1, epoch=1, tokens=tokens[cut:seq])]
+    )
+    assert (taken_over.sent, taken_over.pending()) == (seq, None)
+    run(taken_over, text.encode())
+    assert taken_over.tokens == undisturbed.tokens
+    assert (taken_over.ends, taken_over.terminal) == (undisturbed.ends, undisturbed.terminal)
+    rest = taken_over.pending()
+    assert rest is not None
+    assert (rest.first, rest.epoch, rest.tokens) == (seq + 1, 2, tokens[seq:])
+
+
+@settings(deadline=None)
+@given(texts.filter(bool), stop_strings, st.lists(st.integers(0, 23), min_size=1, max_size=4))
+def test_a_job_taken_over_again_and_again_goes_on_as_well(text: str, stop: tuple[str, ...], places: list[int]) -> None:
+    undisturbed = run(make_running(stop=stop), text.encode())
+    attempt = make_running(stop=stop)
+    for epoch, place in enumerate(sorted(places), start=2):
+        earlier = attempt
+        attempt = make_running(stop=stop, epoch=epoch)
+        attempt.replay([Chunk(first=1, epoch=epoch - 1, tokens=tuple(earlier.tokens))])
+        for token_id in text.encode()[len(attempt.tokens) : min(place, len(undisturbed.tokens) - 1)]:
+            push(attempt, token_id, None)
+    assert run(attempt, text.encode()).tokens == undisturbed.tokens
+
+
+def test_choices_stand_in_the_order_of_position_and_choice_whichever_was_first() -> None:
+    running = make_running(choices=2)
+    push(running, 98, choice=1)
+    push(running, 66, "stop", choice=1)
+    assert running.pending() is None
+    push(running, 97, choice=0)
+    assert [(token.choice, token.text) for token in running.tokens] == [(0, "a"), (1, "b")]
+    assert running.ends == []
+    push(running, 65, choice=0)
+    assert [(token.choice, token.text) for token in running.tokens[2:]] == [(0, "A"), (1, "B")]
+    assert running.ends == [End(1, "stop", 4)]
+    push(running, 33, "length", choice=0)
+    assert (running.ends[1:], running.terminal) == ([End(0, "length", 5)], Terminal(TurnState.COMPLETED))
+
+
+def test_an_end_is_told_with_its_choices_last_token_and_again_at_the_end_of_all() -> None:
+    running = make_running(choices=2)
+    push(running, 97, "stop", choice=0)
+    push(running, 98, choice=1)
+    first = running.pending()
+    assert first is not None
+    assert first.ends == (End(0, "stop", 1),)
+    running.sent = first.last
+    push(running, 99, choice=1)
+    second = running.pending()
+    assert second is not None
+    assert second.ends == ()
+    running.sent = second.last
+    push(running, 99, "length", choice=1)
+    last = running.pending()
+    assert last is not None
+    assert last.ends == (End(0, "stop", 1), End(1, "length", 4))
+
+
+answers = st.lists(st.text("ab\né", min_size=1, max_size=10).map(str.encode), min_size=1, max_size=4)
+
+
+def play(running: Running, texts: list[bytes], order: Iterable[int]) -> None:
+    """Pushes what each choice still lacks; ``order`` says whose token the engine has next, as often as it says."""
+    left = {choice.index: list(texts[choice.index][len(choice.token_ids) :]) for choice in running.absent}
+    turns = iter(order)
+    while left and running.terminal is None:
+        index = sorted(left)[next(turns, 0) % len(left)]
+        token_id = left[index].pop(0)
+        if push(running, token_id, None if left[index] else "length", choice=index) or not left[index]:
+            del left[index]
+
+
+@settings(deadline=None)
+@given(answers, stop_strings, st.lists(st.integers(0, 3), max_size=60))
+def test_the_stream_of_many_choices_does_not_depend_on_their_pace(
+    texts: list[bytes], stop: tuple[str, ...], order: list[int]
+) -> None:
+    even, uneven = make_running(stop=stop, choices=len(texts)), make_running(stop=stop, choices=len(texts))
+    play(even, texts, ())
+    play(uneven, texts, order)
+    assert said(uneven.whole()) == said(even.whole())
+    for index, text in enumerate(texts):
+        alone = run(make_running(stop=stop), text)
+        assert text_of(token for token in even.tokens if token.choice == index) == text_of(alone.tokens)
+        assert [end.reason for end in even.ends if end.choice == index] == [end.reason for end in alone.ends]
+
+
+@settings(deadline=None)
+@given(answers, stop_strings, st.lists(st.integers(0, 3), max_size=60), st.data())
+def test_many_choices_taken_over_at_any_token_go_on_as_if_nothing_had_happened(
+    texts: list[bytes], stop: tuple[str, ...], order: list[int], data: st.DataObject
+) -> None:
+    undisturbed = make_running(stop=stop, choices=len(texts))
+    play(undisturbed, texts, ())
+    seq = data.draw(st.integers(0, len(undisturbed.tokens) - 1), label="seq of the log's last token")
+    cut = data.draw(st.integers(0, seq), label="where it was cut into chunks")
+    whole = undisturbed.whole()
+    pieces = [
+        Chunk(
+            first=first + 1,
+            epoch=1,
+            tokens=whole.tokens[first:last],
+            ends=tuple(end for end in whole.ends if end.at is not None and first < end.at <= last),
+        )
+        for first, last in ((0, cut), (cut, seq))
+    ]
+    taken_over = make_running(stop=stop, epoch=1, choices=len(texts))
+    taken_over.replay(pieces)
+    assert taken_over.pending() is None
+    play(taken_over, texts, order)
+    assert said(taken_over.whole()) == said(whole)
+
+
+def test_log_probabilities_travel_with_their_token_as_bytes() -> None:
+    running = make_running()
+    half = "é".encode()[0]
+    running.push(running.choices[0], Emitted("", half, None, -0.5, [(half, -0.5), (97, -1.5)]))
+    top = (Likely(bytes([half]), -0.5), Likely(b"a", -1.5))
+    assert running.tokens[0].details == Details(data=bytes([half]), logprob=-0.5, top=top, offset=0)
+
+
+def test_the_first_attempts_count_of_cached_tokens_stays() -> None:
+    running = make_running()
+    running.push(running.choices[0], Emitted("", 97, cached=2))
+    chunk = running.pending()
+    assert chunk is not None
+    again = make_running(epoch=2)
+    again.replay([chunk])
+    again.push(again.choices[0], Emitted("", 98, "stop", cached=1))
+    assert (chunk.cached, again.whole().cached) == (2, 2)
+
+
+def test_cached_tokens_count_once_for_each_prompt_and_again_for_none_after_a_loss() -> None:
+    def attempt(epoch: int) -> Running:
+        return make_running(epoch=epoch, choices=4, more_prompts=((4, 5, 6, 7),))
+
+    running = attempt(1)
+    for choice, cached in ((2, 3), (0, 2), (1, 2)):  # the second prompt's first choice is ahead of its place
+        running.push(running.choices[choice], Emitted("", 97, cached=cached))
+    chunk = running.pending()
+    assert chunk is not None
+    assert ([token.choice for token in chunk.tokens], chunk.cached) == ([0, 1, 2], 2 + 3)
+    short = chunk.until(2)
+    again = attempt(2)
+    again.replay([replace(short, cached=2)])
+    for choice in range(4):
+        again.push(again.choices[choice], Emitted("", 98, cached=1))
+    assert again.whole().cached == 2 + 1
+    last = attempt(3)
+    last.replay([chunk])
+    for choice in range(4):
+        last.push(last.choices[choice], Emitted("", 98, cached=4))
+    assert last.whole().cached == 2 + 3
+
+
+def test_what_is_said_of_a_prompt_comes_with_the_first_token_once() -> None:
+    job = make_job(prompt_ids=(97, 98, 99), sampling=Sampling(max_tokens=9, logprobs=1, prompt_logprobs=True))
+    delivery = Delivery(tag=1, lane=job.lane, body=b"", redelivered=False)
+    running = Running(job=job, delivery=delivery, epoch=1, tokenizer=TOKENIZER)
+    [choice] = running.choices
+    running.enter(choice, "1")
+    choice.score(Scored("1", [(-9.0, [])]))
+    running.enter(choice, "2")  # it left the engine, which says everything again
+    choice.score(Scored("2", [(-1.0, [(100, -0.5)])]))
+    choice.score(Scored("2", [(-2.0, [])]))
+    for token_id in (100, 101):
+        running.push(choice, Emitted("2", token_id, logprob=-0.25))
+    first, second = [token.details or Details() for token in running.whole().tokens]
+    assert first.prompt == ((b"a", None, ()), (b"b", -1.0, ((b"d", -0.5),)), (b"c", -2.0, ()))
+    assert second.prompt == ()
+
+
+def thinking_of(running: Running) -> str:
+    return "".join(token.reasoning for token in running.tokens)
+
+
+@pytest.mark.parametrize("taken_over_at", [0, 3, 9, 14, 17, 20])
+def test_thinking_is_parted_from_the_answer_also_when_another_attempt_goes_on(taken_over_at: int) -> None:
+    text = b"<think>hmm</think>Hello <3"
+    undisturbed = run(make_running(reasoning="text"), text)
+    assert (text_of(undisturbed.tokens), thinking_of(undisturbed), undisturbed.whole().reasoned) == (
+        "Hello <3",
+        "hmm",
+        3,
+    )
+    attempt = make_running(reasoning="text")
+    attempt.replay([Chunk(first=1, epoch=1, tokens=tuple(undisturbed.tokens[:taken_over_at]))])
+    attempt.reasoned = sum(bool(token.reasoning) for token in attempt.tokens)
+    assert run(attempt, text).tokens == undisturbed.tokens
+
+
+def test_a_stop_string_in_the_thinking_ends_it_and_loses_nothing_before_it() -> None:
+    running = run(make_running(reasoning="inside", stop=["XX"]), b"hm </tXX")
+    assert (text_of(running.tokens), thinking_of(running)) == ("", "hm </t")
+
+
+@settings(deadline=None)
+@given(rng=st.randoms(use_true_random=False), text=texts, choices=st.integers(1, 3))
+def test_a_stream_that_is_held_back_is_told_the_same_tokens_and_ends_after_the_last(
+    rng: Random, text: str, choices: int
+) -> None:
+    ids = TOKENIZER.encode(text) or [65]
+    running = make_running(choices=choices)
+    running.limit, told = 0, []
+    left = {choice: list(ids) for choice in range(choices)}
+    while not running.end_logged:
+        moves = [choice for choice, rest in left.items() if rest]
+        if moves and rng.random() < 0.5:
+            rest = left[choice := rng.choice(moves)]
+            push(running, rest.pop(0), None if rest else "stop", choice=choice)
+        else:
+            running.limit = min(running.limit + rng.randint(0 if moves else 1, 5), choices * len(ids))
+        chunk = running.pending()
+        assert chunk is None or chunk.last <= max(running.limit, 0)
+        if chunk is not None and rng.random() < 0.7:
+            assert bool(chunk.terminal) == (chunk.last == choices * len(ids))
+            told.append(chunk)
+            running.sent, running.end_logged = chunk.last, bool(chunk.terminal)
+    assert [token.id for token in joined(told).tokens] == [token_id for token_id in ids for _ in range(choices)]
+    assert {end.choice for end in joined(told).ends} == set(range(choices))
+
+
+@pytest.mark.parametrize("finish", [None, "stop"])
+def test_what_is_held_back_at_an_end_from_outside_is_never_told(finish: str | None) -> None:
+    running = make_running()
+    running.limit = 2
+    for place, token_id in enumerate([65, 66, 67, 68]):
+        push(running, token_id, finish if place == 3 else None)
+    running.end(TurnState.CANCELLED)
+    chunk = running.pending()
+    assert chunk is not None
+    assert ([token.id for token in chunk.tokens], chunk.ends, chunk.terminal) == ([65, 66], (), "cancelled")
+
+
+@pytest.mark.parametrize("finish", [None, "stop"])
+def test_a_cancelled_job_ends_with_what_the_log_has_and_the_rest_is_wasted(finish: str | None) -> None:
+    running = make_running()
+    push(running, 65)
+    running.sent = 1
+    for place, token_id in enumerate([66, 67]):
+        push(running, token_id, finish if place == 1 else None)
+    late = running.pending()
+    assert late is not None  # the log refuses it
+    running.cancel()
+    chunk = running.pending()
+    assert chunk is not None
+    assert chunk.ledger is not None
+    assert (chunk.first, chunk.tokens, chunk.ends, chunk.terminal) == (2, (), (), "cancelled")
+    assert (chunk.ledger.emitted, chunk.ledger.wasted) == (1, 2)
+    assert [token.id for token in running.whole().tokens] == [65]
+
+
+def test_of_many_choices_the_tokens_that_had_no_place_are_wasted_once() -> None:
+    running = make_running(choices=2)
+    push(running, 65, choice=1)
+    push(running, 66, choice=1)
+    running.end(TurnState.EXPIRED)
+    running.cancel()
+    assert running.whole().ledger is not None
+    assert (running.whole().terminal, running.whole().ledger.wasted) == ("cancelled", 2)  # type: ignore[union-attr]
+
+
+def test_a_job_asks_the_log_whether_it_is_to_go_on_although_it_has_nothing_to_tell() -> None:
+    running = make_running()
+    running.must_ask = True
+    chunk = running.pending()
+    assert chunk is not None
+    assert (chunk.first, chunk.tokens, chunk.ends, chunk.terminal) == (1, (), (), "")
+
+
+@pytest.mark.parametrize("limit", [None, 2, 0])
+def test_a_stopped_job_is_complete_with_what_may_be_told_and_its_length_is_its_end(limit: int | None) -> None:
+    running = make_running(choices=2)
+    running.limit = limit
+    push(running, 65, choice=0)
+    push(running, 65, choice=1)
+    push(running, 66, "stop", choice=0)
+    running.stop("why", "because")
+    chunk = running.pending()
+    assert chunk is not None
+    num_told = 3 if limit is None else limit
+    assert (len(chunk.tokens), chunk.terminal, chunk.code) == (num_told, TurnState.COMPLETED, "why")
+    reasons = {end.choice: end.reason for end in chunk.ends}
+    assert reasons == {0: "stop" if limit is None else "length", 1: "length"}
+
+
+def test_a_job_that_has_ended_is_not_stopped() -> None:
+    running = run(make_running(), [65, 66], "stop")
+    running.stop("why", "because")
+    assert running.terminal == Terminal(TurnState.COMPLETED)
