@@ -13,7 +13,7 @@ from axon.gateway.openai.outcome import failure
 from axon.gateway.turn.context import gateway_of
 from axon.gateway.turn.entry import Entry
 from axon.gateway.turn.headers import STREAM_HEADER, wants_ids, wants_ledger
-from axon.gateway.turn.place import LAST_EVENT_ID, last_event_id, require_place
+from axon.gateway.turn.position import LAST_EVENT_ID, check_position, last_event_id
 from axon.gateway.turn.sse import stream
 from axon.gateway.turn.whole import answered
 
@@ -26,7 +26,7 @@ async def answer(request: Request, entry: Entry, *, streams: bool) -> Response:
     after = 0
     if entry.found is not None:
         after = last_event_id(request)
-        await require_place(gateway_of(request).sessions.lookup, entry.found, after, LAST_EVENT_ID)
+        await check_position(gateway_of(request).sessions.lookup, entry.found, after, LAST_EVENT_ID)
     return streamed(request, job, after=after, found=entry.found, started=job.created)
 
 

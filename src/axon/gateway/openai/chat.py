@@ -19,7 +19,7 @@ from axon.gateway.openai.sentences import blaming
 from axon.gateway.turn.asking import Api, admitted, job_of
 from axon.gateway.turn.cancel import stopped
 from axon.gateway.turn.context import find_deployment, find_turn, gateway_of, identity_of
-from axon.gateway.turn.counting import gave_back
+from axon.gateway.turn.counting import note_erased
 from axon.gateway.turn.headers import wants_ledger
 
 router = APIRouter(tags=["chat"])
@@ -72,7 +72,7 @@ async def delete(request: Request, completion_id: str) -> dict[str, Any]:
     """Erases a chat that was sent with ``store: true``, and its words; one that runs is cancelled."""
     turn = await _find(request, completion_id)
     await gateway_of(request).sessions.erasure.turn(turn)
-    gave_back(request)
+    note_erased(request)
     return {"id": completion_id, "object": "chat.completion.deleted", "deleted": True}
 
 

@@ -14,7 +14,7 @@ from axon.gateway.openai import best_of
 from axon.gateway.openai.answer import stopped_body, streamed
 from axon.gateway.turn.cancel import stopped
 from axon.gateway.turn.context import find_turn, gateway_of, reader_of
-from axon.gateway.turn.place import LAST_EVENT_ID, last_event_id, require_place, seq_of
+from axon.gateway.turn.position import LAST_EVENT_ID, check_position, last_event_id, seq_of
 
 router = APIRouter(tags=["streams"])
 
@@ -32,7 +32,7 @@ async def show(request: Request, stream_id: str, after: str = "") -> Response:
         raise InvalidInput(f"Continue a response with GET /v1/responses/{stream_id}?stream=true.", param="stream_id")
     if best_of.is_chosen_from(turn.job):
         raise InvalidInput("An answer with 'best_of' is not streamed.", param="stream_id")
-    await require_place(gateway.sessions.lookup, turn, seq, "after" if after else LAST_EVENT_ID)
+    await check_position(gateway.sessions.lookup, turn, seq, "after" if after else LAST_EVENT_ID)
     await gateway.follower.arrive(stream_id, reader_of(request, turn.job))
     gateway.metrics.stream_resumes.labels(result="ok").inc()
     return streamed(request, turn.job, after=seq, found=turn)

@@ -15,7 +15,7 @@ from axon.gateway.http.schema import body_of_kind
 from axon.gateway.responses.items import ITEM, item_body, items_of
 from axon.gateway.responses.requests import ConversationRequest, ItemsRequest, MetadataRequest
 from axon.gateway.turn.context import gateway_of, identity_of
-from axon.gateway.turn.counting import gave_back, storing
+from axon.gateway.turn.counting import note_erased, storing
 from axon.sessions.conversations import Conversations
 
 router = APIRouter(tags=["conversations"], prefix="/v1/conversations")
@@ -52,7 +52,7 @@ async def update(request: Request, conversation_id: str) -> dict[str, Any]:
 async def delete(request: Request, conversation_id: str) -> dict[str, Any]:
     """Erases the conversation and every word said in it."""
     await _kept(request).delete(_tenant(request), conversation_id)
-    gave_back(request)
+    note_erased(request)
     return {"id": conversation_id, "object": "conversation.deleted", "deleted": True}
 
 
@@ -88,7 +88,7 @@ async def delete_item(request: Request, conversation_id: str, item_id: str) -> d
     """Takes an item out of the conversation; answers with what the conversation is now."""
     await _item(request, conversation_id, item_id)
     await _kept(request).remove(_tenant(request), conversation_id, item_id)
-    gave_back(request)
+    note_erased(request)
     return _body(await _kept(request).get(_tenant(request), conversation_id))
 
 

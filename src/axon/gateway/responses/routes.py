@@ -30,7 +30,7 @@ from axon.gateway.responses.requests import NOT_YET, Context, ResponseRequest
 from axon.gateway.turn.asking import Api, admitted, job_of
 from axon.gateway.turn.cancel import stopped
 from axon.gateway.turn.context import Gateway, find_deployment, find_turn, gateway_of, identity_of, reader_of
-from axon.gateway.turn.counting import count_request, gave_back
+from axon.gateway.turn.counting import count_request, note_erased
 from axon.gateway.turn.entry import Entry
 from axon.gateway.turn.headers import STREAM_HEADER, wants_ledger
 from axon.gateway.turn.sse import stream
@@ -109,7 +109,7 @@ async def delete(request: Request, response_id: str) -> dict[str, Any]:
     """Erases the response and its words; one that runs is cancelled."""
     turn = await _find(request, response_id)
     await gateway_of(request).sessions.erasure.turn(turn)
-    gave_back(request)
+    note_erased(request)
     return {"id": response_id, "object": "response", "deleted": True}
 
 
