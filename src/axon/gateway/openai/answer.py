@@ -1,4 +1,4 @@
-"""The answer to an accepted chat or completion: a stream of frames, or one object."""
+"""Answers an accepted chat or completion, with a stream of frames or one object. Knows no route and no prompt."""
 
 from typing import Any
 
@@ -19,7 +19,7 @@ from axon.gateway.turn.whole import answered
 
 
 async def answer(request: Request, entry: Entry, *, streams: bool) -> Response:
-    """The answer to the turn of this entry."""
+    """Returns the response for the entry's turn: a stream if the client asked for one, otherwise one object."""
     job = entry.job
     if not streams:
         return await _whole(request, job, entry.found)
@@ -33,19 +33,23 @@ async def answer(request: Request, entry: Entry, *, streams: bool) -> Response:
 def streamed(
     request: Request, job: Job, *, after: int, found: Turn | None = None, started: float | None = None
 ) -> Response:
-    """The stream past token ``after``."""
+    """Returns a response that streams the frames past seq ``after``; the headers say whether with ids and ledger."""
     writer = frames.Writer(job, after=after, with_ids=wants_ids(request), with_ledger=wants_ledger(request))
     return stream(request, job, writer, after=after, found=found, started=started)
 
 
 def stopped_body(turn: Turn, kind: str) -> dict[str, Any]:
-    """How it stands, and what it is billed; ``kind`` is the name of what was asked for."""
+    """Returns the body that answers a cancellation: the turn's status, and its usage once it has ended.
+
+    ``kind`` is the value of the field ``object``.
+    """
     status = turn.state.value if turn.state.terminal else "in_progress"
     usage = frames.usage_body(turn.usage) if turn.state.terminal else None
     return {"id": turn.id, "object": kind, "status": status, "usage": usage}
 
 
 async def _whole(request: Request, job: Job, found: Turn | None) -> Response:
+    """Waits for the turn's end and returns the answer as one object; raises the turn's error if it failed."""
     chunks = await answered(request, job, found=found)
     if error := failure(chunks[-1], job.reply):
         raise error

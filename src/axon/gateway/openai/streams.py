@@ -1,4 +1,4 @@
-"""/v1/streams/{id}: goes on with a stream after a disconnect, from any seq, as long as it is kept; or ends it."""
+"""Routes of /v1/streams/{id}: resume a stream at any seq after a disconnect, or stop it. Knows no prompt."""
 
 from typing import Any
 
@@ -21,9 +21,9 @@ router = APIRouter(tags=["streams"])
 
 @router.get("/v1/streams/{stream_id}", summary="Continue a stream")
 async def show(request: Request, stream_id: str, after: str = "") -> Response:
-    """The stream's chunks past token ``after``: what was generated meanwhile at once, the rest as it comes.
+    """Streams the chunks past seq ``after``: those generated meanwhile at once, the rest as they come.
 
-    ``Last-Event-ID`` says the same as ``after``, for readers of event ids.
+    The header ``Last-Event-ID`` means the same as ``after``, for clients that read event ids.
     """
     gateway = gateway_of(request)
     seq = seq_of(after, "after") if after else last_event_id(request)
@@ -40,10 +40,10 @@ async def show(request: Request, stream_id: str, after: str = "") -> Response:
 
 @router.delete("/v1/streams/{stream_id}", summary="Stop a stream")
 async def stop(request: Request, stream_id: str) -> dict[str, Any]:
-    """Ends the turn of a stream, of whichever kind; one that has ended stays as it is.
+    """Cancels the turn of a stream: a chat, a completion or a response; one that has ended stays as it is.
 
-    ``status`` says how it ended, or ``in_progress`` where it takes its time; ``usage`` is what it is billed: the
-    tokens up to the stop.
+    ``status`` says how it ended, or ``in_progress`` if that takes more than a few seconds. ``usage`` counts the tokens
+    that are billed: those generated before the cancellation.
     """
     turn = await find_turn(request, stream_id)
     if turn is None:
@@ -52,6 +52,7 @@ async def stop(request: Request, stream_id: str) -> dict[str, Any]:
 
 
 async def _find(request: Request, stream_id: str) -> Turn:
+    """Returns the stream's turn; raises ``NotFound`` if there is none, ``Gone`` if its text is deleted."""
     turn = await find_turn(request, stream_id)
     if turn is None:
         raise _unknown(stream_id)
