@@ -70,7 +70,7 @@ async def show(request: Request, key_id: str) -> dict[str, Any]:
 
 @router.post("/{key_id}/rotate", openapi_extra=body_of_kind(Rotation), summary="Rotate a key")
 async def rotate(request: Request, key_id: str) -> dict[str, Any]:
-    """Creates a key in place of an old one, which stays valid for ``overlap_s`` seconds, so that programs can change."""
+    """Creates a key in place of an old one, which stays valid for ``overlap_s`` seconds while you replace it."""
     ask = await read(Rotation, request, empty=b"{}")
     admin = admin_of(request)
     key, text = await admin.keyring.rotate(key_id, overlap_s=ask.overlap_s, expires_in_s=ask.expires_in_s)

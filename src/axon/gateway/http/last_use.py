@@ -50,7 +50,8 @@ class LastUse:
             try:
                 await self.write()
             except AxonError as error:
-                _logger.warning("last_use.not_written", error=str(error))
+                num_keys = len(self._unwritten)
+                _logger.warning("last_use.not_written", num_keys=num_keys, error=str(error), retry_s=_WRITE_EVERY_S)
 
     async def write(self) -> None:
         """Writes everything that was noted since the last write, batch by batch."""

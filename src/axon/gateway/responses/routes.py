@@ -50,7 +50,10 @@ _MAX_WINDOWS = 8
 
 @router.post("/v1/responses", openapi_extra=body_of_kind(ResponseRequest), summary="Create a response")
 async def create(request: Request) -> Response:
-    """Returns the model's answer, whole, streamed or in the background; it is stored, so that others can follow it."""
+    """Returns the model's answer, whole, streamed or in the background.
+
+    The answer is stored unless ``store`` is false, so that a later response can continue from it.
+    """
     gateway = gateway_of(request)
     body = await read_body(request, gateway.config)
     ask = await gateway.bodies.parse(ResponseRequest, body, NOT_YET)
