@@ -11,7 +11,7 @@ from axon.domain.lane import lane_of
 from axon.domain.sampling import Sampling
 from axon.errors import AxonError, StreamDiverged
 from axon.gateway.turn.ask import Ask
-from axon.gateway.turn.follow import Reader
+from axon.gateway.turn.reader import Reader
 from tests.sim.world import DEPLOYMENT, NUM_LANES, World
 
 PROMPT = (1, 2, 3)

@@ -18,7 +18,8 @@ from axon.domain.ownership import ClaimStep, LogView
 from axon.domain.turn import Turn, TurnState
 from axon.domain.wire import encode
 from axon.errors import AxonError
-from axon.gateway.turn.follow import Follower, Reader, _Watch
+from axon.gateway.turn.follow import Follower
+from axon.gateway.turn.reader import PollTimer, Reader
 from axon.ports.live import Appended
 from axon.ports.queue import Delivery
 from axon.sessions.history import Histories
@@ -172,15 +173,15 @@ def history_without_a_barrier() -> contextlib.AbstractContextManager[Any]:
 @contextlib.contextmanager
 def store_asked_after_silence_alone() -> Iterator[None]:
     """A reader hears of an end that the log has lost only if it stays through a silence of seconds."""
-    follow, is_due = Follower.follow, _Watch.store_is_due
+    follow, is_due = Follower.follow, PollTimer.store_is_due
 
     def follow_log(self: Follower, job_id: str, *, after: int, reader: Reader) -> Any:
         return follow(self, job_id, after=after, reader=replace(reader, found=None))
 
-    def after_silence(self: _Watch, now: float, *, is_beyond: bool) -> bool:
+    def after_silence(self: PollTimer, now: float, *, is_beyond: bool) -> bool:
         return is_due(self, now, is_beyond=False)
 
-    with patch.object(Follower, "follow", follow_log), patch.object(_Watch, "store_is_due", after_silence):
+    with patch.object(Follower, "follow", follow_log), patch.object(PollTimer, "store_is_due", after_silence):
         yield
 
 

@@ -1,4 +1,4 @@
-"""The gateway's ASGI application: routes, errors in OpenAI's shape, and the middleware around them."""
+"""The gateway's ASGI application: routes, error handlers and the middleware around them. Knows no route's meaning."""
 
 from importlib.resources import files
 
@@ -29,20 +29,20 @@ PARTS = (
     *(responses, conversations, chat, completions, models, streams, usage),
     *(tenants, plans, keys, health),
 )
-"""What the API is made of; each has a router."""
+"""The modules that make up the API; each has a router."""
 
 
 def routes(version: str) -> FastAPI:
-    """The application's routes, which is all that its OpenAPI document needs."""
+    """Returns an application with all routes and no parts behind them, enough to make its OpenAPI document."""
     app = FastAPI(
         title="Axon",
         version=version,
         description=_DESCRIPTION,
         docs_url=None,
         redoc_url=None,
-        openapi_url=None,  # FastAPI's own route for it would ask for no scope
+        openapi_url=None,  # FastAPI's own route for the document would check no scope
         dependencies=[Depends(check_scope)],
-        redirect_slashes=False,  # a redirect would be made of the Host that the caller claims
+        redirect_slashes=False,  # a redirect would repeat the Host header, which the client may forge
     )
     for part in PARTS:
         app.include_router(part.router)
@@ -52,7 +52,7 @@ def routes(version: str) -> FastAPI:
 
 
 def build_app(gateway: Gateway, admin: Admin, authenticator: Authenticator, *, version: str) -> Middleware:
-    """The application, ready to serve."""
+    """Returns the application, ready to serve."""
     app = routes(version)
     app.state.gateway, app.state.admin = gateway, admin
     app.add_exception_handler(AxonError, _on_error)
@@ -71,12 +71,12 @@ def build_app(gateway: Gateway, admin: Admin, authenticator: Authenticator, *, v
 
 
 async def _docs() -> Response:
-    """The OpenAPI document as a page that loads nothing from elsewhere."""
+    """Returns the OpenAPI document as an HTML page that loads nothing from other hosts."""
     return HTMLResponse(files("axon.gateway").joinpath("ui/docs.html").read_text())
 
 
 async def _openapi(request: Request) -> Response:
-    """The OpenAPI document, for programs."""
+    """Returns the OpenAPI document as JSON."""
     return JSONResponse(request.app.openapi())
 
 
@@ -87,8 +87,11 @@ async def _on_error(request: Request, error: Exception) -> Response:
 
 
 async def _counted(request: Request, error: AxonError) -> AxonError:
-    """What a request is answered that is refused for what it says: reading it has cost work, so it counts against its
-    tenant's limit like any other, once."""
+    """Returns the error to answer with: ``error``, or ``LimitReached`` if the tenant's request bucket is empty.
+
+    A request with an invalid body has cost work to read and parse, so it takes one request from its tenant's bucket,
+    unless it has taken one before.
+    """
     if not isinstance(error, InvalidInput | TooLarge) or METERS in request.scope:
         return error
     try:
@@ -96,11 +99,12 @@ async def _counted(request: Request, error: AxonError) -> AxonError:
     except LimitReached as limit:
         return limit
     except AxonError:
-        pass  # one that cannot be counted now is refused all the same
+        pass  # the request cannot be counted now, and is refused nevertheless
     return error
 
 
 async def _on_http_error(request: Request, error: Exception) -> Response:
+    """Answers errors of Starlette's routing (404, 405) in OpenAI's shape; keeps the ``Allow`` header."""
     status = error.status_code if isinstance(error, HTTPException) else 500
     if status == 404:
         problem: AxonError = NotFound(f"Unknown request URL: {request.method} {request.url.path}.", code="unknown_url")

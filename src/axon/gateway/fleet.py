@@ -1,4 +1,4 @@
-"""What a gateway knows of the workers: what they serve, as they last said themselves. Knows no queue and no engine."""
+"""A gateway's view of the workers: their deployment, pools and service rate. Knows no queue and no engine."""
 
 import asyncio
 import contextlib
@@ -14,25 +14,28 @@ from axon.errors import AxonError, Unavailable
 from axon.ports.live import Presences
 from axon.telemetry.metrics import Metrics
 
-_LOOK_S = 1.0
-_FIRST_LOOK_S = 0.2
-"""How often it looks until it has seen the first worker."""
-_RETRY_S = 2.0
+_POLL_S = 1.0
+"""Interval at which the workers' presences are read."""
+_FIRST_POLL_S = 0.2
+"""Interval until the first worker has been seen."""
+_RETRY_AFTER_S = 2.0
+"""Clients are asked to wait this long before a retry while no worker can serve them."""
 
 _logger = structlog.get_logger("axon.gateway")
 
 
 def served(presences: Sequence[Presence], text: str) -> Deployment | None:
-    """What to ask the workers for: the version that most of them have, those that stay counted first.
+    """Returns the deployment whose version most workers serve; draining workers count only if all are draining.
 
-    Only of workers whose tokenizer and template are the gateway's own: other ids would be another text to them.
+    ``text`` identifies the gateway's tokenizer and template. Workers with others are left out, because the same token
+    ids would be another text to them. Returns None if no worker is left. Pure.
     """
     usable = [presence for presence in presences if presence.deployment.text == text]
     if not usable:
         return None
     votes = Counter(presence.deployment.version for presence in usable if not presence.draining)
     votes = votes or Counter(presence.deployment.version for presence in usable)
-    # Equally many: the younger one, which is on its way in.
+    # At equal numbers the newer version wins, which is the one being rolled out.
     newest = {
         version: max(each.deployment.created for each in usable if each.deployment.version == version)
         for version in votes
@@ -43,7 +46,7 @@ def served(presences: Sequence[Presence], text: str) -> Deployment | None:
 
 
 class Fleet:
-    """Goes on with what it last knew while the workers, or the service that carries their words, are away."""
+    """Reads the workers' presences; while there are none, or ``live`` is down, it keeps what it last read."""
 
     def __init__(
         self,
@@ -56,23 +59,28 @@ class Fleet:
         deployment: Deployment | None = None,
         has_pools: bool = True,
     ) -> None:
-        """``has_pools`` unless one worker serves everybody, in this process."""
+        """Stores its parts. ``learned`` is called with each new deployment that the workers serve.
+
+        ``has_pools`` is false in a process whose one worker serves every tenant.
+        """
         self.name = name
         self._text, self._presences, self._learned, self._metrics = text, presences, learned, metrics
         self._deployment = deployment
         self._has_pools, self._pools = has_pools, frozenset[str]()
         self._mismatched = False
         self._rates: dict[str, float] = {}
-        self._with_room = frozenset[str]()
+        """Tokens per second that each pool serves when it is busy."""
+        self._with_free_slots = frozenset[str]()
         """Pools that have free slots."""
 
     def tokens_per_s(self, pool: str = "") -> float | None:
-        """What the workers of a pool serve when they are busy; None while nobody knows, or while they are not.
+        """Returns the tokens per second that a pool serves when it is busy; None if unknown, or if it has free slots.
 
-        Else a rate that came out too low would keep requests away for ever: it is learned only while they are busy.
+        The rate is measured only while the pool is busy. If an idle pool had a rate, one that was measured too low
+        would shed requests for ever, and the pool would never be busy enough to correct it.
         """
         pool = pool if self._has_pools else ""
-        return None if pool in self._with_room else self._rates.get(pool)
+        return None if pool in self._with_free_slots else self._rates.get(pool)
 
     @property
     def known(self) -> bool:
@@ -81,43 +89,43 @@ class Fleet:
 
     @property
     def deployment(self) -> Deployment:
-        """What the workers serve; raises ``Unavailable`` until one has been seen."""
+        """The deployment that the workers serve; raises ``Unavailable`` until one has been seen."""
         if self._deployment is None:
             raise self.problem()
         return self._deployment
 
     def pool(self, name: str) -> str:
-        """The pool that is to run what a tenant of this one asks; raises ``Unavailable`` where nobody works for it.
+        """Returns the pool for the turns of a tenant whose terms name this one; raises ``Unavailable`` if it is empty.
 
-        Turns of the pool that everybody shares wait while no worker is there: its lanes are taken from sooner or later.
+        Turns of the shared pool (an empty name) are accepted even while it has no worker, and wait in their lane.
         """
         if not name or not self._has_pools:
             return ""
         if name not in self._pools:
             raise Unavailable(
-                f"No worker of the pool '{name}' that serves this tenant is there now.",
+                f"The pool '{name}', which serves this tenant, has no worker now; try again later.",
                 code="pool_unavailable",
-                retry_after_s=_RETRY_S,
+                retry_after_s=_RETRY_AFTER_S,
             )
         return name
 
     def problem(self) -> Unavailable:
-        """Why it cannot be asked for anything yet."""
+        """Returns the error that says why no deployment is known yet."""
         if self._mismatched:
             return Unavailable(
-                f"The workers of '{self.name}' have another tokenizer or template than this gateway: "
-                "give both the same model.",
+                f"The workers of '{self.name}' have another tokenizer or template than this gateway; "
+                "start both with the same model.",
                 code="model_mismatch",
-                retry_after_s=_RETRY_S,
+                retry_after_s=_RETRY_AFTER_S,
             )
         return Unavailable(
-            f"No worker of '{self.name}' has been seen yet; requests are taken as soon as one is there.",
+            f"No worker of '{self.name}' has been seen yet; requests are accepted as soon as one starts.",
             code="no_worker",
-            retry_after_s=_RETRY_S,
+            retry_after_s=_RETRY_AFTER_S,
         )
 
     def learn(self, presences: Sequence[Presence]) -> None:
-        """Takes over what the workers say; where nobody says anything, what was known stays."""
+        """Updates deployment, pools, rates and metrics from the presences; without any, the deployment stays known."""
         staying = [presence for presence in presences if not presence.draining]
         self._metrics.workers.set(len(staying))
         self._metrics.free_slots.set(sum(presence.load.free_slots for presence in staying))
@@ -126,7 +134,8 @@ class Fleet:
         found = served(presences, self._text)
         if found is None:
             if presences and not self._mismatched:
-                _logger.error("fleet.model_mismatch", model=self.name, text=self._text)
+                hint = "start workers and gateway with the same model"
+                _logger.error("fleet.model_mismatch", model=self.name, text=self._text, hint=hint)
             self._mismatched = bool(presences)
             return
         self._mismatched = False
@@ -138,26 +147,26 @@ class Fleet:
             self._learned(found)
 
     def _rate(self, presences: Sequence[Presence]) -> None:
-        """What each pool serves; while nobody says anything, what was known stays."""
+        """Updates each pool's service rate and free slots; a pool without a new rate keeps its last one."""
         staying = [presence for presence in presences if not presence.draining]
-        self._with_room = frozenset(presence.pool for presence in staying if presence.load.free_slots)
+        self._with_free_slots = frozenset(presence.pool for presence in staying if presence.load.free_slots)
         for pool in {presence.pool for presence in presences}:
             rate = service_rate([presence for presence in presences if presence.pool == pool])
             if rate is not None:
                 self._rates[pool] = rate
 
     async def watch(self) -> None:
-        """Looks at how much the workers serve, and at nothing else, until cancelled: for who knows the rest."""
+        """Updates only the service rates, until cancelled: for a process that has its worker's deployment already."""
         while True:
             with contextlib.suppress(AxonError):
                 self._rate(await self._presences.all(self.name))
-            await asyncio.sleep(_LOOK_S)
+            await asyncio.sleep(_POLL_S)
 
     async def run(self) -> None:
-        """Looks until cancelled."""
+        """Reads the presences and updates everything, until cancelled."""
         while True:
             try:
                 self.learn(await self._presences.all(self.name))
             except AxonError as error:
-                _logger.warning("fleet.not_seen", error=str(error))
-            await asyncio.sleep(_LOOK_S if self.known else _FIRST_LOOK_S)
+                _logger.warning("fleet.not_seen", model=self.name, error=str(error), retry_s=_POLL_S)
+            await asyncio.sleep(_POLL_S if self.known else _FIRST_POLL_S)

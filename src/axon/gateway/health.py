@@ -1,4 +1,4 @@
-"""What is open to everybody: the probes (is the loop alive, can it take work) and a pointer to the rest."""
+"""Routes that need no key: the liveness and readiness probes, and a pointer to the API. Knows no tenant."""
 
 from fastapi import APIRouter
 from starlette.requests import Request
@@ -20,14 +20,14 @@ _POINTER = {
 @router.head("/", include_in_schema=False)
 @router.get("/", include_in_schema=False)
 async def pointer() -> Response:
-    """Where the API, its documentation and the probe are."""
+    """Returns the paths of the API, its documentation and the readiness probe."""
     return JSONResponse(_POINTER)
 
 
 @router.head("/livez", include_in_schema=False)
 @router.get("/livez", summary="Is the process alive?")
 async def livez() -> Response:
-    """Answers as long as the event loop turns, whatever the state of anything else."""
+    """Liveness probe: answers 200 as long as the event loop runs, whatever the state of anything else."""
     return JSONResponse({"status": "alive"})
 
 
@@ -35,7 +35,7 @@ async def livez() -> Response:
 @router.get("/readyz", summary="Can it take work now?")
 @router.get("/health", summary="Can it take work now?")
 async def readyz(request: Request) -> Response:
-    """503 while starting, until a worker has been seen, and while draining."""
+    """Readiness probe: answers 503 while the server starts, until a worker has been seen, and while it drains."""
     gateway = gateway_of(request)
     life = gateway.lifecycle
     if life.draining:

@@ -6,7 +6,7 @@ from axon.gateway.http.fair_start import FairStart
 
 
 async def started(fair: FairStart, order: list[str], tenant: str, number: int) -> None:
-    await fair.turn(tenant)
+    await fair.wait(tenant)
     order.append(f"{tenant}{number}")
 
 
@@ -45,7 +45,7 @@ async def test_a_client_that_leaves_while_it_waits_takes_nobodys_turn() -> None:
 async def test_it_rests_and_forgets_when_nobody_waits() -> None:
     fair = FairStart(per_pass=1)
     for _ in range(3):
-        await fair.turn("acme")
+        await fair.wait("acme")
     for _ in range(5):
         await asyncio.sleep(0)
     assert (fair._is_scheduled, fair._started, fair._waiting) == (False, {}, {})

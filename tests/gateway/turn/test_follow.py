@@ -16,7 +16,7 @@ from axon.domain.wire import encode
 from axon.errors import DependencyDown, Draining, StreamDiverged
 from axon.gateway.http.errors import Gone
 from axon.gateway.turn.follow import Follower
-from axon.gateway.turn.follow import Reader as Present
+from axon.gateway.turn.reader import Reader as Present
 from axon.ports.live import stream_channel
 from axon.runtime.clock import FakeClock
 from axon.sessions.lookup import Lookup

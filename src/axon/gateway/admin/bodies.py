@@ -1,4 +1,4 @@
-"""What the routes under /v1/admin share: bodies in and out, and a line in the log for each change."""
+"""Shared by the routes under /v1/admin: request and response bodies, and the audit log of changes. Knows no route."""
 
 from dataclasses import asdict, dataclass, fields, replace
 from typing import Annotated, Any, ClassVar, Literal, TypeVar
@@ -23,7 +23,7 @@ _logger = structlog.get_logger("axon.admin")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Admin:
-    """What the admin routes may use, made by bootstrap and passed in."""
+    """The parts that the admin routes use; ``bootstrap`` makes them and passes them in."""
 
     tenancy: Tenancy
     keyring: Keyring
@@ -31,25 +31,26 @@ class Admin:
 
 
 def admin_of(request: Request) -> Admin:
+    """Returns the admin parts of the application that received the request."""
     admin: Admin = request.app.state.admin
     return admin
 
 
 def note(request: Request, event: str, **facts: object) -> None:
-    """Who has changed what; never a secret."""
+    """Writes a change to the audit log: the key and tenant that made it, and ``facts``, which must hold no secret."""
     who = identity_of(request)
     _logger.info(f"admin.{event}", by_key=who.key_id, by_tenant=who.tenant, **facts)
 
 
 class AdminWire(Wire):
-    """A misspelt limit would be a limit that does not hold: unknown fields are refused."""
+    """Base of admin bodies. Unknown fields are refused, because a misspelt limit would silently not hold."""
 
     model_config = ConfigDict(extra="forbid")
     max_parts: ClassVar[int] = 10_000
 
 
 class LimitsBody(AdminWire):
-    """Limits that are set; null leaves one to the plan, or to the server's settings. 0 sets no limit."""
+    """Limits to set. Null unsets a limit, so that the plan or the server's settings decide it; 0 means no limit."""
 
     requests_per_minute: float | None = None
     tokens_per_minute: float | None = None
@@ -67,7 +68,7 @@ class LimitsBody(AdminWire):
     pool: str | None = None
 
     def over(self, limits: Limits) -> Limits:
-        """The limits with those changed that the body names."""
+        """Returns ``limits`` with those changed that the body names."""
         said = {name: getattr(self, name) for name in self.model_fields_set}
         if "highest_tier" in said and self.highest_tier is not None:
             said["highest_tier"] = Tier(self.highest_tier)
@@ -80,14 +81,14 @@ W = TypeVar("W", bound=AdminWire)
 
 
 async def read(kind: type[W], request: Request, *, empty: bytes = b"") -> W:
-    """The request's body; ``empty`` stands for none."""
+    """Returns the request's parsed body; an empty body is read as ``empty``."""
     gateway = gateway_of(request)
     body = await read_body(request, gateway.config) or empty
     try:
         return await gateway.bodies.parse(kind, body, {})
     except InvalidInput as error:
-        place, _, name = (error.param or "").rpartition(".")
-        if place != "limits" or name in LimitsBody.model_fields:
+        parent, _, name = (error.param or "").rpartition(".")
+        if parent != "limits" or name in LimitsBody.model_fields:
             raise
         known = ", ".join(LimitsBody.model_fields)
         raise InvalidInput(f"'{name}' is no limit. There are: {known}.", code=error.code, param=error.param) from None
@@ -97,6 +98,7 @@ Name = Annotated[str, Field(max_length=256)]
 
 
 def tenant_body(tenant: Tenant) -> dict[str, Any]:
+    """Returns the JSON of a tenant."""
     return {
         "id": tenant.id,
         "object": "tenant",
@@ -111,10 +113,12 @@ def tenant_body(tenant: Tenant) -> dict[str, Any]:
 
 
 def plan_body(plan: Plan) -> dict[str, Any]:
+    """Returns the JSON of a plan."""
     return {"id": plan.name, "object": "plan", "limits": limits_body(plan.limits)}
 
 
 def key_body(key: Key, now: float) -> dict[str, Any]:
+    """Returns the JSON of a key, without its secret."""
     return {
         "id": key.id,
         "object": "api_key",
@@ -131,6 +135,7 @@ def key_body(key: Key, now: float) -> dict[str, Any]:
 
 
 def usage_body(spent: UsageSum) -> dict[str, Any]:
+    """Returns the JSON of a tenant's usage, of one day or of all."""
     return {
         "object": "usage",
         "tenant": spent.tenant,
@@ -144,19 +149,21 @@ def usage_body(spent: UsageSum) -> dict[str, Any]:
 
 
 def limits_body(limits: Limits) -> dict[str, Any]:
-    """Those that are set."""
-    said = {each.name: getattr(limits, each.name) for each in fields(limits)}
-    return {name: value for name, value in said.items() if value is not None}
+    """Returns the JSON of the limits that are set."""
+    values = {each.name: getattr(limits, each.name) for each in fields(limits)}
+    return {name: value for name, value in values.items() if value is not None}
 
 
 def terms_body(terms: Terms) -> dict[str, Any]:
+    """Returns the JSON of the limits that hold for a tenant in the end."""
     return {name: value for name, value in asdict(terms).items() if name != "place"}
 
 
 def stored_body(stored: Stored) -> dict[str, int]:
-    """How much is kept for a tenant."""
+    """Returns the JSON of how much a tenant stores."""
     return {"bytes": stored.num_bytes, "objects": stored.num_objects}
 
 
 def _time(at: float | None) -> int | None:
+    """Returns a time in whole seconds, as OpenAI's API has them."""
     return None if at is None else int(at)

@@ -1,4 +1,4 @@
-"""/v1/admin/keys: what tenants' programs authenticate with. A key's text is in one answer only: that which made it."""
+"""Routes of /v1/admin/keys: the API keys of tenants. Only the response that creates a key has its text."""
 
 from typing import Annotated, Any
 
@@ -20,28 +20,29 @@ class NewKey(AdminWire):
     """Body of POST /v1/admin/keys."""
 
     tenant: str
+    """The id of the tenant that the key belongs to."""
     name: Name = ""
     """A reminder of what the key is for."""
     scopes: Annotated[Many[str], Field(min_length=1, max_length=3)] | None = None
-    """``inference``, ``read``, ``admin``; without it the first two."""
+    """Any of ``inference``, ``read`` and ``admin``; by default the first two."""
     expires_in_s: float | None = None
-    """Seconds; without it never."""
+    """Seconds until the key expires; by default it never does."""
 
 
 class Rotation(AdminWire):
     """Body of POST /v1/admin/keys/{id}/rotate."""
 
     overlap_s: float = 3600.0
-    """How long the old key stays good, in seconds: 0 to 30 days."""
+    """Seconds for which the old key stays valid, at most 30 days."""
     expires_in_s: float | None = None
-    """Of the new key; without it as long as the old one was made for."""
+    """Seconds until the new key expires; by default as many as the old key was created with."""
 
 
 @router.get("", summary="List keys")
 async def index(
     request: Request, tenant: str = "", after: str = "", limit: str = DEFAULT_LIMIT, order: str = "desc"
 ) -> dict[str, Any]:
-    """Every key or a ``tenant``'s, page by page, the newest first; without their secrets."""
+    """Lists all keys, or those of one ``tenant``, page by page, the newest first, without their secrets."""
     admin = admin_of(request)
     now = admin.clock.now()
     look: Look[Key] = Look(lambda key: key.id, lambda key: key_body(key, now))
@@ -50,7 +51,7 @@ async def index(
 
 @router.post("", openapi_extra=body_of_kind(NewKey), summary="Create a key")
 async def create(request: Request) -> dict[str, Any]:
-    """A key of a tenant. ``key`` is its text, which is not kept and never shown again."""
+    """Creates a key for a tenant. ``key`` is its text, which is not stored and cannot be shown again."""
     ask = await read(NewKey, request)
     admin = admin_of(request)
     await admin.tenancy.tenant(ask.tenant)
@@ -62,14 +63,14 @@ async def create(request: Request) -> dict[str, Any]:
 
 @router.get("/{key_id}", summary="Retrieve a key")
 async def show(request: Request, key_id: str) -> dict[str, Any]:
-    """What is known of a key, without its secret."""
+    """Returns a key without its secret."""
     admin = admin_of(request)
     return key_body(await admin.keyring.get(key_id), admin.clock.now())
 
 
 @router.post("/{key_id}/rotate", openapi_extra=body_of_kind(Rotation), summary="Rotate a key")
 async def rotate(request: Request, key_id: str) -> dict[str, Any]:
-    """A new key in place of an old one, which stays good for ``overlap_s`` more: time to put the new one everywhere."""
+    """Creates a key in place of an old one, which stays valid for ``overlap_s`` seconds while you replace it."""
     ask = await read(Rotation, request, empty=b"{}")
     admin = admin_of(request)
     key, text = await admin.keyring.rotate(key_id, overlap_s=ask.overlap_s, expires_in_s=ask.expires_in_s)
@@ -79,14 +80,15 @@ async def rotate(request: Request, key_id: str) -> dict[str, Any]:
 
 @router.post("/{key_id}/revoke", summary="Revoke a key")
 async def revoke(request: Request, key_id: str) -> dict[str, Any]:
-    """Ends a key for good, at every gateway within a second, also while the store is away."""
+    """Revokes a key for good, at every gateway within a second, even while the store is down."""
     await admin_of(request).keyring.revoke(key_id)
     note(request, "key_revoked", key_id=key_id)
     return {"id": key_id, "object": "api_key.revoked", "revoked": True}
 
 
 def _scopes(words: list[str]) -> frozenset[Scope]:
+    """Returns the scopes of these names; raises ``InvalidInput`` if one is unknown."""
     unknown = [word for word in words if word not in set(Scope)]
     if unknown:
-        raise InvalidInput(f"'{unknown[0]}' is no scope: use {', '.join(Scope)}.", param="scopes")
+        raise InvalidInput(f"'{unknown[0]}' is not a scope: use {', '.join(Scope)}.", param="scopes")
     return frozenset(Scope(word) for word in words)

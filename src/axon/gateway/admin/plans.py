@@ -1,4 +1,4 @@
-"""/v1/admin/plans: limits under a name, for many tenants."""
+"""Routes of /v1/admin/plans: named sets of limits for many tenants. Knows no request that the limits hold for."""
 
 from typing import Any
 
@@ -18,7 +18,8 @@ class NewPlan(AdminWire):
     """Body of POST /v1/admin/plans."""
 
     id: str
-    """Its name: 1 to 64 letters, digits, dots, dashes or underscores. ``default`` is the plan of whoever has none."""
+    """The plan's name: 1 to 64 letters, digits, dots, dashes or underscores. Tenants without a plan are on ``default``.
+    """
     limits: LimitsBody | None = None
 
 
@@ -26,18 +27,18 @@ class PlanChange(AdminWire):
     """Body of PATCH /v1/admin/plans/{id}."""
 
     limits: LimitsBody
-    """Limits that are named change; null leaves one to the server's settings again."""
+    """Limits to change; null unsets a limit, so that the server's settings decide it."""
 
 
 @router.get("", summary="List plans")
 async def index(request: Request, after: str = "", limit: str = DEFAULT_LIMIT, order: str = "asc") -> dict[str, Any]:
-    """Every plan, page by page, by name."""
+    """Lists all plans page by page, by name."""
     return page_of(await admin_of(request).tenancy.plans(), _PLAN, after=after, limit=limit, order=order)
 
 
 @router.post("", openapi_extra=body_of_kind(NewPlan), summary="Create a plan")
 async def create(request: Request) -> dict[str, Any]:
-    """A plan that tenants can be put on."""
+    """Creates a plan, which tenants can then be put on."""
     ask = await read(NewPlan, request)
     made = await admin_of(request).tenancy.create_plan(ask.id, ask.limits.over(Limits()) if ask.limits else Limits())
     note(request, "plan_created", plan=made.name, limits=limits_body(made.limits))
@@ -46,13 +47,13 @@ async def create(request: Request) -> dict[str, Any]:
 
 @router.get("/{plan_id}", summary="Retrieve a plan")
 async def show(request: Request, plan_id: str) -> dict[str, Any]:
-    """The plan's limits."""
+    """Returns a plan and its limits."""
     return plan_body(await admin_of(request).tenancy.plan(plan_id))
 
 
 @router.patch("/{plan_id}", openapi_extra=body_of_kind(PlanChange), summary="Change a plan")
 async def change(request: Request, plan_id: str) -> dict[str, Any]:
-    """Sets some of its limits; they hold for all of its tenants within a second."""
+    """Changes some of a plan's limits; they hold for all its tenants within a second."""
     ask = await read(PlanChange, request)
     new = await admin_of(request).tenancy.change_plan(plan_id, ask.limits.over)
     note(request, "plan_changed", plan=new.name, limits=limits_body(new.limits))
@@ -61,7 +62,7 @@ async def change(request: Request, plan_id: str) -> dict[str, Any]:
 
 @router.delete("/{plan_id}", summary="Remove a plan")
 async def remove(request: Request, plan_id: str) -> dict[str, Any]:
-    """Forgets a plan that no tenant is on; on ``default`` are all who name none: unset its limits instead."""
+    """Deletes a plan that no tenant is on. The plan ``default`` cannot be deleted; unset its limits instead."""
     await admin_of(request).tenancy.remove_plan(plan_id)
     note(request, "plan_removed", plan=plan_id)
     return {"id": plan_id, "object": "plan.deleted", "deleted": True}

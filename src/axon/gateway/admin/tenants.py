@@ -1,4 +1,4 @@
-"""/v1/admin/tenants: who is served, on which plan, with which limits of its own."""
+"""Routes of /v1/admin/tenants: tenants, their plans and limits of their own. Knows no key's secret."""
 
 from dataclasses import replace
 from typing import Any
@@ -32,34 +32,35 @@ class NewTenant(AdminWire):
     """Body of POST /v1/admin/tenants."""
 
     id: str
-    """1 to 64 letters, digits, dots, dashes or underscores; cannot be changed."""
+    """The tenant's id: 1 to 64 letters, digits, dots, dashes or underscores; it cannot be changed."""
     name: Name = ""
-    """For people."""
+    """A name for people to read."""
     plan: str = DEFAULT_PLAN
+    """The name of the tenant's plan."""
     limits: LimitsBody | None = None
-    """What differs from its plan."""
+    """Limits of the tenant's own, which replace its plan's."""
 
 
 class TenantChange(AdminWire):
-    """Body of PATCH /v1/admin/tenants/{id}: what is not named stays."""
+    """Body of PATCH /v1/admin/tenants/{id}; fields that it does not have stay as they are."""
 
     name: Name | None = None
-    """Null takes it away."""
+    """The new name; null removes the name."""
     plan: str | None = None
-    """Null puts it on the plan ``default`` again."""
+    """The new plan; null puts the tenant on the plan ``default``."""
     limits: LimitsBody | None = None
-    """Limits that are named change; null leaves one to the plan again."""
+    """Limits to change; null unsets a limit, so that the plan decides it."""
 
 
 @router.get("", summary="List tenants")
 async def index(request: Request, after: str = "", limit: str = DEFAULT_LIMIT, order: str = "desc") -> dict[str, Any]:
-    """Every tenant, page by page, the newest first."""
+    """Lists all tenants page by page, the newest first."""
     return page_of(await admin_of(request).tenancy.tenants(), _TENANT, after=after, limit=limit, order=order)
 
 
 @router.post("", openapi_extra=body_of_kind(NewTenant), summary="Create a tenant")
 async def create(request: Request) -> dict[str, Any]:
-    """A tenant; it can do nothing until it has a key."""
+    """Creates a tenant, which can send requests once it has a key."""
     ask = await read(NewTenant, request)
     limits = ask.limits.over(Limits()) if ask.limits else Limits()
     made = await admin_of(request).tenancy.create(ask.id, name=ask.name, plan=ask.plan, limits=limits)
@@ -69,17 +70,18 @@ async def create(request: Request) -> dict[str, Any]:
 
 @router.get("/{tenant_id}", summary="Retrieve a tenant")
 async def show(request: Request, tenant_id: str) -> dict[str, Any]:
-    """The tenant with its ``terms``, which hold for it after its own limits, its plan's and the server's, and with how
-    much is ``stored`` for it."""
+    """Returns a tenant. ``terms`` are the limits that hold for it, from its own, its plan's and the server's limits;
+    ``stored`` is how much it stores."""
     return await _whole(request, await admin_of(request).tenancy.tenant(tenant_id))
 
 
 @router.patch("/{tenant_id}", openapi_extra=body_of_kind(TenantChange), summary="Change a tenant")
 async def change(request: Request, tenant_id: str) -> dict[str, Any]:
-    """Sets its name, its plan or limits of its own; they hold for new requests within a second."""
+    """Changes a tenant's name, plan or limits; new limits hold for new requests within a second."""
     ask = await read(TenantChange, request)
 
     def changed(old: Tenant) -> Tenant:
+        """Returns the tenant with the changes of the request's body."""
         return replace(
             old,
             name=(ask.name or "") if "name" in ask.model_fields_set else old.name,
@@ -94,9 +96,9 @@ async def change(request: Request, tenant_id: str) -> dict[str, Any]:
 
 @router.post("/{tenant_id}/suspend", summary="Suspend a tenant")
 async def suspend(request: Request, tenant_id: str) -> dict[str, Any]:
-    """Its keys open nothing within a second; what runs goes on to its end, and what it has is kept."""
+    """Refuses all requests of the tenant within a second. Its running turns go on to their ends; its data is kept."""
     if tenant_id == identity_of(request).tenant:
-        raise Conflict("A tenant cannot suspend itself: nobody could resume it with this key.", code="own_tenant")
+        raise Conflict("A tenant cannot suspend itself: its keys could not resume it.", code="own_tenant")
     tenant = await admin_of(request).tenancy.suspend(tenant_id)
     note(request, "tenant_suspended", tenant=tenant.id)
     return await _whole(request, tenant)
@@ -104,7 +106,7 @@ async def suspend(request: Request, tenant_id: str) -> dict[str, Any]:
 
 @router.post("/{tenant_id}/resume", summary="Resume a tenant")
 async def resume(request: Request, tenant_id: str) -> dict[str, Any]:
-    """Its keys are good again."""
+    """Accepts requests of a suspended tenant again."""
     tenant = await admin_of(request).tenancy.resume(tenant_id)
     note(request, "tenant_resumed", tenant=tenant.id)
     return await _whole(request, tenant)
@@ -112,13 +114,14 @@ async def resume(request: Request, tenant_id: str) -> dict[str, Any]:
 
 @router.delete("/{tenant_id}", summary="Remove a tenant")
 async def remove(request: Request, tenant_id: str) -> dict[str, Any]:
-    """Forgets a tenant whose keys have all ended; what its turns cost is still counted. Its id is not given again."""
+    """Deletes a tenant whose keys are all revoked or expired. Its usage is kept, and its id cannot be used again."""
     await admin_of(request).tenancy.remove(tenant_id)
     note(request, "tenant_removed", tenant=tenant_id)
     return {"id": tenant_id, "object": "tenant.deleted", "deleted": True}
 
 
 async def _whole(request: Request, tenant: Tenant) -> dict[str, Any]:
+    """Returns the JSON of a tenant with its terms and how much it stores."""
     tenancy = admin_of(request).tenancy
     terms, stored = await tenancy.terms(tenant), await tenancy.stored(tenant.id)
     return {**tenant_body(tenant), "terms": terms_body(terms), "stored": stored_body(stored)}

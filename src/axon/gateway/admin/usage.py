@@ -1,4 +1,7 @@
-"""What turns cost, by tenant and day: everybody's for an admin, a tenant's own for whoever may read."""
+"""Routes of /v1/usage and /v1/admin/usage: tokens used by tenant and day. Knows no price.
+
+An admin key sees every tenant's usage, a key with the scope ``read`` its own tenant's.
+"""
 
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -13,9 +16,10 @@ from axon.gateway.http.paging import DEFAULT_LIMIT, Look, page_of
 from axon.gateway.turn.context import identity_of
 
 router = APIRouter(tags=["usage"])
-_LONGEST = timedelta(days=366)
-_USUAL = timedelta(days=30)
+_MAX_SPAN = timedelta(days=366)
+_DEFAULT_SPAN = timedelta(days=30)
 _FIRST_YEAR = 1971
+"""Days before this year are refused: no usage is older."""
 _USAGE: Look[UsageSum] = Look(lambda spent: f"{spent.tenant}/{spent.day}", usage_body)
 
 
@@ -28,7 +32,7 @@ async def own(
     limit: str = DEFAULT_LIMIT,
     order: str = "desc",
 ) -> dict[str, Any]:
-    """What the tenant of this key has used day by day, ``since`` and before ``until`` (days as 2026-11-15, in UTC)."""
+    """Lists the usage of this key's tenant by day, from ``since`` to before ``until`` (UTC days like 2026-11-15)."""
     start, end = _span(since, until, admin_of(request).clock.now())
     tenant = identity_of(request).tenant
     sums = await admin_of(request).tenancy.usage(since=start, until=end, tenant=tenant, by_day=True)
@@ -46,7 +50,7 @@ async def everybody(
     limit: str = DEFAULT_LIMIT,
     order: str = "asc",
 ) -> dict[str, Any]:
-    """What every tenant or one ``tenant`` has used, ``by`` day or tenant; without ``since``, in the last 30 days."""
+    """Lists the usage of every tenant, or of one ``tenant``, summed ``by`` day or tenant; by default of 30 days."""
     if by not in ("day", "tenant"):
         raise InvalidInput("'by' must be 'day' or 'tenant'.", param="by")
     start, end = _span(since, until, admin_of(request).clock.now())
@@ -55,9 +59,10 @@ async def everybody(
 
 
 def _span(since: str, until: str, now: float) -> tuple[float, float]:
+    """Returns the start and end of the days asked for, as timestamps; raises ``InvalidInput`` if they are invalid."""
     end = _day(until, "until") if until else _midnight(now) + timedelta(days=1)
-    start = _day(since, "since") if since else end - _USUAL
-    if not timedelta(0) < end - start <= _LONGEST:
+    start = _day(since, "since") if since else end - _DEFAULT_SPAN
+    if not timedelta(0) < end - start <= _MAX_SPAN:
         raise InvalidInput("'until' must be later than 'since', by at most a year.", param="until")
     return start.timestamp(), end.timestamp()
 
@@ -69,7 +74,7 @@ def _day(text: str, param: str) -> datetime:
             raise ValueError
         return day
     except ValueError:
-        raise InvalidInput(f"'{param}' must be a day, as 2026-11-15.", param=param) from None
+        raise InvalidInput(f"'{param}' must be a day like 2026-11-15.", param=param) from None
 
 
 def _midnight(now: float) -> datetime:

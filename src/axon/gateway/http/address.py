@@ -1,10 +1,10 @@
-"""Which address a request comes from, behind our own proxies. Knows no limit."""
+"""Finds the client's IP address behind the operator's own proxies. Knows no limit."""
 
 
 def client_address(peer: str, forwarded: list[bytes], num_proxies: int) -> str:
-    """Who is at the other end: the peer itself, or whom the outermost of our own proxies has seen.
+    """Returns the TCP peer's address, or, behind ``num_proxies`` of our own, the one that the outermost of them saw.
 
-    What stands further left in ``X-Forwarded-For`` is the client's own word.
+    Each proxy appends an address to ``X-Forwarded-For``; entries further left came from the client and may be forged.
     """
     if not num_proxies:
         return peer

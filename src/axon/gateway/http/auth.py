@@ -1,4 +1,4 @@
-"""Key → tenant. Knows which routes are open and nothing of what the others do."""
+"""Authentication: finds the tenant, scopes and terms of a request's API key. Knows no route."""
 
 import asyncio
 import base64
@@ -17,21 +17,23 @@ from axon.runtime.clock import Clock
 
 T = TypeVar("T")
 _CACHE_S = 1.0
+"""The store's answer about a key is used for this long; so a revoked key is refused after at most this long."""
 _CACHE_SIZE = 10_000
-_LIVE_S = 0.5
-"""As long as a request waits to hear of a revocation."""
+"""Number of entries in each of the two LRU caches: known keys and unknown ids."""
+_REVOCATION_TIMEOUT_S = 0.5
+"""A request waits at most this long for ``live`` to say whether its key is revoked."""
 _SUSPENDED = "tenant_suspended"
 _MISSING = (
     "You didn't provide an API key. Provide it in an Authorization header using Bearer auth "
     "(Authorization: Bearer YOUR_KEY)."
 )
 _LOGIN = "Log in with any user name and your API key as the password, or send it in an Authorization header."
-"""For the pages that a person opens in a browser, which asks for a login (HTTP Basic)."""
+"""The hint on pages that a person opens in a browser, which asks for a login (HTTP Basic)."""
 
 
 @dataclass(frozen=True, slots=True)
 class Identity:
-    """Who asks, and on which terms."""
+    """The caller of a request: its key, tenant and scopes, and the terms that hold for it."""
 
     key_id: str
     tenant: str
@@ -40,10 +42,10 @@ class Identity:
 
 
 class Authenticator:
-    """Looks keys up in the store; an answer counts for a second, so a revoked key is out within one.
+    """Looks keys up in the store, behind an LRU cache of one second, so that a revoked key is refused within a second.
 
-    While the store is away, a key that it once confirmed stays good unless ``live`` knows it for revoked, and nothing
-    is said of any other.
+    While the store is down, a key that it confirmed before stays valid unless ``live`` has it as revoked; for any other
+    key ``DependencyDown`` is raised.
     """
 
     def __init__(
@@ -62,17 +64,21 @@ class Authenticator:
         self._revoked, self._guesses, self._used = revoked, guesses, used
         self._known: OrderedDict[str, _Known] = OrderedDict()
         self._unknown: OrderedDict[str, float] = OrderedDict()
-        """Apart, so that whoever makes ids up drives out nobody who is known."""
-        self._asking: dict[str, asyncio.Future[_Known | None]] = {}
-        """One look a key, however many wait for it."""
+        """A cache of its own for ids that do not exist, so that made-up ids evict no known key."""
+        self._lookups: dict[str, asyncio.Future[_Known | None]] = {}
+        """The running lookup of each key: requests with the same key share one (single flight)."""
 
     async def identify(self, authorization: list[bytes], *, basic: bool = False, address: str = "") -> Identity:
-        """The holder of the key in the request's Authorization headers; raises where it opens nothing."""
+        """Returns the caller that the Authorization header identifies.
+
+        Raises ``Unauthenticated`` for a key that is wrong, revoked or expired, ``Forbidden`` if its tenant is suspended
+        and ``LimitReached`` if its address has sent too many wrong keys. ``basic`` allows HTTP Basic too.
+        """
         text = _key_text(authorization, basic=basic)
         parsed = parse_key(text)
         known = await self._find(parsed.id, address) if parsed else None
         if parsed is None or known is None or not matches(known.access.key, self._pepper, parsed.secret):
-            if parsed is not None and self._guesses is not None:  # a typing error is no guess
+            if parsed is not None and self._guesses is not None:  # a malformed key is a typing error, not a guess
                 self._guesses.check(address)
                 self._guesses.note(address)
             raise Unauthenticated(f"Incorrect API key provided: {_hint(text)}.{f' {_LOGIN}' if basic else ''}")
@@ -82,12 +88,14 @@ class Authenticator:
         return known.identity
 
     def _check(self, known: "_Known") -> None:
+        """Raises if the key is revoked or expired, or its tenant is suspended."""
         if known.revoked or not known.access.key.valid(self._clock.now()):
             raise Unauthenticated("This API key was revoked or has expired.")
         if known.access.tenant.suspended_at is not None:
-            raise Forbidden("This API key's tenant is suspended; ask whoever runs this server.", code=_SUSPENDED)
+            raise Forbidden("This API key's tenant is suspended; ask the server's operator.", code=_SUSPENDED)
 
     async def _find(self, key_id: str, address: str) -> "_Known | None":
+        """Returns what is known of a key, from the cache or by one shared lookup; None if there is no such key."""
         now = self._clock.monotonic()
         known = self._known.get(key_id)
         if known is not None and known.until > now:
@@ -96,30 +104,34 @@ class Authenticator:
             self._guesses.check(address)
         if known is None and self._unknown.get(key_id, 0.0) > now:
             return None
-        asking = self._asking.get(key_id)
-        if asking is None:
-            asking = self._asking[key_id] = asyncio.ensure_future(self._ask(key_id, known))
-            asking.add_done_callback(lambda done: self._answered(key_id, done))
-        return await asyncio.shield(asking)  # one who leaves takes the answer from nobody else
+        lookup = self._lookups.get(key_id)
+        if lookup is None:
+            lookup = self._lookups[key_id] = asyncio.ensure_future(self._look_up(key_id, known))
+            lookup.add_done_callback(lambda done: self._forget_lookup(key_id, done))
+        return await asyncio.shield(lookup)  # a client that disconnects must not cancel it for the others
 
-    def _answered(self, key_id: str, done: "asyncio.Future[_Known | None]") -> None:
-        del self._asking[key_id]
+    def _forget_lookup(self, key_id: str, done: "asyncio.Future[_Known | None]") -> None:
+        del self._lookups[key_id]
         if not done.cancelled():
-            done.exception()  # seen, should everybody have left meanwhile
+            done.exception()  # marks the exception as retrieved, in case no client is left to raise it
 
-    async def _ask(self, key_id: str, known: "_Known | None") -> "_Known | None":
+    async def _look_up(self, key_id: str, known: "_Known | None") -> "_Known | None":
+        """Asks the store for a key and ``live`` for its revocation, and caches the result.
+
+        ``known`` is the expired entry of the cache; it is used again while the store is down.
+        """
         now = self._clock.monotonic()
         try:
             access = await self._keys.access(key_id)
         except DependencyDown:
             if known is None:
                 raise
-            access, now = known.access, self._clock.monotonic()  # a silent store is asked again a second later
+            access, now = known.access, self._clock.monotonic()  # the store is asked again a second from now
         if access is None:
             self._known.pop(key_id, None)
             _remember(self._unknown, key_id, now + _CACHE_S)
             return None
-        revoked = (known is not None and known.revoked) or await self._is_revoked(key_id)  # for good
+        revoked = (known is not None and known.revoked) or await self._is_revoked(key_id)  # never undone
         who = Identity(access.key.id, access.tenant.id, access.key.scopes, access.terms(self._defaults))
         _remember(self._known, key_id, _Known(now + _CACHE_S, access, who, revoked))
         return self._known[key_id]
@@ -128,30 +140,33 @@ class Authenticator:
         if self._revoked is None:
             return False
         try:
-            async with asyncio.timeout(_LIVE_S):
+            async with asyncio.timeout(_REVOCATION_TIMEOUT_S):
                 return await self._revoked(key_id)
         except (DependencyDown, TimeoutError):
-            return False  # then the store's word has to do
+            return False  # the store's record of the key decides alone
 
 
 @dataclass(frozen=True, slots=True)
 class _Known:
-    """What is known of a key, for a second."""
+    """A cache entry: the store's answer about a key."""
 
     until: float
+    """The monotonic time in seconds at which the entry expires."""
     access: Access
     identity: Identity
     revoked: bool
 
 
-def _remember(seen: OrderedDict[str, T], key_id: str, value: T) -> None:
-    seen[key_id] = value
-    seen.move_to_end(key_id)
-    if len(seen) > _CACHE_SIZE:
-        seen.popitem(last=False)
+def _remember(cache: OrderedDict[str, T], key_id: str, value: T) -> None:
+    """Adds an entry to an LRU cache and evicts the oldest one when it is full."""
+    cache[key_id] = value
+    cache.move_to_end(key_id)
+    if len(cache) > _CACHE_SIZE:
+        cache.popitem(last=False)
 
 
 def _key_text(headers: Iterable[bytes], *, basic: bool) -> str:
+    """Returns the key in the Authorization headers' values; raises ``Unauthenticated`` if there is not exactly one."""
     values = list(headers)
     if len(values) > 1:
         raise Unauthenticated("The request has more than one Authorization header; send one.")
@@ -168,7 +183,7 @@ def _key_text(headers: Iterable[bytes], *, basic: bool) -> str:
 
 
 def _password(value: str) -> str | None:
-    """A browser's way to send a key: as the password of any user. None for what is no Base64."""
+    """Returns the password of HTTP Basic credentials, in which a browser sends a key; None if they are not Base64."""
     try:
         return base64.b64decode(value, validate=True).decode("latin-1").partition(":")[2]
     except ValueError:
@@ -176,5 +191,5 @@ def _password(value: str) -> str | None:
 
 
 def _hint(text: str) -> str:
-    """Enough to recognise a key by, nothing to use it with: the public id of one of ours, else nothing of it."""
+    """Returns text by which the owner recognises a key: its public id, never a part of its secret."""
     return f"{text[:12]}…" if text.startswith("axk_") and len(text) > 12 else "not a key of this server"

@@ -1,7 +1,7 @@
-"""A request's body: read within its limits, and parsed at a cost that its bytes bound. Knows no field's meaning.
+"""Reads a request's body within its limits and parses it in time linear in its bytes. Knows no field's meaning.
 
-Only the fields that a request knows are decoded; what else a body holds is skipped and makes no object. What they hold
-is counted in the bytes before it is decoded, and the first wrong entry of a list ends its validation.
+Only the fields that a request declares are decoded; any other field is skipped and creates no object. The values in the
+declared fields are counted in the raw bytes before they are decoded, and validation of a list stops at its first error.
 """
 
 import asyncio
@@ -21,20 +21,22 @@ from axon.gateway.config import GatewayConfig
 from axon.gateway.http.errors import ClientLeft, Timeout
 
 MAX_PARTS = 1 << 17
-"""Texts, lists and objects that the known fields of a body may hold, names of fields included."""
-_LARGE = 32 << 10
-"""Bytes of a body that is parsed beside the event loop."""
-_WAIT_S = 10.0
-_MAX_NAME = 64
+"""The declared fields of a body may hold this many strings (field names included), lists and objects together."""
+_LARGE_BYTES = 32 << 10
+"""A body of this many bytes or more is parsed in a thread, so that it does not block the event loop."""
+_PARSE_TIMEOUT_S = 10.0
+"""A large body that waits longer than this for the thread is refused with 503."""
+_MAX_NAME_CHARS = 64
+"""An error repeats at most this many characters of a field's name, which the client chose."""
 _MAX_DEPTH_ERROR = "The body is nested too deeply."
 
 T = TypeVar("T")
 Many = Annotated[list[T], Field(fail_fast=True)]
-"""A list whose first wrong entry ends its validation."""
+"""A list whose validation stops at its first wrong entry, so that a body of wrong entries costs one error."""
 
 
 class Wire(BaseModel):
-    """A body, or an object in one."""
+    """Base of the models of request bodies and of the objects in them: strict types, unknown fields ignored."""
 
     model_config = ConfigDict(strict=True, extra="ignore", allow_inf_nan=False, use_attribute_docstrings=True)
     max_parts: ClassVar[int] = MAX_PARTS
@@ -44,7 +46,7 @@ W = TypeVar("W", bound=Wire)
 
 
 def at_most(num_entries: int) -> Any:
-    """For an object whose names are the client's: how many it may have, which is looked at before they are."""
+    """Returns annotations that bound the entries of an object with client-chosen names, before any is validated."""
 
     def check(value: Any) -> Any:
         if isinstance(value, dict) and len(value) > num_entries:
@@ -56,16 +58,17 @@ def at_most(num_entries: int) -> Any:
 
 
 async def read_body(request: Request, config: GatewayConfig) -> bytes:
-    """The whole body, within its limits of size and time."""
+    """Returns the whole body; raises ``TooLarge`` or ``Timeout`` if it exceeds the limits of size or time."""
     encoding = request.headers.get("content-encoding", "identity")
     if encoding != "identity":
         raise InvalidInput(
-            f"A body in Content-Encoding '{encoding}' is not taken; send it plain.", code="unsupported_encoding"
+            f"Content-Encoding '{encoding}' is not supported; send the body uncompressed.", code="unsupported_encoding"
         )
     parts: list[bytes] = []
     too_large = TooLarge(f"The body is larger than {config.max_body_bytes} bytes.")
     size = 0
-    if int(request.headers.get("content-length", 0)) > config.max_body_bytes:  # the parser lets digits through alone
+    # int() cannot fail: the HTTP parser accepts only digits in Content-Length.
+    if int(request.headers.get("content-length", 0)) > config.max_body_bytes:
         raise too_large
     try:
         async with asyncio.timeout(config.body_timeout_s):
@@ -82,32 +85,33 @@ async def read_body(request: Request, config: GatewayConfig) -> bytes:
 
 
 class Bodies:
-    """Parses bodies: the large ones beside the event loop and one at a time, so that many take the memory of one."""
+    """Parses bodies; large ones in one thread, one after another, so that many at once take the memory of one."""
 
     def __init__(self) -> None:
         self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="bodies")
 
     async def parse(self, kind: type[W], body: bytes, not_yet: Mapping[str, tuple[Any, ...]]) -> W:
-        """The request in a body, as ``parse`` finds it."""
-        if len(body) < _LARGE:
+        """Returns what ``parse`` returns; raises ``Overloaded`` if the thread is busy for too long."""
+        if len(body) < _LARGE_BYTES:
             return parse(kind, body, not_yet)
         try:
-            async with asyncio.timeout(_WAIT_S):
+            async with asyncio.timeout(_PARSE_TIMEOUT_S):
                 return await asyncio.get_running_loop().run_in_executor(self._thread, parse, kind, body, not_yet)
         except TimeoutError:
             raise Overloaded(retry_after_s=1.0) from None
 
     def close(self) -> None:
+        """Stops the thread after the body that it is parsing; waiting bodies are dropped."""
         self._thread.shutdown(wait=False, cancel_futures=True)
 
 
 def parse(kind: type[W], body: bytes, not_yet: Mapping[str, tuple[Any, ...]]) -> W:
-    """The request in a body; raises ``InvalidInput`` that names the field.
+    """Returns the request in a body; raises ``InvalidInput`` that names the wrong field.
 
-    ``not_yet`` has the fields that are refused, each with the values that mean "as if it were not there".
+    ``not_yet`` maps each field that is not supported to the values that are accepted because they change nothing.
     """
     raw = _fields(kind, body, not_yet)
-    if b"\\u0000" in body:  # a bare NUL is no JSON
+    if b"\\u0000" in body:  # JSON allows NUL only in this escaped form
         _refuse_nul(raw)
     try:
         request = kind.model_validate(raw)
@@ -121,24 +125,27 @@ def parse(kind: type[W], body: bytes, not_yet: Mapping[str, tuple[Any, ...]]) ->
 
 
 def num_parts(raw: bytes, enough: int = 0) -> int:
-    """Texts, lists and objects in a piece of JSON, names of fields included; up to ``enough`` perhaps too many."""
+    """Counts the strings (field names included), lists and objects in a piece of JSON without decoding it.
+
+    A result of at most ``enough`` may be an overestimate, which is cheaper to find; counting stops past ``MAX_PARTS``.
+    """
     found = _num_parts(raw)
     if found <= enough:
         return found
-    bare = raw.replace(b"\\\\", b"").replace(b'\\"', b"")  # a quote that is left begins or ends a text
+    bare = raw.replace(b"\\\\", b"").replace(b'\\"', b"")  # a quote that is left begins or ends a string
     num_quotes = bare.count(b'"')
     if num_quotes > 2 * MAX_PARTS:
-        return num_quotes // 2  # too many, whatever stands between them
+        return num_quotes // 2  # more than any body may hold, whatever is between the quotes
     return num_quotes // 2 + _num_parts(b"".join(bare.split(b'"')[::2]))
 
 
 def _num_parts(raw: bytes) -> int:
-    """The same, with every bracket inside a text taken for one."""
+    """Returns an upper bound of the count: brackets inside strings are counted as lists and objects."""
     return raw.count(b"[") + raw.count(b"{") + (raw.count(b'"') + 1) // 2
 
 
 def _fields(kind: type[Wire], body: bytes, not_yet: Iterable[str]) -> dict[str, Any]:
-    """What the body says of the fields that its kind knows."""
+    """Returns the decoded values of the fields that ``kind`` and ``not_yet`` name, as far as the body has them."""
     names = (*kind.model_fields, *(name for name in not_yet if name not in kind.model_fields))
     decoder = _decoder(names, forbids=kind.model_config.get("extra") == "forbid")
     found: dict[str, Any] = {}
@@ -150,7 +157,7 @@ def _fields(kind: type[Wire], body: bytes, not_yet: Iterable[str]) -> dict[str, 
                 total += num_parts(piece, enough=kind.max_parts - total)
                 if total > kind.max_parts:
                     raise InvalidInput(
-                        f"'{name}' has too many entries: the fields of a request may hold {kind.max_parts} texts, "
+                        f"'{name}' has too many entries: the fields of a request may hold {kind.max_parts} strings, "
                         "lists and objects.",
                         param=name,
                     )
@@ -166,14 +173,15 @@ def _fields(kind: type[Wire], body: bytes, not_yet: Iterable[str]) -> dict[str, 
 
 @cache
 def _decoder(names: tuple[str, ...], *, forbids: bool) -> msgspec.json.Decoder[Any]:
-    """Finds the fields of these names in an object, and leaves them as they are written."""
+    """Returns a decoder that finds these fields in a JSON object and leaves their values as raw bytes."""
     fields = [(name, msgspec.Raw, msgspec.Raw()) for name in names]
     return msgspec.json.Decoder(msgspec.defstruct("Fields", fields, forbid_unknown_fields=forbids))
 
 
 def _shape_error(problem: str) -> InvalidInput:
+    """Returns our error for msgspec's: an unknown field where they are forbidden, or a body that is no object."""
     if unknown := _UNKNOWN.search(problem):
-        name = unknown[1][:_MAX_NAME]
+        name = unknown[1][:_MAX_NAME_CHARS]
         return InvalidInput(
             f"Invalid value for '{name}': Extra inputs are not permitted.", code="invalid_type", param=name
         )
@@ -184,7 +192,7 @@ _UNKNOWN = re.compile(r"unknown field `(.*)`", re.DOTALL)
 
 
 def _refuse_nul(value: Any) -> None:
-    """No store and no tokenizer has a use for NUL, and one of them refuses it late."""
+    """Raises ``InvalidInput`` if a string has a NUL character; PostgreSQL would refuse it when the turn is stored."""
     stack = [value]
     while stack:
         item = stack.pop()
@@ -199,19 +207,20 @@ def _refuse_nul(value: Any) -> None:
 
 
 def _field_error(error: ValidationError) -> InvalidInput:
+    """Returns our error for pydantic's: the first wrong field, its path and what is wrong with it."""
     problems = error.errors(include_url=False, include_input=False)
-    # Of a union's branches, the one whose kind was right says more than those whose kind was wrong.
+    # pydantic reports every branch of a union. The branch whose type matched has the more useful message.
     problem = min(problems, key=lambda each: (each["loc"][:1] != problems[0]["loc"][:1], "type" in each["type"]))
     parts = (str(part) for part in problem["loc"])
-    place = ".".join(part[:_MAX_NAME] for part in parts if not _UNION_TAG.search(part))
+    path = ".".join(part[:_MAX_NAME_CHARS] for part in parts if not _UNION_TAG.search(part))
     code = "missing_required_parameter" if problem["type"] == "missing" else "invalid_type"
     if problem["type"] in _VALUE_PROBLEMS:
         code = "invalid_value"
-    return InvalidInput(f"Invalid value for '{place}': {problem['msg']}.", code=code, param=place or None)
+    return InvalidInput(f"Invalid value for '{path}': {problem['msg']}.", code=code, param=path or None)
 
 
-# pydantic puts the branch of a union into the place of an error
 _UNION_TAG = re.compile(r"[\[A-Z]|^(str|int|float|bool|constrained-.*)$")
+"""Matches the parts of pydantic's error path that name a branch of a union, which the client's JSON does not have."""
 _VALUE_PROBLEMS = frozenset(
     {
         "greater_than",

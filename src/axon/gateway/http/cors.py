@@ -5,41 +5,41 @@ from collections.abc import Collection
 from starlette.middleware.cors import CORSMiddleware
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-_EVERY = "*"
+_ANY_ORIGIN = "*"
 _METHODS = ("GET", "HEAD", "POST", "PATCH", "DELETE")
 _EXPOSED = (
     *("x-request-id", "openai-processing-ms", "openai-version", "x-axon-stream"),
     *("retry-after", "retry-after-ms", "x-should-retry"),
     *(f"x-ratelimit-{what}-{of}" for of in ("requests", "tokens") for what in ("limit", "remaining", "reset")),
 )
-"""What a page's program may read of an answer's headers."""
+"""Response headers that a web page's program may read (Access-Control-Expose-Headers)."""
 
 
 def origins_of(text: str) -> tuple[str, ...]:
-    """The origins of the setting ``gateway.cors_origins``."""
+    """Returns the origins in the setting ``gateway.cors_origins``, which are separated by commas."""
     return tuple(origin.strip() for origin in text.split(",") if origin.strip())
 
 
 def with_cors(app: ASGIApp, origins: Collection[str]) -> ASGIApp:
-    """The application, which browsers let pages of these origins call.
+    """Wraps the application so that browsers let pages of these origins call it.
 
-    A preflight of such a page is answered without a key, for a browser sends none with it; any other page's is a
-    request like all. Keys come in headers, never in cookies: credentials in the sense of CORS are not allowed.
+    A preflight request from such a page is answered without a key, because browsers send none with it; a preflight from
+    any other page needs a key like every request. Keys come in headers, never in cookies, so CORS credentials stay off.
     """
     if not origins:
         return app
-    answering = CORSMiddleware(
+    allowing = CORSMiddleware(
         app,
         allow_origins=origins,
         allow_methods=_METHODS,
-        allow_headers=[_EVERY],
+        allow_headers=[_ANY_ORIGIN],
         expose_headers=_EXPOSED,
-        allow_private_network=True,  # else no public page could call a server on the reader's own network
+        allow_private_network=True,  # otherwise no public page could call a server on the user's own network
     )
 
-    async def answer(scope: Scope, receive: Receive, send: Send) -> None:
+    async def choose(scope: Scope, receive: Receive, send: Send) -> None:
         origin = next((value.decode("latin-1") for name, value in scope["headers"] if name == b"origin"), "")
-        is_allowed = bool(origin) and (origin in origins or _EVERY in origins)
-        await (answering if is_allowed else app)(scope, receive, send)
+        is_allowed = bool(origin) and (origin in origins or _ANY_ORIGIN in origins)
+        await (allowing if is_allowed else app)(scope, receive, send)
 
-    return answer
+    return choose

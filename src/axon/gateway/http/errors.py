@@ -1,4 +1,4 @@
-"""Errors as OpenAI's clients expect them: status, body and retry headers. The only place that knows the statuses."""
+"""Maps errors to HTTP as OpenAI's clients expect it: status, body and retry headers. Knows no route."""
 
 import math
 from typing import Any
@@ -20,9 +20,10 @@ _STATUS = {
 }
 _TYPE = {429: "rate_limit_error", 401: "authentication_error", 403: "permission_error"}
 _RETRY_AFTER_S = 1.0
-_MAX_MESSAGE = 1000
-_MAX_PARAM = 200
-"""Characters of an error that may repeat a client's own text, such as the name of an unknown model."""
+"""Clients are asked to wait this long before a retry if the error names no time of its own."""
+_MAX_MESSAGE_CHARS = 1000
+_MAX_PARAM_CHARS = 200
+"""A message and a parameter are cut at this length, because they may repeat the client's own text."""
 
 
 class Internal(AxonError):
@@ -61,30 +62,34 @@ _STATUS |= {Timeout.kind: 408, Gone.kind: 410, MethodNotAllowed.kind: 405, Clien
 
 
 def status_of(error: AxonError) -> int:
+    """Returns the HTTP status of an error; 500 if its kind has none."""
     return _STATUS.get(error.kind, 500)
 
 
 def body_of(error: AxonError) -> dict[str, Any]:
+    """Returns the JSON body of an error: ``{"error": {message, type, param, code}}``."""
     status = status_of(error)
     kind = _TYPE.get(status, "invalid_request_error" if status < 500 else "server_error")
     if isinstance(error, BudgetSpent | StorageFull):
-        kind = BudgetSpent.code  # what clients tell a quota by
-    # LangChain takes a prompt that is too long for one only when the message has the code in it.
+        kind = BudgetSpent.code  # OpenAI's clients recognise a spent quota by this type
+    # LangChain recognises a prompt that is too long only if the message contains the code.
     message = f"{error.message} ({error.code})" if isinstance(error, ContextTooLong) else error.message
-    param = None if error.param is None else clipped(error.param, _MAX_PARAM)
-    return {"error": {"message": clipped(message, _MAX_MESSAGE), "type": kind, "param": param, "code": error.code}}
+    param = None if error.param is None else clipped(error.param, _MAX_PARAM_CHARS)
+    return {
+        "error": {"message": clipped(message, _MAX_MESSAGE_CHARS), "type": kind, "param": param, "code": error.code}
+    }
 
 
-def clipped(text: str, most: int) -> str:
-    """The text without its middle where it has more than ``most`` characters: its end says what to do about it."""
-    if len(text) <= most:
+def clipped(text: str, max_chars: int) -> str:
+    """Cuts the middle out of a text longer than ``max_chars``; its end stays, which says what to do about the error."""
+    if len(text) <= max_chars:
         return text
-    num_last = most // 3
-    return f"{text[: most - num_last - 1]}…{text[-num_last:]}"
+    num_last = max_chars // 3
+    return f"{text[: max_chars - num_last - 1]}…{text[-num_last:]}"
 
 
 def headers_of(error: AxonError) -> dict[str, str]:
-    """Whether and when the same request may be sent again, in all the words that clients read."""
+    """Returns the headers that say whether and when to retry, in each of the forms that clients read."""
     headers = {"x-should-retry": "true" if error.retryable else "false"}
     if error.retryable:
         wait_s = error.retry_after_s if error.retry_after_s is not None else _RETRY_AFTER_S
@@ -96,4 +101,5 @@ def headers_of(error: AxonError) -> dict[str, str]:
 
 
 def encoded(error: AxonError) -> bytes:
+    """Returns ``body_of`` the error as JSON bytes."""
     return msgspec.json.encode(body_of(error))

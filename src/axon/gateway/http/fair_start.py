@@ -1,9 +1,9 @@
-"""Round-robin over tenants before a request is routed, parsed and admitted. Refuses nobody, knows no limit.
+"""Round robin over tenants, before a request is routed, parsed and admitted. Refuses nobody and knows no limit.
 
-The event loop runs everything that is ready before it looks at its sockets again. A burst that is read at once would be
-parsed and refused to its last request before anybody else's gets a turn. Here a few requests of each tenant start in
-each pass of the loop; the rest of a burst waits for the next passes. Nothing is held while a request runs, so that a
-request that waits for something else keeps no other from starting.
+The event loop runs everything that is ready before it polls its sockets again. Without this, a burst of one tenant that
+is read in one poll would be parsed and refused to its last request before any other tenant's request runs. Here a few
+requests of each tenant start in each pass of the loop, and the rest of a burst waits for later passes. A request holds
+nothing while it runs, so one that waits for something else keeps no other from starting.
 """
 
 import asyncio
@@ -16,13 +16,14 @@ class FairStart:
     def __init__(self, per_pass: int = 4) -> None:
         self._per_pass = per_pass
         self._started: dict[str, int] = {}
-        """How many of each tenant have started in this pass."""
+        """Number of requests of each tenant that started in this pass."""
         self._waiting: dict[str, deque[asyncio.Future[None]]] = {}
-        """Bounded by the number of connections."""
+        """Each tenant's queue of requests that wait for a later pass; the number of connections bounds them."""
         self._is_scheduled = False
+        """Whether ``_next_pass`` will run in the next pass of the loop."""
 
-    async def turn(self, tenant: str) -> None:
-        """Returns when the tenant's request may go on, in the order of its requests."""
+    async def wait(self, tenant: str) -> None:
+        """Returns when the tenant's request may start; requests of one tenant start in the order of their calls."""
         loop = asyncio.get_running_loop()
         if not self._is_scheduled:
             self._is_scheduled = True
@@ -31,19 +32,20 @@ class FairStart:
         if started < self._per_pass and tenant not in self._waiting:
             self._started[tenant] = started + 1
             return
-        place = loop.create_future()
-        self._waiting.setdefault(tenant, deque()).append(place)
-        await place
+        waiter = loop.create_future()
+        self._waiting.setdefault(tenant, deque()).append(waiter)
+        await waiter
 
     def _next_pass(self) -> None:
+        """Starts ``per_pass`` waiting requests of each tenant, and schedules itself again if it started any."""
         self._started = {}
-        for tenant, line in list(self._waiting.items()):
-            while line and self._started.get(tenant, 0) < self._per_pass:
-                place = line.popleft()
-                if not place.done():  # else its client has left
-                    place.set_result(None)
+        for tenant, waiters in list(self._waiting.items()):
+            while waiters and self._started.get(tenant, 0) < self._per_pass:
+                waiter = waiters.popleft()
+                if not waiter.done():  # one that is done was cancelled: its client has left
+                    waiter.set_result(None)
                     self._started[tenant] = self._started.get(tenant, 0) + 1
-            if not line:
+            if not waiters:
                 del self._waiting[tenant]
         self._is_scheduled = bool(self._started)
         if self._is_scheduled:

@@ -1,4 +1,7 @@
-"""When keys were last used, written now and then and in nobody's way. A value that is lost costs a minute."""
+"""Records when each key was last used: noted in memory, written to the store in batches. Knows no request.
+
+No request waits for the store. A process that dies loses the notes that it has not written yet.
+"""
 
 import asyncio
 from collections import OrderedDict
@@ -10,18 +13,19 @@ from axon.errors import AxonError
 from axon.ports.store import KeyLookup
 from axon.runtime.clock import Clock
 
-_EVERY_S = 5.0
-_KEEP_S = 60.0
-"""A key that was written so lately is not written again."""
+_WRITE_EVERY_S = 5.0
+_RESOLUTION_S = 60.0
+"""A key is noted at most once in this time; so a recorded last use is at most this much too old."""
 _MAX_KEYS = 10_000
-_BATCH = 500
-"""As many as a store writes well within its time."""
+"""Size of the LRU cache of keys that were noted."""
+_BATCH_KEYS = 500
+"""Number of keys in one write, which a store finishes well within its timeout."""
 
 _logger = structlog.get_logger("axon.gateway")
 
 
 class LastUse:
-    """``note`` costs nothing; ``run`` writes, from the start on."""
+    """Remembers uses of keys (``note``, no I/O) and writes them to the store in the background (``run``)."""
 
     def __init__(self, keys: KeyLookup, clock: Clock) -> None:
         self._keys, self._clock = keys, clock
@@ -29,9 +33,9 @@ class LastUse:
         self._unwritten: dict[str, float] = {}
 
     def note(self, key_id: str) -> None:
-        """The key was used now."""
+        """Notes that the key is used now."""
         now = self._clock.now()
-        if now - self._noted.get(key_id, 0.0) < _KEEP_S:
+        if now - self._noted.get(key_id, 0.0) < _RESOLUTION_S:
             return
         self._noted[key_id] = self._unwritten[key_id] = now
         self._noted.move_to_end(key_id)
@@ -40,17 +44,18 @@ class LastUse:
             self._unwritten.pop(forgotten, None)
 
     async def run(self) -> None:
-        """Writes until cancelled; what a silent store does not take waits for the next time."""
+        """Writes every few seconds until cancelled; what the store does not accept is written the next time."""
         while True:
-            await asyncio.sleep(_EVERY_S)
+            await asyncio.sleep(_WRITE_EVERY_S)
             try:
                 await self.write()
             except AxonError as error:
-                _logger.warning("last_use.not_written", error=str(error))
+                num_keys = len(self._unwritten)
+                _logger.warning("last_use.not_written", num_keys=num_keys, error=str(error), retry_s=_WRITE_EVERY_S)
 
     async def write(self) -> None:
-        """What was noted since the last time, a batch after the other."""
-        while used_at := dict(islice(self._unwritten.items(), _BATCH)):
+        """Writes everything that was noted since the last write, batch by batch."""
+        while used_at := dict(islice(self._unwritten.items(), _BATCH_KEYS)):
             await self._keys.touch(used_at)
-            # A key that was used again meanwhile stays.
+            # A key that was noted again during the write stays, with its newer time.
             self._unwritten = {key: at for key, at in self._unwritten.items() if used_at.get(key) != at}

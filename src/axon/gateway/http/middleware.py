@@ -1,4 +1,7 @@
-"""Around every request: an id, a key, a count, and errors in one shape. Deny by default. Knows no route's meaning."""
+"""The middleware around every request: request id, authentication, metrics and log line, errors in one shape.
+
+It denies by default: a path that is not listed as public needs a key. It knows no route's meaning.
+"""
 
 import math
 import time
@@ -22,22 +25,25 @@ from axon.telemetry.metrics import Metrics
 from axon.telemetry.redact import describe
 
 PUBLIC = frozenset({"/", "/livez", "/readyz", "/health"})
-_BASIC = frozenset({"/docs", "/openapi.json"})  # pages a person opens in a browser
+"""Paths that need no key."""
+_BASIC = frozenset({"/docs", "/openapi.json"})
+"""Paths that take the key by HTTP Basic too, because a person opens them in a browser."""
 _UNMATCHED = "unmatched"
-"""The route of a request that was refused before one was looked for, or that has none."""
-_MAX_PATH_LOGGED = 200
-_MAX_ADDRESS_LOGGED = 64
-_VERSION = b"2020-10-01"
+"""The route label of a request that matched no route, or was refused before routing."""
+_MAX_PATH_CHARS = 200
+_MAX_ADDRESS_CHARS = 64
+_OPENAI_VERSION = b"2020-10-01"
+"""The value of the ``openai-version`` header, which OpenAI's clients expect."""
 ERROR = "axon.error"
-"""Where a request keeps the error that it was answered with."""
+"""Key of the ASGI scope under which the error that answered the request is kept."""
 METERS = "axon.meters"
-"""Where a request keeps what it has seen of its tenant's limits."""
+"""Key of the ASGI scope under which the tenant's limits, as this request found them, are kept."""
 
 _logger = structlog.get_logger("axon.gateway")
 
 
 class Middleware:
-    """ASGI in, ASGI out."""
+    """Wraps an ASGI application: one ``_Exchange`` for each HTTP request. Anything else passes through unchanged."""
 
     def __init__(
         self,
@@ -57,6 +63,7 @@ class Middleware:
         self._outages = Outages()
         self._fair_start = FairStart()
         self.active = 0
+        """Number of requests that are being answered."""
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -72,7 +79,7 @@ class Middleware:
             self.active -= 1
 
     async def admit(self, scope: Scope) -> None:
-        """Raises when the request may not go on."""
+        """Authenticates the request and stores its identity in the scope; raises if it may not go on."""
         path, headers = scope["path"], scope["headers"]
         if path in PUBLIC:
             return
@@ -82,7 +89,7 @@ class Middleware:
         scope["axon.identity"] = await self._authenticator.identify(
             authorization, basic=path in _BASIC, address=self._address(scope)
         )
-        await self._fair_start.turn(scope["axon.identity"].tenant)
+        await self._fair_start.wait(scope["axon.identity"].tenant)
         if not self._lifecycle.taking and scope["method"] == "POST":
             raise Draining(retry_after_s=5.0)
 
@@ -91,10 +98,11 @@ class Middleware:
         return client_address((scope.get("client") or ("",))[0], forwarded, self._num_proxies)
 
     async def forward(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Calls the wrapped application."""
         await self._app(scope, receive, send)
 
     def count(self, scope: Scope, status: int, started: float) -> None:
-        """One line of metrics and of the log for an answered request."""
+        """Counts an answered request in the metrics and, unless its path is public, writes its log line."""
         identity = scope.get("axon.identity")
         route = getattr(scope.get("route"), "path", _UNMATCHED)
         tenant = self._metrics.tenants.label(identity.tenant) if identity else ""
@@ -103,13 +111,13 @@ class Middleware:
         self._log_outage(scope.get(ERROR))
         if route in PUBLIC:
             return
-        asked = {"path": loggable(scope["path"], _MAX_PATH_LOGGED)} if route == _UNMATCHED else {}
+        asked = {"path": loggable(scope["path"], _MAX_PATH_CHARS)} if route == _UNMATCHED else {}
         if status >= 400:
-            asked["client"] = loggable(self._address(scope), _MAX_ADDRESS_LOGGED)
+            asked["client"] = loggable(self._address(scope), _MAX_ADDRESS_CHARS)
         _logger.info("request", method=scope["method"], route=route, status=status, ms=_ms(started), **asked)
 
     def _log_outage(self, error: AxonError | None) -> None:
-        """Names the dependency and the cause, which the client is not told."""
+        """Logs which dependency failed and why, which the response does not say; repeated failures share a line."""
         if isinstance(error, DependencyDown) and (num := self._outages.note(error, time.monotonic())):
             cause = describe(error.__cause__) if error.__cause__ is not None else None
             _logger.warning(
@@ -118,10 +126,10 @@ class Middleware:
 
 
 class _Exchange:
-    """One request and its answer."""
+    """One request and its response: admits the request, forwards it, and answers it if either raises."""
 
-    def __init__(self, edge: Middleware, scope: Scope, receive: Receive, send: Send) -> None:
-        self._edge, self._scope, self._receive, self._send = edge, scope, receive, send
+    def __init__(self, middleware: Middleware, scope: Scope, receive: Receive, send: Send) -> None:
+        self._middleware, self._scope, self._receive, self._send = middleware, scope, receive, send
         self._started = time.perf_counter()
         self._status = 0
         self._request_id = _request_id(scope)
@@ -130,22 +138,22 @@ class _Exchange:
         structlog.contextvars.clear_contextvars()
         structlog.contextvars.bind_contextvars(request_id=self._request_id)
         try:
-            await self._edge.admit(self._scope)
+            await self._middleware.admit(self._scope)
             if identity := self._scope.get("axon.identity"):
                 structlog.contextvars.bind_contextvars(tenant_id=identity.tenant)
-            await self._edge.forward(self._scope, self._receive, self._answer)
+            await self._middleware.forward(self._scope, self._receive, self._answer)
         except AxonError as error:
             await self._refuse(error)
         except Exception:
             _logger.exception("request.failed")
             await self._refuse(Internal())
         finally:
-            self._edge.count(self._scope, self._status or 499, self._started)
+            self._middleware.count(self._scope, self._status or 499, self._started)
 
     async def _refuse(self, error: AxonError) -> None:
         self._scope[ERROR] = error
         if self._status:
-            return  # the answer has begun; the stream's own error frame has said it, or the connection breaks off
+            return  # the response has begun: its stream ends with an error frame, or the connection breaks off
         headers = {"content-type": "application/json", **headers_of(error)}
         if self._scope["path"] in _BASIC and status_of(error) == 401:
             headers["www-authenticate"] = 'Basic realm="axon: any user, your API key as password"'
@@ -162,14 +170,14 @@ class _Exchange:
     def _headers(self) -> list[tuple[bytes, bytes]]:
         return [
             (b"x-request-id", self._request_id.encode()),
-            (b"openai-version", _VERSION),
+            (b"openai-version", _OPENAI_VERSION),
             (b"openai-processing-ms", str(_ms(self._started)).encode()),
             *_limits(self._scope.get(METERS)),
         ]
 
 
 def _limits(meters: Meters | None) -> list[tuple[bytes, bytes]]:
-    """What is left of the tenant's limits, in the words of OpenAI's headers."""
+    """Returns the tenant's limits, and what is left of each, as OpenAI's ``x-ratelimit-*`` headers."""
     found: list[tuple[bytes, bytes]] = []
     for name, meter in (meters.seen if meters else {}).items():
         found += [
@@ -181,21 +189,21 @@ def _limits(meters: Meters | None) -> list[tuple[bytes, bytes]]:
 
 
 def duration(seconds: float) -> str:
-    """As Go writes it: ``12ms``, ``1.5s``, ``6m0s``."""
+    """Formats a time as Go's ``time.Duration`` does, and OpenAI's headers with it: ``12ms``, ``1.5s``, ``6m0s``."""
     if seconds < 1:
         return f"{math.ceil(max(0.0, seconds) * 1000)}ms"
     minutes, rest = divmod(round(seconds, 3), 60)
     return f"{int(minutes)}m{rest:g}s" if minutes else f"{rest:g}s"
 
 
-def loggable(text: str, most: int) -> str:
-    """A client's text for a log line: at most so many characters, none of them a control character."""
-    short = text if len(text) <= most else text[:most] + "…"
+def loggable(text: str, max_chars: int) -> str:
+    """Returns a client's text for a log line: cut after ``max_chars`` characters, control characters replaced."""
+    short = text if len(text) <= max_chars else text[:max_chars] + "…"
     return "".join(each if each.isprintable() else "?" for each in short)
 
 
 def _request_id(scope: MutableMapping[str, Any]) -> str:
-    """The caller's own id, if it is one we can print; else a new one."""
+    """Returns the client's ``x-request-id`` if it is short printable ASCII, otherwise a new id."""
     for name, value in scope["headers"]:
         if name == b"x-request-id":
             text = value.decode("latin-1")
@@ -205,4 +213,5 @@ def _request_id(scope: MutableMapping[str, Any]) -> str:
 
 
 def _ms(started: float) -> int:
+    """Returns the milliseconds since ``started``, a reading of ``time.perf_counter``."""
     return round((time.perf_counter() - started) * 1000)

@@ -1,4 +1,4 @@
-"""Which dependency's failure is due to be logged again: not one line for every request it fails. No I/O, no clock."""
+"""Limits how often a dependency's failure is logged: not every request that fails writes a line. No I/O, no clock."""
 
 from collections import OrderedDict
 
@@ -7,17 +7,18 @@ from axon.errors import DependencyDown
 _EVERY_S = 5.0
 """The same failure is logged at most this often."""
 _MAX_KINDS = 100
+"""Size of the LRU cache of kinds of failures."""
 
 
 class Outages:
-    """Counts the requests that each kind of failure has turned away since it was last logged."""
+    """Counts, for each kind of failure, the requests that failed of it since it was last logged."""
 
     def __init__(self) -> None:
         self._seen: OrderedDict[tuple[str, str], tuple[float, int]] = OrderedDict()
-        """Code and message: when it was logged, and how many came since."""
+        """By (code, message): when the failure was last logged, in seconds, and how many requests failed since."""
 
     def note(self, error: DependencyDown, now: float) -> int:
-        """How many failures a line stands for that is to be written now; 0: write none."""
+        """Counts one failure. Returns the number of failures that a log line should report now; 0 means: do not log."""
         kind = (error.code, error.message)
         logged_at, num_since = self._seen.get(kind, (now - _EVERY_S, 0))
         is_due = now - logged_at >= _EVERY_S

@@ -1,4 +1,4 @@
-"""Lists with cursors, as OpenAI's clients page through them. Pure functions of the list and the query."""
+"""Cursor pagination as OpenAI's clients use it. Pure functions of the list and the query; knows no kind of thing."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -13,14 +13,14 @@ _MAX_LIMIT = 100
 
 @dataclass(frozen=True, slots=True)
 class Look(Generic[T]):
-    """How things of a kind are shown in a list, and found again."""
+    """How the things of one kind appear in a list: the id that a cursor names, and the JSON body."""
 
     id: Callable[[T], str]
     body: Callable[[T], dict[str, Any]]
 
 
 def page_of(things: Sequence[T], look: Look[T], *, after: str, limit: str, order: str) -> dict[str, Any]:
-    """The part of a list that a query's words ask for; ``things`` must come in ascending order."""
+    """Returns the page that the query's parameters ask for; ``things`` must be in ascending order."""
     num = _limit(limit)
     if order not in ("asc", "desc"):
         raise InvalidInput("'order' must be 'asc' or 'desc'.", param="order")
@@ -30,7 +30,7 @@ def page_of(things: Sequence[T], look: Look[T], *, after: str, limit: str, order
 
 
 def listed(things: Sequence[T], look: Look[T], *, has_more: bool = False) -> dict[str, Any]:
-    """Things as a list object."""
+    """Returns the things as OpenAI's list object."""
     return {
         "object": "list",
         "data": [look.body(thing) for thing in things],
@@ -41,6 +41,7 @@ def listed(things: Sequence[T], look: Look[T], *, has_more: bool = False) -> dic
 
 
 def _start(things: Sequence[T], look: Look[T], after: str) -> int:
+    """Returns the index after the thing with the id ``after``; 0 if ``after`` is empty."""
     if not after:
         return 0
     for index, thing in enumerate(things):
@@ -50,6 +51,7 @@ def _start(things: Sequence[T], look: Look[T], after: str) -> int:
 
 
 def _limit(text: str) -> int:
+    """Returns the page size that the client asks for; raises ``InvalidInput`` unless it is from 1 to 100."""
     if not (text.isascii() and text.isdigit() and len(text) <= 3 and 1 <= int(text) <= _MAX_LIMIT):
         raise InvalidInput(f"'limit' must be a whole number from 1 to {_MAX_LIMIT}.", param="limit")
     return int(text)

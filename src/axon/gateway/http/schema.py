@@ -1,4 +1,4 @@
-"""What the OpenAPI page says of a body that a route reads by itself."""
+"""Describes request bodies in the OpenAPI document, for routes that read the body themselves. Knows no route."""
 
 from typing import Any
 
@@ -6,12 +6,13 @@ from pydantic import BaseModel
 
 
 def body_of_kind(kind: type[BaseModel]) -> dict[str, Any]:
-    """The request body's part of an operation; definitions are put in line, so that it stands alone."""
+    """Returns the ``requestBody`` of an OpenAPI operation, with every ``$ref`` replaced by what it refers to."""
     schema = kind.model_json_schema(ref_template="#/$defs/{model}")
     return {"requestBody": {"required": True, "content": {"application/json": {"schema": _inlined(schema, schema)}}}}
 
 
 def _inlined(node: Any, root: dict[str, Any]) -> Any:
+    """Returns a copy of a JSON schema's node in which the definitions of ``root`` replace the references to them."""
     if isinstance(node, list):
         return [_inlined(item, root) for item in node]
     if not isinstance(node, dict):

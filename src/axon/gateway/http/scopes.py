@@ -1,7 +1,7 @@
-"""What a key must be allowed to for each route: one table, and a route that is not in it lets nobody in.
+"""Authorization: one table of the scopes that each route needs. A route that is not in the table lets nobody in.
 
-Asking and changing is ``inference``, looking at what is kept is ``read``. Whoever asked may follow and fetch the answer
-with either: its id is known to nobody else.
+Routes that generate or change need ``inference``; routes that show what is stored need ``read``. A single answer may be
+fetched with either, because only whoever asked for it knows its id.
 """
 
 from collections.abc import Mapping
@@ -72,11 +72,11 @@ NEEDED: Mapping[str, frozenset[Scope]] = {
     "HEAD /readyz": _OPEN,
     "GET /health": _OPEN,
 }
-"""Any one of them is enough; none at all where no key is asked for."""
+"""The scopes of which a key needs at least one, by method and path; an empty set means that the route needs no key."""
 
 
 async def check_scope(request: Request) -> None:
-    """Raises ``Forbidden`` when the asker's key is not made for this route."""
+    """Raises ``Forbidden`` if the caller's key has none of the scopes that this route needs."""
     needed = NEEDED[f"{request.method} {request.scope['route'].path}"]
     if not needed:
         return
@@ -88,4 +88,5 @@ async def check_scope(request: Request) -> None:
 
 
 def _words(scopes: frozenset[Scope], joint: str = "or") -> str:
+    """Returns the scopes' names for an error's sentence: ``'inference' or 'read'``."""
     return f" {joint} ".join(f"'{scope}'" for scope in Scope if scope in scopes) or "none"

@@ -1,4 +1,4 @@
-"""The answer to an accepted chat or completion: a stream of frames, or one object."""
+"""Answers an accepted chat or completion, with a stream of frames or one object. Knows no route and no prompt."""
 
 from typing import Any
 
@@ -13,39 +13,43 @@ from axon.gateway.openai.outcome import failure
 from axon.gateway.turn.context import gateway_of
 from axon.gateway.turn.entry import Entry
 from axon.gateway.turn.headers import STREAM_HEADER, wants_ids, wants_ledger
-from axon.gateway.turn.place import LAST_EVENT_ID, last_event_id, require_place
+from axon.gateway.turn.position import LAST_EVENT_ID, check_position, last_event_id
 from axon.gateway.turn.sse import stream
 from axon.gateway.turn.whole import answered
 
 
 async def answer(request: Request, entry: Entry, *, streams: bool) -> Response:
-    """The answer to the turn of this entry."""
+    """Returns the response for the entry's turn: a stream if the client asked for one, otherwise one object."""
     job = entry.job
     if not streams:
         return await _whole(request, job, entry.found)
     after = 0
     if entry.found is not None:
         after = last_event_id(request)
-        await require_place(gateway_of(request).sessions.lookup, entry.found, after, LAST_EVENT_ID)
+        await check_position(gateway_of(request).sessions.lookup, entry.found, after, LAST_EVENT_ID)
     return streamed(request, job, after=after, found=entry.found, started=job.created)
 
 
 def streamed(
     request: Request, job: Job, *, after: int, found: Turn | None = None, started: float | None = None
 ) -> Response:
-    """The stream past token ``after``."""
+    """Returns a response that streams the frames past seq ``after``; the headers say whether with ids and ledger."""
     writer = frames.Writer(job, after=after, with_ids=wants_ids(request), with_ledger=wants_ledger(request))
     return stream(request, job, writer, after=after, found=found, started=started)
 
 
 def stopped_body(turn: Turn, kind: str) -> dict[str, Any]:
-    """How it stands, and what it is billed; ``kind`` is the name of what was asked for."""
+    """Returns the body that answers a cancellation: the turn's status, and its usage once it has ended.
+
+    ``kind`` is the value of the field ``object``.
+    """
     status = turn.state.value if turn.state.terminal else "in_progress"
     usage = frames.usage_body(turn.usage) if turn.state.terminal else None
     return {"id": turn.id, "object": kind, "status": status, "usage": usage}
 
 
 async def _whole(request: Request, job: Job, found: Turn | None) -> Response:
+    """Waits for the turn's end and returns the answer as one object; raises the turn's error if it failed."""
     chunks = await answered(request, job, found=found)
     if error := failure(chunks[-1], job.reply):
         raise error

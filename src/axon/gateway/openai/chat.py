@@ -1,4 +1,4 @@
-"""/v1/chat/completions: asked, cancelled, and where it is stored, read again and erased."""
+"""Routes of /v1/chat/completions: create and cancel; read and delete what is stored. Knows no queue and no engine."""
 
 from typing import Any
 
@@ -19,7 +19,7 @@ from axon.gateway.openai.sentences import blaming
 from axon.gateway.turn.asking import Api, admitted, job_of
 from axon.gateway.turn.cancel import stopped
 from axon.gateway.turn.context import find_deployment, find_turn, gateway_of, identity_of
-from axon.gateway.turn.counting import gave_back
+from axon.gateway.turn.counting import note_erased
 from axon.gateway.turn.headers import wants_ledger
 
 router = APIRouter(tags=["chat"])
@@ -28,7 +28,7 @@ _CHAT = Api("chat", "chatcmpl-")
 
 @router.post("/v1/chat/completions", openapi_extra=body_of_kind(ChatRequest), summary="Create a chat completion")
 async def create(request: Request) -> Response:
-    """The model's next message in a conversation, whole or streamed token by token."""
+    """Returns the model's next message in a conversation, whole or streamed token by token."""
     gateway, tenant = gateway_of(request), identity_of(request).tenant
     body = await read_body(request, gateway.config)
     ask = await gateway.bodies.parse(ChatRequest, body, NOT_YET)
@@ -60,7 +60,7 @@ def _reply(ask: ChatRequest) -> ChatReply:
 
 @router.get("/v1/chat/completions/{completion_id}", summary="Retrieve a stored chat completion")
 async def show(request: Request, completion_id: str) -> dict[str, Any]:
-    """The answer to a chat that was sent with ``store: true``, once it is complete."""
+    """Returns a complete answer to a chat that was sent with ``store: true``."""
     turn = await _find(request, completion_id)
     if turn.state is not TurnState.COMPLETED:
         raise _unknown(completion_id)
@@ -69,19 +69,19 @@ async def show(request: Request, completion_id: str) -> dict[str, Any]:
 
 @router.delete("/v1/chat/completions/{completion_id}", summary="Delete a stored chat completion")
 async def delete(request: Request, completion_id: str) -> dict[str, Any]:
-    """Erases a chat that was sent with ``store: true``, and its words; one that runs is cancelled."""
+    """Deletes a chat that was sent with ``store: true``, and all its text; a chat that runs is cancelled."""
     turn = await _find(request, completion_id)
     await gateway_of(request).sessions.erasure.turn(turn)
-    gave_back(request)
+    note_erased(request)
     return {"id": completion_id, "object": "chat.completion.deleted", "deleted": True}
 
 
 @router.post("/v1/chat/completions/{completion_id}/cancel", summary="Cancel a chat completion")
 async def cancel(request: Request, completion_id: str) -> dict[str, Any]:
-    """Ends a chat completion that runs, stored or not; one that has ended stays as it is.
+    """Cancels a chat completion that runs, stored or not; one that has ended stays as it is.
 
-    ``status`` says how it ended, or ``in_progress`` where it takes its time; ``usage`` is what it is billed: the
-    tokens up to the stop.
+    ``status`` says how it ended, or ``in_progress`` if that takes more than a few seconds. ``usage`` counts the tokens
+    that are billed: those generated before the cancellation.
     """
     turn = await find_turn(request, completion_id)
     if turn is None or not isinstance(turn.job.reply, ChatReply):
@@ -90,7 +90,7 @@ async def cancel(request: Request, completion_id: str) -> dict[str, Any]:
 
 
 async def _find(request: Request, completion_id: str) -> Turn:
-    """A stored chat of the asker's own; every other id is answered exactly like an unknown one."""
+    """Returns a stored chat of the caller's own tenant; raises the same ``NotFound`` for every other id."""
     turn = await find_turn(request, completion_id)
     if turn is None or turn.job.purged or not isinstance(turn.job.reply, ChatReply) or not turn.job.retain:
         raise _unknown(completion_id)

@@ -1,4 +1,4 @@
-"""/v1/completions: asked and cancelled."""
+"""Routes of /v1/completions: create and cancel. Knows no queue and no engine."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -21,12 +21,13 @@ from axon.gateway.turn.context import Gateway, find_deployment, find_turn, gatew
 router = APIRouter(tags=["completions"])
 _COMPLETION = Api("completion", "cmpl-")
 
-_DEFAULT_MAX_TOKENS = 16  # OpenAI's own
+_DEFAULT_MAX_TOKENS = 16
+"""OpenAI's default for completions."""
 
 
 @router.post("/v1/completions", openapi_extra=body_of_kind(CompletionRequest), summary="Create a completion")
 async def create(request: Request) -> Response:
-    """The text that follows a prompt, or each of several, whole or streamed token by token."""
+    """Returns the text that follows a prompt, or each of several prompts, whole or streamed token by token."""
     gateway = gateway_of(request)
     body = await read_body(request, gateway.config)
     ask = await gateway.bodies.parse(CompletionRequest, body, NOT_YET)
@@ -52,10 +53,10 @@ async def create(request: Request) -> Response:
 
 @router.post("/v1/completions/{completion_id}/cancel", summary="Cancel a completion")
 async def cancel(request: Request, completion_id: str) -> dict[str, Any]:
-    """Ends a completion that runs; one that has ended stays as it is.
+    """Cancels a completion that runs; one that has ended stays as it is.
 
-    ``status`` says how it ended, or ``in_progress`` where it takes its time; ``usage`` is what it is billed: the
-    tokens up to the stop.
+    ``status`` says how it ended, or ``in_progress`` if that takes more than a few seconds. ``usage`` counts the tokens
+    that are billed: those generated before the cancellation.
     """
     turn = await find_turn(request, completion_id)
     if turn is None or not isinstance(turn.job.reply, CompletionReply):
@@ -70,7 +71,8 @@ def _max_tokens(ask: CompletionRequest) -> int:
 
 
 async def _tokenised(gateway: Gateway, ask: CompletionRequest, prompts: Sequence[Prompt]) -> Sequence[Sequence[int]]:
-    """One after the other: a long list keeps nobody else's prompt waiting."""
+    """Returns the token ids of each prompt. They are tokenised one after another, so that a list of many prompts does
+    not occupy the tokenizer's threads while other requests wait."""
     found = [
         await gateway.prompts.text(prompt) if isinstance(prompt, str) else gateway.prompts.ids(prompt)
         for prompt in prompts
@@ -92,6 +94,6 @@ def _reply(gateway: Gateway, ask: CompletionRequest, prompts: Sequence[Prompt]) 
 
 
 def _texts(gateway: Gateway, prompts: Sequence[Prompt]) -> tuple[str, ...]:
-    """The prompts as the answers begin with them."""
+    """Returns the prompts as text, which ``echo`` puts before the answers."""
     decode = gateway.prompts.tokenizer.decode
     return tuple(prompt if isinstance(prompt, str) else decode(prompt) for prompt in prompts)

@@ -1,7 +1,8 @@
-"""A stream's tokens as OpenAI's clients read them. Pure: what is written depends on the tokens, never on their cuts.
+"""Encodes a stream's tokens as the server-sent events of chat and completions. No I/O, no clock.
 
-Frames are bare ``data: `` lines: some clients lose every token after a comment, an id or an event line. A reader who
-asks for ids gets them, for then it knows what to do with them.
+The text of the frames depends on the tokens alone, not on how the log cut them into chunks. A frame is a bare
+``data: `` line, because some clients lose every token after a comment, an ``id`` or an ``event`` line; a client that
+asks for ids gets them.
 """
 
 from collections.abc import Container, Iterator, Sequence
@@ -27,17 +28,18 @@ _encode = msgspec.json.Encoder().encode
 
 
 def stopped_by(last: Chunk | Turn) -> str:
-    """What cut a complete answer off, where it was not its length: ``budget``, or nothing."""
+    """Returns what cut a complete answer short other than its length: ``budget`` or an empty string."""
     return "budget" if last.code == BudgetSpent.code else ""
 
 
 def error_frame(error: AxonError, ledger: Ledger | None = None) -> bytes:
-    """An error in the middle of a stream, which ends it."""
+    """Returns the frames that end a stream with an error."""
     more = {"axon": {"ledger": ledger_body(ledger)}} if ledger else {}
     return b"data: " + _encode(body_of(error) | more) + b"\n\n" + DONE
 
 
 def usage_body(usage: Usage) -> dict[str, Any]:
+    """Returns the numbers of tokens as OpenAI's ``usage`` object."""
     return {
         "prompt_tokens": usage.prompt_tokens,
         "completion_tokens": usage.output_tokens,
@@ -48,7 +50,7 @@ def usage_body(usage: Usage) -> dict[str, Any]:
 
 
 def ledger_body(ledger: Ledger | None) -> dict[str, Any] | None:
-    """What a turn took, for who asks why it was slow."""
+    """Returns a turn's tokens and times, which show why it was slow."""
     if ledger is None:
         return None
     return {
@@ -70,7 +72,7 @@ def ledger_body(ledger: Ledger | None) -> dict[str, Any] | None:
 
 
 def more_of(last: Chunk | Turn, *, with_ledger: bool) -> dict[str, Any]:
-    """What a whole answer says beside OpenAI's words: nothing, as a rule."""
+    """Returns the fields of a whole answer that OpenAI's API does not have: usually none."""
     more: dict[str, Any] = {"stopped": stopped} if (stopped := stopped_by(last)) else {}
     if with_ledger:
         more["ledger"] = ledger_body(last.ledger)
@@ -78,10 +80,10 @@ def more_of(last: Chunk | Turn, *, with_ledger: bool) -> dict[str, Any]:
 
 
 class Writer:
-    """Writes one reader's frames from where it stands.
+    """Encodes the frames of one reader, from its position on.
 
-    A frame holds tokens of one choice that follow each other, and the seq of the last of them: whoever has read it has
-    everything up to there, whichever choice it belongs to.
+    A frame holds consecutive tokens of one choice and the seq of the last of them. A client that has read it has every
+    token up to that seq, of all choices.
     """
 
     def __init__(self, job: Job, *, after: int = 0, with_ids: bool = False, with_ledger: bool = False) -> None:
@@ -93,21 +95,21 @@ class Writer:
         self._shape = shape_of(job)
         reply = job.reply if isinstance(job.reply, ChatReply | CompletionReply) else ChatReply()
         self._include_usage, self._continuous_usage = reply.include_usage, reply.continuous_usage
-        # The first tokens of a stream are the first ones of its choices.
+        # Tokens 1 to n of a stream are the first tokens of its n choices: those up to ``after`` were opened before.
         self._unopened = set(range(after, job.choices)) if self._shape.opens() else set()
         self._closed: set[int] = set()
         self._head = _head(job, self._shape.chunk_object)
 
     def opening(self) -> bytes:
-        """Nothing is said before the first token."""
+        """Returns no bytes: nothing is sent before the first token."""
         return b""
 
     def error(self, error: AxonError) -> bytes:
-        """Why the stream breaks off here."""
+        """Returns the frames that end the stream with this error."""
         return error_frame(error)
 
     def frames(self, chunk: Chunk) -> bytes:
-        """Everything this chunk adds to the stream; empty while a character is incomplete."""
+        """Returns the frames of this chunk; no bytes while its tokens do not complete a character."""
         self._cached, self._reasoned = max(self._cached, chunk.cached), max(self._reasoned, chunk.reasoned)
         bodies = [body for body in self._choices(chunk) if body is not None]
         if error := failure(chunk, self._job.reply):
@@ -119,16 +121,17 @@ class Writer:
         if bodies:
             if stopped := stopped_by(chunk):
                 bodies[-1]["axon"]["stopped"] = stopped
-            bodies[-1]["axon"]["end"] = True  # so that a reader can tell an end from a connection that broke off
+            bodies[-1]["axon"]["end"] = True  # tells the client that this is the end, not a broken connection
             if self._with_ledger:
                 bodies[-1]["axon"]["ledger"] = ledger_body(chunk.ledger)
         return b"".join(map(self._line, bodies)) + DONE
 
     def silence(self) -> bytes:
-        """A frame that says nothing, so that nobody in between takes the stream for dead."""
+        """Returns a keep-alive frame without text, so that no proxy closes a stream that pauses."""
         return self._line(self._frame(0, self._shape.empty))
 
     def _choices(self, chunk: Chunk) -> Iterator[dict[str, Any] | None]:
+        """Yields the bodies of the chunk's frames in the order of their tokens, each choice's end after its last."""
         ends = _ends_by_seq(chunk)
         yield from map(self._close, ends.get(chunk.first - 1, ()))
         for seq, tokens in _runs(chunk, ends):
@@ -137,6 +140,7 @@ class Writer:
             yield from map(self._close, ends.get(seq, ()))
 
     def _run(self, choice: int, tokens: Sequence[Token]) -> dict[str, Any] | None:
+        """Returns the body of a frame for consecutive tokens of one choice; None if there is nothing to send."""
         found = self._shape.logprobs(choice, tokens)
         first = choice in self._unopened
         if not first and found is None and not self._shape.speaks(tokens):
@@ -145,7 +149,7 @@ class Writer:
         return self._frame(choice, self._shape.delta(choice, tokens, first=first), found)
 
     def _close(self, end: End) -> dict[str, Any] | None:
-        """Says how a choice ended, once."""
+        """Returns the body of the frame that says how a choice ended; None if it was sent before."""
         if end.choice in self._closed:
             return None
         self._closed.add(end.choice)
@@ -175,7 +179,7 @@ class Writer:
 
 
 def whole(job: Job, chunks: Sequence[Chunk], *, with_ledger: bool = False) -> dict[str, Any]:
-    """The answer as one object, for a client that does not stream."""
+    """Returns the answer as one object, for a client that does not stream."""
     shape = shape_of(job)
     said: list[list[Token]] = [[] for _ in range(job.choices)]
     for chunk in chunks:
@@ -200,6 +204,7 @@ def whole(job: Job, chunks: Sequence[Chunk], *, with_ledger: bool = False) -> di
 
 
 def _head(job: Job, kind: str) -> dict[str, Any]:
+    """Returns the fields that every chunk and every whole answer begin with."""
     return {
         "id": job.id,
         "object": kind,
@@ -211,7 +216,10 @@ def _head(job: Job, kind: str) -> dict[str, Any]:
 
 
 def _ends_by_seq(chunk: Chunk) -> dict[int, list[End]]:
-    """The choices' ends by the token they follow; one that was told before this chunk counts as just before it."""
+    """Groups the choices' ends by the seq of the token that they follow.
+
+    An end that an earlier chunk had already counts as coming just before this chunk's first token.
+    """
     ends: dict[int, list[End]] = {}
     for end in chunk.ends:
         ends.setdefault(max(chunk.last if end.at is None else end.at, chunk.first - 1), []).append(end)
@@ -219,11 +227,11 @@ def _ends_by_seq(chunk: Chunk) -> dict[int, list[End]]:
 
 
 def _runs(chunk: Chunk, ends: Container[int]) -> Iterator[tuple[int, Sequence[Token]]]:
-    """Tokens of one choice that follow each other, up to its end, with the seq of the last."""
+    """Yields runs of consecutive tokens of one choice, each with the seq of its last token; an end cuts a run."""
     start = 0
-    for place, token in enumerate(chunk.tokens, start=1):
-        follower = chunk.tokens[place] if place < len(chunk.tokens) else None
-        seq = chunk.first + place - 1
-        if follower is None or follower.choice != token.choice or seq in ends:
-            yield seq, chunk.tokens[start:place]
-            start = place
+    for stop, token in enumerate(chunk.tokens, start=1):
+        next_token = chunk.tokens[stop] if stop < len(chunk.tokens) else None
+        seq = chunk.first + stop - 1
+        if next_token is None or next_token.choice != token.choice or seq in ends:
+            yield seq, chunk.tokens[start:stop]
+            start = stop

@@ -1,4 +1,4 @@
-"""Log probabilities as OpenAI's clients read them: one shape for chat, an older one for completions. Pure."""
+"""The JSON of log probabilities, for chat and for the older completions API. Pure functions of tokens."""
 
 import codecs
 from collections.abc import Iterable, Sequence
@@ -6,12 +6,12 @@ from typing import Any, NamedTuple
 
 from axon.domain.chunk import Likely, Token
 
-_LEAST = -9999.0
-"""Stands for minus infinity, which JSON has not."""
+_MIN_LOGPROB = -9999.0
+"""Stands for minus infinity, which JSON cannot express; OpenAI's API uses the same value."""
 
 
 def of_chat(tokens: Sequence[Token]) -> dict[str, Any] | None:
-    """For tokens of one choice; None where none was asked for."""
+    """Returns chat's ``logprobs`` for tokens of one choice; None if the client did not ask for them."""
     content = [
         {**_entry(data, logprob), "top_logprobs": [_entry(*likely) for likely in top]}
         for data, logprob, top, _ in _scored(tokens)
@@ -20,9 +20,10 @@ def of_chat(tokens: Sequence[Token]) -> dict[str, Any] | None:
 
 
 def of_completion(tokens: Sequence[Token], *, num_before: int = 0, prompt_only: bool = False) -> dict[str, Any] | None:
-    """The same in parallel lists; ``num_before`` characters of an echoed prompt stand before the text.
+    """Returns the ``logprobs`` of completions, in parallel lists, for tokens of one choice; None if not asked for.
 
-    Where the prompt's own were asked for, they come first, with the first token of the answer.
+    ``num_before`` is the number of characters of the echoed prompt before the text. The log probabilities of the
+    prompt's own tokens, if asked for, come with the first token of the answer and go before it.
     """
     known = _scored(tokens)
     if not known:
@@ -40,7 +41,7 @@ def of_completion(tokens: Sequence[Token], *, num_before: int = 0, prompt_only: 
 
 
 def _offsets(pieces: Iterable[bytes]) -> list[int]:
-    """Where in their text each begins; one that is a part of a character, where that begins."""
+    """Returns the index of the character at which each piece begins, or of which it is a part."""
     decoder = codecs.getincrementaldecoder("utf-8")("replace")
     offsets, num_characters = [], 0
     for piece in pieces:
@@ -63,6 +64,7 @@ class _Scored(NamedTuple):
 
 
 def _scored(tokens: Sequence[Token]) -> list[_Scored]:
+    """Returns the tokens whose log probability is known."""
     return [
         _Scored(details.data, details.logprob, details.top or (), details.offset or 0)
         for token in tokens
@@ -79,4 +81,4 @@ def _text(data: bytes) -> str:
 
 
 def _finite(logprob: float) -> float:
-    return max(logprob, _LEAST)
+    return max(logprob, _MIN_LOGPROB)

@@ -1,4 +1,4 @@
-"""GET /v1/models."""
+"""Routes of /v1/models: list the models that the caller may use, and retrieve one. Knows no weights."""
 
 from typing import Any
 
@@ -13,7 +13,7 @@ router = APIRouter(tags=["models"])
 
 @router.get("/v1/models", summary="List models")
 async def index(request: Request) -> dict[str, Any]:
-    """The models this server answers for, as far as the asker may use them."""
+    """Lists the models that this server serves and the caller may use."""
     fleet = gateway_of(request).fleet
     shown = fleet.known and identity_of(request).terms.allows(fleet.name)
     return {"object": "list", "data": [_body(fleet.deployment)] if shown else []}
@@ -21,7 +21,7 @@ async def index(request: Request) -> dict[str, Any]:
 
 @router.get("/v1/models/{model:path}", summary="Retrieve a model")
 async def show(request: Request, model: str) -> dict[str, Any]:
-    """One model by its name, which may contain slashes."""
+    """Returns one model by its name, which may contain slashes."""
     return _body(find_deployment(request, model))
 
 

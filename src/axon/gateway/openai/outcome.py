@@ -1,4 +1,4 @@
-"""How a turn's end is told to OpenAI's clients: the error for a failure code, with the parameter to blame. Pure."""
+"""Maps a failed turn's code to the error that OpenAI's clients expect, and the request field at fault. Pure."""
 
 from axon.domain.chunk import Chunk
 from axon.domain.failure import Failure
@@ -8,14 +8,14 @@ from axon.errors import AxonError, Cancelled, ContextTooLong, EngineError, Expir
 
 
 def failure(last: Chunk, reply: Reply) -> AxonError | None:
-    """Why a stream ended without an answer; None when it did not. ``last`` is its terminal chunk."""
+    """Returns the error of a turn that failed; None if it completed. ``last`` is its terminal chunk."""
     message = last.message or None
     match last.terminal, last.code:
         case TurnState.FAILED, Failure.CONTEXT_TOO_LONG:
             return ContextTooLong(message, param=_prompt_param(reply))
         case TurnState.FAILED, Failure.KV_SHARE_TOO_SMALL:
             return ShareTooSmall(message, param=_prompt_param(reply))
-        # The second code is what releases before 0.2 wrote for the same thing.
+        # The second code is the one that releases before 0.2 wrote into the log for the same failure.
         case TurnState.FAILED, Failure.PROMPT_LOGPROBS_UNSUPPORTED | Unsupported.code:
             return Unsupported(message, param="logprobs")
         case TurnState.FAILED, code:
@@ -28,7 +28,7 @@ def failure(last: Chunk, reply: Reply) -> AxonError | None:
 
 
 def _prompt_param(reply: Reply) -> str | None:
-    """The request's field that holds the prompt."""
+    """Returns the name of the request's field that holds the prompt."""
     match reply:
         case ChatReply():
             return "messages"

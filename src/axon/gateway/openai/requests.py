@@ -1,6 +1,7 @@
-"""OpenAI's request bodies to our values. Nothing below the gateway knows these shapes.
+"""The bodies of OpenAI's chat and completion requests, and our values made from them. Knows no HTTP.
 
-Unknown fields are ignored; a field whose meaning we cannot honour yet is refused by name, never silently dropped.
+Unknown fields are ignored. A known field that this server does not support yet is refused by name, never dropped.
+Nothing below the gateway knows these bodies.
 """
 
 from collections.abc import Sequence
@@ -15,11 +16,11 @@ from axon.domain.tenant import Tier
 from axon.errors import InvalidInput, Unsupported
 from axon.gateway.http.body import Many, Wire, at_most
 
-_SEED = 1 << 63
+_SEED_LIMIT = 1 << 63
 MAX_SCORED = 1 << 18
-"""Log probabilities of prompts that a request may ask for."""
+"""A request may ask for at most this many log probabilities of prompt tokens."""
 MAX_CHOICES = 128
-"""Of one request."""
+"""A request may ask for at most this many answers, over all its prompts."""
 
 Probability = Annotated[float, Field(gt=0, le=1, allow_inf_nan=False)]
 Temperature = Annotated[float, Field(ge=0, le=2, allow_inf_nan=False)]
@@ -31,99 +32,109 @@ NumTop = Annotated[int, Field(ge=0, le=20)]
 StopText = Annotated[str, Field(min_length=1, max_length=256)]
 TierName = Literal["auto", "default", "flex", "priority"]
 Prompt = str | list[int]
-"""A text, or the ids of its tokens."""
+"""A prompt of a completion: its text, or its token ids."""
 
 
 class TextPart(Wire):
+    """A part of a message's content; only those of type ``text`` are supported."""
+
     type: str
     text: str = ""
 
 
 class Message(Wire):
+    """One message of a chat."""
+
     role: Literal["system", "developer", "user", "assistant", "tool", "function"]
     content: str | Many[TextPart] | None = None
     name: str | None = None
 
 
 class StreamOptions(Wire):
+    """Options of a streamed answer."""
+
     include_usage: bool | None = None
     """Ends the stream with a chunk that has no choices and the usage."""
     continuous_usage_stats: bool | None = None
-    """With ``include_usage``: every chunk has the usage so far."""
+    """With ``include_usage``, adds the usage so far to every chunk."""
 
 
 class Request(Wire):
-    """What chat and completions share."""
+    """The fields that chat and completion requests share."""
 
     model: str
     """The deployment's name, as ``GET /v1/models`` lists it."""
     max_tokens: Count | None = None
-    """The most tokens of an answer."""
+    """Maximum number of tokens in an answer."""
     temperature: Temperature | None = None
-    """0 takes the likeliest token; without it, what the model's makers advise."""
+    """Sampling temperature. 0 always takes the likeliest token; without it, the model's own default holds."""
     top_p: Probability | None = None
-    """Keeps the fewest, likeliest tokens that hold this share of the probability."""
+    """Nucleus sampling: keeps the smallest set of likeliest tokens whose probabilities sum to this."""
     top_k: Annotated[int, Field(ge=-1, lt=1 << 31)] | None = None
-    """Keeps so many of the likeliest tokens; 0 or -1 keeps all."""
+    """Keeps this many of the likeliest tokens; 0 or -1 keeps all."""
     min_p: Annotated[float, Field(ge=0, le=1)] | None = None
-    """Keeps tokens at least this likely, measured against the likeliest."""
+    """Keeps the tokens whose probability is at least this fraction of the likeliest token's."""
     stop: StopText | Annotated[Many[StopText], Field(max_length=4)] | None = None
-    """Texts that end the answer; they are not part of it."""
+    """Strings that end the answer where they occur; they are not part of it."""
     stop_token_ids: Annotated[Many[Annotated[int, Field(ge=0, lt=1 << 31)]], Field(max_length=64)] | None = None
-    """Tokens that end the answer as the model's own end token does."""
+    """Token ids that end the answer as the model's own end-of-sequence token does."""
     ignore_eos: bool | None = None
-    """Goes on past the model's own end token."""
+    """Continues the answer past the model's end-of-sequence token."""
     min_tokens: Annotated[int, Field(ge=0, le=1 << 31)] | None = None
-    """No token that ends the answer before so many; stop strings end it all the same."""
+    """No end-of-sequence or stop token is sampled before the answer has this many tokens; stop strings still end it."""
     presence_penalty: Penalty | None = None
-    """Taken from the logit of every token that the answer has already."""
+    """Subtracted from the logit of every token that occurs in the answer so far."""
     frequency_penalty: Penalty | None = None
-    """The same, once for each time it has it."""
+    """Subtracted from a token's logit once for each time that the token occurs in the answer so far."""
     repetition_penalty: Annotated[float, Field(gt=0, le=10)] | None = None
-    """Makes every token of prompt and answer less likely; 1 changes nothing. Where a request names neither this nor a
-    temperature, the packaged default model has 1.15 and every other model 1."""
+    """Makes every token of prompt and answer less likely; 1 changes nothing. If a request sets neither this nor a
+    temperature, the packaged default model uses 1.15 and every other model 1."""
     logit_bias: Annotated[dict[TokenKey, Bias], *at_most(1024)] | None = None
-    """What is added to the logits of these token ids."""
+    """Maps token ids to values that are added to their logits."""
     n: Annotated[int, Field(ge=1, le=MAX_CHOICES)] | None = None
-    """How many answers; they share the prompt's computation."""
-    seed: Annotated[int, Field(ge=-_SEED, lt=_SEED)] | None = None
+    """Number of answers; the prompt is computed once for all of them."""
+    seed: Annotated[int, Field(ge=-_SEED_LIMIT, lt=_SEED_LIMIT)] | None = None
     """The same seed, prompt, settings and ``system_fingerprint`` give the same answer."""
     stream: bool | None = None
     """Sends the answer token by token as server-sent events."""
     stream_options: StreamOptions | None = None
     store: bool | None = None
-    """Keeps the turn past its retention time."""
+    """Stores the answer past the retention time of streams."""
     service_tier: TierName | None = None
-    """How urgent it is: ``priority`` streams faster than ``default`` on a busy fleet, ``flex`` yields to both. The
-    answer says what was given: never more than the tenant's highest."""
+    """Urgency of the request: ``priority`` streams faster than ``default`` on a busy fleet, ``flex`` yields to both.
+    The answer names the tier that was given, at most the highest that the tenant may use."""
 
     @property
     def include_usage(self) -> bool:
+        """Whether the stream ends with the usage."""
         return bool(self.stream_options and self.stream_options.include_usage)
 
     @property
     def continuous_usage(self) -> bool:
+        """Whether every chunk of the stream has the usage so far."""
         return self.include_usage and bool(self.stream_options and self.stream_options.continuous_usage_stats)
 
     @property
     def num_choices(self) -> int:
-        """Answers to each prompt."""
+        """Number of answers to generate for each prompt."""
         return self.n or 1
 
     @property
     def num_logprobs(self) -> int | None:
-        """How many likely tokens are asked for beside the chosen one; None: not even that one's log probability."""
+        """Number of likeliest tokens to report beside each sampled one; None means no log probabilities at all."""
         raise NotImplementedError
 
     @property
     def tier(self) -> Tier:
-        """The service tier that is asked for."""
+        """The service tier that the client asks for."""
         return tier_asked(self.service_tier)
 
     def sampling(self, max_tokens: int | None, defaults: Deployment) -> Sampling:
+        """Returns the sampling parameters; those that the request leaves out are the deployment's defaults."""
         if max_tokens and self.min_tokens and self.min_tokens > max_tokens:
             raise InvalidInput("'min_tokens' must not be more than 'max_tokens'.", param="min_tokens")
-        left_alone = self.temperature is None  # who names a temperature has chosen how to sample
+        # A client that sets a temperature has chosen how to sample, and gets no repetition penalty that it did not ask.
+        left_alone = self.temperature is None
         return Sampling(
             max_tokens=max_tokens or 0,
             temperature=defaults.temperature if self.temperature is None else self.temperature,
@@ -143,7 +154,7 @@ class Request(Wire):
 
 
 def tier_asked(name: TierName | None) -> Tier:
-    """The tier of that name; the default one for no name, or ``auto``."""
+    """Returns the tier of this name; the default tier for None and ``auto``."""
     return Tier.DEFAULT if name in (None, "auto") else Tier(name)
 
 
@@ -151,13 +162,13 @@ class ChatRequest(Request):
     """Body of POST /v1/chat/completions."""
 
     messages: Annotated[Many[Message], Field(min_length=1, max_length=10_000)]
-    """The conversation so far; texts only."""
+    """The conversation so far; only text content is supported."""
     max_completion_tokens: Count | None = None
-    """The same as ``max_tokens``, and goes before it."""
+    """Newer name of ``max_tokens``; it wins if both are set."""
     logprobs: bool | None = None
     """Adds the log probability of every token."""
     top_logprobs: NumTop | None = None
-    """With ``logprobs``: adds so many of the likeliest tokens."""
+    """With ``logprobs``, adds the log probabilities of this many likeliest tokens at each position."""
 
     @property
     def num_logprobs(self) -> int | None:
@@ -166,7 +177,7 @@ class ChatRequest(Request):
         return self.top_logprobs or 0 if self.logprobs else None
 
     def texts(self) -> list[dict[str, str]]:
-        """Role and text of each message, in the roles that templates know."""
+        """Returns the role and text of each message; ``developer`` becomes ``system``, which chat templates know."""
         return [
             {"role": "system" if message.role == "developer" else message.role, "content": _text_of(message, index)}
             for index, message in enumerate(self.messages)
@@ -177,19 +188,19 @@ class CompletionRequest(Request):
     """Body of POST /v1/completions."""
 
     prompt: str | Many[str] | Many[int] | Many[Many[int]]
-    """One text, or the ids of its tokens; or a list of them, of which each gets ``n`` answers: the first prompt's are
-    choices 0 to ``n`` - 1, the next one's follow. At most 128 choices in all."""
+    """One prompt, as text or token ids, or a list of prompts. Each prompt gets ``n`` answers: those of the first prompt
+    are choices 0 to ``n`` - 1, those of the next one follow. A request may have at most 128 choices in all."""
     max_tokens: Annotated[int, Field(ge=0, le=1 << 31)] | None = None
-    """The most tokens of an answer, 16 unless set. 0 with ``echo`` returns the prompt alone; one token is computed and
-    counted all the same."""
+    """Maximum number of tokens in an answer; 16 by default. 0 with ``echo`` returns the prompt alone; even then one
+    token is computed and counted."""
     logprobs: NumTop | None = None
-    """Adds the log probability of every token and of so many of the likeliest ones; with ``echo`` of the prompt's
-    tokens as well, the first of which has none: not yet on a GPU or over several ranks."""
+    """Adds the log probability of every token and of this many likeliest ones. With ``echo``, the prompt's tokens have
+    them too, except the first; that is not supported on a GPU or over several ranks yet."""
     echo: bool | None = None
     """Begins the answer with the prompt."""
     best_of: Annotated[int, Field(ge=1, le=MAX_CHOICES)] | None = None
-    """Makes so many answers and returns the ``n`` with the highest log probability per token, the best first. Usage
-    counts them all. Not with ``stream``."""
+    """Generates this many answers and returns the ``n`` with the highest mean log probability per token, the best
+    first. The usage counts all of them. It cannot be used with ``stream``."""
 
     @property
     def num_choices(self) -> int:
@@ -197,7 +208,7 @@ class CompletionRequest(Request):
 
     @property
     def is_chosen_from(self) -> bool:
-        """Whether more answers are made than returned."""
+        """Whether more answers are generated than returned."""
         return self.num_choices > (self.n or 1)
 
     @property
@@ -206,7 +217,7 @@ class CompletionRequest(Request):
 
     @property
     def scores_prompts(self) -> bool:
-        """Whether it asks how likely its prompts are."""
+        """Whether the request asks for the log probabilities of its prompts' tokens."""
         return bool(self.echo) and self.logprobs is not None
 
     def sampling(self, max_tokens: int | None, defaults: Deployment) -> Sampling:
@@ -214,7 +225,7 @@ class CompletionRequest(Request):
         return replace(found, prompt_logprobs=True) if self.scores_prompts else found
 
     def check(self) -> None:
-        """Raises when the fields do not go together."""
+        """Raises ``InvalidInput`` if fields contradict each other."""
         if self.max_tokens == 0 and not self.echo:
             raise InvalidInput("'max_tokens' of 0 needs 'echo'.", param="max_tokens")
         if self.num_choices < (self.n or 1):
@@ -223,17 +234,17 @@ class CompletionRequest(Request):
             raise InvalidInput("'best_of' greater than 'n' cannot be used with 'stream'.", param="best_of")
 
     def check_scored(self, num_tokens: int) -> None:
-        """Raises when so many tokens of prompts are more than can be told of."""
+        """Raises ``InvalidInput`` if prompts of ``num_tokens`` in all would need too many log probabilities."""
         num_scored = num_tokens * self.num_choices * (1 + (self.logprobs or 0)) if self.scores_prompts else 0
         if num_scored > MAX_SCORED:
             raise InvalidInput(
-                f"'echo' with 'logprobs' asks for {num_scored} log probabilities of prompts; a request may have "
+                f"'echo' with 'logprobs' asks for {num_scored} log probabilities of prompts; a request may ask for "
                 f"{MAX_SCORED}.",
                 param="logprobs",
             )
 
     def prompts(self) -> Sequence[Prompt]:
-        """What it asks, one by one; raises when that is nothing, or too much."""
+        """Returns the request's prompts; raises ``InvalidInput`` if one is empty, or if they need too many choices."""
         given: Any = self.prompt
         is_one = isinstance(given, str) or (given and isinstance(given[0], int))
         found: list[Prompt] = [given] if is_one else given
@@ -249,7 +260,6 @@ class CompletionRequest(Request):
         return found
 
 
-# name → the values that mean "as if it were not there"
 NOT_YET: dict[str, tuple[Any, ...]] = {
     "suffix": ("",),
     "tools": ([],),
@@ -261,17 +271,19 @@ NOT_YET: dict[str, tuple[Any, ...]] = {
     "audio": (),
     "web_search_options": (),
 }
+"""Fields that are not supported yet, each with the values that are accepted because they change nothing."""
 
 
 def _text_of(message: Message, index: int) -> str:
-    place = f"messages.{index}"
+    """Returns the text of the message at ``index``; raises if it is a tool's or has content that is no text."""
+    path = f"messages.{index}"
     if message.role in ("tool", "function"):
-        raise Unsupported("Messages of tools are not supported by this server yet.", param=f"{place}.role")
+        raise Unsupported("Messages of tools are not supported by this server yet.", param=f"{path}.role")
     if message.content is None:
-        raise InvalidInput(f"'{place}.content' must be text.", param=f"{place}.content", code="invalid_type")
+        raise InvalidInput(f"'{path}.content' must be text.", param=f"{path}.content", code="invalid_type")
     if isinstance(message.content, str):
         return message.content
     for part in message.content:
         if part.type != "text":
-            raise Unsupported(f"Content of type '{part.type}' is not supported.", param=f"{place}.content")
+            raise Unsupported(f"Content of type '{part.type}' is not supported.", param=f"{path}.content")
     return "".join(part.text for part in message.content)

@@ -1,4 +1,4 @@
-"""OpenAI's own sentences for what the layers below refuse in ours. Clients search for these words. Knows no route."""
+"""OpenAI's wording of errors that lower layers raise in ours, because clients match these words. Knows no route."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -8,7 +8,10 @@ from axon.errors import AnswerTooLong, ContextTooLong, InvalidInput, PromptTooLo
 
 @contextmanager
 def blaming(prompt: str, answer: str) -> Iterator[None]:
-    """Blames what is wrong with a prompt on the request's field of that name, and too long an answer on ``answer``."""
+    """Rewords errors about the prompt inside the block and names the request's field at fault.
+
+    ``prompt`` is the field that holds the prompt, ``answer`` the field that sets the length of the answer.
+    """
     try:
         yield
     except PromptTooLong as error:

@@ -1,4 +1,4 @@
-"""How one choice looks to OpenAI's clients: chat's shape and the older one of completions. Pure functions of tokens."""
+"""The JSON of one choice, for chat and for the older completions API. Results depend on the job and tokens alone."""
 
 from collections.abc import Sequence
 from typing import Any, Protocol
@@ -10,40 +10,42 @@ from axon.gateway.openai import logprobs
 
 
 class Shape(Protocol):
-    """What differs between the two APIs that share frames."""
+    """The parts of a frame that differ between chat and completions."""
 
     chunk_object: str
+    """The value of ``object`` in a streamed chunk."""
     whole_object: str
+    """The value of ``object`` in a whole answer."""
     field: str
-    """Where a chunk has its text."""
+    """The field of a streamed choice that holds its text."""
 
     @property
     def empty(self) -> Any:
-        """What stands there in a chunk without text."""
+        """The value of ``field`` in a chunk without text."""
 
     def opens(self) -> bool:
-        """Whether every choice begins with a frame, even where its first tokens complete no character."""
+        """Whether every choice begins with a frame, even if its first tokens do not complete a character."""
 
     def speaks(self, tokens: Sequence[Token]) -> bool:
-        """Whether these tokens have any text to show."""
+        """Whether these tokens have any text that the client is sent."""
 
     def delta(self, choice: int, tokens: Sequence[Token], *, first: bool) -> Any:
-        """The text of these tokens of one choice; ``first`` where nothing was shown of it before."""
+        """Returns the value of ``field`` for these tokens; ``first`` says that the choice was not sent before."""
 
     def logprobs(self, choice: int, tokens: Sequence[Token]) -> dict[str, Any] | None:
-        """Their log probabilities; None where none were asked for."""
+        """Returns the tokens' log probabilities; None if the client did not ask for them."""
 
     def whole(self, choice: int, tokens: Sequence[Token]) -> dict[str, Any]:
-        """A choice's whole answer."""
+        """Returns the text and log probabilities of a whole choice."""
 
 
 def shape_of(job: Job) -> Shape:
-    """The shape that the job's client reads."""
+    """Returns the shape of the API that the job came by."""
     return CompletionShape(job, job.reply) if isinstance(job.reply, CompletionReply) else ChatShape()
 
 
 class ChatShape:
-    """A message, with the thinking apart."""
+    """Chat: a message, with the reasoning in a field of its own."""
 
     chunk_object, whole_object, field = "chat.completion.chunk", "chat.completion", "delta"
 
@@ -74,7 +76,7 @@ class ChatShape:
 
 
 class CompletionShape:
-    """A text, behind its echoed prompt where that was asked for."""
+    """Completions: a text, after the prompt if the client asked for ``echo``."""
 
     chunk_object = whole_object = "text_completion"
     field = "text"
@@ -82,6 +84,7 @@ class CompletionShape:
     def __init__(self, job: Job, reply: CompletionReply) -> None:
         self._reply = reply
         self._echoes = [reply.echo_of(choice // job.choices_each) for choice in range(job.choices)]
+        """The text before each choice: its prompt, or nothing."""
 
     @property
     def empty(self) -> Any:
@@ -107,10 +110,10 @@ class CompletionShape:
 
 
 def text_of(tokens: Sequence[Token]) -> str:
-    """The text that these tokens make."""
+    """Returns the text of these tokens."""
     return "".join(token.text for token in tokens)
 
 
 def thinking_of(tokens: Sequence[Token]) -> str:
-    """The thinking that these tokens make."""
+    """Returns the reasoning text of these tokens."""
     return "".join(token.reasoning for token in tokens)

@@ -1,4 +1,4 @@
-"""/v1/streams/{id}: goes on with a stream after a disconnect, from any seq, as long as it is kept; or ends it."""
+"""Routes of /v1/streams/{id}: resume a stream at any seq after a disconnect, or stop it. Knows no prompt."""
 
 from typing import Any
 
@@ -14,16 +14,16 @@ from axon.gateway.openai import best_of
 from axon.gateway.openai.answer import stopped_body, streamed
 from axon.gateway.turn.cancel import stopped
 from axon.gateway.turn.context import find_turn, gateway_of, reader_of
-from axon.gateway.turn.place import LAST_EVENT_ID, last_event_id, require_place, seq_of
+from axon.gateway.turn.position import LAST_EVENT_ID, check_position, last_event_id, seq_of
 
 router = APIRouter(tags=["streams"])
 
 
 @router.get("/v1/streams/{stream_id}", summary="Continue a stream")
 async def show(request: Request, stream_id: str, after: str = "") -> Response:
-    """The stream's chunks past token ``after``: what was generated meanwhile at once, the rest as it comes.
+    """Streams the chunks past seq ``after``: those generated meanwhile at once, the rest as they come.
 
-    ``Last-Event-ID`` says the same as ``after``, for readers of event ids.
+    The header ``Last-Event-ID`` means the same as ``after``, for clients that read event ids.
     """
     gateway = gateway_of(request)
     seq = seq_of(after, "after") if after else last_event_id(request)
@@ -32,7 +32,7 @@ async def show(request: Request, stream_id: str, after: str = "") -> Response:
         raise InvalidInput(f"Continue a response with GET /v1/responses/{stream_id}?stream=true.", param="stream_id")
     if best_of.is_chosen_from(turn.job):
         raise InvalidInput("An answer with 'best_of' is not streamed.", param="stream_id")
-    await require_place(gateway.sessions.lookup, turn, seq, "after" if after else LAST_EVENT_ID)
+    await check_position(gateway.sessions.lookup, turn, seq, "after" if after else LAST_EVENT_ID)
     await gateway.follower.arrive(stream_id, reader_of(request, turn.job))
     gateway.metrics.stream_resumes.labels(result="ok").inc()
     return streamed(request, turn.job, after=seq, found=turn)
@@ -40,10 +40,10 @@ async def show(request: Request, stream_id: str, after: str = "") -> Response:
 
 @router.delete("/v1/streams/{stream_id}", summary="Stop a stream")
 async def stop(request: Request, stream_id: str) -> dict[str, Any]:
-    """Ends the turn of a stream, of whichever kind; one that has ended stays as it is.
+    """Cancels the turn of a stream: a chat, a completion or a response; one that has ended stays as it is.
 
-    ``status`` says how it ended, or ``in_progress`` where it takes its time; ``usage`` is what it is billed: the
-    tokens up to the stop.
+    ``status`` says how it ended, or ``in_progress`` if that takes more than a few seconds. ``usage`` counts the tokens
+    that are billed: those generated before the cancellation.
     """
     turn = await find_turn(request, stream_id)
     if turn is None:
@@ -52,6 +52,7 @@ async def stop(request: Request, stream_id: str) -> dict[str, Any]:
 
 
 async def _find(request: Request, stream_id: str) -> Turn:
+    """Returns the stream's turn; raises ``NotFound`` if there is none, ``Gone`` if its text is deleted."""
     turn = await find_turn(request, stream_id)
     if turn is None:
         raise _unknown(stream_id)

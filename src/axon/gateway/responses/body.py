@@ -1,4 +1,4 @@
-"""A response as OpenAI's clients read it. Pure: a function of the turn as it stands."""
+"""The JSON of a response object. Pure functions of the turn; knows no route and no stream."""
 
 from typing import Any
 
@@ -17,7 +17,7 @@ from axon.gateway.responses.items import item_body
 
 
 def response_body(turn: Turn, *, status: str | None = None, with_ledger: bool = False) -> dict[str, Any]:
-    """The response; without a status it is what the turn's state says."""
+    """Returns the response object; ``status`` replaces the one that follows from the turn's state."""
     job = turn.job
     reply = job.reply if isinstance(job.reply, ResponseReply) else ResponseReply(model=job.reply.model)
     ended = turn.state.terminal
@@ -57,7 +57,7 @@ def response_body(turn: Turn, *, status: str | None = None, with_ledger: bool = 
 
 
 def status_of(turn: Turn) -> str:
-    """OpenAI's word for how the turn stands."""
+    """Returns OpenAI's name for the turn's state."""
     match turn.state:
         case TurnState.OPENED:
             return "in_progress"
@@ -69,47 +69,52 @@ def status_of(turn: Turn) -> str:
 
 
 def output(turn: Turn) -> list[dict[str, Any]]:
-    """What the model thought and said; nothing when it never came to it."""
+    """Returns the output items: the reasoning and the message, as far as the turn has them."""
     bodies = [thinking_body(turn)] if thinking_of(turn.tokens) else []
-    return [*bodies, message_body(turn)] if _speaks(turn) else bodies
+    return [*bodies, message_body(turn)] if _has_message(turn) else bodies
 
 
 def message_body(turn: Turn) -> dict[str, Any]:
-    """The answer, with what else is known of its tokens."""
+    """Returns the answer's message item, with the log probabilities of its tokens."""
     body = item_body(answer(turn))
     body["content"][0]["logprobs"] = [entry for token in turn.tokens for entry in likelihoods(token)]
     return body
 
 
 def thinking_body(turn: Turn) -> dict[str, Any]:
-    """The thinking, for models that think aloud; it is over when the answer begins."""
+    """Returns the reasoning item of a model that writes its reasoning; it is completed once the answer begins."""
     status = "completed" if any(token.text for token in turn.tokens) else answer(turn).status
     return {**thinking_head(turn.id, status), "content": [thought_part(thinking_of(turn.tokens))]}
 
 
 def thinking_head(turn_id: str, status: str) -> dict[str, Any]:
+    """Returns a reasoning item without content."""
     return {"id": thinking_id(turn_id), "type": "reasoning", "status": status, "summary": [], "content": []}
 
 
 def thinking_id(turn_id: str) -> str:
+    """Returns the id of a turn's reasoning item, which is derived from the turn's."""
     return f"rs_{turn_id.partition('_')[2]}"
 
 
 def thought_part(text: str) -> dict[str, str]:
+    """Returns a content part of a reasoning item."""
     return {"type": "reasoning_text", "text": text}
 
 
 def likelihoods(token: Token) -> list[dict[str, Any]]:
-    """Log probabilities of a token of the answer; empty where none was asked for."""
+    """Returns the log probabilities of a token of the answer; an empty list if the client did not ask for them."""
     found = logprobs.of_chat([token]) if token.text or not thinking_of([token]) else None
     return found["content"] if found else []
 
 
-def _speaks(turn: Turn) -> bool:
+def _has_message(turn: Turn) -> bool:
+    """Whether the output has a message: always once the turn is complete, before that if it has text."""
     return turn.state is TurnState.COMPLETED or any(token.text for token in turn.tokens)
 
 
 def usage_body(usage: Usage) -> dict[str, Any]:
+    """Returns the numbers of tokens as the Responses API's ``usage`` object."""
     return {
         "input_tokens": usage.prompt_tokens,
         "input_tokens_details": {"cached_tokens": usage.cached_tokens, "cache_write_tokens": 0},
@@ -120,7 +125,7 @@ def usage_body(usage: Usage) -> dict[str, Any]:
 
 
 def queued(job: Job) -> str:
-    """How a response begins."""
+    """Returns the status with which a response begins."""
     return "queued" if job.background else "in_progress"
 
 
@@ -133,7 +138,7 @@ def _incomplete_details(turn: Turn) -> dict[str, str] | None:
 
 
 def _error(turn: Turn) -> dict[str, Any] | None:
-    """OpenAI knows few codes; ours stands beside it as the type."""
+    """Returns the ``error`` of a failed response. OpenAI's API has few codes, so ours is added as ``type``."""
     last = Chunk(first=1, epoch=0, terminal=turn.state, code=turn.code, message=turn.message)
     error = failure(last, turn.job.reply) if turn.state not in (TurnState.OPENED, TurnState.CANCELLED) else None
     if error is None:

@@ -1,4 +1,7 @@
-"""Bodies of the Responses and Conversations API to our values. Nothing below the gateway knows these shapes."""
+"""The request bodies of the Responses and Conversations APIs, and our values made from them. Knows no HTTP.
+
+Nothing below the gateway knows these bodies.
+"""
 
 from typing import Annotated, Any, Literal
 
@@ -13,24 +16,31 @@ from axon.gateway.openai.requests import Count, NumTop, Probability, Temperature
 from axon.gateway.responses.items import MAX_ITEMS, Input, InputItem
 
 LOGPROBS = "message.output_text.logprobs"
+"""The entry of ``include`` that asks for log probabilities."""
 Metadata = Annotated[dict[Annotated[str, Field(max_length=64)], Annotated[str, Field(max_length=512)]], *at_most(16)]
 Name = Annotated[str, Field(max_length=512)]
 
 
 class ConversationName(Wire):
+    """A conversation, named as an object."""
+
     id: Name
 
 
 class TextFormat(Wire):
+    """The format of the answer; only ``text`` is supported."""
+
     type: str = "text"
 
 
 class TextOptions(Wire):
+    """Options of the answer's text."""
+
     format: TextFormat | None = None
 
 
 class Context(Wire):
-    """What a response is asked of; counting its tokens takes the same."""
+    """The fields that make a response's prompt; the route that counts input tokens takes them alone."""
 
     model: str
     input: Input | None = None
@@ -41,10 +51,11 @@ class Context(Wire):
 
     @property
     def conversation_id(self) -> str:
+        """The id of the conversation that the response belongs to; empty if it belongs to none."""
         return self.conversation.id if isinstance(self.conversation, ConversationName) else self.conversation or ""
 
     def check(self) -> None:
-        """Raises when the fields do not go together."""
+        """Raises ``InvalidInput`` if fields contradict each other or the input is missing."""
         if self.previous_response_id and self.conversation_id:
             raise InvalidInput(
                 "'previous_response_id' and 'conversation' cannot be used together.",
@@ -77,12 +88,15 @@ class ResponseRequest(Context):
 
     @property
     def stored(self) -> bool:
+        """Whether the response is stored, which is the default."""
         return self.store is not False
 
     def check(self) -> None:
         Context.check(self)
         if not self.stored and self.background:
-            raise InvalidInput("A background response must be stored: nobody could read it otherwise.", param="store")
+            raise InvalidInput(
+                "A background response must be stored: no client could read it otherwise.", param="store"
+            )
         if not self.stored and self.conversation_id:
             raise InvalidInput("A response in a conversation is a part of it and must be stored.", param="store")
         kind = self.text.format.type if self.text and self.text.format else "text"
@@ -91,16 +105,17 @@ class ResponseRequest(Context):
 
     @property
     def num_logprobs(self) -> int | None:
-        """How many likely tokens are asked for beside the chosen one; None: not even that one's log probability."""
+        """Number of likeliest tokens to report beside each sampled one; None means no log probabilities at all."""
         asked = self.top_logprobs or LOGPROBS in (self.include or ())
         return self.top_logprobs or 0 if asked else None
 
     @property
     def tier(self) -> Tier:
-        """The service tier that is asked for."""
+        """The service tier that the client asks for."""
         return tier_asked(self.service_tier)
 
     def sampling(self, defaults: Deployment) -> Sampling:
+        """Returns the sampling parameters; those that the request leaves out are the deployment's defaults."""
         return Sampling(
             max_tokens=self.max_output_tokens or 0,
             temperature=defaults.temperature if self.temperature is None else self.temperature,
@@ -131,7 +146,6 @@ class ItemsRequest(Wire):
     items: Annotated[Many[InputItem], Field(min_length=1, max_length=MAX_ITEMS)]
 
 
-# name → the values that mean "as if it were not there"
 NOT_YET: dict[str, tuple[Any, ...]] = {
     "tools": ([],),
     "tool_choice": ("none", "auto"),
@@ -144,3 +158,4 @@ NOT_YET: dict[str, tuple[Any, ...]] = {
     "n": (1,),
     "stop": ([], ""),
 }
+"""Fields that are not supported yet, each with the values that are accepted because they change nothing."""

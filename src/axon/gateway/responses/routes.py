@@ -1,4 +1,4 @@
-"""/v1/responses: a turn whose history the server keeps; it can be read, resumed, cancelled and erased."""
+"""Routes of /v1/responses: turns whose history the server stores. Knows no queue and no engine."""
 
 from collections.abc import Sequence
 from contextlib import AsyncExitStack
@@ -30,7 +30,7 @@ from axon.gateway.responses.requests import NOT_YET, Context, ResponseRequest
 from axon.gateway.turn.asking import Api, admitted, job_of
 from axon.gateway.turn.cancel import stopped
 from axon.gateway.turn.context import Gateway, find_deployment, find_turn, gateway_of, identity_of, reader_of
-from axon.gateway.turn.counting import count_request, gave_back
+from axon.gateway.turn.counting import count_request, note_erased
 from axon.gateway.turn.entry import Entry
 from axon.gateway.turn.headers import STREAM_HEADER, wants_ledger
 from axon.gateway.turn.sse import stream
@@ -42,14 +42,18 @@ router = APIRouter(tags=["responses"])
 _RESPONSE = Api("response", "resp_")
 
 BUSY_HEADER = "x-axon-when-busy"
+"""Request header: ``wait`` or ``refuse``, for when an earlier turn of the same session still runs."""
 _MAX_DIGITS = 15
 _MAX_WINDOWS = 8
-"""How much is counted that no model's window would hold."""
+"""Input tokens are counted up to this many times the model's context window."""
 
 
 @router.post("/v1/responses", openapi_extra=body_of_kind(ResponseRequest), summary="Create a response")
 async def create(request: Request) -> Response:
-    """The model's answer, kept so that the next one can go on from it: whole, streamed, or in the background."""
+    """Returns the model's answer, whole, streamed or in the background.
+
+    The answer is stored unless ``store`` is false, so that a later response can continue from it.
+    """
     gateway = gateway_of(request)
     body = await read_body(request, gateway.config)
     ask = await gateway.bodies.parse(ResponseRequest, body, NOT_YET)
@@ -73,8 +77,11 @@ async def create(request: Request) -> Response:
     "/v1/responses/input_tokens", openapi_extra=body_of_kind(Context), summary="Count the tokens of a response's input"
 )
 async def count(request: Request) -> dict[str, Any]:
-    """How many tokens the model would read, history and instructions included: with ``truncation: auto`` what is left
-    to fit its window, else all of it, even where that does not fit."""
+    """Counts the tokens of the prompt, history and instructions included.
+
+    With ``truncation: auto`` it counts what is left after truncation to the context window; otherwise it counts
+    everything, even if that does not fit.
+    """
     gateway = gateway_of(request)
     ask = await gateway.bodies.parse(Context, await read_body(request, gateway.config), NOT_YET)
     ask.check()
@@ -93,7 +100,7 @@ async def count(request: Request) -> dict[str, Any]:
 
 @router.get("/v1/responses/{response_id}", summary="Retrieve a response, or continue its stream")
 async def show(request: Request, response_id: str, stream: str = "false", starting_after: str = "") -> Response:
-    """The response as it stands; with ``stream=true`` its events past number ``starting_after``, live if it runs."""
+    """Returns the response as it is now. With ``stream=true`` it streams the events past number ``starting_after``."""
     gateway = gateway_of(request)
     if stream.lower() not in ("true", "1"):
         return await _object(request, await _find(request, response_id))
@@ -106,16 +113,19 @@ async def show(request: Request, response_id: str, stream: str = "false", starti
 
 @router.delete("/v1/responses/{response_id}", summary="Delete a response")
 async def delete(request: Request, response_id: str) -> dict[str, Any]:
-    """Erases the response and its words; one that runs is cancelled."""
+    """Deletes the response and all its text; a response that runs is cancelled."""
     turn = await _find(request, response_id)
     await gateway_of(request).sessions.erasure.turn(turn)
-    gave_back(request)
+    note_erased(request)
     return {"id": response_id, "object": "response", "deleted": True}
 
 
 @router.post("/v1/responses/{response_id}/cancel", summary="Cancel a response")
 async def cancel(request: Request, response_id: str) -> Response:
-    """Ends a response that runs; one that has ended stays as it is. One that takes its time is shown as it stands."""
+    """Cancels a response that runs; one that has ended stays as it is.
+
+    A response that takes more than a few seconds to stop is returned as it is then.
+    """
     turn = await _find(request, response_id, unstored=True)
     return await _object(request, await stopped(gateway_of(request), turn))
 
@@ -124,7 +134,7 @@ async def cancel(request: Request, response_id: str) -> Response:
 async def input_items(
     request: Request, response_id: str, after: str = "", limit: str = DEFAULT_LIMIT, order: str = "desc"
 ) -> dict[str, Any]:
-    """What was said in this response before its answer, page by page, the newest first unless told otherwise."""
+    """Lists the response's own input items page by page, by default the newest first."""
     turn = await _find(request, response_id)
     return page_of(turn.job.items, ITEM, after=after, limit=limit, order=order)
 
@@ -137,7 +147,7 @@ async def _job(
     history: History,
     items: tuple[Item, ...],
 ) -> Job:
-    """The job of a response, with its place in its session."""
+    """Returns the job of a response, with its prompt and its ordinal in its session."""
     gateway = gateway_of(request)
     with blaming("input", "max_output_tokens"):
         prompt_ids = await _prompt(gateway, ask, [*history.items, *items])
@@ -163,7 +173,7 @@ async def _job(
 
 
 async def _answer(request: Request, ask: ResponseRequest, entry: Entry) -> Response:
-    """The answer to an accepted response: streamed, as it stands in the background, or whole."""
+    """Returns the HTTP response for an accepted turn: its stream, its present state (background), or its end."""
     job, found = entry.job, entry.found
     if ask.stream:
         return _stream(request, job, after=-1, found=found, started=job.created)
@@ -176,9 +186,12 @@ async def _answer(request: Request, ask: ResponseRequest, entry: Entry) -> Respo
 
 
 async def _history(request: Request, ask: ResponseRequest, job_id: str, held: AsyncExitStack) -> History:
-    """What the new turn goes on from; a conversation's place is held until the turn is accepted."""
+    """Returns the history that the new turn continues.
+
+    In a conversation, ``held`` keeps its lock until the turn is accepted, so that two turns cannot take one ordinal.
+    """
     gateway, tenant = gateway_of(request), identity_of(request).tenant
-    histories, wait_s = gateway.sessions.histories, _patience_s(request)
+    histories, wait_s = gateway.sessions.histories, _busy_wait_s(request)
     if ask.conversation_id:
         return await histories.enter(held, tenant, ask.conversation_id, job_id, wait_s=wait_s)
     if not ask.previous_response_id:
@@ -188,16 +201,17 @@ async def _history(request: Request, ask: ResponseRequest, job_id: str, held: As
 
 
 async def _peek(request: Request, ask: Context) -> History:
+    """Returns the history that a request would continue, without a lock and without a new turn in it."""
     gateway, tenant = gateway_of(request), identity_of(request).tenant
     if ask.conversation_id:
         return await gateway.sessions.histories.peek(tenant, ask.conversation_id)
     if ask.previous_response_id:
-        return await _before(gateway, tenant, ask.previous_response_id, wait_s=_patience_s(request))
+        return await _before(gateway, tenant, ask.previous_response_id, wait_s=_busy_wait_s(request))
     return History(session="")
 
 
 async def _before(gateway: Gateway, tenant: str, previous_id: str, *, wait_s: float) -> History:
-    """Everything up to the response that a request goes on from."""
+    """Returns the history up to and including the response that a request continues."""
     param = "previous_response_id"
     try:
         return await gateway.sessions.histories.of_turn(tenant, previous_id, wait_s=wait_s)
@@ -208,23 +222,25 @@ async def _before(gateway: Gateway, tenant: str, previous_id: str, *, wait_s: fl
         raise InvalidInput(error.message, code="previous_response_not_completed", param=param) from None
 
 
-async def _prompt(gateway: Gateway, ask: ResponseRequest, told: Sequence[Item]) -> list[int]:
+async def _prompt(gateway: Gateway, ask: ResponseRequest, items: Sequence[Item]) -> list[int]:
+    """Returns the token ids of the prompt, truncated if the request asks for it; raises if it is too long."""
     if ask.truncation != "auto":
-        return await gateway.prompts.chat(messages_of(ask.instructions, told))
-    return await _fitted(gateway, ask, told, max_tokens=ask.max_output_tokens)
+        return await gateway.prompts.chat(messages_of(ask.instructions, items))
+    return await _fitted(gateway, ask, items, max_tokens=ask.max_output_tokens)
 
 
-async def _fitted(gateway: Gateway, ask: Context, told: Sequence[Item], *, max_tokens: int | None = None) -> list[int]:
+async def _fitted(gateway: Gateway, ask: Context, items: Sequence[Item], *, max_tokens: int | None = None) -> list[int]:
+    """Returns the token ids of the prompt without as many of the oldest items as it takes to fit the context window."""
     return await fitted(
         gateway.prompts,
-        lambda num_dropped: messages_of(ask.instructions, told[num_dropped:]),
-        cuts=cuts(told),
+        lambda num_dropped: messages_of(ask.instructions, items[num_dropped:]),
+        cuts=cuts(items),
         max_tokens=max_tokens,
     )
 
 
 def _reply(ask: ResponseRequest) -> ResponseReply:
-    """What the response object repeats of its request."""
+    """Returns the request's fields that the response object repeats."""
     return ResponseReply(
         model=ask.model,
         instructions=ask.instructions,
@@ -238,9 +254,9 @@ def _reply(ask: ResponseRequest) -> ResponseReply:
 
 
 async def _find(request: Request, response_id: str, *, unstored: bool = False) -> Turn:
-    """A response of the asker's own; a foreign one is answered exactly like an unknown one.
+    """Returns a response of the caller's own tenant; raises the same ``NotFound`` for any other id.
 
-    One that is not stored can be read while it runs, by whoever lost its stream, and never retrieved.
+    With ``unstored`` it finds responses that are not stored too: a client that lost such a stream may resume it.
     """
     turn = await find_turn(request, response_id)
     if (
@@ -254,7 +270,7 @@ async def _find(request: Request, response_id: str, *, unstored: bool = False) -
 
 
 async def _object(request: Request, turn: Turn) -> Response:
-    """The response as one JSON object; one that nobody has begun on says so."""
+    """Returns the response as one JSON object; its status is ``queued`` until a worker has claimed the job."""
     begun = turn.state.terminal or await gateway_of(request).sessions.lookup.is_claimed(turn.id)
     body = response_body(turn, status=None if begun else "queued", with_ledger=wants_ledger(request))
     return Response(msgspec.json.encode(body), media_type="application/json", headers={STREAM_HEADER: turn.id})
@@ -263,13 +279,13 @@ async def _object(request: Request, turn: Turn) -> Response:
 def _stream(
     request: Request, job: Job, *, after: int, found: Turn | None = None, started: float | None = None
 ) -> Response:
-    """The response's events past number ``after``, for which its stream is read from the first token on."""
+    """Streams the events past number ``after``. All tokens are read from the first on, as they number the events."""
     writer = events.Writer(job, after=after, with_ledger=wants_ledger(request))
     return stream(request, job, writer, found=found, started=started)
 
 
-def _patience_s(request: Request) -> float:
-    """How long to wait for a turn that is before this one."""
+def _busy_wait_s(request: Request) -> float:
+    """Returns the seconds to wait for an earlier turn of the session to end."""
     match request.headers.get(BUSY_HEADER, "wait"):
         case "wait":
             return gateway_of(request).sessions_config.busy_wait_s
@@ -279,6 +295,7 @@ def _patience_s(request: Request) -> float:
 
 
 def _number(text: str) -> int:
+    """Returns the event number that the client sent; -1 if it sent none."""
     if not text:
         return -1
     if not (len(text) <= _MAX_DIGITS and text.isascii() and text.isdigit()):

@@ -1,4 +1,4 @@
-"""A request for a turn, as everything below HTTP sees it: who asks, and on which terms."""
+"""A request for a turn, as everything below HTTP sees it: its tenant, terms and tier. Knows no HTTP and no prompt."""
 
 from dataclasses import dataclass, field
 
@@ -8,21 +8,23 @@ from axon.domain.tenant import Terms, Tier
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ask:
-    """Who asks for a turn, and on which terms."""
+    """A request for a turn: the tenant, the terms that hold for it, and what its headers ask."""
 
     prefix: str
-    """The beginning of the turn's id, which differs between APIs."""
+    """The prefix of the turn's id, which differs between APIs: ``chatcmpl-``, ``resp_``."""
     tenant: str
     terms: Terms = field(default_factory=Terms)
     tier: Tier = Tier.DEFAULT
     pool: str = ""
     num_bytes: int = 0
-    """Size of the request's body: a guess at the prompt before there is one."""
+    """Size of the request's body in bytes, from which the prompt's length is estimated before it is tokenised."""
     keeps: bool = False
-    """The turn is retained: it needs room in the tenant's quota of what is stored."""
+    """Whether the turn is stored; a stored turn needs room in the tenant's storage quota."""
     reader_grace_s: float | None = None
-    """Seconds for which it goes on without a reader; None for as long as the server allows."""
+    """Seconds for which the turn goes on without a reader; None means as long as the server allows."""
     idempotency_key: str = ""
+    """The client's Idempotency-Key; empty if it sent none."""
     body_digest: str = ""
+    """SHA-256 of the API's name and the body, in hex: a key may be repeated with the same body only."""
     meters: Meters = field(default_factory=Meters)
-    """What is left of the tenant's limits; filled in on the way."""
+    """The tenant's limits and what is left of each; admission fills them in."""

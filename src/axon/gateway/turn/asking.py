@@ -1,4 +1,4 @@
-"""An HTTP request for a turn: its headers and its tenant's terms make the ask, a repeated one finds its turn again."""
+"""Makes an ``Ask`` of an HTTP request and opens its turn; a repeated request finds its turn. Knows no API's body."""
 
 import hashlib
 from collections.abc import AsyncIterator, Sequence
@@ -20,7 +20,7 @@ from axon.gateway.turn.ask import Ask
 from axon.gateway.turn.context import find_turn, gateway_of, identity_of, reader_of
 from axon.gateway.turn.entry import Entry
 from axon.gateway.turn.headers import idempotency_key, reader_grace_s
-from axon.gateway.turn.place import last_event_id
+from axon.gateway.turn.position import last_event_id
 from axon.sessions.new_job import make_job
 
 
@@ -29,18 +29,18 @@ class Api:
     """One of the APIs that open turns."""
 
     name: str
-    """Goes into a body's digest: the same body means another thing to another API."""
+    """Its name is a part of a body's digest, because the same body means something else to another API."""
     prefix: str
-    """The beginning of its turns' ids."""
+    """The prefix of its turns' ids."""
 
 
 @asynccontextmanager
 async def admitted(
     request: Request, body: bytes, api: Api, *, tier: Tier, keeps: bool, streams: bool
 ) -> AsyncIterator[Entry]:
-    """Holds a place for the turn that this request asks for, until its job is accepted.
+    """Admits the turn that this request asks for, and withdraws it unless its job is accepted inside the block.
 
-    ``keeps``: the turn is retained; ``streams``: its reader learns its id before its end.
+    ``keeps`` says that the turn is stored, ``streams`` that its reader learns its id before its end.
     """
     gateway, who = gateway_of(request), identity_of(request)
     ask = Ask(
@@ -62,16 +62,16 @@ async def admitted(
         async with gateway.opening.admitted(ask) as entry:
             yield entry
         if entry.is_new and ask.idempotency_key and last_event_id(request):
-            raise Gone("The stream that this request began is not there any more.")
+            raise Gone("The stream that this request began is not kept any more.")
         if not entry.is_new:
-            entry.found = await _came_back(request, entry.job)
+            entry.found = await _found_again(request, entry.job)
     except (LimitReached, Unavailable) as error:
         gateway.metrics.rejected.labels(error.code, gateway.metrics.tenants.label(who.tenant)).inc()
         raise
 
 
-async def _came_back(request: Request, job: Job) -> Turn:
-    """Whoever repeats a request is a reader who has come back: what became of the turn meanwhile is its answer."""
+async def _found_again(request: Request, job: Job) -> Turn:
+    """Returns a repeated request's turn, whose client is a reader that came back; raises ``Gone`` if it is lost."""
     await gateway_of(request).follower.arrive(job.id, reader_of(request, job))
     found = await find_turn(request, job.id)
     if found is None:
@@ -92,7 +92,10 @@ def job_of(
     reasoning: str = "",
     affinity: str = "",
 ) -> Job:
-    """The job of an entry: what the client asked for, within its tenant's terms. ``num_choices`` is for each prompt."""
+    """Returns the job of an entry: what the client asked for, within its tenant's terms.
+
+    ``prompts`` are lists of token ids; ``num_choices`` is the number of answers to each of them.
+    """
     gateway, ask = gateway_of(request), entry.ask
     prompt_ids, *more_prompts = prompts
     return make_job(

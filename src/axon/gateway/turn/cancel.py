@@ -1,4 +1,4 @@
-"""A client asks for its turn's end: the turn is stopped, and told as it stands then. Knows no kind of turn."""
+"""Cancels a turn because its client asks for it. Knows no API."""
 
 from contextlib import suppress
 
@@ -7,16 +7,20 @@ from axon.errors import Busy
 from axon.gateway.turn.context import Gateway
 
 _STOP_S = 5.0
+"""The route waits this long for the turn to end, and as long again for the store to have its end."""
 
 
 async def stopped(gateway: Gateway, turn: Turn) -> Turn:
-    """The turn after its stop; one that has ended stays as it is. One that takes its time is told as it stands."""
+    """Cancels the turn and returns it as it is then; a turn that takes too long to stop is returned as it was.
+
+    A turn that has ended before stays as it is.
+    """
     if turn.state.terminal:
         return turn
     lookup = gateway.sessions.lookup
     with suppress(Busy):
         turn = await lookup.stopped(turn.id, wait_s=_STOP_S) or turn
-        await lookup.kept(turn.id, wait_s=_STOP_S)  # what was told must outlive a crash
+        await lookup.kept(turn.id, wait_s=_STOP_S)  # the client is answered only with what a crash cannot undo
     if turn.state is TurnState.CANCELLED:
         gateway.metrics.cancelled.labels(cause="asked").inc()
     return turn

@@ -1,4 +1,4 @@
-"""What a route may use: the gateway's parts, who asks, which model is asked for, the asker's own turns."""
+"""The context of a route: the gateway's parts, the caller's identity, the model it names and its own turns."""
 
 from dataclasses import dataclass
 
@@ -14,8 +14,9 @@ from axon.gateway.config import GatewayConfig
 from axon.gateway.fleet import Fleet
 from axon.gateway.http.auth import Identity
 from axon.gateway.http.body import Bodies
-from axon.gateway.turn.follow import Follower, Reader
+from axon.gateway.turn.follow import Follower
 from axon.gateway.turn.opening import Opening
+from axon.gateway.turn.reader import Reader
 from axon.runtime.clock import Clock
 from axon.runtime.lifecycle import Lifecycle
 from axon.sessions.config import SessionsConfig
@@ -26,7 +27,7 @@ from axon.telemetry.metrics import Metrics
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Gateway:
-    """The parts that routes share, made by bootstrap and passed in."""
+    """The parts that routes share; ``bootstrap`` makes them and passes them in."""
 
     config: GatewayConfig
     sessions_config: SessionsConfig
@@ -44,21 +45,22 @@ class Gateway:
 
 
 def gateway_of(request: Request) -> Gateway:
-    """The gateway that the request came to."""
+    """Returns the gateway that received the request."""
     gateway: Gateway = request.app.state.gateway
     return gateway
 
 
 def identity_of(request: Request) -> Identity:
-    """Who asks, as the middleware has established."""
+    """Returns the caller's identity, which the middleware has put into the request's scope."""
     identity: Identity = request.scope["axon.identity"]
     return identity
 
 
 def find_deployment(request: Request, model: str) -> Deployment:
-    """The deployment that ``model`` names; raises for another one, or while no worker serves it yet.
+    """Returns the deployment that ``model`` names; raises ``NotFound`` if there is none.
 
-    A model that the tenant may not use is answered exactly like an unknown one.
+    A model that the tenant may not use gets the same error as an unknown one. ``Unavailable`` is raised until a worker
+    that serves the model has been seen.
     """
     fleet = gateway_of(request).fleet
     available = fleet.name if identity_of(request).terms.allows(fleet.name) else ""
@@ -72,10 +74,10 @@ def find_deployment(request: Request, model: str) -> Deployment:
 
 
 async def find_turn(request: Request, turn_id: str) -> Turn | None:
-    """A turn of the asker's own; None for a foreign one, exactly as for one that is unknown or was erased."""
+    """Returns a turn of the caller's own tenant; None if it is another tenant's, is unknown or was erased."""
     return await gateway_of(request).sessions.lookup.find(turn_id, asker=identity_of(request).tenant)
 
 
 def reader_of(request: Request, job: Job, found: Turn | None = None) -> Reader:
-    """Whoever sent this request, as a reader of the job's stream; ``found`` is the turn if it was there before."""
+    """Returns the request's client as a reader of the job's stream; ``found`` is the turn if it existed before."""
     return Reader(job, identity_of(request).key_id, found)

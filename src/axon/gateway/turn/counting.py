@@ -1,4 +1,4 @@
-"""Limits for requests that open no turn: each counts as a request, and what it stores needs room in the quota."""
+"""Limits for requests that open no turn: each takes one from the token bucket, and storage needs room in the quota."""
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -13,7 +13,7 @@ from axon.gateway.turn.context import gateway_of, identity_of
 
 
 async def count_request(request: Request) -> None:
-    """Takes one request from the tenant's bucket; raises ``LimitReached`` when it is empty."""
+    """Takes one request from the tenant's token bucket; raises ``LimitReached`` if it is empty."""
     meters = Meters()
     request.scope[METERS] = meters
     who = identity_of(request)
@@ -22,7 +22,7 @@ async def count_request(request: Request) -> None:
 
 @asynccontextmanager
 async def storing(request: Request, more: Stored) -> AsyncIterator[None]:
-    """Counts the request and holds room for what it stores; raises ``LimitReached`` where there is none."""
+    """Counts the request and reserves quota for ``more`` while the block stores it; raises ``LimitReached`` if full."""
     gateway, who = gateway_of(request), identity_of(request)
     try:
         await count_request(request)
@@ -33,6 +33,6 @@ async def storing(request: Request, more: Stored) -> AsyncIterator[None]:
         raise
 
 
-def gave_back(request: Request) -> None:
-    """Notes that something of the asker's was erased: its room is free at once."""
+def note_erased(request: Request) -> None:
+    """Notes that something of the caller's tenant was erased: its next request measures anew what the tenant stores."""
     gateway_of(request).quota.forget(identity_of(request).tenant)

@@ -1,4 +1,4 @@
-"""A turn on its way in: it has a place, then a job, then it is accepted. Knows no HTTP and makes no job."""
+"""A turn between admission and acceptance: it has a ticket, then a job, then it is accepted. Knows no HTTP."""
 
 import contextlib
 from dataclasses import replace
@@ -11,14 +11,14 @@ from axon.domain.job import Job
 from axon.domain.turn import Turn
 from axon.errors import AxonError
 from axon.gateway.turn.ask import Ask
-from axon.gateway.turn.twins import Twins
+from axon.gateway.turn.duplicates import Duplicates
 
 
 class Entry:
-    """One turn's entry. A repeated request's entry has the first one's job already and is not new."""
+    """One turn from admission to acceptance. A repeated request's entry has the first one's job and is not new."""
 
     found: Turn | None = None
-    """The turn as a repeated request found it."""
+    """The turn as a repeated request found it; None for a new turn."""
 
     def __init__(self, ask: Ask, job_id: str, now: float, admitted: "Admitted | None" = None) -> None:
         self.ask, self.id, self.now = ask, job_id, now
@@ -34,17 +34,21 @@ class Entry:
 
     @property
     def is_accepted(self) -> bool:
+        """Whether the entry has an accepted job: its own, or that of an earlier request with its idempotency key."""
         return self._job is not None
 
     def repeat(self, first: Job) -> None:
-        """Takes the job that an earlier request was accepted with."""
+        """Takes over the accepted job of an earlier request with the same idempotency key."""
         self._job, self.is_new = first, False
 
     async def accept(self, job: Job) -> None:
-        """Accepts the job: from here on it is answered exactly once."""
+        """Accepts the job: reserves its tokens and has journal and queue confirm it. From then on it ends exactly once.
+
+        If an earlier request with the same idempotency key was accepted meanwhile, the entry takes over its job.
+        """
         assert self._admitted is not None, "a repeated request's job was accepted before"
-        if first := await self._admitted.twins.twin(self.ask):
-            self.repeat(await self._admitted.twins.again(first))
+        if first := await self._admitted.duplicates.accepted(self.ask):
+            self.repeat(await self._admitted.duplicates.accept_again(first))
             return
         job = replace(job, idempotency_key=self.ask.idempotency_key, body_digest=self.ask.body_digest)
         job = await self._admitted.reserved(job, self.ask.meters)
@@ -52,24 +56,24 @@ class Entry:
         self._job, self.is_new = accepted, accepted == job
 
     async def withdraw(self) -> None:
-        """Gives the ticket back, unless a twin's turn has the id and with it the ticket."""
-        if self._admitted is not None and not await self._admitted.twins.has_id(self.ask, self.id):
+        """Gives the ticket back, unless a duplicate request's turn has the same id and with it the ticket."""
+        if self._admitted is not None and not await self._admitted.duplicates.have_id(self.ask, self.id):
             await self._admitted.withdraw(self.ask.tenant, self.id)
 
 
 class Admitted:
-    """What an entry holds while it has no job: its ticket, and who takes both."""
+    """The ticket of an entry, with the parts that take the ticket back or accept its job."""
 
-    def __init__(self, ticket: Ticket, admission: Admission, dispatch: Dispatch, twins: Twins) -> None:
-        self.dispatch, self.twins = dispatch, twins
+    def __init__(self, ticket: Ticket, admission: Admission, dispatch: Dispatch, duplicates: Duplicates) -> None:
+        self.dispatch, self.duplicates = dispatch, duplicates
         self._ticket, self._admission = ticket, admission
 
     async def reserved(self, job: Job, meters: Meters) -> Job:
-        """The job with its ticket, once the tokens that it may take are set aside."""
+        """Reserves the tokens that the job may use, and returns the job with its ticket."""
         self._ticket = await self._admission.reserve(self._ticket, job, meters)
         return replace(job, ticket=str(self._ticket))
 
     async def withdraw(self, tenant: str, job_id: str) -> None:
-        """Gives the ticket back; one that cannot be given back now expires."""
+        """Gives the ticket back; if admission does not answer, the ticket expires by itself."""
         with contextlib.suppress(AxonError):
             await self._admission.withdraw(self._ticket, tenant, job_id)

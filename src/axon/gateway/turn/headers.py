@@ -1,4 +1,4 @@
-"""What a request's headers say of its turn: how it is repeated, how long it goes on unread, what its answer adds."""
+"""Reads the request headers that concern a turn: idempotency key, reader grace, event ids, ledger. Knows no API."""
 
 import math
 
@@ -7,18 +7,18 @@ from starlette.requests import Request
 from axon.errors import InvalidInput
 
 STREAM_HEADER = "x-axon-stream"
-"""The id of an answer's stream."""
+"""Response header: the id of the answer's stream."""
 IDS_HEADER = "x-axon-event-ids"
-"""With ``true`` every event of a stream has the seq of its last token as its id."""
+"""Request header: ``true`` gives every server-sent event the seq of its last token as its id."""
 LEDGER_HEADER = "x-axon-ledger"
-"""With ``true`` the end of an answer carries its ledger."""
+"""Request header: ``true`` adds the turn's ledger to the end of the answer."""
 GRACE_HEADER = "x-axon-reader-grace"
-"""Seconds for which a turn goes on without its reader, at most as many as the server allows."""
+"""Request header: seconds for which the turn goes on without a reader, at most as many as the server allows."""
 _MAX_KEY_CHARS = 255
 
 
 def idempotency_key(request: Request) -> str:
-    """The key under which the client may repeat this request; empty where it gave none."""
+    """Returns the key under which the client may repeat this request; empty if it sent none."""
     key = request.headers.get("idempotency-key", "")
     if len(key) > _MAX_KEY_CHARS:
         raise InvalidInput(f"An Idempotency-Key has at most {_MAX_KEY_CHARS} characters.", param="Idempotency-Key")
@@ -26,10 +26,10 @@ def idempotency_key(request: Request) -> str:
 
 
 def reader_grace_s(request: Request, *, is_read_later: bool, longest_s: float) -> float | None:
-    """Seconds for which the turn goes on without its reader; None for as long as the server allows.
+    """Returns the seconds for which the turn goes on without a reader; None means as long as the server allows.
 
-    Unless the client says otherwise, an answer that could not be read later ends with its connection: its id reached
-    nobody.
+    Without the header, an answer that nobody could read later (``is_read_later`` is false and the request has no
+    idempotency key) ends with its connection, because no client knows its id.
     """
     text = request.headers.get(GRACE_HEADER)
     if text is None:
@@ -44,12 +44,12 @@ def reader_grace_s(request: Request, *, is_read_later: bool, longest_s: float) -
 
 
 def wants_ids(request: Request) -> bool:
-    """Whether the reader understands event ids."""
+    """Whether the client wants event ids: it asks for them, or resumes by one."""
     return "last-event-id" in request.headers or _is_on(request, IDS_HEADER)
 
 
 def wants_ledger(request: Request) -> bool:
-    """Whether the reader asks what its answer took."""
+    """Whether the client asks for the turn's ledger."""
     return _is_on(request, LEDGER_HEADER)
 
 

@@ -4,7 +4,7 @@ from axon.telemetry.metrics import Metrics
 
 
 class Latency:
-    """One reader's stopwatch. A resumed stream has no first token."""
+    """Measures one reader's stream. ``started`` is None for a resumed stream, which has no first token to wait for."""
 
     def __init__(self, metrics: Metrics, started: float | None) -> None:
         self._metrics = metrics
@@ -12,7 +12,7 @@ class Latency:
         self._last: float | None = None
 
     def saw(self, num_tokens: int, now: float) -> None:
-        """Tokens arrived together at this time."""
+        """Observes ``num_tokens`` that arrived together at the time ``now``, in seconds."""
         if self._last is not None:
             self._metrics.inter_token_latency.observe((now - self._last) / num_tokens)
         elif self._started is not None:

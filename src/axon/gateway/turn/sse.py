@@ -1,4 +1,4 @@
-"""Server-sent events: one loop that follows a stream and writes its frames. Knows no API's frames."""
+"""Server-sent events (SSE): the one loop that follows a stream and sends its frames. Knows no API's frames."""
 
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
 from contextlib import aclosing
@@ -13,27 +13,27 @@ from axon.domain.job import Job
 from axon.domain.turn import Turn
 from axon.errors import AxonError
 from axon.gateway.turn.context import Gateway, gateway_of, reader_of
-from axon.gateway.turn.follow import Reader
 from axon.gateway.turn.headers import STREAM_HEADER
 from axon.gateway.turn.latency import Latency
+from axon.gateway.turn.reader import Reader
 
 _HEADERS = {"cache-control": "no-cache", "x-accel-buffering": "no"}
 
 
 class Writer(Protocol):
-    """Turns one reader's chunks into the frames of an API. An empty result means that nothing is sent."""
+    """Encodes one reader's chunks as the frames of an API. A method that returns no bytes sends nothing."""
 
     def opening(self) -> bytes:
-        """What can be said before anything is known of the answer."""
+        """Returns the frames that come before the first chunk."""
 
     def frames(self, chunk: Chunk) -> bytes:
-        """Everything that this chunk adds to the stream."""
+        """Returns the frames of this chunk."""
 
     def silence(self) -> bytes:
-        """A frame that says nothing, so that no proxy in between takes the stream for dead."""
+        """Returns a keep-alive frame without content, so that no proxy closes a stream that pauses."""
 
     def error(self, error: AxonError) -> bytes:
-        """Why the stream breaks off here."""
+        """Returns the frame that says why the stream breaks off."""
 
 
 def stream(
@@ -45,9 +45,10 @@ def stream(
     found: Turn | None = None,
     started: float | None = None,
 ) -> Response:
-    """The stream past token ``after`` as server-sent events; leaving early loses nothing, for as long as it is kept.
+    """Returns a response that sends the stream past seq ``after`` as server-sent events.
 
-    ``found`` is the turn as a reader who came back has found it; ``started`` is when a first token is waited from.
+    A client that disconnects may resume for as long as the stream is kept. ``found`` is the turn as a client that came
+    back has found it; ``started`` is the time in seconds from which the time to the first token is measured.
     """
     gateway, reader = gateway_of(request), reader_of(request, job, found)
     return _EventStream(
@@ -58,7 +59,7 @@ def stream(
 
 
 async def leave(gateway: Gateway, reader: Reader) -> None:
-    """Notes that the reader follows no more, and counts it where that ends its turn."""
+    """Tells the follower that the reader has left, and counts the turn in the metrics if that cancels it."""
     if cause := await gateway.follower.left(reader):
         gateway.metrics.cancelled.labels(cause=cause).inc()
 
@@ -66,6 +67,7 @@ async def leave(gateway: Gateway, reader: Reader) -> None:
 async def _events(
     gateway: Gateway, reader: Reader, job: Job, writer: Writer, after: int, latency: Latency
 ) -> AsyncGenerator[bytes, None]:
+    """Yields the frames of a stream; an error ends it with the writer's error frame."""
     if opening := writer.opening():
         yield opening
     try:
@@ -81,7 +83,7 @@ async def _events(
 
 
 class _EventStream(StreamingResponse):
-    """Sends frames until they end or the client is gone; either way nobody follows here any more afterwards."""
+    """Sends frames until they end or the client disconnects; then closes the generator and calls ``left``."""
 
     def __init__(
         self, frames: AsyncGenerator[bytes, None], *, headers: Mapping[str, str], left: Callable[[], Awaitable[None]]
@@ -93,5 +95,5 @@ class _EventStream(StreamingResponse):
         try:
             await super().__call__(scope, receive, send)
         finally:
-            await self._frames.aclose()  # Starlette leaves that to the garbage collector
+            await self._frames.aclose()  # Starlette would leave this to the garbage collector
             await self._left()

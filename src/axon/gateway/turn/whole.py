@@ -1,4 +1,4 @@
-"""A turn's answer in one piece, for a client that does not stream. Knows no API's body."""
+"""Collects a turn's whole answer, for a client that does not stream. Knows no API's body."""
 
 import asyncio
 from contextlib import aclosing
@@ -11,14 +11,15 @@ from axon.domain.turn import Turn
 from axon.errors import AxonError
 from axon.gateway.http.errors import ClientLeft
 from axon.gateway.turn.context import Gateway, gateway_of, reader_of
-from axon.gateway.turn.follow import Reader
+from axon.gateway.turn.reader import Reader
 from axon.gateway.turn.sse import leave
 
 
 async def answered(request: Request, job: Job, *, found: Turn | None = None) -> list[Chunk]:
-    """The whole stream of a turn that has ended; raises when the client leaves first, or the stream breaks off.
+    """Waits for the turn's end and returns all its chunks.
 
-    ``found`` is the turn as a repeated request has found it.
+    Raises ``ClientLeft`` if the client disconnects first, or the error at which the stream breaks off. ``found`` is the
+    turn as a repeated request has found it.
     """
     gateway, reader = gateway_of(request), reader_of(request, job, found)
     chunks: list[Chunk] = []
@@ -39,7 +40,7 @@ async def answered(request: Request, job: Job, *, found: Turn | None = None) -> 
 
 
 async def _collect(gateway: Gateway, job: Job, reader: Reader, chunks: list[Chunk]) -> AxonError | None:
-    """Gathers the stream; what stops it is returned, so that it does not come out as an exception group."""
+    """Adds the stream's chunks to ``chunks``. An error is returned: raised, it would become an exception group."""
     try:
         async with aclosing(gateway.follower.follow(job.id, after=0, reader=reader)) as stream:
             async for chunk in stream:
@@ -51,5 +52,6 @@ async def _collect(gateway: Gateway, job: Job, reader: Reader, chunks: list[Chun
 
 
 async def _disconnected(request: Request) -> None:
+    """Returns when the client has disconnected."""
     while (await request.receive())["type"] != "http.disconnect":
         pass

@@ -1,4 +1,4 @@
-"""Requests under one idempotency key: which one was first, and what a repeated one gets. Knows no HTTP."""
+"""Duplicate requests under one idempotency key: finds the first one and its job. Knows no HTTP."""
 
 from collections.abc import Callable
 
@@ -10,8 +10,8 @@ from axon.errors import AxonError, Conflict
 from axon.gateway.turn.ask import Ask
 
 
-class Twins:
-    """Finds the first of several requests with one key, and accepts it once more where it may not have been."""
+class Duplicates:
+    """Finds the first of several requests with one key, and finishes its acceptance if that may have been cut short."""
 
     def __init__(
         self, idempotency: Idempotency, admission: Admission, dispatch: Dispatch, new_id: Callable[[str], str]
@@ -20,20 +20,23 @@ class Twins:
         self._new_id = new_id
 
     async def first(self, ask: Ask) -> First | str:
-        """The first request with this one's key, or, where there is none yet, the id of a new turn."""
+        """Returns the first request with this one's key; if this is the first, returns the id of its new turn."""
         return await self._resolve(ask) if ask.idempotency_key else self._new_id(ask.prefix)
 
-    async def again(self, first: First) -> Job:
-        """The first request's job, accepted once more where that may not have gone to its end."""
+    async def accept_again(self, first: First) -> Job:
+        """Returns the first request's job, accepted again unless a worker has claimed it, which proves acceptance.
+
+        Acceptance is idempotent; the process that received the first request may have died before it was done.
+        """
         if not first.claimed:
             await self._admission.readmit(first.job)
             await self._dispatch.accept(first.job, again=True)
         return first.job
 
-    async def twin(self, ask: Ask) -> First | None:
-        """The same request, accepted under its key and id while this one's job was being made: it must not be undone.
+    async def accepted(self, ask: Ask) -> First | None:
+        """Returns the same request if it was accepted under this key while this one's job was being made, else None.
 
-        Raises ``Conflict`` when the key went to another request meanwhile.
+        Raises ``Conflict`` if a request with another body took the key meanwhile.
         """
         if not ask.idempotency_key:
             return None
@@ -42,13 +45,13 @@ class Twins:
         except Conflict:
             raise
         except AxonError:
-            return None  # the log knows who was first, and is asked when the job is accepted
+            return None  # the log knows which request was first, and accepting the job asks it
         return found if isinstance(found, First) else None
 
-    async def has_id(self, ask: Ask, job_id: str) -> bool:
-        """Whether a twin's turn, of whatever body, has this id."""
+    async def have_id(self, ask: Ask, job_id: str) -> bool:
+        """Whether a duplicate request's turn, with this body or another, has this id."""
         try:
-            first = await self.twin(ask)
+            first = await self.accepted(ask)
         except Conflict:
             return True
         return first is not None and first.job.id == job_id

@@ -1,4 +1,4 @@
-"""A reader's place in a stream, as its request says it: ``after`` or ``Last-Event-ID``. Knows no route."""
+"""A reader's position in a stream, from its request's ``after`` or ``Last-Event-ID``. Knows no route."""
 
 from starlette.requests import Request
 
@@ -11,22 +11,22 @@ _MAX_SEQ_DIGITS = 15
 
 
 def last_event_id(request: Request) -> int:
-    """The seq at which a reader of event ids has left; 0 when it has read nothing."""
+    """Returns the seq in the Last-Event-ID header, the last token that the client has; 0 without the header."""
     return seq_of(request.headers.get(LAST_EVENT_ID) or "0", LAST_EVENT_ID)
 
 
 def seq_of(text: str, name: str) -> int:
-    """A seq that a client sends."""
+    """Returns the seq that a client sent in the parameter ``name``; raises ``InvalidInput`` if it is none."""
     if not (len(text) <= _MAX_SEQ_DIGITS and text.isascii() and text.isdigit()):
         raise InvalidInput(f"'{name}' must be a token's seq: a whole number, 0 or more.", param=name)
     return int(text)
 
 
-async def require_place(lookup: Lookup, turn: Turn, after: int, name: str) -> None:
-    """Refuses a place past the last token of a complete answer, which no reader can have come to.
+async def check_position(lookup: Lookup, turn: Turn, after: int, name: str) -> None:
+    """Raises ``InvalidInput`` if seq ``after`` is beyond the last token of a complete answer.
 
-    The store decides. While the turn runs nobody is refused, and a log that says less than the store proves nothing:
-    a log may have lost its tail after this reader has read it.
+    The store decides, not the log: a log may have lost its tail after this reader has read it. While the turn runs, no
+    position is refused.
     """
     if not _is_past(turn, after):
         return
