@@ -1,0 +1,104 @@
+"""The two shapes of a choice: what a stream's pieces add up to is what the whole answer says."""
+
+from itertools import pairwise
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from axon.domain.chunk import Details, Token
+from axon.domain.reply import ChatReply, CompletionReply, OtherReply, ResponseReply
+from axon.gateway.openai.shape import ChatShape, CompletionShape, Shape, shape_of
+from tests.contracts.builders import make_job
+
+
+def said(text: str, *, thinking: str = "", logprob: float | None = None) -> Token:
+    known: dict[str, Any] = {"data": text.encode(), "logprob": logprob, "top": (), "offset": 0} if logprob else {}
+    return Token(0, 1, text, Details(reasoning=thinking, **known) if thinking or known else None)
+
+
+tokens = st.lists(st.builds(said, st.text(max_size=3), thinking=st.text(max_size=3)), min_size=1, max_size=8)
+cuts = st.lists(st.integers(1, 7), max_size=4)
+
+
+def completion(**fields: Any) -> Shape:
+    return shape_of(make_job(reply=CompletionReply(**fields)))
+
+
+def deltas(shape: Shape, found: list[Token], places: list[int]) -> list[Any]:
+    """The pieces of one choice that a stream cut there shows."""
+    edges = sorted({0, len(found), *(place for place in places if place < len(found))})
+    return [shape.delta(0, found[start:end], first=start == 0) for start, end in pairwise(edges)]
+
+
+@pytest.mark.parametrize(
+    ("reply", "kind"),
+    [
+        (ChatReply(), ChatShape),
+        (CompletionReply(), CompletionShape),
+        (ResponseReply(), ChatShape),
+        (OtherReply(name="later"), ChatShape),
+    ],
+)
+def test_a_completion_has_a_shape_of_its_own_and_everything_else_is_a_message(reply: Any, kind: type) -> None:
+    assert isinstance(shape_of(make_job(reply=reply)), kind)
+
+
+@given(tokens, cuts)
+def test_the_pieces_of_a_chat_add_up_to_its_message(found: list[Token], places: list[int]) -> None:
+    shape = ChatShape()
+    pieces = deltas(shape, found, places)
+    message = shape.whole(0, found)["message"]
+    assert "".join(piece["content"] for piece in pieces) == message["content"]
+    assert "".join(piece.get("reasoning_content", "") for piece in pieces) == message.get("reasoning_content", "")
+    assert [piece.get("role") for piece in pieces] == ["assistant", *[None] * (len(pieces) - 1)]
+    assert message["role"] == "assistant"
+
+
+@given(tokens, cuts, st.text(max_size=4), st.booleans())
+def test_the_pieces_of_a_completion_add_up_to_its_text_behind_the_echo(
+    found: list[Token], places: list[int], echo: str, prompt_only: bool
+) -> None:
+    shape = completion(echo=(echo,), prompt_only=prompt_only)
+    whole = shape.whole(0, found)["text"]
+    assert "".join(deltas(shape, found, places)) == whole
+    assert whole == echo + ("" if prompt_only else "".join(token.text for token in found))
+
+
+def test_each_prompts_answers_begin_with_their_own_echo() -> None:
+    job = make_job(reply=CompletionReply(echo=("one ", "two ")), choices=4, more_prompts=((1,),))
+    shape = shape_of(job)
+    assert [shape.delta(choice, [said("x")], first=True) for choice in range(4)] == ["one x", "one x", "two x", "two x"]
+    assert [shape.delta(choice, [said("x")], first=False) for choice in range(4)] == ["x"] * 4
+
+
+def test_a_choice_opens_with_a_frame_where_there_is_something_to_open_with() -> None:
+    assert ChatShape().opens()
+    assert completion(echo=("a",)).opens()
+    assert not completion().opens()
+
+
+def test_only_what_a_reader_sees_is_worth_a_frame() -> None:
+    silent, thinking, text = [said("")], [said("", thinking="hm")], [said("a")]
+    assert [ChatShape().speaks(each) for each in (silent, thinking, text)] == [False, True, True]
+    assert [completion().speaks(each) for each in (silent, thinking, text)] == [False, False, True]
+    assert not completion(echo=("a",), prompt_only=True).speaks(text)
+
+
+def test_a_message_without_thinking_has_no_field_for_it() -> None:
+    assert "reasoning_content" not in ChatShape().whole(0, [said("a")])["message"]
+    assert "reasoning_content" not in ChatShape().delta(0, [said("a")], first=True)
+
+
+def test_log_probabilities_that_only_chose_the_best_are_not_shown() -> None:
+    scored = [said("a", logprob=-1.0)]
+    assert completion().whole(0, scored)["logprobs"]["tokens"] == ["a"]
+    assert completion(hides_logprobs=True).whole(0, scored)["logprobs"] is None
+    assert ChatShape().whole(0, scored)["logprobs"]["content"][0]["token"] == "a"
+
+
+def test_the_place_of_a_token_counts_the_echoed_prompt() -> None:
+    found = completion(echo=("four",)).logprobs(0, [said("a", logprob=-1.0)])
+    assert found is not None
+    assert found["text_offset"] == [4]
