@@ -5,35 +5,35 @@ from dataclasses import dataclass, field
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WorkerConfig:
-    """Off the queue, into the engine, out to the log."""
+    """How a worker takes jobs off the queue, runs them in its engine, and shows that it lives."""
 
     name: str = field(default="", metadata={"default": "from the host, the data folder and a free place in it"})
-    """Its name in the fleet, the same after a restart; no two workers of a model may have one."""
+    """The worker's name in the fleet, the same after a restart. No two workers of a model may have the same name."""
     pool: str = ""
-    """The pool it works for: it takes the jobs of the tenants that have this pool, and no others. Empty: the pool that
-    everybody shares."""
+    """The worker takes the jobs of tenants that have this pool, and no others. Empty is the pool that everybody
+    shares."""
     metrics_host: str = "127.0.0.1"
     """Address of the metrics and probes of ``axon worker``."""
     metrics_port: int = 8002
     """Port of /metrics, /livez and /readyz of ``axon worker``; 0 takes a free one."""
     announce_s: float = 1.0
-    """How often it says that it is there; silent for three times as long, it is not counted on."""
+    """How often the worker announces itself. Gateways forget a worker that was silent for three times as long."""
     lease_s: float = 1.5
-    """A worker that has not renewed its lease for so long is taken for dead."""
+    """A worker that has not renewed its lease for this long counts as dead: others take over its jobs."""
     renew_s: float = 0.5
     """How often the lease is renewed."""
     stall_timeout_s: float = 30.0
-    """An event loop that has not moved for so long is taken for hung: its lease is renewed no more."""
+    """An event loop that has not run for this long counts as hung: the worker's lease is renewed no more."""
     engine_start_timeout_s: float = 120.0
-    """An engine that is not ready by then, or makes no first step within it, is taken for broken."""
+    """An engine that is not ready after this long, or makes no first step within it, is killed and replaced."""
     step_timeout_s: float = 30.0
-    """An engine that has work and makes no step for so long, or ten times its longest step, is killed and replaced."""
+    """An engine with work that makes no step for this long, or ten times its longest step, is killed and replaced."""
     linger_s: float = 2.0
-    """A worker that is to end waits so long for what runs; what takes longer goes on at another worker."""
+    """A worker that drains waits this long for its jobs to end; longer ones go on at another worker."""
     crowded_s: float = 3.0
-    """A job that has had no place in the engine's steps for so long, for want of blocks or because it was not its turn,
-    goes to another worker that has room."""
+    """A job that has had no place in the engine's steps for this long, because KV blocks or slots were missing, goes on
+    at another worker that has free slots."""
     strike_limit: int = 2
-    """A job that crashed the engine so often, alone in it and without gaining a token, is ended as failed."""
+    """A job that crashed the engine this many times, alone in it and without gaining a token, is ended as failed."""
     checkpoint_s: float = 5.0
-    """How often what long answers have said so far is written to the journal."""
+    """How often the tokens so far of long answers are written to the journal."""

@@ -1,8 +1,8 @@
-"""This incarnation's sign of life: taken, renewed, and by its own clock known to hold. Knows no job.
+"""The worker's lease: taken, renewed, and known to hold by the worker's own monotonic clock. Knows no job.
 
-Where others can see it, it is renewed from a thread with a connection of its own, so that an event loop that is blocked
-for a while, by a long garbage collection or a slow call, loses no job. Twins live in the worker's own process: whoever
-could take it for dead there stands still with it, so that a task is enough.
+On a shared service the lease is renewed from a thread with a connection of its own, so that an event loop that is
+blocked for a while, by a long garbage collection or a slow call, loses no job. An embedded twin lives in the worker's
+own process: whoever could find the lease lapsed is blocked with it, so that a task on the loop is enough.
 """
 
 import asyncio
@@ -30,20 +30,20 @@ class Lease(Protocol):
 
     @property
     def holds(self) -> bool:
-        """Whether nobody can have taken us for dead, by our own clock alone."""
+        """Whether the lease cannot have lapsed, by our own clock alone."""
 
     async def open(self) -> None:
         """Takes the lease."""
 
     async def run(self) -> None:
-        """Looks after it until cancelled."""
+        """Renews it until cancelled."""
 
     async def aclose(self) -> None:
-        """Ends the lease now, so that nobody waits for it to lapse."""
+        """Drops the lease now, so that nobody waits for it to lapse."""
 
 
 def make_lease(owner: str, leases: Leases, liveness: Liveness, config: WorkerConfig, clock: Clock) -> Lease:
-    """The lease for where the worker is."""
+    """Makes the kind of lease that the service needs."""
     connect = leases.for_thread(deadline_s=config.renew_s)
     if connect is None:
         return LoopLease(owner, leases, liveness, config, clock)
@@ -51,7 +51,7 @@ def make_lease(owner: str, leases: Leases, liveness: Liveness, config: WorkerCon
 
 
 class LoopLease:
-    """Renewed by a task of its worker's loop."""
+    """A lease that is renewed by a task on the worker's event loop."""
 
     def __init__(self, owner: str, leases: Leases, liveness: Liveness, config: WorkerConfig, clock: Clock) -> None:
         self._owner, self._leases, self._liveness = owner, leases, liveness
@@ -82,8 +82,11 @@ class LoopLease:
 
 
 class ThreadLease:
-    """Renewed by a thread. The thread watches the loop in turn: one that has not moved for ``stall_timeout_s`` hangs,
-    and its lease is let go, because its jobs would wait for it for ever."""
+    """A lease that is renewed by a thread, which also watches the event loop.
+
+    A loop that has not run for ``stall_timeout_s`` hangs: its lease is renewed no more, else its jobs would wait for it
+    for ever.
+    """
 
     def __init__(
         self,
@@ -95,22 +98,22 @@ class ThreadLease:
     ) -> None:
         self._owner, self._connect, self._liveness = owner, connect, liveness
         self._config, self._clock = config, clock
-        # Written by one side and read by the other; each is one value, so that no lock is needed.
+        # Each is one value, written by one side and read by the other, so that no lock is needed.
         self._until = 0.0
         self._moved_at: float | None = None
         self._thread: threading.Thread | None = None
         self._stopping = threading.Event()
         self._failure: Exception | None = None
-        """What the thread died of."""
+        """The exception that ended the thread."""
 
     @property
     def holds(self) -> bool:
         return self._clock.monotonic() < self._until
 
     async def open(self) -> None:
-        """Returns when the thread has the lease; raises what kept it from it."""
+        """Returns when the thread has the lease; raises what kept the thread from taking it."""
         taken: Future[None] = Future()
-        taken.set_running_or_notify_cancel()  # so that the thread can answer whoever still waits
+        taken.set_running_or_notify_cancel()  # so that a cancelled wait does not keep the thread from setting a result
         self._stopping.clear()
         self._failure = None
         self._thread = threading.Thread(target=self._live, args=(taken,), name="lease", daemon=True)
@@ -122,7 +125,7 @@ class ThreadLease:
             raise
 
     async def run(self) -> None:
-        """Shows the thread that the loop moves, and remembers how the leases stand; raises when the thread has died."""
+        """Shows the thread that the loop runs, and looks at the leases; raises when the thread has died."""
         while True:
             if self._failure is not None:
                 raise RuntimeError("The thread that renews the lease has died.") from self._failure
@@ -144,7 +147,7 @@ class ThreadLease:
             asyncio.run(self._renew(taken))
         except Exception as error:
             if taken.done():
-                _logger.exception("lease.thread_failed")
+                _logger.exception("lease.thread_failed", next="the worker ends")
                 self._failure = error
             else:
                 taken.set_exception(error)
@@ -154,7 +157,8 @@ class ThreadLease:
             await self._hold(leases)
             taken.set_result(None)
             failures = Sparse()
-            while not self._stopping.wait(self._config.renew_s):  # this loop has nothing else to do
+            # The wait blocks this thread's own event loop, which has nothing else to do.
+            while not self._stopping.wait(self._config.renew_s):
                 if self._stalled():
                     continue
                 try:
@@ -162,7 +166,7 @@ class ThreadLease:
                     failures.reset()
                 except AxonError as error:
                     if (held_back := failures.pass_at(self._clock.monotonic())) is not None:
-                        _logger.warning("lease.not_renewed", holds=self.holds, error=str(error), not_logged=held_back)
+                        _logger.warning("lease.not_renewed", error=str(error), holds=self.holds, not_logged=held_back)
             with contextlib.suppress(AxonError):
                 await leases.drop(self._owner)
 
@@ -172,10 +176,10 @@ class ThreadLease:
         self._until = asked_at + self._config.lease_s
 
     def _stalled(self) -> bool:
-        """Whether the loop hangs; before it runs there is nothing to compare with."""
+        """Whether the worker's loop hangs; False before it has run at all."""
         if self._moved_at is None:
             return False
         still_s = self._clock.monotonic() - self._moved_at
         if still_s > self._config.stall_timeout_s and self.holds:
-            _logger.error("loop.stalled", still_s=round(still_s))
+            _logger.error("loop.stalled", still_s=round(still_s), next="the lease is renewed no more")
         return still_s > self._config.stall_timeout_s

@@ -68,6 +68,6 @@ def test_nobody_is_waited_for_longer_than_for_a_start(steps_s: list[float]) -> N
     for step_s in steps_s:
         now += step_s
         dog.stepped(now)
-        assert 30.0 <= dog.patience_s <= 120.0
+        assert 30.0 <= dog.timeout_s <= 120.0
         assert not dog.hangs(now + 29.9)
         assert dog.hangs(now + 120.1)

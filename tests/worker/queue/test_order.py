@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from axon.domain.job import Job
 from axon.domain.share import cost, effective_weight
 from axon.domain.tenant import Tier
-from axon.worker.queue.order import PATIENCE_S, Party, Waiting, in_order, score, short
+from axon.worker.queue.order import FLEX_WAIT_S, Party, Waiting, in_order, score, short
 from axon.worker.queue.served import Served
 from tests.contracts.builders import make_job
 
@@ -54,7 +54,7 @@ def test_tenants_of_one_lane_have_their_shares_together() -> None:
 def test_flex_yields_for_a_while() -> None:
     flex, default = waiting("f", tier=Tier.FLEX), waiting("a")
     assert in_order([flex, default], {"f": 0.0, "a": 1e6}.__getitem__, 0.0) == [default, flex]
-    old = waiting("f", tier=Tier.FLEX, waited_s=PATIENCE_S)
+    old = waiting("f", tier=Tier.FLEX, waited_s=FLEX_WAIT_S)
     assert in_order([default, old], {"f": 0.0, "a": 1e6}.__getitem__, 0.0) == [old, default]
 
 

@@ -1,4 +1,4 @@
-"""The engine's process, as its worker sees it: started, spoken to over a socket pair, watched, ended."""
+"""The engine's process as its worker sees it: started, spoken to over a socket pair, ended. Knows no job."""
 
 import asyncio
 import contextlib
@@ -19,7 +19,7 @@ _STOP_S = 5.0
 
 
 class EngineProcess:
-    """One life of the engine; a new one is made after a death."""
+    """One engine process; the supervisor makes a new one after a death."""
 
     def __init__(self, config: EngineConfig, model_dir: Path | None) -> None:
         self._config = config
@@ -36,18 +36,18 @@ class EngineProcess:
 
     @property
     def in_step(self) -> frozenset[str]:
-        """The sequences of the step it was in when it died; empty where it had not come so far."""
+        """The sequence ids of the step in which the process died, from its crash note; empty before its first step."""
         return frozenset() if self._note is None else CrashNote(self._note).read()
 
     async def open(self, *, timeout_s: float) -> Ready:
-        """Starts the process and waits for its model; raises ``EngineDied`` with its own words when it cannot."""
+        """Starts the process and waits until its model is loaded; raises ``EngineDied`` with the engine's message."""
         ours, theirs = socket.socketpair()
         self._note = new_crash_note()
         try:
             self._process = await asyncio.create_subprocess_exec(
                 *(sys.executable, "-m", "axon.engine.process", "--fd", str(theirs.fileno()), "--note", str(self._note)),
                 pass_fds=[theirs.fileno(), self._note],
-                start_new_session=True,  # signals to our group are for us: the engine ends when we let it
+                start_new_session=True,  # a signal to our process group must not end the engine before us
             )
         except OSError as error:
             ours.close()
@@ -58,12 +58,12 @@ class EngineProcess:
         self._send(Start(config=self._config, model_dir=str(self._model_dir or "")))
         try:
             async with asyncio.timeout(timeout_s):
-                return await self._first_word()
+                return await self._wait_until_ready()
         except TimeoutError:
             raise EngineDied(f"The engine was not ready after {timeout_s:g} s.") from None
 
     async def outputs(self) -> AsyncIterator[StepOutput]:
-        """What the engine emits, until the process ends."""
+        """The output of each step, until the process ends."""
         while messages := await self._receive():
             for message in messages:
                 if isinstance(message, StepOutput):
@@ -82,9 +82,9 @@ class EngineProcess:
                 self._process.kill()
 
     async def aclose(self) -> None:
-        """Closes the socket, which ends the process; kills it when it does not listen."""
+        """Closes the socket, which ends the process; kills it if it has not ended after 5 s."""
         if self._writer is not None:
-            self._writer.transport.abort()  # not close: that would wait for an engine that does not read
+            self._writer.transport.abort()  # not close(), which would wait for an engine that does not read
         if self._note is not None:
             os.close(self._note)
             self._note = None
@@ -97,7 +97,7 @@ class EngineProcess:
             self.kill()
             await self._process.wait()
 
-    async def _first_word(self) -> Ready:
+    async def _wait_until_ready(self) -> Ready:
         while messages := await self._receive():
             for message in messages:
                 if isinstance(message, Ready):
@@ -107,7 +107,7 @@ class EngineProcess:
         raise EngineDied("The engine's process ended before it was ready.")
 
     async def _receive(self) -> list[object]:
-        """Whole messages as they come; an empty list when the process has gone."""
+        """The next whole messages; an empty list when the process has gone."""
         assert self._reader is not None
         while True:
             try:
@@ -119,7 +119,7 @@ class EngineProcess:
             try:
                 messages = self._decoder.feed(data)
             except BadFrame:
-                return []  # what it says makes no sense any more: as good as gone
+                return []  # a frame that cannot be read: the process is treated as dead
             if messages:
                 return list(messages)
 

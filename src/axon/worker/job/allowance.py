@@ -1,55 +1,57 @@
-"""How a stream goes on when its tenant's tokens are metered: what may be told, what to ask for, when to pause. Pure.
+"""How a stream goes on under its tenant's token bucket: what may be appended, what to ask for, when to pause. Pure.
 
-    told ──────────── limit ─────────────── made
-          may be told        held back: made and not yet paid for
+    logged ────────────── limit ─────────────── made
+            may be appended     held back: computed, not yet granted
 
-The engine runs ahead of what is paid for by a bounded number of tokens. A stream that has so many in hand leaves the
-engine, and comes back when few are left: its tokens keep coming at the rate of the refill, it costs the engine nothing
-meanwhile, and what it has to compute again when it returns is less than a block.
+The engine computes a bounded number of tokens ahead of what the bucket grants. Hysteresis: a stream with ``PAUSE_AT``
+tokens held back leaves the engine and returns at ``RESUME_AT``. Its tokens keep coming at the bucket's refill rate, it
+costs the engine nothing meanwhile, and it recomputes less than a KV block when it returns.
 """
 
 from dataclasses import dataclass
 
-HIGH, LOW = 64, 16
-"""Tokens in hand at which a stream leaves the engine, and at which it comes back."""
+PAUSE_AT, RESUME_AT = 64, 16
+"""Tokens held back at which a stream leaves the engine, and at which it returns."""
 LEAST_AHEAD = 32
-"""Tokens that are asked for before they are made."""
+"""Tokens that are asked for at least before they are computed."""
 ROUNDS_AHEAD = 3
-"""So many times what was made since the last round: a stream that is not short of tokens never waits for an answer."""
+"""A stream asks for this many times the tokens of its last round, so that one with enough granted never waits."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stream:
-    """A stream as it stands; all but the allowance count its own tokens."""
+    """The state of a stream, in tokens; all fields but ``prompt`` and ``allowed`` count output tokens."""
 
     prompt: int
     allowed: float
-    """Tokens that are set aside for it, its prompt's included."""
-    told: int
+    """Tokens granted so far, those of the prompt included."""
+    logged: int
+    """Tokens in the log."""
     made: int
+    """Tokens computed."""
     recent: int = 0
-    """Made since the last round."""
+    """Tokens computed since the last round."""
     is_over: bool = False
-    """It makes no more."""
+    """The engine has ended the stream."""
     is_paused: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pace:
-    """How it goes on."""
+    """How the stream goes on."""
 
     limit: int
-    """Seq up to which it may be told."""
+    """Last seq that may be appended to the log."""
     more: int
-    """Tokens to ask for."""
+    """Tokens to ask admission for."""
     is_paused: bool
 
 
 def pace(stream: Stream) -> Pace:
-    """What is paid for is told at once; what is made beyond it waits, and is asked for."""
-    limit = max(stream.told, int(stream.allowed) - stream.prompt)
+    """Granted tokens are appended at once; tokens beyond the grant are held back, and asked for."""
+    limit = max(stream.logged, int(stream.allowed) - stream.prompt)
     held = max(0, stream.made - limit)
     ahead = 0 if stream.is_over else max(LEAST_AHEAD, ROUNDS_AHEAD * stream.recent)
     more = max(0, stream.made + ahead - limit)
-    is_paused = held > LOW if stream.is_paused else held >= HIGH
+    is_paused = held > RESUME_AT if stream.is_paused else held >= PAUSE_AT
     return Pace(limit=limit, more=more, is_paused=is_paused and not stream.is_over)

@@ -1,4 +1,4 @@
-"""One of a job's answers: its tokens as the engine gives them, and the text they make. Knows no stream."""
+"""One choice of a job: its tokens in the engine's order, and the text they make. Knows no stream."""
 
 from collections import deque
 from collections.abc import Iterable
@@ -15,26 +15,26 @@ from axon.text.tokenizer import Tokenizer
 
 @dataclass(slots=True, kw_only=True, eq=False)
 class Choice:
-    """Goes on until the engine, or a stop string that the engine does not know, ends it."""
+    """Runs until the engine ends it, or a stop string, which the engine does not know."""
 
     index: int
     sampling: Sampling
     tokenizer: Tokenizer
     token_ids: list[int] = field(default_factory=list)
     waiting: deque[Token] = field(default_factory=deque)
-    """Tokens that have no place in the stream yet."""
+    """Tokens that are not in the job's stream yet, because another choice's token comes first."""
     reason: str = ""
-    """Why it ended; empty while it goes on."""
+    """The finish reason; empty while the choice runs."""
     sequence_id: str | None = None
-    """Its name in the engine; None while it is not there."""
+    """The id of its sequence in the engine; None while it is not there."""
     cached: int = 0
-    """Tokens of its prompt that were found computed, until its first token has its place."""
+    """Prompt tokens found in the KV cache; reset when the job has counted them."""
     _num_characters: int = 0
     reasoning: str = ""
-    """As in its job."""
+    """The job's reasoning mode."""
     prompt_ids: tuple[int, ...] = ()
     scored: list[ScoredToken] = field(default_factory=list)
-    """Of its prompt's tokens, where that is asked for, those that the engine has told of."""
+    """The prompt's tokens with their logprobs, as far as the engine has computed them, where they are asked for."""
     _detokenizer: Detokenizer = field(init=False)
     _stops: StopScanner = field(init=False)
     _splitter: ReasoningSplitter | None = field(init=False)
@@ -46,22 +46,22 @@ class Choice:
 
     @property
     def over(self) -> bool:
-        """It has ended, and all of it has its place in the stream."""
+        """Whether the choice has ended, and all its tokens are in the stream."""
         return bool(self.reason) and not self.waiting
 
     @property
     def num_placed(self) -> int:
-        """Its tokens in the stream."""
+        """The number of its tokens in the stream."""
         return len(self.token_ids) - len(self.waiting)
 
     def replay(self, token: Token) -> None:
-        """Takes over a token that an earlier attempt has written; text and stop strings go on from there."""
+        """Feeds a token of an earlier attempt to the detokenizer and the stop scanner, which go on from there."""
         self._text(token.id, last=False)
         self._num_characters += len(token.text)
         self.token_ids.append(token.id)
 
     def push(self, emitted: Emitted) -> None:
-        """One token from the engine."""
+        """Adds one token from the engine."""
         if not self.token_ids:
             self.cached = emitted.cached
         text, thinking, stopped = self._text(emitted.token, last=emitted.finish is not None)
@@ -72,13 +72,13 @@ class Choice:
             self.reason = "stop" if stopped else emitted.finish or "stop"
 
     def score(self, scored: Scored) -> None:
-        """What the engine says of the next tokens of the prompt."""
+        """Adds the logprobs of the next tokens of the prompt."""
         for logprob, top in scored.logprobs:
             token_id = self.prompt_ids[len(self.scored) + 1]
             self.scored.append(ScoredToken(self.tokenizer.token_bytes(token_id), logprob, self._in_bytes(top)))
 
     def _text(self, token_id: int, *, last: bool) -> tuple[str, str, bool]:
-        """What the token adds to the answer and to the thinking, and whether a stop string ends them."""
+        """Detokenizes one token: its answer text, its reasoning text, and whether a stop string was reached."""
         piece = self._detokenizer.push(token_id)
         if last:
             piece += self._detokenizer.flush()

@@ -54,7 +54,7 @@ class _Metered:
         return Stream(
             prompt=running.job.num_prompt_tokens,
             allowed=self.allowed,
-            told=running.sent,
+            logged=running.sent,
             made=len(running.tokens),
             recent=max(0, len(running.tokens) - self._num_reported),
             is_over=running.terminal is not None,
@@ -105,7 +105,7 @@ class Pacing:
         allowed = await self._tickets.beat([each.pulse() for each in due])
         for each in due:
             if each.reported_at is not None and each.running.is_held_back:
-                each.running.tally.pace(now - each.reported_at)
+                each.running.tally.hold_back(now - each.reported_at)
             each.reported_at = now
             answer = allowed.get(each.running.job.id)
             if answer is not None and self._hands.holds(each.running):

@@ -1,7 +1,7 @@
-"""A job in this worker's hands: its tokens from seq 1, the text they make, and what the log has of them.
+"""One attempt at a job: its tokens from seq 1, the text they make, and how much of them the log has.
 
-Knows no engine and no port: pushes tokens in, takes chunks out. The choices of a job run each at its own pace; in the
-stream their tokens stand in the order (position, choice), so that it is the same whoever computed it.
+Knows no engine and no port: tokens are pushed in, chunks are taken out. The choices of a job advance independently of
+each other; the stream orders their tokens by (position, choice), so that it is the same whoever computed it.
 """
 
 from collections.abc import Iterable
@@ -21,7 +21,7 @@ from axon.worker.job.tally import Tally
 
 @dataclass(frozen=True, slots=True)
 class Terminal:
-    """How the job ends."""
+    """The end of a job: its state, and for a failure its code and message."""
 
     state: TurnState
     code: str = ""
@@ -30,7 +30,7 @@ class Terminal:
 
 @dataclass(slots=True, kw_only=True, eq=False)
 class Running:
-    """One attempt at one job; another attempt at the same job is another one."""
+    """One attempt at one job, compared by identity: a later attempt at the same job is another ``Running``."""
 
     job: Job
     delivery: Delivery
@@ -41,30 +41,30 @@ class Running:
     ends: list[End] = field(default_factory=list)
     terminal: Terminal | None = None
     cached: int = 0
-    """Tokens of the prompt that the engine had already, as its first choice found it; of several prompts, of those
-    whose first choice has a token in the stream."""
+    """Prompt tokens that were in the engine's KV cache, counted once per prompt, when the prompt's first choice has a
+    token in the stream."""
     reasoned: int = 0
-    """Tokens of thinking among its own."""
+    """Tokens in the stream that are reasoning."""
     sent: int = 0
     """Seq of the last token that the log is known to have."""
     end_logged: bool = False
-    """The log has the terminal chunk: nothing may be said after it."""
+    """The log has the terminal chunk: nothing may be appended after it."""
     is_leaving: bool = False
-    """It is about to be handed over: it emits nothing more here."""
+    """The job is about to be handed over: it stays out of this worker's engine."""
     gained: int = 0
-    """Tokens since it last came into the engine."""
+    """Tokens that the engine has emitted since the job last entered it."""
     limit: int | None = None
-    """Seq up to which the log may be told: the rest is held back until its tenant's bucket has refilled."""
+    """Last seq that may be appended, None for any; later tokens are held back until the tenant's bucket refills."""
     must_ask: bool = False
-    """The log is to be asked whether it still takes something, although there may be nothing to tell."""
+    """An append is due even without a token, because its answer says whether the job was cancelled."""
     is_paused: bool = False
-    """It is out of the engine because enough is held back."""
+    """The job is out of the engine because enough of its tokens are held back."""
     choices: list[Choice] = field(init=False)
     tally: Tally = field(init=False)
     _num_taken: int = 0
-    """Tokens of earlier attempts."""
+    """Tokens in the stream that earlier attempts computed."""
     _ledger: Ledger | None = None
-    """At its end."""
+    """The ledger at the job's end, once it was made."""
 
     def __post_init__(self) -> None:
         self.tally = Tally(self.job, self.clock)
@@ -81,38 +81,38 @@ class Running:
 
     @property
     def absent(self) -> list[Choice]:
-        """The choices that are to go on and are not in the engine."""
+        """The choices that are to run and are not in the engine."""
         if self.terminal is not None or self.is_leaving or self.is_paused:
             return []
         return [choice for choice in self.choices if not choice.reason and choice.sequence_id is None]
 
     @property
     def num_released(self) -> int:
-        """Tokens that the log may be told."""
+        """The number of tokens that may be appended to the log."""
         return len(self.tokens) if self.limit is None else min(len(self.tokens), max(self.limit, self.sent))
 
     @property
     def is_held_back(self) -> bool:
-        """Whether tokens are held back: then it has not ended, whatever the engine says."""
+        """Whether tokens are held back: then the job has not ended for its reader, even if the engine has ended it."""
         return self.num_released < len(self.tokens)
 
     @property
     def is_idle(self) -> bool:
-        """Whether it needs no place in the engine for now, although it is not at its end."""
+        """Whether the job needs no slot in the engine now, although its end is not in the log."""
         return self.is_paused or (self.is_held_back and self.terminal is not None)
 
     def enter(self, choice: Choice, sequence_id: str) -> None:
-        """A choice comes into the engine under this name."""
+        """A choice enters the engine under this sequence id."""
         choice.sequence_id, self.gained = sequence_id, 0
         choice.scored.clear()
         self.tally.enter(choice.index, len(choice.token_ids))
 
     def logged(self) -> Chunk:
-        """What the log is known to have, as one chunk."""
+        """The tokens that the log is known to have, as one chunk."""
         return replace(self.whole(), terminal="", code="", message="").until(self.sent)
 
     def replay(self, chunks: Iterable[Chunk], *, attempted: bool = False) -> None:
-        """Takes over what earlier attempts have written; ``attempted``: one was made, even if it wrote nothing."""
+        """Takes over the stream of earlier attempts; ``attempted``: there was one, even if it wrote nothing."""
         chunks = list(chunks)
         for chunk in chunks:
             self.cached = max(self.cached, chunk.cached)
@@ -125,42 +125,42 @@ class Running:
             self.ends += chunk.ends
         self.sent = self._num_taken = len(self.tokens)
         if attempted or self.tokens:
-            told = [chunk.ledger for chunk in chunks if chunk.ledger is not None]
+            ledgers = [chunk.ledger for chunk in chunks if chunk.ledger is not None]
             epochs = {chunk.epoch for chunk in chunks if chunk.epoch}
-            attempts = max(1, len(epochs), told[-1].attempts if told else 0)
+            attempts = max(1, len(epochs), ledgers[-1].attempts if ledgers else 0)
             begun = {token.choice for token in self.tokens}
-            self.tally.go_on(told[-1] if told else None, attempts=attempts, begun=begun)
+            self.tally.resume(ledgers[-1] if ledgers else None, attempts=attempts, begun=begun)
 
     def take_over(self, lost: "Running") -> None:
-        """The attempt before this one was made here: what it had computed is computed again from where the log ends."""
+        """Continues the tally of an attempt that was made here; its tokens beyond the log's end are computed again."""
         num_lost = sum(len(choice.token_ids) for choice in lost.choices) - len(self.tokens)
         self.tally.take_over(lost.tally, num_lost=max(0, num_lost))
 
     def push(self, choice: Choice, emitted: Emitted) -> bool:
-        """One token from the engine; True when it ends its choice."""
+        """Adds one token from the engine; True when the token ends its choice."""
         self.tally.emit(choice.index, emitted.cached)
         choice.push(emitted)
         self.gained += 1
-        self._place()
+        self._merge()
         if self._next() is None and self.terminal is None:
             self.terminal = Terminal(TurnState.COMPLETED)
         return bool(choice.reason)
 
     def end(self, state: TurnState, code: str = "", message: str = "") -> None:
-        """Ends the job from outside; the first end stays. What is held back then is never told."""
+        """Ends the job from outside, unless it has an end already; tokens that are held back are dropped."""
         if self.terminal is None or self.is_held_back:
             self._keep(self.num_released)
             self.terminal = Terminal(state, code, message)
             self._drop_waiting()
 
     def cancel(self) -> None:
-        """Ends the job with what the log has of it, whatever end was to be told: its stop came before that."""
+        """Ends the job with what the log has of it, in place of an end that the log does not have yet."""
         self._keep(self.sent)
         self.terminal, self._ledger = Terminal(TurnState.CANCELLED), None
         self._drop_waiting()
 
     def stop(self, code: str, message: str) -> None:
-        """Ends what still goes on as if its length were reached: a complete answer, with the reason for its end."""
+        """Ends the job as completed: each choice that still runs ends with the reason ``length``."""
         if self.terminal is not None and not self.is_held_back:
             return
         self.end(TurnState.COMPLETED, code, message)
@@ -171,7 +171,7 @@ class Running:
                 self.ends.append(End(choice.index, "length", len(self.tokens)))
 
     def pending(self) -> Chunk | None:
-        """What the log has to be told; None when it has everything."""
+        """The chunk to append next; None when the log has everything that it may have."""
         if self.is_held_back:
             return self._released_chunk() if self.sent < self.num_released or self.must_ask else None
         has_news = self.sent < len(self.tokens) or self.terminal is not None
@@ -184,13 +184,13 @@ class Running:
         return self._chunk(first=1)
 
     def _released_chunk(self) -> Chunk:
-        """What may be told and has not been, without an end that is still to come."""
+        """The tokens that may be appended and are not in the log, without an end that is held back."""
         reasoned = self.reasoned - _num_thoughts(self.tokens[self.num_released :])
         whole = replace(self._chunk(first=self.sent + 1), terminal="", code="", message="", reasoned=reasoned)
         return whole.until(self.num_released)
 
     def _keep(self, seq: int) -> None:
-        """Drops every token past ``seq``: it goes nowhere."""
+        """Drops every token past ``seq`` and counts it as wasted."""
         self.tally.waste(len(self.tokens[seq:]))
         self.reasoned -= _num_thoughts(self.tokens[seq:])
         del self.tokens[seq:]
@@ -201,8 +201,8 @@ class Running:
         for choice in self.choices:
             choice.waiting.clear()
 
-    def _place(self) -> None:
-        """Gives its place in the stream to every token that has one by now."""
+    def _merge(self) -> None:
+        """Moves tokens from the choices to the stream while the next one in stream order is there."""
         while (choice := self._next()) is not None and choice.waiting:
             self.tokens.append(token := choice.waiting.popleft())
             self.reasoned += _num_thoughts([token])
@@ -212,13 +212,13 @@ class Running:
                 self.ends.append(End(choice.index, choice.reason, len(self.tokens)))
 
     def _count_cached(self, choice: Choice) -> None:
-        """Once for each prompt, with its first choice; a choice that is replayed may have been counted before."""
+        """Counts a prompt's cached tokens with its first choice; the sum is capped, because a replay counts again."""
         if choice.index % self.job.choices_each == 0:
             self.cached = min(self.cached + choice.cached, self.job.num_prompt_tokens)
         choice.cached = 0
 
     def _next(self) -> Choice | None:
-        """The choice whose token comes next in the stream; None after the last one's end."""
+        """The choice whose token comes next in the stream; None when all choices are in it to their end."""
         going_on = [choice for choice in self.choices if not choice.over]
         return min(going_on, key=lambda choice: choice.num_placed, default=None)
 
@@ -239,9 +239,10 @@ class Running:
         )
 
     def _ledger_for(self, first: int) -> Ledger | None:
-        """Of a chunk that begins there: whoever goes on from the log finds what this attempt knew at its beginning."""
+        """The ledger in a chunk that begins at ``first``: only an attempt's first chunk and the end carry one."""
         if self.terminal is not None and not self.is_held_back:
-            if self._ledger is None or self._ledger.emitted != len(self.tokens):  # else the log and the store agree
+            # Made once: the log and the store must have the same figures.
+            if self._ledger is None or self._ledger.emitted != len(self.tokens):
                 self._ledger = self.tally.closed(len(self.tokens))
             return self._ledger
         return self.tally.so_far(self.num_released) if first in (1, self._num_taken + 1) else None

@@ -1,4 +1,4 @@
-"""Keeps a job's ledger while it runs here. Knows no engine: it is told what enters, what comes out and what is lost."""
+"""Keeps a job's ledger while the job runs here. Knows no engine: it is told what enters, comes out and is lost."""
 
 from collections.abc import Iterable
 from dataclasses import replace
@@ -9,39 +9,39 @@ from axon.runtime.clock import Clock
 
 
 class Tally:
-    """Of one attempt; goes on from what earlier ones have told."""
+    """The ledger of one attempt, which continues those of earlier attempts."""
 
     def __init__(self, job: Job, clock: Clock) -> None:
         self._job, self._clock = job, clock
         self._claimed_at = clock.monotonic()
         self._ledger = Ledger(queued=job.num_prompt_tokens, attempts=1, queue_s=max(0.0, clock.now() - job.created))
         self._begun: set[int] = set()
-        """Choices that have had a token, in whichever attempt."""
+        """Choices that have had a token, in this attempt or an earlier one."""
         self._awaited: dict[int, int] = {}
-        """Choices that have come into the engine and had no token since, with the tokens they came with."""
+        """Choices that have had no token since they entered the engine, with the output tokens they entered with."""
         self._is_replay = False
         self._is_silent = True
-        """This attempt has brought nothing new yet."""
+        """This attempt has emitted no token yet."""
 
-    def go_on(self, told: Ledger | None, *, attempts: int, begun: Iterable[int]) -> None:
-        """Earlier attempts were made: what they told counts, and what they had begun is done again."""
-        self._ledger = replace(told or self._ledger, attempts=attempts + 1)
+    def resume(self, logged: Ledger | None, *, attempts: int, begun: Iterable[int]) -> None:
+        """Continues the ledger in the log of earlier attempts; the choices in ``begun`` are computed again."""
+        self._ledger = replace(logged or self._ledger, attempts=attempts + 1)
         self._begun |= set(begun)
         self._is_replay = attempts > 0
 
     def take_over(self, lost: "Tally", *, num_lost: int) -> None:
-        """The attempt before this one was made here, and is known better than by what it told."""
+        """Continues the tally of an attempt that was made here; ``num_lost`` of its tokens are computed again."""
         self._ledger = replace(lost._ledger, attempts=lost._ledger.attempts + 1)
         self._ledger = replace(self._ledger, replayed=self._ledger.replayed + num_lost)
         self._begun |= lost._begun
         self._is_replay = True
 
     def enter(self, choice: int, num_outputs: int) -> None:
-        """A choice comes into the engine with so many tokens of its own."""
+        """A choice enters the engine with this many output tokens."""
         self._awaited[choice] = num_outputs
 
     def emit(self, choice: int, cached: int) -> None:
-        """A token of a choice; ``cached`` tokens of its prompt were found computed when it came in."""
+        """The engine emitted a token of a choice; ``cached`` prompt tokens were in the KV cache when it entered."""
         if choice not in self._awaited:
             return
         num_outputs = self._awaited.pop(choice)
@@ -61,18 +61,19 @@ class Tally:
         self._ledger = ledger
 
     def waste(self, num_tokens: int = 1) -> None:
-        """Tokens that go nowhere."""
+        """Counts tokens that were computed and reach nobody."""
         self._ledger = replace(self._ledger, wasted=self._ledger.wasted + num_tokens)
 
     def wait(self, seconds: float) -> None:
-        """It had no place in the engine for so long."""
+        """The job had no place in the engine's steps for these seconds."""
         self._ledger = replace(self._ledger, waited_s=self._ledger.waited_s + seconds)
 
-    def pace(self, seconds: float) -> None:
-        """It was held back for so long."""
+    def hold_back(self, seconds: float) -> None:
+        """The job was held back to its tenant's rate for these seconds."""
         self._ledger = replace(self._ledger, paced_s=self._ledger.paced_s + seconds)
 
     def so_far(self, num_emitted: int) -> Ledger:
+        """The ledger of a job that runs, with this many tokens in its stream."""
         return replace(self._ledger, emitted=num_emitted)
 
     def closed(self, num_emitted: int) -> Ledger:

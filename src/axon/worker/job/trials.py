@@ -1,8 +1,8 @@
-"""Which job crashes the engine? Suspects are run alone, so that a poisonous one ends by itself and takes nobody along.
+"""Finds the job that crashes the engine (a poison message) by running suspects alone. No I/O, no clock.
 
-A crash makes suspects of the jobs that were in the step. Each is tried alone: it is cleared when it has gained enough
-tokens (more for one that was in more crashes), and gets a strike when it crashes the engine without gaining any. Too
-many strikes, and it is guilty. A killed engine proves nothing against a job that makes progress. Pure.
+A crash makes suspects of the jobs that were in the step. Each suspect is tried alone in the engine. It is cleared when
+it has gained enough tokens, more for a job that was in more crashes, and gets a strike when the engine crashes before
+it has gained any. A job with too many strikes is guilty. A crash proves nothing against a job that makes progress.
 """
 
 from collections import deque
@@ -10,7 +10,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 _QUOTA = 8
+"""Tokens that clear a suspect after its first crash; each further crash multiplies them by as much again."""
 _LONGEST_QUOTA = 512
+"""Tokens that clear a suspect after any number of crashes."""
 
 
 @dataclass(slots=True)
@@ -20,7 +22,7 @@ class _Record:
 
 
 class Trials:
-    """Knows jobs by id and counts tokens."""
+    """The suspects, in the order in which they are tried; jobs are known by id."""
 
     def __init__(self, *, strike_limit: int) -> None:
         self._strike_limit = strike_limit
@@ -29,11 +31,11 @@ class Trials:
 
     @property
     def suspect(self) -> str | None:
-        """The one job that may be in the engine; None when all may."""
+        """The job on trial, alone in the engine; None when all jobs may run."""
         return self._suspects[0] if self._suspects else None
 
     def crashed(self, gained: Mapping[str, int]) -> list[str]:
-        """The engine died with these jobs in it, each with the tokens it had gained there. Returns the guilty."""
+        """The engine died in a step of these jobs, which had gained so many tokens in it. Returns the guilty ones."""
         for job_id in gained:
             record = self._records.setdefault(job_id, _Record())
             record.crashes += 1
@@ -50,14 +52,14 @@ class Trials:
         return [job_id]
 
     def gained(self, job_id: str, tokens: int) -> bool:
-        """The job has gained so many tokens since it came into the engine; True when that clears a suspect."""
+        """The job has gained this many tokens since it entered the engine; True when that clears the suspect."""
         if job_id != self.suspect or tokens < min(_QUOTA ** self._records[job_id].crashes, _LONGEST_QUOTA):
             return False
         self._suspects.popleft()
         return True
 
     def gone(self, job_id: str) -> None:
-        """The job is no longer here."""
+        """The job has ended, or left this worker."""
         self._records.pop(job_id, None)
         if job_id in self._suspects:
             self._suspects.remove(job_id)

@@ -1,6 +1,6 @@
-"""Which jobs should another worker go on with? Pure: decisions over what this worker holds and what the others say.
+"""Chooses the jobs that other workers should go on with. Pure functions of what is held here and announced elsewhere.
 
-Nobody is given more than there is room for: a job that waits in a lane is worse off than one that goes on here.
+No more jobs are chosen than others have free slots: a job that waits in a lane is worse off than one that runs here.
 """
 
 from collections.abc import Iterable, Sequence
@@ -11,19 +11,19 @@ from axon.domain.presence import Presence
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Held:
-    """A job in this worker's hands, as far as it matters here."""
+    """What the choice depends on of a job in this worker's hands."""
 
     job_id: str
     slots: int
-    """Places it takes in an engine."""
+    """Slots that it takes in an engine."""
     num_left: int
-    """Tokens it may still emit."""
+    """Tokens that it may still emit."""
     waited_s: float = 0.0
-    """How long it has had no place in the engine's steps."""
+    """Seconds for which it has had no place in the engine's steps."""
 
 
 def room_elsewhere(presences: Iterable[Presence], *, me: str, version: str, pool: str = "") -> int:
-    """Free slots of the other workers that could go on with this one's jobs; ``me`` is an incarnation."""
+    """Free slots of the other workers that could go on with this worker's jobs; ``me`` is an incarnation."""
     return sum(
         presence.load.free_slots
         for presence in presences
@@ -35,12 +35,12 @@ def room_elsewhere(presences: Iterable[Presence], *, me: str, version: str, pool
 
 
 def leaving(held: Sequence[Held], *, room: int) -> list[str]:
-    """Of a worker that is to end: the longest first, because they would be waited for the longest."""
+    """For a worker that drains: the jobs with most tokens left first, because they would delay its end the most."""
     return _fitting(sorted(held, key=lambda each: each.num_left, reverse=True), room)
 
 
 def crowded(held: Sequence[Held], *, room: int, patience_s: float) -> list[str]:
-    """Of a worker whose blocks do not suffice: who has waited for longer than is bearable, the longest first."""
+    """For a worker that has too few slots or KV blocks: the jobs that waited ``patience_s`` or more, longest first."""
     waiting = [each for each in held if each.waited_s >= patience_s]
     return _fitting(sorted(waiting, key=lambda each: each.waited_s, reverse=True), room)
 

@@ -1,7 +1,6 @@
-"""Lanes that may have jobs, and whose these may be, as hints tell. Pure: times come with what is told.
+"""Which lanes may have jobs, and of which tenants, as hints say. No I/O, no clock: every call is told the time.
 
-Hints may be lost, so that lanes are suspected now and then, to be looked at: those that were spoken of lately each
-time, the others by turns.
+Hints may be lost, so that lanes are also polled: those with a recent hint every time, the others round robin.
 """
 
 import math
@@ -13,27 +12,30 @@ from axon.domain.lane import tier_of
 from axon.worker.queue.order import Party, Waiting
 
 _REMEMBERED_S = 30.0
-"""For how long it is known who has jobs in a lane."""
+"""A tenant is remembered for a lane for this long after the last hint."""
 _ACTIVE_S = 10.0
-"""Spoken of within it, a tenant whose lane may have jobs counts as one that waits."""
+"""A tenant with a hint in this time, whose lane may have jobs, counts as waiting."""
 
 
 class Hearsay:
-    """``hear`` of lanes, or ``find`` jobs in those ``suspected``; ``clear`` those that are taken from."""
+    """``hear`` hints, or ``find`` jobs in ``suspected`` lanes; ``clear`` lanes that are about to be taken from."""
 
     def __init__(self, lanes: Sequence[str], own: str) -> None:
         self._lanes, self._own = tuple(lanes), own
         self._places = {lane: place for place, lane in enumerate(self._lanes)}
         self._tiers = {lane: tier_of(lane) for lane in lanes}
-        self._turn = 0
-        """Whose turn it is among equals: the place after the last lane that was taken from."""
+        self._next_place = 0
+        """Round robin among equal lanes: the index after that of the lane that was last taken from."""
         self._suspected = 0
+        """Round robin over lanes to poll: the index of the next one."""
         self._hinted: dict[str, float] = {}
-        """Lanes that may have jobs, and since when, or since they last had their turn."""
+        """Lanes that may have jobs, with the time of the first hint, or of the last take."""
         self._parties: dict[str, dict[str, tuple[float, Party]]] = {}
-        """By lane and tenant, when it was last spoken of."""
+        """By lane and tenant: the time of the last hint, and the tenant's weight and reserve."""
         self._asked: dict[str, float] = {}
+        """Lanes that were cleared, as they stood in ``_hinted``."""
         self._later: set[str] = set()
+        """Lanes to which the queue may move a job from an own lane: they are polled next time."""
 
     def __contains__(self, lane: str) -> bool:
         return lane in self._hinted
@@ -42,7 +44,7 @@ class Hearsay:
         return bool(self._hinted)
 
     def hear(self, hint: Hint, now: float) -> None:
-        """There may be a job in this lane, as far as it concerns us: another worker's own lane does not."""
+        """A hint says that a job waits in a lane; hints of other workers' own lanes are ignored."""
         for lane in (hint.lane, hint.home):
             if hint.tenant is not None and (lane in self._places or lane == self._own):
                 party = Party(weight=hint.weight, reserved=hint.reserved)
@@ -50,10 +52,10 @@ class Hearsay:
         if hint.lane in self._places or (hint.lane and hint.lane == self._own):
             self._hinted.setdefault(hint.lane, now)
         if hint.home in self._places:
-            self._later.add(hint.home)  # what is not taken from an own lane goes there, and nobody says so
+            self._later.add(hint.home)  # the queue moves what is not taken from an own lane there, without a hint
 
     def suspected(self, now: float, *, share: float) -> list[str]:
-        """Lanes to look at, in case a hint was lost: those spoken of, and by turns this share of all."""
+        """The lanes to poll in case a hint was lost: those hinted at lately and, round robin, ``share`` of all."""
         self._forget(now)
         num_each = math.ceil(share * len(self._lanes))
         start, self._suspected = self._suspected, (self._suspected + num_each) % max(1, len(self._lanes))
@@ -64,45 +66,45 @@ class Hearsay:
         return [lane for lane in lanes if lane not in self._hinted]
 
     def find(self, lanes: Iterable[str], now: float) -> None:
-        """These have jobs."""
+        """A poll has found jobs in these lanes."""
         for lane in lanes:
             self._hinted.setdefault(lane, now)
 
     def clear(self, lanes: Iterable[str]) -> None:
-        """These are about to be taken from."""
+        """These lanes are about to be taken from."""
         for lane in lanes:
             if lane in self._hinted:
                 self._asked[lane] = self._hinted.pop(lane)
 
     def restore(self, lanes: Iterable[str]) -> None:
-        """These were not taken from after all, or may have more."""
+        """These lanes were not taken from after all, or may have more jobs."""
         for lane in lanes:
             if lane in self._asked:
                 self._hinted[lane] = self._asked.pop(lane)
 
     def took(self, lane: str, by: str, now: float) -> None:
-        """A job of ``lane`` was taken by way of ``by``: it has had its turn."""
+        """A job of ``lane`` was taken by way of ``by``, the lane itself or an own lane: both go last among equals."""
         if lane in self._places:
-            self._turn = self._places[lane] + 1
+            self._next_place = self._places[lane] + 1
         for each in (lane, by):
             if each in self._hinted:
                 self._hinted[each] = now
 
     def hold(self, jobs: Iterable[Job], now: float) -> None:
-        """Whoever has a job here may have more where it came from."""
+        """A tenant that has a job here may have more in the same lane."""
         for job in jobs:
             if job.lane in self._places:
                 party = Party(weight=job.weight, reserved=job.reserved)
                 self._parties.setdefault(job.lane, {})[job.tenant] = now, party
 
     def waiting(self, held: Mapping[str, int], now: float) -> list[Waiting]:
-        """The lanes that may have jobs, in turn; ``held`` slots by lane. The own lane is not among them."""
+        """The lanes that may have jobs, round robin, without the own lane; ``held`` are the slots held here by lane."""
         lanes = [lane for lane in self._hinted if lane in self._places]
-        lanes.sort(key=lambda lane: (self._places[lane] - self._turn) % len(self._lanes))
+        lanes.sort(key=lambda lane: (self._places[lane] - self._next_place) % len(self._lanes))
         return [self._waiting(lane, held.get(lane, 0), now) for lane in lanes]
 
     def own(self, held: Mapping[str, int], now: float) -> Waiting | None:
-        """The own lane, where it may have jobs; what is held of those jobs' lanes counts for it."""
+        """The own lane, if it may have jobs; slots held by jobs of its tenants' lanes count for it."""
         if self._own not in self._hinted:
             return None
         tenants = self._parties.get(self._own, {})
@@ -110,7 +112,7 @@ class Hearsay:
         return self._waiting(self._own, sum(held.get(lane, 0) for lane in homes), now)
 
     def active(self, now: float) -> set[str]:
-        """Tenants that wait, as far as one knows."""
+        """The tenants that wait, as far as hints say."""
         return {
             tenant
             for lane in self._hinted

@@ -1,7 +1,7 @@
-"""Which lane next? Whoever was served least by weight. Pure: what may wait, who was served and who holds what.
+"""The order in which lanes are asked for a job: virtual-counter fair queueing by weight. Pure functions.
 
-With a free slot, lanes are asked in an order; without one, those whose tenants hold less than their part here may be
-taken from all the same: the engine then parks what somebody else holds too much.
+With a free slot, the lane whose tenants were served least comes first. Without one, only lanes are asked whose tenants
+hold less than their part of the slots here: the engine then parks a sequence of a tenant that holds more than its part.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -11,16 +11,16 @@ from axon.domain.job import Job
 from axon.domain.share import Want, short_of
 from axon.domain.tenant import Tier
 
-AHEAD = 128.0
-"""What a slot that is held counts on top of what was served: its next 64 tokens. Keeps whoever is behind from taking
-every slot at once, and fills the first slots of an idle worker by turns."""
-PATIENCE_S = 5.0
-"""What is flex yields to the others for so long, then it counts as they do."""
+SLOT_COST = 128.0
+"""The cost that a held slot adds to its lane's counter in advance: that of its next 64 tokens. Without it, the tenant
+with the smallest counter would take every free slot at once."""
+FLEX_WAIT_S = 5.0
+"""A flex job is passed over by other tiers for at most this long; after that it competes as one of them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Party:
-    """A tenant that has jobs in a lane, as far as it matters here."""
+    """What the order depends on of a tenant that has jobs in a lane."""
 
     weight: float = 1.0
     reserved: float = 0.0
@@ -33,35 +33,39 @@ class Waiting:
     lane: str
     tier: Tier = Tier.DEFAULT
     parties: Mapping[str, Party]
-    """By tenant, whose they may be; empty where nobody knows."""
+    """The tenants whose jobs may wait there, by tenant id; empty where they are not known."""
     held: int = 0
-    """Slots that jobs of this lane hold here."""
+    """Slots that jobs of this lane hold on this worker."""
     waited_s: float = 0.0
-    """Since it last had its turn."""
+    """Seconds since a job was last taken from the lane, or since it was first hinted at."""
 
     @property
     def yields(self) -> bool:
-        return self.tier is Tier.FLEX and self.waited_s < PATIENCE_S
+        """Whether lanes of other tiers go first."""
+        return self.tier is Tier.FLEX and self.waited_s < FLEX_WAIT_S
 
 
 def in_order(waiting: Iterable[Waiting], served: Callable[[str], float], level: float) -> list[Waiting]:
-    """The lanes as they are to be asked; equal ones as they come."""
+    """Sorts the lanes into the order in which they are asked; equal ones keep their order."""
     return sorted(waiting, key=lambda each: (each.yields, score(each, served, level)))
 
 
 def score(lane: Waiting, served: Callable[[str], float], level: float) -> float:
-    """How much its tenants have had, and are about to have, by their weights; several in one lane count as one with the
-    sum of their weights. Who is not known is at the level, as everybody is who was not served."""
+    """The lane's virtual counter, with the cost of the slots it holds.
+
+    Several tenants in one lane count as one tenant with the sum of their weights; a lane whose tenants are not known
+    counts as one at the level, like a tenant that was never served.
+    """
     weight = sum(party.weight for party in lane.parties.values()) or 1.0
     had = sum(party.weight * served(tenant) for tenant, party in lane.parties.items()) / weight
-    return (had if lane.parties else level) + AHEAD * lane.held / weight
+    return (had if lane.parties else level) + SLOT_COST * lane.held / weight
 
 
 def short(waiting: Sequence[Waiting], held: Iterable[Job], num_slots: int) -> list[Waiting]:
-    """Those of the lanes whose tenants are short of their part of a full worker's slots, the worst off first.
+    """The lanes whose tenants hold less than their part of a full worker's slots, the largest shortage first.
 
-    A tier takes nobody's part: it changes how fast a slot is served. What is flex is none of them, nor a lane whose
-    tenants nobody knows.
+    Lanes of the flex tier are left out, and lanes whose tenants are not known. Among the others the tier does not
+    matter here: it changes how fast a slot is served, not how many slots a tenant gets.
     """
     urgent = [each for each in waiting if each.tier is not Tier.FLEX and each.parties]
     if not urgent:
@@ -80,7 +84,7 @@ def short(waiting: Sequence[Waiting], held: Iterable[Job], num_slots: int) -> li
 def _add(
     wants: dict[str, Want], tenant: str, weight: float, reserved: float, *, held: int = 0, waiting: int = 0
 ) -> None:
-    """The newest word on a tenant counts."""
+    """Adds slots to a tenant's demand; the newest weight and reserve count."""
     known = wants.get(tenant, Want(held=0, waiting=0, weight=weight))
     wants[tenant] = Want(
         held=known.held + held,

@@ -1,45 +1,45 @@
-"""Who was served how much, as one worker knows it: what it last read, and what it has served itself since.
+"""Virtual token counters for fair queueing, as one worker knows them: last read, plus served here since.
 
-A virtual token counter for each tenant, after Sheng et al. (OSDI 2024): it rises by the tokens served over the weight,
-and nobody's is below the level, the smallest counter of those who are here. So nobody saves up a claim while it idles,
-and after a loss of all counters everybody begins at the same height. Pure: knows no service and no clock.
+After VTC (Sheng et al., OSDI 2024): a tenant's counter rises by the tokens it was served over its weight. No counter is
+below the level, the smallest counter of the tenants that run or wait. So an idle tenant saves up no claim, and after a
+loss of all counters everybody begins at the same height. No I/O, no clock.
 """
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
 
 LEVEL = ""
-"""The name that the level goes under among the counters."""
+"""The name under which the level is stored among the counters."""
 
 
 class Served:
-    """``charge`` as tokens come; ``take`` what others have not been told, and ``learn`` what they have told."""
+    """``charge`` as tokens are served; ``take`` what is to be added to the shared counters; ``learn`` their values."""
 
     def __init__(self) -> None:
         self.level = 0.0
-        """Never falls."""
+        """The floor of all counters, which never falls."""
         self._read: dict[str, float] = {}
-        self._untold: defaultdict[str, float] = defaultdict(float)
-        self._on_its_way: dict[str, float] = {}
+        self._unsent: defaultdict[str, float] = defaultdict(float)
+        self._in_flight: dict[str, float] = {}
 
     def of(self, tenant: str) -> float:
-        """The tenant's counter by now."""
-        since = self._untold.get(tenant, 0.0) + self._on_its_way.get(tenant, 0.0)
+        """The tenant's counter, with what was served here since it was read."""
+        since = self._unsent.get(tenant, 0.0) + self._in_flight.get(tenant, 0.0)
         return max(self._read.get(tenant, 0.0), self.level) + since
 
     def charge(self, tenant: str, amount: float) -> None:
-        """The tenant was served here."""
-        self._untold[tenant] += amount
+        """The tenant was served here; ``amount`` is its tokens over its weight."""
+        self._unsent[tenant] += amount
 
     def take(self) -> Mapping[str, float]:
-        """What is to be told to the others; it counts as on its way until something is learned."""
-        for tenant, amount in self._on_its_way.items():  # what was not heard of last time is told again
-            self._untold[tenant] += amount
-        self._on_its_way, self._untold = dict(self._untold), defaultdict(float)
-        return self._on_its_way
+        """The amounts to add to the shared counters, which stay in flight until ``learn``, or are taken again."""
+        for tenant, amount in self._in_flight.items():  # the last exchange failed
+            self._unsent[tenant] += amount
+        self._in_flight, self._unsent = dict(self._unsent), defaultdict(float)
+        return self._in_flight
 
     def learn(self, counters: Mapping[str, float], *, active: Iterable[str]) -> None:
-        """What the others and we have told so far; ``active`` are those who wait or run."""
-        self._read, self._on_its_way = dict(counters), {}
+        """Takes over the shared counters; the smallest of the ``active`` tenants, who run or wait, lifts the level."""
+        self._read, self._in_flight = dict(counters), {}
         self.level = max(self.level, counters.get(LEVEL, 0.0))
         self.level = max(self.level, min((self._read.get(tenant, 0.0) for tenant in active), default=0.0))

@@ -1,4 +1,4 @@
-"""Shares, fleet-wide: tells the others what was served here and learns what they have served. Takes nothing itself."""
+"""Exchanges virtual token counters with the other workers of the pool. Takes nothing off the queue itself."""
 
 import asyncio
 from collections.abc import Callable, Collection
@@ -13,29 +13,30 @@ from axon.ports.live import Shares
 from axon.worker.queue.served import LEVEL, Served
 
 _EVERY_S = 0.2
+"""Least time between two exchanges."""
 _RETRY_S = 1.0
 
 _logger = structlog.get_logger("axon.worker")
 
 
 class Sharing:
-    """Keeps the view of its pool's counters fresh. Without the service it goes on with what it serves itself."""
+    """Keeps this worker's view of the counters fresh; while the service is away, it counts only what it serves."""
 
     def __init__(self, shares: Shares, pool: str, active: Callable[[], Collection[str]]) -> None:
-        """``active``: the tenants that run or wait, as far as this worker knows."""
+        """``active`` returns the tenants that run or wait, as far as this worker knows."""
         self.served = Served()
         self._shares, self._pool, self._active = shares, pool, active
-        self._told_level = 0.0
+        self._sent_level = 0.0
         self._charged = asyncio.Event()
 
     def charge(self, job: Job, *, prefilled: int = 0, cached: int = 0, emitted: int = 0) -> None:
-        """The job was served these tokens."""
+        """Charges the job's tenant for these tokens."""
         amount = cost(prefilled=prefilled, cached=cached, emitted=emitted)
         self.served.charge(job.tenant, amount / effective_weight(job.weight, Tier.of(job.priority)))
         self._charged.set()
 
     async def run(self) -> None:
-        """Tells and learns until cancelled; says nothing while nothing is served here."""
+        """Exchanges until cancelled, while anything is served here."""
         while True:
             await self._charged.wait()
             self._charged.clear()
@@ -44,16 +45,16 @@ class Sharing:
                 await asyncio.sleep(_EVERY_S)
             except AxonError as error:
                 self._charged.set()
-                _logger.warning("shares.not_exchanged", error=str(error))
+                _logger.warning("shares.not_exchanged", error=str(error), retry_s=_RETRY_S)
                 await asyncio.sleep(_RETRY_S)
 
     async def exchange(self) -> None:
-        """One round."""
+        """Adds what was served here to the shared counters, and reads them."""
         served, active = self.served, self._active()
         amounts = served.take()
-        if amounts or served.level > self._told_level:
+        if amounts or served.level > self._sent_level:
             level = served.level
             await self._shares.charge(self._pool, {**amounts, LEVEL: 0.0}, floor=level)
-            self._told_level = level
+            self._sent_level = level
         asked = sorted({LEVEL, *active, *amounts})
         served.learn(await self._shares.counters(self._pool, asked), active=active)

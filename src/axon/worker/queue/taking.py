@@ -28,7 +28,7 @@ from axon.telemetry.sparse import Sparse
 from axon.worker.identity import Identity
 from axon.worker.job.hands import Hands
 from axon.worker.queue.hearsay import Hearsay
-from axon.worker.queue.order import AHEAD, Waiting, in_order, score, short
+from axon.worker.queue.order import SLOT_COST, Waiting, in_order, score, short
 from axon.worker.queue.sharing import Sharing
 
 _LOOK_S = 1.0
@@ -63,7 +63,7 @@ class Taking:
         self._hands, self._deployment = hands, me.deployment
         self._lanes = lane_names(me.deployment, num_lanes, me.pool)
         self._own = own_lane_name(me.deployment, own_lane) if own_lane else ""
-        self._is_others_turn = False
+        self._took_own_last = False
         self._queue, self._wakeups, self._metrics = queue, live.wakeups, metrics
         self._hearsay = Hearsay(self._lanes, self._own)
         self.sharing = Sharing(live.shares, pool_name(me.deployment, me.pool), self._active)
@@ -145,7 +145,7 @@ class Taking:
                     await asyncio.sleep(_RETRY_S)
                     continue
                 if delivery is None:
-                    self._is_others_turn = False
+                    self._took_own_last = False
                     continue
                 self._took(delivery, asked)
                 await start(delivery)
@@ -168,8 +168,8 @@ class Taking:
         others = in_order(waiting, served.of, served.level)
         own = self._hearsay.own(held, now)
         if own is not None and others:
-            is_ahead = score(own, served.of, served.level) - AHEAD > score(others[0], served.of, served.level)
-            own = None if self._is_others_turn or is_ahead else own
+            is_ahead = score(own, served.of, served.level) - SLOT_COST > score(others[0], served.of, served.level)
+            own = None if self._took_own_last or is_ahead else own
         return [*([own.lane] if own else []), *(each.lane for each in others)]
 
     def _without_held_back(self, waiting: list[Waiting]) -> list[Waiting]:
@@ -188,7 +188,7 @@ class Taking:
         place = asked.index(found) if found in asked else 0
         self._hearsay.restore(asked[place:])
         self._hearsay.took(delivery.lane, by=found, now=self._now())
-        self._is_others_turn = delivery.own
+        self._took_own_last = delivery.own
 
     def _active(self) -> set[str]:
         """The tenants that run here or, as far as hints say, wait."""
