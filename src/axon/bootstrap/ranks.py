@@ -4,13 +4,13 @@ import os
 import subprocess
 import sys
 import threading
-import time
 from pathlib import Path
 
 import structlog
 
 from axon.bootstrap.model import OnProgress, find_folder
 from axon.engine.ranks.address import parse
+from axon.runtime.clock import Clock, SystemClock
 from axon.settings import Settings
 
 _LOOK_S = 0.05
@@ -23,10 +23,11 @@ _PATIENCE_S = 86400.0
 class Ranks:
     """So many processes, which end together and with this one."""
 
-    def __init__(self, model_dir: Path, rendezvous: str, count: int) -> None:
+    def __init__(self, model_dir: Path, rendezvous: str, count: int, clock: Clock | None = None) -> None:
         self._model_dir = model_dir
         self._rendezvous = rendezvous
         self._count = count
+        self._clock = clock or SystemClock()
         self._logger = structlog.get_logger("axon.ranks")
 
     @classmethod
@@ -39,10 +40,14 @@ class Ranks:
         """One life of the group after the other, until stopped."""
         wait_s = _FIRST_RETRY_S
         while not stop.is_set():
-            started = time.monotonic()
+            started = self._clock.monotonic()
             self._logger.info("ranks.joining", count=self._count, rendezvous=self._rendezvous)
             self._live(stop)
-            wait_s = _FIRST_RETRY_S if time.monotonic() - started > _LONG_LIFE_S else min(2 * wait_s, _LONGEST_RETRY_S)
+            wait_s = (
+                _FIRST_RETRY_S
+                if self._clock.monotonic() - started > _LONG_LIFE_S
+                else min(2 * wait_s, _LONGEST_RETRY_S)
+            )
             stop.wait(wait_s)
 
     def _live(self, stop: threading.Event) -> None:

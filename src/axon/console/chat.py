@@ -3,12 +3,12 @@
 import shutil
 import sys
 import termios
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Callable, Generator, Iterator, Mapping
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Protocol
+from typing import Protocol
 
 from axon.errors import AxonError, NotFound
 
@@ -21,13 +21,23 @@ _CONTROL = dict.fromkeys((*range(32), *range(127, 160)), None) | {9: "\t", 10: "
 
 
 class ChatServer(Protocol):
-    """What a chat needs of a server."""
+    """The operations of a server that a chat uses."""
 
     url: str
 
-    def models(self) -> list[dict[str, Any]]: ...
+    def models(self) -> list[str]: ...
 
-    def stream_chat(self, body: dict[str, Any]) -> Generator["Piece", None, None]: ...
+    def stream_chat(self, request: "ChatRequest") -> Generator["Piece", None, None]: ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChatRequest:
+    """One request for an answer; ``temperature`` None leaves it to the server."""
+
+    model: str
+    messages: tuple[Mapping[str, str], ...]
+    max_tokens: int
+    temperature: float | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,24 +46,23 @@ class Piece:
 
     text: str
     is_cut: bool = False
-    """The answer ends here because it has reached its longest."""
+    """Whether the answer ends here because it has reached ``max_tokens``."""
 
 
 @dataclass(slots=True, kw_only=True)
 class Conversation:
-    """What was said so far, and how to ask."""
+    """The messages so far, and the parameters of the next request."""
 
     system: str | None = None
     max_tokens: int = 1024
     temperature: float | None = None
     messages: list[dict[str, str]] = field(default_factory=list)
 
-    def body(self, model: str, question: str) -> dict[str, Any]:
+    def request(self, model: str, question: str) -> ChatRequest:
         """The next request."""
         first = [{"role": "system", "content": self.system}] if self.system else []
-        asked = [*first, *self.messages, {"role": "user", "content": question}]
-        sampling = {} if self.temperature is None else {"temperature": self.temperature}
-        return {"model": model, "messages": asked, "max_tokens": self.max_tokens, **sampling}
+        messages = (*first, *self.messages, {"role": "user", "content": question})
+        return ChatRequest(model=model, messages=messages, max_tokens=self.max_tokens, temperature=self.temperature)
 
     def remember(self, question: str, answer: str) -> None:
         self.messages += [{"role": "user", "content": question}, {"role": "assistant", "content": answer}]
@@ -104,7 +113,7 @@ class _Chat:
                 print("Forgotten.")
             case ["/model"]:
                 for each in self._server.models():
-                    print(f"{'*' if each['id'] == self.model else ' '} {each['id']}")
+                    print(f"{'*' if each == self.model else ' '} {each}")
             case ["/model", name]:
                 self.model = _choose_model(self._server, name.strip())
                 print(f"Talking to {self.model}.")
@@ -118,7 +127,7 @@ class _Chat:
         pieces: list[str] = []
         with _Answer() as answer:
             try:
-                with closing(self._server.stream_chat(self._conversation.body(self.model, question))) as stream:
+                with closing(self._server.stream_chat(self._conversation.request(self.model, question))) as stream:
                     for piece in stream:
                         pieces.append(piece.text)
                         answer.show(piece.text)
@@ -215,7 +224,7 @@ def _without_echo() -> Iterator[None]:
 
 
 def _choose_model(server: ChatServer, wanted: str | None) -> str:
-    names = [str(each["id"]) for each in server.models()]
+    names = server.models()
     if wanted is None and names:
         return names[0]
     if wanted is not None and wanted in names:

@@ -3,7 +3,6 @@
 import asyncio
 import json
 import sys
-import time
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -24,6 +23,7 @@ from axon.console.administration import (
 from axon.console.flags import ConfigFile, DataDir, Json, Live, Store, of_store
 from axon.domain.key import HOLDER, Key, Scope, parse_key
 from axon.errors import Conflict, DependencyDown, Misconfigured, NotFound
+from axon.runtime.clock import SystemClock
 
 if TYPE_CHECKING:
     from axon.bootstrap.administration import Administration
@@ -84,7 +84,7 @@ def index(
       axon keys list --json | jq -r '.[].id'
     """
     settings = of_store(store, data_dir, config_file)
-    now = time.time()
+    now = SystemClock().now()
 
     async def act(admin: "Administration") -> Sequence[Key]:
         found = await admin.keyring.all(tenant=tenant)
@@ -210,7 +210,7 @@ def _id(text: str) -> str:
 def _show_once(key: Key, text: str, *, as_json: bool) -> None:
     """Its text alone goes to stdout, so that a script can catch it."""
     if as_json:
-        print(json.dumps({**_facts(key, time.time()), "key": text}))
+        print(json.dumps({**_facts(key, SystemClock().now()), "key": text}))
         return
     print(f"Key {key.id} of tenant {key.tenant}. It is shown this once: only a hash is kept.", file=sys.stderr)
     print(text)

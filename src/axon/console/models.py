@@ -3,7 +3,7 @@
 import json
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from axon.console.server import Server
 from axon.errors import Unavailable
@@ -16,7 +16,7 @@ def show(settings: "Settings", *, url: str | None, key: str | None, as_json: boo
     """Lists the models, and says whose they are."""
     with Server.find(settings, url=url, key=key) as server:
         try:
-            listed = [{"id": each["id"], "where": server.url} for each in server.models()]
+            listed = [{"id": name, "where": server.url} for name in server.models()]
         except Unavailable:
             # Somebody who named a server wants to hear that it does not answer.
             if url is not None:
@@ -31,7 +31,7 @@ def show(settings: "Settings", *, url: str | None, key: str | None, as_json: boo
     print_table(("model", "where"), [(each["id"], each["where"]) for each in listed])
 
 
-def _on_disk(settings: "Settings") -> list[dict[str, Any]]:
+def _on_disk(settings: "Settings") -> list[dict[str, str]]:
     packaged = {"id": "smollm2-135m-instruct", "where": "packaged (--model default)"}
     folder = settings.models_dir or Path()
     found = sorted(folder.iterdir()) if folder.is_dir() else []

@@ -4,14 +4,15 @@ import contextlib
 import json
 import re
 from collections.abc import Generator, Iterator
+from dataclasses import asdict
 from ipaddress import ip_address
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Self
 from urllib.parse import urlsplit
 
 import httpx
 
-from axon.console.chat import Piece
+from axon.console.chat import ChatRequest, Piece
 from axon.errors import AxonError, Misconfigured, Unauthenticated, Unavailable
 from axon.settings import client_variable
 
@@ -51,19 +52,18 @@ class Server:
     ) -> None:
         self._client.close()
 
-    def models(self) -> list[dict[str, Any]]:
-        """What ``/v1/models`` lists."""
+    def models(self) -> list[str]:
+        """Names of the models that the server lists."""
         try:
             response = self._client.get("/v1/models")
         except httpx.HTTPError as error:
             raise self._translate(error) from error
         self._check(response)
-        listed: list[dict[str, Any]] = response.json()["data"]
-        return listed
+        return [str(each["id"]) for each in response.json()["data"]]
 
-    def stream_chat(self, body: dict[str, Any]) -> Generator[Piece, None, None]:
+    def stream_chat(self, request: ChatRequest) -> Generator[Piece, None, None]:
         """The pieces of an answer as they come. Closing the iterator early stops the answer and hangs up."""
-        asked = self._client.stream("POST", "/v1/chat/completions", json={**body, "stream": True}, headers=_NO_GRACE)
+        asked = self._client.stream("POST", "/v1/chat/completions", json=_body(request), headers=_NO_GRACE)
         try:
             with asked as response:
                 if response.is_error:
@@ -96,6 +96,11 @@ class Server:
             )
         if response.is_error:
             raise AxonError(_error_message(response))
+
+
+def _body(request: ChatRequest) -> dict[str, object]:
+    given = {name: value for name, value in asdict(request).items() if value is not None}
+    return {**given, "stream": True}
 
 
 def _contents(lines: Iterator[str]) -> Iterator[Piece]:

@@ -1,7 +1,6 @@
 """``axon usage``: what turns cost, summed up in the store by tenant and day."""
 
 import sys
-import time
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from enum import StrEnum
@@ -13,6 +12,7 @@ from axon.console.administration import check_known, in_store, seconds, show_jso
 from axon.console.flags import ConfigFile, DataDir, Json, Store, of_store
 from axon.domain.usage import UsageSum
 from axon.errors import Misconfigured
+from axon.runtime.clock import SystemClock
 
 if TYPE_CHECKING:
     from axon.bootstrap.administration import Administration
@@ -46,7 +46,7 @@ def usage(
       axon usage --since 2026-11-01 --until 2026-12-01 --json
     """
     settings = of_store(store, data_dir, config_file)
-    now = time.time()
+    now = SystemClock().now()
     start, end = _time(since, "--since", now), _time(until, "--until", now) if until else now
     if start >= end:
         raise Misconfigured("--since must be earlier than --until, which is now unless it is given.")

@@ -14,7 +14,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from axon.errors import InvalidInput
-from axon.text.template import ChatTemplate
+from axon.text.template import ChatTemplate, Message
 from axon.text.tokenizer import Tokenizer
 
 
@@ -29,10 +29,10 @@ class ChatEncoder:
 
     def encode(
         self,
-        messages: Sequence[Mapping[str, Any]],
+        messages: Sequence[Message],
         *,
         add_generation_prompt: bool = True,
-        tools: Sequence[Mapping[str, Any]] | None = None,
+        tools: Sequence[Message] | None = None,
     ) -> list[int]:
         """Returns the prompt's ids; raises InvalidInput where the template does."""
         swap = _Swap(self._control_texts)

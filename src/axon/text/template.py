@@ -12,6 +12,11 @@ from jinja2.sandbox import ImmutableSandboxedEnvironment
 from axon.errors import InvalidInput, Misconfigured, Unsupported
 from axon.text.reasoning import CLOSE
 
+Json = str | int | float | bool | None | Sequence["Json"] | Mapping[str, "Json"]
+"""A JSON value, as messages and tools consist of."""
+Message = Mapping[str, Json]
+"""One message of a chat: ``role``, ``content`` and what else its template reads."""
+
 DEFAULT_TEMPLATE = (
     "{% for message in messages %}{{ message.role }}: {{ message.content }}\n{% endfor %}"
     "{% if add_generation_prompt %}assistant:{% endif %}"
@@ -39,10 +44,10 @@ class ChatTemplate:
 
     def render(
         self,
-        messages: Sequence[Mapping[str, Any]],
+        messages: Sequence[Message],
         *,
         add_generation_prompt: bool = True,
-        tools: Sequence[Mapping[str, Any]] | None = None,
+        tools: Sequence[Message] | None = None,
     ) -> str:
         """Returns the prompt; a template that cannot take these messages raises InvalidInput."""
         try:

@@ -18,6 +18,7 @@ from redis.exceptions import ConnectionError
 from axon.adapters.live.memory_wakeups import MemoryListener
 from axon.adapters.live.redis_client import RedisClient
 from axon.adapters.live.redis_driver_errors import DRIVER_ERRORS
+from axon.runtime.clock import Clock, SystemClock
 
 _log = logging.getLogger(__name__)
 
@@ -44,8 +45,9 @@ class _Channel:
 class RedisWakeups:
     """A listener holds at most ``max_waiting`` payloads; the oldest go first."""
 
-    def __init__(self, client: RedisClient, *, max_waiting: int = 256) -> None:
+    def __init__(self, client: RedisClient, *, max_waiting: int = 256, clock: Clock | None = None) -> None:
         self._client = client
+        self._clock = clock or SystemClock()
         self._max_waiting = max_waiting
         self._channels: dict[bytes, _Channel] = {}
         self._changed: set[bytes] = set()
@@ -132,20 +134,19 @@ class RedisWakeups:
 
     async def _write(self, connection: AbstractConnection) -> None:
         """Sends what changed, and a ping from time to time: a connection can end without a word."""
-        loop = asyncio.get_running_loop()
         ping_every_s = self._client.deadline_s / 2
-        ping_at = loop.time() + ping_every_s
+        ping_at = self._clock.monotonic() + ping_every_s
         while True:
             with suppress(TimeoutError):
-                async with asyncio.timeout_at(ping_at):
+                async with asyncio.timeout(ping_at - self._clock.monotonic()):
                     await self._has_changed.wait()
             commands = self._changes()
-            if loop.time() >= ping_at:
+            if self._clock.monotonic() >= ping_at:
                 if not self._has_heard:
                     raise ConnectionError("The server is silent.")
                 self._has_heard = False
                 commands.append([b"PING"])
-                ping_at = loop.time() + ping_every_s
+                ping_at = self._clock.monotonic() + ping_every_s
             async with asyncio.timeout(self._client.deadline_s):
                 await connection.send_packed_command(connection.pack_commands(commands))
 

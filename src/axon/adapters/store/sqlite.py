@@ -27,6 +27,7 @@ from axon.adapters.store.turns import SqlTurns
 from axon.adapters.store.usage import SqlUsage
 from axon.adapters.store.version import is_current
 from axon.errors import DependencyDown, Misconfigured
+from axon.runtime.clock import Clock, SystemClock
 
 _SCHEME = "sqlite:///"
 _BUSY_PAUSE_S = 0.01
@@ -42,11 +43,13 @@ class SqliteStore:
         busy_timeout_s: float = 5.0,
         max_bytes: int | None = None,
         num_connections: int = 4,
+        clock: Clock | None = None,
     ) -> None:
         self._path = sqlite_path(source)
         self._busy_timeout_s = busy_timeout_s
         self._max_bytes = max_bytes
         self._num_connections = num_connections
+        self._clock = clock or SystemClock()
         self._engine: AsyncEngine | None = None
 
     async def open(self) -> None:
@@ -146,7 +149,7 @@ class SqliteStore:
 
     def _write_ahead(self) -> None:
         """Turns the write-ahead file on, for good. While somebody else does so SQLite says busy without waiting."""
-        give_up_at = time.monotonic() + self._busy_timeout_s
+        give_up_at = self._clock.monotonic() + self._busy_timeout_s
         connection = sqlite3.connect(self._path, timeout=self._busy_timeout_s)
         try:
             while True:
@@ -154,7 +157,7 @@ class SqliteStore:
                     connection.execute("PRAGMA journal_mode=WAL")
                     return
                 except sqlite3.OperationalError:
-                    if time.monotonic() > give_up_at:
+                    if self._clock.monotonic() > give_up_at:
                         raise
                     time.sleep(_BUSY_PAUSE_S)
         finally:
