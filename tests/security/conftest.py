@@ -13,6 +13,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     settings = {
         "engine_kind": "echo",
         "engine_echo_step_s": 0.03,
+        "engine_max_model_len": 100_000,  # what runs goes on for longer than the tests, however slow they are
         "sessions_busy_wait_s": 0.2,
         "sessions_reader_grace_s": 2,
         "admission_requests_per_minute": 0,
