@@ -26,7 +26,7 @@ _STREAM_HEADER = "x-axon-stream"
 _FIRST_PAUSE_S, _LONGEST_PAUSE_S = 0.1, 2.0
 _PATIENCE_S = 60.0
 _DRAINING = "draining"
-"""What a server says in a stream that it cannot follow to its end, because it is being stopped."""
+"""Error code in a stream that a server ends early because it is shutting down."""
 _LAST_EVENTS = frozenset({"response.completed", "response.incomplete", "response.failed", "error"})
 
 
@@ -39,7 +39,7 @@ class StreamLost(Exception):
 
 
 def resumed(client: OpenAI, stream: Stream[T], *, patience_s: float = _PATIENCE_S) -> Iterator[T]:
-    """Everything the stream says, over as many connections as it takes.
+    """Yields everything in the stream, over as many connections as needed.
 
     Raises ``StreamLost`` when no connection could be made for ``patience_s``; what the server says of the request
     itself, such as that it failed, is raised as the client raises it.
@@ -96,7 +96,7 @@ def _response_of(stream: Any) -> Any:
 
 
 class _Place:
-    """Where a reader stands in a stream, and how it gets back to it."""
+    """A reader's position in a stream, and how to resume it."""
 
     def __init__(self, response: Any, patience_s: float) -> None:
         # Releases of the client differ in the HTTP library whose errors come out of a broken stream.
@@ -112,7 +112,7 @@ class _Place:
         self._broken_since: float | None = None
         self._num_tries = 0
         self._has_heard = False
-        """Something came over the present connection."""
+        """Resets the retries after data has arrived."""
         self.ended = False
 
     @property
@@ -120,7 +120,7 @@ class _Place:
         return self._kind.startswith("responses")
 
     def take(self, event: Any) -> None:
-        """Notes how far the stream has come."""
+        """Records the reader's position."""
         if self._is_response:
             self._seq, self.ended = event.sequence_number, event.type in _LAST_EVENTS and not self.interrupts(event)
         else:
@@ -129,7 +129,7 @@ class _Place:
         self._broken_since, self._num_tries, self._has_heard = None, 0, True
 
     def interrupts(self, event: Any) -> bool:
-        """Whether it says no more than that the rest is to be had elsewhere; chats say so with an error."""
+        """Whether the event only says that the stream goes on at another server; chats say so by an error."""
         return self._is_response and event.type == "error" and event.code == _DRAINING
 
     def connection_ended(self) -> None:
@@ -138,7 +138,7 @@ class _Place:
         self._has_heard = False
 
     def weigh(self, error: Exception) -> None:
-        """Raises what another try would not change."""
+        """Raises errors that a retry would not change."""
         if isinstance(error, APIStatusError):
             if error.status_code < 500 and error.status_code != 429:
                 raise error
@@ -146,7 +146,7 @@ class _Place:
             raise error
 
     def pause(self) -> float:
-        """How long to wait before the next try: none before the first; ``StreamLost`` after too many in vain."""
+        """Seconds to wait before the next try, 0 before the first; raises ``StreamLost`` after ``patience_s``."""
         self._num_tries += 1
         now = time.monotonic()
         self._broken_since = self._broken_since or now

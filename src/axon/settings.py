@@ -1,8 +1,8 @@
-"""All that can be set, and where each value came from. The only file that reads the environment.
+"""All settings, and the source of each value. The only file that reads the environment.
 
     flags  >  environment (AXON_GATEWAY_PORT)  >  TOML file ([gateway] port)  >  defaults
 
-Each package owns its section; this file puts them together and knows nothing of what they mean.
+Each package owns its section; this file combines them and does not interpret them.
 """
 
 import ast
@@ -66,28 +66,28 @@ _TRUTH = {"1": True, "true": True, "yes": True, "on": True, "0": False, "false":
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
-    """One process's settings. What is left empty is derived from the rest when the object is made."""
+    """One process's settings. Empty values are derived from the others when the object is created."""
 
     data_dir: Path = field(
         default_factory=lambda: _default_data_dir(os.environ),
         metadata={"default": "$XDG_DATA_HOME/axon, else ~/.local/share/axon"},
     )
-    """Folder of everything that is kept: the database, keys, converted models."""
+    """Folder of all persistent files: the database, keys, converted models."""
     models_dir: Path | None = field(default=None, metadata={"default": "<data_dir>/models"})
     """Folder of the models: those named by ``model``, and what .gguf files are converted into."""
     model: str = "default"
     """``default`` is the packaged SmolLM2-135M-Instruct; else the path of a safetensors folder or a .gguf file, or the
     name of one in ``models_dir``."""
     model_name: str = field(default="", metadata={"default": "from the model"})
-    """The name clients ask for it by."""
+    """Model name that clients use."""
     queue: str = field(default="memory://", repr=False)
     """URL of the queue of jobs."""
     live: str = field(default="memory://", repr=False)
-    """URL of what is fast and expiring: token logs, leases, accounts."""
+    """URL of the live service, for fast, expiring state: token logs, leases, accounts."""
     namespace: str = "axon"
     """Prefix of the queues and keys in shared services; two Axons on one broker need two."""
     store: str = field(default="", repr=False, metadata={"default": "sqlite:///<data_dir>/axon.db"})
-    """URL of the durable records."""
+    """URL of the store, for durable records."""
     failpoints: str = ""
     """Faults to inject, for tests only."""
     pepper: str = field(default="", repr=False, metadata={"secret": True, "default": "made once in the data folder"})
@@ -116,7 +116,7 @@ class Settings:
 
 @dataclass(frozen=True, slots=True)
 class Loaded:
-    """Settings, and for each dotted name where its value came from."""
+    """Settings, and the source of each value by dotted name."""
 
     settings: Settings
     origins: dict[str, str]
@@ -171,7 +171,7 @@ def load(
 
 
 def client_variable(name: Literal["AXON_API_KEY", "AXON_URL", "AXON_LOG_LEVEL"]) -> str | None:
-    """A variable the command line looks at by itself, None when unset or empty."""
+    """An environment variable that only the command line reads; None when unset or empty."""
     return os.environ.get(name) or None
 
 
@@ -308,7 +308,7 @@ _READERS: dict[Any, Callable[[str], object]] = {bool: lambda text: _TRUTH[text.l
 
 
 def _accept(name: str, value: object, place: str) -> object:
-    """A value of the right type and range, or a refusal that names the place."""
+    """Checks a value's type and range; raises ``Misconfigured`` with the name of the source."""
     hint = _inner(_specs()[name].hint)
     if get_origin(hint) is Literal:
         if value not in get_args(hint):
@@ -394,7 +394,7 @@ def _name_of(model: str, engine: str) -> str:
 
 
 def _inner(hint: Any) -> Any:
-    """``Path`` for ``Path | None``: None is for what was not set, nobody can write it."""
+    """``Path`` for ``Path | None``: None means unset and cannot be written."""
     if get_origin(hint) in (Union, UnionType):
         return next(each for each in get_args(hint) if each is not NoneType)
     return hint
@@ -417,7 +417,7 @@ def _default_text(each: "Field[Any]") -> str:
 
 @cache
 def _docs(owner: type) -> dict[str, str]:
-    """The strings below a dataclass's fields, which Python itself forgets."""
+    """Docstrings below a dataclass's fields, read from the source, because Python discards them."""
     (node,) = ast.parse(textwrap.dedent(inspect.getsource(owner))).body
     assert isinstance(node, ast.ClassDef)
     docs = {}

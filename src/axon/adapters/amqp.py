@@ -1,8 +1,7 @@
-"""AMQP connections that we look after ourselves, and confirmed publishing. Knows no lane and no turn.
+"""AMQP connections with explicit reconnection, and confirmed publishing. Knows no lane and no turn.
 
-Plain connections, not the driver's self-healing ones: those retry where we cannot see it and hand out tags that mean
-nothing any more. A lost connection is made again by the next call, within that call's deadline. No driver's error
-passes this edge.
+It uses plain connections, not the driver's robust ones: those retry out of sight and hand out delivery tags that are no
+longer valid. A lost connection is replaced by the next call, within that call's deadline. Driver errors are translated.
 """
 
 import asyncio
@@ -20,12 +19,12 @@ from yarl import URL
 from axon.errors import AxonError, DependencyDown, Misconfigured
 
 TIMEOUT_S = 2.0
-"""How long a call may take."""
+"""Deadline of a call in seconds."""
 HEARTBEAT_S = 5
 DRIVER_ERRORS = (AMQPError, PAMQPException, OSError, TimeoutError, RuntimeError, ValueError)
-"""aiormq says RuntimeError for a closed connection and ValueError for a frame that it did not expect."""
+"""Errors of the driver; aiormq raises RuntimeError for a closed connection and ValueError for an unexpected frame."""
 QUORUM: Mapping[str, Any] = {"x-queue-type": "quorum", "x-delivery-limit": 1_000_000}
-"""For every queue of ours. RabbitMQ 4.x drops a message after 20 returns unless a limit is declared, and on 3.10 -1
+"""Arguments of every queue. RabbitMQ 4.x drops a message after 20 returns unless a limit is declared, and on 3.10 -1
 means one return; a classic queue would be refused as transient on 4.3 or lose its mirrors on 4.0."""
 _PERSISTENT = 2
 _CLOSING_S = 4.0
@@ -39,19 +38,19 @@ def translated() -> Iterator[None]:
     except AxonError:
         raise
     except asyncio.CancelledError as error:
-        # aiormq cancels what waits on a connection that it gives up; then nobody has asked this task to stop.
+        # aiormq cancels tasks that wait on a connection that it closes; that is no cancellation of this task.
         if (task := asyncio.current_task()) is not None and task.cancelling():
             raise
         raise down(error) from error
     except Exception as error:
-        # What waits on a connection that closes without a reason is given a bare Exception.
+        # aiormq raises a bare Exception in tasks that wait on a connection that closes without a reason.
         if isinstance(error, DRIVER_ERRORS) or type(error) is Exception:
             raise down(error) from error
         raise
 
 
 def down(error: BaseException) -> DependencyDown:
-    """The failure in our words; the driver's own stay in the cause, where no client reads them."""
+    """Translates a driver error. The original becomes the cause, which no client reads."""
     if isinstance(error, (PublishError, ChannelNotFoundEntity)):
         return DependencyDown("The queue was never declared.", code="lane_unknown")
     if isinstance(error, DeliveryError):
@@ -63,14 +62,14 @@ def down(error: BaseException) -> DependencyDown:
 
 @asynccontextmanager
 async def within(timeout_s: float) -> AsyncIterator[None]:
-    """A deadline, with every failure in our words."""
+    """A deadline in seconds; driver errors inside are translated."""
     with translated():
         async with asyncio.timeout(timeout_s):
             yield
 
 
 class Link:
-    """One connection and its channels by name, made when needed and again after a loss."""
+    """One connection and its named channels, opened on demand and reopened after a loss."""
 
     def __init__(self, url: str, *, name: str) -> None:
         self._url = _checked(url).update_query(heartbeat=str(HEARTBEAT_S), name=name)
@@ -82,11 +81,11 @@ class Link:
 
     @property
     def is_open(self) -> bool:
-        """Between ``open`` and ``aclose``; says nothing of the broker."""
+        """Whether ``open`` was called and ``aclose`` was not; says nothing about the broker."""
         return self._open
 
     async def open(self, *, timeout_s: float) -> None:
-        """Connects, so that a wrong address is told at start."""
+        """Connects, so that a wrong address fails at start."""
         self._open = True
         try:
             async with within(timeout_s), self._lock:
@@ -96,14 +95,14 @@ class Link:
             raise
 
     async def aclose(self) -> None:
-        """Closes the connection: the broker takes back what was unacked on it."""
+        """Closes the connection; the broker requeues its unacked deliveries."""
         self._open = False
         self.abandon()
         while self._leftovers:
             await asyncio.wait(self._leftovers)
 
     async def channel(self, name: str, *, confirms: bool = False) -> AbstractChannel:
-        """The channel of that name; a new one when the old one is lost, with nothing left of what it held."""
+        """The channel of this name, opened anew if it was lost; deliveries of a lost channel are the broker's again."""
         channel = self._channels.get(name)
         if self._open and channel is not None and not channel.is_closed and self._alive():
             return channel
@@ -116,19 +115,19 @@ class Link:
             return channel
 
     def drop(self, name: str) -> None:
-        """For a channel that the broker has closed, or does not answer on: the next call opens another."""
+        """Forgets a channel that is closed or does not answer; the next call opens another one."""
         self._channels.pop(name, None)
 
     def abandon(self) -> None:
-        """For a connection that has stopped answering: the next call makes another, and the broker takes back what
-        was held on this one."""
+        """Gives up a connection that has stopped answering: the broker requeues its deliveries, and the next call opens
+        another one."""
         connection, self._connection = self._connection, None
         self._channels.clear()
         if connection is not None:
             self.leave(_close(connection))
 
     async def unblocked(self) -> None:
-        """Returns when the broker takes messages: at once, unless it has told us of an alarm."""
+        """Waits while the broker has blocked publishing because of an alarm."""
         if self._connection is not None:
             await self._connection.ready()
 
@@ -141,7 +140,7 @@ class Link:
         return False
 
     def leave(self, work: Coroutine[Any, Any, None]) -> None:
-        """Goes on with it after the caller has gone; ``aclose`` waits for it."""
+        """Runs the coroutine in the background; ``aclose`` waits for it."""
         task = asyncio.create_task(work, name="amqp-leftover")
         self._leftovers.add(task)
         task.add_done_callback(self._leftovers.discard)
@@ -166,8 +165,8 @@ class Link:
 
 
 class Publisher:
-    """Messages into queues: persistent, mandatory, confirmed. On a connection of its own, because the broker stops
-    reading a connection that publishes during an alarm, and acks would stop with it."""
+    """Publishes persistent, mandatory messages with publisher confirms. It has a separate connection, because during an
+    alarm the broker stops reading a connection that publishes, which would stop acks too."""
 
     def __init__(self, url: str, *, name: str, timeout_s: float = TIMEOUT_S) -> None:
         self._link = Link(url, name=name)
@@ -182,9 +181,9 @@ class Publisher:
     async def publish(
         self, queue: str, body: bytes, headers: Mapping[str, str] | None = None, *, exchange: str = ""
     ) -> None:
-        """Returns when a quorum has it; after ``DependencyDown`` it may be there or not.
+        """Returns when a quorum has the message; after ``DependencyDown`` it may have been stored or not.
 
-        By an exchange, ``queue`` is where the message goes when it is dead-lettered.
+        With an exchange, ``queue`` is the routing key, to which the message goes when it is dead-lettered.
         """
         try:
             with translated():
@@ -196,7 +195,7 @@ class Publisher:
             raise
 
     async def publish_all(self, queue: str, bodies: Sequence[bytes]) -> None:
-        """Pipelined, in order; raises when any one is not confirmed, and the others may be there."""
+        """Publishes in order, pipelined; raises if one is not confirmed, and then the others may have been stored."""
         if len(bodies) == 1:
             await self.publish(queue, bodies[0])
             return
@@ -217,11 +216,11 @@ async def _close(connection: aiormq.Connection) -> None:
         with translated():
             await connection.close(aiormq.ConnectionClosed(0, "closed by us"), timeout=_CLOSING_S)
     except DependencyDown:
-        pass  # it is gone, which is what we wanted
+        pass  # the connection is gone already
 
 
 def _checked(url: str) -> URL:
-    """Refuses what the driver would stumble over later; never repeats the URL, which may hold a password."""
+    """Parses the URL; raises ``Misconfigured`` without quoting it, because it may hold a password."""
     try:
         parsed = URL(url)
     except ValueError as error:

@@ -1,4 +1,4 @@
-"""Tenants, plans and keys straight in the store, as the command line changes them. Opens no queue and no server."""
+"""Administration of tenants, plans and keys directly in the store, for the command line. Opens no queue, no server."""
 
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
@@ -16,7 +16,7 @@ from axon.tenants.tenancy import Tenancy
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Administration:
-    """The verbs, on an open store."""
+    """Administrative operations on an open store."""
 
     tenancy: Tenancy
     keyring: Keyring
@@ -26,8 +26,8 @@ class Administration:
 async def open_administration(
     settings: Settings, *, makes: bool = False, revokes: bool = False
 ) -> AsyncIterator[Administration]:
-    """Without ``makes``, a store's file that is not there is an error and is not made. ``revokes`` also reaches
-    ``live``, where servers share one, so that a revocation holds without the store."""
+    """Opens the store. Without ``makes``, a missing SQLite file is an error. With ``revokes``, opens a shared
+    ``live`` too, so that gateways learn of a revocation without the store."""
     if not makes:
         check_store_file(settings)
     clock = SystemClock()
@@ -46,7 +46,7 @@ async def open_administration(
 
 
 async def revoke_without_store(settings: Settings, key_id: str) -> bool:
-    """Ends a key at every gateway while the store is away; False where no ``live`` is shared."""
+    """Revokes a key at every gateway while the store is away; False where no ``live`` is shared."""
     clock = SystemClock()
     async with AsyncExitStack() as stack:
         cache = await _shared_cache(settings, clock, stack)
@@ -56,7 +56,7 @@ async def revoke_without_store(settings: Settings, key_id: str) -> bool:
 
 
 async def _shared_cache(settings: Settings, clock: Clock, stack: AsyncExitStack) -> Cache | None:
-    """None where ``live`` is another process's memory, or away."""
+    """The shared cache; None where ``live`` is another process's memory, or away."""
     if settings.live.startswith("memory:"):
         return None
     try:

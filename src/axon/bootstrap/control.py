@@ -1,4 +1,4 @@
-"""Control, put together: for ``axon control``, and as a part of a server that is everything in one process."""
+"""Assembles control, for ``axon control`` and for the control inside ``axon serve``."""
 
 from collections.abc import Callable
 from contextlib import AsyncExitStack
@@ -17,7 +17,7 @@ from axon.tenants.revocations import Revocations
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Control:
-    """What looks after everything, made and not yet running."""
+    """The parts of control, assembled and not yet running."""
 
     leader: Leader
     sweeper: Sweeper
@@ -25,7 +25,7 @@ class Control:
 
 
 async def serve(settings: Settings, *, on_ready: Callable[[Up], None]) -> int:
-    """Runs until it is told to stop; returns the exit code."""
+    """Runs until a signal stops it; returns the exit code."""
     require_shared(settings, "control")
     config = settings.control
     with started(settings) as process:
@@ -45,10 +45,10 @@ async def serve(settings: Settings, *, on_ready: Callable[[Up], None]) -> int:
 async def open_control(
     process: Process, services: Services, stack: AsyncExitStack, *, stands_by: bool = True
 ) -> Control:
-    """Makes it; of several one leads. One that does not stand by does its work beside them, whoever leads.
+    """Assembles control. With ``stands_by`` it works only while it is the elected leader; without, always.
 
-    A server that is everything in one process does not: should it be lost with the lead and a worker, nobody may have
-    to wait for the one before the other is looked after.
+    ``axon serve`` does not stand by: if such a process dies as leader together with its worker, recovery of the
+    worker's turns elsewhere need not wait for a new election.
     """
     settings, clock = process.settings, process.clock
     admission = make_admission(settings, services, clock)

@@ -1,4 +1,4 @@
-"""``axon serve``: gateway, worker and control in one process, and the one owner that closes what it opens."""
+"""``axon serve``: gateway, worker and control in one process, which opens and closes all of them."""
 
 import asyncio
 import importlib
@@ -19,7 +19,7 @@ from axon.settings import Settings
 
 
 async def serve(settings: Settings, *, on_ready: Callable[[Ready], None], on_progress: OnProgress) -> int:
-    """Runs until it is told to stop; returns the exit code."""
+    """Runs until a signal stops it; returns the exit code."""
     config = settings.gateway
     require_pool(settings)
     require_device(settings.engine)
@@ -57,10 +57,10 @@ async def serve(settings: Settings, *, on_ready: Callable[[Ready], None], on_pro
 
             async def drain() -> None:
                 drain_s, forgets = settings.lifecycle.drain_s, services.queue_forgets
-                # Not handed over: the readers are at this process's own gateway, and end with it.
+                # Jobs are not handed over: their readers are at this process's own gateway, and end with it.
                 await working.worker.drain(drain_s, empty_queue=forgets, hand_over=False)
 
-            # Other workers may be there, and pools of them; where none can be, it matters what this one serves.
+            # With shared services there may be other workers and pools; otherwise only this worker's throughput counts.
             looking = gateway.fleet.watch if services.queue_forgets else gateway.fleet.run
             parts = (*working.parts, *control.parts, looking, gateway.run)
             return await process.run(
@@ -73,6 +73,6 @@ async def serve(settings: Settings, *, on_ready: Callable[[Ready], None], on_pro
 
 
 async def _import_gateway() -> None:
-    """The web framework takes a second to import: the time in which the engine's process reads its model."""
-    await asyncio.sleep(0.05)  # the engine's process comes first
+    """Imports the web framework, which takes a second, while the engine's process loads its model."""
+    await asyncio.sleep(0.05)  # lets the engine's process start first
     await asyncio.to_thread(importlib.import_module, "axon.gateway.app")

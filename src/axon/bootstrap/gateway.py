@@ -1,4 +1,4 @@
-"""A gateway, put together: for ``axon gateway``, and as a part of a server that is everything in one process."""
+"""Assembles a gateway, for ``axon gateway`` and for the gateway inside ``axon serve``."""
 
 import asyncio
 import contextlib
@@ -44,31 +44,31 @@ if TYPE_CHECKING:
     from axon.gateway.turn.revoked_keys import Evicting
 
 _CLOSE_S = 5.0
-"""For what is left when the time to drain is over."""
+"""Seconds for closing the remaining connections after draining."""
 
 _logger = structlog.get_logger("axon.gateway")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ready:
-    """What a person wants to know of a server that is up."""
+    """Facts about a running server for the terminal."""
 
     url: str
     metrics_url: str
     key: str | None
-    """The development key's text, on the start that made it."""
+    """The development key's text, on the start that created it."""
     key_file: Path
     model: str
     pid: int
     waits: bool = False
-    """It has seen no worker yet."""
+    """Whether it has seen no worker yet."""
     engine_pid: int | None = None
-    """The engine's process, where this process has one."""
+    """Process id of the engine, where this process has one."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Answering:
-    """A gateway on its socket, not yet answering."""
+    """A gateway bound to its socket, not yet serving."""
 
     http: "Server"
     fleet: "Fleet"
@@ -79,7 +79,7 @@ class Answering:
     ready: Ready
 
     async def run(self) -> None:
-        """Answers until it is closed."""
+        """Serves until it is closed."""
         try:
             async with asyncio.TaskGroup() as tasks:
                 beside = [tasks.create_task(self.last_use.run()), tasks.create_task(self.evicting.run())]
@@ -96,7 +96,7 @@ class Answering:
         await self.http.ended.wait()
 
     async def close(self) -> None:
-        """Ends the streams that still run, each with a word that it can be picked up elsewhere."""
+        """Ends open streams, each with an event that says that it can be resumed at another gateway."""
         self.http.should_exit = True
         try:
             async with asyncio.timeout(_CLOSE_S):
@@ -108,7 +108,7 @@ class Answering:
 
 
 async def serve(settings: Settings, *, on_ready: Callable[[Ready], None]) -> int:
-    """Runs until it is told to stop; returns the exit code."""
+    """Runs until a signal stops it; returns the exit code."""
     require_shared(settings, "gateway")
     require_pepper(settings)
     config = settings.gateway
@@ -155,7 +155,7 @@ async def open_gateway(
     stack: AsyncExitStack,
     deployment: Deployment | None = None,
 ) -> Answering:
-    """Makes it; ``deployment`` where it is known without asking the workers."""
+    """Assembles the gateway; ``deployment`` is given where it is known without the workers' announcements."""
     from axon.gateway.admin.bodies import Admin
     from axon.gateway.app import build_app
     from axon.gateway.fleet import Fleet

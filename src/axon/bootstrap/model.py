@@ -1,4 +1,4 @@
-"""The model a deployment serves: found, converted once, and known by its version. Loads no weights."""
+"""Finds a deployment's model, converts it once and computes its version. Loads no weights."""
 
 import hashlib
 import json
@@ -34,26 +34,26 @@ OnProgress = Callable[[str, float | None], None]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Text:
-    """A model's text side: all that a gateway needs of it."""
+    """A model's tokenizer and chat template: all that a gateway needs."""
 
     tokenizer: Tokenizer
     template: ChatTemplate | None
     mark: str
-    """Changes with tokenizer and template: who makes prompts and who runs them must have the same."""
+    """Fingerprint of tokenizer and template: gateways and workers must have the same."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Model:
-    """A model's text side, and where its weights lie."""
+    """A model's text part and the folder of its weights."""
 
     folder: Path | None
     text: Text
     repetition_penalty: float = 1.0
-    """The guard against loops that it is served with; 1 is none."""
+    """Default repetition penalty, against loops; 1 is none."""
 
 
 def prepare_model(settings: Settings, on_progress: OnProgress) -> Model:
-    """The model's folder, converted once if it comes as a GGUF file; raises Misconfigured for one that cannot run."""
+    """Finds the model, converting a GGUF file once; raises ``Misconfigured`` for one that cannot run."""
     if settings.engine.kind == "echo":
         return Model(folder=None, text=_load_text(None))
     folder = find_folder(settings, on_progress)
@@ -71,7 +71,7 @@ def prepare_text(settings: Settings) -> Text:
         if source.is_dir():
             return _load_text(source)
         from axon.engine.load.convert.gguf import convert_text, is_converted
-    except ImportError as error:  # of an installation without the engine's packages
+    except ImportError as error:  # an installation without the engine's packages
         raise Misconfigured(
             f"Reading a .gguf file needs the package {error.name}: install axon-serving[engine], or give the model as "
             "a folder; of a converted one, the tokenizer's files and the template are enough."
@@ -122,7 +122,7 @@ def _conversion(settings: Settings) -> Path:
 
 
 def find_folder(settings: Settings, on_progress: OnProgress) -> Path:
-    """Where the weights lie, converted once if they come as a GGUF file; raises Misconfigured."""
+    """The folder of the weights, converting a GGUF file once; raises ``Misconfigured``."""
     source = _source(settings)
     if source.is_dir():
         return source
@@ -139,7 +139,7 @@ def find_folder(settings: Settings, on_progress: OnProgress) -> Path:
 
 
 def deployment_of(name: str, model: Model, engine: Ready, now: float) -> Deployment:
-    """Its version changes with weights, tokenizer, template and kernel."""
+    """The deployment; its version is a hash of weights, tokenizer, template and kernel."""
     mark = hashlib.sha256(engine.kernel.encode())
     if model.folder is not None:
         for file in ("axon.json", "config.json", *_TEXT_FILES):
@@ -163,7 +163,7 @@ def _content(path: Path) -> bytes:
 
 
 def _sample_weights(folder: Path, update: Callable[[bytes], None]) -> None:
-    """Pieces from all over the files: another training changes every tensor, and reading them whole takes minutes."""
+    """Hashes samples spread over the files: training changes every tensor, and reading them whole takes minutes."""
     for path in sorted({place.path for place in find_tensors(folder).values()}):
         num_bytes = path.stat().st_size
         update(f"{path.name} {num_bytes}".encode())
@@ -174,7 +174,7 @@ def _sample_weights(folder: Path, update: Callable[[bytes], None]) -> None:
 
 
 def _sampling_defaults(folder: Path | None) -> dict[str, Any]:
-    """What the model's makers advise, in its generation_config.json; the echo engine echoes."""
+    """Sampling defaults of the model's generation_config.json; 0 temperature for the echo engine."""
     if folder is None:
         return {"temperature": 0.0}
     path = folder / "generation_config.json"

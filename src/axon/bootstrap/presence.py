@@ -1,4 +1,4 @@
-"""A worker's name, and what it says of itself under it."""
+"""Chooses a worker's name and builds its announcement."""
 
 import socket
 import zlib
@@ -21,7 +21,7 @@ _MAX_HOST_CHARS = 40
 
 @contextmanager
 def named(settings: Settings) -> Iterator[str]:
-    """The worker's name: the one it was given, else the host's with a place in the data folder, held meanwhile."""
+    """The worker's name: the configured one, else the host's name with a number locked in the data folder."""
     if settings.worker.name:
         yield settings.worker.name
         return

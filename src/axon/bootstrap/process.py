@@ -1,4 +1,4 @@
-"""What every process has, whatever its role: signals, listeners, probes, and a life from ready to drained."""
+"""Common parts of every process: signals, listeners, probes, and the lifecycle from ready to drained."""
 
 import asyncio
 import contextlib
@@ -23,16 +23,16 @@ from axon.telemetry.metrics import Metrics
 
 T = TypeVar("T")
 Part = Callable[[], Coroutine[Any, Any, object]]
-"""Something that runs beside the others, until it is cancelled or done."""
+"""A task that runs concurrently with the others, until it is cancelled or done."""
 
 _STUCK_S = 10.0
-"""An event loop that has not turned for so long is not alive."""
+"""Seconds without an iteration after which the event loop counts as stuck."""
 _DESCRIPTORS = 65536
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Up:
-    """What a person wants to know of a process that is up."""
+    """Facts about a running process for the terminal."""
 
     role: str
     facts: tuple[tuple[str, str], ...]
@@ -41,7 +41,7 @@ class Up:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Process:
-    """One process's own: made at its start, handed to its parts."""
+    """Objects of one process, created at its start and passed to its parts."""
 
     settings: Settings
     clock: Clock = field(default_factory=SystemClock)
@@ -57,10 +57,10 @@ class Process:
         close: Part | None = None,
         running: Callable[[], str] = str,
     ) -> int:
-        """Runs the parts until told to stop; returns the exit code.
+        """Runs the parts until a signal stops the process; returns the exit code.
 
-        ``started`` when all of them run; ``drain`` lets what runs end and is cut off by its time or a second signal;
-        ``close`` ends what is left. ``running`` says in words what a stop has to wait for, empty where that is nothing.
+        ``started`` is called when all of them run. ``drain`` lets running work end; a timeout or a second signal
+        ends it. ``close`` ends what is left. ``running`` describes what a stop must wait for; empty for nothing.
         """
         try:
             async with asyncio.TaskGroup() as tasks:
@@ -81,7 +81,7 @@ class Process:
         return 0
 
     async def unless_stopped(self, opening: Awaitable[T]) -> T | None:
-        """What is opened; None when the process is told to end first, and the opening is broken off."""
+        """Awaits ``opening`` and returns its result; cancels it and returns None if the process is stopped first."""
         task, stopping = asyncio.ensure_future(opening), asyncio.ensure_future(self.lifecycle.stopping.wait())
         try:
             await asyncio.wait([task, stopping], return_when=asyncio.FIRST_COMPLETED)
@@ -93,7 +93,7 @@ class Process:
 
     @contextmanager
     def probed(self, host: str, port: int, setting: str, is_ready: Callable[[], bool]) -> Iterator[str]:
-        """Answers ``/metrics``, ``/livez`` and ``/readyz``; gives the address."""
+        """Serves ``/metrics``, ``/livez`` and ``/readyz``; gives the address."""
         probes = {"/livez": self._alive, "/readyz": lambda: self._readiness(is_ready)}
         taken, close = listening(host, port, setting, lambda: self.metrics.serve(host, port, probes))
         try:
@@ -102,7 +102,7 @@ class Process:
             close()
 
     def _say_what_is_waited_for(self, running: str) -> None:
-        """On stderr whatever the log level: somebody who has pressed ctrl-c sits there and sees nothing happen."""
+        """Prints what the stop waits for, on stderr at any log level, for the person who has pressed ctrl-c."""
         if running:
             drain_s = self.settings.lifecycle.drain_s
             print(
@@ -129,7 +129,7 @@ class Process:
         await watch_lag(self.clock, turned)
 
     async def _unless_hurried(self, coroutine: Coroutine[Any, Any, object]) -> None:
-        """Waits for it, or for the second signal."""
+        """Awaits the work, or the second signal."""
         async with asyncio.TaskGroup() as tasks:
             doing = tasks.create_task(coroutine)
             hurrying = tasks.create_task(self.lifecycle.hurry.wait())
@@ -140,7 +140,7 @@ class Process:
 
 @contextmanager
 def started(settings: Settings) -> Iterator[Process]:
-    """A process that heeds signals: the first SIGTERM or ctrl-c drains, the second ends at once."""
+    """A process with signal handlers: the first SIGTERM or ctrl-c drains, the second one ends it at once."""
     failpoints.arm(settings.failpoints)
     _raise_descriptors()
     process = Process(settings=settings)
@@ -165,7 +165,7 @@ def counted(number: int, noun: str) -> str:
 
 
 def _raise_descriptors() -> None:
-    """As many as the system allows: many systems start a process with fewer than it may have connections."""
+    """Raises the limit of open files to the hard limit (at most 65536); the default is often below the connections."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     most = _DESCRIPTORS if hard == resource.RLIM_INFINITY else min(hard, _DESCRIPTORS)
     if soft != resource.RLIM_INFINITY and soft < most:
@@ -174,7 +174,7 @@ def _raise_descriptors() -> None:
 
 @contextmanager
 def bound(host: str, port: int, setting: str) -> Iterator[socket.socket]:
-    """An address, taken before anything slow is done."""
+    """Binds a socket before anything slow is done."""
     with socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET) as listener:
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         listening(host, port, setting, lambda: listener.bind((host, port)))
@@ -182,7 +182,7 @@ def bound(host: str, port: int, setting: str) -> Iterator[socket.socket]:
 
 
 def listening(host: str, port: int, setting: str, bind: Callable[[], T]) -> T:
-    """What ``bind`` gives; raises ``Misconfigured`` where the address cannot be had."""
+    """Calls ``bind`` and returns its result; raises ``Misconfigured`` if the address cannot be bound."""
     try:
         return bind()
     except OSError as error:
@@ -193,18 +193,18 @@ def listening(host: str, port: int, setting: str, bind: Callable[[], T]) -> T:
 
 @contextmanager
 def announced(path: Path, url: str) -> Iterator[None]:
-    """Where the command line finds a server that uses the same data folder."""
+    """Writes the server's URL to the data folder, where the command line finds it."""
     path.write_text(url + "\n")
     try:
         yield
     finally:
         with contextlib.suppress(OSError):
-            if path.read_text().strip() == url:  # else another one has come since
+            if path.read_text().strip() == url:  # otherwise another server has written it since
                 path.unlink()
 
 
 def _first(group: BaseExceptionGroup[BaseException]) -> BaseException:
-    """What a person should read: the first of our own errors where there are no others."""
+    """The error to report: the first ``AxonError`` if the group has no other errors, else the group."""
     ours, others = group.split(AxonError)
     if ours is None or others is not None:
         return group

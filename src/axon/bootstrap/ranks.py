@@ -1,4 +1,4 @@
-"""The ranks of one host that joins another's group: started, and started again when the group has ended."""
+"""Starts the ranks of one host that join another host's group, and restarts them when the group has ended."""
 
 import os
 import subprocess
@@ -21,7 +21,7 @@ _PATIENCE_S = 86400.0
 
 
 class Ranks:
-    """So many processes, which end together and with this one."""
+    """Child processes, one per rank, which end together and with this process."""
 
     def __init__(self, model_dir: Path, rendezvous: str, count: int, clock: Clock | None = None) -> None:
         self._model_dir = model_dir
@@ -37,7 +37,7 @@ class Ranks:
         return cls(find_folder(settings, on_progress), rendezvous, count)
 
     def run(self, stop: threading.Event) -> None:
-        """One life of the group after the other, until stopped."""
+        """Runs the group again and again, with exponential backoff after short runs, until stopped."""
         wait_s = _FIRST_RETRY_S
         while not stop.is_set():
             started = self._clock.monotonic()
@@ -51,7 +51,7 @@ class Ranks:
             stop.wait(wait_s)
 
     def _live(self, stop: threading.Event) -> None:
-        """Until the first of them ends."""
+        """Runs the processes until the first of them ends."""
         theirs, ours = os.pipe()
         processes = [self._start(index, theirs) for index in range(self._count)]
         os.close(theirs)

@@ -1,4 +1,4 @@
-"""What stands behind the ports: three URLs choose, and what is imported is what is used. Opens no web server."""
+"""Chooses and opens the adapters by the schemes of three URLs; imports only those used. Opens no web server."""
 
 import contextlib
 from collections.abc import Callable, Coroutine
@@ -37,22 +37,22 @@ Service = TypeVar("Service", bound=_Openable)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Services:
-    """What stands behind the ports, opened."""
+    """The opened adapters behind the ports."""
 
     store: Store
     turn_writer: TurnWriter
-    """The store's other end, for the persister."""
+    """Writes turns into the store, for the persister."""
     journal: Journal
     live: Live
     queue: Lanes
     queue_forgets: bool
-    """The queue lives in this process: what was in it is enqueued again from the store at start."""
+    """Whether the queue is in this process's memory: at start, unfinished turns are enqueued again from the store."""
     background: tuple[Callable[[], Coroutine[Any, Any, None]], ...] = ()
-    """What has to run beside them where jobs are taken."""
+    """Tasks that must run in a process that takes jobs."""
 
 
 def require_shared(settings: Settings, role: str) -> None:
-    """Raises ``Misconfigured`` where a role could not meet the others: each is a process of its own."""
+    """Raises ``Misconfigured`` if a service is in one process's memory or file, since roles are separate processes."""
     if settings.queue.startswith("memory:") or settings.live.startswith("memory:"):
         raise Misconfigured(
             f"`axon {role}` shares its queue and live service with other processes, and memory:// is inside one. "
@@ -66,7 +66,7 @@ def require_shared(settings: Settings, role: str) -> None:
 
 
 def require_pool(settings: Settings) -> None:
-    """Raises ``Misconfigured`` for a pool that no worker can have."""
+    """Raises ``Misconfigured`` for an invalid ``worker.pool``."""
     pool = settings.worker.pool
     if not is_pool(pool):
         raise Misconfigured(f"worker.pool is {pool!r}: a pool's name has small letters, digits, - and _, 40 at most.")
@@ -78,7 +78,7 @@ def require_pool(settings: Settings) -> None:
 
 
 async def open_services(settings: Settings, clock: Clock, stack: AsyncExitStack) -> Services:
-    """Three URLs choose; what is imported is what is used."""
+    """Opens store, live, queue and journal by the schemes of their URLs; the stack closes them."""
     if settings.queue.startswith("memory:") != settings.live.startswith("memory:"):
         raise Misconfigured(
             "The queue and live are either both in this process (memory://) or both services: what one of them keeps "
@@ -121,7 +121,7 @@ async def open_services(settings: Settings, clock: Clock, stack: AsyncExitStack)
 def make_affinity(
     config: DispatchConfig, services: Services, clock: Clock
 ) -> tuple[Residences, Affinity] | tuple[None, None]:
-    """For workers and for gateways; neither where it is switched off, or where there can be only one worker."""
+    """The parts of cache affinity; None where it is off, or where there can be only one worker."""
     if not config.affinity or services.queue_forgets:
         return None, None
     live = services.live
@@ -134,7 +134,7 @@ def make_affinity(
 async def open_persister(
     settings: Settings, services: Services, clock: Clock, stack: AsyncExitStack
 ) -> Persister | None:
-    """Who carries the journal into the store; None where the journal is the store itself."""
+    """The persister, which copies the journal into the store; None where the journal is the store itself."""
     if services.queue_forgets:
         return None
     from axon.adapters.journal.rabbitmq_reader import RabbitJournalReader
@@ -144,7 +144,7 @@ async def open_persister(
 
 
 async def open_store(settings: Settings, stack: AsyncExitStack) -> "SqliteStore | PostgresStore":
-    """The durable records, until the stack is closed."""
+    """Opens the store; the stack closes it."""
     scheme = settings.store.partition(":")[0]
     if scheme == "sqlite":
         from axon.adapters.store.sqlite import SqliteStore
@@ -158,7 +158,7 @@ async def open_store(settings: Settings, stack: AsyncExitStack) -> "SqliteStore 
 
 
 def check_store_file(settings: Settings) -> None:
-    """Raises where the store is a file that is not there."""
+    """Raises ``Misconfigured`` if the store is a SQLite file that does not exist."""
     if settings.store.partition(":")[0] != "sqlite":
         return
     from axon.adapters.store.sqlite import sqlite_path
@@ -171,7 +171,7 @@ def check_store_file(settings: Settings) -> None:
 
 
 async def open_live(settings: Settings, clock: Clock, stack: AsyncExitStack) -> Live:
-    """What is fast and expiring, until the stack is closed."""
+    """Opens the live service; the stack closes it."""
     scheme = settings.live.partition(":")[0]
     retention_s = settings.sessions.retention_s
     if scheme == "memory":
@@ -194,14 +194,14 @@ async def _opened(service: Service, stack: AsyncExitStack) -> Service:
 
 
 def load_pepper(settings: Settings) -> bytes:
-    """The secret that keys are hashed with: the setting, else a file made on first use."""
+    """The secret that keys are hashed with: the setting, else a file created on first use."""
     if settings.pepper:
         return settings.pepper.encode()
     return read_or_make_secret(settings.data_dir / "pepper").encode()
 
 
 def require_pepper(settings: Settings) -> None:
-    """Raises ``Misconfigured`` where a gateway would make a secret that no other gateway has."""
+    """Raises ``Misconfigured`` if there is no pepper: a gateway of a fleet must not create one of its own."""
     if not settings.pepper and not (settings.data_dir / "pepper").exists():
         raise Misconfigured(
             f"There is no secret to hash keys with, and one made here, in {settings.data_dir}, would be this gateway's "
@@ -211,16 +211,16 @@ def require_pepper(settings: Settings) -> None:
 
 
 async def development_key(store: Store, pepper: bytes, data_dir: Path, now: float) -> str | None:
-    """On a first start, a key to begin with; shown once and kept in a file that only its owner can read."""
-    with alone(data_dir, "dev-key"):  # the gateways of one folder make one key between them
+    """Creates a key if the store has none; returns its text and writes it to a file that only its owner can read."""
+    with alone(data_dir, "dev-key"):  # gateways that share the folder create one key
         if await store.keys.all():
             return None
         parsed, text = new_key_text()
         secret = digest(pepper, parsed.secret)
-        with contextlib.suppress(Conflict):  # its tenant may be there without a key
+        with contextlib.suppress(Conflict):  # the tenant may exist without a key
             await store.tenants.add(Tenant(id="default", created_at=now))
         if await store.tenants.get("default") is None:
-            return None  # it was removed: who did that makes keys for others
+            return None  # the tenant was removed on purpose
         await store.keys.add(Key(id=parsed.id, tenant="default", digest=secret, name="development", created_at=now))
         (data_dir / "dev-key").unlink(missing_ok=True)
         write_secret(data_dir / "dev-key", text)

@@ -1,4 +1,4 @@
-"""The parts by which a turn is let in, put on the queue and ended: the same in every process that has to do so."""
+"""Builds admission, dispatch and ending from the settings, the same in every process that needs them."""
 
 import contextlib
 from collections.abc import Callable
@@ -14,7 +14,7 @@ from axon.runtime.clock import Clock
 from axon.settings import Settings
 
 _CLOCKS_S = 3600.0
-"""Of turns that another process's clock has ended a little later than now."""
+"""Seconds past now up to which ended turns count, because another process's clock may be ahead."""
 
 
 def make_admission(
@@ -23,7 +23,7 @@ def make_admission(
     clock: Clock,
     tokens_per_s: Callable[[str], float | None] = lambda pool: None,
 ) -> Admission:
-    """``tokens_per_s`` where turns are let in: what the workers serve."""
+    """``tokens_per_s`` returns a pool's throughput; only a process that admits turns needs it."""
 
     async def spent(tenant: str, *, since: float) -> int:
         sums = await services.store.usage.sums(since=since, until=clock.now() + _CLOCKS_S, tenant=tenant)
@@ -56,10 +56,10 @@ def make_dispatch(settings: Settings, services: Services, affinity: Affinity | N
 
 
 def _forgetting(settings: Settings, services: Services) -> Forget:
-    """A stream that is kept nowhere stays for as long as its reader may be away."""
+    """Deletes a stream that must not be kept after the reader's grace time."""
 
     async def forget(job: Job) -> None:
-        with contextlib.suppress(DependencyDown):  # then it leaves by itself, at the end of its time
+        with contextlib.suppress(DependencyDown):  # then it expires by itself
             await services.live.log.forget(job.id, in_s=settings.sessions.reader_grace_s)
 
     return forget

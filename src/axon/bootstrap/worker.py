@@ -1,4 +1,4 @@
-"""A worker, put together: for ``axon worker``, and as a part of a server that is everything in one process."""
+"""Assembles a worker, for ``axon worker`` and for the worker inside ``axon serve``."""
 
 import asyncio
 from collections.abc import Callable
@@ -21,7 +21,7 @@ from axon.worker.worker import Worker
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Working:
-    """A worker whose engine is up, not yet taking jobs."""
+    """A worker whose engine is running and which takes no jobs yet."""
 
     worker: Worker
     announcer: Announcer
@@ -30,7 +30,7 @@ class Working:
 
 
 async def serve(settings: Settings, *, on_ready: Callable[[Up], None], on_progress: OnProgress) -> int:
-    """Runs until it is told to stop; returns the exit code."""
+    """Runs until a signal stops it; returns the exit code."""
     require_shared(settings, "worker")
     require_pool(settings)
     require_device(settings.engine)
@@ -42,7 +42,7 @@ async def serve(settings: Settings, *, on_ready: Callable[[Up], None], on_progre
                 *(config.metrics_host, config.metrics_port, "--metrics-port"),
                 lambda: working is not None and working.announcer.heard,
             )
-            url = stack.enter_context(probing)  # a model takes its time: who looks is told that it starts
+            url = stack.enter_context(probing)  # loading takes long: probes report "starting" meanwhile
             services = await open_services(settings, process.clock, stack)
             model = await asyncio.to_thread(prepare_model, settings, on_progress)
             on_progress("Loading the model", None)
@@ -65,7 +65,7 @@ async def serve(settings: Settings, *, on_ready: Callable[[Up], None], on_progre
 
 
 async def open_worker(process: Process, services: Services, model: Model, name: str, stack: AsyncExitStack) -> Working:
-    """Starts the engine; the worker is given up with the stack."""
+    """Starts the engine; the stack closes the worker."""
     settings, clock = process.settings, process.clock
     residences, _ = make_affinity(settings.dispatch, services, clock)
     admission = make_admission(settings, services, clock)

@@ -1,4 +1,4 @@
-"""What the commands for tenants, plans, keys and usage share: the store for one act, limits and times as words."""
+"""Common parts of the commands for tenants, plans, keys and usage: opening the store, parsing limits and times."""
 
 import asyncio
 import json
@@ -41,8 +41,7 @@ def in_store(
     makes: bool = False,
     revokes: bool = False,
 ) -> T:
-    """Opens the store for one act, which has to be there unless the act makes something. Quietly: stdout is for the
-    answer."""
+    """Opens the store for one action; it must exist unless the action creates something. Logs warnings only."""
     from axon.bootstrap.administration import open_administration
 
     async def run() -> T:
@@ -56,7 +55,7 @@ def in_store(
 def change_in_store(
     settings: "Settings", change: Callable[["Administration"], Awaitable[T]], *, makes: bool = False
 ) -> T:
-    """Does what may change a tenant's reserve, and warns where more is promised now than there is."""
+    """Runs an action that may change a reservation, and warns if more than everything is reserved then."""
 
     async def act(admin: "Administration") -> T:
         done = await change(admin)
@@ -67,14 +66,14 @@ def change_in_store(
 
 
 def show_done(sentence: str, facts: dict[str, Any], *, as_json: bool) -> None:
-    """What a command has done: the object in the words of the API, or a sentence."""
+    """Prints a command's result: the object as the API shows it, or a sentence."""
     show_json(facts) if as_json else print(sentence)
 
 
 def show_listed(
     listed: Sequence[dict[str, Any]], columns: Sequence[str], rows: Sequence[Sequence[str]], *, as_json: bool
 ) -> None:
-    """A list of objects in the words of the API, or as a table; nothing of a table without rows."""
+    """Prints a list of objects as the API shows them, or as a table; nothing for an empty table."""
     if as_json:
         show_json(list(listed))
     elif rows:
@@ -84,14 +83,14 @@ def show_listed(
 
 
 def quiet(settings: "Settings") -> None:
-    """Nothing but warnings on stderr."""
+    """Limits logs to warnings."""
     from axon.telemetry import logs
 
     logs.configure(replace(settings.log, level="warning"))
 
 
 def changed(limits: Limits, assignments: Sequence[str] | None, unset: Sequence[str] | None = None) -> Limits:
-    """The limits with what the flags say."""
+    """Applies the flags to the limits."""
     values: dict[str, Any] = {}
     for each in assignments or ():
         name, equals, text = each.partition("=")
@@ -106,7 +105,7 @@ def changed(limits: Limits, assignments: Sequence[str] | None, unset: Sequence[s
 
 
 def check_id_flag(flag: str, text: str) -> None:
-    """Raises for what can name neither a tenant nor a plan."""
+    """Raises for an invalid id of a tenant or plan."""
     try:
         check_id(text)
     except InvalidInput:
@@ -114,7 +113,7 @@ def check_id_flag(flag: str, text: str) -> None:
 
 
 def check_name_flag(name: str) -> None:
-    """Raises for what --name cannot be."""
+    """Raises for an invalid --name."""
     try:
         check_name(name)
     except InvalidInput:
@@ -122,7 +121,7 @@ def check_name_flag(name: str) -> None:
 
 
 async def check_known(admin: "Administration", tenant: str, now: float) -> None:
-    """Raises ``NotFound`` for a tenant that is not there and has left nothing behind."""
+    """Raises ``NotFound`` for a tenant that does not exist and has no usage."""
     try:
         await admin.tenancy.tenant(tenant)
     except NotFound:
@@ -132,7 +131,7 @@ async def check_known(admin: "Administration", tenant: str, now: float) -> None:
 
 
 async def warn_of_reserves(admin: "Administration") -> None:
-    """A line where more is promised than there is."""
+    """A warning if more than everything is reserved."""
     reserved = await admin.tenancy.reserved()
     if reserved > 1 + 1e-9:
         print(
@@ -143,7 +142,7 @@ async def warn_of_reserves(admin: "Administration") -> None:
 
 
 def seconds(text: str, flag: str) -> float:
-    """A duration as people write it."""
+    """Parses a duration such as 90s, 12h or 7d to seconds."""
     found = _DURATION.fullmatch(text.strip())
     if found is None:
         raise Misconfigured(f"{flag} {text}: write a number and s, m, h, d or w, such as 30d or 90m.")
@@ -155,23 +154,23 @@ def moment(at: float | None) -> str | None:
 
 
 def whole_second(at: float | None) -> int | None:
-    """As the API says it."""
+    """Formats a time as the API does."""
     return None if at is None else int(at)
 
 
 def limit_facts(limits: object) -> dict[str, Any]:
-    """Those that are set, or all that hold."""
+    """The set limits (of ``Limits``) or all of them (of ``Terms``), by name."""
     said = {name: getattr(limits, name) for name in NAMES}
     return {name: value for name, value in said.items() if value is not None}
 
 
 def limit_words(limits: Limits) -> str:
-    """On one line."""
+    """Limits on one line."""
     return " ".join(f"{name}={shown(value)}" for name, value in limit_facts(limits).items())
 
 
 def shown(value: object) -> str:
-    """A limit as the flag takes it."""
+    """A limit as its flag takes it."""
     if isinstance(value, tuple):
         return ",".join(value)
     return f"{value:.15g}" if isinstance(value, float) else str(value)

@@ -149,12 +149,12 @@ class Wrapped:
     def __init__(self, columns: int) -> None:
         self._columns = columns
         self._column = 0
-        """How much of the line is taken."""
+        """Columns of the current line in use."""
         self._word = ""
         """The word so far; all of it is printed."""
 
     def feed(self, piece: str) -> str:
-        """What to print for this piece."""
+        """Returns the characters to print for this piece."""
         return "".join(self._take(character) for character in piece)
 
     def _take(self, character: str) -> str:
@@ -244,7 +244,7 @@ def _typed_lines() -> Iterator[str]:
 
 
 def _decodable(line: str) -> str:
-    """What was no UTF-8 comes as U+FFFD, not as half a character that no request can carry."""
+    """Replaces surrogates of undecodable input by U+FFFD, because no request can carry them."""
     return line.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
 
 

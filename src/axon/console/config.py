@@ -27,7 +27,7 @@ def show(loaded: "Loaded", *, as_json: bool) -> None:
 
 
 def show_described(*, as_json: bool) -> None:
-    """What can be set."""
+    """Prints every setting with its type, default and meaning."""
     if as_json:
         print(json.dumps([each._asdict() for each in describe()], indent=2))
         return

@@ -1,4 +1,4 @@
-"""Flags that several commands have, and the settings that they make. Does nothing by itself."""
+"""Flags that several commands share, and the settings that they give."""
 
 from collections.abc import Sequence
 from enum import StrEnum
@@ -70,10 +70,10 @@ _FLAG_OF = {
 """The flag that sets a setting, so that an error names what was typed."""
 
 
-def place(
+def common_flags(
     queue: str | None, live: str | None, store: str | None, data_dir: Path | None, log_level: LogLevel | None
 ) -> dict[str, object]:
-    """What every process is told."""
+    """Settings of the flags that every process has."""
     return {
         "queue": queue,
         "live": live,
@@ -84,7 +84,7 @@ def place(
 
 
 def of_model(model: str | None, model_name: str | None, engine: Engine | None) -> dict[str, object]:
-    """What a process is told that reads a model."""
+    """Settings of the flags of a process that reads a model."""
     return {"model": model, "model_name": model_name, "engine.kind": engine and engine.value}
 
 

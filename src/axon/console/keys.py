@@ -180,7 +180,7 @@ async def _make_tenant(admin: "Administration", tenant: str) -> None:
             print(f"Tenant {tenant} was made: see `axon tenants show {tenant}`.", file=sys.stderr)
             await warn_of_reserves(admin)
         except Conflict as error:
-            if error.code != "tenant_exists":  # else somebody else was quicker
+            if error.code != "tenant_exists":  # otherwise another process revoked it first
                 raise
 
 
@@ -208,7 +208,7 @@ def _id(text: str) -> str:
 
 
 def _show_once(key: Key, text: str, *, as_json: bool) -> None:
-    """Its text alone goes to stdout, so that a script can catch it."""
+    """Prints the key; only its text goes to stdout, so that a script can capture it."""
     if as_json:
         print(json.dumps({**_facts(key, SystemClock().now()), "key": text}))
         return
@@ -217,7 +217,7 @@ def _show_once(key: Key, text: str, *, as_json: bool) -> None:
 
 
 def _facts(key: Key, now: float) -> dict[str, Any]:
-    """In the words of the API."""
+    """The key as the API shows it."""
     return {
         "id": key.id,
         "object": "api_key",

@@ -130,7 +130,7 @@ def change(
     settings = of_store(store, data_dir, config_file)
     if not limit and not unset:
         raise Misconfigured("There is nothing to change: say --limit or --unset.")
-    changed(Limits(), limit, unset)  # a misspelt one is told before anything is opened
+    changed(Limits(), limit, unset)  # reports a misspelt limit before anything is opened
 
     done = change_in_store(
         settings, lambda admin: admin.tenancy.change_plan(name, lambda old: changed(old, limit, unset))

@@ -1,4 +1,4 @@
-"""What ``axon rank`` does until it is stopped. Knows no rank itself."""
+"""Runs ``axon rank`` until it is stopped. Knows no rank itself."""
 
 import signal
 import threading

@@ -19,9 +19,9 @@ from axon.console.flags import (
     Set,
     Store,
     TensorParallel,
+    common_flags,
     load,
     of_model,
-    place,
 )
 
 
@@ -51,7 +51,7 @@ def serve(
     """
     loaded = load(
         {
-            **place(queue, live, store, data_dir, log_level),
+            **common_flags(queue, live, store, data_dir, log_level),
             **of_model(model, model_name, engine),
             "engine.tensor_parallel": tensor_parallel,
             "gateway.host": host,
@@ -92,7 +92,7 @@ def gateway(
     """
     loaded = load(
         {
-            **place(queue, live, store, data_dir, log_level),
+            **common_flags(queue, live, store, data_dir, log_level),
             **of_model(model, model_name, engine),
             "gateway.host": host,
             "gateway.port": port,
@@ -136,7 +136,7 @@ def worker(
     """
     loaded = load(
         {
-            **place(queue, live, store, data_dir, log_level),
+            **common_flags(queue, live, store, data_dir, log_level),
             **of_model(model, model_name, engine),
             "engine.tensor_parallel": tensor_parallel,
             "worker.name": name,
@@ -170,7 +170,9 @@ def control(
       axon control --queue amqp://… --live redis://… --store postgresql://…
     """
     loaded = load(
-        {**place(queue, live, store, data_dir, log_level), "control.metrics_port": metrics_port}, config_file, set_
+        {**common_flags(queue, live, store, data_dir, log_level), "control.metrics_port": metrics_port},
+        config_file,
+        set_,
     )
     from axon.console.serving import serve_until_stopped
 

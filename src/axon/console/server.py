@@ -1,4 +1,4 @@
-"""A running server as the command line sees it: an address, a key, two calls. Knows nothing of its inside."""
+"""HTTP client of a running server, for the command line: list models, stream a chat."""
 
 import contextlib
 import json
@@ -20,12 +20,12 @@ if TYPE_CHECKING:
     from axon.settings import Settings
 
 _NO_GRACE = {"x-axon-reader-grace": "0"}
-"""Nobody comes back for the answer."""
+"""The answer ends with its connection: nobody will resume it."""
 _STOP_S = 5.0
 
 
 class Server:
-    """A connection to it; use as a context."""
+    """A connection to a server; use it as a context."""
 
     def __init__(self, url: str, key: str | None) -> None:
         self.url = url
@@ -34,13 +34,13 @@ class Server:
             headers={"Authorization": f"Bearer {key}"} if key else {},
             # The server sends something every few seconds, even when the model is silent.
             timeout=httpx.Timeout(60.0, connect=5.0),
-            # A proxy knows nothing of our loopback.
+            # A proxy cannot reach this machine's loopback.
             trust_env=not _is_loopback(url),
         )
 
     @classmethod
     def find(cls, settings: "Settings", *, url: str | None, key: str | None) -> Self:
-        """The server these flags, the environment or else the settings mean."""
+        """The server that the flags, the environment or the settings name, in this order."""
         url = _address(url or client_variable("AXON_URL") or _own_url(settings))
         return cls(url, key or client_variable("AXON_API_KEY") or _development_key(settings))
 
@@ -62,7 +62,7 @@ class Server:
         return [str(each["id"]) for each in response.json()["data"]]
 
     def stream_chat(self, request: ChatRequest) -> Generator[Piece, None, None]:
-        """The pieces of an answer as they come. Closing the iterator early stops the answer and hangs up."""
+        """Yields the pieces of an answer as they come. Closing the generator early cancels the answer."""
         asked = self._client.stream("POST", "/v1/chat/completions", json=_body(request), headers=_NO_GRACE)
         try:
             with asked as response:
@@ -78,7 +78,7 @@ class Server:
             raise self._translate(error) from error
 
     def _stop(self, stream_id: str) -> None:
-        """Should nobody hear of it, the answer still ends with its connection."""
+        """Cancels the answer; if that fails, the answer still ends with its connection."""
         if stream_id:
             with contextlib.suppress(httpx.HTTPError):
                 self._client.delete(f"/v1/streams/{stream_id}", timeout=_STOP_S)
@@ -139,7 +139,7 @@ def _address(written: str) -> str:
 
 
 def _own_url(settings: "Settings") -> str:
-    """Of the server that uses this data folder, else where one would listen."""
+    """URL of the server that uses this data folder, else the configured address."""
     with contextlib.suppress(OSError):
         return (settings.data_dir / "server").read_text().strip()
     host = settings.gateway.host

@@ -1,4 +1,4 @@
-"""What a server shows: progress while it starts, one screen when it is ready. Knows no part of the server."""
+"""A server's terminal output: progress while it starts, one screen when it is ready. Knows no part of the server."""
 
 import asyncio
 import os
@@ -98,21 +98,21 @@ class StartProgress:
         self._stage = stage
 
     def close(self) -> None:
-        """Leaves nothing behind on the screen; twice is harmless."""
+        """Clears the progress bar. Idempotent."""
         if self._bar is not None:
             self._bar.stop()
         self._bar = self._task = None
 
 
 def screen(ready: "Ready | Up", *, bold: Callable[[str], str] = str) -> str:
-    """One screen for whichever process is up."""
+    """Prints one screen about the running process."""
     from axon.bootstrap.process import Up
 
     return role_screen(ready, bold=bold) if isinstance(ready, Up) else ready_screen(ready, bold=bold)
 
 
 def role_screen(up: "Up", *, bold: Callable[[str], str] = str) -> str:
-    """What a role that answers no requests is, and where it can be looked at."""
+    """Describes a role without HTTP API, with the address of its metrics."""
     facts = "\n".join(f"  {name:<8} {value}" for name, value in up.facts)
     return f"""
   {bold(f"Axon {version()} {up.role} is ready")}

@@ -1,4 +1,4 @@
-"""Rows under headings, for people. Knows nothing of what they say."""
+"""Prints tables for people. Knows nothing of their content."""
 
 from collections.abc import Iterable, Sequence
 

@@ -150,7 +150,7 @@ def change(
     settings = of_store(store, data_dir, config_file)
     if name is None and plan is None and not limit and not unset:
         raise Misconfigured("There is nothing to change: say --name, --plan, --limit or --unset.")
-    changed(Limits(), limit, unset)  # a misspelt one is told before anything is opened
+    changed(Limits(), limit, unset)  # reports a misspelt limit before anything is opened
     check_name_flag(name or "")
 
     def anew(old: Tenant) -> Tenant:
@@ -209,7 +209,7 @@ def _cell(value: object) -> str:
 
 
 def _held(name: str, value: object) -> str:
-    """In words where nothing is held back; no weight and no reserve is a number like others."""
+    """A limit for display; 0 means unlimited, except for weight and reserve."""
     free = {"models": "all", "pool": "shared", "reserved": "0"}
     return shown(value) if value else free.get(name, "no limit")
 
@@ -219,7 +219,7 @@ def _status(tenant: Tenant) -> str:
 
 
 def _facts(tenant: Tenant) -> dict[str, Any]:
-    """In the words of the API."""
+    """The tenant as the API shows it."""
     return {
         "id": tenant.id,
         "object": "tenant",

@@ -1,4 +1,4 @@
-"""``axon usage``: what turns cost, summed up in the store by tenant and day."""
+"""``axon usage``: usage summed by tenant and day, from the store."""
 
 import sys
 from collections.abc import Sequence

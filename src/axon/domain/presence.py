@@ -9,7 +9,7 @@ from axon.domain.deployment import Deployment
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Load:
-    """How busy an engine is."""
+    """Load of an engine."""
 
     slots: int
     """Largest number of sequences that run at once."""

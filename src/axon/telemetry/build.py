@@ -1,4 +1,4 @@
-"""Which Axon this is. Knows the installed distribution, nothing of its settings."""
+"""The installed version of Axon. Knows no settings."""
 
 from functools import cache
 

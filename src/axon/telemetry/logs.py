@@ -1,7 +1,7 @@
-"""Log lines: structlog and the standard library through one pipe to stderr. Knows no sink but that stream.
+"""Logging: structlog and the standard library through one pipeline to stderr. Knows no other sink.
 
-A line has ts, level, msg, service and what the context holds (request_id, tenant_id). A machine-readable
-name for what happened is given as ``_event=`` and written as ``event``.
+A line has ts, level, msg, service and the values of the context (request_id, tenant_id). A machine-readable
+event name is passed as ``_event=`` and written as ``event``.
 """
 
 import logging
@@ -19,12 +19,12 @@ if TYPE_CHECKING:
 
 _LEVELS = {"debug": logging.DEBUG, "info": logging.INFO, "warning": logging.WARNING, "error": logging.ERROR}
 _FIRST = ("ts", "level", "msg", "service", "request_id", "tenant_id", "event")
-# Chatty at info, and what they say we say ourselves.
+# Verbose at info, and Axon logs the same events itself.
 _QUIET = ("httpx", "httpcore", "alembic", "sqlalchemy", "aiosqlite", "filelock", "uvicorn.access")
-# Their own handlers would write past the pipe.
+# Their own handlers would bypass the pipeline.
 _HIJACKED = ("uvicorn", "uvicorn.error", "uvicorn.access", "fastapi", "asyncio")
 
-# What others say too: who called says why it failed, with the place; a server's start and end are our own events.
+# Duplicates: callers log failures with their cause, and Axon logs a server's start and end itself.
 _REPEATED = {
     "aiormq.connection": ("error when creating transport: ",),
     "uvicorn.error": ("Started server process", "Shutting down", "Finished server process"),
@@ -32,7 +32,7 @@ _REPEATED = {
 
 
 def configure(config: "LogConfig", *, service: str = "axon", stream: TextIO | None = None) -> None:
-    """Sends every logger of the process through the pipe; calling it again starts over."""
+    """Configures every logger of the process; calling it again replaces the configuration."""
     target = stream if stream is not None else sys.stderr
     people = config.format == "console" or (config.format == "auto" and target.isatty())
     shared = _shared_processors(service)
@@ -61,7 +61,7 @@ def context(**values: object) -> AbstractContextManager[None]:
 
 
 class _StderrHandler(logging.StreamHandler[TextIO]):
-    """Writes to what stderr is at that moment, so that a progress bar can move out of a line's way."""
+    """Writes to the current ``sys.stderr``, so that a progress bar can redraw around a line."""
 
     def __init__(self) -> None:
         super().__init__(sys.stderr)
@@ -103,7 +103,7 @@ def _renderers(people: bool, colours: bool) -> list[Processor]:
 
 
 def _render_exception(_logger: WrappedLogger, _method: str, event: EventDict) -> EventDict:
-    """Not structlog's own: foreign exceptions quote what they choke on, and that can be a prompt."""
+    """Formats exceptions with redacted messages: those of other libraries may quote a prompt."""
     info = event.pop("exc_info", None)
     if info is True:
         info = sys.exc_info()
@@ -125,7 +125,7 @@ def _in_order(_logger: WrappedLogger, _method: str, event: EventDict) -> EventDi
 
 
 def _for_people(_logger: WrappedLogger, _method: str, event: EventDict) -> EventDict:
-    """The time of day is enough on a terminal, and there is one service."""
+    """Shortens a line for a terminal: time of day only, no service name."""
     event["ts"] = str(event.get("ts", ""))[11:19]
     event.pop("service", None)
     event.pop("_event", None)
@@ -146,7 +146,7 @@ def _says_more(record: logging.LogRecord) -> bool:
 def _install(handler: logging.Handler, level: int) -> None:
     root = logging.getLogger()
     root.handlers = [handler]
-    # At debug a library writes the very bytes it sends, prompts among them: debug is for our own loggers.
+    # At debug, libraries log the bytes that they send, prompts included: debug is for Axon's loggers only.
     root.setLevel(max(level, logging.INFO))
     logging.getLogger("axon").setLevel(level)
     for name in _HIJACKED:

@@ -1,4 +1,4 @@
-"""Every metric, declared once with a sentence. Knows nothing of who counts: one is made at start and handed on."""
+"""All metrics, each declared once with a description. One object is created at start and passed on."""
 
 import json
 import platform
@@ -34,7 +34,7 @@ _LAG = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 5.0)
 
 
 class Gpu(Protocol):
-    """A GPU, as an engine saw it."""
+    """An engine's view of one GPU."""
 
     @property
     def index(self) -> int: ...
@@ -45,7 +45,7 @@ class Gpu(Protocol):
 
 
 class EngineCounters(Protocol):
-    """What an engine says of itself after a step."""
+    """Counters and gauges that an engine reports after a step."""
 
     @property
     def num_running(self) -> int: ...
@@ -78,7 +78,7 @@ class Metrics:
         self.registry = CollectorRegistry(auto_describe=True)
         self.tenants = TenantLabels()
         self._seen = {"preemptions": 0, "yielded": 0, "drafted": 0, "accepted": 0}
-        """What the engine has counted since its start, which can be later than ours."""
+        """The engine's last counter values; the engine may have started later than this process."""
         self._declare_requests()
         self._declare_latencies()
         self._declare_engine()
@@ -153,7 +153,7 @@ class Metrics:
         ProcessCollector(registry=self.registry)
 
     def engine(self, counters: EngineCounters) -> None:
-        """Takes over what the engine counted in a step."""
+        """Adds the engine's counters since the last report."""
         self.requests_running.set(counters.num_running)
         self.batch_size.set(counters.num_running)
         if counters.step_s > 0:
@@ -191,9 +191,9 @@ class Metrics:
     def serve(
         self, host: str, port: int, probes: Mapping[str, Callable[[], str]] = MappingProxyType({})
     ) -> tuple[int, Callable[[], None]]:
-        """Answers ``GET /metrics`` from a thread of its own; returns the port taken and how to stop.
+        """Serves ``GET /metrics`` and the probes from a thread; returns the bound port and a function that stops it.
 
-        A probe says what is wrong, and is asked by its path; where nothing is, it says nothing.
+        A probe, called by its path, returns what is wrong, or an empty string.
         """
         app = make_wsgi_app(self.registry)
 
@@ -232,12 +232,12 @@ class Metrics:
 
 
 class _Server(ThreadingMixIn, WSGIServer):
-    """Slow scrapers do not hold up each other, nor the end of the process."""
+    """A thread per request, so that slow scrapers block neither each other nor the exit of the process."""
 
     daemon_threads = True
 
     def server_bind(self) -> None:
-        # wsgiref looks the host's name up in the DNS here, which can take seconds and serves nothing.
+        # wsgiref would look up the host name in the DNS here, which can take seconds and is not needed.
         self.socket.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         self.socket.bind(self.server_address)
         self.server_address = self.socket.getsockname()
@@ -249,4 +249,4 @@ class _QuietHandler(WSGIRequestHandler):
     timeout = 10.0
 
     def log_message(self, format: str, *args: Any) -> None:
-        """Scrapes are not news."""
+        """Does not log requests."""

@@ -1,4 +1,4 @@
-"""What must never reach a log line: keys, and what people say to a model. Knows values, not where they are written."""
+"""Redaction: keeps keys and users' text out of logs. Knows values, no sink."""
 
 import re
 import traceback
@@ -20,10 +20,10 @@ _KEY = re.compile(r"axk_[0-9A-Za-z_-]+")
 _BEARER = re.compile(r"(?i)\b(bearer|basic)\s+[^\s'\",]+")
 _URL_PASSWORD = re.compile(r"(\w+://[^\s:/@]*):[^\s/@]+@")
 _QUERY_PASSWORD = re.compile(r"(?i)([?&]\w*password)=[^&\s'\"]+")
-# asyncio quotes the whole exception when nobody awaited a task.
+# asyncio quotes the whole exception of a task that was not awaited.
 _TASK_EXCEPTION = re.compile(r"exception=(\w+)\(.*\)", re.DOTALL)
 
-# The messages of these are written by us or by the system. Others quote their input: validation
+# Messages of these classes are written by Axon or the operating system. Others quote their input: validation
 # errors the request, database errors the row.
 _SPEAKS_OF_ITSELF = (
     *(AxonError, OSError, RuntimeError, ImportError, MemoryError, AssertionError),
@@ -45,7 +45,7 @@ def clean(value: object) -> object:
 
 
 def clean_named(name: str, value: object) -> object:
-    """The same, knowing the name it goes by. Numbers may have any name: a count of tokens tells nothing."""
+    """The value of a named field, safe to write. Numbers pass under any name: a count of tokens reveals no text."""
     private = name.lower() in _PRIVATE_NAMES and not isinstance(value, bool | int | float | None)
     return HIDDEN if private else clean(value)
 
@@ -59,7 +59,7 @@ def clean_text(text: str) -> str:
 
 
 def describe(error: BaseException) -> str:
-    """An exception's type, with its message where that can quote nobody."""
+    """An exception's type, and its message if that cannot quote users' text."""
     name = type(error).__name__
     return f"{name}: {clean_text(str(error))}" if isinstance(error, _SPEAKS_OF_ITSELF) and str(error) else name
 

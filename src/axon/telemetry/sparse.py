@@ -14,7 +14,7 @@ class Sparse:
         self._is_open = True
 
     def pass_at(self, now: float) -> int | None:
-        """None: hold this line back. Else it is due, and so many were held back since the last one."""
+        """None to suppress this line; otherwise the number of lines suppressed since the last one."""
         if not self._is_open and now < self._next_at:
             self._num_held_back += 1
             return None
@@ -23,5 +23,5 @@ class Sparse:
         return held_back
 
     def reset(self) -> None:
-        """It went well: the next failure is news again."""
+        """Resets after a success, so that the next failure is logged at once."""
         self._is_open, self._num_held_back = True, 0

@@ -1,12 +1,12 @@
-"""Tenants as a metric's label, with a bound. Knows ids only: a million tenants must not become a million series."""
+"""The ``tenant`` label of metrics, with bounded cardinality: a million tenants must not become a million series."""
 
 OTHER = "other"
 
 
 class TenantLabels:
-    """The first ``limit`` tenants go by their id, all later ones together as ``other``.
+    """The first ``limit`` tenants are labelled by id, all later ones as ``other``.
 
-    First come rather than busiest, because a counter that changes its label would run backwards.
+    The first rather than the busiest, because a counter that changed its label would decrease.
     """
 
     def __init__(self, limit: int = 100) -> None:
@@ -14,7 +14,7 @@ class TenantLabels:
         self._known: set[str] = set()
 
     def label(self, tenant: str) -> str:
-        """What to write in the ``tenant`` label."""
+        """Value of the ``tenant`` label."""
         if tenant in self._known:
             return tenant
         if len(self._known) >= self._limit:

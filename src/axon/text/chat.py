@@ -1,4 +1,4 @@
-"""A conversation to prompt ids. Control tokens come from the template alone, never from what somebody wrote.
+"""Encodes a conversation to token ids. Control tokens come from the template only, never from a message's text.
 
 A message may contain the text of a control token, say ``<|im_end|>``. If the rendered prompt were parsed as a
 whole, that text would end the message. So each such text in a message is swapped for one placeholder character
@@ -19,7 +19,7 @@ from axon.text.tokenizer import Tokenizer
 
 
 class ChatEncoder:
-    """Renders and encodes for one model."""
+    """Renders and encodes chats for one model."""
 
     def __init__(self, tokenizer: Tokenizer, template: ChatTemplate) -> None:
         self._tokenizer = tokenizer
@@ -46,9 +46,9 @@ class ChatEncoder:
 
 
 class _Swap:
-    """The placeholders of one prompt: characters of a private use plane, where no text means anything by them.
+    """The placeholders of one prompt: characters of a Unicode private use plane, which have no meaning in text.
 
-    If a message has such a character itself, it is swapped as well, so that each placeholder is ours.
+    If a message contains such a character, it is swapped as well, so that every placeholder was set here.
     """
 
     _PLANE = range(0xF0000, 0xFFFFE)
@@ -60,7 +60,7 @@ class _Swap:
         self._placeholder_of: dict[str, str] = {}
 
     def hide(self, value: Any) -> Any:
-        """A copy of messages, roles, tools and all, with control texts swapped out."""
+        """A deep copy of messages or tools with control texts replaced by placeholders."""
         if isinstance(value, str):
             return self._hideable.sub(lambda match: self._swap(match[0]), value)
         if isinstance(value, Mapping):
@@ -70,7 +70,7 @@ class _Swap:
         return value
 
     def reveal(self, prompt: str) -> Iterator[tuple[str, bool]]:
-        """The pieces of a rendered prompt, each with whether it is a control text that somebody wrote."""
+        """The pieces of a rendered prompt, each with whether it is a control text from a message."""
         text_of = {placeholder: text for text, placeholder in self._placeholder_of.items()}
         piece = ""
         end = 0

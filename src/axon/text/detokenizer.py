@@ -1,4 +1,4 @@
-"""Token ids to text as they come, never half a character. Knows no stop strings and no end of a stream."""
+"""Incremental detokenizer: token ids to text, whole characters only. Knows no stop strings and no end of a stream."""
 
 import codecs
 
@@ -6,7 +6,7 @@ from axon.text.tokenizer import Tokenizer
 
 
 class Detokenizer:
-    """One choice's text. The pieces put together equal the decoding of all ids at once; each costs the same."""
+    """Detokenizer of one choice. The pieces joined equal the decoding of all ids at once; each takes constant time."""
 
     def __init__(self, tokenizer: Tokenizer) -> None:
         self._tokenizer = tokenizer

@@ -1,7 +1,7 @@
-"""Parts a model's thinking from its answer, in text that comes in pieces. Knows no tokens.
+"""Separates a model's reasoning from its answer, in text that comes in pieces. Knows no tokens.
 
-A model that thinks aloud writes ``<think> … </think>`` before its answer. Only a block that the text begins with
-counts; the white space behind a mark belongs to neither part.
+A reasoning model writes ``<think> … </think>`` before its answer. Only a block that the text begins with
+counts; the white space after a tag belongs to neither part.
 """
 
 from enum import Enum
@@ -24,7 +24,7 @@ class ReasoningSplitter:
         self._held = ""
 
     def push(self, piece: str) -> tuple[str, str]:
-        """Returns what this piece adds to the answer and to the thinking."""
+        """Returns the text that this piece adds to the answer and to the reasoning."""
         if self._state is _State.ANSWERING:
             return self._shown(piece), ""
         text, self._held = self._held + piece, ""
@@ -33,7 +33,7 @@ class ReasoningSplitter:
         return self._think(text)
 
     def flush(self) -> tuple[str, str]:
-        """Ends the text: what was held back as the possible start of a mark was none."""
+        """Ends the text: returns what was held back as the possible start of a tag."""
         held, self._held = self._held, ""
         return ("", held) if self._state is _State.THINKING else (held, "")
 
@@ -60,7 +60,7 @@ class ReasoningSplitter:
         return "", self._shown(text[: len(text) - num_held])
 
     def _shown(self, text: str) -> str:
-        """Without the white space that follows a mark."""
+        """Removes the white space that follows a tag."""
         if self._after_mark:
             text = text.lstrip()
             self._after_mark = not text

@@ -1,4 +1,4 @@
-"""Messages to one prompt text, by the model's own chat template. Knows no tokens."""
+"""Renders messages to a prompt's text with the model's chat template (Jinja). Knows no tokens."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -21,11 +21,11 @@ DEFAULT_TEMPLATE = (
     "{% for message in messages %}{{ message.role }}: {{ message.content }}\n{% endfor %}"
     "{% if add_generation_prompt %}assistant:{% endif %}"
 )
-"""For the byte tokenizer, which was trained on nothing."""
+"""Template for the byte tokenizer, which belongs to no model."""
 
 
 class ChatTemplate:
-    """A compiled template; what it may do is bounded by jinja2's immutable sandbox."""
+    """A compiled template, run in jinja2's immutable sandbox."""
 
     def __init__(self, source: str, *, bos_token: str = "", eos_token: str = "") -> None:
         environment = ImmutableSandboxedEnvironment(
@@ -35,7 +35,7 @@ class ChatTemplate:
         environment.globals["raise_exception"] = _raise_exception
         environment.globals["strftime_now"] = lambda format: datetime.now().strftime(format)
         self.reasons = CLOSE in source
-        """Whether the model's answers may begin with a block of thinking."""
+        """Whether the model's answers may begin with a block of reasoning."""
         self._special = {"bos_token": bos_token, "eos_token": eos_token}
         try:
             self._template = environment.from_string(source)

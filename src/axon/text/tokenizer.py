@@ -15,7 +15,7 @@ _BYTE_FALLBACK = re.compile(r"<0x([0-9A-Fa-f]{2})>\Z")
 
 
 class Tokenizer(Protocol):
-    """What the text side needs of a vocabulary."""
+    """Operations of a tokenizer that prompts and answers need."""
 
     @property
     def vocab_size(self) -> int: ...
@@ -28,18 +28,18 @@ class Tokenizer(Protocol):
     def eos_ids(self) -> frozenset[int]: ...
     @property
     def control_texts(self) -> frozenset[str]:
-        """The texts that, parsed as special, become control tokens."""
+        """Texts of the control tokens."""
         ...
 
     def encode(self, text: str, *, add_special: bool = False, parse_special: bool = False) -> list[int]:
         """Ids of a text. Control tokens written out in it stay plain text unless ``parse_special``.
 
-        ``add_special`` puts those around it that the model's texts begin and end with.
+        ``add_special`` adds the model's begin-of-text and end-of-text tokens.
         """
         ...
 
     def token_bytes(self, token_id: int) -> bytes:
-        """The bytes a token stands for: none for a control token or an unknown id, perhaps half a character."""
+        """The bytes of a token, which may be part of a character; empty for a control token or an unknown id."""
         ...
 
     def decode(self, token_ids: Iterable[int]) -> str:
@@ -95,7 +95,7 @@ class HFTokenizer:
             raise Misconfigured(f"{model_dir} has no tokenizer.json")
         try:
             tokenizer = RustTokenizer.from_file(str(path))
-        except Exception as error:  # the library raises nothing narrower
+        except Exception as error:  # the library raises no narrower class
             raise Misconfigured(f"{path} cannot be read: {error}") from error
         return cls(tokenizer, _read_eos_ids(model_dir))
 
@@ -105,7 +105,7 @@ class HFTokenizer:
 
     @cached_property
     def _plain(self) -> RustTokenizer:
-        """The same tokenizer, blind to control tokens. A second one, because the switch is not safe with threads."""
+        """A copy that does not parse control tokens. It is a second object, because the switch is not thread-safe."""
         plain = RustTokenizer.from_str(self._tokenizer.to_str())
         plain.encode_special_tokens = True
         return plain
@@ -120,7 +120,7 @@ class HFTokenizer:
         known = self._bytes.get(token_id)
         if known is None:
             known = self._find_bytes(token_id)
-            if 0 <= token_id < self.vocab_size:  # so that what is remembered is bounded
+            if 0 <= token_id < self.vocab_size:  # bounds the cache
                 self._bytes[token_id] = known
         return known
 

@@ -1,8 +1,7 @@
 """The journal on RabbitMQ: one quorum queue of records on their way to the store. Knows no SQL.
 
-A record is durable once a quorum of the broker's nodes has it. The persister writes it into the store later; a barrier
-waits for that: a marker goes in behind everything appended so far, and the persister notes it in the store when it
-gets there.
+A record is durable once a quorum of the broker's nodes has it. The persister copies it to the store later. A barrier
+appends a marker after all records so far, and waits until the persister has written the marker to the store.
 """
 
 import asyncio
@@ -18,7 +17,7 @@ from axon.errors import DependencyDown
 from axon.ports.store import Markers
 
 JOURNAL_ARGUMENTS = {**QUORUM, "x-single-active-consumer": True}
-"""One persister at a time gets records, so a marker is never noted before what another one still holds."""
+"""A single active consumer: no marker can be written while another persister still holds earlier records."""
 _FIRST_LOOK_S = 0.002
 _LONGEST_LOOK_S = 0.05
 
@@ -28,7 +27,7 @@ def journal_name(prefix: str) -> str:
 
 
 class RabbitJournal:
-    """``markers`` are the store's; ``publisher`` shares a process's publishing connection, which its owner closes."""
+    """Appends records. ``markers`` is the store's; a given ``publisher`` is shared, and its owner closes it."""
 
     def __init__(
         self,

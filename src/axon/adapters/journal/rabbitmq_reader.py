@@ -1,7 +1,7 @@
-"""The journal's other end on RabbitMQ: records as they come, for one persister at a time. Knows bytes, no turn.
+"""The reading end of the journal on RabbitMQ, for one persister at a time. Knows bytes, no turn.
 
-The broker pushes at most ``prefetch`` records that are not acked yet, which bounds this process's memory. Of several
-readers the broker feeds one; when that one is lost, everything it had not acked goes to the next, in order.
+The broker pushes at most ``prefetch`` unacked records, which bounds this process's memory. It feeds one of several
+readers; when that one is lost, the next gets all unacked records, in order.
 """
 
 import asyncio
@@ -19,7 +19,7 @@ from axon.ports.journal import Record
 
 
 class RabbitJournalReader:
-    """One persister's end. After a lost connection what was read is the broker's again, and comes again."""
+    """One persister's reader. After a lost connection, unacked records are delivered again."""
 
     def __init__(self, url: str, prefix: str = "axon", *, prefetch: int = 500, timeout_s: float = TIMEOUT_S) -> None:
         self._link = Link(url, name=f"{prefix}-persister")
@@ -52,7 +52,7 @@ class RabbitJournalReader:
         await self._publisher.aclose()
 
     async def read(self, limit: int) -> Sequence[Record]:
-        """Waits as long as there is nothing to read, or another reader is fed."""
+        """Returns the next records; waits while there are none, or while another reader is the active one."""
         while not self._waiting:
             async with within(self._timeout_s):
                 await self._consume()
@@ -63,7 +63,7 @@ class RabbitJournalReader:
     async def ack(self, last: Record) -> None:
         channel, tag = self._consuming, self._tags.get(last.tag)
         if channel is None or tag is None or channel.is_closed:
-            return  # of a lost connection: it comes again
+            return  # from a lost connection: the record comes again
         async with within(self._timeout_s):
             await channel.basic_ack(tag, multiple=True, wait=False)
         for number in [number for number in self._tags if number <= last.tag]:
@@ -73,7 +73,7 @@ class RabbitJournalReader:
         await self._publisher.publish(self._aside, record.body, {"reason": reason})
 
     async def _consume(self) -> None:
-        """Begins to consume, again after a loss; what the lost channel had brought is forgotten with its tags."""
+        """Starts consuming, also after a loss; records and tags of a lost channel are dropped."""
         channel = await self._link.channel("read")
         if channel is self._consuming:
             return
@@ -86,7 +86,7 @@ class RabbitJournalReader:
             await channel.basic_qos(prefetch_count=self._prefetch)
             await channel.basic_consume(self._queue, self._take)
         except BaseException:
-            # It may yet be made a consumer, and the only active one, with nobody here to read.
+            # The broker may still make this the active consumer, with nobody here to read.
             self._forget()
             self._link.abandon()
             raise
@@ -106,7 +106,7 @@ class RabbitJournalReader:
         self._arrived.set()
 
     def _cancelled(self, _frame: Basic.Cancel) -> None:
-        """The broker has ended our consumer, as when the queue's leader moves without it."""
+        """Handles the end of the consumer by the broker, as when the queue's leader moves."""
         self._link.drop("read")
         self._arrived.set()
 

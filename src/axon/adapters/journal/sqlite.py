@@ -1,6 +1,6 @@
-"""The journal's twin: the store's own file, written by one task with group commit. As durable as the store, no more.
+"""The embedded journal: the store's own SQLite file, written by one task with group commit. As durable as the store.
 
-There is no timer: what comes in while a commit runs goes into the next one.
+There is no timer: records that arrive during a commit form the next one.
 """
 
 import asyncio
@@ -20,19 +20,19 @@ class TurnWriter(Protocol):
     """The part of a turn store that a journal needs."""
 
     async def write(self, turns: Sequence[Turn]) -> Sequence[DependencyDown | None]:
-        """Commits the turns together; what became of each, in order."""
+        """Commits the turns together; returns each one's failure or None, in order."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Entry:
-    """One caller's records, and where it waits. Without records it is a barrier."""
+    """One caller's records, and the future that it awaits. Without records it is a barrier."""
 
     turns: tuple[Turn, ...]
     done: asyncio.Future[None]
 
     @property
     def weight(self) -> int:
-        """What it counts for in the bounds."""
+        """Its count towards the bounds."""
         return max(1, len(self.turns))
 
     def settle(self, failure: AxonError | None) -> None:
@@ -62,7 +62,7 @@ class SqliteJournal:
         self._writer = asyncio.create_task(self._write(), name="journal-writer")
 
     async def aclose(self) -> None:
-        """Takes nothing more and returns when everything taken is written."""
+        """Refuses new records and returns when all accepted ones are written."""
         self._closing = True
         self._arrived.set()
         writer, self._writer = self._writer, None
@@ -104,7 +104,7 @@ class SqliteJournal:
             self._entries.clear()
 
     def _next_batch(self) -> list[_Entry]:
-        """Whole entries only; at least one, however long."""
+        """The next entries up to ``max_batch`` records; entries are not split, and at least one is taken."""
         batch: list[_Entry] = []
         num_records = 0
         while self._entries and (not batch or num_records + self._entries[0].weight <= self._max_batch):
@@ -123,7 +123,8 @@ class SqliteJournal:
             self._settle(batch, outcomes)
 
     def _settle(self, entries: list[_Entry], outcomes: Sequence[AxonError | None] | None) -> None:
-        """Tells each caller of its own records; without outcomes nothing was written, as far as is known."""
+        """Completes each caller's future with its own outcome; outcomes None means that nothing is known to be
+        written."""
         start = 0
         for entry in entries:
             end = start + len(entry.turns)
@@ -138,7 +139,7 @@ def _unknown() -> DependencyDown:
 
 
 def _copy(failure: AxonError) -> AxonError:
-    """One each: a raised error gathers its raiser's traceback."""
+    """A copy per caller, because a raised exception accumulates its raiser's traceback."""
     copy = type(failure)(failure.message, code=failure.code)
     copy.__cause__ = failure.__cause__
     return copy

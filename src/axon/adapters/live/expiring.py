@@ -1,4 +1,4 @@
-"""A bounded map whose entries end by the clock. Not safe between threads; an entry may be gone before its time.
+"""A bounded map whose entries expire. Not thread-safe; an entry may be evicted before it expires.
 
 Ended entries leave in the order they end, a few per call, so that no call walks the whole map.
 """
@@ -39,7 +39,7 @@ class Expiring(Generic[K, V]):
         return entry is not None and entry[0] > self._clock.monotonic()
 
     def put(self, key: K, value: V, ttl_s: float) -> list[tuple[K, V]]:
-        """Sets the value and its time anew; returns what had to leave, the same as ``sweep``."""
+        """Sets a value and its ttl; returns the removed entries, as ``sweep`` does."""
         until = self._clock.monotonic() + ttl_s
         self._entries[key] = (until, value)
         if len(self._ends) > 2 * len(self._entries) + _SLACK:
@@ -53,7 +53,7 @@ class Expiring(Generic[K, V]):
         return entry[1] if entry is not None and entry[0] > self._clock.monotonic() else None
 
     def sweep(self) -> list[tuple[K, V]]:
-        """Removes and returns what has ended, and above the bound what would end soonest."""
+        """Removes and returns expired entries, and above the bound those that expire soonest."""
         gone: list[tuple[K, V]] = []
         now = self._clock.monotonic()
         while self._ends and (self._ends[0][0] <= now or len(self._entries) > self._max_entries):
@@ -61,7 +61,7 @@ class Expiring(Generic[K, V]):
         return gone
 
     def evict(self) -> tuple[K, V] | None:
-        """Removes and returns the entry that would end soonest."""
+        """Removes and returns the entry that expires soonest."""
         while self._ends:
             if soonest := self._pop_soonest():
                 return soonest[0]
@@ -74,12 +74,12 @@ class Expiring(Generic[K, V]):
     def _pop_soonest(self) -> list[tuple[K, V]]:
         until, key = heapq.heappop(self._ends)
         entry = self._entries.get(key)
-        if entry is None or entry[0] != until:  # renewed or dropped since: this end is stale
+        if entry is None or entry[0] != until:  # renewed or dropped since: this heap entry is stale
             return []
         del self._entries[key]
         return [(key, entry[1])]
 
     def _rebuild(self) -> None:
-        """Forgets stale ends, so that renewing one key for ever does not grow the heap."""
+        """Drops stale heap entries, so that renewing one key for ever does not grow the heap."""
         self._ends = [(until, key) for key, (until, _) in self._entries.items()]
         heapq.heapify(self._ends)

@@ -1,4 +1,4 @@
-"""The eight live ports in this process's memory, as one. Nothing survives the process or is seen from another one."""
+"""All live ports in this process's memory. Nothing survives the process or is visible to another one."""
 
 from dataclasses import dataclass
 
@@ -16,7 +16,7 @@ from axon.runtime.clock import Clock
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MemoryLive(Live):
-    """The twins by their own names, so that a test can lose what a service would."""
+    """The embedded ports with their concrete types, so that a test can make them lose their memory."""
 
     log: MemoryTokenLog
     leases: MemoryLeases
@@ -28,13 +28,13 @@ class MemoryLive(Live):
     wakeups: MemoryWakeups
 
     def lose_everything(self) -> None:
-        """What a flush or restart of the service does; listeners stay, as their clients reconnect."""
+        """Simulates a flush or restart of the service; listeners stay, as their clients reconnect."""
         for twin in (self.log, self.leases, self.accounts, self.crowds, self.shares, self.cache, self.presences):
             twin.lose_everything()
 
 
 def open_memory_live(clock: Clock, *, retention_s: float, max_streams: int = 100_000) -> MemoryLive:
-    """Twins that share one clock; there is nothing to close."""
+    """Embedded ports that share one clock; nothing needs closing."""
     wakeups = MemoryWakeups()
     return MemoryLive(
         log=MemoryTokenLog(clock, wakeups, retention_s=retention_s, max_streams=max_streams),

@@ -1,4 +1,4 @@
-"""The twin of the accounts: the whole book-keeping, in Python. The script on Redis does the same, line by line."""
+"""Embedded accounts: the whole book-keeping in Python. The Lua script on Redis does the same, line by line."""
 
 import math
 from collections.abc import Sequence
@@ -9,11 +9,11 @@ from axon.domain.account import MINUTE_S, Beat, Bound, Bounds, Entry, Round, Set
 from axon.runtime.clock import Clock
 
 IDLE_S = 3600.0
-"""An account that nobody touches for so long, its debt paid, is forgotten."""
+"""Seconds after which an unused account without debt is dropped."""
 SETTLED_S = 60.0
-"""For so long a settled job stays settled, whatever is still on its way."""
+"""Seconds that a settled job is remembered, so that late beats do not bring it back."""
 LEARNING = 0.1
-"""Weight of the newest job in what is learned."""
+"""Weight of the newest job in the exponentially weighted means."""
 
 
 @dataclass(slots=True)
@@ -22,7 +22,7 @@ class _Job:
     used: float = 0.0
     waits: bool = True
     until: float | None = None
-    """When it lapses; None: it has."""
+    """Monotonic time at which it expires; None when it has expired."""
 
     @property
     def left(self) -> float:
@@ -31,13 +31,13 @@ class _Job:
 
 @dataclass(slots=True)
 class _Level:
-    """A bucket. One that was never touched is full."""
+    """A token bucket; a new one is full."""
 
     amount: float = math.inf
     at: float = 0.0
 
     def refill(self, per_minute: float, now: float) -> None:
-        """Without a rate nobody asks it: it stays as it is."""
+        """Refills the bucket for the time since the last call; without a rate it stays as it is."""
         if per_minute:
             self.amount = min(per_minute, self.amount + max(0.0, now - self.at) * per_minute / MINUTE_S)
             self.at = now
@@ -49,9 +49,9 @@ class _Account:
     tokens: _Level = field(default_factory=_Level)
     jobs: dict[str, _Job] = field(default_factory=dict)
     settled: dict[str, float] = field(default_factory=dict)
-    """Until when they stay so, the earliest first."""
+    """Settled jobs with the time until which they are remembered, the earliest first."""
     budgets: dict[str, tuple[int, float]] = field(default_factory=dict)
-    """Window and what is spent in it, by the budget's name."""
+    """By the budget's name: the window, and the tokens used in it."""
     mean_output: float | None = None
     mean_s: float | None = None
 
@@ -104,13 +104,13 @@ class _Account:
             self.mean_s = _learned(self.mean_s, end.took_s)
 
     def keep_s(self, bounds: Bounds) -> float:
-        """How long it matters: until its buckets are full, and a while."""
+        """Seconds that the account must be kept: until its buckets are full, and a margin."""
         per_minute = bounds.tokens_per_minute
         debt_s = (per_minute - self.tokens.amount) / per_minute * MINUTE_S if per_minute else 0.0
         return IDLE_S + max(0.0, debt_s)
 
     def _begin(self, bounds: Bounds, now: float) -> None:
-        """Time has passed: buckets fill, jobs lapse, a new day or month begins."""
+        """Advances the account to now: refills buckets, expires jobs, starts new budget windows."""
         self.requests.refill(bounds.requests_per_minute, now)
         self.tokens.refill(bounds.tokens_per_minute, now)
         while self.settled and self.settled[first := next(iter(self.settled))] <= now:
@@ -121,12 +121,12 @@ class _Account:
         for budget in bounds.budgets:
             window, _ = self.budgets.get(budget.name, (-1, 0.0))
             if budget.window > window and budget.seed is not None:
-                # The records have ended turns alone; what runs is known here. Who has lapsed and not come back is past.
+                # The store has ended turns only; running ones are known here. Expired jobs are not counted.
                 self.jobs = {job_id: job for job_id, job in self.jobs.items() if job.until is not None}
                 self.budgets[budget.name] = budget.window, budget.seed + sum(job.used for job in self.jobs.values())
 
     def _lapse(self, job_id: str, job: _Job, bounds: Bounds) -> None:
-        """What it has used is remembered, should it come back; of one that never ran nothing is."""
+        """Expires a job; remembers what it used in case it comes back, unless it never ran."""
         if bounds.tokens_per_minute:
             self.tokens.amount = min(bounds.tokens_per_minute, self.tokens.amount + job.left)
         job.reserved, job.until = job.used, None
@@ -136,7 +136,7 @@ class _Account:
     def _refusal(self, standing: Standing, entry: Entry, bounds: Bounds, more: float) -> Bound | None:
         job = self.jobs.get(entry.job_id)
         is_in = job is not None and job.until is not None
-        held = standing.work - (job.left if job and is_in else 0.0)  # set aside for its other jobs
+        held = standing.work - (job.left if job and is_in else 0.0)  # tokens set aside for the account's other jobs
         if standing.lacking(bounds.budgets, entry.least):
             return Bound.BUDGET
         if standing.lacking(bounds.budgets, entry.least, held=held):
@@ -162,7 +162,7 @@ class _Account:
         capacity = bounds.tokens_per_minute
         job = self.jobs.get(beat.job_id)
         if job is None:
-            # Forgotten, or lost: what it used before is a matter of the past, what it has left is not.
+            # A lost job: its earlier use was charged already, the tokens that it has left are set aside again.
             reserved = min(beat.reserved, capacity) if capacity else beat.reserved
             job = self.jobs[beat.job_id] = _Job(reserved=max(reserved, beat.used))
             self.tokens.amount -= max(0.0, reserved - beat.used) if capacity else 0
@@ -206,7 +206,7 @@ class _Account:
 
 
 class MemoryAccounts:
-    """Above ``max_accounts`` those that nobody has touched for the longest time are forgotten first."""
+    """Above ``max_accounts`` the least recently used are dropped."""
 
     def __init__(self, clock: Clock, *, max_accounts: int = 100_000) -> None:
         self._clock = clock
@@ -233,7 +233,7 @@ class MemoryAccounts:
             self._keep(end.account, found, end.bounds)
 
     def lose_everything(self) -> None:
-        """What a restart of the service does; for tests."""
+        """Simulates a restart of the service, for tests."""
         self._accounts.clear()
 
     def _find(self, account: str) -> _Account:

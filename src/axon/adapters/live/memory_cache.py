@@ -1,11 +1,11 @@
-"""The twin of the cache: values with a time to live. Bounded in bytes; what would end soonest leaves first."""
+"""Embedded cache: values with a ttl, bounded in bytes; entries that expire soonest are evicted first."""
 
 from axon.adapters.live.expiring import Expiring
 from axon.runtime.clock import Clock
 
 
 class MemoryCache:
-    """A value bigger than the whole cache is not kept, which a caller cannot tell from one that was lost."""
+    """A value larger than the whole cache is not stored, which to a caller looks like an evicted one."""
 
     def __init__(self, clock: Clock, *, max_entries: int = 100_000, max_bytes: int = 256 * 2**20) -> None:
         self._max_bytes = max_bytes
@@ -31,7 +31,7 @@ class MemoryCache:
         self._drop(key)
 
     def lose_everything(self) -> None:
-        """What a restart of the service does; for tests."""
+        """Simulates a restart of the service, for tests."""
         self._values.clear()
         self._num_bytes = 0
 

@@ -1,4 +1,4 @@
-"""The twin of the crowds: members by expiry."""
+"""Embedded crowds: members with an expiry."""
 
 from collections import Counter
 
@@ -7,7 +7,7 @@ from axon.runtime.clock import Clock
 
 
 class MemoryCrowds:
-    """Above ``max_entries`` the members nearest to their end are forgotten first."""
+    """Above ``max_entries`` the members that expire soonest are evicted."""
 
     def __init__(self, clock: Clock, *, max_entries: int = 1_000_000) -> None:
         self._members: Expiring[tuple[str, str], None] = Expiring(clock, max_entries=max_entries)
@@ -36,7 +36,7 @@ class MemoryCrowds:
         return self._sizes.get(crowd, 0)
 
     def lose_everything(self) -> None:
-        """What a restart of the service does; for tests."""
+        """Simulates a restart of the service, for tests."""
         self._members.clear()
         self._sizes.clear()
 

@@ -1,4 +1,4 @@
-"""The twin of the leases: who is alive, by this process's clock. Knows nobody outside the process."""
+"""Embedded leases, by this process's clock. Knows no owner outside the process."""
 
 import secrets
 from collections.abc import Sequence
@@ -27,9 +27,9 @@ class MemoryLeases:
         return self._run_id
 
     def for_thread(self, *, deadline_s: float) -> None:
-        """Whoever asks who is alive stands still with this process."""
+        """None: when this process stands still, so does everyone who reads its leases."""
 
     def lose_everything(self) -> None:
-        """What a restart of the service does; for tests."""
+        """Simulates a restart of the service, for tests."""
         self._leases.clear()
         self._run_id = secrets.token_hex(8)

@@ -1,4 +1,4 @@
-"""The token log's twin: a stream per job in this process's memory. Gone with the process; the store knows the rest.
+"""Embedded token log: a stream per job in this process's memory, lost with it; the store has the ended turns.
 
 Ended streams are kept in the order they ended, so forgetting the old ones looks at those alone.
 """
@@ -18,12 +18,12 @@ from axon.ports.live import STOPS, Appended, AppendStatus, stream_channel
 from axon.runtime.clock import Clock
 
 _TOKEN_BYTES = 200
-"""About what one token in memory costs."""
+"""Approximate bytes of one token in memory."""
 
 
 @dataclass(slots=True)
 class _Stream:
-    """One job's stream. ``read_until`` is None when no reader is waited for."""
+    """One job's stream. ``read_until`` is None for a job that needs no reader."""
 
     body: bytes
     read_until: float | None
@@ -61,13 +61,14 @@ class _Stream:
         self.ended = bool(chunk.terminal)
 
     def past(self, after: int) -> tuple[Chunk, ...]:
-        """Chunks with tokens past ``after``, and marks right behind it: a reader there may have missed them."""
+        """Chunks with tokens past ``after``, and chunks without tokens right after it, which a reader there may have
+        missed."""
         start = bisect.bisect_left(self.chunks, after, key=lambda chunk: chunk.last)
         found = (chunk.after(after) for chunk in self.chunks[start:])
         return tuple(chunk for chunk in found if chunk.tokens or chunk.ends or chunk.terminal)
 
     def cut(self, keep: int) -> None:
-        """Forgets every token past ``keep`` and every mark that stands behind the last one kept or later."""
+        """Drops every token past ``keep``, and the chunks without tokens after the last one kept."""
         kept = [chunk for chunk in self.chunks if chunk.first <= keep]
         if kept and kept[-1].last > keep:
             tokens = kept[-1].tokens[: keep + 1 - kept[-1].first]
@@ -78,7 +79,7 @@ class _Stream:
 
 
 class MemoryTokenLog:
-    """The streams. Above the bounds ended ones leave before their time, the longest ended first."""
+    """All streams. Above the bounds, ended ones are evicted, the longest ended first."""
 
     def __init__(
         self,
@@ -160,14 +161,14 @@ class MemoryTokenLog:
         return True
 
     def lose_everything(self) -> None:
-        """What a flush of the service does; for tests."""
+        """Simulates a flush of the service, for tests."""
         self._streams.clear()
         self._ended.clear()
         self._sooner.clear()
         self._kept_bytes = 0
 
     def lose_tail(self, job_id: str, keep: int) -> None:
-        """What a failover to a lagging replica does to one stream; for tests."""
+        """Simulates a failover to a lagging replica for one stream, for tests."""
         stream = self._streams[job_id]
         if self._ended.pop(job_id, None) is not None:
             self._kept_bytes -= stream.num_bytes

@@ -1,4 +1,4 @@
-"""The twin of the presences: what this process's workers say of themselves. Knows nobody outside the process."""
+"""Embedded presences: announcements of this process's workers. Knows no worker outside the process."""
 
 from collections.abc import Sequence
 
@@ -34,7 +34,7 @@ class MemoryPresences:
             workers.pop(presence.worker)
 
     def lose_everything(self) -> None:
-        """What a restart of the service does; for tests."""
+        """Simulates a restart of the service, for tests."""
         self._deployments.clear()
 
     def _workers(self, deployment: str) -> Expiring[str, Presence]:

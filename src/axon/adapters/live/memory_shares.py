@@ -1,4 +1,4 @@
-"""The twin of the shares: one counter per pool and tenant. Knows no policy: the caller says how far to lift."""
+"""Embedded shares: one virtual counter per pool and tenant. Knows no policy: the caller gives the floor."""
 
 import heapq
 from collections.abc import Mapping, Sequence
@@ -7,7 +7,8 @@ _KEEP = 0.9
 
 
 class MemoryShares:
-    """Above ``max_tenants`` in a pool the lowest counters go: missing is at the minimum, so they lose the least."""
+    """Above ``max_tenants`` in a pool the lowest counters are dropped: a missing counter counts as the minimum, so they
+    lose the least."""
 
     def __init__(self, *, max_tenants: int = 100_000) -> None:
         self._max_tenants = max_tenants
@@ -24,7 +25,7 @@ class MemoryShares:
         return {tenant: counters[tenant] for tenant in tenants if tenant in counters}
 
     def lose_everything(self) -> None:
-        """What a restart of the service does; for tests."""
+        """Simulates a restart of the service, for tests."""
         self._pools.clear()
 
     def _bound(self, pool: str) -> None:

@@ -1,4 +1,4 @@
-"""The twin of the wakeups: hints between tasks of one event loop. A hint nobody listens for is gone."""
+"""Embedded wakeups: notifications between tasks of one event loop; without a listener they are lost."""
 
 import asyncio
 from collections import deque
@@ -7,7 +7,7 @@ from contextlib import asynccontextmanager
 
 
 class MemoryListener:
-    """One subscription, holding at most ``max_waiting`` payloads."""
+    """One subscription, which buffers at most ``max_waiting`` payloads."""
 
     def __init__(self, max_waiting: int) -> None:
         self._waiting: deque[bytes] = deque(maxlen=max_waiting)
@@ -31,7 +31,7 @@ class MemoryListener:
 
 
 class MemoryWakeups:
-    """Channels exist only while somebody listens."""
+    """A channel exists while it has a listener."""
 
     def __init__(self, *, max_waiting: int = 256) -> None:
         self._max_waiting = max_waiting
@@ -45,7 +45,7 @@ class MemoryWakeups:
         self.wake(channel, payload)
 
     def wake(self, channel: str, payload: bytes = b"") -> None:
-        """``notify`` for a twin in the same process."""
+        """``notify`` for another embedded port in the same process."""
         for listener in self._channels.get(channel, ()):
             listener.put(payload)
 

@@ -1,4 +1,4 @@
-"""The eight live ports on one Redis or Redis cluster, as one. Knows no settings: its owner passes the URL."""
+"""All live ports on one Redis server or cluster. Knows no settings: its owner passes the URL."""
 
 from axon.adapters.live.redis_accounts import RedisAccounts
 from axon.adapters.live.redis_cache import RedisCache
@@ -40,7 +40,7 @@ class RedisLive(Live):
         object.__setattr__(self, "_wakeups", wakeups)
 
     async def open(self) -> None:
-        """Connects; raises ``DependencyDown`` when nobody answers, and leaves nothing open then."""
+        """Connects; raises ``DependencyDown`` with address and cause, and leaves nothing open then."""
         with explained(self._url):
             await self._client.open()
         self._wakeups.open()

@@ -67,7 +67,7 @@ class RedisAccounts:
 
     def _ask(self, verb: str, account: str, asked: Mapping[str, Any], bounds: Bounds) -> Run:
         body = {**asked, "bounds": _bounds(bounds), "idle_ms": milliseconds(IDLE_S)}
-        name = "{" + account.replace("}", "%7D") + "}"  # one slot of a cluster, whatever the tenant is called
+        name = "{" + account.replace("}", "%7D") + "}"  # one cluster slot, whatever characters the tenant's id has
         return [self._client.key("account", name, key) for key in _KEYS], (verb, _encode(body))
 
 
@@ -121,5 +121,5 @@ def _known(value: float) -> float | None:
 
 
 def _map(packed: Any) -> Sequence[tuple[str, Any]]:
-    """An empty table of the script's is a list to others."""
+    """Lua encodes an empty table as a list; returns an empty mapping for it."""
     return list(packed.items()) if packed else ()

@@ -1,7 +1,7 @@
-"""One Redis, alone or a cluster: commands and scripts under a deadline of ours. Knows no port.
+"""A client of one Redis server or cluster: commands and scripts with a deadline. Knows no port.
 
-The driver retries nothing by itself. A connection that died is replaced by the next call; a script that the server
-forgot, as after a restart, is sent again in full.
+The driver's retries are off. A dead connection is replaced by the next call; a script that the server has lost, as
+after a restart, is sent again in full.
 """
 
 import asyncio
@@ -29,14 +29,14 @@ _CLUSTER = "+cluster://"
 
 
 def milliseconds(seconds: float) -> int:
-    """As the server takes a ttl: whole, and never none at all."""
+    """Seconds as whole milliseconds, at least 1, as Redis takes a ttl."""
     return max(1, round(seconds * 1000))
 
 
 class RedisClient:
-    """``redis://`` and ``rediss://`` name one server, ``redis+cluster://`` and ``rediss+cluster://`` one of a cluster.
+    """``redis://`` and ``rediss://`` name one server, ``redis+cluster://`` and ``rediss+cluster://`` a cluster's node.
 
-    At most ``max_calls`` are on their way at a time; the others wait, under the same deadline.
+    At most ``max_calls`` calls are in flight; others wait, under the same deadline.
     """
 
     def __init__(self, url: str, *, prefix: str, deadline_s: float, max_calls: int = 64) -> None:
@@ -48,11 +48,11 @@ class RedisClient:
         self._is_layout_old = False
 
     def another(self, *, deadline_s: float) -> "RedisClient":
-        """A client of the same server for another loop, still to be opened."""
+        """A client of the same server for another event loop, still to be opened."""
         return RedisClient(self._url, prefix=self._prefix, deadline_s=deadline_s, max_calls=2)
 
     async def open(self) -> None:
-        """Connects; raises ``DependencyDown`` when nobody answers."""
+        """Connects; raises ``DependencyDown`` on failure."""
         self._server = self._make_server()
         try:
             async with self._edge() as server:
@@ -65,23 +65,23 @@ class RedisClient:
     async def aclose(self) -> None:
         server, self._server = self._server, None
         if server is not None:
-            with suppress(*DRIVER_ERRORS):  # a server that is gone cannot be told
+            with suppress(*DRIVER_ERRORS):  # the server may be gone
                 await server.aclose()
 
     def key(self, *parts: str) -> str:
         return ":".join((self._prefix, *parts))
 
     def channel(self, name: str) -> str:
-        """Channels know neither keys nor databases, so they carry the prefix as well."""
+        """Name of a Pub/Sub channel; channels are global to the server, so they carry the prefix too."""
         return self.key(name)
 
     async def call(self, *command: Argument) -> Any:
-        """One command."""
+        """Runs one command."""
         async with self._edge() as server:
             return await server.execute_command(*command)
 
     async def run(self, script: Script, keys: Sequence[str], *arguments: Argument) -> Any:
-        """One script."""
+        """Runs one script."""
         async with self._edge() as server:
             try:
                 return await server.execute_command("EVALSHA", script.sha, len(keys), *keys, *arguments)
@@ -89,7 +89,7 @@ class RedisClient:
                 return await server.execute_command("EVAL", script.source, len(keys), *keys, *arguments)
 
     async def run_all(self, script: Script, runs: Sequence[Run]) -> list[Any]:
-        """One script many times in one round trip; in a cluster, one for each node."""
+        """Runs one script many times in one round trip (one per node in a cluster)."""
         async with self._edge() as server:
             replies = await _pipe(server, "EVALSHA", script.sha, runs)
             forgotten = [index for index, reply in enumerate(replies) if isinstance(reply, NoScriptError)]
@@ -103,12 +103,12 @@ class RedisClient:
             return replies
 
     async def connect(self) -> AbstractConnection:
-        """A connection of the caller's own, to any node."""
+        """A separate connection for the caller, to any node."""
         server = self._opened()
-        place = server.connection_pool if isinstance(server, Redis) else server.get_random_node()
-        # The driver's own timeouts can swallow a cancellation, and the caller has its own.
-        options = {**place.connection_kwargs, "socket_timeout": None}
-        connection: AbstractConnection = place.connection_class(**options)
+        node = server.connection_pool if isinstance(server, Redis) else server.get_random_node()
+        # The driver's timeouts can swallow a cancellation, and the caller has its own.
+        options = {**node.connection_kwargs, "socket_timeout": None}
+        connection: AbstractConnection = node.connection_class(**options)
         try:
             async with asyncio.timeout(self.deadline_s):
                 await connection.connect_check_health(check_health=False)
@@ -119,7 +119,7 @@ class RedisClient:
 
     @asynccontextmanager
     async def deadline(self) -> AsyncIterator[None]:
-        """Bounds what is awaited inside and lets none of the driver's errors out."""
+        """A deadline for the calls inside; driver errors are translated."""
         try:
             async with asyncio.timeout(self.deadline_s):
                 yield
@@ -129,7 +129,7 @@ class RedisClient:
 
     @asynccontextmanager
     async def _edge(self) -> AsyncIterator[Any]:
-        """The server, for one call: in its turn, with the layout as it is, bounded."""
+        """Gives the server for one call: limits concurrency, refreshes a stale cluster layout, sets the deadline."""
         server = self._opened()
         try:
             async with asyncio.timeout(self.deadline_s), self._slots:
@@ -141,7 +141,7 @@ class RedisClient:
             raise failure from failure.__cause__
 
     async def _learn_layout(self, server: Server) -> None:
-        """Asks a cluster again who holds what, once that is in doubt; the driver does so for single commands only."""
+        """Reads the cluster's slot map again if it may be stale; the driver does so for single commands only."""
         if self._is_layout_old and isinstance(server, RedisCluster):
             for node in server.get_nodes():
                 await node.disconnect_free_connections()
@@ -149,11 +149,11 @@ class RedisClient:
             self._is_layout_old = False
 
     async def _doubt(self, server: Server, error: Exception) -> None:
-        """Takes from a failure what it says about where the server is now."""
+        """Learns from a failure: marks the cluster's slot map stale, or drops connections to a demoted primary."""
         if isinstance(server, RedisCluster):
             self._is_layout_old = self._is_layout_old or may_have_moved(error)
         elif isinstance(error, ReadOnlyError):
-            # It was a primary when we connected: the name may lead to another one by now.
+            # The server was demoted since we connected: its name may resolve to the new primary.
             with suppress(*DRIVER_ERRORS):
                 await server.connection_pool.disconnect(inuse_connections=False)
 
@@ -169,19 +169,19 @@ class RedisClient:
             "health_check_interval": 0,
             "socket_connect_timeout": self.deadline_s,
             "max_connections": 2 * self._max_calls,
-            "driver_info": None,  # would be sent by a command newer than Redis 7.0
+            "driver_info": None,  # its command is newer than Redis 7.0
         }
         try:
             if _CLUSTER in self._url:
-                # Half, so that a silent node leaves time to ask another one.
+                # Half the deadline, so that there is time for another node after a silent one.
                 options["socket_timeout"] = self.deadline_s / 2
                 return RedisCluster.from_url(self._url.replace(_CLUSTER, "://", 1), **options)
-            # The deadline of ours is enough, and one timer a call is cheaper than one a reply.
+            # Our deadline is enough, and one timer per call is cheaper than one per reply.
             server = Redis.from_url(self._url, socket_timeout=None, retry_on_timeout=False, **options)
             server.connection_pool.connection_class = packing(server.connection_pool.connection_class)
             return server
         except (ValueError, RedisClusterException) as error:
-            # About a port the driver quotes what may be the beginning of a password.
+            # The driver quotes the port, which may be the beginning of a password.
             reason = "its port is no number from 0 to 65535" if str(error).startswith("Port") else error
             raise Misconfigured(f"The URL of the live service cannot be used: {reason}") from error
 

@@ -1,4 +1,4 @@
-"""What Redis's failures mean to the rest of Axon. No driver's error passes this edge."""
+"""Translates errors of the Redis driver to ``DependencyDown``, so that none leaves the adapter."""
 
 from redis.exceptions import (
     ChildDeadlockedError,
@@ -15,18 +15,18 @@ from redis.exceptions import (
 from axon.errors import DependencyDown
 
 DRIVER_ERRORS = (RedisError, RedisClusterException, ChildDeadlockedError, IncorrectPolicyType, OSError)
-"""What the driver raises: five trees without a common root. A passed deadline is an ``OSError``."""
+"""Errors of the driver: five class trees without a common root. An expired deadline is an ``OSError``."""
 
 _MOVING = (ConnectionError, TimeoutError, ClusterError, ReadOnlyError, RedisClusterException, OSError)
 
 
 def may_have_moved(error: Exception) -> bool:
-    """Whether another node may hold by now what this one was asked for."""
+    """Whether the failure may mean that the keys have moved to another node."""
     return isinstance(error, _MOVING)
 
 
 def translate(error: Exception) -> DependencyDown:
-    """The failure in our words. The driver's stay in the cause, unless they could quote what was sent."""
+    """Translates a driver error. The original becomes the cause, unless its message may quote what was sent."""
     if isinstance(error, OutOfMemoryError):
         failure = DependencyDown("The live service has no room left.", code="live_full")
     else:

@@ -1,6 +1,6 @@
-"""The leases on Redis: a key per owner that expires by the server's clock. Knows no reaper.
+"""The leases on Redis: a key per owner that expires by the server's clock. Knows no sweeper.
 
-All stand in one slot with a marker, so that what is lost with one of them is lost with the marker as well.
+All keys share one cluster slot with the run id, so that a loss of leases loses the run id too.
 """
 
 import secrets

@@ -17,7 +17,7 @@ _OPEN, _CLAIM, _RELEASE = load("open"), load("claim"), load("release")
 _APPEND, _READ, _FLAG, _FORGET = load("append"), load("read"), load("flag"), load("forget")
 _STATUS = {status.value.encode(): status for status in AppendStatus}
 _UNFINISHED_MS = milliseconds(24 * 3600)
-"""How long a stream is kept that nobody claims, reads or ends: long after its job was given up."""
+"""Seconds that an unused, unended stream is kept: long after its job has expired."""
 
 
 class RedisTokenLog:
@@ -82,7 +82,7 @@ class RedisTokenLog:
         )
 
     def _keys(self, job_id: str) -> tuple[str, str]:
-        """Both in one slot of a cluster, by their tag."""
+        """Both keys share one cluster slot by their hash tag."""
         return self._client.key(f"{{{job_id}}}", "job"), self._client.key(f"{{{job_id}}}", "log")
 
     def _channel(self, job_id: str) -> str:

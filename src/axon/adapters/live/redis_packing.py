@@ -1,4 +1,4 @@
-"""Commands to bytes in C: the driver's asyncio side does it in Python, which is half the cost of an append."""
+"""Packs commands with hiredis (C): the asyncio driver packs in Python, which is half the cost of an append."""
 
 from typing import Any
 
@@ -17,5 +17,5 @@ class _Packing(AbstractConnection):
 
 
 def packing(connection_class: type[AbstractConnection]) -> type[AbstractConnection]:
-    """The same kind of connection with the quick way to pack."""
+    """A subclass of the connection class that packs with hiredis."""
     return type(f"Packing{connection_class.__name__}", (_Packing, connection_class), {})

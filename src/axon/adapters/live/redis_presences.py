@@ -1,6 +1,6 @@
-"""The presences on Redis: a hash per deployment, a field per worker that counts until its time. Knows no gateway.
+"""The presences on Redis: a hash per deployment, a field with an expiry time per worker. Knows no gateway.
 
-A field cannot expire by itself before Redis 7.4, so each says until when it counts, by the server's clock.
+Redis before 7.4 cannot expire a field, so each field holds its expiry time by the server's clock.
 """
 
 from collections.abc import Sequence
@@ -36,7 +36,7 @@ class RedisPresences:
 
 
 def _readable(bodies: Sequence[bytes]) -> list[Presence]:
-    """What a worker says that nobody here understands keeps no other from being seen."""
+    """Decodes an announcement; None for one that cannot be decoded, so that the others are still seen."""
     found = []
     for body in bodies:
         try:

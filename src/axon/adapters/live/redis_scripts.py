@@ -1,4 +1,4 @@
-"""The Lua scripts, each a file that says on its first line what it does. Knows no connection."""
+"""Loads the Lua scripts; each file's first line says what it does. Knows no connection."""
 
 import hashlib
 from dataclasses import dataclass
@@ -7,7 +7,7 @@ from importlib import resources
 
 @dataclass(frozen=True, slots=True)
 class Script:
-    """A script and the name the server keeps it under."""
+    """A script's source, and the SHA-1 by which the server knows it."""
 
     source: bytes
     sha: str

@@ -1,4 +1,4 @@
-"""The shares on Redis: a hash per pool, a counter per tenant. Knows no policy: the caller says how far to lift."""
+"""The shares on Redis: a hash per pool, a counter per tenant. Knows no policy: the caller gives the floor."""
 
 from collections.abc import Mapping, Sequence
 
@@ -11,7 +11,7 @@ _KEEP = 0.9
 
 
 class RedisShares:
-    """Above ``max_tenants`` in a pool the lowest counters go; a pool that nobody charges for a week goes as a whole."""
+    """Above ``max_tenants`` in a pool the lowest counters are deleted; a pool without a charge for a week expires."""
 
     def __init__(self, client: RedisClient, *, max_tenants: int = 100_000) -> None:
         self._client = client

@@ -1,7 +1,7 @@
-"""The wakeups on Redis Pub/Sub: one connection carries every channel somebody listens to. Knows no payload.
+"""The wakeups on Redis Pub/Sub: one connection carries every channel with a listener. Knows no payload.
 
-Its own task reads and writes it. When the connection is lost, another one subscribes again and every listener gets
-an empty payload: there may have been something to hear meanwhile.
+One task owns the connection. After a loss it connects and subscribes again, and every listener gets an empty payload,
+because a notification may have been missed.
 """
 
 import asyncio
@@ -27,15 +27,15 @@ _RECONNECT_S = 0.2
 
 @dataclass(slots=True, eq=False)
 class _Channel:
-    """Who listens, and what the server was asked for on this connection."""
+    """A channel's listeners, and the state of its subscription on this connection."""
 
     listeners: set[MemoryListener] = field(default_factory=set)
     is_sent: bool = False
-    """The last thing sent for it is a subscription."""
+    """Whether the last command sent for it was a subscription."""
     num_unconfirmed: int = 0
     was_cut: bool = False
     ready: asyncio.Event = field(default_factory=asyncio.Event)
-    """Subscribed, and the server said so."""
+    """Whether the server has confirmed the subscription."""
 
     def wake(self, payload: bytes) -> None:
         for listener in self.listeners:
@@ -43,7 +43,7 @@ class _Channel:
 
 
 class RedisWakeups:
-    """A listener holds at most ``max_waiting`` payloads; the oldest go first."""
+    """A listener buffers at most ``max_waiting`` payloads; the oldest are dropped."""
 
     def __init__(self, client: RedisClient, *, max_waiting: int = 256, clock: Clock | None = None) -> None:
         self._client = client
@@ -105,13 +105,13 @@ class RedisWakeups:
             await asyncio.sleep(_RECONNECT_S)
 
     def _note(self, error: Exception) -> None:
-        """Once an outage."""
+        """Logs the outage, once."""
         if not self._is_cut_off:
             _log.warning("The live service's wake-ups are cut off, connecting again: %s", error)
         self._is_cut_off = True
 
     async def _serve(self) -> None:
-        """One connection's life."""
+        """Connects, subscribes, and runs until the connection fails."""
         connection = await self._client.connect()
         try:
             self._has_heard = True
@@ -133,7 +133,7 @@ class RedisWakeups:
             self._has_heard = True
 
     async def _write(self, connection: AbstractConnection) -> None:
-        """Sends what changed, and a ping from time to time: a connection can end without a word."""
+        """Sends changed subscriptions, and pings regularly, because a dead connection may not be reported."""
         ping_every_s = self._client.deadline_s / 2
         ping_at = self._clock.monotonic() + ping_every_s
         while True:
@@ -151,7 +151,7 @@ class RedisWakeups:
                 await connection.send_packed_command(connection.pack_commands(commands))
 
     def _changes(self) -> list[list[bytes]]:
-        """The commands that bring the server from what it was asked for to what is listened to."""
+        """The commands that make the server's subscriptions match the listeners."""
         joined, left = [b"SUBSCRIBE"], [b"UNSUBSCRIBE"]
         changed, self._changed = self._changed, set()
         for name in changed:
@@ -172,7 +172,7 @@ class RedisWakeups:
         return [command for command in (left, joined) if len(command) > 1]
 
     def _confirm(self, name: bytes) -> None:
-        """A channel left and joined again is subscribed by the last of its confirmations, not by the first."""
+        """Handles a confirmation; a channel left and joined again counts as subscribed after the last one only."""
         channel = self._channels.get(name)
         if channel is None:
             return
@@ -186,7 +186,7 @@ class RedisWakeups:
             self._forget(name, channel)
 
     def _cut(self) -> None:
-        """The connection is gone and every subscription with it."""
+        """Marks every subscription as lost with the connection."""
         for name, channel in list(self._channels.items()):
             channel.was_cut = channel.was_cut or channel.ready.is_set()
             channel.is_sent = False
@@ -195,14 +195,14 @@ class RedisWakeups:
             self._forget(name, channel)
 
     def _forget(self, name: bytes, channel: _Channel) -> None:
-        """Nobody listens, and no word of the server about it is on its way."""
+        """Drops a channel without listeners and without an outstanding confirmation."""
         if not channel.listeners and not channel.is_sent and not channel.num_unconfirmed:
             self._channels.pop(name, None)
             self._changed.discard(name)
 
 
 async def _first_failure(*endless: Coroutine[Any, Any, None]) -> None:
-    """Runs them together until one fails. A ``TaskGroup`` would drop a cancellation that comes at that moment."""
+    """Runs coroutines together until one fails. A ``TaskGroup`` would lose a cancellation at that moment."""
     tasks = [asyncio.create_task(each) for each in endless]
     try:
         done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)

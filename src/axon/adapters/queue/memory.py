@@ -1,8 +1,8 @@
-"""The queue's twin: lanes in this process's memory. Promises nothing beyond the process; knows no job, only bodies.
+"""The embedded queue: lanes in this process's memory, lost with the process. Knows bodies, no jobs.
 
-A ``MemoryBroker`` holds the lanes and outlives its takers; a ``MemoryQueue`` is one taker's connection to it. What a
-taker holds unacked returns to its lane when the connection closes, as it does when a worker dies. What was in an own
-lane returns to the lane it belongs to at once.
+A ``MemoryBroker`` holds the lanes and outlives its takers; a ``MemoryQueue`` is one taker's connection to it. Unacked
+deliveries return to their lane when the connection closes, as when a worker dies; those from an own lane return to
+their tenant's lane.
 """
 
 import itertools
@@ -23,11 +23,11 @@ class MemoryBroker:
         self._clock = clock or SystemClock()
         self._lanes: dict[str, deque[Delivery]] = {}
         self._own: dict[str, deque[tuple[float, Delivery]]] = {}
-        """By own lane, what waits in it and until when."""
+        """By own lane: the waiting jobs, each with the monotonic time at which it moves to its tenant's lane."""
         self._tags = itertools.count(1)
 
     def connect(self) -> "MemoryQueue":
-        """A new taker, still to be opened."""
+        """A new connection, still to be opened."""
         return MemoryQueue(self)
 
     def declare(self, lanes: Sequence[str]) -> None:
@@ -64,7 +64,7 @@ class MemoryBroker:
         return None
 
     def put_first(self, delivery: Delivery) -> None:
-        """Never refused: the lane had room for it once, and a refusal would lose it."""
+        """Returns a delivery to the front of its lane, beyond the lane's bound too, because a refusal would lose it."""
         self._lanes[delivery.lane].appendleft(replace(delivery, redelivered=True, own=False))
 
     def depth(self, lane: str) -> int:
@@ -72,7 +72,7 @@ class MemoryBroker:
         return len(self._lanes.get(lane, ())) + len(self._own.get(lane, ()))
 
     def _sweep(self) -> None:
-        """What has waited in an own lane for too long goes to where it belongs."""
+        """Moves jobs that have waited in an own lane for too long to their tenant's lane."""
         now = self._clock.monotonic()
         for waiting in self._own.values():
             while waiting and waiting[0][0] <= now:
@@ -81,7 +81,7 @@ class MemoryBroker:
 
 
 class MemoryQueue:
-    """One taker's connection. Its tags mean nothing to another."""
+    """One taker's connection. Delivery tags are valid on their own connection only."""
 
     def __init__(self, broker: MemoryBroker) -> None:
         self._broker = broker

@@ -1,13 +1,14 @@
-"""The queue on RabbitMQ: a quorum queue for each lane, pulled from in the order we are told. Knows bodies, no job.
+"""The queue on RabbitMQ: a quorum queue for each lane, polled in the order that the caller gives. Knows bodies, no job.
 
-Right from 3.10 to 4.x: durable quorum queues only, by name (4.3 refuses transient ones that are not exclusive), no
-QoS at all since nothing is pushed (4.3 refuses global QoS), a declared delivery limit (4.x drops after 20 otherwise).
+It works with RabbitMQ 3.10 to 4.x: durable quorum queues only, by name (4.3 refuses transient ones that are not
+exclusive), no QoS at all since nothing is pushed (4.3 refuses global QoS), a declared delivery limit (4.x drops
+after 20 otherwise).
 
-A lane is asked by ``basic.get``, one after the other: each get takes a message, so they cannot go out at once, and
-whether a lane is empty is known to its leader alone. Takers with many lanes are guided by hints, not by this adapter.
+Lanes are polled by ``basic.get`` one after the other: each get takes a message, so they cannot be pipelined, and only
+a queue's leader knows whether it is empty. Hints tell a worker with many lanes which to poll.
 
-A worker's own lane is reached by an exchange that looks at a header, so that the routing key can name the lane that the
-job belongs to: it is kept when a message is dead-lettered, at least once, after its time in the own lane.
+A worker's own lane is bound to a headers exchange, so that the routing key can name the tenant's lane: a message
+that is dead-lettered after its time in the own lane (at least once) keeps that key.
 """
 
 import asyncio
@@ -34,10 +35,10 @@ from axon.ports.queue import OWN_MAX_WAITING, OWN_TTL_S, Delivery
 from axon.runtime.clock import Clock, SystemClock
 
 CONSUMER_TIMEOUT_S = 1800.0
-"""The broker's default: it closes a channel that holds a delivery for longer, pulled or pushed."""
+"""RabbitMQ's default consumer timeout in seconds: it closes a channel that holds a delivery for longer."""
 _HAND_OVER_AT = 0.8
 _STUCK_S = 3.0
-"""A get unanswered for so long after its caller has gone is taken for lost."""
+"""Seconds after which a get whose caller was cancelled is considered lost."""
 _OWN: Mapping[str, Any] = {
     **QUORUM,
     "x-max-length": OWN_MAX_WAITING,
@@ -47,15 +48,15 @@ _OWN: Mapping[str, Any] = {
     "x-dead-letter-strategy": "at-least-once",
     "x-expires": 24 * 3600 * 1000,
 }
-"""An own lane's; the same for all, since a queue cannot be declared otherwise later. The default strategy of
-dead-lettering loses messages. A worker that is gone for a day takes its lane along."""
+"""Arguments of own lanes. They must never change, because a queue cannot be redeclared with others. The default
+dead-letter strategy (at most once) loses messages. An own lane unused for a day is deleted."""
 _ALL = 0
-"""As a tag: everything unacked on the channel."""
+"""Delivery tag that means every unacked delivery on the channel."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Held:
-    """A delivery on the broker's side of the connection that it came by."""
+    """A held delivery: the broker's delivery tag on this connection, and the monotonic time since when it is held."""
 
     delivery: Delivery
     tag: int
@@ -63,9 +64,10 @@ class _Held:
 
 
 class RabbitQueue:
-    """One taker and publisher, on two connections. What it holds returns to its lane when the taking one is lost.
+    """Takes and publishes, on two connections. Held deliveries return to their lanes when the taking connection is
+    lost.
 
-    After a loss every delivery held is the broker's again: to ack it or give it back changes nothing and is no error.
+    After such a loss, an ack or a return of a held delivery does nothing and is no error.
     """
 
     def __init__(
@@ -87,7 +89,7 @@ class RabbitQueue:
         self._asking = asyncio.Lock()
         self._known: set[str] = set()
         self._declared: set[str] = set()
-        """By this taker, own lanes apart."""
+        """Lanes that this taker has declared, without own lanes."""
         self._owned: set[str] = set()
         self._has_exchange = False
         self._tags = itertools.count(1)
@@ -104,7 +106,7 @@ class RabbitQueue:
                 raise
 
     async def aclose(self) -> None:
-        """Gives back everything unacked, in the order it was taken."""
+        """Returns all unacked deliveries, in the order they were taken."""
         channel, self._taking = self._taking, None
         self._held.clear()
         if channel is not None and not channel.is_closed:
@@ -115,8 +117,8 @@ class RabbitQueue:
         await self.publisher.aclose()
 
     async def declare(self, lanes: Sequence[str]) -> None:
-        """At start, long before anybody depends on it: a node killed within half a second of a queue's declaration
-        forgets it with everything in it, when no other node has it (seen on 3.10.8)."""
+        """Creates the lanes. Call it at start, long before they are used: a single node that is killed within half a
+        second of a queue's declaration loses the queue with its messages (seen on 3.10.8)."""
         for lane in lanes:
             async with within(self._timeout_s), self._asking:
                 await self._declare(lane)
@@ -141,8 +143,8 @@ class RabbitQueue:
             await self.publisher.publish(self._name(lane), body, {"own": own}, exchange=self._exchange)
         except DependencyDown as failure:
             if isinstance(failure.__cause__, (PublishError, DeliveryError)):
-                return False  # nobody is bound, or it is full
-            self._has_exchange = False  # one that is gone would close the channel for everybody's publishing
+                return False  # no queue is bound, or it is full
+            self._has_exchange = False  # publishing to a missing exchange closes the channel for all
             raise
         return True
 
@@ -157,12 +159,12 @@ class RabbitQueue:
         await self._answer(delivery, lambda channel, tag: channel.basic_ack(tag, wait=False))
 
     async def give_back(self, delivery: Delivery) -> None:
-        """It comes before what nobody has seen, behind what was given back before it."""
+        """Returns a delivery; it comes before new jobs and after those returned earlier."""
         await self._answer(delivery, lambda channel, tag: channel.basic_nack(tag, requeue=True, wait=False))
 
     async def depths(self, lanes: Sequence[str]) -> Mapping[str, int]:
-        """What was given back is counted a moment later: the broker tells nobody when it has taken it. Lanes that this
-        taker has declared are made anew where they are gone: a broker may have lost them, or somebody removed them."""
+        """Counts waiting jobs. A returned delivery is counted a moment later, because the broker does not confirm
+        it. Lanes that this taker has declared are created again if they are gone."""
         counts = {}
         async with within(self._timeout_s):
             for lane in lanes:
@@ -173,26 +175,26 @@ class RabbitQueue:
         return counts
 
     def aging(self) -> Sequence[Delivery]:
-        """Deliveries held for 80% of the broker's consumer timeout: hand them over before it takes them all back."""
+        """Deliveries held for 80% of the consumer timeout, after which the broker would requeue all of them."""
         latest = self._clock.monotonic() - self._hand_over_s
         return [held.delivery for held in self._held.values() if held.since <= latest]
 
     async def hand_over(self, delivery: Delivery) -> None:
-        """Puts a fresh copy at the end of the lane and acks this delivery; whoever runs the job goes on.
+        """Publishes a copy to the end of the lane and acks this delivery; the job's owner keeps running it.
 
-        Whoever takes the copy finds the job owned and parks it. Should we die between the confirm and the ack, both
-        deliveries come: at least once, as ever. A delivery that has already returned needs no copy.
+        A worker that takes the copy finds the job owned and parks it. A crash between the confirm and the ack leaves
+        both deliveries, which at-least-once delivery allows. A delivery that has already returned needs no copy.
         """
         if delivery.tag in self._held:
             await self.publish(delivery.lane, delivery.body)
             await self.ack(delivery)
 
     async def keep_young(self) -> None:
-        """Hands over what has been held for too long, until cancelled."""
+        """Hands over deliveries that near the consumer timeout, until cancelled."""
         while True:
             await asyncio.sleep(self._hand_over_s / 20)
             for delivery in self.aging():
-                with suppress(DependencyDown):  # it is looked at again; the broker has not taken it back yet
+                with suppress(DependencyDown):  # tried again in the next round
                     await self.hand_over(delivery)
 
     async def _declare_exchange(self) -> AbstractChannel:
@@ -202,7 +204,7 @@ class RabbitQueue:
         return channel
 
     async def _declare(self, lane: str, arguments: Mapping[str, Any] = QUORUM) -> int:
-        """Returns how many wait in it."""
+        """Declares a queue; returns the number of messages in it."""
         channel = await self._link.channel("ask")
         try:
             answer = await channel.queue_declare(self._name(lane), durable=True, arguments=dict(arguments))
@@ -215,14 +217,15 @@ class RabbitQueue:
         return answer.message_count or 0
 
     async def _exists(self, lane: str) -> bool:
-        """A get from a queue that does not exist would close the channel, and return everything held on it."""
+        """Whether the lane exists. A get from a missing queue would close the channel and requeue all held
+        deliveries."""
         if lane not in self._known and await self._count(lane) is not None:
             self._known.add(lane)
         return lane in self._known
 
     async def _count(self, lane: str) -> int | None:
-        """None when there is no such lane; one that this taker has declared is made where it is gone. One at a time:
-        the broker answers the former by closing the channel."""
+        """Number of waiting jobs; None when the lane does not exist. A lane that this taker has declared is created
+        again. Calls are serialised, because the broker closes the channel if the queue is missing."""
         async with self._asking:
             if lane in self._declared:
                 return await self._declare(lane)
@@ -237,8 +240,8 @@ class RabbitQueue:
         return answer.message_count or 0
 
     async def _get(self, lane: str) -> Delivery | None:
-        """A get that its caller gives up goes on, and what it brings is given back: to break it off would close the
-        channel, and return everything held on it."""
+        """Takes one message. If the caller is cancelled, the get goes on in the background and its message is returned:
+        breaking it off would close the channel and requeue all held deliveries."""
         channel = await self._link.channel("take")
         if channel is not self._taking:
             self._taking = channel
@@ -255,8 +258,8 @@ class RabbitQueue:
         return self._hold(lane, message)
 
     async def _return_late(self, channel: AbstractChannel, getting: asyncio.Future[DeliveredMessage]) -> None:
-        """A get that meets a queue without a leader waits for one, for ever if need be, and its channel with it
-        (seen on 3.10.8): then the whole connection is given up, with all it holds."""
+        """Returns the message of a cancelled get. A get from a queue without a leader may block its channel for ever
+        (seen on 3.10.8); then the connection is given up with all it holds."""
         with suppress(DependencyDown), translated():
             await asyncio.wait([getting], timeout=_STUCK_S)
             if not getting.done() and channel is self._taking:
@@ -282,7 +285,7 @@ class RabbitQueue:
         return delivery
 
     async def _answer(self, delivery: Delivery, send: Callable[[AbstractChannel, int], Awaitable[None]]) -> None:
-        """Sends an ack or a return once: a second would close the channel."""
+        """Sends an ack or a return, once: a second one would close the channel."""
         if not self._link.is_open:
             raise DependencyDown("The queue connection is closed.", code="queue_unavailable")
         channel, held = self._taking, self._held.pop(delivery.tag, None)
@@ -293,9 +296,9 @@ class RabbitQueue:
                 await send(channel, held.tag)
         except BaseException as error:
             if channel is self._taking and not channel.is_closed:
-                self._held[delivery.tag] = held  # it was not sent: the frame never got into the driver's queue
+                self._held[delivery.tag] = held  # not sent: the frame never entered the driver's queue
             elif isinstance(error, DependencyDown):
-                return  # the broker has it back
+                return  # the broker has requeued it
             raise
 
     @property

@@ -1,4 +1,4 @@
-"""Conversations in a database: metadata, what was added by hand, what was taken away. Knows no turn's text."""
+"""Conversations in a database: metadata, items added by hand, ids of removed items. Knows no turn's text."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -65,7 +65,7 @@ class SqlConversations:
         insert = self._insert(_ENTRIES).values(row).on_conflict_do_nothing().returning(_ENTRIES.c.id)
         with translated():
             async with self._database.begin() as connection:
-                is_new = (await connection.execute(insert)).first() is not None  # a repeated one is counted once
+                is_new = (await connection.execute(insert)).first() is not None  # a repeated removal counts once
                 num_bytes, num_items = (len(row["items"]), len(entry.items)) if is_new else (0, 0)
                 await connection.execute(_grown(conversation_id, num_bytes, num_items).values(used_at=entry.at))
 
@@ -90,7 +90,7 @@ class SqlConversations:
                 for row in (await connection.execute(own)).all():
                     entry = _entry(row)
                     left = [item for item in entry.items if item.id != item_id]
-                    if len(left) < len(entry.items):  # its words go with it
+                    if len(left) < len(entry.items):  # erases its text as well
                         where = (_ENTRIES.c.conversation == conversation_id, _ENTRIES.c.id == entry.id)
                         encoded, num_gone = _encode(left), len(entry.items) - len(left)
                         await connection.execute(update(_ENTRIES).where(*where).values(items=encoded))
@@ -114,7 +114,7 @@ class SqlConversations:
 
 
 def _grown(conversation_id: str, num_bytes: int, num_items: int) -> Update:
-    """The conversation holds so much more, or less; in the transaction that changes its entries."""
+    """Adjusts the conversation's stored size, in the transaction that changes its entries."""
     own = update(_CONVERSATIONS).where(_CONVERSATIONS.c.id == conversation_id)
     columns = _CONVERSATIONS.c
     return own.values(bytes=columns.bytes + num_bytes, num_items=columns.num_items + num_items)

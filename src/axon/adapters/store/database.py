@@ -1,4 +1,4 @@
-"""Connections to a database, each lent for one transaction with a deadline. Knows no table and no database's name."""
+"""Connections to a database, each borrowed for one transaction with a deadline. Knows no table and no dialect."""
 
 import asyncio
 from collections.abc import AsyncIterator, Iterator
@@ -9,7 +9,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 
 
 class Database:
-    """An engine; without ``timeout_s`` the driver's own limits hold. ``single`` lends for lone reads."""
+    """Wraps an engine; without ``timeout_s`` the driver's own timeouts apply. ``single`` serves single reads."""
 
     def __init__(
         self, engine: AsyncEngine, *, timeout_s: float | None = None, single: AsyncEngine | None = None
@@ -25,21 +25,21 @@ class Database:
 
     @asynccontextmanager
     async def connect(self) -> AsyncIterator[AsyncConnection]:
-        """For one statement that reads."""
+        """A connection for one reading statement."""
         with self._wrapped():
             async with asyncio.timeout(self._timeout_s), self._single.connect() as connection:
                 yield connection
 
     @asynccontextmanager
     async def begin(self) -> AsyncIterator[AsyncConnection]:
-        """For one transaction, committed at the end."""
+        """A connection for one transaction, committed at the end."""
         with self._wrapped():
             async with asyncio.timeout(self._timeout_s), self._engine.begin() as connection:
                 yield connection
 
     @contextmanager
     def _wrapped(self) -> Iterator[None]:
-        """The driver's errors reach us bare from where SQLAlchemy does not look, as while it connects."""
+        """Wraps driver errors that SQLAlchemy does not wrap itself, as while it connects."""
         try:
             yield
         except self._driver_error as error:

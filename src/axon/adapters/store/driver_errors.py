@@ -1,7 +1,7 @@
-"""What a database's failures mean to the rest of Axon. No driver's error passes this edge.
+"""Translates database errors to ``DependencyDown``, so that no driver's error leaves the adapter.
 
-PostgreSQL names each failure by a code of five letters (SQLSTATE) whose first two are its class; the driver's class
-says less. A failure without a code was found by the driver itself, before anything was sent.
+PostgreSQL gives each failure a five-character code (SQLSTATE) whose first two characters are its class; the driver's
+exception class is less precise. A failure without a code was detected by the driver, before anything was sent.
 """
 
 import errno
@@ -14,15 +14,15 @@ from sqlalchemy.exc import DataError, DBAPIError, IntegrityError, ProgrammingErr
 from axon.errors import DependencyDown
 
 DRIVER_ERRORS = (SQLAlchemyError, sqlite3.Error, OSError)
-"""What the engine raises; a passed deadline is an ``OSError``, PostgreSQL's own errors come wrapped (``Database``)."""
+"""Errors of the drivers; an expired deadline is an ``OSError``, and ``Database`` wraps psycopg's errors."""
 VALUE_ERRORS = (UnicodeError, OverflowError)
-"""What drivers raise over one value that they cannot send."""
+"""Errors that drivers raise for a value that they cannot encode."""
 
 READ_ONLY = "25006"
 _REFUSED = "record_refused"
 _DISK_FULL = "53100"
 _RECORD_CLASSES = ("22", "23", "54")
-"""Data it cannot hold, a broken constraint, a limit of its own: another record can still get in."""
+"""SQLSTATE classes that concern one record only: invalid data, violated constraint, exceeded program limit."""
 
 
 @contextmanager
@@ -37,7 +37,7 @@ def translated() -> Iterator[None]:
 
 @contextmanager
 def known_ids_only() -> Iterator[None]:
-    """For a read by id: one that the database cannot even hold, as with a NUL in it, is unknown and no failure."""
+    """For reads by id: an id that the database cannot represent, as one with NUL, is unknown, not a failure."""
     try:
         with translated():
             yield
@@ -47,9 +47,9 @@ def known_ids_only() -> Iterator[None]:
 
 
 def translate(error: Exception) -> DependencyDown:
-    """The failure in our words. The driver's stay in the cause, where no client reads them.
+    """Translates a driver error. The original becomes the cause, which no client reads.
 
-    Over one record they quote it, and a log would keep its text: then there is no cause.
+    An error about one record quotes it and its text would be logged, so that one has no cause.
     """
     if concerns_record(error):
         return _refused(_name(error))
@@ -59,12 +59,12 @@ def translate(error: Exception) -> DependencyDown:
 
 
 def refused() -> DependencyDown:
-    """For a record that no retry would get in."""
+    """The error for a record that the store will never accept."""
     return _refused("not encodable")
 
 
 def concerns_record(error: BaseException) -> bool:
-    """Whether the failure is one value's own, so that others can still be written."""
+    """Whether the failure concerns one record only, so that others can still be written."""
     if state := sqlstate(error):
         return state.startswith(_RECORD_CLASSES)
     if isinstance(error, DBAPIError):
@@ -73,7 +73,7 @@ def concerns_record(error: BaseException) -> bool:
 
 
 def sqlstate(error: BaseException | None) -> str:
-    """PostgreSQL's name for the failure; empty where it has none."""
+    """The failure's SQLSTATE; empty where it has none."""
     for link in _chain(error):
         if state := getattr(link, "sqlstate", None):
             return str(state)
@@ -88,8 +88,8 @@ def _down(error: Exception) -> DependencyDown:
     return DependencyDown("The store does not answer.", code="storage_unavailable")
 
 
-def _refused(why: str) -> DependencyDown:
-    return DependencyDown(f"The store cannot take this record ({why}).", code=_REFUSED)
+def _refused(reason: str) -> DependencyDown:
+    return DependencyDown(f"The store cannot take this record ({reason}).", code=_REFUSED)
 
 
 def _name(error: Exception) -> str:

@@ -45,7 +45,7 @@ class SqlKeys:
         return None if row is None else _access(row)
 
     async def touch(self, used_at: Mapping[str, float]) -> None:
-        # In one order everywhere: two gateways that note the same keys the other way round never end.
+        # Sorted, so that two gateways that update the same keys cannot deadlock.
         rows = [{"key_id": key_id, "used_at": used_at[key_id]} for key_id in sorted(used_at)]
         with translated():
             async with self._database.begin() as connection:
@@ -117,7 +117,7 @@ def _exists(key: Key) -> Conflict:
 
 def _key(row: Row[Any]) -> Key:
     plain = {column.name: row._mapping[f"key_{column.name}"] for column in _COLUMNS}
-    known = {str(scope) for scope in Scope}  # what a later release allows, this one does not
+    known = {str(scope) for scope in Scope}  # scopes of a later release are ignored
     return Key(**{**plain, "scopes": frozenset(Scope(each) for each in plain["scopes"].split() if each in known)})
 
 

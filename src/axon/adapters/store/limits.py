@@ -1,4 +1,4 @@
-"""Limits as a database keeps them: what is set, as JSON that a person can read. Knows no table."""
+"""Encodes limits for a database: those that are set, as readable JSON. Knows no table."""
 
 from dataclasses import fields
 
@@ -9,13 +9,13 @@ from axon.errors import DependencyDown
 
 
 def encode(limits: Limits) -> str:
-    """Those that are set; equal limits give equal texts."""
+    """The set limits as JSON; equal limits give equal texts."""
     said = {each.name: getattr(limits, each.name) for each in fields(limits)}
     return msgspec.json.encode({name: value for name, value in said.items() if value is not None}).decode()
 
 
 def decode(text: str, whose: str) -> Limits:
-    """The limits in a text; those that only a later release knows are left out."""
+    """Decodes limits; those of a later release are ignored."""
     try:
         return msgspec.json.decode(text, type=Limits)
     except msgspec.DecodeError as error:

@@ -1,4 +1,4 @@
-"""Barriers' markers in a database: which ones the persister has reached. Knows no turn."""
+"""Markers of journal barriers that the persister has reached, in a database. Knows no turn."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -11,7 +11,7 @@ from axon.adapters.store.database import Database
 from axon.adapters.store.driver_errors import translated
 
 KEPT_S = 600.0
-"""Far longer than anybody waits at a barrier."""
+"""Seconds that a marker is kept, far longer than a barrier waits."""
 
 
 class SqlMarkers:

@@ -1,4 +1,4 @@
-"""Brings a database to the newest tables. Slow to import: only one that is behind needs it."""
+"""Migrates a database to the newest tables, with Alembic. Slow to import, so imported only when needed."""
 
 from pathlib import Path
 
@@ -13,7 +13,7 @@ MIGRATIONS = Path(__file__).parent / "migrations"
 
 
 def upgrade(connection: Connection) -> None:
-    """Runs what is missing inside the caller's transaction, which must keep other processes out."""
+    """Runs missing migrations in the caller's transaction, which must exclude other processes."""
     config = Config()
     config.set_main_option("script_location", str(MIGRATIONS).replace("%", "%%"))
     config.attributes["connection"] = connection
@@ -35,7 +35,8 @@ def upgrade_file(path: Path, *, busy_timeout_s: float) -> None:
 
 
 def _lock_at_begin(engine: Engine) -> None:
-    """sqlite3 begins late and without the write lock, which lets two processes migrate at once."""
+    """Begins transactions with BEGIN IMMEDIATE: sqlite3 begins late and without the write lock, so two processes could
+    migrate at once."""
 
     @event.listens_for(engine, "connect")
     def _connect(connection: object, _record: object) -> None:

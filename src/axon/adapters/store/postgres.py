@@ -1,7 +1,7 @@
-"""The store on PostgreSQL, 15 and later, also behind pgbouncer in transaction mode: nothing here lives in a session.
+"""The store on PostgreSQL, 15 and later, also behind pgbouncer in transaction mode: it uses no session state.
 
-Every call ends within its deadline, and none is tried again: whoever calls knows whether it may be. A client that goes
-away leaves a query running on the server for as long as that takes; ``statement_timeout`` on the role bounds it.
+Every call has a deadline and none is retried, because only the caller knows whether a retry is safe. A query whose
+client is gone runs on at the server; set ``statement_timeout`` on the role to bound it.
 """
 
 import asyncio
@@ -33,17 +33,17 @@ from axon.errors import DependencyDown, Misconfigured
 _DEFAULTS = {
     "application_name": "axon",
     "connect_timeout": 2,
-    # A peer that vanished without a word is found while nobody waits for it.
+    # TCP keepalive finds a vanished peer while the connection is idle.
     "keepalives_idle": 10,
     "keepalives_interval": 5,
     "keepalives_count": 2,
 }
 _MIGRATION_LOCK = 0x41584F4E
-"""Ours among the database's advisory locks."""
+"""Key of the advisory lock that serialises migrations."""
 
 
 class PostgresStore:
-    """The aggregates in one database; ``url`` is as PostgreSQL's own tools take it, ``postgresql://…``."""
+    """All aggregates in one database; ``url`` has the form of PostgreSQL's own tools, ``postgresql://…``."""
 
     def __init__(
         self, url: str, *, timeout_s: float = 2.0, migration_timeout_s: float = 600.0, num_connections: int = 8
@@ -56,7 +56,7 @@ class PostgresStore:
         self._engine: AsyncEngine | None = None
 
     async def open(self) -> None:
-        """Connects and brings the tables up to date; of several processes one does it and the others wait."""
+        """Connects and migrates the tables; of several processes one migrates and the others wait."""
         engine = self._make_engine()
         try:
             with explained(self._url), translated():
@@ -69,7 +69,7 @@ class PostgresStore:
             await engine.dispose()
             raise
         self._engine = engine
-        # A lone read needs no transaction around it: one round trip instead of three.
+        # A single read needs no transaction: one round trip instead of three.
         lone = engine.execution_options(isolation_level="AUTOCOMMIT")
         self._database = Database(engine, timeout_s=self._timeout_s, single=lone)
         self._keys = SqlKeys(self._database)
@@ -150,15 +150,15 @@ class PostgresStore:
             pool_size=self._num_connections,
             max_overflow=0,
             pool_timeout=self._timeout_s,
-            hide_parameters=True,  # they are people's words, and errors are logged
-            use_native_hstore=False,  # asks the server for a type that no table has
+            hide_parameters=True,  # parameters hold users' text, and errors are logged
+            use_native_hstore=False,  # it would query the server for a type that no table has
         )
         event.listen(engine.sync_engine, "checkout", _replace_if_stale)
         event.listen(engine.sync_engine, "handle_error", _replace_if_read_only)
         return engine
 
     async def _connect(self) -> PostgresConnection:
-        # pgbouncer gives the next transaction to another session, which knows no statement prepared in this one.
+        # pgbouncer may run the next transaction in another session, without this one's prepared statements.
         return await PostgresConnection.connect(**self._parameters, prepare_threshold=None)
 
 
@@ -167,25 +167,26 @@ async def _migrate(engine: AsyncEngine) -> None:
 
     async with engine.begin() as connection:
         await connection.execute(text("SELECT pg_advisory_xact_lock(:key)"), {"key": _MIGRATION_LOCK})
-        # A change that waits for somebody's long transaction holds up everyone behind it: rather fail and start again.
+        # A migration that waits for a long transaction blocks every query behind it: fail and start again instead.
         await connection.execute(text("SET LOCAL lock_timeout = '5s'"))
         await connection.run_sync(upgrade)
 
 
 def _replace_if_stale(connection: Any, _record: object, _proxy: object) -> None:
-    """A restarted server left every idle connection dead: found here without asking it anything."""
+    """Replaces an idle connection that a restarted server has closed, without a round trip."""
     if is_stale(connection.driver_connection):
         raise InvalidatePoolError
 
 
 def _replace_if_read_only(context: ExceptionContext) -> None:
-    """The server of this connection was demoted; its name may lead to the new one by now."""
+    """Drops connections to a demoted server; its name may resolve to the new primary."""
     if sqlstate(context.original_exception) == READ_ONLY:
         context.is_disconnect = True
 
 
 def _parameters(url: str) -> dict[str, Any]:
-    """The URL's own parameters over our defaults. No message quotes it: it may hold a password."""
+    """Connection parameters of the URL over our defaults. Error messages do not quote the URL, which may hold a
+    password."""
     scheme, separator, rest = url.partition("://")
     if not separator or scheme not in ("postgresql", "postgres", "postgresql+psycopg"):
         raise Misconfigured("The store's URL names no PostgreSQL database; use postgresql://user@host/database.")
@@ -199,5 +200,5 @@ def _parameters(url: str) -> dict[str, Any]:
 
 
 def _is_port(text: str) -> bool:
-    """Of several hosts each may have one; none is the default."""
+    """Whether the text is a valid port; empty means the default."""
     return not text or (text.isascii() and text.isdigit() and 0 < int(text) < 65536)

@@ -1,4 +1,4 @@
-"""One connection to PostgreSQL that is given up at once when its caller stops waiting. Knows no table."""
+"""A PostgreSQL connection that is closed at once when its caller is cancelled. Knows no table."""
 
 import asyncio
 import contextlib
@@ -10,18 +10,18 @@ from psycopg import waiting
 from psycopg.pq import TransactionStatus
 
 _CANCEL_TIMEOUT_S = 0.1
-"""How long a server may take to hear that a query is not wanted any more."""
+"""Seconds allowed for sending a cancel request to the server."""
 
 
 class PostgresConnection(psycopg.AsyncConnection[Any]):
-    """The driver's own would, on a cancel, wait up to ten seconds for a server that may be gone."""
+    """On cancellation psycopg would wait up to ten seconds for a server that may be gone; this class does not."""
 
     async def wait(self, gen: Any, interval: float = 0.1, timeout: float | None = None) -> Any:
         try:
             return await waiting.wait_async(gen, self.pgconn.socket, interval=interval, timeout=timeout)
         except asyncio.CancelledError:
             if self.pgconn.transaction_status == TransactionStatus.ACTIVE:
-                # A query that waits for a lock would otherwise keep its place on the server, one more at every try.
+                # Otherwise every retry would leave one more query waiting for a lock on the server.
                 with contextlib.suppress(psycopg.Error, OSError):
                     await self.cancel_safe(timeout=_CANCEL_TIMEOUT_S)
                 self.pgconn.finish()
@@ -29,7 +29,7 @@ class PostgresConnection(psycopg.AsyncConnection[Any]):
 
 
 def is_stale(connection: psycopg.AsyncConnection[Any]) -> bool:
-    """Whether an idle connection is dead: the server has nothing to say on it but that it is closed."""
+    """Whether an idle connection is dead: data on an idle socket can only be the server's close."""
     if connection.closed:
         return True
     poll = select.poll()

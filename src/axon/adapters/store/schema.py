@@ -1,4 +1,4 @@
-"""The tables, for both databases. Knows no statement; the way here from an older file is in ``migrations``."""
+"""The tables, for both databases. Knows no statement; ``migrations`` upgrade an older database to them."""
 
 from sqlalchemy import (
     BigInteger,
@@ -15,7 +15,7 @@ from sqlalchemy import (
 )
 
 HEAD = "0006"
-"""The migration that makes these tables."""
+"""Id of the migration that creates these tables."""
 
 metadata = MetaData()
 
@@ -88,7 +88,7 @@ turns = Table(
     Column("bytes", BigInteger, nullable=False, server_default="0"),
 )
 
-# With what is summed up: a month's usage of a busy tenant is read from the index alone.
+# A covering index: a month's usage of a busy tenant is read from the index alone.
 Index(
     "turns_by_tenant",
     turns.c.tenant,
@@ -105,7 +105,7 @@ Index(
     sqlite_where=turns.c.body.is_not(None),
     postgresql_where=turns.c.body.is_not(None),
 )
-# With what is summed up, as above; a turn without words is not in it. SQLite reads the index alone only when it has
+# A covering index too; a turn without text is not in it. SQLite reads the index alone only when it has
 # every column that the query names. On PostgreSQL the release before, which knows no ``bytes``, may purge meanwhile.
 Index(
     "turns_by_storage",

@@ -1,7 +1,7 @@
-"""The store's twin: one SQLite file, for one server process and a command line beside it. Not for network disks.
+"""The embedded store: one SQLite file, for one server process and the command line. Not for network file systems.
 
-Durable against a killed process and, as far as the disk keeps its word, a lost power supply: WAL with a full sync at
-every commit. Purged text is overwritten in the file; the write-ahead file beside it holds it until the next checkpoint.
+Commits survive a killed process and, if the disk honours fsync, a power failure: write-ahead log with a full sync at
+every commit. Purged text is overwritten in the file; the write-ahead log keeps it until the next checkpoint.
 """
 
 import asyncio
@@ -34,7 +34,7 @@ _BUSY_PAUSE_S = 0.01
 
 
 class SqliteStore:
-    """The aggregates in one file; ``source`` is a path or a ``sqlite:///`` URL."""
+    """All aggregates in one file; ``source`` is a path or a ``sqlite:///`` URL."""
 
     def __init__(
         self,
@@ -53,7 +53,7 @@ class SqliteStore:
         self._engine: AsyncEngine | None = None
 
     async def open(self) -> None:
-        """Makes the file if need be, readable by its owner alone, and brings its tables up to date."""
+        """Creates the file if needed, readable by its owner only, and migrates its tables."""
         engine = self._make_engine()
         with explained(f"{_SCHEME}{self._path}"):
             await self._bring_up(engine)
@@ -148,7 +148,8 @@ class SqliteStore:
         self._write_ahead()
 
     def _write_ahead(self) -> None:
-        """Turns the write-ahead file on, for good. While somebody else does so SQLite says busy without waiting."""
+        """Switches the file to write-ahead logging, which persists. Retries, because SQLite reports busy without
+        waiting while another process switches."""
         give_up_at = self._clock.monotonic() + self._busy_timeout_s
         connection = sqlite3.connect(self._path, timeout=self._busy_timeout_s)
         try:
@@ -170,7 +171,7 @@ class SqliteStore:
             max_overflow=0,
             pool_timeout=self._busy_timeout_s,
             connect_args={"timeout": self._busy_timeout_s},
-            hide_parameters=True,  # they are people's words, and errors are logged
+            hide_parameters=True,  # parameters hold users' text, and errors are logged
         )
         event.listen(engine.sync_engine, "connect", self._prepare)
         return engine
@@ -192,7 +193,7 @@ class SqliteStore:
 
 
 def sqlite_path(source: str | Path) -> Path:
-    """The file a path or URL names; memory is refused, because the store's promise is to outlive the process."""
+    """The file of a path or URL; refuses in-memory databases, because the store must outlive the process."""
     name = str(source).removeprefix(_SCHEME)
     if not name or "://" in name or ":memory:" in name:
         raise Misconfigured(f"{source!r} names no SQLite file; use {_SCHEME}path/to/axon.db")

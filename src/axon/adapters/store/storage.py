@@ -1,4 +1,4 @@
-"""How much a database holds for a tenant: two sums over covering indexes. Writes nothing.
+"""Measures what a database stores for a tenant: two sums over covering indexes. Writes nothing.
 
 Each row carries its own size, written with the row itself, so that no counter can drift from what it counts. A purged
 or erased turn loses its body and its size together, and leaves the index with them.
@@ -21,7 +21,7 @@ class SqlStorage:
 
     def __init__(self, database: Database) -> None:
         self._database = database
-        # As the index of each database has it: see ``schema``.
+        # Written as the index of each database has it: see ``schema``.
         self._has_words = _TURNS.bytes > 0 if database.dialect == "sqlite" else _TURNS.body.is_not(None)
 
     async def stored(self, tenant: str) -> Stored:
@@ -34,8 +34,8 @@ class SqlStorage:
         return found
 
     def queries(self, tenant: str) -> tuple[Select[Any, int], ...]:
-        """Bytes and number of the tenant's retained turns that have words; the same of its conversations, with the
-        items that were added to them."""
+        """Bytes and number of the tenant's retained turns with text, and of its conversations with their added
+        items."""
         turns = select(func.sum(_TURNS.bytes), func.count())
         conversations = select(
             func.sum(_CONVERSATIONS.bytes), func.count() + func.coalesce(func.sum(_CONVERSATIONS.num_items), 0)

@@ -1,4 +1,4 @@
-"""Tenants in a database. Gives each its place when it is made; knows no key."""
+"""Tenants in a database. Numbers each one (``place``) when it is added; knows no key."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -16,7 +16,7 @@ from axon.errors import Conflict, DependencyDown
 _COLUMNS = schema.tenants.c
 _CHANGEABLE = ("name", "plan", "limits", "suspended_at")
 _TRIES = 100
-"""Each time somebody else was quicker to take the place, which then has been taken."""
+"""Tries to insert; each failure means that another process took the number first."""
 
 
 class SqlTenants:
@@ -76,7 +76,7 @@ class SqlTenants:
         async with self._database.begin() as connection:
             made = insert(schema.tenants).values({**_row(tenant), "place": _free_place()}).returning(*_COLUMNS)
             row = (await connection.execute(made)).one()
-            # After the insertion, which waits for one who is just removing it.
+            # After the insertion, which waits for a concurrent removal.
             removed = select(schema.removed_tenants).where(schema.removed_tenants.c.id == tenant.id)
             if (await connection.execute(removed)).one_or_none() is not None:
                 raise Conflict(
@@ -87,7 +87,7 @@ class SqlTenants:
 
 
 def _free_place() -> ScalarSelect[int]:
-    """The smallest number that nobody has."""
+    """Query for the lowest free number."""
     taken, first, after = schema.tenants.alias("taken"), schema.tenants.alias("first"), schema.tenants.alias("after")
     next_free = (
         select(func.min(taken.c.place + 1)).where(~exists().where(after.c.place == taken.c.place + 1)).scalar_subquery()
@@ -101,6 +101,6 @@ def _row(tenant: Tenant) -> dict[str, Any]:
 
 
 def tenant_of(row: Row[Any]) -> Tenant:
-    """The tenant in a row that has its columns, whatever else it has."""
+    """Reads a tenant from a row that includes its columns."""
     plain = {column.name: row._mapping[column] for column in _COLUMNS}
     return Tenant(**{**plain, "limits": limits.decode(plain["limits"], f"tenant {plain['id']}")})

@@ -1,4 +1,4 @@
-"""Tombstones in a database: whose words must stay away. Knows no turn."""
+"""Tombstones of erased turns and sessions in a database. Knows no turn."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -12,7 +12,7 @@ from axon.adapters.store.driver_errors import translated
 
 
 class SqlTombstones:
-    """The ``tombstones`` table; ``SqlTurns`` looks into it with every ended turn it writes."""
+    """The ``tombstones`` table; ``SqlTurns`` reads it for every ended turn that it writes."""
 
     def __init__(self, database: Database) -> None:
         self._database = database

@@ -1,8 +1,8 @@
-"""Turns in a database: a row's columns are what is asked for, its body is the turn itself, encoded.
+"""Turns in a database: the columns that queries use, and the encoded turn as a body.
 
 A purged turn keeps its row and loses its body. It is read back from the columns alone: ids, state, times, usage,
-ledger and code stay; prompt, tokens, messages, sampling and reply are empty. A job without a prompt is the mark of a
-purged one.
+ledger and code stay; prompt, tokens, messages, sampling and reply are empty. A job without a prompt marks a purged
+turn.
 """
 
 import logging
@@ -38,15 +38,15 @@ from axon.errors import DependencyDown
 
 _COLUMNS = schema.turns.c
 _PURGE_ROWS = 500
-"""A purge holds the write lock for so many rows at a time."""
+"""Rows that a purge changes per transaction, which bounds the time that it holds the write lock."""
 _READ_ROWS = 200
-"""Of a session's turns so many are in memory at a time with all that they hold."""
+"""Turns of a session that are decoded in memory at a time."""
 
 _WORDLESS = {"body": None, "bytes": 0}
-"""A purged or erased turn; it takes no room in a quota."""
+"""Column values of a purged or erased turn; it counts nothing towards a quota."""
 _ENDED = _COLUMNS.rank > TurnState.OPENED.rank
-_PLACE = tuple_(_COLUMNS.ordinal, _COLUMNS.opened_at, _COLUMNS.id)
-"""Of a turn in its session."""
+_ORDER = tuple_(_COLUMNS.ordinal, _COLUMNS.opened_at, _COLUMNS.id)
+"""Sort key of the turns of a session."""
 _FORGET_ERASED = (
     update(schema.turns)
     .where(_COLUMNS.id.in_(bindparam("ids", expanding=True)), _COLUMNS.body.is_not(None), _ENDED)
@@ -59,19 +59,20 @@ _FORGET_ERASED = (
     )
     .values(**_WORDLESS)
 )
-"""In the transaction that wrote them: what was erased while its turn ran does not come back with its end."""
+"""Erases turns with a tombstone in the transaction that writes them, so that a turn erased while it ran does not
+come back with its end."""
 
 _log = logging.getLogger(__name__)
 
 
 class _Asked(msgspec.Struct, frozen=True):
-    """What an entry needs of a turn's job."""
+    """The fields of a job that an entry needs."""
 
     items: tuple[Item, ...] = ()
 
 
 class _Said(msgspec.Struct, frozen=True):
-    """What an entry needs of a turn. The prompt, which is most of a long session's turns, is not even decoded."""
+    """The fields of a turn that an entry needs. The prompt, the largest part of a long session, is not decoded."""
 
     job: _Asked
     tokens: tuple[Token, ...] = ()
@@ -86,13 +87,14 @@ class SqlTurns:
         self._upsert = _upsert(database.dialect)
 
     async def apply(self, turns: Sequence[Turn]) -> None:
-        """Writes all that can be written, then raises for the first that could not."""
+        """Writes every turn that can be written, then raises the first failure."""
         for failure in await self.write(turns):
             if failure is not None:
                 raise failure
 
     async def write(self, turns: Sequence[Turn]) -> Sequence[DependencyDown | None]:
-        """One transaction for all; what became of each, in order. A record that is refused stops no other."""
+        """Writes all turns in one transaction; returns each one's failure or None, in order. A refused record stops
+        no other."""
         rows = [_row_or_none(turn) for turn in turns]
         good = [row for row in rows if row is not None]
         failure: DependencyDown | None = None
@@ -113,7 +115,7 @@ class SqlTurns:
         return None if row is None else _turn(row)
 
     async def unfinished(self, *, limit: int) -> Sequence[Turn]:
-        """Unreadable records are left out and logged: one of them must not keep a server from starting."""
+        """Decodes rows; unreadable ones are logged and left out, so that one cannot keep a server from starting."""
         query = select(schema.turns).where(_COLUMNS.rank == TurnState.OPENED.rank)
         with translated():
             async with self._database.connect() as connection:
@@ -134,7 +136,7 @@ class SqlTurns:
             found += map(_entry, rows)
             if len(rows) < num_rows:
                 break
-            query = _of_session(session).where(tuple_(rows[-1].ordinal, rows[-1].opened_at, rows[-1].id) > _PLACE)
+            query = _of_session(session).where(tuple_(rows[-1].ordinal, rows[-1].opened_at, rows[-1].id) > _ORDER)
         return found[::-1]
 
     async def states(self, session: str) -> Mapping[str, TurnState]:
@@ -175,15 +177,15 @@ class SqlTurns:
     async def _commit(self, rows: Sequence[dict[str, Any]]) -> None:
         if rows:
             async with self._database.begin() as connection:
-                # In one order everywhere: two writers that meet each other's rows the other way round never end.
+                # Sorted, so that two writers of the same rows cannot deadlock.
                 ordered = sorted(rows, key=_by_id)
-                # A list of one goes a slower way through the driver.
+                # A list of one takes a slower path through the driver.
                 await connection.execute(self._upsert, ordered if len(ordered) > 1 else ordered[0])
                 if erasable := [row["id"] for row in ordered if row["rank"] and (row["session"] or row["retain"])]:
                     await connection.execute(_FORGET_ERASED, {"ids": erasable})
 
     async def _write_each(self, rows: Sequence[dict[str, Any] | None]) -> Sequence[DependencyDown | None]:
-        """Finds the records that are refused; a failure of the store itself ends the search."""
+        """Writes rows one by one to find the refused ones; a failure of the store itself ends the search."""
         failures: list[DependencyDown | None] = []
         for number, row in enumerate(rows):
             try:
@@ -209,7 +211,7 @@ class SqlTurns:
 
 
 def _upsert(dialect: str) -> Any:
-    """The stored row gives way to a higher rank, or to one that has said more before its end: see ``supersedes``."""
+    """Upsert condition: a higher rank, or more tokens before the end, replaces the stored row; see ``supersedes``."""
     insert = sqlite.insert(schema.turns) if dialect == "sqlite" else postgresql.insert(schema.turns)
     fresh = {column.name: insert.excluded[column.name] for column in _COLUMNS if column.name != "id"}
     says_more = and_(
@@ -226,7 +228,7 @@ def _by_id(row: Mapping[str, Any]) -> str:
 
 
 def _of_session(session: str) -> Select[Any]:
-    """The last first; bodies of those alone that have said something."""
+    """Query for a session's turns, the last first; bodies only of those that add items."""
     body = case((_COLUMNS.state == str(TurnState.COMPLETED), _COLUMNS.body)).label("body")
     columns = [column for column in _COLUMNS if column.name != "body"]
     own = (_COLUMNS.session == session, _COLUMNS.session != "")
@@ -239,7 +241,7 @@ def _past_retention(ended_before: float) -> Select[tuple[str]]:
 
 
 def _idle(idle_before: float) -> Select[tuple[str]]:
-    """Retained turns of sessions that nobody has gone on with: a session lives and goes as one."""
+    """Condition for retained turns of idle sessions; a session is purged as a whole."""
     later = schema.turns.alias("later")
     goes_on = exists().where(later.c.session == _COLUMNS.session, later.c.opened_at >= idle_before)
     used = exists().where(schema.conversations.c.id == _COLUMNS.session, schema.conversations.c.used_at >= idle_before)
@@ -248,7 +250,7 @@ def _idle(idle_before: float) -> Select[tuple[str]]:
 
 
 def _purgeable(*due: ColumnElement[bool]) -> Select[tuple[str]]:
-    """Rows that a writer holds are left for the next purge, so that neither waits for the other."""
+    """Skips rows locked by a writer until the next purge, so that neither waits for the other."""
     return (
         select(_COLUMNS.id)
         .where(_COLUMNS.body.is_not(None), *due)
@@ -330,7 +332,7 @@ def _turn_or_none(row: Row[Any]) -> Turn | None:
 
 
 def _remains(row: Row[Any]) -> Turn:
-    """A purged turn: what the columns still know of it."""
+    """Rebuilds a purged turn from its columns."""
     job = Job(
         id=row.id,
         tenant=row.tenant,

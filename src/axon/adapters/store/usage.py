@@ -1,4 +1,4 @@
-"""What turns cost, summed up in a database. Reads the turns' columns alone, so purged ones count as well."""
+"""Sums of usage in a database. Reads columns only, so purged turns count too."""
 
 from collections.abc import Sequence
 from datetime import UTC, datetime
@@ -32,7 +32,7 @@ class SqlUsage:
         return [_sum(row) for row in rows]
 
     def query(self, since: float, until: float, tenant: str | None, *, by_day: bool) -> Select[Any]:
-        """Tenant by tenant through the index: every tenant that has a turn has a key."""
+        """Sums tenant by tenant through the index; tenants are found by their keys, since every turn needed one."""
         sums = [func.sum(_COLUMNS[name]).label(name) for name in ("prompt_tokens", "cached_tokens", "output_tokens")]
         groups = [_COLUMNS.tenant, *([self._day] if by_day else [])]
         columns = [_COLUMNS.tenant, (self._day if by_day else None), func.count().label("num_turns"), *sums]
@@ -47,7 +47,7 @@ class SqlUsage:
 
 
 def _day(dialect: str) -> ColumnElement[int]:
-    """The number of its last day since 1970; PostgreSQL rounds what it casts, SQLite has no floor everywhere."""
+    """Days since 1970 of the turn's end. PostgreSQL's cast rounds, so it needs floor(), which not every SQLite has."""
     days = _COLUMNS.ended_at / _DAY_S
     whole = days if dialect == "sqlite" else func.floor(days)
     return cast(whole, Integer).label("day")

@@ -1,4 +1,4 @@
-"""Which tables a database has, as a number. Changes none: that is ``migrate``, which is slow to import."""
+"""Reads a database's migration number. ``migrate`` changes it, and is slow to import."""
 
 from sqlalchemy import inspect, text
 from sqlalchemy.ext.asyncio import AsyncEngine
@@ -7,7 +7,7 @@ from axon.adapters.store import schema
 
 
 async def is_current(engine: AsyncEngine) -> bool:
-    """Whether there is nothing to migrate.
+    """Whether no migration is needed.
 
     Each migration leaves tables that the release before it can still use, so one step ahead is current as well:
     while a fleet is upgraded, an older process may restart.
@@ -16,7 +16,7 @@ async def is_current(engine: AsyncEngine) -> bool:
 
 
 async def _version(engine: AsyncEngine) -> str | None:
-    """The migration the database is at; None when it has none yet."""
+    """The database's migration; None for an empty database."""
     async with engine.connect() as connection:
         if not await connection.run_sync(lambda sync: inspect(sync).has_table("alembic_version")):
             return None
