@@ -1,6 +1,8 @@
 """The accounts' contract. A missing account has taken nothing; what beats for forgotten jobs brings them back."""
 
 import asyncio
+import math
+import time
 from dataclasses import replace
 from typing import Any
 
@@ -151,8 +153,10 @@ class TestJobs:
         for bounds in (Bounds(jobs=50), Bounds(requests_per_minute=50)):
             entries = [Entry(job_id=f"job{number}", ttl_s=TTL_S) for number in range(200)]
             name = f"acme{bounds.jobs}"
+            began = time.monotonic()
             answers = await asyncio.gather(*(accounts.admit(name, entry, bounds) for entry in entries))
-            assert sum(answer.refused is None for answer in answers) == 50
+            num_refilled = math.floor((time.monotonic() - began) * bounds.requests_per_minute / 60)  # on a slow machine
+            assert 50 <= sum(answer.refused is None for answer in answers) <= 50 + num_refilled
 
 
 class TestUse:
