@@ -1,4 +1,4 @@
-"""Who a worker is among the workers of its deployment."""
+"""A worker's identity among the workers of its deployment. Knows no job."""
 
 from dataclasses import dataclass
 

@@ -1,4 +1,4 @@
-"""Looks at what no token tells: deadlines, cancelled jobs before their first token, owners of parked deliveries."""
+"""Polls for what no token brings along: deadlines, cancellations, dead owners of parked deliveries. Runs no job."""
 
 import asyncio
 import contextlib

@@ -89,7 +89,7 @@ class Supervisor:
             step_timeout_s=config.step_timeout_s, first_step_timeout_s=config.engine_start_timeout_s
         )
         self._sequences: dict[str, tuple[Running, Choice]] = {}
-        """What is in the engine, by sequence id."""
+        """The choices that are in the engine, by sequence id."""
         self._sequence_ids = itertools.count(1)
         self._waiting_since: dict[str, float] = {}
         """Sequences that had no place in the last step, with the monotonic time at which they lost it."""

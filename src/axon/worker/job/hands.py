@@ -94,7 +94,7 @@ class Hands:
     # --- a job ends
 
     def end(self, running: Running, state: TurnState, code: str = "", message: str = "") -> None:
-        """Ends the job from outside the engine, with what may be told of it."""
+        """Ends the job from outside the engine, with the tokens that may be appended."""
         self._out(running)
         running.end(state, code, message)
         self.news(running)

@@ -11,7 +11,7 @@ from axon.domain.presence import Presence
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Held:
-    """What the choice depends on of a job in this worker's hands."""
+    """The facts about a job in this worker's hands that the choice depends on."""
 
     job_id: str
     slots: int

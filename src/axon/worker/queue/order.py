@@ -20,7 +20,7 @@ FLEX_WAIT_S = 5.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Party:
-    """What the order depends on of a tenant that has jobs in a lane."""
+    """The facts about a tenant with jobs in a lane that the order depends on."""
 
     weight: float = 1.0
     reserved: float = 0.0
