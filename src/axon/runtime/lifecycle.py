@@ -11,7 +11,8 @@ class Lifecycle:
     ready: bool = False
     """Can take work now."""
     taking: bool = True
-    """New requests are taken; for a while longer than it is ready, so that a balancer hears of that first."""
+    """New requests are taken; for a while longer than it is ready, so that a balancer hears of that first. A gateway of
+    a fleet takes them to its end: it refuses connections, never a request."""
     stopping: asyncio.Event = field(default_factory=asyncio.Event)
     """Set when the process was told to end."""
     hurry: asyncio.Event = field(default_factory=asyncio.Event)
