@@ -48,7 +48,7 @@ class Desk:
             self.held += ONE
 
     def num_rejected(self, reason: str) -> float:
-        return self.metrics.rejected.labels(reason, self.metrics.tenants.label("acme"))._value.get()
+        return float(self.metrics.rejected.labels(reason, self.metrics.tenants.label("acme"))._value.get())
 
 
 async def test_each_request_takes_one_and_the_answer_can_say_how_many_are_left() -> None:

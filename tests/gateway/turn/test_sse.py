@@ -71,7 +71,7 @@ async def desk() -> Desk:
 
 
 def num_left(desk: Desk) -> float:
-    return desk.metrics.cancelled.labels(cause="left")._value.get()
+    return float(desk.metrics.cancelled.labels(cause="left")._value.get())
 
 
 async def test_frames_come_in_order_and_what_is_empty_is_not_sent(desk: Desk) -> None:
