@@ -4,7 +4,10 @@ import json
 import os
 import signal
 import subprocess
+import threading
+from collections import Counter
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +19,6 @@ from tests.fleet.fleet import Fleet
 from tests.journeys.server import REPOSITORY, wait_until
 from tests.journeys.sse import pieces, text_of
 from tests.services import warm
-from tests.services.process import listening
 
 ROLES = ("gateway", "worker", "control")
 BODY = {"model": "echo", "prompt": "A fleet of one mind. " * 20, "max_tokens": 300, "ignore_eos": True}
@@ -144,7 +146,6 @@ def test_a_gateway_that_is_told_to_stop_lets_its_streams_end(fresh: Callable[...
         before = next(stream)
         first.send(signal.SIGTERM)
         wait_until(lambda: first.probe("/readyz") != 200, "it is not ready any more")
-        wait_until(lambda: not listening(first.port), "it takes no new connections")
         with fleet.client() as edge:  # which meets the other one
             assert edge.post("/v1/completions", json={**BODY, "max_tokens": 5}).status_code == 200
         got = [before, *stream]
@@ -152,6 +153,30 @@ def test_a_gateway_that_is_told_to_stop_lets_its_streams_end(fresh: Callable[...
     assert len(text_of(got)) == 300
     assert first.wait() == 0
     assert second.alive
+
+
+@pytest.mark.services
+def test_no_request_fails_behind_nginx_while_gateways_are_restarted(fresh: Callable[..., Fleet]) -> None:
+    """The clients send nothing twice: each answer here is the only one that its client got."""
+    fleet = fresh(engine_echo_step_s=0.001).start(workers=1)
+    over, answers = threading.Event(), Counter[str]()
+
+    def ask() -> None:
+        with fleet.client() as http:
+            while not over.is_set():
+                reply = http.post("/v1/completions", json={**BODY, "max_tokens": 2})
+                answers["200" if reply.status_code == 200 else f"{reply.status_code} {reply.text}"] += 1
+
+    with ThreadPoolExecutor() as clients:
+        asking = [clients.submit(ask) for _ in range(4)]
+        try:
+            codes = [gateway.restart() for _ in range(3) for gateway in fleet.gateways]
+        finally:
+            over.set()
+        for each in asking:
+            each.result()
+    assert set(codes) == {0}
+    assert set(answers) == {"200"}, answers
 
 
 @pytest.mark.services

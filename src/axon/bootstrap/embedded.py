@@ -56,6 +56,8 @@ async def serve(settings: Settings, *, on_ready: Callable[[Ready], None], on_pro
                 on_ready(replace(gateway.ready, engine_pid=working.worker.engine_pid))
 
             async def drain() -> None:
+                # It goes on to listen, for its readers and probes: whoever asks for more is told.
+                process.lifecycle.taking = False
                 drain_s, forgets = settings.lifecycle.drain_s, services.queue_forgets
                 # Jobs are not handed over: their readers are at this process's own gateway, and end with it.
                 await working.worker.drain(drain_s, empty_queue=forgets, hand_over=False)

@@ -90,7 +90,11 @@ class Answering:
             _logger.info("gateway.stopped")
 
     async def drain(self) -> None:
-        """Takes no new connection, closes the idle ones, and waits for the busy ones to become idle."""
+        """Takes no new connection, closes the idle ones, and waits for the busy ones to become idle.
+
+        A request on a connection that was made before is answered: a balancer sends no POST twice, so a refusal would
+        reach the client although another gateway could have taken it.
+        """
         _logger.info("gateway.draining", requests=len(self.http.server_state.tasks))
         self.http.should_exit = True
         await self.http.ended.wait()

@@ -70,7 +70,6 @@ class Process:
                 self.metrics.draining.set(1)
                 self._say_what_is_waited_for(running())
                 await self._unless_hurried(asyncio.sleep(self.settings.lifecycle.notice_s))
-                self.lifecycle.taking = False
                 await self._unless_hurried(drain())
                 if close is not None:
                     await self._unless_hurried(close())

@@ -11,7 +11,8 @@ class Lifecycle:
     ready: bool = False
     """Whether the process can take work now."""
     taking: bool = True
-    """Whether new requests are taken: true for a while longer than ``ready``, so that load balancers notice first."""
+    """Whether new requests are taken: true for a while longer than ``ready``, so that load balancers notice first. A
+    gateway of a fleet takes requests to its end: it refuses connections, never a request."""
     stopping: asyncio.Event = field(default_factory=asyncio.Event)
     """Set by the first signal to stop."""
     hurry: asyncio.Event = field(default_factory=asyncio.Event)

@@ -98,7 +98,7 @@ class TestOutput:
         assert (cut["type"], cut["status"]) == ("reasoning", "incomplete")
 
     def test_log_probabilities_are_of_the_answer_and_not_of_the_thinking(self) -> None:
-        known = {"data": b"a", "logprob": -1.0, "top": (), "offset": 0}
+        known: dict[str, Any] = {"data": b"a", "logprob": -1.0, "top": (), "offset": 0}
         scored, thinking = Token(0, 1, "a", Details(**known)), Token(0, 1, "", Details(reasoning="a", **known))
         assert likelihoods(thinking) == []
         [message] = [item for item in output(turn("completed", thinking, scored)) if item["type"] == "message"]

@@ -101,6 +101,13 @@ def _piece_end(data: bytes, start: int, num_body_bytes: int) -> int:
     return len(data) if found < 0 else found + len(_HEAD_END)
 
 
+def _waiting(listener: socket.socket, most: int) -> Iterator[socket.socket]:
+    """The connections that the system has made and nobody has accepted yet, at most so many."""
+    with contextlib.suppress(OSError):  # there are no more of them, or the listener is closed
+        for _ in range(most):
+            yield listener.accept()[0]
+
+
 class _Flow(FlowControl):
     """Flow control that does not resume reading from the socket while too many bytes wait for the parser."""
 
@@ -125,6 +132,26 @@ class Server(uvicorn.Server):
             await super().serve(sockets)
         finally:
             self.ended.set()
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        """Stops listening, and answers whoever has connected before: a closed listener resets whom it has not accepted.
+
+        nginx sends no POST twice after such a reset, for it may have been accepted: its client would see a failure.
+        """
+        waiting = [line for each in sockets or () for line in _waiting(each, self.config.backlog)]
+        for server in self.servers:
+            server.close()
+        loop = asyncio.get_running_loop()
+        for line in waiting:
+            await loop.connect_accepted_socket(self._protocol, line)
+        await asyncio.sleep(0)  # what was accepted a moment ago is known to the server then, and told of its end
+        await super().shutdown(sockets)
+
+    def _protocol(self) -> asyncio.Protocol:
+        made: asyncio.Protocol = self.config.http_protocol_class(  # type: ignore[call-arg]
+            config=self.config, server_state=self.server_state, app_state=self.lifespan.state
+        )
+        return made
 
     @contextlib.contextmanager
     def capture_signals(self) -> Iterator[None]:

@@ -1,0 +1,416 @@
+"""The HTTP server by itself, over real sockets: what it closes, what it refuses, and what it answers one by one.
+
+It runs on the loop of production in a thread of its own; nothing here looks at a clock.
+"""
+
+import asyncio
+import contextlib
+import socket
+import threading
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+import uvloop
+from starlette.types import Message, Receive, Scope, Send
+
+from axon.gateway.config import GatewayConfig
+from axon.gateway.http import server as module
+from axon.gateway.http.server import Server, make_server
+from tests.journeys.server import wait_until
+from tests.security.raw import PATIENCE_S, Answer, answers
+
+SOON_S = 0.2
+LARGE = 64 << 20
+"""Bytes of an answer that no buffer of the system takes whole."""
+
+
+class App:
+    """Answers with the path it was asked for, and knows who has asked what."""
+
+    def __init__(self) -> None:
+        self.asked: list[str] = []
+        self.left: list[str] = []
+        self.bodies: list[bytes] = []
+        self.header_names: list[bytes] = []
+        self.released = asyncio.Event()
+        """Until then ``/held`` is not answered."""
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        path = scope["path"]
+        self.asked.append(path)
+        if path == "/held":
+            await self._wait(path, receive)
+        elif path != "/early":  # which is answered before its body is here
+            self.bodies.append(await self._body(receive))
+        self.header_names += [name for name, _ in scope["headers"]]
+        body = bytes(LARGE) if path == "/large" else path.encode()
+        head: Message = {"type": "http.response.start", "status": 200}
+        await send({**head, "headers": [(b"content-length", str(len(body)).encode())]})
+        await send({"type": "http.response.body", "body": body})
+
+    async def _body(self, receive: Receive) -> bytes:
+        parts, more = [], True
+        while more:
+            message = await receive()
+            parts.append(message.get("body", b""))
+            more = message.get("more_body", False)
+        return b"".join(parts)
+
+    async def _wait(self, path: str, receive: Receive) -> None:
+        await self._body(receive)
+        leaving = asyncio.ensure_future(receive())
+        released = asyncio.ensure_future(self.released.wait())
+        await asyncio.wait([leaving, released], return_when=asyncio.FIRST_COMPLETED)
+        if not self.released.is_set():
+            self.left.append(path)
+        leaving.cancel()
+        released.cancel()
+
+
+@dataclass
+class Served:
+    """A server that runs, and what the tests need of it."""
+
+    server: Server
+    app: App
+    listener: socket.socket
+    loop: asyncio.AbstractEventLoop
+    address: tuple[str, int]
+
+    def connected(self) -> socket.socket:
+        return socket.create_connection(self.address, timeout=PATIENCE_S)
+
+    def ask(self, data: bytes, *, most: int = 1) -> list[Answer]:
+        """The answers to these bytes, over a connection of their own."""
+        with self.connected() as line:
+            line.sendall(data)
+            return list(answers(line, most=most))
+
+    def release(self) -> None:
+        self.loop.call_soon_threadsafe(self.app.released.set)
+
+
+@contextlib.contextmanager
+def serving(**config: Any) -> Iterator[Served]:
+    """A server with these settings; it ends with the block, and so does every request that it still has."""
+    made: list[Served] = []
+
+    async def run() -> None:
+        app: Any = App()
+        listener = socket.create_server(("127.0.0.1", 0))
+        server = make_server(app, GatewayConfig(**config), grace_s=PATIENCE_S)
+        made.append(Served(server, app, listener, asyncio.get_running_loop(), listener.getsockname()))
+        await server.serve([listener])
+
+    def main() -> None:
+        with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+            runner.run(run())
+
+    thread = threading.Thread(target=main)
+    thread.start()
+    wait_until(lambda: made and made[0].server.started, "it answers")
+    [served] = made
+    try:
+        yield served
+    finally:
+        served.server.should_exit = served.server.force_exit = True
+        with contextlib.suppress(RuntimeError):  # it has ended already
+            served.release()
+        thread.join(PATIENCE_S)
+        assert not thread.is_alive()
+
+
+@pytest.fixture(scope="module")
+def patient() -> Iterator[Served]:
+    """A server for tests that are about no time-out."""
+    with serving() as served:
+        yield served
+
+
+def get(path: str, *headers: str) -> bytes:
+    """A request that leaves its connection open."""
+    return "\r\n".join([f"GET {path} HTTP/1.1", "Host: axon", *headers, "", ""]).encode()
+
+
+def closed(line: socket.socket) -> bool:
+    """Waits until the other side ends the connection without a word."""
+    return line.recv(1) == b""
+
+
+class TestDeadlines:
+    @pytest.mark.parametrize(
+        "said",
+        [b"", b"\r\n", b"GET / HTTP/1.1\r\nHost: ax", get("/"), get("/") + b"\r\n", get("/") + b"GET /b HTTP/1.1\r\n"],
+        ids=["nothing", "an empty line", "half", "one request", "an empty line after one", "half after one"],
+    )
+    def test_a_connection_without_a_whole_request_is_closed(self, said: bytes) -> None:
+        with serving(header_timeout_s=SOON_S, keep_alive_s=1) as served, served.connected() as line:
+            line.sendall(said)
+            if said.startswith(get("/")):
+                [answer] = answers(line, most=1)
+                assert answer.status == 200
+            assert closed(line)
+            assert served.app.asked == ["/"] * said.startswith(get("/"))
+
+    def test_the_deadline_is_for_the_headers_and_not_for_the_answer(self) -> None:
+        with serving(header_timeout_s=SOON_S) as served, served.connected() as line, served.connected() as later:
+            line.sendall(get("/held"))
+            wait_until(lambda: served.app.asked == ["/held"], "the request is there")
+            assert closed(later)
+            with served.connected() as last:
+                assert closed(last)  # a whole time-out has passed since
+            served.release()
+            assert [answer.body for answer in answers(line, most=1)] == [b"/held"]
+
+    def test_a_body_that_nobody_waits_for_is_not_waited_for_long(self) -> None:
+        with serving(header_timeout_s=SOON_S) as served, served.connected() as line:
+            line.sendall(b"POST /early HTTP/1.1\r\nHost: axon\r\nContent-Length: 10\r\n\r\nhalf")
+            [answer] = answers(line, most=1)
+            assert answer.body == b"/early"
+            assert closed(line)
+
+    def test_a_body_that_comes_after_its_answer_leaves_the_connection_as_it_was(self, patient: Served) -> None:
+        with patient.connected() as line:
+            line.sendall(b"POST /early HTTP/1.1\r\nHost: axon\r\nContent-Length: 4\r\n\r\n")
+            [early] = answers(line, most=1)
+            line.sendall(b"body" + get("/next"))
+            [following] = answers(line, most=1)
+        assert (early.body, following.body) == (b"/early", b"/next")
+
+    def test_a_client_that_takes_nothing_of_its_answer_is_reset(self) -> None:
+        """SO_LINGER of zero: else the system would keep for it what it has not sent yet, and send it later."""
+        with serving(write_timeout_s=SOON_S) as served, served.connected() as line:
+            line.sendall(get("/large"))
+            wait_until(lambda: served.app.asked == ["/large"], "the request is there")
+            wait_until(lambda: not served.server.server_state.connections, "it is cut off")
+            with pytest.raises(ConnectionResetError):
+                _read_all(line)
+
+    def test_a_client_that_takes_its_answer_gets_the_whole_of_it(self) -> None:
+        with serving(write_timeout_s=SOON_S) as served:
+            [answer] = served.ask(get("/large"))
+        assert len(answer.body) == LARGE
+
+
+class TestSizes:
+    def test_headers_up_to_the_limit_are_read_and_longer_ones_refused(self) -> None:
+        with serving(max_header_bytes=1024) as served:
+            room = 1024 - len(get("/", "X-Long: "))
+            [fits] = served.ask(get("/", "X-Long: " + "x" * room))
+            [long] = served.ask(get("/", "X-Long: " + "x" * (room + 1)))
+            assert (fits.status, long.status, long.code) == (200, 431, "headers_too_long")
+            assert served.app.asked == ["/"]
+
+    def test_headers_that_come_in_pieces_are_counted_together(self) -> None:
+        with serving(max_header_bytes=1024) as served, served.connected() as line:
+            line.sendall(b"GET / HTTP/1.1\r\nHost: axon\r\n")
+            with contextlib.suppress(ConnectionError):
+                for number in range(100):
+                    line.sendall(b"X-%d: %b\r\n" % (number, b"x" * 90))
+            assert [answer.status for answer in answers(line, most=1)] in ([431], [])
+            assert served.app.asked == []
+
+    @pytest.mark.parametrize("framing", ["a length", "chunks"])
+    def test_a_body_is_no_part_of_the_headers_however_it_comes(self, framing: str) -> None:
+        body = b"\r\n\r\n" + b"x" * 100_000
+        if framing == "a length":
+            sent = b"POST / HTTP/1.1\r\nHost: axon\r\nContent-Length: %d\r\n\r\n%b" % (len(body), body)
+        else:
+            told = b"".join(b"%x\r\n%b\r\n" % (len(part), part) for part in _parts(body, 500))
+            sent = b"POST / HTTP/1.1\r\nHost: axon\r\nTransfer-Encoding: chunked\r\n\r\n%b0\r\n\r\n" % told
+        with serving(max_header_bytes=1024) as served:
+            assert [answer.status for answer in served.ask(sent)] == [200]
+            assert served.app.bodies == [body]
+
+    def test_what_follows_a_body_is_bounded_and_read_by_nobody(self) -> None:
+        head = b"POST / HTTP/1.1\r\nHost: axon\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nhi\r\n0\r\n"
+        with serving(max_header_bytes=1024) as served:
+            [answer] = served.ask(head + b"X-Trailer: 1\r\n\r\n")
+            assert answer.status == 200
+            assert served.app.header_names == [b"host", b"transfer-encoding"]
+            with served.connected() as line, contextlib.suppress(ConnectionError):
+                line.sendall(head + b"X-Trailer: " + b"x" * 5000)
+                assert [each.status for each in answers(line, most=1)] == [431]
+
+
+def _read_all(line: socket.socket) -> None:
+    while line.recv(1 << 20):
+        pass
+
+
+def _parts(data: bytes, size: int) -> list[bytes]:
+    return [data[start : start + size] for start in range(0, len(data), size)]
+
+
+class TestPipelining:
+    def test_a_request_waits_unread_for_the_answer_to_the_one_before(self) -> None:
+        with serving() as served, served.connected() as line:
+            line.sendall(get("/held") + get("/b") + get("/c"))
+            wait_until(lambda: served.app.asked == ["/held"], "the first is there")
+            served.ask(get("/other"))  # the loop has turned
+            assert served.app.asked == ["/held", "/other"]
+            served.release()
+            assert [answer.body for answer in answers(line, most=3)] == [b"/held", b"/b", b"/c"]
+            assert served.app.asked == ["/held", "/other", "/b", "/c"]
+
+    @pytest.mark.parametrize("size", [1, 7, 24, 1000])
+    def test_requests_sent_ahead_are_answered_in_order_however_they_are_cut(self, patient: Served, size: int) -> None:
+        paths = [f"/{number}" for number in range(8)]
+        sent = b"".join(
+            get(path, "Content-Length: 6") + b"\r\n\r\nab" if number % 2 else get(path)
+            for number, path in enumerate(paths)
+        )
+        with patient.connected() as line:
+            line.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            for part in _parts(sent, size):
+                line.sendall(part)
+            assert [answer.body.decode() for answer in answers(line, most=8)] == paths
+
+    def test_a_client_that_leaves_is_seen_though_it_has_sent_more(self) -> None:
+        with serving() as served:
+            with served.connected() as line:
+                line.sendall(get("/held") + get("/b"))
+                wait_until(lambda: served.app.asked == ["/held"], "the first is there")
+            wait_until(lambda: served.app.left == ["/held"], "its application is told")
+            assert served.app.asked == ["/held"]
+
+    def test_what_cannot_be_read_is_refused_after_the_answer_before_it(self) -> None:
+        with serving() as served, served.connected() as line:
+            line.sendall(get("/held") + b"no HTTP at all\r\n\r\n" + get("/b"))
+            wait_until(lambda: served.app.asked == ["/held"], "the first is there")
+            served.release()
+            first, second = answers(line, most=3)
+            assert (first.body, second.status, second.code) == (b"/held", 400, "invalid_http")
+            assert served.app.asked == ["/held"]
+
+
+class TestSurplus:
+    def test_a_connection_beyond_the_most_serves_one_request(self) -> None:
+        with serving(max_connections=1) as served, served.connected() as first:
+            first.sendall(get("/first"))
+            [answer] = answers(first, most=1)
+            assert "connection" not in answer.headers
+            found = served.ask(get("/a") + get("/b"), most=2)
+            assert [(each.body, each.headers.get("connection")) for each in found] == [(b"/a", "close")]
+
+    def test_a_connection_beyond_the_most_must_ask_at_once(self) -> None:
+        with serving(max_connections=1, header_timeout_s=PATIENCE_S) as served, served.connected() as first:
+            wait_until(lambda: len(served.server.server_state.connections) == 1, "the first is there")
+            with served.connected() as surplus:
+                assert closed(surplus)
+            first.sendall(get("/first"))
+            assert [answer.body for answer in answers(first, most=1)] == [b"/first"]
+
+    def test_of_too_many_beyond_the_most_each_is_told_and_closed(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(module, "_MOST_SURPLUS", 1)
+        with serving(max_connections=1) as served, served.connected(), served.connected():
+            wait_until(lambda: len(served.server.server_state.connections) == 2, "both are there")
+            with served.connected() as third:
+                [answer] = answers(third, most=1)
+                assert (answer.status, answer.code, answer.headers["retry-after"]) == (503, "overloaded", "1")
+                assert closed(third)
+
+
+class TestObjections:
+    """RFC 9112: what the parser reads and a server must refuse all the same, before any application sees it."""
+
+    @pytest.mark.parametrize(
+        ("sent", "status", "code"),
+        [
+            (b"GET / HTTP/1.1\r\n\r\n", 400, "invalid_host"),
+            (b"GET / HTTP/1.1\r\nHost: a\r\nHost: b\r\n\r\n", 400, "invalid_host"),
+            (b"GET / HTTP/1.0\r\nHost: a\r\nHost: b\r\n\r\n", 400, "invalid_host"),
+            (b"GET / HTTP/2.0\r\nHost: a\r\n\r\n", 505, "http_version_not_supported"),
+            (get("/", "Transfer-Encoding: gzip, chunked"), 501, "unsupported_transfer_encoding"),
+            (
+                get("/", "Transfer-Encoding: chunked", "Transfer-Encoding: chunked"),
+                400,
+                "invalid_http",
+            ),
+            (b"POST / HTTP/1.0\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n", 400, "invalid_http"),
+            (get("/", "Expect: a-miracle"), 417, "unsupported_expectation"),
+            (get("/", "Content-Length: 1", "Transfer-Encoding: chunked"), 400, "invalid_http"),
+            (get("/", "Content-Length: one"), 400, "invalid_http"),
+            (b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03", 400, "invalid_http"),
+        ],
+        ids=[
+            "no Host",
+            "two Hosts",
+            "two Hosts of 1.0",
+            "HTTP 2.0",
+            "another coding",
+            "chunked twice",
+            "chunked in 1.0",
+            "another expectation",
+            "a length and chunks",
+            "a length that is no number",
+            "TLS",
+        ],
+    )
+    def test_a_request_that_http_forbids_is_refused_and_its_connection_closed(
+        self, sent: bytes, status: int, code: str
+    ) -> None:
+        with serving() as served:
+            [answer] = served.ask(sent, most=2)
+            assert (answer.status, answer.code, answer.headers["connection"]) == (status, code, "close")
+            assert served.app.asked == []
+
+    @pytest.mark.parametrize(
+        "sent",
+        [
+            b"GET / HTTP/1.0\r\n\r\n",
+            get("/", "Expect: 100-Continue"),
+            b"POST / HTTP/1.1\r\nHost: axon\r\nTransfer-Encoding: Chunked\r\n\r\n0\r\n\r\n",
+        ],
+        ids=["1.0 without Host", "the known expectation", "chunks"],
+    )
+    def test_what_it_allows_is_answered(self, patient: Served, sent: bytes) -> None:
+        with patient.connected() as line:
+            line.sendall(sent)
+            assert next(answer.status for answer in answers(line, most=2) if answer.status != 100) == 200
+
+
+class TestStopping:
+    def test_who_has_connected_before_is_answered_even_if_nobody_had_accepted_it(self) -> None:
+        async def stop(served: Served, lines: list[socket.socket]) -> None:
+            """The loop does not turn between the connections and the end: they wait in the system's queue."""
+            for line in lines:
+                line.connect(served.address)
+                line.sendall(get("/late"))
+            await served.server.shutdown([served.listener])
+
+        with serving() as served, contextlib.ExitStack() as stack:
+            lines = [stack.enter_context(socket.socket()) for _ in range(5)]
+            for line in lines:
+                line.settimeout(PATIENCE_S)
+            stopping = asyncio.run_coroutine_threadsafe(stop(served, lines), served.loop)
+            wait_until(lambda: not served.server.servers[0].is_serving(), "it does not listen any more")
+            assert [[each.body for each in answers(line, most=2)] for line in lines] == [[b"/late"]] * 5
+            stopping.result(PATIENCE_S)
+            with pytest.raises(ConnectionRefusedError):
+                served.connected()
+
+    def test_a_connection_that_has_just_been_made_brings_its_request(self) -> None:
+        with serving() as served, served.connected() as fresh, served.connected() as idle:
+            idle.sendall(get("/idle"))
+            [answer] = answers(idle, most=1)
+            assert answer.status == 200
+            served.server.should_exit = True
+            assert closed(idle)
+            fresh.sendall(get("/fresh"))
+            assert [(each.body, each.headers["connection"]) for each in answers(fresh, most=2)] == [
+                (b"/fresh", "close")
+            ]
+
+    def test_an_answer_that_is_on_its_way_comes_to_its_end(self) -> None:
+        with serving() as served, served.connected() as line:
+            line.sendall(get("/held"))
+            wait_until(lambda: served.app.asked == ["/held"], "the request is there")
+            served.server.should_exit = True
+            wait_until(lambda: not served.server.servers[0].is_serving(), "it does not listen any more")
+            assert not served.server.ended.is_set()
+            served.release()
+            assert [answer.body for answer in answers(line, most=2)] == [b"/held"]
+            wait_until(served.server.ended.is_set, "it has ended")

@@ -1,0 +1,78 @@
+"""Every module has a test file of its name in the mirrored folder, or stands here with where its behaviour is tested.
+
+``src/axon/gateway/http/paging.py`` is tested by ``tests/gateway/http/test_paging.py``. To add a package, put its name
+in ``PACKAGES`` and run this file: what it names needs a test, or a line below.
+"""
+
+from pathlib import Path
+
+import pytest
+
+REPOSITORY = Path(__file__).resolve().parents[1]
+SOURCE, TESTS = REPOSITORY / "src" / "axon", REPOSITORY / "tests"
+PACKAGES = ("domain", "gateway")
+
+ELSEWHERE = {
+    "domain/account.py": "contracts/test_accounts.py",
+    "domain/conversation.py": "sessions/test_history.py",
+    "gateway/admin/bodies.py": "gateway/admin/test_admin.py",
+    "gateway/admin/keys.py": "gateway/admin/test_admin.py",
+    "gateway/admin/plans.py": "gateway/admin/test_admin.py",
+    "gateway/admin/tenants.py": "gateway/admin/test_admin.py",
+    "gateway/admin/usage.py": "gateway/admin/test_admin.py",
+    "gateway/app.py": "security/test_inventory.py",
+    "gateway/health.py": "fleet/test_roles.py",
+    "gateway/http/outages.py": "gateway/http/test_middleware.py",
+    "gateway/openai/answer.py": "journeys/test_chat.py",
+    "gateway/openai/chat.py": "journeys/test_chat.py",
+    "gateway/openai/completions.py": "journeys/test_prompts.py",
+    "gateway/responses/conversations.py": "journeys/test_responses.py",
+    "gateway/turn/asking.py": "journeys/test_cancel.py",
+    "gateway/turn/cancel.py": "journeys/test_cancel.py",
+    "gateway/turn/context.py": "gateway/openai/test_streams.py",
+    "gateway/turn/entry.py": "gateway/turn/test_opening.py",
+    "gateway/turn/revoked_keys.py": "journeys/test_revoked.py",
+    "gateway/turn/twins.py": "gateway/turn/test_opening.py",
+}
+"""Modules that are tested through another: the test file that fails when they are wrong."""
+
+NO_BEHAVIOUR = {
+    "domain/access.py": "fields",
+    "domain/deployment.py": "fields",
+    "domain/item.py": "fields, and a join",
+    "domain/job.py": "fields; what it derives is in domain/test_turn.py",
+    "domain/presence.py": "fields",
+    "domain/sampling.py": "fields, and two questions about them",
+    "domain/storage.py": "fields, and their sum",
+    "domain/usage.py": "fields, and their sum",
+    "gateway/config.py": "settings",
+    "gateway/http/schema.py": "what the API page says of a body; the page is generated and compared",
+    "gateway/turn/ask.py": "fields",
+}
+"""Modules that decide nothing, each with what it holds."""
+
+
+def modules() -> list[str]:
+    return sorted(
+        path.relative_to(SOURCE).as_posix()
+        for package in PACKAGES
+        for path in (SOURCE / package).rglob("*.py")
+        if path.name != "__init__.py"
+    )
+
+
+def own_test(module: str) -> Path:
+    path = TESTS / module
+    return path.with_name(f"test_{path.name}")
+
+
+@pytest.mark.parametrize("module", modules())
+def test_a_module_has_a_test_of_its_name_or_says_where_it_is_tested(module: str) -> None:
+    listed = [module in ELSEWHERE, module in NO_BEHAVIOUR, own_test(module).exists()]
+    assert sum(listed) == 1, f"{own_test(module).relative_to(REPOSITORY)} is missing, or {module} is listed for nothing"
+
+
+def test_what_is_listed_is_there() -> None:
+    listed = {*ELSEWHERE, *NO_BEHAVIOUR}
+    assert listed <= set(modules())
+    assert {place for place in ELSEWHERE.values() if not (TESTS / place).exists()} == set()
