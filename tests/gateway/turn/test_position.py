@@ -1,4 +1,4 @@
-"""A reader's place: a seq and nothing else, and never one past the end of a complete answer."""
+"""A reader's position: a seq and nothing else, and never one past the end of a complete answer."""
 
 from dataclasses import replace
 from typing import Any
@@ -10,7 +10,7 @@ from starlette.requests import Request
 
 from axon.domain.turn import Turn, opened
 from axon.errors import InvalidInput
-from axon.gateway.turn.position import last_event_id, , seq_of
+from axon.gateway.turn.position import check_position, last_event_id, seq_of
 from tests.contracts.builders import make_ended, make_job
 
 ENDED = make_ended(make_job(), num_tokens=3)
@@ -29,7 +29,7 @@ class Store:
 async def is_refused(turn: Turn, after: int, *, stored: Turn | None) -> bool:
     lookup: Any = Store(stored)
     try:
-        await (lookup, turn, after, "after")
+        await check_position(lookup, turn, after, "after")
     except InvalidInput as error:
         return error.param == "after"
     return False
@@ -53,7 +53,7 @@ def test_who_sends_no_event_id_has_read_nothing() -> None:
     assert last_event_id(Request({"type": "http", "headers": [(b"last-event-id", b"7")]})) == 7
 
 
-async def test_a_place_past_the_last_token_of_a_complete_answer_is_refused() -> None:
+async def test_a_position_past_the_last_token_of_a_complete_answer_is_refused() -> None:
     assert [await is_refused(ENDED, after, stored=ENDED) for after in (0, 3, 4)] == [False, False, True]
 
 
