@@ -203,7 +203,7 @@ class Worker:
 
     @property
     def load(self) -> Load:
-        """How busy the worker is now."""
+        """The worker's present load."""
         return measure_load(self.hands, self._supervisor, self._clock.monotonic())
 
 

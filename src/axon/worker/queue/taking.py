@@ -32,14 +32,14 @@ from axon.worker.queue.order import SLOT_COST, Waiting, in_order, score, short
 from axon.worker.queue.sharing import Sharing
 
 _LOOK_S = 1.0
-"""How often lanes are polled in case a hint was lost."""
+"""Seconds between two polls of the lanes, in case a hint was lost."""
 _LANES_AT_ONCE = 12
 """Lanes that one poll asks for."""
 _IDLE_LOOK, _BUSY_LOOK = 1 / 3, 1 / 24
 """The share of the lanes without a recent hint that is polled each time, with free slots and without."""
 _RETRY_S = 0.2
 _REST_S = 1.0
-"""For how long nothing is taken after a delivery was given back for others."""
+"""Seconds for which nothing is taken after a delivery was given back for others."""
 
 _logger = structlog.get_logger("axon.worker")
 
