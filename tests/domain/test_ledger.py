@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from axon.domain.ledger import Ledger, timed, told
+from axon.domain.ledger import Ledger, latest, timed
 
 times = st.floats(0, 1e6)
 
@@ -41,5 +41,5 @@ def test_neither_a_cache_nor_a_failure_changes_the_bill() -> None:
 
 
 def test_the_last_chunk_knows_the_most_and_the_stream_counts_its_tokens() -> None:
-    assert told([], emitted=3) is None
-    assert told([Ledger(queued=1), Ledger(queued=2, emitted=9)], emitted=3) == Ledger(queued=2, emitted=3)
+    assert latest([], emitted=3) is None
+    assert latest([Ledger(queued=1), Ledger(queued=2, emitted=9)], emitted=3) == Ledger(queued=2, emitted=3)

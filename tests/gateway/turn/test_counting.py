@@ -15,7 +15,7 @@ from axon.domain.tenant import Terms
 from axon.errors import LimitReached, StorageFull
 from axon.gateway.http.auth import Identity
 from axon.gateway.http.middleware import METERS
-from axon.gateway.turn.counting import count_request, gave_back, storing
+from axon.gateway.turn.counting import count_request, note_erased, storing
 from axon.gateway.turn.opening import Opening
 from axon.runtime.clock import FakeClock
 from axon.telemetry.metrics import Metrics
@@ -92,7 +92,7 @@ async def test_what_was_erased_gives_its_room_back_at_once() -> None:
     desk.held = Stored()
     with pytest.raises(StorageFull):
         await desk.store()  # the measurement of a moment ago still holds
-    gave_back(desk.request())
+    note_erased(desk.request())
     await desk.store()
 
 

@@ -4,13 +4,13 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from axon.gateway.turn.place import last_event_id, require_place, seq_of
 from hypothesis import given
 from hypothesis import strategies as st
 from starlette.requests import Request
 
 from axon.domain.turn import Turn, opened
 from axon.errors import InvalidInput
+from axon.gateway.turn.position import check_position, last_event_id, seq_of
 from tests.contracts.builders import make_ended, make_job
 
 ENDED = make_ended(make_job(), num_tokens=3)
@@ -29,7 +29,7 @@ class Store:
 async def is_refused(turn: Turn, after: int, *, stored: Turn | None) -> bool:
     lookup: Any = Store(stored)
     try:
-        await require_place(lookup, turn, after, "after")
+        await check_position(lookup, turn, after, "after")
     except InvalidInput as error:
         return error.param == "after"
     return False
