@@ -32,7 +32,7 @@ ELSEWHERE = {
     "gateway/turn/context.py": "gateway/openai/test_streams.py",
     "gateway/turn/entry.py": "gateway/turn/test_opening.py",
     "gateway/turn/revoked_keys.py": "journeys/test_revoked.py",
-    "gateway/turn/twins.py": "gateway/turn/test_opening.py",
+    "gateway/turn/duplicates.py": "gateway/turn/test_opening.py",
 }
 """Modules that are tested through another: the test file that fails when they are wrong."""
 
