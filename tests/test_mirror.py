@@ -30,9 +30,9 @@ ELSEWHERE = {
     "gateway/turn/asking.py": "journeys/test_cancel.py",
     "gateway/turn/cancel.py": "journeys/test_cancel.py",
     "gateway/turn/context.py": "gateway/openai/test_streams.py",
-    "gateway/turn/duplicates.py": "gateway/turn/test_opening.py",
     "gateway/turn/entry.py": "gateway/turn/test_opening.py",
     "gateway/turn/revoked_keys.py": "journeys/test_revoked.py",
+    "gateway/turn/duplicates.py": "gateway/turn/test_opening.py",
 }
 """Modules that are tested through another: the test file that fails when they are wrong."""
 

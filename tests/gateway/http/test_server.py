@@ -304,7 +304,7 @@ class TestSurplus:
             assert [answer.body for answer in answers(first, most=1)] == [b"/first"]
 
     def test_of_too_many_beyond_the_most_each_is_told_and_closed(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr(module, "_MOST_SURPLUS", 1)
+        monkeypatch.setattr(module, "_MAX_SURPLUS_CONNECTIONS", 1)
         with serving(max_connections=1) as served, served.connected(), served.connected():
             wait_until(lambda: len(served.server.server_state.connections) == 2, "both are there")
             with served.connected() as third:
