@@ -23,6 +23,7 @@ from axon.domain.lane import own_lane as own_lane_name
 from axon.errors import AxonError
 from axon.ports.live import Live
 from axon.ports.queue import Delivery, Lanes
+from axon.runtime.clock import Clock
 from axon.telemetry.metrics import Metrics
 from axon.telemetry.sparse import Sparse
 from axon.worker.identity import Identity
@@ -49,13 +50,14 @@ class Taking:
 
     def __init__(
         self,
-        *,
         identity: Identity,
         hands: Hands,
+        *,
         num_lanes: int,
         own_lane: str,
         queue: Lanes,
         live: Live,
+        clock: Clock,
         metrics: Metrics,
     ) -> None:
         """``own_lane``: the worker's name, under which it has a lane of its own; empty for none."""
@@ -65,6 +67,7 @@ class Taking:
         self._own = own_lane_name(me.deployment, own_lane) if own_lane else ""
         self._took_own_last = False
         self._queue, self._wakeups, self._metrics = queue, live.wakeups, metrics
+        self._now = clock.monotonic
         self._hearsay = Hearsay(self._lanes, self._own)
         self.sharing = Sharing(live.shares, pool_name(me.deployment, me.pool), self._active)
         self._woken, self._look_everywhere = asyncio.Event(), asyncio.Event()
@@ -195,7 +198,3 @@ class Taking:
         jobs, now = self._hands.jobs, self._now()
         self._hearsay.hold(jobs, now)
         return self._hearsay.active(now) | {job.tenant for job in jobs}
-
-    @staticmethod
-    def _now() -> float:
-        return asyncio.get_running_loop().time()
