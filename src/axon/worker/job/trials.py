@@ -35,7 +35,7 @@ class Trials:
         return self._suspects[0] if self._suspects else None
 
     def crashed(self, gained: Mapping[str, int]) -> list[str]:
-        """The engine died in a step of these jobs, which had gained so many tokens in it. Returns the guilty ones."""
+        """The engine died in a step of these jobs; takes the tokens that each had gained. Returns the guilty jobs."""
         for job_id in gained:
             record = self._records.setdefault(job_id, _Record())
             record.crashes += 1
