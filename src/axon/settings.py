@@ -5,20 +5,16 @@
 Each package owns its section; this file combines them and does not interpret them.
 """
 
-import ast
-import inspect
 import math
 import os
 import re
-import textwrap
 import tomllib
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import MISSING, Field, dataclass, field, fields, is_dataclass
+from dataclasses import Field, dataclass, field, fields, is_dataclass
 from difflib import get_close_matches
 from functools import cache
 from pathlib import Path
-from types import NoneType, UnionType
-from typing import Any, Literal, NamedTuple, Union, get_args, get_origin, get_type_hints
+from typing import Any, Literal, NamedTuple, get_args, get_origin, get_type_hints
 
 from axon.admission.config import AdmissionConfig
 from axon.control.config import ControlConfig
@@ -27,6 +23,7 @@ from axon.engine.config import EngineConfig
 from axon.errors import Misconfigured
 from axon.gateway.config import GatewayConfig
 from axon.runtime.config import LifecycleConfig
+from axon.runtime.field_docs import default_text, field_docs, inner_type, type_text
 from axon.sessions.config import SessionsConfig
 from axon.telemetry.config import LogConfig
 from axon.worker.config import WorkerConfig
@@ -180,9 +177,9 @@ def describe() -> list[Described]:
     return [
         Described(
             name,
-            _type_text(spec.hint),
-            _default_text(spec.field),
-            _docs(spec.owner)[spec.field.name],
+            type_text(spec.hint),
+            default_text(spec.field),
+            field_docs(spec.owner)[spec.field.name],
             variable_of(name),
         )
         for name, spec in _specs().items()
@@ -291,7 +288,7 @@ def _build(values: Mapping[str, object]) -> Settings:
 
 def _parse(name: str, text: str, place: str) -> object:
     """A value written as text."""
-    hint = _inner(_specs()[name].hint)
+    hint = inner_type(_specs()[name].hint)
     try:
         value = _READERS[hint](text.strip()) if hint in _READERS else text
     except (KeyError, ValueError):
@@ -300,7 +297,7 @@ def _parse(name: str, text: str, place: str) -> object:
             if "tcp://" in text
             else ""
         )
-        raise Misconfigured(f"{place} must be {_type_text(hint)}, not {_quoted(name, text)}.{link}") from None
+        raise Misconfigured(f"{place} must be {type_text(hint)}, not {_quoted(name, text)}.{link}") from None
     return _accept(name, value, place)
 
 
@@ -309,18 +306,18 @@ _READERS: dict[Any, Callable[[str], object]] = {bool: lambda text: _TRUTH[text.l
 
 def _accept(name: str, value: object, place: str) -> object:
     """Checks a value's type and range; raises ``Misconfigured`` with the name of the source."""
-    hint = _inner(_specs()[name].hint)
+    hint = inner_type(_specs()[name].hint)
     if get_origin(hint) is Literal:
         if value not in get_args(hint):
             close = _suggest(str(value), get_args(hint))
-            raise Misconfigured(f"{place} must be {_type_text(hint)}, not {_quoted(name, value)}.{close}")
+            raise Misconfigured(f"{place} must be {type_text(hint)}, not {_quoted(name, value)}.{close}")
         return value
     if hint is float and type(value) is int:
         value = float(value)
     if hint is Path and isinstance(value, str | Path) and str(value):
         return Path(value).expanduser().absolute()
     if type(value) is not hint:
-        raise Misconfigured(f"{place} must be {_type_text(hint)}, not {_quoted(name, value)}.")
+        raise Misconfigured(f"{place} must be {type_text(hint)}, not {_quoted(name, value)}.")
     if isinstance(value, int | float) and not isinstance(value, bool):
         _check_range(name, value, place)
     return value
@@ -391,39 +388,3 @@ def _name_of(model: str, engine: str) -> str:
         return "smollm2-135m-instruct"
     path = Path(model)
     return path.stem if path.suffix == ".gguf" else path.absolute().name
-
-
-def _inner(hint: Any) -> Any:
-    """``Path`` for ``Path | None``: None means unset and cannot be written."""
-    if get_origin(hint) in (Union, UnionType):
-        return next(each for each in get_args(hint) if each is not NoneType)
-    return hint
-
-
-def _type_text(hint: Any) -> str:
-    hint = _inner(hint)
-    if get_origin(hint) is Literal:
-        return " or ".join(str(each) for each in get_args(hint))
-    names = {str: "text", int: "a whole number", float: "a number", bool: "true or false", Path: "a path"}
-    return names[hint]
-
-
-def _default_text(each: "Field[Any]") -> str:
-    if "default" in each.metadata:
-        return str(each.metadata["default"])
-    assert each.default is not MISSING, f"{each.name} needs a default in words"
-    return str(each.default)
-
-
-@cache
-def _docs(owner: type) -> dict[str, str]:
-    """Docstrings below a dataclass's fields, read from the source, because Python discards them."""
-    (node,) = ast.parse(textwrap.dedent(inspect.getsource(owner))).body
-    assert isinstance(node, ast.ClassDef)
-    docs = {}
-    for statement, below in zip(node.body, node.body[1:], strict=False):
-        if not (isinstance(statement, ast.AnnAssign) and isinstance(statement.target, ast.Name)):
-            continue
-        if isinstance(below, ast.Expr) and isinstance(below.value, ast.Constant):
-            docs[statement.target.id] = inspect.cleandoc(str(below.value.value))
-    return docs

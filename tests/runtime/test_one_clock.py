@@ -6,16 +6,17 @@ from pathlib import Path
 import axon
 
 ROOT = Path(axon.__file__).parent
-READS = re.compile(r"\btime\.(time|monotonic|perf_counter)(_ns)?\(|\bloop\(?\)?\.time\(")
+READS = re.compile(r"\btime\.(time|monotonic|perf_counter)(_ns)?\(|loop(\(\))?\.time\(")
 ALLOWED = {
     "runtime/clock.py": "the clock itself",
+    "gateway/http/middleware.py": "times each request, and the outages that requests meet",
     "client.py": "imports nothing of the server, so that it can be copied into another program",
 }
-ELSEWHERE = ("engine", "gateway", "worker")
+HOT = ("engine",)
 """Packages whose hot paths read the time themselves."""
 
 
 def test_only_the_clock_reads_time() -> None:
     paths = [path.relative_to(ROOT) for path in ROOT.rglob("*.py")]
-    found = {str(path) for path in paths if path.parts[0] not in ELSEWHERE and READS.search((ROOT / path).read_text())}
+    found = {str(path) for path in paths if path.parts[0] not in HOT and READS.search((ROOT / path).read_text())}
     assert found == ALLOWED.keys()

@@ -36,7 +36,7 @@ def show_described(*, as_json: bool) -> None:
 
 
 def description(each: "Described", columns: int) -> str:
-    """Its name, type and default, and below them what it means, in lines of at most so many columns."""
+    """One setting as text: name, type and default, then its meaning, in lines of at most ``columns`` characters."""
     default = f", {each.default}" if each.default else ""
     head = textwrap.wrap(f"{each.name}: {each.type}{default}", columns, subsequent_indent="    ")
     doc = each.doc.replace("``", "")

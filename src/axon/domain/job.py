@@ -36,8 +36,8 @@ class Job:
     """Unix time after which the job has expired."""
     created: float
     reasoning: str = ""
-    """How reasoning is separated from the answer: empty for not at all, ``text`` when the answer opens it, ``inside``
-    when the prompt has opened it already."""
+    """Rule that separates reasoning from the answer: empty for none, ``text`` when the answer opens the reasoning,
+    ``inside`` when the prompt has opened it already."""
     ticket: str = ""
     priority: int = 0
     """Priority of its tier: 1 priority, 0 default, -1 flex."""
@@ -75,13 +75,13 @@ class Job:
     pin: str = ""
     """Key of the pin that holds its session on one version; empty for a turn that is its own session."""
     generation: int = 0
-    """How often its session was moved to another version before this turn."""
+    """Number of times that its session was moved to another version before this turn."""
     needs: tuple[str, ...] = ()
     """Features that a worker must support to run it; empty for those that every release has."""
     price: str = ""
     """Id of the price that held when it was accepted."""
     reply: Reply = field(default_factory=ChatReply)
-    """How the gateway writes the answer."""
+    """The form in which the gateway writes the answer."""
     extra: Mapping[str, Any] = field(default_factory=dict)
     """Fields of a later version, kept as they came."""
 

@@ -38,7 +38,7 @@ class Batch:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Verdict:
-    """What to do with turns that were not written: set them aside for good, or write them again."""
+    """Decision about turns that were not written: each is set aside for good, or written again."""
 
     aside: tuple[tuple[int, str], ...]
     again: tuple[tuple[int, Turn], ...]

@@ -1,4 +1,4 @@
-"""How a gateway writes a turn's answer: one kind for each API. Decided when the turn is accepted; workers never look.
+"""The form in which a gateway writes a turn's answer: one kind for each API. Set at acceptance; workers never read it.
 
 Every kind is a ``msgspec.Struct``, because msgspec knows tagged unions of these alone; the tag is called ``route``.
 """
@@ -34,7 +34,7 @@ class CompletionReply(msgspec.Struct, frozen=True, kw_only=True, tag_field="rout
     prompt_only: bool = False
     """Whether the answer is the echoed prompt alone (``max_tokens: 0``)."""
     best: int = 0
-    """How many of each prompt's choices are returned (``best_of``); 0 for all of them."""
+    """Number of each prompt's choices that are returned (``best_of``); 0 for all of them."""
     hides_logprobs: bool = False
     """Whether log probabilities were computed to choose the best by, and are not shown."""
     extra: Mapping[str, Any] = {}
@@ -62,7 +62,7 @@ class OtherReply(msgspec.Struct, frozen=True, kw_only=True, tag_field="route", t
     """A reply of a kind that only a later release knows, kept as it came."""
 
     name: str = ""
-    """Its route; empty where the words of an older release's turn were erased."""
+    """The route of the reply; empty where the text of an older release's turn was erased."""
     extra: Mapping[str, Any] = {}
 
     @property

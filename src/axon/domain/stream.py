@@ -10,7 +10,7 @@ from axon.errors import StreamDiverged
 
 
 class Reread(Enum):
-    """Why the log must be read: the chunk does not directly follow what the reader has."""
+    """The reason to read the log: the chunk does not directly follow what the reader has."""
 
     GAP = "gap"
     """Tokens are missing in between."""

@@ -37,7 +37,7 @@ _RANGES = {
 
 
 class Tier(StrEnum):
-    """How urgent a request is (``service_tier``): changes the rate of its tokens, not only its queueing time."""
+    """Urgency of a request (``service_tier``). It changes the rate of the tokens, not only the time in the queue."""
 
     FLEX = "flex"
     DEFAULT = "default"

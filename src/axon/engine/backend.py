@@ -138,7 +138,7 @@ def _open_native(config: EngineConfig, model_dir: Path, architecture: Architectu
 
 
 def num_blocks_in(config: EngineConfig, bytes_per_block: int) -> int:
-    """How many blocks fit into ``kv_memory_bytes``; raises ``Misconfigured`` if not even one does."""
+    """Number of blocks that fit into ``kv_memory_bytes``; raises ``Misconfigured`` if not even one does."""
     num_blocks = config.kv_memory_bytes // bytes_per_block
     if num_blocks < 1:
         raise Misconfigured(f"kv_memory_bytes = {config.kv_memory_bytes} holds not even one block")

@@ -12,7 +12,7 @@ PLACEHOLDER = -1
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Draw:
-    """How the token behind a computed token is chosen."""
+    """Parameters by which the token behind a computed token is chosen."""
 
     sampling: Sampling
     seed: int
@@ -64,7 +64,7 @@ class Span:
     arrival: int = 0
     """Tells the sequence from a later one that is given the same id."""
     admission: int = 0
-    """How often the sequence has been given blocks: tells whether it still holds those of this span."""
+    """Number of times that the sequence was given blocks: shows whether it still holds those of this span."""
 
     @property
     def end(self) -> int:
@@ -89,7 +89,7 @@ class Span:
         return scores, tokens
 
     def num_accepted(self, drawn: Sequence[Drawn]) -> int:
-        """How many draft tokens equal the tokens drawn in their places, up to the first that does not."""
+        """Number of draft tokens that equal the tokens drawn at their positions, up to the first that does not."""
         drafts = self.token_ids[len(self.token_ids) - len(self.drafts) :]
         return next((index for index, draft in enumerate(drafts) if draft != drawn[index].token), len(drafts))
 

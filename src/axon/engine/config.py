@@ -11,7 +11,7 @@ class EngineConfig:
     kind: Literal["axon", "echo"] = "axon"
     """``axon`` runs a model; ``echo`` repeats its prompt without one, for tests of everything above."""
     device: Literal["auto", "cpu", "cuda"] = "auto"
-    """Where the model runs: ``auto`` takes an NVIDIA GPU where there is one and ``dtype`` can run there."""
+    """Device that the model runs on: ``auto`` takes an NVIDIA GPU where there is one and ``dtype`` can run there."""
     dtype: Literal["auto", "int8", "float32", "bfloat16"] = "auto"
     """Arithmetic of the model. ``auto`` is ``bfloat16`` on a GPU; on the CPU ``int8`` where its native kernels are
     shipped or can be built (a C++ compiler is needed once), else ``float32``; ``int8`` refuses to start there."""
@@ -24,8 +24,7 @@ class EngineConfig:
     max_prefill_tokens: int = 0
     """The most prompt tokens of a step while answers stream; 0 takes 128, or 2048 on a GPU."""
     max_slowdown: float = 2.0
-    """How much longer a step may take because of a prompt while answers stream, as a factor; sets the size of prompt
-    chunks on a CPU."""
+    """Factor by which a prompt may lengthen a step while answers stream; sets the size of prompt chunks on a CPU."""
     itl_slo_ms: float = 0.0
     """Most milliseconds between two tokens of a stream, as far as prompts lengthen them: prompt chunks shrink to keep
     it. 0 sets no limit on a CPU, and takes 50 on a GPU."""
@@ -45,9 +44,9 @@ class EngineConfig:
     tensor_parallel: int = 1
     """Ranks that the model is cut over, each a process with its own GPU (or, in ``float32``, some of the cores)."""
     rendezvous: str = ""
-    """Where ranks of other hosts join (``axon rank``), as ``tcp://HOST:PORT``; empty: all ranks are on this host."""
+    """Address at which ranks of other hosts join (``axon rank``): ``tcp://HOST:PORT``; empty: all are on this host."""
     local_ranks: int = 1
-    """With a ``rendezvous``: ranks that this host starts itself; it waits for the others to join."""
+    """Ranks that this host starts itself if ``rendezvous`` is set; it waits for the others to join."""
     join_timeout_s: float = 60.0
     """Seconds that the ranks of other hosts may take to join."""
     rank_timeout_s: float = 10.0

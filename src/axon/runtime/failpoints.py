@@ -6,7 +6,7 @@ from collections import Counter
 
 _actions: dict[str, str] = {}
 _passes: Counter[str] = Counter()
-"""How often each failpoint may still be passed before it acts."""
+"""Number of times that each failpoint may still be passed before it acts."""
 
 
 def arm(spec: str) -> None:

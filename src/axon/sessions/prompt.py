@@ -47,8 +47,7 @@ class Prompts:
         return ids
 
     def reasoning(self, prompt_ids: Sequence[int]) -> str:
-        """How the answer to a chat's prompt begins: ``inside`` when the template has opened the reasoning, else
-        ``text``."""
+        """The answer's reasoning mode: ``inside`` if the template has opened the reasoning, else ``text``."""
         tail = self.tokenizer.decode(prompt_ids[-_TAIL:])
         return "inside" if tail.rstrip().endswith(OPEN) else "text"
 

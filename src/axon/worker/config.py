@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WorkerConfig:
-    """How a worker takes jobs off the queue, runs them in its engine, and shows that it lives."""
+    """Settings of a worker: taking jobs off the queue, running them in its engine, and showing that it lives."""
 
     name: str = field(default="", metadata={"default": "from the host, the data folder and a free place in it"})
     """The worker's name in the fleet, the same after a restart. No two workers of a model may have the same name."""
@@ -17,11 +17,11 @@ class WorkerConfig:
     metrics_port: int = 8002
     """Port of /metrics, /livez and /readyz of ``axon worker``; 0 takes a free one."""
     announce_s: float = 1.0
-    """How often the worker announces itself. Gateways forget a worker that was silent for three times as long."""
+    """Seconds between two announcements of the worker. Gateways forget one that was silent for three times as long."""
     lease_s: float = 1.5
     """A worker that has not renewed its lease for this long counts as dead: others take over its jobs."""
     renew_s: float = 0.5
-    """How often the lease is renewed."""
+    """Seconds between two renewals of the lease."""
     stall_timeout_s: float = 30.0
     """An event loop that has not run for this long counts as hung: the worker's lease is renewed no more."""
     engine_start_timeout_s: float = 120.0
@@ -36,4 +36,4 @@ class WorkerConfig:
     strike_limit: int = 2
     """A job that crashed the engine this many times, alone in it and without gaining a token, is ended as failed."""
     checkpoint_s: float = 5.0
-    """How often the tokens so far of long answers are written to the journal."""
+    """Seconds between two writes of a long answer's tokens so far to the journal."""

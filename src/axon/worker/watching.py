@@ -17,7 +17,7 @@ from axon.worker.peers.passing import Passing
 from axon.worker.queue.parked import Parked
 
 _TICK_S = 0.1
-"""How often the owners of parked deliveries are looked at: a dead owner's streams stand still for that long."""
+"""Seconds between two looks at the owners of parked deliveries: a dead owner's streams stand still for that long."""
 _TICKS_PER_ROUND = 5
 """Everything else is looked at once in this many ticks."""
 _LISTEN_S = 60.0

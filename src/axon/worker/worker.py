@@ -88,7 +88,7 @@ class Worker:
         lease = self._lease = make_lease(incarnation, live.leases, liveness, config, clock)
         own_lane = me.name if residences else ""
         taking = self._taking = Taking(
-            identity=me, hands=hands, num_lanes=num_lanes, own_lane=own_lane, queue=queue, live=live, metrics=metrics
+            me, hands, num_lanes=num_lanes, own_lane=own_lane, queue=queue, live=live, clock=clock, metrics=metrics
         )
         charge = taking.sharing.charge
         supervisor = self._supervisor = Supervisor(
@@ -98,7 +98,7 @@ class Worker:
         pacing = self._pacing = Pacing(hands, lease, tickets, clock=clock, metrics=metrics) if tickets else None
         residency = self._residency = Residency(residences, me, clock) if residences else None
         passing = self._passing = Passing(
-            me, hands, parked, supervisor, taking, queue=queue, live=live, config=config, metrics=metrics
+            me, hands, parked, supervisor, taking, queue=queue, live=live, config=config, clock=clock, metrics=metrics
         )
         claims = Claims(
             incarnation,
@@ -203,7 +203,7 @@ class Worker:
 
     @property
     def load(self) -> Load:
-        """How busy the worker is now."""
+        """The worker's present load."""
         return measure_load(self.hands, self._supervisor, self._clock.monotonic())
 
 

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from axon.domain.failure import Failure
 from axon.engine.batch import Batch, Drawn
 from axon.engine.config import EngineConfig
 from axon.engine.core import EngineCore
@@ -173,4 +174,6 @@ def test_an_engine_that_cannot_say_it_refuses_it() -> None:
     scheduler = make_scheduler(scores_prompts=False)
     scheduler.add(make_add("a", logprobs=0, prompt_logprobs=True))
     scheduler.add(make_add("b", logprobs=0))
-    assert [(refused.id, refused.code) for refused in scheduler.take_refused()] == [("a", "unsupported_parameter")]
+    assert [(refused.id, refused.code) for refused in scheduler.take_refused()] == [
+        ("a", Failure.PROMPT_LOGPROBS_UNSUPPORTED)
+    ]

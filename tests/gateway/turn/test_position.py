@@ -1,4 +1,4 @@
-"""A reader's place: a seq and nothing else, and never one past the end of a complete answer."""
+"""A reader's position: a seq and nothing else, and never one past the end of a complete answer."""
 
 from dataclasses import replace
 from typing import Any
@@ -53,7 +53,7 @@ def test_who_sends_no_event_id_has_read_nothing() -> None:
     assert last_event_id(Request({"type": "http", "headers": [(b"last-event-id", b"7")]})) == 7
 
 
-async def test_a_place_past_the_last_token_of_a_complete_answer_is_refused() -> None:
+async def test_a_position_past_the_last_token_of_a_complete_answer_is_refused() -> None:
     assert [await is_refused(ENDED, after, stored=ENDED) for after in (0, 3, 4)] == [False, False, True]
 
 

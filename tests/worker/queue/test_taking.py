@@ -82,6 +82,7 @@ def take_all(
             own_lane="w1",
             queue=cast("Any", Queue()),
             live=cast("Any", live),
+            clock=loop,
             metrics=Metrics(),
         )
         for lane, body in published:

@@ -32,7 +32,7 @@ class _Entry:
 
     @property
     def weight(self) -> int:
-        """Its count towards the bounds."""
+        """Number of turns that this write counts for in the bounds; at least 1."""
         return max(1, len(self.turns))
 
     def settle(self, failure: AxonError | None) -> None:

@@ -1,4 +1,4 @@
-"""How kernels are compiled and launched. Holds no kernel.
+"""Compiles and launches Triton kernels. Holds no kernel.
 
 With programmatic dependent launch (PDL) a kernel starts while the one before it ends: before it waits, it may read only
 what no kernel of the same step writes, such as weights and the KV of earlier steps.
@@ -9,8 +9,6 @@ from typing import Any
 
 import torch
 import triton
-
-LOG2_E = 1.4426950408889634
 
 
 def kernel(function: Callable[..., Any]) -> Any:

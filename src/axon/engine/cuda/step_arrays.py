@@ -161,7 +161,7 @@ def halve(spans: Sequence[Span]) -> tuple[list[Span], list[Span]] | None:
 
 
 def layout(arrays: Mapping[str, Array]) -> tuple[dict[str, int], int]:
-    """Where each array starts in one buffer of 32-bit words, and how many words that has."""
+    """Offset of each array in one buffer of 32-bit words, and the number of words in the buffer."""
     starts: dict[str, int] = {}
     end = 0
     for name, array in arrays.items():

@@ -26,7 +26,7 @@ def _score(key: tl.tensor) -> tl.tensor:
 def _head(
     row: tl.tensor, key: tl.tensor, top: tl.tensor, inverse: tl.tensor, vocab_size: tl.tensor, WIDTH: tl.constexpr
 ) -> tl.tensor:
-    """How many scores reach the key, and the sum of their weights."""
+    """Number of scores that reach the key, and the sum of their weights."""
     count = tl.zeros([WIDTH], tl.int32)
     mass = tl.zeros([WIDTH], tl.float64)
     for first in tl.range(0, vocab_size, WIDTH):

@@ -1,4 +1,4 @@
-"""Which part of a model each rank of a group holds. Functions of their arguments alone; no tensors, no files.
+"""Decides which part of a model each rank of a group holds. Pure functions; no tensors, no files.
 
 Query heads, the MLP's inner dimension and the vocabulary are cut into as many parts as there are ranks. So are the KV
 heads; if there are fewer of them than ranks, several ranks hold the same one.

@@ -20,7 +20,7 @@ class Join:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Begin:
-    """Which rank to be, with which config and model; ``fingerprint`` identifies the model."""
+    """Assigns a process its rank, config and model; ``fingerprint`` identifies the model."""
 
     rank: int
     config: EngineConfig

@@ -29,7 +29,7 @@ _SETTLE_S = 2.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Options:
-    """How a rank is started."""
+    """Command-line arguments of a rank."""
 
     join: str
     rank: int

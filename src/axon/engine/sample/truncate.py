@@ -43,7 +43,7 @@ def rank(scores: Floats, at_least: int) -> Ids:
 
 
 def _num_kept(ranked: Floats, weights: Floats, sampling: Sampling) -> int:
-    """How many ids stay; more than are ranked if those are too few to decide."""
+    """Number of ids that stay; more than are ranked if those are too few to decide."""
     width, unknown = len(weights), len(weights) + 1
     num_kept = min(sampling.top_k or width, width)
     if sampling.min_p > 0:

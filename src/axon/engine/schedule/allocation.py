@@ -1,4 +1,4 @@
-"""Which blocks a sequence could be given and holds: cached ones, new ones, no more than its tenant's share.
+"""Gives blocks to sequences and takes them back: cached ones, new ones, no more than the tenant's share.
 
 Knows no slots and no order: who gives up blocks for whom is the scheduler's decision.
 """

@@ -64,7 +64,7 @@ class BlockPool:
             self._limits.pop(owner, None)
 
     def num_taken(self, found: Iterable[int], num_new: int) -> int:
-        """How many more blocks would be used after ``take``."""
+        """Number of blocks that ``take`` would add to those in use."""
         return num_new + sum(1 for block_id in found if block_id in self._cached)
 
     def find(self, hashes: Iterable[bytes]) -> list[int]:

@@ -1,4 +1,4 @@
-"""How many prompt tokens and draft tokens a step may take on: the limits as a value, and the contract of who sets them.
+"""Limits of a step, as a value: how many prompt and draft tokens it may take on; and the Protocol of what sets them.
 
 A controller decides before each step and is told afterwards how long the step took. It reads no clock.
 """

@@ -59,7 +59,7 @@ class Drafter:
 
 
 def _num_worth(acceptance_rate: float, price: float, most: int) -> int:
-    """How many drafts in a row are each worth their price: the third counts only if all three are accepted."""
+    """Number of drafts in a row that are each worth their price: the third counts only if all three are accepted."""
     num_drafts, probability = 0, acceptance_rate
     while num_drafts < most and probability > price:
         num_drafts += 1

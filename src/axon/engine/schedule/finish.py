@@ -1,4 +1,4 @@
-"""When a sequence ends: by an end token or by its length. Functions of their arguments alone."""
+"""Decides whether a sequence ends with a token: by an end token or by its length. Pure functions."""
 
 from collections.abc import Collection
 
@@ -13,7 +13,7 @@ def ending_ids(sampling: Sampling, eos_ids: Collection[int]) -> tuple[int, ...]:
 def finish_of(
     *, token: int, num_outputs: int, num_tokens: int, sampling: Sampling, eos_ids: Collection[int], max_len: int
 ) -> str | None:
-    """How a sequence ends with ``token``, its ``num_outputs``-th: ``stop`` or ``length``; None if it goes on.
+    """The finish reason of a sequence after ``token``, its ``num_outputs``-th: ``stop``, ``length``, or None to go on.
 
     ``num_tokens`` counts prompt and output together, ``token`` included; ``max_len`` is their limit.
     """

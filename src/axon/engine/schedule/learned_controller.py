@@ -45,7 +45,7 @@ class LearnedController:
         return self._limits
 
     def num_prefill_tokens(self, outlook: Outlook) -> int:
-        """How many prompt tokens fit into a step with these streams."""
+        """Number of prompt tokens that fit into a step with these streams."""
         alone_s = self._costs.predict(_regressors(outlook.num_streams, 0, outlook.num_attended))
         token_s = self._costs.predict(_regressors(0, 1, outlook.prompt_at))
         if alone_s <= 0 or not self._costs.weights[2]:

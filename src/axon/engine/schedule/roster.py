@@ -1,4 +1,4 @@
-"""Which sequences run and which wait. Decides nothing; a sequence is always in exactly one of the two lists."""
+"""Lists the sequences that run and those that wait. A sequence is always in exactly one list. Decides nothing."""
 
 from collections import Counter
 
@@ -60,7 +60,7 @@ class Roster:
         ]
 
     def running_by_priority(self) -> dict[int, int]:
-        """How many sequences of each priority run."""
+        """Number of running sequences of each priority."""
         return dict(Counter(sequence.claim.priority for sequence in self.running))
 
     def check(self) -> None:

@@ -13,7 +13,7 @@ MAX_SCORED_TOKENS = 64
 
 
 class PromptScores:
-    """How far one sequence's prompt is scored; each token from the second on is scored once, in order."""
+    """Progress of scoring one sequence's prompt: each token from the second on is scored once, in order."""
 
     def __init__(self, add: Add) -> None:
         self._id = add.id

@@ -42,7 +42,7 @@ class Sequence:
     num_cached: int | None = None
     """Prompt tokens that came from cached blocks; None until it has run, 0 once reported."""
     num_admissions: int = 0
-    """How often it was given blocks."""
+    """Number of times that it was given blocks."""
     num_served: int = 0
     """Tokens planned for it since it got its slot."""
     tier_offset: int = 0

@@ -1,4 +1,4 @@
-"""How long a sequence may become in its engine, and why one is refused. Functions of their arguments alone."""
+"""Limits the length of a sequence by the sizes of its engine, and refuses one that cannot run. Pure functions."""
 
 from dataclasses import dataclass
 
@@ -27,7 +27,7 @@ class SequenceLimits:
         return min(self.max_model_len, self.max_blocks(add) * self.block_size + 1)
 
     def refusal(self, add: Add) -> Refused | None:
-        """Why the engine cannot run the sequence; None if it can."""
+        """The refusal of a sequence that the engine cannot run; None if it can."""
         num_tokens = len(add.prompt_ids) + len(add.output_ids)
         if not add.prompt_ids:
             return Refused(add.id, Failure.INVALID, "The prompt is empty.")

@@ -1,4 +1,4 @@
-"""How often a stream takes part in a full engine's steps: tiers as rates. No I/O, no clock.
+"""Tiers as rates: decides in which steps of a full engine a stream takes part. No I/O, no clock.
 
 Below the highest tier that runs, a tier takes part in two of five steps, and all lower ones in one of five. These steps
 are spread evenly, so that all steps take about as long. A stream that sits out a step keeps its slot and its blocks;

@@ -13,7 +13,7 @@ _MAX_LIMIT = 100
 
 @dataclass(frozen=True, slots=True)
 class Look(Generic[T]):
-    """How the things of one kind appear in a list: the id that a cursor names, and the JSON body."""
+    """The form of one kind of thing in a list: the id that a cursor names, and the JSON body."""
 
     id: Callable[[T], str]
     body: Callable[[T], dict[str, Any]]

@@ -5,7 +5,7 @@ import contextlib
 import math
 import socket
 import struct
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 import uvicorn
@@ -101,9 +101,9 @@ def _piece_end(data: bytes, start: int, num_body_bytes: int) -> int:
     return len(data) if found < 0 else found + len(_HEAD_END)
 
 
-def _waiting(listener: socket.socket, most: int) -> Iterator[socket.socket]:
-    """The connections that the system has made and nobody has accepted yet, at most so many."""
-    with contextlib.suppress(OSError):  # there are no more of them, or the listener is closed
+def _accepted(listener: socket.socket, most: int) -> Iterator[socket.socket]:
+    """Accepts the connections in the listener's backlog, at most ``most``."""
+    with contextlib.suppress(OSError):  # the backlog is empty, or the listener is closed
         for _ in range(most):
             yield listener.accept()[0]
 
@@ -134,24 +134,22 @@ class Server(uvicorn.Server):
             self.ended.set()
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-        """Stops listening, and answers whoever has connected before: a closed listener resets whom it has not accepted.
+        """Stops listening, and answers the connections in the backlog, which closing the listener would reset.
 
-        nginx sends no POST twice after such a reset, for it may have been accepted: its client would see a failure.
+        nginx does not send a POST again after such a reset, because it may have been accepted; its client would fail.
         """
-        waiting = [line for each in sockets or () for line in _waiting(each, self.config.backlog)]
+        backlog = [connection for each in sockets or () for connection in _accepted(each, self.config.backlog)]
         for server in self.servers:
             server.close()
         loop = asyncio.get_running_loop()
-        for line in waiting:
-            await loop.connect_accepted_socket(self._protocol, line)
-        await asyncio.sleep(0)  # what was accepted a moment ago is known to the server then, and told of its end
+        for connection in backlog:
+            await loop.connect_accepted_socket(self._new_protocol, connection)
+        await asyncio.sleep(0)  # the newest connections register with the server, which then shuts each of them down
         await super().shutdown(sockets)
 
-    def _protocol(self) -> asyncio.Protocol:
-        made: asyncio.Protocol = self.config.http_protocol_class(  # type: ignore[call-arg]
-            config=self.config, server_state=self.server_state, app_state=self.lifespan.state
-        )
-        return made
+    def _new_protocol(self) -> asyncio.Protocol:
+        make: Callable[..., asyncio.Protocol] = self.config.http_protocol_class
+        return make(config=self.config, server_state=self.server_state, app_state=self.lifespan.state)
 
     @contextlib.contextmanager
     def capture_signals(self) -> Iterator[None]:

@@ -74,7 +74,7 @@ def part_body(role: str, text: str) -> dict[str, Any]:
 
 
 ITEM: Look[Item] = Look(lambda item: item.id, item_body)
-"""How items appear in a list."""
+"""The form of items in a list."""
 _ROLES = {"developer": "system"}
 """Roles that chat templates do not know, with those that replace them."""
 

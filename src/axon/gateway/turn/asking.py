@@ -29,7 +29,7 @@ class Api:
     """One of the APIs that open turns."""
 
     name: str
-    """Its name is a part of a body's digest, because the same body means something else to another API."""
+    """The API's name, a part of a body's digest, because the same body means something else to another API."""
     prefix: str
     """The prefix of its turns' ids."""
 

@@ -1,27 +1,25 @@
 """Duplicate requests under one idempotency key: finds the first one and its job. Knows no HTTP."""
 
-from collections.abc import Callable
-
 from axon.admission.admission import Admission
 from axon.dispatch.dispatch import Dispatch
 from axon.dispatch.idempotency import First, Idempotency
+from axon.domain.ids import new_id
 from axon.domain.job import Job
 from axon.errors import AxonError, Conflict
 from axon.gateway.turn.ask import Ask
+from axon.runtime.clock import Clock
 
 
 class Duplicates:
     """Finds the first of several requests with one key, and finishes its acceptance if that may have been cut short."""
 
-    def __init__(
-        self, idempotency: Idempotency, admission: Admission, dispatch: Dispatch, new_id: Callable[[str], str]
-    ) -> None:
+    def __init__(self, idempotency: Idempotency, admission: Admission, dispatch: Dispatch, clock: Clock) -> None:
         self._idempotency, self._admission, self._dispatch = idempotency, admission, dispatch
-        self._new_id = new_id
+        self._clock = clock
 
     async def first(self, ask: Ask) -> First | str:
         """Returns the first request with this one's key; if this is the first, returns the id of its new turn."""
-        return await self._resolve(ask) if ask.idempotency_key else self._new_id(ask.prefix)
+        return await self._resolve(ask) if ask.idempotency_key else new_id(ask.prefix, self._clock.now())
 
     async def accept_again(self, first: First) -> Job:
         """Returns the first request's job, accepted again unless a worker has claimed it, which proves acceptance.

@@ -38,7 +38,7 @@ class Opening:
         """Stores its parts; without a ``quota`` a tenant may store without limit."""
         self._admission, self._dispatch = admission, dispatch
         self._clock, self._quota = clock, quota
-        self._duplicates = Duplicates(idempotency, admission, dispatch, lambda prefix: new_id(prefix, clock.now()))
+        self._duplicates = Duplicates(idempotency, admission, dispatch, clock)
 
     @asynccontextmanager
     async def admitted(self, ask: Ask) -> AsyncIterator[Entry]:

@@ -43,17 +43,17 @@ class PollTimer:
     """Decides when to read the log again and when to ask the store for one reader. Times are monotonic seconds."""
 
     last_chunk_at: float
-    """When the stream last had something new, at first when the reader came."""
+    """Time at which the stream last had something new; at first, when the reader came."""
     end: Turn | None = None
     """The turn, if its end was known before the log was read."""
     last_sent_at: float = field(init=False)
-    """When the reader was last sent something: a chunk, or a keep-alive that says there is none."""
+    """Time at which the reader was last sent something: a chunk, or a keep-alive that says there is none."""
     heartbeat_at: float = field(init=False)
-    """When the log last accepted a heartbeat, which says that the stream has a reader."""
+    """Time at which the log last accepted a heartbeat, which says that the stream has a reader."""
     heartbeat_failed: bool = False
     """Whether the last heartbeat was lost, so that it must be repeated soon."""
     down_since: float | None = None
-    """Since when the log has not answered; None while it does."""
+    """Time since which the log has not answered; None while it does."""
     _silence_at_store_read_s: float = 0.0
     _was_beyond: bool = False
 

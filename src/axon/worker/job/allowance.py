@@ -1,4 +1,4 @@
-"""How a stream goes on under its tenant's token bucket: what may be appended, what to ask for, when to pause. Pure.
+"""Paces a stream by its tenant's token bucket: what it may append, what to ask for, when to pause. Pure functions.
 
     logged ────────────── limit ─────────────── made
             may be appended     held back: computed, not yet granted
@@ -38,7 +38,7 @@ class Stream:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pace:
-    """How the stream goes on."""
+    """Decision on a stream until the next round."""
 
     limit: int
     """Last seq that may be appended to the log."""
@@ -48,7 +48,7 @@ class Pace:
 
 
 def pace(stream: Stream) -> Pace:
-    """Granted tokens are appended at once; tokens beyond the grant are held back, and asked for."""
+    """Decides how a stream goes on: granted tokens are appended at once, tokens beyond the grant are held back."""
     limit = max(stream.logged, int(stream.allowed) - stream.prompt)
     held = max(0, stream.made - limit)
     ahead = 0 if stream.is_over else max(LEAST_AHEAD, ROUNDS_AHEAD * stream.recent)

@@ -21,7 +21,7 @@ from axon.worker.lease import Lease
 
 _TICK_S = 0.2
 _RENEW_S = 1.0
-"""How often the tickets of jobs are renewed whose tokens nobody counts."""
+"""Seconds between two renewals of the ticket of a job whose tokens are not metered."""
 
 _logger = structlog.get_logger("axon.worker")
 

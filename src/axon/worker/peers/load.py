@@ -1,4 +1,4 @@
-"""How busy this worker is, as it announces to gateways and other workers."""
+"""Measures how busy this worker is, which it announces to gateways and other workers. No I/O."""
 
 from axon.domain.presence import Load
 from axon.worker.child.supervisor import Supervisor

@@ -17,6 +17,7 @@ from axon.domain.job import Job
 from axon.errors import AxonError
 from axon.ports.live import Live
 from axon.ports.queue import Delivery, Queue
+from axon.runtime.clock import Clock
 from axon.telemetry.metrics import Metrics
 from axon.worker.child.supervisor import Supervisor
 from axon.worker.config import WorkerConfig
@@ -56,11 +57,12 @@ class Passing:
         queue: Queue,
         live: Live,
         config: WorkerConfig,
+        clock: Clock,
         metrics: Metrics,
     ) -> None:
         self._identity, self._hands, self._parked = identity, hands, parked
         self._supervisor, self._taking = supervisor, taking
-        self._queue, self._live, self._metrics = queue, live, metrics
+        self._queue, self._live, self._clock, self._metrics = queue, live, clock, metrics
         self._crowded_s = config.crowded_s
         self._next_round_at = 0.0
         self.num_given = 0
@@ -68,8 +70,7 @@ class Passing:
 
     async def hand_over(self, choose: Choose) -> None:
         """Hands over what ``choose`` picks of the jobs that have not ended, as far as other workers have free slots."""
-        loop = asyncio.get_running_loop()
-        if loop.time() < self._next_round_at:
+        if self._clock.monotonic() < self._next_round_at:
             return
         me, hands = self._identity, self._hands
         try:
@@ -83,7 +84,7 @@ class Passing:
             if (running := hands.running.get(job_id)) is not None:
                 num_given += await self._give_up(running)
         if num_given:
-            self._next_round_at = loop.time() + _ROUND_S
+            self._next_round_at = self._clock.monotonic() + _ROUND_S
 
     async def relieve(self) -> None:
         """Hands over jobs that have had no place in the engine's steps for too long.

@@ -8,7 +8,7 @@ from axon.runtime.clock import Clock
 from axon.worker.identity import Identity
 
 _CACHE_S = 0.2
-"""How long one reading of the presences is used: many jobs of one version come at once."""
+"""Seconds for which one reading of the presences is used, because many jobs of one version come at once."""
 _LAPSE_S = 2.0
 """A version that nobody asked for in this time may have come and gone: its absence is timed anew."""
 
@@ -25,7 +25,7 @@ def is_served(presences: Iterable[Presence], version: str, *, me: str, pool: str
 
 
 class Versions:
-    """Which versions the other workers of the deployment run, and since when one has been missing."""
+    """Tracks which versions the other workers of the deployment run, and since when one has been missing."""
 
     def __init__(self, presences: Presences, identity: Identity, clock: Clock) -> None:
         self._presences, self._identity, self._clock = presences, identity, clock

@@ -1,4 +1,4 @@
-"""Which lanes may have jobs, and of which tenants, as hints say. No I/O, no clock: every call is told the time.
+"""Collects hints: which lanes may have jobs, and of which tenants. No I/O, no clock: every call takes the time.
 
 Hints may be lost, so that lanes are also polled: those with a recent hint every time, the others round robin.
 """

@@ -23,6 +23,7 @@ from axon.domain.lane import own_lane as own_lane_name
 from axon.errors import AxonError
 from axon.ports.live import Live
 from axon.ports.queue import Delivery, Lanes
+from axon.runtime.clock import Clock
 from axon.telemetry.metrics import Metrics
 from axon.telemetry.sparse import Sparse
 from axon.worker.identity import Identity
@@ -32,14 +33,14 @@ from axon.worker.queue.order import SLOT_COST, Waiting, in_order, score, short
 from axon.worker.queue.sharing import Sharing
 
 _LOOK_S = 1.0
-"""How often lanes are polled in case a hint was lost."""
+"""Seconds between two polls of the lanes, in case a hint was lost."""
 _LANES_AT_ONCE = 12
 """Lanes that one poll asks for."""
 _IDLE_LOOK, _BUSY_LOOK = 1 / 3, 1 / 24
 """The share of the lanes without a recent hint that is polled each time, with free slots and without."""
 _RETRY_S = 0.2
 _REST_S = 1.0
-"""For how long nothing is taken after a delivery was given back for others."""
+"""Seconds for which nothing is taken after a delivery was given back for others."""
 
 _logger = structlog.get_logger("axon.worker")
 
@@ -49,13 +50,14 @@ class Taking:
 
     def __init__(
         self,
-        *,
         identity: Identity,
         hands: Hands,
+        *,
         num_lanes: int,
         own_lane: str,
         queue: Lanes,
         live: Live,
+        clock: Clock,
         metrics: Metrics,
     ) -> None:
         """``own_lane``: the worker's name, under which it has a lane of its own; empty for none."""
@@ -65,6 +67,7 @@ class Taking:
         self._own = own_lane_name(me.deployment, own_lane) if own_lane else ""
         self._took_own_last = False
         self._queue, self._wakeups, self._metrics = queue, live.wakeups, metrics
+        self._now = clock.monotonic
         self._hearsay = Hearsay(self._lanes, self._own)
         self.sharing = Sharing(live.shares, pool_name(me.deployment, me.pool), self._active)
         self._woken, self._look_everywhere = asyncio.Event(), asyncio.Event()
@@ -195,7 +198,3 @@ class Taking:
         jobs, now = self._hands.jobs, self._now()
         self._hearsay.hold(jobs, now)
         return self._hearsay.active(now) | {job.tenant for job in jobs}
-
-    @staticmethod
-    def _now() -> float:
-        return asyncio.get_running_loop().time()

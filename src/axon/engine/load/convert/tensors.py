@@ -90,7 +90,7 @@ def count_bytes(source: Source) -> int:
 
 
 def count_weights(source: Source) -> int:
-    """How many numbers the tensors have."""
+    """Number of elements in all tensors."""
     return sum(int(np.prod(piece.shape)) for piece in _pieces(source))
 
 
