@@ -112,7 +112,7 @@ def test_tenants_that_went_are_forgotten() -> None:
         policy.charge(visitor, prefilled=10, emitted=5)
         policy.charge(stays, prefilled=30, emitted=5)
         policy.leave(visitor)
-    assert len(policy._served) < 5
+    assert len(policy._counters) < 5
 
 
 def test_a_policy_is_chosen_by_name() -> None:

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Literal, Protocol
 
 from axon.domain.share import cost
+from axon.domain.virtual_counters import VirtualCounters
 
 PolicyName = Literal["fair", "first_come"]
 Rank = tuple[float, ...]
@@ -75,11 +76,10 @@ class FirstCome:
 
 
 class Fair:
-    """The least served tenant first: virtual token counters (VTC) after Sheng et al. (OSDI 2024).
+    """The least served tenant first, by virtual token counters (VTC).
 
-    A tenant's counter rises by its served tokens divided by its weight. The counter of a tenant that returns from idle
-    is lifted to the smallest counter of the active tenants, and that of a tenant which has nothing waiting to at most
-    ``lead`` below those which have: nobody saves up a claim to the whole machine.
+    The counter of a tenant that returns from idle is lifted to the level, and that of a tenant which has nothing
+    waiting to at most ``lead`` below those which have.
 
     A tenant's share of the slots goes before its counter, within bounds: a tenant whose counter is ahead of another's
     by more than ``lead`` takes no slot before it.
@@ -87,54 +87,43 @@ class Fair:
 
     def __init__(self, *, lead: float = 8192.0) -> None:
         self._lead = lead
-        self._served: dict[str, float] = {}
+        self._counters = VirtualCounters()
         self._num_here: Counter[str] = Counter()
-        self._level = 0.0
-        """The least value of a new counter; it never falls."""
+        """How many sequences each active tenant has."""
 
     def served(self, tenant: str) -> float:
         """The tenant's counter, in tokens over weight."""
-        served = self._served.get(tenant, 0.0)
-        return served if tenant in self._num_here else max(served, self._level)
+        return self._counters.of(tenant)
 
     def arrive(self, claim: Claim, waiting: Collection[str] = ()) -> None:
         """Lifts the tenant's counter if this is its only sequence, or its only one that waits while others' do."""
         if claim.tenant not in self._num_here:
-            self._raise_level()
-            self._served[claim.tenant] = self.served(claim.tenant)
+            self._counters.raise_level(self._num_here)
+            self._counters.lift(claim.tenant)
         if waiting and claim.tenant not in waiting:
-            least = min(self._served[tenant] for tenant in waiting) - self._lead
-            self._served[claim.tenant] = max(self._served[claim.tenant], least)
+            self._counters.lift(claim.tenant, min(map(self._counters.of, waiting)) - self._lead)
         self._num_here[claim.tenant] += 1
 
     def leave(self, claim: Claim) -> None:
-        """Forgets idle tenants whose counter is not above the level: on return they would be lifted to it anyway."""
+        """Forgets idle tenants that have saved up nothing; the last tenant to leave sets the level."""
         self._num_here[claim.tenant] -= 1
         if not self._num_here[claim.tenant]:
             del self._num_here[claim.tenant]
-            if not self._num_here:
-                self._level = max(self._level, self._served[claim.tenant])
-        self._raise_level()
-        gone = [tenant for tenant in self._served if tenant not in self._num_here]
-        for tenant in gone:
-            if self._served[tenant] <= self._level:
-                del self._served[tenant]
+        self._counters.raise_level(self._num_here or (claim.tenant,))
+        self._counters.forget(self._num_here)
 
     def charge(self, claim: Claim, *, prefilled: int = 0, emitted: int = 0, cached: int = 0) -> None:
         """Raises the tenant's counter."""
-        self._served[claim.tenant] += cost(prefilled=prefilled, cached=cached, emitted=emitted) / claim.weight
+        amount = cost(prefilled=prefilled, cached=cached, emitted=emitted)
+        self._counters.charge(claim.tenant, amount / claim.weight)
 
     def rank(self, claim: Claim) -> Rank:
         """Priority, then the tenant's counter, then arrival."""
-        return (-claim.priority, self._served[claim.tenant], claim.arrival)
+        return (-claim.priority, self._counters.of(claim.tenant), claim.arrival)
 
     def may_overtake(self, claim: Claim, other: Claim) -> bool:
         """Whether the tenant's counter is at most ``lead`` ahead of the other's."""
-        return self._served[claim.tenant] <= self._served[other.tenant] + self._lead
-
-    def _raise_level(self) -> None:
-        if self._num_here:
-            self._level = max(self._level, min(self._served[tenant] for tenant in self._num_here))
+        return self._counters.of(claim.tenant) <= self._counters.of(other.tenant) + self._lead
 
 
 def make_policy(name: PolicyName) -> Policy:

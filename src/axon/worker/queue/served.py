@@ -1,12 +1,13 @@
-"""Virtual token counters for fair queueing, as one worker knows them: last read, plus served here since.
+"""Virtual token counters of the whole fleet, as one worker knows them: last read, plus served here since.
 
-After VTC (Sheng et al., OSDI 2024): a tenant's counter rises by the tokens it was served over its weight. No counter is
-below the level, the smallest counter of the tenants that run or wait. So an idle tenant saves up no claim, and after a
-loss of all counters everybody begins at the same height. No I/O, no clock.
+The level of the counters is stored among them. So after a loss of all counters everybody begins at the same height. No
+I/O, no clock.
 """
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
+
+from axon.domain.virtual_counters import VirtualCounters
 
 LEVEL = ""
 """The name under which the level is stored among the counters."""
@@ -16,16 +17,19 @@ class Served:
     """``charge`` as tokens are served; ``take`` what is to be added to the shared counters; ``learn`` their values."""
 
     def __init__(self) -> None:
-        self.level = 0.0
-        """The floor of all counters, which never falls."""
-        self._read: dict[str, float] = {}
+        self._read = VirtualCounters()
         self._unsent: defaultdict[str, float] = defaultdict(float)
         self._in_flight: dict[str, float] = {}
 
     def of(self, tenant: str) -> float:
         """The tenant's counter, with what was served here since it was read."""
         since = self._unsent.get(tenant, 0.0) + self._in_flight.get(tenant, 0.0)
-        return max(self._read.get(tenant, 0.0), self.level) + since
+        return self._read.of(tenant) + since
+
+    @property
+    def level(self) -> float:
+        """The floor of all counters, which never falls."""
+        return self._read.level
 
     def charge(self, tenant: str, amount: float) -> None:
         """The tenant was served here; ``amount`` is its tokens over its weight."""
@@ -40,6 +44,6 @@ class Served:
 
     def learn(self, counters: Mapping[str, float], *, active: Iterable[str]) -> None:
         """Takes over the shared counters; the smallest of the ``active`` tenants, who run or wait, lifts the level."""
-        self._read, self._in_flight = dict(counters), {}
-        self.level = max(self.level, counters.get(LEVEL, 0.0))
-        self.level = max(self.level, min((self._read.get(tenant, 0.0) for tenant in active), default=0.0))
+        self._in_flight = {}
+        self._read.replace(counters, level=counters.get(LEVEL, 0.0))
+        self._read.raise_level(active)
