@@ -28,6 +28,7 @@ ELSEWHERE = {
     "gateway/openai/completions.py": "journeys/test_prompts.py",
     "gateway/responses/conversations.py": "journeys/test_responses.py",
     "gateway/turn/asking.py": "journeys/test_cancel.py",
+    "gateway/turn/job.py": "journeys/test_chat.py",
     "gateway/turn/cancel.py": "journeys/test_cancel.py",
     "gateway/turn/context.py": "gateway/openai/test_streams.py",
     "gateway/turn/entry.py": "gateway/turn/test_opening.py",

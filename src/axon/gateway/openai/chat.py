@@ -16,11 +16,12 @@ from axon.gateway.openai import frames
 from axon.gateway.openai.answer import answer, stopped_body
 from axon.gateway.openai.requests import NOT_YET, ChatRequest
 from axon.gateway.openai.sentences import blaming
-from axon.gateway.turn.asking import Api, admitted, job_of
+from axon.gateway.turn.asking import Api, admitted
 from axon.gateway.turn.cancel import stopped
 from axon.gateway.turn.context import find_deployment, find_turn, gateway_of, identity_of
 from axon.gateway.turn.counting import note_erased
 from axon.gateway.turn.headers import wants_ledger
+from axon.gateway.turn.job import job_of
 
 router = APIRouter(tags=["chat"])
 _CHAT = Api("chat", "chatcmpl-")

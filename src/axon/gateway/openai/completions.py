@@ -14,9 +14,10 @@ from axon.gateway.http.schema import body_of_kind
 from axon.gateway.openai.answer import answer, stopped_body
 from axon.gateway.openai.requests import NOT_YET, CompletionRequest, Prompt
 from axon.gateway.openai.sentences import blaming
-from axon.gateway.turn.asking import Api, admitted, job_of
+from axon.gateway.turn.asking import Api, admitted
 from axon.gateway.turn.cancel import stopped
 from axon.gateway.turn.context import Gateway, find_deployment, find_turn, gateway_of
+from axon.gateway.turn.job import job_of
 
 router = APIRouter(tags=["completions"])
 _COMPLETION = Api("completion", "cmpl-")

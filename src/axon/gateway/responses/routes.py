@@ -27,12 +27,13 @@ from axon.gateway.responses import events
 from axon.gateway.responses.body import response_body
 from axon.gateway.responses.items import ITEM, items_of, messages_of
 from axon.gateway.responses.requests import NOT_YET, Context, ResponseRequest
-from axon.gateway.turn.asking import Api, admitted, job_of
+from axon.gateway.turn.asking import Api, admitted
 from axon.gateway.turn.cancel import stopped
 from axon.gateway.turn.context import Gateway, find_deployment, find_turn, gateway_of, identity_of, reader_of
 from axon.gateway.turn.counting import count_request, note_erased
 from axon.gateway.turn.entry import Entry
 from axon.gateway.turn.headers import STREAM_HEADER, wants_ledger
+from axon.gateway.turn.job import job_of
 from axon.gateway.turn.sse import stream
 from axon.gateway.turn.whole import answered
 from axon.sessions.conversations import require_room

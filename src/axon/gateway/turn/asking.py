@@ -1,16 +1,13 @@
 """Makes an ``Ask`` of an HTTP request and opens its turn; a repeated request finds its turn. Knows no API's body."""
 
 import hashlib
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 
 from starlette.requests import Request
 
-from axon.domain.deployment import Deployment
 from axon.domain.job import Job
-from axon.domain.reply import Reply
-from axon.domain.sampling import Sampling
 from axon.domain.tenant import Tier
 from axon.domain.turn import Turn
 from axon.errors import LimitReached, Unavailable
@@ -21,7 +18,6 @@ from axon.gateway.turn.context import find_turn, gateway_of, identity_of, reader
 from axon.gateway.turn.entry import Entry
 from axon.gateway.turn.headers import idempotency_key, reader_grace_s
 from axon.gateway.turn.position import last_event_id
-from axon.sessions.new_job import make_job
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,46 +73,3 @@ async def _found_again(request: Request, job: Job) -> Turn:
     if found is None:
         raise Gone("The answer to this repeated request is not kept any more.")
     return found
-
-
-def job_of(
-    request: Request,
-    entry: Entry,
-    deployment: Deployment,
-    *,
-    prompts: Sequence[Sequence[int]],
-    sampling: Sampling,
-    seed: int | None,
-    reply: Reply,
-    num_choices: int = 1,
-    reasoning: str = "",
-    affinity: str = "",
-) -> Job:
-    """Returns the job of an entry: what the client asked for, within its tenant's terms.
-
-    ``prompts`` are lists of token ids; ``num_choices`` is the number of answers to each of them.
-    """
-    gateway, ask = gateway_of(request), entry.ask
-    prompt_ids, *more_prompts = prompts
-    return make_job(
-        job_id=entry.id,
-        tenant=ask.tenant,
-        deployment=deployment,
-        num_lanes=gateway.dispatch_config.num_lanes,
-        prompt_ids=prompt_ids,
-        more_prompts=more_prompts,
-        sampling=sampling,
-        seed=seed,
-        now=entry.now,
-        timeout_s=gateway.sessions_config.turn_timeout_s,
-        retain=ask.keeps,
-        trace=request.headers.get("traceparent", ""),
-        choices=num_choices * len(prompts),
-        affinity=affinity,
-        terms=ask.terms,
-        tier=ask.tier,
-        pool=ask.pool,
-        reader_grace_s=ask.reader_grace_s,
-        reasoning=reasoning,
-        reply=reply,
-    )

@@ -3,23 +3,22 @@
 from axon.admission.admission import Admission
 from axon.dispatch.dispatch import Dispatch
 from axon.dispatch.idempotency import First, Idempotency
-from axon.domain.ids import new_id
 from axon.domain.job import Job
 from axon.errors import AxonError, Conflict
 from axon.gateway.turn.ask import Ask
-from axon.runtime.clock import Clock
 
 
 class Duplicates:
     """Finds the first of several requests with one key, and finishes its acceptance if that may have been cut short."""
 
-    def __init__(self, idempotency: Idempotency, admission: Admission, dispatch: Dispatch, clock: Clock) -> None:
+    def __init__(self, idempotency: Idempotency, admission: Admission, dispatch: Dispatch) -> None:
         self._idempotency, self._admission, self._dispatch = idempotency, admission, dispatch
-        self._clock = clock
 
     async def first(self, ask: Ask) -> First | str:
         """Returns the first request with this one's key; if this is the first, returns the id of its new turn."""
-        return await self._resolve(ask) if ask.idempotency_key else new_id(ask.prefix, self._clock.now())
+        return await self._idempotency.resolve(
+            prefix=ask.prefix, tenant=ask.tenant, key=ask.idempotency_key, body_digest=ask.body_digest
+        )
 
     async def accept_again(self, first: First) -> Job:
         """Returns the first request's job, accepted again unless a worker has claimed it, which proves acceptance.
@@ -39,7 +38,7 @@ class Duplicates:
         if not ask.idempotency_key:
             return None
         try:
-            found = await self._resolve(ask)
+            found = await self.first(ask)
         except Conflict:
             raise
         except AxonError:
@@ -53,8 +52,3 @@ class Duplicates:
         except Conflict:
             return True
         return first is not None and first.job.id == job_id
-
-    async def _resolve(self, ask: Ask) -> str | First:
-        return await self._idempotency.resolve(
-            prefix=ask.prefix, tenant=ask.tenant, key=ask.idempotency_key, body_digest=ask.body_digest
-        )

@@ -47,7 +47,7 @@ class Entry:
         If an earlier request with the same idempotency key was accepted meanwhile, the entry takes over its job.
         """
         assert self._admitted is not None, "a repeated request's job was accepted before"
-        if first := await self._admitted.duplicates.accepted(self.ask):
+        if self.ask.idempotency_key and (first := await self._admitted.duplicates.accepted(self.ask)):
             self.repeat(await self._admitted.duplicates.accept_again(first))
             return
         job = replace(job, idempotency_key=self.ask.idempotency_key, body_digest=self.ask.body_digest)

@@ -38,12 +38,14 @@ class Opening:
         """Stores its parts; without a ``quota`` a tenant may store without limit."""
         self._admission, self._dispatch = admission, dispatch
         self._clock, self._quota = clock, quota
-        self._duplicates = Duplicates(idempotency, admission, dispatch, clock)
+        self._duplicates = Duplicates(idempotency, admission, dispatch)
 
     @asynccontextmanager
     async def admitted(self, ask: Ask) -> AsyncIterator[Entry]:
         """Admits a turn and yields its entry; gives the ticket back unless the job is accepted inside the block."""
-        found = await self._duplicates.first(ask)
+        found: First | str = new_id(ask.prefix, self._clock.now())
+        if ask.idempotency_key:
+            found = await self._duplicates.first(ask)
         if isinstance(found, First):
             entry = Entry(ask, found.job.id, self._clock.now())
             entry.repeat(await self._duplicates.accept_again(found))

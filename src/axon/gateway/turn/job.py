@@ -1,0 +1,56 @@
+"""The job of an admitted turn: what the client asked for, within its tenant's terms. Knows no API."""
+
+from collections.abc import Sequence
+
+from starlette.requests import Request
+
+from axon.domain.deployment import Deployment
+from axon.domain.job import Job
+from axon.domain.reply import Reply
+from axon.domain.sampling import Sampling
+from axon.gateway.turn.context import gateway_of
+from axon.gateway.turn.entry import Entry
+from axon.sessions.new_job import make_job
+
+
+def job_of(
+    request: Request,
+    entry: Entry,
+    deployment: Deployment,
+    *,
+    prompts: Sequence[Sequence[int]],
+    sampling: Sampling,
+    seed: int | None,
+    reply: Reply,
+    num_choices: int = 1,
+    reasoning: str = "",
+    affinity: str = "",
+) -> Job:
+    """Returns the job of an entry: what the client asked for, within its tenant's terms.
+
+    ``prompts`` are lists of token ids; ``num_choices`` is the number of answers to each of them.
+    """
+    gateway, ask = gateway_of(request), entry.ask
+    prompt_ids, *more_prompts = prompts
+    return make_job(
+        job_id=entry.id,
+        tenant=ask.tenant,
+        deployment=deployment,
+        num_lanes=gateway.dispatch_config.num_lanes,
+        prompt_ids=prompt_ids,
+        more_prompts=more_prompts,
+        sampling=sampling,
+        seed=seed,
+        now=entry.now,
+        timeout_s=gateway.sessions_config.turn_timeout_s,
+        retain=ask.keeps,
+        trace=request.headers.get("traceparent", ""),
+        choices=num_choices * len(prompts),
+        affinity=affinity,
+        terms=ask.terms,
+        tier=ask.tier,
+        pool=ask.pool,
+        reader_grace_s=ask.reader_grace_s,
+        reasoning=reasoning,
+        reply=reply,
+    )
