@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import gc
 import os
 import resource
 import signal
@@ -66,6 +67,8 @@ class Process:
             async with asyncio.TaskGroup() as tasks:
                 background = [tasks.create_task(part()) for part in (*parts, self._watch_lag)]
                 await started()
+                # A full garbage collection stops every thread: it need not walk over what lives as long as the process.
+                gc.freeze()
                 await self.lifecycle.stopping.wait()
                 self.metrics.draining.set(1)
                 self._say_what_is_waited_for(running())

@@ -6,6 +6,7 @@ import tracemalloc
 from collections.abc import Iterator
 from typing import Any
 
+import msgspec
 import pytest
 from pydantic import ValidationError
 
@@ -50,6 +51,11 @@ HOSTILE: dict[str, tuple[type[Wire], str, str]] = {
     "nulls for prompts": (CompletionRequest, of_prompt(repeated("null")), "prompt"),
     "fractions for prompts": (CompletionRequest, of_prompt(repeated("1.5")), "prompt"),
     "texts among numbers": (CompletionRequest, of_prompt(repeated('1,""')), "prompt"),
+    "many prompts of one token": (
+        CompletionRequest,
+        of_prompt("[" + ",".join(["[1]"] * 130_000) + "]"),
+        "prompt",
+    ),
     "bad biases": (ChatRequest, f'{{{CHAT},"logit_bias":{members("{}")}}}', "logit_bias"),
     "many biases": (ChatRequest, f'{{{CHAT},"logit_bias":{members("1")}}}', "logit_bias"),
     "200,000 bad biases": (
@@ -211,3 +217,26 @@ async def test_large_bodies_are_parsed_beside_the_loop_and_small_ones_on_it(monk
     finally:
         parser.close()
     assert threads == ["MainThread", "bodies_0"]
+
+
+@pytest.mark.parametrize("number", ["9" * 5000, "1e999"])
+def test_a_number_that_no_double_holds_is_blamed_on_its_field(number: str) -> None:
+    with pytest.raises(InvalidInput) as refused:
+        parse(ChatRequest, f'{{{CHAT},"seed":{number}}}'.encode(), NOT_YET)
+    assert refused.value.param == "seed"
+    assert "out of range" in refused.value.message
+
+
+def test_many_prompts_are_refused_before_any_is_decoded(monkeypatch: pytest.MonkeyPatch) -> None:
+    decoded: list[bytes] = []
+    real = msgspec.json.decode
+
+    def counted(piece: bytes) -> object:
+        decoded.append(piece)
+        return real(piece)
+
+    monkeypatch.setattr(msgspec.json, "decode", counted)
+    with pytest.raises(InvalidInput) as refused:
+        parse(CompletionRequest, of_prompt("[" + ",".join(["[1]"] * 1_000) + "]").encode(), NOT_YET)
+    assert refused.value.param == "prompt"
+    assert not any(piece.startswith(b"[") for piece in decoded)

@@ -40,6 +40,8 @@ class Wire(BaseModel):
 
     model_config = ConfigDict(strict=True, extra="ignore", allow_inf_nan=False, use_attribute_docstrings=True)
     max_parts: ClassVar[int] = MAX_PARTS
+    max_parts_of: ClassVar[Mapping[str, int]] = {}
+    """Smaller bounds for single fields, by name."""
 
 
 W = TypeVar("W", bound=Wire)
@@ -149,23 +151,23 @@ def _fields(kind: type[Wire], body: bytes, not_yet: Iterable[str]) -> dict[str, 
     names = (*kind.model_fields, *(name for name in not_yet if name not in kind.model_fields))
     decoder = _decoder(names, forbids=kind.model_config.get("extra") == "forbid")
     found: dict[str, Any] = {}
-    total = 0
+    total, name = 0, ""
     try:
         pieces = decoder.decode(body)
         for name in names:
             if piece := bytes(getattr(pieces, name)):
-                total += num_parts(piece, enough=kind.max_parts - total)
-                if total > kind.max_parts:
+                most = min(kind.max_parts - total, kind.max_parts_of.get(name, kind.max_parts))
+                total += (num := num_parts(piece, enough=most))
+                if num > most:
+                    bound = kind.max_parts_of.get(name, kind.max_parts)
                     raise InvalidInput(
-                        f"'{name}' has too many entries: the fields of a request may hold {kind.max_parts} strings, "
-                        "lists and objects.",
-                        param=name,
+                        f"'{name}' has too many entries: it may hold {bound} strings, lists and objects.", param=name
                     )
                 found[name] = msgspec.json.decode(piece)
     except RecursionError:
         raise InvalidInput(_MAX_DEPTH_ERROR, code="invalid_json") from None
     except msgspec.ValidationError as error:
-        raise _shape_error(str(error)) from None
+        raise _shape_error(str(error), name) from None
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
         raise InvalidInput(f"The body is not valid JSON: {error}", code="invalid_json") from None
     return found
@@ -178,13 +180,16 @@ def _decoder(names: tuple[str, ...], *, forbids: bool) -> msgspec.json.Decoder[A
     return msgspec.json.Decoder(msgspec.defstruct("Fields", fields, forbid_unknown_fields=forbids))
 
 
-def _shape_error(problem: str) -> InvalidInput:
-    """Returns our error for msgspec's: an unknown field where they are forbidden, or a body that is no object."""
+def _shape_error(problem: str, field: str) -> InvalidInput:
+    """Returns our error for msgspec's: an unknown field where they are forbidden, a number that no double holds in
+    ``field``, or a body that is no object."""
     if unknown := _UNKNOWN.search(problem):
         name = unknown[1][:_MAX_NAME_CHARS]
         return InvalidInput(
             f"Invalid value for '{name}': Extra inputs are not permitted.", code="invalid_type", param=name
         )
+    if field and "out of range" in problem:
+        return InvalidInput(f"Invalid value for '{field}': a number is out of range.", param=field)
     return InvalidInput("The body must be a JSON object.", code="invalid_json")
 
 

@@ -4,9 +4,9 @@ Unknown fields are ignored. A known field that this server does not support yet 
 Nothing below the gateway knows these bodies.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import Field
 
@@ -187,6 +187,8 @@ class ChatRequest(Request):
 class CompletionRequest(Request):
     """Body of POST /v1/completions."""
 
+    max_parts_of: ClassVar[Mapping[str, int]] = {"prompt": 4 * MAX_CHOICES}
+    """More prompts than a request may have choices, so that a few too many are refused by their number."""
     prompt: str | Many[str] | Many[int] | Many[Many[int]]
     """One prompt, as text or token ids, or a list of prompts. Each prompt gets ``n`` answers: those of the first prompt
     are choices 0 to ``n`` - 1, those of the next one follow. A request may have at most 128 choices in all."""
