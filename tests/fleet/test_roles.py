@@ -11,6 +11,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
+import httpx
 import openai
 import pytest
 
@@ -69,7 +70,14 @@ def test_a_gateway_without_a_worker_says_so_and_becomes_ready_with_the_first(fre
     gateway = fleet.make("gateway").start(wait=False)
     wait_until(lambda: gateway.probe("/livez") == 200, "the gateway is up")
     with fleet.client(gateway.url) as http:
-        wait_until(lambda: http.get("/readyz").json().get("status") == "no_worker", "it says what is missing")
+
+        def says_what_is_missing() -> bool:
+            try:
+                return bool(http.get("/readyz").json().get("status") == "no_worker")
+            except httpx.TransportError:
+                return False  # its probes answer before it listens
+
+        wait_until(says_what_is_missing, "it says what is missing")
         ready = http.get("/readyz")
         assert ready.status_code == 503
         assert "No worker of 'echo'" in ready.json()["message"]
