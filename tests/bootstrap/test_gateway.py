@@ -52,7 +52,7 @@ async def test_a_close_that_can_wake_nobody_ends_in_its_time() -> None:
         fleet=nothing,
         follower=cast("Any", Hung()),
         last_use=nothing,
-        evicting=nothing,
+        revoked_keys=nothing,
         listener=nothing,
         ready=nothing,
     )
@@ -63,13 +63,13 @@ async def test_a_close_that_can_wake_nobody_ends_in_its_time() -> None:
 
 async def test_a_gateway_that_ends_logs_how_many_requests_it_waits_for_and_that_it_stopped() -> None:
     http, last_use, nothing = Http(), Mock(run=asyncio.Event().wait), cast("Any", None)
-    evicting = Mock(run=asyncio.Event().wait)
+    revoked_keys = Mock(run=asyncio.Event().wait)
     answering = Answering(
         http=cast("Any", http),
         fleet=nothing,
         follower=nothing,
         last_use=last_use,
-        evicting=evicting,
+        revoked_keys=revoked_keys,
         listener=nothing,
         ready=nothing,
     )

@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from axon.gateway.http.last_use import LastUse
     from axon.gateway.http.server import Server
     from axon.gateway.turn.follow import Follower
-    from axon.gateway.turn.revoked_keys import Evicting
+    from axon.gateway.turn.revoked_keys import RevokedKeys
 
 _CLOSE_S = 5.0
 """Seconds for closing the remaining connections after draining."""
@@ -74,7 +74,7 @@ class Answering:
     fleet: "Fleet"
     follower: "Follower"
     last_use: "LastUse"
-    evicting: "Evicting"
+    revoked_keys: "RevokedKeys"
     listener: socket.socket
     ready: Ready
 
@@ -82,7 +82,7 @@ class Answering:
         """Serves until it is closed."""
         try:
             async with asyncio.TaskGroup() as tasks:
-                beside = [tasks.create_task(self.last_use.run()), tasks.create_task(self.evicting.run())]
+                beside = [tasks.create_task(self.last_use.run()), tasks.create_task(self.revoked_keys.run())]
                 await self.http.serve(sockets=[self.listener])
                 for task in beside:
                     task.cancel()
@@ -171,7 +171,7 @@ async def open_gateway(
     from axon.gateway.turn.context import Gateway
     from axon.gateway.turn.follow import Follower
     from axon.gateway.turn.opening import Opening
-    from axon.gateway.turn.revoked_keys import Evicting
+    from axon.gateway.turn.revoked_keys import RevokedKeys
 
     settings, clock, store = process.settings, process.clock, services.store
     prompts = Prompts(text.tokenizer, text.template, max_model_len=deployment.max_model_len if deployment else 0)
@@ -246,7 +246,7 @@ async def open_gateway(
         fleet=fleet,
         follower=follower,
         last_use=last_use,
-        evicting=Evicting(follower, revocations.marked, revocations.stored),
+        revoked_keys=RevokedKeys(follower, revocations.marked, revocations.stored),
         listener=listener,
         ready=ready,
     )

@@ -80,11 +80,13 @@ class Follower:
 
     def _stop_cause(self, reader: Reader, job: Job) -> str:
         """Returns why a turn should be cancelled now that this reader has left; empty if it should go on."""
-        if self._is_ending or job.background or job.id in self._followed.values():
-            return ""
         if reader.is_revoked:
-            return "" if job.retain else "key_revoked"
-        return "left" if job.reader_grace_s == 0 else ""
+            cause = "" if job.retain else "key_revoked"
+        else:
+            cause = "left" if job.reader_grace_s == 0 else ""
+        if not cause or self._is_ending or job.background:
+            return ""
+        return "" if job.id in self._followed.values() else cause  # last: it looks at every reader
 
     async def follow(
         self, job_id: str, *, after: int, reader: Reader | None = None

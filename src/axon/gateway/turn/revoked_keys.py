@@ -14,7 +14,7 @@ Look = Callable[[Collection[str]], Awaitable[frozenset[str]]]
 """A source of revocations: takes ids of keys and returns those that are revoked."""
 
 
-class Evicting:
+class RevokedKeys:
     """Polls every source of revocations for the keys of all readers in this process, until ``run`` is cancelled.
 
     Each source has its own task, so that one that is down or slow does not delay the others.
