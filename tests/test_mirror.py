@@ -20,7 +20,6 @@ ELSEWHERE = {
     "gateway/admin/plans.py": "gateway/admin/test_admin.py",
     "gateway/admin/tenants.py": "gateway/admin/test_admin.py",
     "gateway/admin/usage.py": "gateway/admin/test_admin.py",
-    "gateway/app.py": "security/test_inventory.py",
     "gateway/health.py": "fleet/test_roles.py",
     "gateway/http/outages.py": "gateway/http/test_middleware.py",
     "gateway/openai/answer.py": "journeys/test_chat.py",

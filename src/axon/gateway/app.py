@@ -7,6 +7,7 @@ from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, JSONResponse, Response
+from starlette.routing import Route
 
 from axon.errors import AxonError, InvalidInput, LimitReached, NotFound, TooLarge
 from axon.gateway import health
@@ -104,7 +105,7 @@ async def _counted(request: Request, error: AxonError) -> AxonError:
 
 
 async def _on_http_error(request: Request, error: Exception) -> Response:
-    """Answers errors of Starlette's routing (404, 405) in OpenAI's shape; keeps the ``Allow`` header."""
+    """Answers errors of Starlette's routing (404, 405) in OpenAI's shape."""
     status = error.status_code if isinstance(error, HTTPException) else 500
     if status == 404:
         problem: AxonError = NotFound(f"Unknown request URL: {request.method} {request.url.path}.", code="unknown_url")
@@ -113,9 +114,17 @@ async def _on_http_error(request: Request, error: Exception) -> Response:
     else:
         problem = InvalidInput(str(getattr(error, "detail", "")) or None)
     answer = _response(problem, status)
-    if isinstance(error, HTTPException) and error.headers and "allow" in {name.lower() for name in error.headers}:
-        answer.headers["allow"] = dict(error.headers)["Allow"]
+    if status == 405:
+        answer.headers["allow"] = ", ".join(_methods(request.url.path))
     return answer
+
+
+def _methods(path: str) -> list[str]:
+    """Returns the methods that a path takes; a page of the docs takes GET. Starlette names one route's methods only."""
+    routes = [route for part in PARTS for route in part.router.routes if isinstance(route, Route)]
+    return sorted({method for each in routes if each.path_regex.match(path) for method in each.methods or ()}) or [
+        "GET"
+    ]
 
 
 async def _on_validation_error(request: Request, error: Exception) -> Response:
