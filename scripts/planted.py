@@ -72,8 +72,8 @@ BREAKAGES = (
     ),
     Breakage(
         name="import rule",
-        old='"""May this chunk be written?',
-        new='import axon.gateway\n"""May this chunk be written?',
+        old='"""Compare-and-set rule of the token log:',
+        new='import axon.gateway\n"""Compare-and-set rule of the token log:',
     ),
     Breakage(
         name="pins",

@@ -69,4 +69,4 @@ def test_a_model_that_cannot_be_served_ends_the_command_with_one_sentence(source
     assert ended.returncode != 0
     assert "may be cut short" in " ".join(ended.stderr.split())
     assert "Traceback" not in ended.stderr
-    assert not list((tmp_path / "models").iterdir()), "half a conversion is none"
+    assert not list((tmp_path / "models").glob("*")), "half a conversion is none"

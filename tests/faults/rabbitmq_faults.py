@@ -40,11 +40,23 @@ def _greeted(port: int) -> bool:
 def killed(scene: Scene) -> None:
     """RabbitMQ is killed with unacked deliveries; what runs goes on, nobody steals it, and new requests wait."""
     victim, fleet = scene.place.rabbit, scene.fleet
-    for worker in fleet.workers:
-        worker.pause_engine()  # so that streams outlast the outage, however long it takes
-    jobs = {job: last for worker in fleet.workers for job, last in scene.place.jobs(worker.incarnation).items()}
-    running = [job for job, last in jobs.items() if 0 < last < 25]
-    scene.prove(running and _held(scene) >= len(running), "deliveries are in workers' hands")
+    jobs: dict[str, int] = {}
+    running: list[str] = []
+
+    def streams_are_caught_early() -> bool:
+        """Stops the engines, so that streams outlast the outage, however long it takes; or lets them go on."""
+        for worker in fleet.workers:
+            worker.pause_engine()
+            jobs.update(scene.place.jobs(worker.incarnation))
+        running.extend(job for job, last in jobs.items() if 0 < last < 25)
+        if not running:
+            jobs.clear()
+            for worker in fleet.workers:
+                worker.resume()
+        return bool(running)
+
+    scene.wait(streams_are_caught_early, "streams are at their beginning", 60.0)
+    scene.wait(lambda: _held(scene) >= len(running), "deliveries are in workers' hands")
     epochs = {job: scene.place.job(job)[b"epoch"] for job in running}
     failovers = fleet.metric("axon_failovers_total"), fleet.metric("axon_fenced_writes_total")
     victim.kill()

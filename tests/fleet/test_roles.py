@@ -69,6 +69,7 @@ def test_a_gateway_without_a_worker_says_so_and_becomes_ready_with_the_first(fre
     fleet = fresh()
     gateway = fleet.make("gateway").start(wait=False)
     wait_until(lambda: gateway.probe("/livez") == 200, "the gateway is up")
+    wait_until((fleet.data_dir / "dev-key").exists, "its key is made")
     with fleet.client(gateway.url) as http:
 
         def says_what_is_missing() -> bool:

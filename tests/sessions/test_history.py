@@ -186,6 +186,25 @@ class TestConversations:
                 late = await kept.histories.enter(held, TENANT, talk.id, twin.id, wait_s=0)
             assert late == history
 
+    async def test_an_id_that_another_request_got_is_no_part_of_it(self, kept: Kept) -> None:
+        """Two requests came at once with one idempotency key; this one's turn has the id, the other's was accepted."""
+        talk = await kept.conversations.create(TENANT, [], {})
+        await kept.say("a", conversation=talk.id)
+        other = await kept.open("elsewhere")
+        async with AsyncExitStack() as held:
+            await kept.histories.enter(held, TENANT, talk.id, other.id, wait_s=0)
+        assert heard(await kept.open("b", conversation=talk.id)) == "a A"
+        await kept.answer(other, "ELSEWHERE")
+
+    async def test_an_answer_to_another_request_with_its_id_is_no_part_of_it(self, kept: Kept) -> None:
+        talk = await kept.conversations.create(TENANT, [], {})
+        await kept.say("a", conversation=talk.id)
+        other = await kept.open("elsewhere")
+        async with AsyncExitStack() as held:
+            await kept.histories.enter(held, TENANT, talk.id, other.id, wait_s=0)
+        await kept.answer(other, "ELSEWHERE")
+        assert heard(await kept.say("b", conversation=talk.id)) == "a A"
+
     async def test_a_gateway_that_dies_before_acceptance_leaves_no_trace(self, kept: Kept) -> None:
         talk = await kept.conversations.create(TENANT, [], {})
         await kept.say("a", conversation=talk.id)

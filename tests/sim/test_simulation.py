@@ -29,6 +29,11 @@ def test_a_broken_rule_is_found(name: str) -> None:
     assert failure is not None, f"{name} went unnoticed"
 
 
+@pytest.mark.parametrize("seed", [1047])
+def test_a_schedule_that_once_broke_a_promise_breaks_none(seed: int) -> None:
+    assert not run(seed).violation
+
+
 def test_a_seed_gives_the_same_history_again() -> None:
     def shape(events: list[str]) -> list[str]:
         """The events without the names that are drawn anew in each run."""

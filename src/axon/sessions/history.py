@@ -124,6 +124,8 @@ class Histories:
             if not known.head or known.head == turn_id:
                 return history, known.head
             turn = await self.lookup.in_log(known.head)
+            if turn is not None and turn.job.session != conversation_id:
+                turn = None  # another request with the same idempotency key got the id, and is not of this conversation
             if turn is not None and not turn.state.terminal and await self.lookup.is_claimed(turn.id):
                 turn = await self.lookup.find(turn.id)
                 if turn is not None and not turn.state.terminal:
