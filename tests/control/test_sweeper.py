@@ -27,7 +27,7 @@ class Turns:
     def __init__(self, unfinished: Sequence[Turn]) -> None:
         self.left = list(unfinished)
         self.ended: list[Turn] = []
-        self.num_sweeps = 0
+        self.num_sweeps = self.num_purges = 0
         self.swept = asyncio.Event()
 
     async def apply(self, turns: Sequence[Turn]) -> None:
@@ -42,6 +42,7 @@ class Turns:
         return self.left[:limit]
 
     async def purge(self, *, ended_before: float) -> int:
+        self.num_purges += 1
         return 0
 
     async def append(self, turns: Sequence[Turn]) -> None:
@@ -196,3 +197,12 @@ async def test_who_stands_by_notices_that_the_leases_were_lost_and_takes_nobody_
         await asyncio.gather(running, return_exceptions=True)
     leases.run = "2"
     assert await liveness.alive("w1")
+
+
+async def test_old_turns_are_looked_for_less_often_than_unfinished_ones() -> None:
+    clock, turns = FakeClock(), Turns([])
+    sweeper = await make_sweeper(turns, MemoryBroker(), clock=clock)
+    for _ in range(30):
+        await sweeper.sweep()
+        clock.advance(1.0)
+    assert (turns.num_sweeps, turns.num_purges) == (30 + 2, 5)

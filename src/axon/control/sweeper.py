@@ -25,6 +25,10 @@ from axon.runtime.clock import Clock
 _BATCH = 500
 _MOST = 10_000
 """Largest number of turns whose tickets are renewed in one sweep."""
+_PURGE_S = 10.0
+"""Turns past their retention time are looked for this often, or ten times in the retention time if that is more."""
+_NO_CHUNKS = 2**52
+"""A seq beyond every stream's end, for a look at a stream without its tokens."""
 _OWNER = "sweeper"
 
 _logger = structlog.get_logger("axon.control")
@@ -60,6 +64,7 @@ class Sweeper:
         self._silent: Counter[tuple[str, int]] = Counter()
         """By turn id and epoch: how many sweeps have found the owner's lease expired."""
         self._config, self._retention_s, self._clock = config, retention_s, clock
+        self._purged_at = float("-inf")
 
     async def recover(self) -> int:
         """Puts every unfinished turn on the queue, after a start with an empty queue and log; returns how many."""
@@ -109,7 +114,9 @@ class Sweeper:
         if now - self._renewed_at >= self._renew_s:
             self._renewed_at = now
             await self._renew_tickets()
-        await self._turns.purge(ended_before=self._clock.now() - self._retention_s)
+        if now - self._purged_at >= min(_PURGE_S, self._retention_s / 10):
+            self._purged_at = now
+            await self._turns.purge(ended_before=self._clock.now() - self._retention_s)
 
     async def _renew_tickets(self) -> None:
         """Renews the tickets of all unfinished turns; a worker also renews its own, waiting turns have only this."""
@@ -127,7 +134,7 @@ class Sweeper:
 
     async def _ownerless(self, turn: Turn) -> bool:
         """Whether the turn has no live owner. An expired or cancelled turn without one is ended here."""
-        view = await self._live.log.read(turn.id, after=0)
+        view = await self._live.log.read(turn.id, after=_NO_CHUNKS)
         if view is None:
             return True
         if view.ended:
@@ -175,7 +182,10 @@ class Sweeper:
         epoch = await self._live.log.claim(turn.id, _OWNER, over=view.epoch)
         if epoch is None:
             return  # another process has claimed it meanwhile
-        last = Chunk(first=view.last + 1, epoch=epoch, terminal=state)
+        said = await self._live.log.read(turn.id, after=0)
+        if said is None:
+            return  # the log has lost it meanwhile: a later sweep ends the turn
+        last = Chunk(first=said.last + 1, epoch=epoch, terminal=state)
         [answer] = await self._live.log.append([(turn.id, last)])
         if answer.status is AppendStatus.OK:
-            await self._ending.finish(turn.job, [*view.chunks, last])
+            await self._ending.finish(turn.job, [*said.chunks, last])

@@ -60,9 +60,9 @@ class Dispatch:
         creation = _Creation()
         try:
             async with asyncio.timeout(self._config.accept_timeout_s):
-                job = await self._first(job, creation)
+                job, body = await self._first(job, encode(job), creation)
                 failpoint("dispatch.opened")
-                own = await self._confirmed(job, encode(job))
+                own = await self._confirmed(job, body)
         except BaseException as error:
             if not again and creation.may_be_mine(job):
                 await self._abandon(job.id)
@@ -85,17 +85,17 @@ class Dispatch:
         with contextlib.suppress(AxonError):
             await self._wakeups.notify(work_channel(job.deployment), encode_hint(hint_of(job, own)))
 
-    async def _first(self, job: Job, creation: "_Creation") -> Job:
-        """The job that the log has under the id: this one, unless a request with the same key came first.
+    async def _first(self, job: Job, body: bytes, creation: "_Creation") -> tuple[Job, bytes]:
+        """The job that the log has under the id, and its body: this one, unless a request with the same key came first.
 
         Raises ``Conflict`` when that request had another body.
         """
-        creation.made = await self._open(job, encode(job))
+        creation.made = await self._open(job, body)
         if creation.made or (view := await self._log.read(job.id, after=0)) is None:
-            return job
+            return job, body
         first = decode(Job, view.body)
         check_body(first, job.body_digest)
-        return first
+        return first, view.body
 
     async def _abandon(self, job_id: str) -> None:
         """Cancels a job whose client gets an error: should it be on the queue, it is ended, not run."""

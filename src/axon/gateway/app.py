@@ -15,6 +15,7 @@ from axon.gateway.admin import keys, plans, tenants, usage
 from axon.gateway.admin.bodies import Admin
 from axon.gateway.http.auth import Authenticator
 from axon.gateway.http.cors import origins_of
+from axon.gateway.http.direct import Direct
 from axon.gateway.http.errors import Internal, MethodNotAllowed, encoded, headers_of, status_of
 from axon.gateway.http.middleware import ERROR, METERS, Middleware
 from axon.gateway.http.scopes import check_scope
@@ -31,6 +32,8 @@ PARTS = (
     *(tenants, plans, keys, health),
 )
 """The modules that make up the API; each has a router."""
+_DIRECT = frozenset({"/v1/chat/completions", "/v1/completions", "/v1/responses"})
+"""Paths whose POST routes go past the framework, because they are asked most."""
 
 
 def routes(version: str) -> FastAPI:
@@ -61,7 +64,7 @@ def build_app(gateway: Gateway, admin: Admin, authenticator: Authenticator, *, v
     app.add_exception_handler(HTTPException, _on_http_error)
     app.add_exception_handler(RequestValidationError, _on_validation_error)
     return Middleware(
-        app,
+        Direct(app, [route for route in _routes() if route.methods == {"POST"} and route.path in _DIRECT], _on_error),
         authenticator=authenticator,
         lifecycle=gateway.lifecycle,
         metrics=gateway.metrics,
@@ -121,10 +124,12 @@ async def _on_http_error(request: Request, error: Exception) -> Response:
 
 def _methods(path: str) -> list[str]:
     """Returns the methods that a path takes; a page of the docs takes GET. Starlette names one route's methods only."""
-    routes = [route for part in PARTS for route in part.router.routes if isinstance(route, Route)]
-    return sorted({method for each in routes if each.path_regex.match(path) for method in each.methods or ()}) or [
-        "GET"
-    ]
+    found = [route for route in _routes() if route.path_regex.match(path)]
+    return sorted({method for route in found for method in route.methods or ()}) or ["GET"]
+
+
+def _routes() -> list[Route]:
+    return [route for part in PARTS for route in part.router.routes if isinstance(route, Route)]
 
 
 async def _on_validation_error(request: Request, error: Exception) -> Response:

@@ -1,4 +1,5 @@
-"""Renders a conversation with the model's template (sandboxed) and tokenises it, in threads. Knows no weights."""
+"""Renders a conversation with the model's template (sandboxed) and tokenises it, long ones in threads. Knows no
+weights."""
 
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
@@ -12,6 +13,10 @@ from axon.text.tokenizer import Tokenizer
 
 Message = Mapping[str, str]
 _TAIL = 16
+_SHORT_CHARS = 2000
+"""A prompt up to this length is tokenised at once, in about a millisecond: a thread's hop and back may take longer."""
+_MESSAGE_CHARS = 50
+"""A message counts for this many characters more than it has: rendering it takes time too."""
 
 
 class Prompts:
@@ -30,14 +35,15 @@ class Prompts:
 
     async def unchecked(self, messages: Sequence[Message], *, max_windows: int = 1) -> list[int]:
         """The same without the check of the length; refuses text that is certain to exceed ``max_windows`` contexts."""
-        self._refuse_hopeless(sum(len(message["content"]) for message in messages) // max_windows)
+        num_characters = sum(len(message["content"]) for message in messages)
+        self._refuse_hopeless(num_characters // max_windows)
         encoder = ChatEncoder(self.tokenizer, require_template(self._template))
-        return await self._run(lambda: encoder.encode(messages))
+        return await self._run(lambda: encoder.encode(messages), num_characters + _MESSAGE_CHARS * len(messages))
 
     async def text(self, prompt: str) -> list[int]:
         """Token ids of a plain text, with the model's begin-of-text token."""
         self._refuse_hopeless(len(prompt))
-        return self._checked(await self._run(lambda: self.tokenizer.encode(prompt, add_special=True)))
+        return self._checked(await self._run(lambda: self.tokenizer.encode(prompt, add_special=True), len(prompt)))
 
     def ids(self, prompt_ids: Sequence[int]) -> list[int]:
         """Checks token ids that the client sent."""
@@ -54,7 +60,9 @@ class Prompts:
     def close(self) -> None:
         self._threads.shutdown(wait=False, cancel_futures=True)
 
-    async def _run(self, encode: Callable[[], list[int]]) -> list[int]:
+    async def _run(self, encode: Callable[[], list[int]], num_characters: int) -> list[int]:
+        if num_characters <= _SHORT_CHARS:
+            return encode()
         async with self._limit:
             return await asyncio.get_running_loop().run_in_executor(self._threads, encode)
 

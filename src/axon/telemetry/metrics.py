@@ -133,6 +133,10 @@ class Metrics:
             "axon_gpu_utilization_ratio", "Share of the time in which the GPU ran something, 0 to 1.", "gpu"
         )
         self.gpu_memory = self._gauge("axon_gpu_memory_bytes", "Memory of the GPU in use, by whomever.", "gpu")
+        # Those that every step sets, looked up once.
+        self._kv_blocks = [self.kv_blocks.labels(state) for state in ("free", "used", "cached")]
+        self._slots = {tier: self.slots.labels(tier) for tier in Tier}
+        self._drafted, self._accepted = self.drafts.labels("drafted"), self.drafts.labels("accepted")
 
     def _declare_health(self) -> None:
         self.failovers = self._counter("axon_failovers_total", "Jobs taken over from a lost attempt.", "cause")
@@ -158,21 +162,22 @@ class Metrics:
         self.batch_size.set(counters.num_running)
         if counters.step_s > 0:
             self.step.observe(counters.step_s)
-        blocks = {"free": counters.blocks_free, "used": counters.blocks_used, "cached": counters.blocks_cached}
-        for state, num in blocks.items():
-            self.kv_blocks.labels(state).set(num)
-        self.kv_usage.set(counters.blocks_used / (sum(blocks.values()) or 1))
+        blocks = (counters.blocks_free, counters.blocks_used, counters.blocks_cached)
+        for gauge, num in zip(self._kv_blocks, blocks, strict=True):
+            gauge.set(num)
+        self.kv_usage.set(counters.blocks_used / (sum(blocks) or 1))
         for gpu in counters.gpus:
             self.gpu_utilization.labels(str(gpu.index)).set(gpu.utilization)
             self.gpu_memory.labels(str(gpu.index)).set(gpu.memory_bytes)
-        for tier in Tier:
-            self.slots.labels(tier).set(
-                sum(num for priority, num in counters.running_by_priority.items() if Tier.of(priority) is tier)
-            )
+        taken = dict.fromkeys(Tier, 0)
+        for priority, num in counters.running_by_priority.items():
+            taken[Tier.of(priority)] += num
+        for tier, num in taken.items():
+            self._slots[tier].set(num)
         self.preemptions.inc(self._new("preemptions", counters.preemptions))
         self.yielded.inc(self._new("yielded", counters.yielded))
-        self.drafts.labels("drafted").inc(self._new("drafted", counters.drafted))
-        self.drafts.labels("accepted").inc(self._new("accepted", counters.accepted))
+        self._drafted.inc(self._new("drafted", counters.drafted))
+        self._accepted.inc(self._new("accepted", counters.accepted))
 
     def _new(self, name: str, count: int) -> int:
         seen, self._seen[name] = self._seen[name], count

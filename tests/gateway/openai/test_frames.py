@@ -252,3 +252,26 @@ def test_an_answer_that_its_budget_has_cut_off_says_so_in_words_that_clients_kno
     body = whole(job, [last])
     assert (body["choices"][0]["finish_reason"], body["axon"]) == ("length", {"stopped": "budget"})
     assert "axon" not in whole(job, [replace(last, code="")])
+
+
+class Unhurried(Writer):
+    """A writer that makes every frame from the beginning."""
+
+    def _plain(self, chunk: Chunk) -> bytes:
+        self._can_be_plain = False
+        return self.frames(chunk)
+
+
+@given(
+    st.lists(st.text(max_size=3), min_size=2, max_size=8),
+    st.lists(st.integers(0, 24), max_size=6),
+    st.sampled_from(["chat", "completion"]),
+    st.booleans(),
+)
+def test_a_frame_from_the_template_is_the_same_to_the_byte(
+    texts: list[str], places: list[int], route: str, include_usage: bool
+) -> None:
+    chunks = cut(stream_of([texts], ["stop"]), places)
+    job = job_of(1, route, include_usage=include_usage)
+    quick, slow = Writer(job), Unhurried(job)
+    assert [quick.frames(chunk) for chunk in chunks] == [slow.frames(chunk) for chunk in chunks]

@@ -3,7 +3,6 @@
 Ended streams are kept in the order they ended, so forgetting the old ones looks at those alone.
 """
 
-import bisect
 import heapq
 from collections import OrderedDict
 from collections.abc import Sequence
@@ -63,8 +62,12 @@ class _Stream:
     def past(self, after: int) -> tuple[Chunk, ...]:
         """Chunks with tokens past ``after``, and chunks without tokens right after it, which a reader there may have
         missed."""
-        start = bisect.bisect_left(self.chunks, after, key=lambda chunk: chunk.last)
-        found = (chunk.after(after) for chunk in self.chunks[start:])
+        start = len(self.chunks)
+        while start and self.chunks[start - 1].last >= after:  # most readers keep up: the newest chunk is all they lack
+            start -= 1
+        found = (
+            chunk.after(after) for chunk in self.chunks[start:] if chunk.last > after or chunk.ends or chunk.terminal
+        )
         return tuple(chunk for chunk in found if chunk.tokens or chunk.ends or chunk.terminal)
 
     def cut(self, keep: int) -> None:

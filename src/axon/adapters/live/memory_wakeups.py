@@ -1,33 +1,9 @@
 """Embedded wakeups: notifications between tasks of one event loop; without a listener they are lost."""
 
-import asyncio
-from collections import deque
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
-
-class MemoryListener:
-    """One subscription, which buffers at most ``max_waiting`` payloads."""
-
-    def __init__(self, max_waiting: int) -> None:
-        self._waiting: deque[bytes] = deque(maxlen=max_waiting)
-        self._ready = asyncio.Event()
-
-    def put(self, payload: bytes) -> None:
-        self._waiting.append(payload)
-        self._ready.set()
-
-    async def next(self, timeout_s: float) -> bytes | None:
-        if self._waiting:
-            return self._waiting.popleft()
-        try:
-            async with asyncio.timeout(timeout_s):
-                while not self._waiting:
-                    self._ready.clear()
-                    await self._ready.wait()
-        except TimeoutError:
-            return None
-        return self._waiting.popleft()
+from axon.adapters.live.buffered_listener import BufferedListener
 
 
 class MemoryWakeups:
@@ -35,7 +11,7 @@ class MemoryWakeups:
 
     def __init__(self, *, max_waiting: int = 256) -> None:
         self._max_waiting = max_waiting
-        self._channels: dict[str, dict[MemoryListener, None]] = {}
+        self._channels: dict[str, dict[BufferedListener, None]] = {}
 
     @property
     def num_channels(self) -> int:
@@ -50,16 +26,17 @@ class MemoryWakeups:
             listener.put(payload)
 
     @asynccontextmanager
-    async def listen(self, channel: str) -> AsyncIterator[MemoryListener]:
-        listener = MemoryListener(self._max_waiting)
+    async def listen(self, channel: str) -> AsyncIterator[BufferedListener]:
+        listener = BufferedListener(self._max_waiting)
         self._channels.setdefault(channel, {})[listener] = None
         try:
             yield listener
         finally:
             self._leave(channel, listener)
 
-    def _leave(self, channel: str, listener: MemoryListener) -> None:
+    def _leave(self, channel: str, listener: BufferedListener) -> None:
         listeners = self._channels[channel]
         listeners.pop(listener, None)
+        listener.close()
         if not listeners:
             del self._channels[channel]

@@ -15,7 +15,7 @@ from typing import Any
 from redis.asyncio.connection import AbstractConnection
 from redis.exceptions import ConnectionError
 
-from axon.adapters.live.memory_wakeups import MemoryListener
+from axon.adapters.live.buffered_listener import BufferedListener
 from axon.adapters.live.redis_client import RedisClient
 from axon.adapters.live.redis_driver_errors import DRIVER_ERRORS
 from axon.runtime.clock import Clock, SystemClock
@@ -29,7 +29,7 @@ _RECONNECT_S = 0.2
 class _Channel:
     """A channel's listeners, and the state of its subscription on this connection."""
 
-    listeners: set[MemoryListener] = field(default_factory=set)
+    listeners: set[BufferedListener] = field(default_factory=set)
     is_sent: bool = False
     """Whether the last command sent for it was a subscription."""
     num_unconfirmed: int = 0
@@ -75,10 +75,10 @@ class RedisWakeups:
         await self._client.call("PUBLISH", self._client.channel(channel), payload)
 
     @asynccontextmanager
-    async def listen(self, channel: str) -> AsyncIterator[MemoryListener]:
+    async def listen(self, channel: str) -> AsyncIterator[BufferedListener]:
         name = self._client.channel(channel).encode()
         entry = self._channels.setdefault(name, _Channel())
-        listener = MemoryListener(self._max_waiting)
+        listener = BufferedListener(self._max_waiting)
         entry.listeners.add(listener)
         try:
             if not entry.is_sent:
@@ -88,6 +88,7 @@ class RedisWakeups:
             yield listener
         finally:
             entry.listeners.discard(listener)
+            listener.close()
             if not entry.listeners and entry.is_sent:
                 self._change(name)
             self._forget(name, entry)

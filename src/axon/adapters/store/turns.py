@@ -15,7 +15,7 @@ from sqlalchemy import ColumnElement, Row, Select, and_, bindparam, case, exists
 from sqlalchemy.dialects import postgresql, sqlite
 
 from axon.adapters.store import schema
-from axon.adapters.store.database import Database
+from axon.adapters.store.database import Database, Statement
 from axon.adapters.store.driver_errors import (
     DRIVER_ERRORS,
     VALUE_ERRORS,
@@ -176,13 +176,13 @@ class SqlTurns:
 
     async def _commit(self, rows: Sequence[dict[str, Any]]) -> None:
         if rows:
-            async with self._database.begin() as connection:
-                # Sorted, so that two writers of the same rows cannot deadlock.
-                ordered = sorted(rows, key=_by_id)
-                # A list of one takes a slower path through the driver.
-                await connection.execute(self._upsert, ordered if len(ordered) > 1 else ordered[0])
-                if erasable := [row["id"] for row in ordered if row["rank"] and (row["session"] or row["retain"])]:
-                    await connection.execute(_FORGET_ERASED, {"ids": erasable})
+            # Sorted, so that two writers of the same rows cannot deadlock.
+            ordered = sorted(rows, key=_by_id)
+            # A list of one takes a slower path through the driver.
+            statements: list[Statement] = [(self._upsert, ordered if len(ordered) > 1 else ordered[0])]
+            if erasable := [row["id"] for row in ordered if row["rank"] and (row["session"] or row["retain"])]:
+                statements.append((_FORGET_ERASED, {"ids": erasable}))
+            await self._database.transact(statements)
 
     async def _write_each(self, rows: Sequence[dict[str, Any] | None]) -> Sequence[DependencyDown | None]:
         """Writes rows one by one to find the refused ones; a failure of the store itself ends the search."""

@@ -21,9 +21,11 @@ from axon.errors import AxonError, BudgetSpent
 from axon.gateway.http.errors import body_of
 from axon.gateway.openai import best_of
 from axon.gateway.openai.outcome import failure
-from axon.gateway.openai.shape import shape_of
+from axon.gateway.openai.shape import shape_of, text_of
 
 DONE = b"data: [DONE]\n\n"
+_MARK = Token(0, 0, "\x00")
+"""Stands for the text in a template of a frame: no tokenizer makes a text of this character alone."""
 _encode = msgspec.json.Encoder().encode
 
 
@@ -99,6 +101,9 @@ class Writer:
         self._unopened = set(range(after, job.choices)) if self._shape.opens() else set()
         self._closed: set[int] = set()
         self._head = _head(job, self._shape.chunk_object)
+        self._template: tuple[bytes, bytes] | None = None
+        self._can_be_plain = job.choices == 1 and not (with_ids or self._continuous_usage)
+        self._can_be_plain &= self._shape.speaks([_MARK])
 
     def opening(self) -> bytes:
         """Returns no bytes: nothing is sent before the first token."""
@@ -111,6 +116,8 @@ class Writer:
     def frames(self, chunk: Chunk) -> bytes:
         """Returns the frames of this chunk; no bytes while its tokens do not complete a character."""
         self._cached, self._reasoned = max(self._cached, chunk.cached), max(self._reasoned, chunk.reasoned)
+        if self._can_be_plain and not self._unopened and _is_plain(chunk):
+            return self._plain(chunk)
         bodies = [body for body in self._choices(chunk) if body is not None]
         if error := failure(chunk, self._job.reply):
             return b"".join(map(self._line, bodies)) + error_frame(error, chunk.ledger if self._with_ledger else None)
@@ -129,6 +136,22 @@ class Writer:
     def silence(self) -> bytes:
         """Returns a keep-alive frame without text, so that no proxy closes a stream that pauses."""
         return self._line(self._frame(0, self._shape.empty))
+
+    def _plain(self, chunk: Chunk) -> bytes:
+        """Returns the same frame as for any other chunk, with the text pasted into a template: most frames differ in
+        their text and seq alone."""
+        self._seq, text = chunk.last, text_of(chunk.tokens)
+        if not text:
+            return b""
+        if self._template is None:
+            self._template = self._make_template()
+        return b"%b%b%b%d}}\n\n" % (self._template[0], _encode(text), self._template[1], self._seq)
+
+    def _make_template(self) -> tuple[bytes, bytes]:
+        """Returns what comes before the text of a frame, and what comes between the text and the seq."""
+        line = self._line(self._frame(0, self._shape.delta(0, [_MARK], first=False)))
+        before, after = line.split(_encode(_MARK.text))
+        return before, after.removesuffix(b"%d}}\n\n" % self._seq)
 
     def _choices(self, chunk: Chunk) -> Iterator[dict[str, Any] | None]:
         """Yields the bodies of the chunk's frames in the order of their tokens, each choice's end after its last."""
@@ -213,6 +236,11 @@ def _head(job: Job, kind: str) -> dict[str, Any]:
         "service_tier": Tier.of(job.priority).value,
         "system_fingerprint": job.version,
     }
+
+
+def _is_plain(chunk: Chunk) -> bool:
+    """Whether the chunk has nothing but text, and nothing that ends."""
+    return not (chunk.terminal or chunk.ends) and all(token.details is None for token in chunk.tokens)
 
 
 def _ends_by_seq(chunk: Chunk) -> dict[int, list[End]]:

@@ -12,7 +12,7 @@ from axon.errors import AxonError
 from axon.gateway.http.errors import ClientLeft
 from axon.gateway.turn.context import Gateway, gateway_of, reader_of
 from axon.gateway.turn.reader import Reader
-from axon.gateway.turn.sse import leave
+from axon.gateway.turn.sse import disconnected, leave
 
 
 async def answered(request: Request, job: Job, *, found: Turn | None = None) -> list[Chunk]:
@@ -25,7 +25,7 @@ async def answered(request: Request, job: Job, *, found: Turn | None = None) -> 
     chunks: list[Chunk] = []
     async with asyncio.TaskGroup() as tasks:
         collecting = tasks.create_task(_collect(gateway, job, reader, chunks))
-        leaving = tasks.create_task(_disconnected(request))
+        leaving = tasks.create_task(disconnected(request.receive))
         await asyncio.wait([collecting, leaving], return_when=asyncio.FIRST_COMPLETED)
         collecting.cancel()
         leaving.cancel()
@@ -49,9 +49,3 @@ async def _collect(gateway: Gateway, job: Job, reader: Reader, chunks: list[Chun
     except AxonError as error:
         return error
     return None
-
-
-async def _disconnected(request: Request) -> None:
-    """Returns when the client has disconnected."""
-    while (await request.receive())["type"] != "http.disconnect":
-        pass

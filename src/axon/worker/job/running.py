@@ -205,7 +205,7 @@ class Running:
         """Moves tokens from the choices to the stream while the next one in stream order is there."""
         while (choice := self._next()) is not None and choice.waiting:
             self.tokens.append(token := choice.waiting.popleft())
-            self.reasoned += _num_thoughts([token])
+            self.reasoned += bool(token.reasoning)
             if choice.cached:
                 self._count_cached(choice)
             if choice.over:
@@ -219,6 +219,8 @@ class Running:
 
     def _next(self) -> Choice | None:
         """The choice whose token comes next in the stream; None when all choices are in it to their end."""
+        if len(self.choices) == 1:  # as in most jobs, and asked for every token
+            return None if self.choices[0].over else self.choices[0]
         going_on = [choice for choice in self.choices if not choice.over]
         return min(going_on, key=lambda choice: choice.num_placed, default=None)
 
