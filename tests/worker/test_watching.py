@@ -1,6 +1,7 @@
 """Deliveries that wait for somebody else's job are picked up when that one is gone."""
 
 import asyncio
+from dataclasses import replace
 from typing import Any, cast
 
 from axon.adapters.live.memory import open_memory_live
@@ -75,3 +76,19 @@ async def test_a_job_whose_end_is_asked_for_is_looked_at_at_once_and_others_are_
     await has_asked.wait()
     listening.cancel()
     assert (asked, mine.must_ask) == ([mine.job.id], True)
+
+
+async def test_a_cancelled_job_is_looked_at_only_while_it_says_nothing(clock: FakeClock) -> None:
+    live, hands = open_memory_live(clock, retention_s=60.0), Hands(Trials(strike_limit=2))
+    mine = make_running()
+    mine.job = replace(mine.job, deadline=clock.now() + 60.0)
+    hands.take(mine)
+    await live.log.open(mine.job.id, b"job", reader_ttl_s=None)
+    await live.log.flag(mine.job.id, cancel=True)
+    watching = make_watching(Parts(), hands, Parked(), live, clock)
+    mine.answered_at = clock.monotonic()  # the answer to its next append will tell it
+    await watching._look_at_everything()
+    assert not mine.must_ask
+    clock.advance(1.0)
+    await watching._look_at_everything()
+    assert (mine.must_ask, mine.terminal) == (True, None)

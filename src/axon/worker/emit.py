@@ -92,7 +92,7 @@ class Emitter:
                     # Beside the end, not after it: a quick reader's next turn is on its way already.
                     endings.create_task(self._residency.record(running))
             case AppendStatus.OK:
-                running.sent = chunk.last
+                running.sent, running.answered_at = chunk.last, running.clock.monotonic()
             case AppendStatus.GAP:
                 running.sent = answer.last
                 self.touch(running)

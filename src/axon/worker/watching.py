@@ -86,6 +86,8 @@ class Watching:
         if running.job.deadline <= self._clock.now():
             self._hands.end(running, TurnState.EXPIRED)
             return
+        if self._clock.monotonic() - running.answered_at < _TICK_S * _TICKS_PER_ROUND:
+            return  # it speaks, and every append's answer says whether it was cancelled
         view = await self._log.read(running.job.id, after=running.sent)
         if view is not None and view.cancelled:
             self._hands.ask_log(running)

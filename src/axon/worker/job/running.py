@@ -55,6 +55,8 @@ class Running:
     """Tokens that the engine has emitted since the job last entered it."""
     limit: int | None = None
     """Last seq that may be appended, None for any; later tokens are held back until the tenant's bucket refills."""
+    answered_at: float = float("-inf")
+    """Monotonic time at which the log last took an append; its answer says whether the job was cancelled."""
     must_ask: bool = False
     """An append is due even without a token, because its answer says whether the job was cancelled."""
     is_paused: bool = False
