@@ -372,6 +372,29 @@ class TestObjections:
             assert next(answer.status for answer in answers(line, most=2) if answer.status != 100) == 200
 
 
+class TestBursts:
+    def test_many_connections_at_once_are_accepted_in_a_few_passes_of_the_loop(self) -> None:
+        """Whoever connects behind them waits for so many passes, and each pass also serves who is there."""
+        num = 150
+
+        async def num_passes(served: Served, lines: list[socket.socket]) -> int:
+            for line in lines:
+                line.connect(served.address)
+            passes = 0
+            while len(served.server.server_state.connections) < num:
+                await asyncio.sleep(0)
+                passes += 1
+            return passes
+
+        with serving() as served, contextlib.ExitStack() as stack:
+            lines = [stack.enter_context(socket.socket()) for _ in range(num)]
+            counting = asyncio.run_coroutine_threadsafe(num_passes(served, lines), served.loop)
+            assert counting.result(PATIENCE_S) < num / 5
+            lines[-1].settimeout(PATIENCE_S)
+            lines[-1].sendall(get("/last"))
+            assert [answer.body for answer in answers(lines[-1], most=1)] == [b"/last"]
+
+
 class TestStopping:
     def test_who_has_connected_before_is_answered_even_if_nobody_had_accepted_it(self) -> None:
         async def stop(served: Served, lines: list[socket.socket]) -> None:
@@ -386,7 +409,7 @@ class TestStopping:
             for line in lines:
                 line.settimeout(PATIENCE_S)
             stopping = asyncio.run_coroutine_threadsafe(stop(served, lines), served.loop)
-            wait_until(lambda: not served.server.servers[0].is_serving(), "it does not listen any more")
+            wait_until(lambda: not served.server.is_listening, "it does not listen any more")
             assert [[each.body for each in answers(line, most=2)] for line in lines] == [[b"/late"]] * 5
             stopping.result(PATIENCE_S)
             with pytest.raises(ConnectionRefusedError):
@@ -409,7 +432,7 @@ class TestStopping:
             line.sendall(get("/held"))
             wait_until(lambda: served.app.asked == ["/held"], "the request is there")
             served.server.should_exit = True
-            wait_until(lambda: not served.server.servers[0].is_serving(), "it does not listen any more")
+            wait_until(lambda: not served.server.is_listening, "it does not listen any more")
             assert not served.server.ended.is_set()
             served.release()
             assert [answer.body for answer in answers(line, most=2)] == [b"/held"]

@@ -5,17 +5,17 @@ import contextlib
 import math
 import socket
 import struct
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import uvicorn
 from uvicorn.protocols.http.flow_control import HIGH_WATER_LIMIT, FlowControl
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
 
-from axon.errors import AxonError, InvalidInput, Overloaded
 from axon.gateway.config import GatewayConfig
-from axon.gateway.http.errors import encoded, headers_of
+from axon.gateway.http.listener import Listener
 from axon.gateway.http.middleware import Middleware
+from axon.gateway.http.objections import HEADERS_TOO_LONG, NOT_HTTP, TOO_MANY_CONNECTIONS, objection
 
 _FRESH_CONNECTION_S = 1.0
 """When the server stops listening, a connection that has sent nothing yet stays open this long for its request."""
@@ -35,57 +35,6 @@ _LINGER_OFF = struct.pack("ii", 1, 0)
 megabytes of kernel memory."""
 
 
-def _response(status: bytes, problem: AxonError) -> bytes:
-    """Returns the bytes of a whole HTTP response, for input that never reaches the application as a request."""
-    body = encoded(problem)
-    headers = "".join(f"{name}: {value}\r\n" for name, value in headers_of(problem).items()).encode()
-    head = b"HTTP/1.1 %s\r\ncontent-type: application/json\r\nconnection: close\r\n%bcontent-length: %d\r\n\r\n"
-    return head % (status, headers, len(body)) + body
-
-
-_HEADERS_TOO_LONG = _response(
-    b"431 Request Header Fields Too Large",
-    InvalidInput("The request's headers are too long.", code="headers_too_long"),
-)
-_NOT_HTTP = _response(b"400 Bad Request", InvalidInput("The request is not valid HTTP/1.1.", code="invalid_http"))
-_NOT_HTTP_1 = _response(
-    b"505 HTTP Version Not Supported",
-    InvalidInput("This server speaks HTTP/1.1 and HTTP/1.0.", code="http_version_not_supported"),
-)
-_INVALID_HOST = _response(
-    b"400 Bad Request", InvalidInput("An HTTP/1.1 request must have exactly one Host header.", code="invalid_host")
-)
-_UNSUPPORTED_CODING = _response(
-    b"501 Not Implemented",
-    InvalidInput("This server reads no Transfer-Encoding but 'chunked'.", code="unsupported_transfer_encoding"),
-)
-_UNSUPPORTED_EXPECTATION = _response(
-    b"417 Expectation Failed",
-    InvalidInput("This server meets no Expect header but '100-continue'.", code="unsupported_expectation"),
-)
-_TOO_MANY_CONNECTIONS = _response(b"503 Service Unavailable", Overloaded(retry_after_s=1.0))
-
-
-def _objection(version: str, headers: Iterable[tuple[bytes, bytes]]) -> bytes | None:
-    """Returns the response to a request that the parser accepts and RFC 9112 (HTTP/1.1) forbids; else None."""
-    if version not in ("1.0", "1.1"):
-        return _NOT_HTTP if version == "0.9" else _NOT_HTTP_1
-    values: dict[bytes, list[bytes]] = {b"host": [], b"transfer-encoding": [], b"expect": []}
-    for name, value in headers:
-        if name in values:
-            values[name].append(value.strip().lower())
-    if len(values[b"host"]) > 1 or (version == "1.1" and not values[b"host"]):
-        return _INVALID_HOST
-    if codings := values[b"transfer-encoding"]:
-        if version == "1.0":
-            return _NOT_HTTP
-        if codings != [b"chunked"]:
-            return _UNSUPPORTED_CODING
-    if any(value != b"100-continue" for value in values[b"expect"]):
-        return _UNSUPPORTED_EXPECTATION
-    return None
-
-
 class _Refused(Exception):
     """Raised in a parser callback to stop the parser: the request is refused before the application sees it."""
 
@@ -99,13 +48,6 @@ def _piece_end(data: bytes, start: int, num_body_bytes: int) -> int:
         return min(len(data), start + num_body_bytes)
     found = data.find(_HEAD_END, start + _MIN_PIECE_BYTES - len(_HEAD_END))
     return len(data) if found < 0 else found + len(_HEAD_END)
-
-
-def _accepted(listener: socket.socket, most: int) -> Iterator[socket.socket]:
-    """Accepts the connections in the listener's backlog, at most ``most``."""
-    with contextlib.suppress(OSError):  # the backlog is empty, or the listener is closed
-        for _ in range(most):
-            yield listener.accept()[0]
 
 
 class _Flow(FlowControl):
@@ -125,6 +67,7 @@ class Server(uvicorn.Server):
     def __init__(self, config: uvicorn.Config) -> None:
         super().__init__(config)
         self.ended = asyncio.Event()
+        self._listeners: list[Listener] = []
 
     async def serve(self, sockets: list[socket.socket] | None = None) -> None:
         """Serves until ``should_exit`` is set and the last connection has closed; then sets ``ended``."""
@@ -133,18 +76,24 @@ class Server(uvicorn.Server):
         finally:
             self.ended.set()
 
-    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-        """Stops listening, and answers the connections in the backlog, which closing the listener would reset.
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        """Accepts connections on the given sockets; the server binds none of its own."""
+        await self.lifespan.startup()
+        self.servers = []  # uvicorn's own listeners
+        self._listeners = [Listener(each, self._new_protocol) for each in sockets or ()]
+        for listener in self._listeners:
+            listener.open(self.config.backlog)
+        self.started = True
 
-        nginx does not send a POST again after such a reset, because it may have been accepted; its client would fail.
-        """
-        backlog = [connection for each in sockets or () for connection in _accepted(each, self.config.backlog)]
-        for server in self.servers:
-            server.close()
-        loop = asyncio.get_running_loop()
-        for connection in backlog:
-            await loop.connect_accepted_socket(self._new_protocol, connection)
-        await asyncio.sleep(0)  # the newest connections register with the server, which then shuts each of them down
+    @property
+    def is_listening(self) -> bool:
+        """Whether new connections are accepted."""
+        return any(listener.is_open for listener in self._listeners)
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        """Stops listening, and ends when every connection, those in the backlog included, was served and is closed."""
+        for listener in self._listeners:
+            await listener.close()
         await super().shutdown(sockets)
 
     def _new_protocol(self) -> asyncio.Protocol:
@@ -222,7 +171,7 @@ def _protocol(config: GatewayConfig) -> type[HttpToolsProtocol]:
             self.flow = _Flow(transport)
             self._is_surplus = len(self.connections) > config.max_connections
             if len(self.connections) > config.max_connections + _MAX_SURPLUS_CONNECTIONS:
-                transport.write(_TOO_MANY_CONNECTIONS)
+                transport.write(TOO_MANY_CONNECTIONS)
                 transport.close()
             self._start_header_timer()
 
@@ -258,7 +207,7 @@ def _protocol(config: GatewayConfig) -> type[HttpToolsProtocol]:
                 self._header_bytes += len(data)
                 # The piece may hold a part of the body too, and only the parser knows where the body begins.
                 if self._header_bytes > config.max_header_bytes and _HEAD_END not in data[: config.max_header_bytes]:
-                    self._refuse(_HEADERS_TOO_LONG)
+                    self._refuse(HEADERS_TOO_LONG)
                     return
             elif self._in_body:
                 self._framing_bytes += len(data)
@@ -266,13 +215,13 @@ def _protocol(config: GatewayConfig) -> type[HttpToolsProtocol]:
             if self.transport.is_closing():
                 return
             if self._in_body and self._framing_bytes > config.max_header_bytes:
-                self._refuse(_HEADERS_TOO_LONG)
+                self._refuse(HEADERS_TOO_LONG)
             elif not self._in_body and self._is_answered and self.timeout_keep_alive_task is None:
                 self._start_header_timer()  # empty lines between requests do not extend the keep-alive time
 
         def send_400_response(self, msg: str) -> None:
             """Answers what the parser cannot read, or was stopped at; ``msg``, uvicorn's own text, is not sent."""
-            self._refuse(self._refusal or _NOT_HTTP)
+            self._refuse(self._refusal or NOT_HTTP)
 
         def on_message_begin(self) -> None:
             super().on_message_begin()
@@ -284,7 +233,7 @@ def _protocol(config: GatewayConfig) -> type[HttpToolsProtocol]:
 
         def on_headers_complete(self) -> None:
             self._cancel_header_timer()
-            self._refusal = _objection(self.parser.get_http_version(), self.headers)
+            self._refusal = objection(self.parser.get_http_version(), self.headers)
             if self._refusal is not None:
                 raise _Refused
             self._in_body, self._framing_bytes = True, 0
