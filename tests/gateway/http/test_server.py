@@ -276,6 +276,29 @@ class TestPipelining:
             wait_until(lambda: served.app.left == ["/held"], "its application is told")
             assert served.app.asked == ["/held"]
 
+    def test_a_client_that_leaves_is_seen_though_it_has_sent_more_than_is_read(
+        self, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """The connection is not read any more, so nothing of it says that its client has left."""
+        monkeypatch.setattr(module, "_FULL_PIPELINE_S", SOON_S, raising=False)
+        with serving() as served:
+            with served.connected() as line:
+                line.sendall(get("/held") + get("/b") * 10_000)
+                wait_until(lambda: served.app.asked == ["/held"], "the first is there")
+            wait_until(lambda: served.app.left == ["/held"], "its application is told")
+            assert served.app.asked == ["/held"]
+
+    def test_a_client_that_reads_may_send_ahead_more_than_is_read_at_once(
+        self, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(module, "_FULL_PIPELINE_S", PATIENCE_S, raising=False)
+        num = 10_000
+        with serving() as served, served.connected() as line:
+            sending = threading.Thread(target=line.sendall, args=(get("/b") * num,))
+            sending.start()
+            assert sum(answer.body == b"/b" for answer in answers(line, most=num)) == num
+            sending.join(PATIENCE_S)
+
     def test_what_cannot_be_read_is_refused_after_the_answer_before_it(self) -> None:
         with serving() as served, served.connected() as line:
             line.sendall(get("/held") + b"no HTTP at all\r\n\r\n" + get("/b"))

@@ -30,6 +30,9 @@ _HEAD_END = b"\r\n\r\n"
 _MIN_PIECE_BYTES = 24
 """The parser gets at least this many bytes at a time, so that a flood of empty lines costs little. No request is
 shorter."""
+_FULL_PIPELINE_S = 2.0
+"""A connection is closed if more than 64 KB wait behind a request whose answer takes longer than this. It is not read
+meanwhile, so that a client that has left would not be noticed."""
 _LINGER_OFF = struct.pack("ii", 1, 0)
 """SO_LINGER with timeout 0: close sends RST and drops the send buffer, so that a client that never reads cannot hold
 megabytes of kernel memory."""
@@ -134,7 +137,8 @@ def _protocol(config: GatewayConfig) -> type[HttpToolsProtocol]:
 
         HTTP pipelining: a request that was sent before the previous one is answered stays unparsed, because a parsed
         request costs far more memory than its bytes. Meanwhile the socket is still read, which is the only way to see
-        that the client has left, until 64 KB wait: a connection holds at most that and one read (256 KB).
+        that the client has left, until 64 KB wait: a connection holds at most that and one read (256 KB). If the answer
+        then takes longer than ``_FULL_PIPELINE_S``, the connection is closed.
         """
 
         flow: _Flow
@@ -151,6 +155,8 @@ def _protocol(config: GatewayConfig) -> type[HttpToolsProtocol]:
         """Closes the connection if the rest of a body, whose request is already answered, does not come in time."""
         _write_timer: asyncio.TimerHandle | None = None
         """Resets the connection if the client reads nothing of its response in time."""
+        _pipeline_timer: asyncio.TimerHandle | None = None
+        """Closes the connection if it stays full of requests that were sent ahead."""
         _refusal: bytes | None = None
         """The response to a request at which a callback stopped the parser."""
         _header_bytes = 0
@@ -179,6 +185,7 @@ def _protocol(config: GatewayConfig) -> type[HttpToolsProtocol]:
             self._cancel_header_timer()
             self._cancel_drain_timer()
             self._cancel_write_timer()
+            self._cancel_pipeline_timer()
             self._unparsed = b""
             self.pipeline.clear()
             if self._running is not None and not self._running.response_complete:
@@ -196,6 +203,7 @@ def _protocol(config: GatewayConfig) -> type[HttpToolsProtocol]:
             self.flow.is_full = len(self._unparsed) > HIGH_WATER_LIMIT
             if self.flow.is_full:
                 self.flow.pause_reading()
+                self._start_pipeline_timer()
 
         @property
         def _can_parse(self) -> bool:
@@ -261,6 +269,7 @@ def _protocol(config: GatewayConfig) -> type[HttpToolsProtocol]:
             super().on_message_complete()
 
         def on_response_complete(self) -> None:
+            self._cancel_pipeline_timer()
             super().on_response_complete()
             if self._in_body and self._is_answered and self._drain_timer is None and not self.transport.is_closing():
                 # The rest of the body is read for a while: closing while the client still sends would send RST, and the
@@ -319,6 +328,15 @@ def _protocol(config: GatewayConfig) -> type[HttpToolsProtocol]:
                     self.transport.abort()
 
             self._write_timer = self.loop.call_later(config.write_timeout_s, check)
+
+        def _start_pipeline_timer(self) -> None:
+            if self._pipeline_timer is None:
+                self._pipeline_timer = self.loop.call_later(_FULL_PIPELINE_S, self.transport.abort)
+
+        def _cancel_pipeline_timer(self) -> None:
+            if self._pipeline_timer is not None:
+                self._pipeline_timer.cancel()
+                self._pipeline_timer = None
 
         def _start_header_timer(self) -> None:
             if self._header_timer is None:
