@@ -40,6 +40,12 @@ class App:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         path = scope["path"]
         self.asked.append(path)
+        if path == "/streamed":
+            await send({"type": "http.response.start", "status": 200})
+            await send({"type": "http.response.body", "body": path.encode(), "more_body": True})
+            await self._wait(path, receive)
+            await send({"type": "http.response.body", "body": path.encode()})
+            return
         if path == "/held":
             await self._wait(path, receive)
         elif path != "/early":  # which is answered before its body is here
@@ -307,6 +313,67 @@ class TestPipelining:
             first, second = answers(line, most=3)
             assert (first.body, second.status, second.code) == (b"/held", 400, "invalid_http")
             assert served.app.asked == ["/held"]
+
+
+class TestHalfClosed:
+    """A client that has closed its sending side (SHUT_WR) waits for its answer; one that has closed all has left."""
+
+    def test_a_client_that_sends_no_more_gets_its_answer(self) -> None:
+        with serving() as served, served.connected() as line:
+            line.sendall(get("/held"))
+            wait_until(lambda: served.app.asked == ["/held"], "the request is there")
+            line.shutdown(socket.SHUT_WR)
+            assert line.recv(12, socket.MSG_PEEK) == b"HTTP/1.1 100"
+            served.ask(get("/other"))  # the loop has turned
+            assert served.app.left == []
+            served.release()
+            found = [(answer.status, answer.body) for answer in answers(line, most=3)]
+            assert found == [(100, b""), (200, b"/held")]  # and the connection is closed
+
+    def test_requests_that_were_sent_ahead_are_answered_too(self) -> None:
+        with serving() as served, served.connected() as line:
+            line.sendall(get("/held") + get("/b") + get("/c") + b"GET /d HTT")
+            line.shutdown(socket.SHUT_WR)
+            wait_until(lambda: served.app.asked == ["/held"], "the first is there")
+            served.release()
+            found = [answer.body for answer in answers(line, most=5) if answer.status == 200]
+            assert found == [b"/held", b"/b", b"/c"]
+
+    def test_a_streamed_answer_goes_on(self) -> None:
+        with serving() as served, served.connected() as line:
+            line.sendall(get("/streamed"))
+            assert line.recv(15, socket.MSG_PEEK | socket.MSG_WAITALL) == b"HTTP/1.1 200 OK"
+            line.shutdown(socket.SHUT_WR)
+            served.ask(get("/other"))  # the loop has turned
+            served.release()
+            [answer] = answers(line, most=2)
+            assert answer.body == b"/streamed/streamed"
+
+    @pytest.mark.parametrize("path", ["/held", "/streamed"])
+    def test_a_client_that_has_left_is_seen(self, path: str) -> None:
+        with serving() as served:
+            with served.connected() as line:
+                line.sendall(get(path))
+                wait_until(lambda: served.app.asked == [path], "the request is there")
+            wait_until(lambda: served.app.left == [path], "its application is told")
+
+    @pytest.mark.parametrize(
+        "said",
+        [b"GET /held HTTP/1.1\r\nHost: ax", b"POST /held HTTP/1.1\r\nHost: axon\r\nContent-Length: 5\r\n\r\nhalf"],
+        ids=["headers", "a body"],
+    )
+    def test_a_request_that_can_never_be_whole_is_not_waited_for(self, patient: Served, said: bytes) -> None:
+        with patient.connected() as line:
+            line.sendall(said)
+            line.shutdown(socket.SHUT_WR)
+            assert closed(line)
+
+    def test_a_client_of_http_1_0_that_sends_no_more_has_left(self) -> None:
+        with serving() as served, served.connected() as line:
+            line.sendall(b"GET /held HTTP/1.0\r\n\r\n")
+            wait_until(lambda: served.app.asked == ["/held"], "the request is there")
+            line.shutdown(socket.SHUT_WR)
+            wait_until(lambda: served.app.left == ["/held"], "its application is told")
 
 
 class TestSurplus:

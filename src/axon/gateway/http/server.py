@@ -13,6 +13,7 @@ from uvicorn.protocols.http.flow_control import HIGH_WATER_LIMIT, FlowControl
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
 
 from axon.gateway.config import GatewayConfig
+from axon.gateway.http.half_closed import INTERIM, LEADING_ZERO, HalfClosed
 from axon.gateway.http.listener import Listener
 from axon.gateway.http.middleware import Middleware
 from axon.gateway.http.objections import HEADERS_TOO_LONG, NOT_HTTP, TOO_MANY_CONNECTIONS, objection
@@ -157,6 +158,8 @@ def _protocol(config: GatewayConfig) -> type[HttpToolsProtocol]:
         """Resets the connection if the client reads nothing of its response in time."""
         _pipeline_timer: asyncio.TimerHandle | None = None
         """Closes the connection if it stays full of requests that were sent ahead."""
+        _half_closed: HalfClosed | None = None
+        """Set when the client has closed its sending side: finds out whether it has left."""
         _refusal: bytes | None = None
         """The response to a request at which a callback stopped the parser."""
         _header_bytes = 0
@@ -186,6 +189,8 @@ def _protocol(config: GatewayConfig) -> type[HttpToolsProtocol]:
             self._cancel_drain_timer()
             self._cancel_write_timer()
             self._cancel_pipeline_timer()
+            if self._half_closed is not None:
+                self._half_closed.cancel()
             self._unparsed = b""
             self.pipeline.clear()
             if self._running is not None and not self._running.response_complete:
@@ -204,6 +209,20 @@ def _protocol(config: GatewayConfig) -> type[HttpToolsProtocol]:
             if self.flow.is_full:
                 self.flow.pause_reading()
                 self._start_pipeline_timer()
+
+        def eof_received(self) -> bool:
+            """Returns whether the connection stays open: its client may have closed its sending side alone.
+
+            HTTP/1.0 has no bytes that mean nothing, by which to find out; a client of that version has left.
+            """
+            cycle = self._running
+            if cycle is None or self._is_answered or self._in_body or cycle.scope["http_version"] != "1.1":
+                return False
+            if self._half_closed is None:
+                within = LEADING_ZERO if cycle.chunked_encoding else b""
+                probe = within if cycle.response_started else INTERIM
+                self._half_closed = HalfClosed(self.transport, self.loop, probe)
+            return True
 
         @property
         def _can_parse(self) -> bool:
@@ -279,6 +298,8 @@ def _protocol(config: GatewayConfig) -> type[HttpToolsProtocol]:
                 self.data_received(b"")
                 if len(self.cycle.body) <= HIGH_WATER_LIMIT:  # otherwise reading resumes as the application reads it
                     self.flow.resume_reading()
+            if self._half_closed is not None and self._is_answered:
+                self.transport.close()  # no other request can come
 
         def pause_writing(self) -> None:
             super().pause_writing()
