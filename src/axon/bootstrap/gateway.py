@@ -175,7 +175,7 @@ async def open_gateway(
 
     settings, clock, store = process.settings, process.clock, services.store
     prompts = Prompts(text.tokenizer, text.template, max_model_len=deployment.max_model_len if deployment else 0)
-    bodies = Bodies()
+    bodies = Bodies(settings.gateway)
     bodies.allow_prompts(prompts.max_model_len)
     stack.callback(prompts.close)
     stack.callback(bodies.close)

@@ -12,6 +12,7 @@ from pydantic import ValidationError
 
 from axon.errors import InvalidInput
 from axon.gateway.admin import keys, plans, tenants
+from axon.gateway.config import GatewayConfig
 from axon.gateway.http import body as bodies
 from axon.gateway.http.body import Bodies, Wire, num_parts, num_values, parse
 from axon.gateway.openai.requests import NOT_YET, ChatRequest, CompletionRequest, Request
@@ -207,7 +208,7 @@ def test_long_prompts_of_token_ids_are_taken(prompt: Any) -> None:
 
 async def test_two_prompts_of_half_a_million_ids_are_taken_where_the_model_has_that_context() -> None:
     body = json.dumps({"model": "m", "prompt": [[12345] * 500_000] * 2}).encode()
-    parser = Bodies()
+    parser = Bodies(GatewayConfig())
     try:
         parser.allow_prompts(8_192)
         with pytest.raises(InvalidInput, match=f"may hold {bodies.MAX_VALUES} values"):
@@ -253,7 +254,7 @@ async def test_large_bodies_are_parsed_beside_the_loop_and_small_ones_on_it(monk
         def model_post_init(self, context: Any) -> None:
             threads.append(threading.current_thread().name)
 
-    parser = Bodies()
+    parser = Bodies(GatewayConfig())
     try:
         for size in (10, 100_000):
             body = json.dumps({"model": "m", "messages": [{"role": "user", "content": "x" * size}]}).encode()

@@ -19,6 +19,7 @@ from starlette.requests import ClientDisconnect, Request
 from axon.errors import InvalidInput, Overloaded, TooLarge, Unsupported
 from axon.gateway.config import GatewayConfig
 from axon.gateway.http.errors import ClientLeft, Timeout
+from axon.gateway.http.held_bodies import HELD_BODY, HeldBodies, HeldBody
 
 MAX_PARTS = 1 << 17
 """The declared fields of a body may hold this many strings (field names included), lists and objects together."""
@@ -62,39 +63,52 @@ def at_most(num_entries: int) -> Any:
     return Field(max_length=num_entries), BeforeValidator(check)
 
 
-async def read_body(request: Request, config: GatewayConfig) -> bytes:
-    """Returns the whole body; raises ``TooLarge`` or ``Timeout`` if it exceeds the limits of size or time."""
-    encoding = request.headers.get("content-encoding", "identity")
-    if encoding != "identity":
-        raise InvalidInput(
-            f"Content-Encoding '{encoding}' is not supported; send the body uncompressed.", code="unsupported_encoding"
-        )
-    parts: list[bytes] = []
-    too_large = TooLarge(f"The body is larger than {config.max_body_bytes} bytes.")
-    size = 0
-    # int() cannot fail: the HTTP parser accepts only digits in Content-Length.
-    if int(request.headers.get("content-length", 0)) > config.max_body_bytes:
-        raise too_large
-    try:
-        async with asyncio.timeout(config.body_timeout_s):
-            async for part in request.stream():
-                size += len(part)
-                if size > config.max_body_bytes:
-                    raise too_large
-                parts.append(part)
-    except TimeoutError:
-        raise Timeout() from None
-    except ClientDisconnect:
-        raise ClientLeft() from None
-    return b"".join(parts)
-
-
 class Bodies:
-    """Parses bodies; large ones in one thread, one after another, so that many at once take the memory of one."""
+    """Reads and parses bodies. Large ones are parsed in one thread, one after another, so that many at once take the
+    memory of one."""
 
-    def __init__(self) -> None:
+    def __init__(self, config: GatewayConfig) -> None:
+        self._config = config
+        self._held = HeldBodies(
+            max_bytes=max(config.max_held_body_bytes, config.max_body_bytes),
+            max_tenant_bytes=max(config.max_tenant_body_bytes, config.max_body_bytes),
+        )
         self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="bodies")
         self._max_values = MAX_VALUES
+
+    async def read(self, request: Request) -> bytes:
+        """Returns the whole body, which is counted as held until ``release_body`` is called for the request.
+
+        Raises ``TooLarge`` or ``Timeout`` if it exceeds the limits of size or time, ``LimitReached`` or ``Overloaded``
+        if too many bytes of bodies are held.
+        """
+        config = self._config
+        encoding = request.headers.get("content-encoding", "identity")
+        if encoding != "identity":
+            raise InvalidInput(
+                f"Content-Encoding '{encoding}' is not supported; send the body uncompressed.",
+                code="unsupported_encoding",
+            )
+        too_large = TooLarge(f"The body is larger than {config.max_body_bytes} bytes.")
+        # int() cannot fail: the HTTP parser accepts only digits in Content-Length.
+        if int(request.headers.get("content-length", 0)) > config.max_body_bytes:
+            raise too_large
+        held = request.scope[HELD_BODY] = HeldBody(self._held, request.scope["axon.identity"].tenant)
+        parts: list[bytes] = []
+        size = 0
+        try:
+            async with asyncio.timeout(config.body_timeout_s):
+                async for part in request.stream():
+                    size += len(part)
+                    if size > config.max_body_bytes:
+                        raise too_large
+                    held.add(len(part))
+                    parts.append(part)
+        except TimeoutError:
+            raise Timeout() from None
+        except ClientDisconnect:
+            raise ClientLeft() from None
+        return b"".join(parts)
 
     def allow_prompts(self, max_model_len: int) -> None:
         """Allows bodies with two prompts of this many token ids each; shorter prompts need no more than is allowed."""

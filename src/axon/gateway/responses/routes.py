@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from contextlib import AsyncExitStack
 from dataclasses import replace
+from enum import Enum, auto
 from typing import Any
 
 import msgspec
@@ -17,7 +18,6 @@ from axon.domain.job import Job
 from axon.domain.reply import ResponseReply
 from axon.domain.turn import Turn, ended, opened
 from axon.errors import InvalidInput, NotCompleted, NotFound
-from axon.gateway.http.body import read_body
 from axon.gateway.http.errors import Gone
 from axon.gateway.http.paging import DEFAULT_LIMIT, page_of
 from axon.gateway.http.schema import body_of_kind
@@ -55,8 +55,16 @@ async def create(request: Request) -> Response:
 
     The answer is stored unless ``store`` is false, so that a later response can continue from it.
     """
+    entry, form = await _accepted(request)
+    if entry.job.purged:
+        raise Gone("The answer to this repeated request is not kept any more.", code="response_erased")
+    return await _answer(request, entry, form)
+
+
+async def _accepted(request: Request) -> tuple[Entry, "_Form"]:
+    """Returns the entry of the accepted turn, and the form of its answer. The body is not held any longer."""
     gateway = gateway_of(request)
-    body = await read_body(request, gateway.config)
+    body = await gateway.bodies.read(request)
     ask = await gateway.bodies.parse(ResponseRequest, body, NOT_YET)
     ask.check()
     items, deployment = items_of(ask.input or [], now=gateway.clock.now()), find_deployment(request, ask.model)
@@ -69,9 +77,7 @@ async def create(request: Request) -> Response:
             history = await _history(request, ask, entry.id, held)
             require_room(history, items)
             await entry.accept(await _job(request, ask, entry, deployment, history, items))
-    if entry.job.purged:
-        raise Gone("The answer to this repeated request is not kept any more.", code="response_erased")
-    return await _answer(request, ask, entry)
+    return entry, _form(ask)
 
 
 @router.post(
@@ -84,7 +90,7 @@ async def count(request: Request) -> dict[str, Any]:
     everything, even if that does not fit.
     """
     gateway = gateway_of(request)
-    ask = await gateway.bodies.parse(Context, await read_body(request, gateway.config), NOT_YET)
+    ask = await gateway.bodies.parse(Context, await gateway.bodies.read(request), NOT_YET)
     ask.check()
     find_deployment(request, ask.model)
     await count_request(request)
@@ -173,12 +179,29 @@ async def _job(
     )
 
 
-async def _answer(request: Request, ask: ResponseRequest, entry: Entry) -> Response:
-    """Returns the HTTP response for an accepted turn: its stream, its present state (background), or its end."""
-    job, found = entry.job, entry.found
+class _Form(Enum):
+    """The form in which a response is answered."""
+
+    STREAM = auto()
+    """Its events, as they come."""
+    PRESENT = auto()
+    """Its present state, because it runs in the background."""
+    WHOLE = auto()
+    """Its end."""
+
+
+def _form(ask: ResponseRequest) -> _Form:
     if ask.stream:
+        return _Form.STREAM
+    return _Form.PRESENT if ask.background else _Form.WHOLE
+
+
+async def _answer(request: Request, entry: Entry, form: _Form) -> Response:
+    """Returns the HTTP response for an accepted turn."""
+    job, found = entry.job, entry.found
+    if form is _Form.STREAM:
         return _stream(request, job, after=-1, found=found, started=job.created)
-    if ask.background:
+    if form is _Form.PRESENT:
         return await _object(request, found or opened(job))
     chunks = await answered(request, job, found=found)
     if error := failure(chunks[-1], job.reply):
