@@ -16,7 +16,7 @@ from axon.domain.deployment import Deployment
 from axon.domain.item import Item
 from axon.domain.job import Job
 from axon.domain.reply import ResponseReply
-from axon.domain.turn import Turn, ended, opened
+from axon.domain.turn import Turn, TurnState, ended, opened
 from axon.errors import InvalidInput, NotCompleted, NotFound
 from axon.gateway.http.errors import Gone
 from axon.gateway.http.paging import DEFAULT_LIMIT, page_of
@@ -107,12 +107,16 @@ async def count(request: Request) -> dict[str, Any]:
 
 @router.get("/v1/responses/{response_id}", summary="Retrieve a response, or continue its stream")
 async def show(request: Request, response_id: str, stream: str = "false", starting_after: str = "") -> Response:
-    """Returns the response as it is now. With ``stream=true`` it streams the events past number ``starting_after``."""
+    """Returns the response as it is now. With ``stream=true`` it streams the events past number ``starting_after``.
+
+    A number past the last event of a complete response is refused with 400.
+    """
     gateway = gateway_of(request)
     if stream.lower() not in ("true", "1"):
         return await _object(request, await _find(request, response_id))
     turn = await _find(request, response_id, unstored=True)
     after = _number(starting_after)
+    await _check_number(gateway, turn, after)
     await gateway.follower.arrive(response_id, reader_of(request, turn.job))
     gateway.metrics.stream_resumes.labels(result="ok").inc()
     return _stream(request, turn.job, after=after, found=turn)
@@ -316,6 +320,26 @@ def _busy_wait_s(request: Request) -> float:
         case "refuse":
             return 0.0
     raise InvalidInput(f"{BUSY_HEADER} must be 'wait' or 'refuse'.", param=BUSY_HEADER)
+
+
+async def _check_number(gateway: Gateway, turn: Turn, after: int) -> None:
+    """Raises ``InvalidInput`` if the number ``after`` is beyond the last event of a complete response.
+
+    The store decides, not the log, which may have lost its tail. While a response runs, no number is refused.
+    """
+    if not _is_past(turn, after):
+        return
+    stored = await gateway.sessions.lookup.stored(turn.id)
+    if stored is not None and _is_past(stored, after):
+        raise InvalidInput(
+            f"'starting_after' is {after}, but this response is complete, and its last event is number "
+            f"{events.last_number(stored)}.",
+            param="starting_after",
+        )
+
+
+def _is_past(turn: Turn, after: int) -> bool:
+    return turn.state is TurnState.COMPLETED and after >= 0 and after > events.last_number(turn)
 
 
 def _number(text: str) -> int:
