@@ -412,6 +412,13 @@ class TestObjections:
             (b"GET / HTTP/1.1\r\n\r\n", 400, "invalid_host"),
             (b"GET / HTTP/1.1\r\nHost: a\r\nHost: b\r\n\r\n", 400, "invalid_host"),
             (b"GET / HTTP/1.0\r\nHost: a\r\nHost: b\r\n\r\n", 400, "invalid_host"),
+            (b"GET / HTTP/1.1\r\nHost:\r\n\r\n", 400, "invalid_host"),
+            (b"GET / HTTP/1.0\r\nHost: \r\n\r\n", 400, "invalid_host"),
+            (b"GET / HTTP/1.1\r\nHost: /livez\r\n\r\n", 400, "invalid_host"),
+            (b"GET / HTTP/1.1\r\nHost: a b\r\n\r\n", 400, "invalid_host"),
+            (b"GET / HTTP/1.1\r\nHost: user@a\r\n\r\n", 400, "invalid_host"),
+            (b"GET / HTTP/1.1\r\nHost: a:80:80\r\n\r\n", 400, "invalid_host"),
+            (b"GET / HTTP/1.1\r\nHost: ::1\r\n\r\n", 400, "invalid_host"),
             (b"GET / HTTP/2.0\r\nHost: a\r\n\r\n", 505, "http_version_not_supported"),
             (get("/", "Transfer-Encoding: gzip, chunked"), 501, "unsupported_transfer_encoding"),
             (
@@ -429,6 +436,13 @@ class TestObjections:
             "no Host",
             "two Hosts",
             "two Hosts of 1.0",
+            "an empty Host",
+            "an empty Host of 1.0",
+            "a path for a Host",
+            "two words for a Host",
+            "a user in a Host",
+            "two ports in a Host",
+            "an address without brackets",
             "HTTP 2.0",
             "another coding",
             "chunked twice",
@@ -446,6 +460,14 @@ class TestObjections:
             [answer] = served.ask(sent, most=2)
             assert (answer.status, answer.code, answer.headers["connection"]) == (status, code, "close")
             assert served.app.asked == []
+
+    @pytest.mark.parametrize(
+        "host",
+        ["axon", "Chat.Example.COM.", "a_b-c.example:8000", "127.0.0.1:", "[::1]", "[2001:db8::1]:80", "caf%C3%A9"],
+    )
+    def test_every_host_that_it_allows_is_answered(self, patient: Served, host: str) -> None:
+        [answer] = patient.ask(b"GET / HTTP/1.1\r\nHost: %b\r\n\r\n" % host.encode())
+        assert answer.status == 200
 
     @pytest.mark.parametrize(
         "sent",

@@ -3,6 +3,7 @@
 RFC 9112 (HTTP/1.1) forbids some requests that the parser accepts: ``objection`` finds them.
 """
 
+import re
 from collections.abc import Iterable
 
 from axon.errors import AxonError, InvalidInput, Overloaded
@@ -28,8 +29,10 @@ _NOT_HTTP_1 = _response(
 )
 _INVALID_HOST = _response(
     b"400 Bad Request",
-    InvalidInput("An HTTP/1.1 request must have exactly one Host header.", code="invalid_host"),
+    InvalidInput("An HTTP/1.1 request must have exactly one valid Host header.", code="invalid_host"),
 )
+_HOST = re.compile(rb"(\[[0-9a-f:.]+\]|\[v[0-9a-f]+\.[^\]]+\]|([a-z0-9._~!$&'()*+,;=-]|%[0-9a-f]{2})+)(:[0-9]*)?")
+"""A host of RFC 3986 in lower case, an address or a name, and a port."""
 _UNSUPPORTED_CODING = _response(
     b"501 Not Implemented",
     InvalidInput("This server reads no Transfer-Encoding but 'chunked'.", code="unsupported_transfer_encoding"),
@@ -49,7 +52,8 @@ def objection(version: str, headers: Iterable[tuple[bytes, bytes]]) -> bytes | N
     for name, value in headers:
         if name in values:
             values[name].append(value.strip().lower())
-    if len(values[b"host"]) > 1 or (version == "1.1" and not values[b"host"]):
+    hosts = values[b"host"]
+    if len(hosts) > 1 or (version == "1.1" and not hosts) or not all(map(_HOST.fullmatch, hosts)):
         return _INVALID_HOST
     if codings := values[b"transfer-encoding"]:
         if version == "1.0":
