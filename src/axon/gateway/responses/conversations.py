@@ -27,8 +27,9 @@ async def create(request: Request) -> dict[str, Any]:
     body = await gateway.bodies.read(request) or b"{}"
     ask = await gateway.bodies.parse(ConversationRequest, body, {})
     items = items_of(ask.items or [], now=gateway.clock.now(), param="items")
-    async with storing(request, Stored(num_bytes=len(body), num_objects=1 + len(items))):
-        return _body(await _conversations(request).create(_tenant(request), items, ask.metadata or {}))
+    metadata = ask.metadata or {}
+    async with storing(request, Stored(num_objects=1) + Stored.of_metadata(metadata) + Stored.of_items(items)):
+        return _body(await _conversations(request).create(_tenant(request), items, metadata))
 
 
 @router.get("/{conversation_id}", summary="Retrieve a conversation")
@@ -43,7 +44,7 @@ async def update(request: Request, conversation_id: str) -> dict[str, Any]:
     gateway = gateway_of(request)
     body = await gateway.bodies.read(request)
     ask = await gateway.bodies.parse(MetadataRequest, body, {})
-    async with storing(request, Stored(num_bytes=len(body))):
+    async with storing(request, Stored.of_metadata(ask.metadata)):
         return _body(await _conversations(request).update(_tenant(request), conversation_id, ask.metadata))
 
 
@@ -62,7 +63,7 @@ async def add_items(request: Request, conversation_id: str) -> dict[str, Any]:
     body = await gateway.bodies.read(request)
     ask = await gateway.bodies.parse(ItemsRequest, body, {})
     items = items_of(ask.items, now=gateway.clock.now(), param="items")
-    async with storing(request, Stored(num_bytes=len(body), num_objects=len(items))):
+    async with storing(request, Stored.of_items(items)):
         await _conversations(request).add(_tenant(request), conversation_id, items)
     return listed(items, ITEM)
 
