@@ -210,7 +210,7 @@ def _protocol(config: GatewayConfig) -> type[HttpToolsProtocol]:
                 self.flow.pause_reading()
                 self._start_pipeline_timer()
 
-        def eof_received(self) -> bool:
+        def eof_received(self) -> Any:  # uvicorn's is None, asyncio's a bool
             """Returns whether the connection stays open: its client may have closed its sending side alone.
 
             HTTP/1.0 has no bytes that mean nothing, by which to find out; a client of that version has left.
