@@ -55,7 +55,12 @@ _MAY_BE_ZERO = {
     ),
 }
 _WORKER_NAME = re.compile(r"[A-Za-z0-9._-]{1,64}")
-_ORIGIN = re.compile(r"\*|[a-z][a-z0-9+.-]*://[^\s/,?#@]+")
+_ORIGIN = re.compile(
+    r"\*|(?!https://[^/]*:443$|http://[^/]*:80$)"
+    r"[a-z][a-z0-9+.-]*://([a-z0-9_-]+(\.[a-z0-9_-]+)*\.?|\[[0-9a-f:.]+\])(:[1-9][0-9]{0,4})?"
+)
+"""An origin as browsers write it (RFC 6454): in lower case, without the port that its scheme has anyway. A setting that
+is written otherwise would equal no browser's header."""
 _URL_PASSWORD = re.compile(r"(?<=://)([^:/@]*):[^/@]*@")
 _QUERY_PASSWORD = re.compile(r"(?i)(?<=[?&])(\w*password)=[^&\s]*")
 _TRUTH = {"1": True, "true": True, "yes": True, "on": True, "0": False, "false": False, "no": False, "off": False}
@@ -352,7 +357,9 @@ def _check_together(settings: Settings, spelled: Mapping[str, str]) -> None:
     for origin in filter(None, map(str.strip, gateway.cors_origins.split(","))):
         if not _ORIGIN.fullmatch(origin):
             raise Misconfigured(
-                f"gateway.cors_origins must have origins without a path, as https://chat.example.com, not {origin!r}."
+                f"gateway.cors_origins must have origins as browsers send them, not {origin!r}: "
+                "https://chat.example.com or http://localhost:3000, in lower case, without a path, a pattern or the "
+                "scheme's own port."
             )
 
 

@@ -236,6 +236,17 @@ class TestEnding:
         assert await append(log, late) == Appended(AppendStatus.CANCEL, 1)
         assert not (await read(log)).ended
 
+    async def test_the_log_keeps_whether_the_client_asked_for_a_cancel(self, log: TokenLog, epoch: int) -> None:
+        assert not (await read(log)).asked
+        await log.flag(JOB, cancel=True)
+        assert ((await read(log)).cancelled, (await read(log)).asked) == (True, False)
+        await log.flag(JOB, cancel=True, asked=True)
+        assert ((await read(log)).cancelled, (await read(log)).asked) == (True, True)
+        await log.flag(JOB, cancel=True)  # somebody else's comes after it
+        assert (await read(log)).asked
+        await append(log, make_chunk(1, 0, epoch=epoch, terminal="cancelled"))
+        assert (await read(log)).asked
+
     async def test_a_cancel_is_heard_by_workers_with_the_jobs_id(self, live: Live, log: TokenLog, epoch: int) -> None:
         async with live.wakeups.listen(STOPS) as listener:
             await log.flag(JOB, cancel=True)

@@ -144,6 +144,18 @@ async def test_a_turn_whose_end_was_asked_for_frees_its_key_before_it_has_ended(
     assert await new_id(place) != first.id
 
 
+async def test_a_turn_whose_client_asked_for_its_end_keeps_its_key(place: Place) -> None:
+    job = await place.open(await new_id(place))
+    await place.live.log.flag(job.id, cancel=True, asked=True)
+    assert await place.resolve() == First(job, claimed=False)
+    await place.end(job, "cancelled")
+    assert await place.resolve() == First(job, claimed=True)
+    with pytest.raises(Conflict):
+        await place.resolve(digest="body-2")
+    place.live.lose_everything()  # and with it who has asked
+    assert await new_id(place) != job.id
+
+
 async def test_a_turn_that_ended_before_it_could_be_cancelled_keeps_its_key(place: Place) -> None:
     job = await place.open(await new_id(place))
     await place.end(job, "completed")

@@ -46,6 +46,11 @@ def data_of(reply: httpx.Response) -> list[dict[str, Any]]:
     return [json.loads(line[6:]) for line in reply.iter_lines() if line.startswith("data: {")]
 
 
+def said(frames: list[dict[str, Any]]) -> str:
+    """The text of a chat's frames."""
+    return "".join(each["delta"].get("content") or "" for frame in frames for each in frame.get("choices", []))
+
+
 @pytest.mark.parametrize(("path", "body", "method", "cancel"), CANCELS)
 def test_every_kind_of_turn_can_be_cancelled(
     fresh: Fresh, path: str, body: dict[str, Any], method: str, cancel: str
@@ -85,6 +90,37 @@ def test_what_was_said_before_the_stop_is_billed_and_read_and_nothing_else(fresh
         assert max(seqs) == told["usage"]["completion_tokens"]
         again = http.get(f"/v1/streams/{told['id']}")
         assert data_of(again)[-1]["error"]["code"] == "cancelled"
+
+
+def test_a_key_stands_for_the_turn_that_was_stopped(fresh: Fresh) -> None:
+    server = fresh.start(engine_echo_step_s=STEP_S)
+    body, key = {**CHAT, "stream": True}, {"Idempotency-Key": "order-17"}
+    with server.client() as http, server.client() as other:
+        with http.stream("POST", "/v1/chat/completions", json=body, headers=key) as reply:
+            lines = reply.iter_lines()
+            before = [next(lines) for _ in range(20)]
+            told = other.delete(f"/v1/streams/{reply.headers['x-axon-stream']}").json()
+            first = [json.loads(line[6:]) for line in [*before, *lines] if line.startswith("data: {")]
+        again = http.post("/v1/chat/completions", json=body, headers=key)
+        assert (again.status_code, again.headers["x-axon-stream"]) == (200, told["id"])
+        assert said(data_of(again)) == said(first) != ""
+        assert data_of(again)[-1]["error"]["code"] == "cancelled"
+        other_body = http.post("/v1/chat/completions", json={**body, "seed": 5}, headers=key)
+        assert (other_body.status_code, other_body.json()["error"]["code"]) == (409, "idempotency_key_reused")
+        assert running(server) == 0
+        wait_until(lambda: billed(http) == told["usage"]["completion_tokens"], "it is billed once")
+
+
+def test_a_key_of_a_response_in_the_background_stands_for_it_when_it_was_stopped(fresh: Fresh) -> None:
+    server = fresh.start(engine_echo_step_s=STEP_S)
+    body, key = {**RESPONSE, "background": True}, {"Idempotency-Key": "order-17"}
+    with server.client() as http:
+        made = http.post("/v1/responses", json=body, headers=key).json()
+        wait_until(lambda: running(server) == 1, "it runs")
+        assert http.post(f"/v1/responses/{made['id']}/cancel").json()["status"] == "cancelled"
+        again = http.post("/v1/responses", json=body, headers=key).json()
+        assert (again["id"], again["status"]) == (made["id"], "cancelled")
+        assert running(server) == 0
 
 
 def test_a_turn_that_waits_for_a_place_can_be_cancelled(fresh: Fresh) -> None:

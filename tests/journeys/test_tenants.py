@@ -155,6 +155,21 @@ def test_what_is_stored_is_bounded_by_a_quota_and_deleting_makes_room(fresh: Fre
         assert admin.get("/v1/admin/tenants/acme").json()["stored"]["objects"] == 12
 
 
+def test_a_quota_of_bytes_counts_what_is_stored_and_not_what_was_sent(fresh: Fresh) -> None:
+    """An item's record is longer than its JSON by its id; the last one that fits must not go beyond the line."""
+    server = fresh.start()
+    axon(server, "tenants", "create", "acme", "--limit", "stored_bytes=2000")
+    key = axon(server, "keys", "create", "--tenant", "acme")["key"]
+    root = axon(server, "keys", "create", "--tenant", "ops", "--scope", "admin")["key"]
+    item = {"role": "user", "content": "x"}
+    with holding(server, key) as acme, holding(server, root) as admin:
+        made = acme.post("/v1/conversations", json={"items": [item], "metadata": {"a": "b"}}).json()
+        replies = [acme.post(f"/v1/conversations/{made['id']}/items", json={"items": [item]}) for _ in range(50)]
+        assert {reply.status_code for reply in replies} == {200, 429}
+        stored = admin.get("/v1/admin/tenants/acme").json()["stored"]["bytes"]
+        assert 1800 < stored <= 2000
+
+
 def test_making_conversations_counts_as_requests(fresh: Fresh) -> None:
     server = fresh.start()
     axon(server, "tenants", "create", "acme", "--limit", "requests_per_minute=3")

@@ -55,8 +55,10 @@ class SimTokenLog(MemoryTokenLog):
                     await self._wakeups.notify(stream_channel(job_id), encode(chunk))
         return answers
 
-    async def flag(self, job_id: str, *, cancel: bool = False, reader_ttl_s: float | None = None) -> bool:
-        heard = await super().flag(job_id, cancel=cancel, reader_ttl_s=reader_ttl_s)
+    async def flag(
+        self, job_id: str, *, cancel: bool = False, asked: bool = False, reader_ttl_s: float | None = None
+    ) -> bool:
+        heard = await super().flag(job_id, cancel=cancel, asked=asked, reader_ttl_s=reader_ttl_s)
         if cancel and heard:
             self._history.stopped(job_id)
         return heard

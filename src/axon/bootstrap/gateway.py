@@ -175,12 +175,14 @@ async def open_gateway(
 
     settings, clock, store = process.settings, process.clock, services.store
     prompts = Prompts(text.tokenizer, text.template, max_model_len=deployment.max_model_len if deployment else 0)
-    bodies = Bodies()
+    bodies = Bodies(settings.gateway)
+    bodies.allow_prompts(prompts.max_model_len)
     stack.callback(prompts.close)
     stack.callback(bodies.close)
 
     def learned(found: Deployment) -> None:
         prompts.max_model_len = found.max_model_len
+        bodies.allow_prompts(found.max_model_len)
 
     fleet = Fleet(
         settings.model_name,

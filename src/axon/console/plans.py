@@ -31,6 +31,8 @@ app = typer.Typer(help="Make, list, show, change and remove plans.", no_args_is_
 
 PlanName = Annotated[str, typer.Argument(metavar="NAME", help="The plan's name; 'default' is for whoever has none.")]
 
+_NO_LIMITS = "those of the server's settings"
+"""What a plan says that sets no limit of its own."""
 _UNCHANGED = Plan(name=DEFAULT_PLAN, limits=Limits())
 """The plan of tenants that name none, as long as nobody has made it: it leaves every limit to the server's settings."""
 
@@ -48,8 +50,12 @@ def index(store: Store = None, data_dir: DataDir = None, config_file: ConfigFile
     made = in_store(settings, lambda admin: admin.tenancy.plans())
     found = made if any(plan.name == DEFAULT_PLAN for plan in made) else [_UNCHANGED, *made]
     if not made and not as_json:
-        print("There is the plan of the server's settings alone. Make one with `axon plans create`.", file=sys.stderr)
-    rows = [(plan.name, limit_words(plan.limits) or "-") for plan in found]
+        print(
+            f"No plan has been made. Tenants are on '{DEFAULT_PLAN}', whose limits are those of the server's settings; "
+            "`axon plans create --help` shows how to make another.",
+            file=sys.stderr,
+        )
+    rows = [(plan.name, limit_words(plan.limits) or _NO_LIMITS) for plan in found]
     show_listed([_facts(plan) for plan in found], ("name", "limits"), rows, as_json=as_json)
 
 
@@ -152,7 +158,7 @@ def remove(name: PlanName, store: Store = None, data_dir: DataDir = None, config
 
 
 def _done(plan: Plan, what: str, *, as_json: bool) -> None:
-    sentence = f"Plan {plan.name} {what}: {limit_words(plan.limits) or 'no limits'}."
+    sentence = f"Plan {plan.name} {what}: its limits are {limit_words(plan.limits) or _NO_LIMITS}."
     show_done(sentence, _facts(plan), as_json=as_json)
 
 

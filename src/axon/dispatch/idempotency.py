@@ -1,8 +1,9 @@
 """Idempotency keys: the same request sent twice is one turn, because the turn's id is derived from the key.
 
 Nothing is stored besides the turn. A gateway that dies while accepting leaves either no turn, or one that the next try
-finds and accepts again, which changes nothing. A cancelled turn frees its key for the next one. Knows no HTTP; a body
-is known by its digest.
+finds and accepts again, which changes nothing. A turn that was cancelled because its acceptance failed or nobody read
+it frees its key for the next one; a turn whose client asked for its cancellation keeps it, for as long as the log keeps
+the stream. Knows no HTTP; a body is known by its digest.
 """
 
 import hashlib
@@ -37,8 +38,8 @@ class Idempotency:
         """Returns the id for the key's new turn, or the turn opened before; raises ``Conflict`` for another body."""
         for generation in range(_MAX_CANCELLED):
             job_id = derived_id(prefix, tenant, key, generation)
-            first, cancelled = await self._find(job_id)
-            if cancelled:
+            first, frees_key = await self._find(job_id)
+            if frees_key:
                 continue
             if first is not None:
                 check_body(first.job, body_digest)
@@ -46,10 +47,12 @@ class Idempotency:
         raise Conflict("This Idempotency-Key was cancelled too often; use another one.")
 
     async def _find(self, job_id: str) -> tuple[First | None, bool]:
+        """Returns the turn that was opened under this id, if any, and whether it has freed its key."""
         view = await self._log.read(job_id, after=0)
         if view is not None:
             cancelled = bool(view.chunks and view.chunks[-1].terminal == TurnState.CANCELLED)
-            return First(decode(Job, view.body), view.epoch > 0), cancelled or (view.cancelled and not view.ended)
+            frees_key = not view.asked and (cancelled or (view.cancelled and not view.ended))
+            return First(decode(Job, view.body), view.epoch > 0), frees_key
         turn = await self._turns.get(job_id)
         if turn is None:
             return None, False

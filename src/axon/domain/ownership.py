@@ -21,6 +21,8 @@ class LogView:
     ended: bool
     cancelled: bool
     """Whether the job was cancelled, or its reader has been away for longer than the grace time."""
+    asked: bool = False
+    """Whether the job's client asked for its cancellation."""
     chunks: tuple[Chunk, ...] = ()
 
 

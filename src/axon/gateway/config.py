@@ -17,6 +17,11 @@ class GatewayConfig:
     """Port of /metrics, apart from the API, with /livez and /readyz beside it; 0 takes a free one."""
     max_body_bytes: int = 4 << 20
     """A request with a larger body is refused with 413."""
+    max_held_body_bytes: int = 128 << 20
+    """Bytes of request bodies that the gateway holds at once, each until its turn is accepted; a request beyond them is
+    refused with 503. One body of the largest size is always taken."""
+    max_tenant_body_bytes: int = 32 << 20
+    """The same for the bodies of one tenant, whose requests are then refused with 429."""
     max_header_bytes: int = 64 << 10
     """A request with longer headers is refused with 431."""
     header_timeout_s: float = 10.0

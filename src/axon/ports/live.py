@@ -47,9 +47,12 @@ class TokenLog(Protocol):
     async def read(self, job_id: str, *, after: int) -> LogView | None:
         """The stream past seq ``after``, with the ends of choices whose last token is ``after``; None when missing."""
 
-    async def flag(self, job_id: str, *, cancel: bool = False, reader_ttl_s: float | None = None) -> bool:
+    async def flag(
+        self, job_id: str, *, cancel: bool = False, asked: bool = False, reader_ttl_s: float | None = None
+    ) -> bool:
         """Cancels the job, or renews its reader's lease for ``reader_ttl_s`` seconds; False when missing or ended.
 
+        ``asked`` says that the job's client asked for the cancellation, which the log keeps as long as the stream.
         A cancellation is notified on the channel ``STOPS`` with the job's id.
         """
 

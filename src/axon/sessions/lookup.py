@@ -87,9 +87,12 @@ class Lookup:
                     raise Busy(retry_after_s=1.0)
                 await listener.next(min(left_s, _REREAD_S))
 
-    async def stopped(self, turn_id: str, *, wait_s: float) -> Turn | None:
-        """Cancels the turn and waits for its end; raises ``Busy`` after ``wait_s`` seconds."""
-        await self._live.log.flag(turn_id, cancel=True)
+    async def stopped(self, turn_id: str, *, wait_s: float, asked: bool = False) -> Turn | None:
+        """Cancels the turn and waits for its end; raises ``Busy`` after ``wait_s`` seconds.
+
+        ``asked`` says that its client asked for that.
+        """
+        await self._live.log.flag(turn_id, cancel=True, asked=asked)
         return await self.ended(turn_id, wait_s=wait_s)
 
     async def kept(self, turn_id: str, *, wait_s: float) -> bool:

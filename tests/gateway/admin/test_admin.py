@@ -47,7 +47,7 @@ class Office:
         revocations = Revocations(MemoryCache(self.clock), store.keys, self.clock)
         self.tenancy = Tenancy(store, self.clock, defaults=DEFAULTS)
         self.keyring = Keyring(store.keys, revocations.revoke, lambda: PEPPER, self.clock)
-        self.bodies = Bodies()
+        self.bodies = Bodies(GatewayConfig())
         gateway = SimpleNamespace(
             config=GatewayConfig(),
             lifecycle=Lifecycle(),

@@ -12,8 +12,9 @@ from pydantic import ValidationError
 
 from axon.errors import InvalidInput
 from axon.gateway.admin import keys, plans, tenants
+from axon.gateway.config import GatewayConfig
 from axon.gateway.http import body as bodies
-from axon.gateway.http.body import Bodies, Wire, num_parts, parse
+from axon.gateway.http.body import Bodies, Wire, num_parts, num_values, parse
 from axon.gateway.openai.requests import NOT_YET, ChatRequest, CompletionRequest, Request
 from axon.gateway.responses.requests import NOT_YET as NOT_YET_IN_RESPONSES
 from axon.gateway.responses.requests import Context, ConversationRequest, ItemsRequest, MetadataRequest, ResponseRequest
@@ -49,6 +50,8 @@ HOSTILE: dict[str, tuple[type[Wire], str, str]] = {
     "lists for prompts": (CompletionRequest, of_prompt(repeated("[]")), "prompt"),
     "lists of objects for prompts": (CompletionRequest, of_prompt(repeated("[{}]")), "prompt"),
     "nulls for prompts": (CompletionRequest, of_prompt(repeated("null")), "prompt"),
+    "numbers for a prompt": (CompletionRequest, of_prompt(repeated("1000")), "prompt"),
+    "numbers for prompts": (CompletionRequest, of_prompt(repeated("[" + "1000," * 1_999 + "1]")), "prompt"),
     "fractions for prompts": (CompletionRequest, of_prompt(repeated("1.5")), "prompt"),
     "texts among numbers": (CompletionRequest, of_prompt(repeated('1,""')), "prompt"),
     "many prompts of one token": (
@@ -65,7 +68,7 @@ HOSTILE: dict[str, tuple[type[Wire], str, str]] = {
     ),
     "objects for messages": (ChatRequest, f'{{"model":"m","messages":{repeated("{}")}}}', "messages"),
     "objects for content": (ChatRequest, of_chat(repeated("{}")), "messages"),
-    "numbers for content": (ChatRequest, of_chat(repeated("1")), "messages.0.content"),
+    "numbers for content": (ChatRequest, of_chat(repeated("1")), "messages"),
     "objects for stops": (ChatRequest, f'{{{CHAT},"stop":{repeated("{}")}}}', "stop"),
     "objects for stop ids": (ChatRequest, f'{{{CHAT},"stop_token_ids":{repeated("{}")}}}', "stop_token_ids"),
     "texts for stop ids": (ChatRequest, f'{{{CHAT},"stop_token_ids":{repeated("0.5")}}}', "stop_token_ids"),
@@ -197,9 +200,51 @@ def test_as_many_messages_as_are_allowed_are_taken() -> None:
     assert len(parse(ChatRequest, body, NOT_YET).messages) == 10_000
 
 
-def test_a_prompt_of_half_a_million_ids_is_taken() -> None:
-    body = json.dumps({"model": "m", "prompt": [12345] * 500_000}).encode()
-    assert parse(CompletionRequest, body, NOT_YET).prompts() == [[12345] * 500_000]
+@pytest.mark.parametrize("prompt", [[12345] * 250_000, [[12345] * 2_000] * 128, [[12345] * 100_000] * 2])
+def test_long_prompts_of_token_ids_are_taken(prompt: Any) -> None:
+    body = json.dumps({"model": "m", "prompt": prompt}).encode()
+    assert parse(CompletionRequest, body, NOT_YET).prompt == prompt
+
+
+async def test_two_prompts_of_half_a_million_ids_are_taken_where_the_model_has_that_context() -> None:
+    body = json.dumps({"model": "m", "prompt": [[12345] * 500_000] * 2}).encode()
+    parser = Bodies(GatewayConfig())
+    try:
+        parser.allow_prompts(8_192)
+        with pytest.raises(InvalidInput, match=f"may hold {bodies.MAX_VALUES} values"):
+            await parser.parse(CompletionRequest, body, NOT_YET)
+        parser.allow_prompts(500_010)
+        assert len((await parser.parse(CompletionRequest, body, NOT_YET)).prompts()) == 2
+    finally:
+        parser.close()
+
+
+@pytest.mark.parametrize("name", ["numbers for a prompt", "numbers for prompts", "numbers for content"])
+def test_a_body_full_of_numbers_takes_little_more_than_its_bytes(name: str) -> None:
+    kind, text, param = HOSTILE[name]
+    body = text.encode()
+    tracemalloc.start()
+    try:
+        with pytest.raises(InvalidInput) as refused:
+            parse(kind, body, not_yet(kind))
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert (refused.value.param, peak < 5 * SIZE) == (param, True)
+
+
+@pytest.mark.parametrize(
+    ("text", "values"),
+    [("1", 1), ("[1, 2, 3]", 3), ('"a,b"', 1), ('["a,", {"b": [], "c": 1}]', 3), (r'["[{,\",", "\\"]', 2)],
+)
+def test_values_are_counted_outside_of_texts(text: str, values: int) -> None:
+    assert num_values(text.encode()) == values
+
+
+def test_a_text_full_of_commas_is_taken() -> None:
+    said = "," * (SIZE // 2)
+    body = json.dumps({"model": "m", "messages": [{"role": "user", "content": said}]}).encode()
+    assert parse(ChatRequest, body, NOT_YET).messages[0].content == said
 
 
 async def test_large_bodies_are_parsed_beside_the_loop_and_small_ones_on_it(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -209,7 +254,7 @@ async def test_large_bodies_are_parsed_beside_the_loop_and_small_ones_on_it(monk
         def model_post_init(self, context: Any) -> None:
             threads.append(threading.current_thread().name)
 
-    parser = Bodies()
+    parser = Bodies(GatewayConfig())
     try:
         for size in (10, 100_000):
             body = json.dumps({"model": "m", "messages": [{"role": "user", "content": "x" * size}]}).encode()

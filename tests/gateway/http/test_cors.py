@@ -75,11 +75,34 @@ async def test_a_page_may_read_answers_and_their_headers(origins: str, path: str
 
 
 @pytest.mark.parametrize(
-    "origins", ["chat.example.com", "https://chat.example.com/", f"{PAGE}, https://a/b", "https://"]
+    "origins",
+    [
+        *("chat.example.com", "https://chat.example.com/", f"{PAGE}, https://a/b", "https://"),
+        *(
+            "https://*.example.com",
+            "https://Chat.example.com",
+            "HTTPS://chat.example.com",
+            "https://b\u00fccher.example",
+        ),
+        *("https://chat.example.com:443", "http://chat.example.com:80", "https://[::1]:443", "https://a..b"),
+        *("https://chat.example.com:", "https://chat.example.com:080", "https://chat.example.com:123456"),
+        *("localhost:3000", "//chat.example.com", "https://me@chat.example.com", "https://a?b", "https://a b"),
+    ],
 )
 def test_what_is_no_origin_is_refused_at_the_start(origins: str) -> None:
     with pytest.raises(Misconfigured, match=r"gateway\.cors_origins"):
         load({"gateway.cors_origins": origins}, environ={})
+
+
+@pytest.mark.parametrize(
+    "origin",
+    [
+        *("*", PAGE, "http://localhost", "http://localhost:3000", "https://127.0.0.1:8443", "http://[::1]:5173"),
+        *("https://chat.example.com:80", "chrome-extension://abcdefghijklmnop", "capacitor://localhost", "http://a_b"),
+    ],
+)
+def test_what_a_browser_may_send_is_taken(origin: str) -> None:
+    assert load({"gateway.cors_origins": origin}, environ={}).settings.gateway.cors_origins == origin
 
 
 def test_origins_are_divided_by_commas() -> None:

@@ -40,6 +40,12 @@ class App:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         path = scope["path"]
         self.asked.append(path)
+        if path == "/streamed":
+            await send({"type": "http.response.start", "status": 200})
+            await send({"type": "http.response.body", "body": path.encode(), "more_body": True})
+            await self._wait(path, receive)
+            await send({"type": "http.response.body", "body": path.encode()})
+            return
         if path == "/held":
             await self._wait(path, receive)
         elif path != "/early":  # which is answered before its body is here
@@ -276,6 +282,29 @@ class TestPipelining:
             wait_until(lambda: served.app.left == ["/held"], "its application is told")
             assert served.app.asked == ["/held"]
 
+    def test_a_client_that_leaves_is_seen_though_it_has_sent_more_than_is_read(
+        self, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """The connection is not read any more, so nothing of it says that its client has left."""
+        monkeypatch.setattr(module, "_FULL_PIPELINE_S", SOON_S, raising=False)
+        with serving() as served:
+            with served.connected() as line:
+                line.sendall(get("/held") + get("/b") * 10_000)
+                wait_until(lambda: served.app.asked == ["/held"], "the first is there")
+            wait_until(lambda: served.app.left == ["/held"], "its application is told")
+            assert served.app.asked == ["/held"]
+
+    def test_a_client_that_reads_may_send_ahead_more_than_is_read_at_once(
+        self, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(module, "_FULL_PIPELINE_S", PATIENCE_S, raising=False)
+        num = 10_000
+        with serving() as served, served.connected() as line:
+            sending = threading.Thread(target=line.sendall, args=(get("/b") * num,))
+            sending.start()
+            assert sum(answer.body == b"/b" for answer in answers(line, most=num)) == num
+            sending.join(PATIENCE_S)
+
     def test_what_cannot_be_read_is_refused_after_the_answer_before_it(self) -> None:
         with serving() as served, served.connected() as line:
             line.sendall(get("/held") + b"no HTTP at all\r\n\r\n" + get("/b"))
@@ -284,6 +313,67 @@ class TestPipelining:
             first, second = answers(line, most=3)
             assert (first.body, second.status, second.code) == (b"/held", 400, "invalid_http")
             assert served.app.asked == ["/held"]
+
+
+class TestHalfClosed:
+    """A client that has closed its sending side (SHUT_WR) waits for its answer; one that has closed all has left."""
+
+    def test_a_client_that_sends_no_more_gets_its_answer(self) -> None:
+        with serving() as served, served.connected() as line:
+            line.sendall(get("/held"))
+            wait_until(lambda: served.app.asked == ["/held"], "the request is there")
+            line.shutdown(socket.SHUT_WR)
+            assert line.recv(12, socket.MSG_PEEK) == b"HTTP/1.1 100"
+            served.ask(get("/other"))  # the loop has turned
+            assert served.app.left == []
+            served.release()
+            found = [(answer.status, answer.body) for answer in answers(line, most=3)]
+            assert found == [(100, b""), (200, b"/held")]  # and the connection is closed
+
+    def test_requests_that_were_sent_ahead_are_answered_too(self) -> None:
+        with serving() as served, served.connected() as line:
+            line.sendall(get("/held") + get("/b") + get("/c") + b"GET /d HTT")
+            line.shutdown(socket.SHUT_WR)
+            wait_until(lambda: served.app.asked == ["/held"], "the first is there")
+            served.release()
+            found = [answer.body for answer in answers(line, most=5) if answer.status == 200]
+            assert found == [b"/held", b"/b", b"/c"]
+
+    def test_a_streamed_answer_goes_on(self) -> None:
+        with serving() as served, served.connected() as line:
+            line.sendall(get("/streamed"))
+            assert line.recv(15, socket.MSG_PEEK | socket.MSG_WAITALL) == b"HTTP/1.1 200 OK"
+            line.shutdown(socket.SHUT_WR)
+            served.ask(get("/other"))  # the loop has turned
+            served.release()
+            [answer] = answers(line, most=2)
+            assert answer.body == b"/streamed/streamed"
+
+    @pytest.mark.parametrize("path", ["/held", "/streamed"])
+    def test_a_client_that_has_left_is_seen(self, path: str) -> None:
+        with serving() as served:
+            with served.connected() as line:
+                line.sendall(get(path))
+                wait_until(lambda: served.app.asked == [path], "the request is there")
+            wait_until(lambda: served.app.left == [path], "its application is told")
+
+    @pytest.mark.parametrize(
+        "said",
+        [b"GET /held HTTP/1.1\r\nHost: ax", b"POST /held HTTP/1.1\r\nHost: axon\r\nContent-Length: 5\r\n\r\nhalf"],
+        ids=["headers", "a body"],
+    )
+    def test_a_request_that_can_never_be_whole_is_not_waited_for(self, patient: Served, said: bytes) -> None:
+        with patient.connected() as line:
+            line.sendall(said)
+            line.shutdown(socket.SHUT_WR)
+            assert closed(line)
+
+    def test_a_client_of_http_1_0_that_sends_no_more_has_left(self) -> None:
+        with serving() as served, served.connected() as line:
+            line.sendall(b"GET /held HTTP/1.0\r\n\r\n")
+            wait_until(lambda: served.app.asked == ["/held"], "the request is there")
+            line.shutdown(socket.SHUT_WR)
+            wait_until(lambda: served.app.left == ["/held"], "its application is told")
 
 
 class TestSurplus:
@@ -322,6 +412,13 @@ class TestObjections:
             (b"GET / HTTP/1.1\r\n\r\n", 400, "invalid_host"),
             (b"GET / HTTP/1.1\r\nHost: a\r\nHost: b\r\n\r\n", 400, "invalid_host"),
             (b"GET / HTTP/1.0\r\nHost: a\r\nHost: b\r\n\r\n", 400, "invalid_host"),
+            (b"GET / HTTP/1.1\r\nHost:\r\n\r\n", 400, "invalid_host"),
+            (b"GET / HTTP/1.0\r\nHost: \r\n\r\n", 400, "invalid_host"),
+            (b"GET / HTTP/1.1\r\nHost: /livez\r\n\r\n", 400, "invalid_host"),
+            (b"GET / HTTP/1.1\r\nHost: a b\r\n\r\n", 400, "invalid_host"),
+            (b"GET / HTTP/1.1\r\nHost: user@a\r\n\r\n", 400, "invalid_host"),
+            (b"GET / HTTP/1.1\r\nHost: a:80:80\r\n\r\n", 400, "invalid_host"),
+            (b"GET / HTTP/1.1\r\nHost: ::1\r\n\r\n", 400, "invalid_host"),
             (b"GET / HTTP/2.0\r\nHost: a\r\n\r\n", 505, "http_version_not_supported"),
             (get("/", "Transfer-Encoding: gzip, chunked"), 501, "unsupported_transfer_encoding"),
             (
@@ -339,6 +436,13 @@ class TestObjections:
             "no Host",
             "two Hosts",
             "two Hosts of 1.0",
+            "an empty Host",
+            "an empty Host of 1.0",
+            "a path for a Host",
+            "two words for a Host",
+            "a user in a Host",
+            "two ports in a Host",
+            "an address without brackets",
             "HTTP 2.0",
             "another coding",
             "chunked twice",
@@ -358,6 +462,14 @@ class TestObjections:
             assert served.app.asked == []
 
     @pytest.mark.parametrize(
+        "host",
+        ["axon", "Chat.Example.COM.", "a_b-c.example:8000", "127.0.0.1:", "[::1]", "[2001:db8::1]:80", "caf%C3%A9"],
+    )
+    def test_every_host_that_it_allows_is_answered(self, patient: Served, host: str) -> None:
+        [answer] = patient.ask(b"GET / HTTP/1.1\r\nHost: %b\r\n\r\n" % host.encode())
+        assert answer.status == 200
+
+    @pytest.mark.parametrize(
         "sent",
         [
             b"GET / HTTP/1.0\r\n\r\n",
@@ -370,6 +482,29 @@ class TestObjections:
         with patient.connected() as line:
             line.sendall(sent)
             assert next(answer.status for answer in answers(line, most=2) if answer.status != 100) == 200
+
+
+class TestBursts:
+    def test_many_connections_at_once_are_accepted_in_a_few_passes_of_the_loop(self) -> None:
+        """Whoever connects behind them waits for so many passes, and each pass also serves who is there."""
+        num = 150
+
+        async def num_passes(served: Served, lines: list[socket.socket]) -> int:
+            for line in lines:
+                line.connect(served.address)
+            passes = 0
+            while len(served.server.server_state.connections) < num:
+                await asyncio.sleep(0)
+                passes += 1
+            return passes
+
+        with serving() as served, contextlib.ExitStack() as stack:
+            lines = [stack.enter_context(socket.socket()) for _ in range(num)]
+            counting = asyncio.run_coroutine_threadsafe(num_passes(served, lines), served.loop)
+            assert counting.result(PATIENCE_S) < num / 5
+            lines[-1].settimeout(PATIENCE_S)
+            lines[-1].sendall(get("/last"))
+            assert [answer.body for answer in answers(lines[-1], most=1)] == [b"/last"]
 
 
 class TestStopping:
@@ -386,7 +521,7 @@ class TestStopping:
             for line in lines:
                 line.settimeout(PATIENCE_S)
             stopping = asyncio.run_coroutine_threadsafe(stop(served, lines), served.loop)
-            wait_until(lambda: not served.server.servers[0].is_serving(), "it does not listen any more")
+            wait_until(lambda: not served.server.is_listening, "it does not listen any more")
             assert [[each.body for each in answers(line, most=2)] for line in lines] == [[b"/late"]] * 5
             stopping.result(PATIENCE_S)
             with pytest.raises(ConnectionRefusedError):
@@ -409,7 +544,7 @@ class TestStopping:
             line.sendall(get("/held"))
             wait_until(lambda: served.app.asked == ["/held"], "the request is there")
             served.server.should_exit = True
-            wait_until(lambda: not served.server.servers[0].is_serving(), "it does not listen any more")
+            wait_until(lambda: not served.server.is_listening, "it does not listen any more")
             assert not served.server.ended.is_set()
             served.release()
             assert [answer.body for answer in answers(line, most=2)] == [b"/held"]

@@ -17,7 +17,7 @@ from axon.domain.job import Job
 from axon.domain.reply import ResponseReply
 from axon.domain.turn import TurnState, ended, opened
 from axon.errors import StreamDiverged
-from axon.gateway.responses.events import Writer
+from axon.gateway.responses.events import Writer, last_number
 from tests.contracts.builders import make_job
 from tests.domain.strategies import cut_chunk, cuts
 
@@ -180,3 +180,21 @@ def test_an_error_that_breaks_the_stream_off_takes_no_number() -> None:
     writer.opening()
     broken = event(writer.error(StreamDiverged()))
     assert (broken["type"], broken["code"], broken["sequence_number"]) == ("error", "stream_diverged", 1)
+
+
+@settings(deadline=None)
+@given(jobs, streams)
+def test_the_last_number_is_that_of_the_last_event(job: Job, stream: Chunk) -> None:
+    turn = ended(opened(job), (stream,), at=1.0)
+    assert last_number(turn) == event(frames(job, (stream,))[-1])["sequence_number"]
+
+
+@settings(deadline=None)
+@given(jobs, streams, st.integers(1, 100))
+def test_a_reader_beyond_the_last_event_learns_the_end(job: Job, stream: Chunk, beyond: int) -> None:
+    whole = frames(job, (stream,))
+    got = frames(job, (stream,), after=len(whole) - 1 + beyond)
+    if stream.terminal == "completed":
+        assert [event(each)["code"] for each in got] == ["stream_diverged"]
+    else:
+        assert got == whole[-1:]

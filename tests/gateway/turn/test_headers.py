@@ -33,10 +33,19 @@ def test_a_client_may_say_how_long_up_to_what_the_server_allows(seconds: float) 
         assert found == min(seconds, LONGEST_S)
 
 
-@pytest.mark.parametrize("text", ["", "soon", "-1", "-0.001", "nan", "inf", "-inf", "1,5", "1e999"])
+@pytest.mark.parametrize(
+    "text", ["", "soon", "-1", "-0.001", "nan", "inf", "-inf", "1,5", "1e999", "1_0", "+5", " ", "0x10"]
+)
 def test_a_time_that_is_no_number_of_seconds_is_refused(text: str) -> None:
     with pytest.raises(InvalidInput) as refused:
         grace_s(asking(x_axon_reader_grace=text), is_read_later=True)
+    assert refused.value.param == "x-axon-reader-grace"
+
+
+def test_two_times_are_refused_even_if_they_are_the_same() -> None:
+    header = (b"x-axon-reader-grace", b"5")
+    with pytest.raises(InvalidInput) as refused:
+        grace_s(Request({"type": "http", "headers": [header, header]}))
     assert refused.value.param == "x-axon-reader-grace"
 
 

@@ -31,6 +31,8 @@ class _Stream:
     last: int = 0
     ended: bool = False
     cancel: bool = False
+    asked: bool = False
+    """Whether the job's client asked for its cancellation."""
     chunks: list[Chunk] = field(default_factory=list)
 
     @property
@@ -140,10 +142,13 @@ class MemoryTokenLog:
             last=stream.last,
             ended=stream.ended,
             cancelled=stream.cancelled(self._clock.monotonic()),
+            asked=stream.asked,
             chunks=stream.past(after),
         )
 
-    async def flag(self, job_id: str, *, cancel: bool = False, reader_ttl_s: float | None = None) -> bool:
+    async def flag(
+        self, job_id: str, *, cancel: bool = False, asked: bool = False, reader_ttl_s: float | None = None
+    ) -> bool:
         stream = self._find(job_id)
         if stream is None or stream.ended:
             return False
@@ -151,6 +156,7 @@ class MemoryTokenLog:
             stream.read_until = max(stream.read_until, self._clock.monotonic() + reader_ttl_s)
         if cancel:
             stream.cancel = True
+            stream.asked = stream.asked or asked
             self._wakeups.wake(stream_channel(job_id))
             self._wakeups.wake(STOPS, job_id.encode())
         return True

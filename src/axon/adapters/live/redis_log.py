@@ -19,6 +19,9 @@ _STATUS = {status.value.encode(): status for status in AppendStatus}
 _UNFINISHED_MS = milliseconds(24 * 3600)
 """Seconds that an unused, unended stream is kept: long after its job has expired."""
 
+_ASKED = 2
+"""Value of the field ``cancel`` of a job whose client asked for its cancellation; any other cancelled job has 1."""
+
 
 class RedisTokenLog:
     """Ended streams are kept for ``retention_s``."""
@@ -57,12 +60,16 @@ class RedisTokenLog:
             last=last,
             ended=bool(ended),
             cancelled=bool(cancelled),
+            asked=cancelled == _ASKED,
             chunks=tuple(chunk for chunk in chunks if chunk.tokens or chunk.ends or chunk.terminal),
         )
 
-    async def flag(self, job_id: str, *, cancel: bool = False, reader_ttl_s: float | None = None) -> bool:
+    async def flag(
+        self, job_id: str, *, cancel: bool = False, asked: bool = False, reader_ttl_s: float | None = None
+    ) -> bool:
         stops = self._client.channel(STOPS)
-        arguments = (int(cancel), _ttl(reader_ttl_s), self._channel(job_id), _UNFINISHED_MS, stops, job_id)
+        stop = (_ASKED if asked else 1) if cancel else 0
+        arguments = (stop, _ttl(reader_ttl_s), self._channel(job_id), _UNFINISHED_MS, stops, job_id)
         return bool(await self._client.run(_FLAG, self._keys(job_id), *arguments))
 
     async def forget(self, job_id: str, *, in_s: float) -> bool:

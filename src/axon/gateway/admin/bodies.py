@@ -12,7 +12,7 @@ from axon.domain.storage import Stored
 from axon.domain.tenant import Limits, Plan, Tenant, Terms, Tier
 from axon.domain.usage import UsageSum
 from axon.errors import InvalidInput
-from axon.gateway.http.body import Many, Wire, read_body
+from axon.gateway.http.body import Many, Wire
 from axon.gateway.turn.context import gateway_of, identity_of
 from axon.runtime.clock import Clock
 from axon.tenants.keyring import Keyring
@@ -83,7 +83,7 @@ W = TypeVar("W", bound=AdminWire)
 async def read(kind: type[W], request: Request, *, empty: bytes = b"") -> W:
     """Returns the request's parsed body; an empty body is read as ``empty``."""
     gateway = gateway_of(request)
-    body = await read_body(request, gateway.config) or empty
+    body = await gateway.bodies.read(request) or empty
     try:
         return await gateway.bodies.parse(kind, body, {})
     except InvalidInput as error:

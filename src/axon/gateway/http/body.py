@@ -8,7 +8,7 @@ import asyncio
 import re
 from collections.abc import Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from functools import cache
+from functools import cache, partial
 from typing import Annotated, Any, ClassVar, TypeVar
 
 import msgspec
@@ -19,9 +19,13 @@ from starlette.requests import ClientDisconnect, Request
 from axon.errors import InvalidInput, Overloaded, TooLarge, Unsupported
 from axon.gateway.config import GatewayConfig
 from axon.gateway.http.errors import ClientLeft, Timeout
+from axon.gateway.http.held_bodies import HELD_BODY, HeldBodies, HeldBody
 
 MAX_PARTS = 1 << 17
 """The declared fields of a body may hold this many strings (field names included), lists and objects together."""
+MAX_VALUES = 1 << 18
+"""The declared fields of a body may hold this many values of any kind together, numbers included: a decoded number
+takes up to 10 times the memory of its bytes. A model with a longer context raises it: see ``Bodies.allow_prompts``."""
 _LARGE_BYTES = 32 << 10
 """A body of this many bytes or more is parsed in a thread, so that it does not block the event loop."""
 _PARSE_TIMEOUT_S = 10.0
@@ -59,46 +63,65 @@ def at_most(num_entries: int) -> Any:
     return Field(max_length=num_entries), BeforeValidator(check)
 
 
-async def read_body(request: Request, config: GatewayConfig) -> bytes:
-    """Returns the whole body; raises ``TooLarge`` or ``Timeout`` if it exceeds the limits of size or time."""
-    encoding = request.headers.get("content-encoding", "identity")
-    if encoding != "identity":
-        raise InvalidInput(
-            f"Content-Encoding '{encoding}' is not supported; send the body uncompressed.", code="unsupported_encoding"
-        )
-    parts: list[bytes] = []
-    too_large = TooLarge(f"The body is larger than {config.max_body_bytes} bytes.")
-    size = 0
-    # int() cannot fail: the HTTP parser accepts only digits in Content-Length.
-    if int(request.headers.get("content-length", 0)) > config.max_body_bytes:
-        raise too_large
-    try:
-        async with asyncio.timeout(config.body_timeout_s):
-            async for part in request.stream():
-                size += len(part)
-                if size > config.max_body_bytes:
-                    raise too_large
-                parts.append(part)
-    except TimeoutError:
-        raise Timeout() from None
-    except ClientDisconnect:
-        raise ClientLeft() from None
-    return b"".join(parts)
-
-
 class Bodies:
-    """Parses bodies; large ones in one thread, one after another, so that many at once take the memory of one."""
+    """Reads and parses bodies. Large ones are parsed in one thread, one after another, so that many at once take the
+    memory of one."""
 
-    def __init__(self) -> None:
+    def __init__(self, config: GatewayConfig) -> None:
+        self._config = config
+        self._held = HeldBodies(
+            max_bytes=max(config.max_held_body_bytes, config.max_body_bytes),
+            max_tenant_bytes=max(config.max_tenant_body_bytes, config.max_body_bytes),
+        )
         self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="bodies")
+        self._max_values = MAX_VALUES
+
+    async def read(self, request: Request) -> bytes:
+        """Returns the whole body, which is counted as held until ``release_body`` is called for the request.
+
+        Raises ``TooLarge`` or ``Timeout`` if it exceeds the limits of size or time, ``LimitReached`` or ``Overloaded``
+        if too many bytes of bodies are held.
+        """
+        config = self._config
+        encoding = request.headers.get("content-encoding", "identity")
+        if encoding != "identity":
+            raise InvalidInput(
+                f"Content-Encoding '{encoding}' is not supported; send the body uncompressed.",
+                code="unsupported_encoding",
+            )
+        too_large = TooLarge(f"The body is larger than {config.max_body_bytes} bytes.")
+        # int() cannot fail: the HTTP parser accepts only digits in Content-Length.
+        if int(request.headers.get("content-length", 0)) > config.max_body_bytes:
+            raise too_large
+        held = request.scope[HELD_BODY] = HeldBody(self._held, request.scope["axon.identity"].tenant)
+        parts: list[bytes] = []
+        size = 0
+        try:
+            async with asyncio.timeout(config.body_timeout_s):
+                async for part in request.stream():
+                    size += len(part)
+                    if size > config.max_body_bytes:
+                        raise too_large
+                    held.add(len(part))
+                    parts.append(part)
+        except TimeoutError:
+            raise Timeout() from None
+        except ClientDisconnect:
+            raise ClientLeft() from None
+        return b"".join(parts)
+
+    def allow_prompts(self, max_model_len: int) -> None:
+        """Allows bodies with two prompts of this many token ids each; shorter prompts need no more than is allowed."""
+        self._max_values = max(MAX_VALUES, 2 * max_model_len)
 
     async def parse(self, kind: type[W], body: bytes, not_yet: Mapping[str, tuple[Any, ...]]) -> W:
         """Returns what ``parse`` returns; raises ``Overloaded`` if the thread is busy for too long."""
         if len(body) < _LARGE_BYTES:
             return parse(kind, body, not_yet)
+        work = partial(parse, kind, body, not_yet, max_values=self._max_values)
         try:
             async with asyncio.timeout(_PARSE_TIMEOUT_S):
-                return await asyncio.get_running_loop().run_in_executor(self._thread, parse, kind, body, not_yet)
+                return await asyncio.get_running_loop().run_in_executor(self._thread, work)
         except TimeoutError:
             raise Overloaded(retry_after_s=1.0) from None
 
@@ -107,12 +130,12 @@ class Bodies:
         self._thread.shutdown(wait=False, cancel_futures=True)
 
 
-def parse(kind: type[W], body: bytes, not_yet: Mapping[str, tuple[Any, ...]]) -> W:
+def parse(kind: type[W], body: bytes, not_yet: Mapping[str, tuple[Any, ...]], *, max_values: int = MAX_VALUES) -> W:
     """Returns the request in a body; raises ``InvalidInput`` that names the wrong field.
 
     ``not_yet`` maps each field that is not supported to the values that are accepted because they change nothing.
     """
-    raw = _fields(kind, body, not_yet)
+    raw = _fields(kind, body, not_yet, max_values)
     if b"\\u0000" in body:  # JSON allows NUL only in this escaped form
         _refuse_nul(raw)
     try:
@@ -134,11 +157,31 @@ def num_parts(raw: bytes, enough: int = 0) -> int:
     found = _num_parts(raw)
     if found <= enough:
         return found
-    bare = raw.replace(b"\\\\", b"").replace(b'\\"', b"")  # a quote that is left begins or ends a string
+    bare = _without_escapes(raw)
     num_quotes = bare.count(b'"')
     if num_quotes > 2 * MAX_PARTS:
         return num_quotes // 2  # more than any body may hold, whatever is between the quotes
-    return num_quotes // 2 + _num_parts(b"".join(bare.split(b'"')[::2]))
+    return num_quotes // 2 + _num_parts(_outside_strings(bare))
+
+
+def num_values(raw: bytes, enough: int = 0) -> int:
+    """Counts the values in a piece of JSON by its commas, without decoding it; empty lists and objects count as one.
+
+    A result of at most ``enough`` may be an overestimate, which is cheaper to find. Call it for pieces that
+    ``num_parts`` has found to be within bounds.
+    """
+    found = raw.count(b",") + 1
+    return found if found <= enough else _outside_strings(_without_escapes(raw)).count(b",") + 1
+
+
+def _without_escapes(raw: bytes) -> bytes:
+    """Returns the JSON without escaped quotes: each quote that is left begins or ends a string."""
+    return raw.replace(b"\\\\", b"").replace(b'\\"', b"")
+
+
+def _outside_strings(bare: bytes) -> bytes:
+    """Returns what is outside the strings of a piece of JSON that has no escaped quotes."""
+    return b"".join(bare.split(b'"')[::2])
 
 
 def _num_parts(raw: bytes) -> int:
@@ -146,23 +189,17 @@ def _num_parts(raw: bytes) -> int:
     return raw.count(b"[") + raw.count(b"{") + (raw.count(b'"') + 1) // 2
 
 
-def _fields(kind: type[Wire], body: bytes, not_yet: Iterable[str]) -> dict[str, Any]:
+def _fields(kind: type[Wire], body: bytes, not_yet: Iterable[str], max_values: int) -> dict[str, Any]:
     """Returns the decoded values of the fields that ``kind`` and ``not_yet`` name, as far as the body has them."""
     names = (*kind.model_fields, *(name for name in not_yet if name not in kind.model_fields))
     decoder = _decoder(names, forbids=kind.model_config.get("extra") == "forbid")
     found: dict[str, Any] = {}
-    total, name = 0, ""
+    budget, name = _Budget(kind, max_values), ""
     try:
         pieces = decoder.decode(body)
         for name in names:
             if piece := bytes(getattr(pieces, name)):
-                most = min(kind.max_parts - total, kind.max_parts_of.get(name, kind.max_parts))
-                total += (num := num_parts(piece, enough=most))
-                if num > most:
-                    bound = kind.max_parts_of.get(name, kind.max_parts)
-                    raise InvalidInput(
-                        f"'{name}' has too many entries: it may hold {bound} strings, lists and objects.", param=name
-                    )
+                budget.take(name, piece)
                 found[name] = msgspec.json.decode(piece)
     except RecursionError:
         raise InvalidInput(_MAX_DEPTH_ERROR, code="invalid_json") from None
@@ -171,6 +208,29 @@ def _fields(kind: type[Wire], body: bytes, not_yet: Iterable[str]) -> dict[str, 
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
         raise InvalidInput(f"The body is not valid JSON: {error}", code="invalid_json") from None
     return found
+
+
+class _Budget:
+    """How much the declared fields of one body may still hold."""
+
+    def __init__(self, kind: type[Wire], max_values: int) -> None:
+        self._kind, self._max_values = kind, max_values
+        self._num_parts = self._num_values = 0
+
+    def take(self, name: str, piece: bytes) -> None:
+        """Counts what a field's piece of JSON holds; raises ``InvalidInput`` if that is too much."""
+        kind = self._kind
+        bound = kind.max_parts_of.get(name, kind.max_parts)
+        most = min(kind.max_parts - self._num_parts, bound)
+        self._num_parts += (num := num_parts(piece, enough=most))
+        if num > most:
+            raise InvalidInput(
+                f"'{name}' has too many entries: it may hold {bound} strings, lists and objects.", param=name
+            )
+        most = self._max_values - self._num_values
+        self._num_values += (num := num_values(piece, enough=most))
+        if num > most:
+            raise InvalidInput(f"'{name}' has too many entries: a body may hold {self._max_values} values.", param=name)
 
 
 @cache

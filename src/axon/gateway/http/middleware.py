@@ -19,6 +19,7 @@ from axon.gateway.http.auth import Authenticator
 from axon.gateway.http.cors import with_cors
 from axon.gateway.http.errors import Internal, encoded, headers_of, status_of
 from axon.gateway.http.fair_start import FairStart
+from axon.gateway.http.held_bodies import release_body
 from axon.gateway.http.outages import Outages
 from axon.runtime.lifecycle import Lifecycle
 from axon.telemetry.metrics import Metrics
@@ -148,6 +149,7 @@ class _Exchange:
             _logger.exception("request.failed")
             await self._refuse(Internal())
         finally:
+            release_body(self._scope)
             self._middleware.count(self._scope, self._status or 499, self._started)
 
     async def _refuse(self, error: AxonError) -> None:

@@ -5,17 +5,18 @@ import contextlib
 import math
 import socket
 import struct
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import uvicorn
 from uvicorn.protocols.http.flow_control import HIGH_WATER_LIMIT, FlowControl
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
 
-from axon.errors import AxonError, InvalidInput, Overloaded
 from axon.gateway.config import GatewayConfig
-from axon.gateway.http.errors import encoded, headers_of
+from axon.gateway.http.half_closed import INTERIM, LEADING_ZERO, HalfClosed
+from axon.gateway.http.listener import Listener
 from axon.gateway.http.middleware import Middleware
+from axon.gateway.http.objections import HEADERS_TOO_LONG, NOT_HTTP, TOO_MANY_CONNECTIONS, objection
 
 _FRESH_CONNECTION_S = 1.0
 """When the server stops listening, a connection that has sent nothing yet stays open this long for its request."""
@@ -30,60 +31,12 @@ _HEAD_END = b"\r\n\r\n"
 _MIN_PIECE_BYTES = 24
 """The parser gets at least this many bytes at a time, so that a flood of empty lines costs little. No request is
 shorter."""
+_FULL_PIPELINE_S = 2.0
+"""A connection is closed if more than 64 KB wait behind a request whose answer takes longer than this. It is not read
+meanwhile, so that a client that has left would not be noticed."""
 _LINGER_OFF = struct.pack("ii", 1, 0)
 """SO_LINGER with timeout 0: close sends RST and drops the send buffer, so that a client that never reads cannot hold
 megabytes of kernel memory."""
-
-
-def _response(status: bytes, problem: AxonError) -> bytes:
-    """Returns the bytes of a whole HTTP response, for input that never reaches the application as a request."""
-    body = encoded(problem)
-    headers = "".join(f"{name}: {value}\r\n" for name, value in headers_of(problem).items()).encode()
-    head = b"HTTP/1.1 %s\r\ncontent-type: application/json\r\nconnection: close\r\n%bcontent-length: %d\r\n\r\n"
-    return head % (status, headers, len(body)) + body
-
-
-_HEADERS_TOO_LONG = _response(
-    b"431 Request Header Fields Too Large",
-    InvalidInput("The request's headers are too long.", code="headers_too_long"),
-)
-_NOT_HTTP = _response(b"400 Bad Request", InvalidInput("The request is not valid HTTP/1.1.", code="invalid_http"))
-_NOT_HTTP_1 = _response(
-    b"505 HTTP Version Not Supported",
-    InvalidInput("This server speaks HTTP/1.1 and HTTP/1.0.", code="http_version_not_supported"),
-)
-_INVALID_HOST = _response(
-    b"400 Bad Request", InvalidInput("An HTTP/1.1 request must have exactly one Host header.", code="invalid_host")
-)
-_UNSUPPORTED_CODING = _response(
-    b"501 Not Implemented",
-    InvalidInput("This server reads no Transfer-Encoding but 'chunked'.", code="unsupported_transfer_encoding"),
-)
-_UNSUPPORTED_EXPECTATION = _response(
-    b"417 Expectation Failed",
-    InvalidInput("This server meets no Expect header but '100-continue'.", code="unsupported_expectation"),
-)
-_TOO_MANY_CONNECTIONS = _response(b"503 Service Unavailable", Overloaded(retry_after_s=1.0))
-
-
-def _objection(version: str, headers: Iterable[tuple[bytes, bytes]]) -> bytes | None:
-    """Returns the response to a request that the parser accepts and RFC 9112 (HTTP/1.1) forbids; else None."""
-    if version not in ("1.0", "1.1"):
-        return _NOT_HTTP if version == "0.9" else _NOT_HTTP_1
-    values: dict[bytes, list[bytes]] = {b"host": [], b"transfer-encoding": [], b"expect": []}
-    for name, value in headers:
-        if name in values:
-            values[name].append(value.strip().lower())
-    if len(values[b"host"]) > 1 or (version == "1.1" and not values[b"host"]):
-        return _INVALID_HOST
-    if codings := values[b"transfer-encoding"]:
-        if version == "1.0":
-            return _NOT_HTTP
-        if codings != [b"chunked"]:
-            return _UNSUPPORTED_CODING
-    if any(value != b"100-continue" for value in values[b"expect"]):
-        return _UNSUPPORTED_EXPECTATION
-    return None
 
 
 class _Refused(Exception):
@@ -99,13 +52,6 @@ def _piece_end(data: bytes, start: int, num_body_bytes: int) -> int:
         return min(len(data), start + num_body_bytes)
     found = data.find(_HEAD_END, start + _MIN_PIECE_BYTES - len(_HEAD_END))
     return len(data) if found < 0 else found + len(_HEAD_END)
-
-
-def _accepted(listener: socket.socket, most: int) -> Iterator[socket.socket]:
-    """Accepts the connections in the listener's backlog, at most ``most``."""
-    with contextlib.suppress(OSError):  # the backlog is empty, or the listener is closed
-        for _ in range(most):
-            yield listener.accept()[0]
 
 
 class _Flow(FlowControl):
@@ -125,6 +71,7 @@ class Server(uvicorn.Server):
     def __init__(self, config: uvicorn.Config) -> None:
         super().__init__(config)
         self.ended = asyncio.Event()
+        self._listeners: list[Listener] = []
 
     async def serve(self, sockets: list[socket.socket] | None = None) -> None:
         """Serves until ``should_exit`` is set and the last connection has closed; then sets ``ended``."""
@@ -133,18 +80,24 @@ class Server(uvicorn.Server):
         finally:
             self.ended.set()
 
-    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-        """Stops listening, and answers the connections in the backlog, which closing the listener would reset.
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        """Accepts connections on the given sockets; the server binds none of its own."""
+        await self.lifespan.startup()
+        self.servers = []  # uvicorn's own listeners
+        self._listeners = [Listener(each, self._new_protocol) for each in sockets or ()]
+        for listener in self._listeners:
+            listener.open(self.config.backlog)
+        self.started = True
 
-        nginx does not send a POST again after such a reset, because it may have been accepted; its client would fail.
-        """
-        backlog = [connection for each in sockets or () for connection in _accepted(each, self.config.backlog)]
-        for server in self.servers:
-            server.close()
-        loop = asyncio.get_running_loop()
-        for connection in backlog:
-            await loop.connect_accepted_socket(self._new_protocol, connection)
-        await asyncio.sleep(0)  # the newest connections register with the server, which then shuts each of them down
+    @property
+    def is_listening(self) -> bool:
+        """Whether new connections are accepted."""
+        return any(listener.is_open for listener in self._listeners)
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        """Stops listening, and ends when every connection, those in the backlog included, was served and is closed."""
+        for listener in self._listeners:
+            await listener.close()
         await super().shutdown(sockets)
 
     def _new_protocol(self) -> asyncio.Protocol:
@@ -185,7 +138,8 @@ def _protocol(config: GatewayConfig) -> type[HttpToolsProtocol]:
 
         HTTP pipelining: a request that was sent before the previous one is answered stays unparsed, because a parsed
         request costs far more memory than its bytes. Meanwhile the socket is still read, which is the only way to see
-        that the client has left, until 64 KB wait: a connection holds at most that and one read (256 KB).
+        that the client has left, until 64 KB wait: a connection holds at most that and one read (256 KB). If the answer
+        then takes longer than ``_FULL_PIPELINE_S``, the connection is closed.
         """
 
         flow: _Flow
@@ -202,6 +156,10 @@ def _protocol(config: GatewayConfig) -> type[HttpToolsProtocol]:
         """Closes the connection if the rest of a body, whose request is already answered, does not come in time."""
         _write_timer: asyncio.TimerHandle | None = None
         """Resets the connection if the client reads nothing of its response in time."""
+        _pipeline_timer: asyncio.TimerHandle | None = None
+        """Closes the connection if it stays full of requests that were sent ahead."""
+        _half_closed: HalfClosed | None = None
+        """Set when the client has closed its sending side: finds out whether it has left."""
         _refusal: bytes | None = None
         """The response to a request at which a callback stopped the parser."""
         _header_bytes = 0
@@ -222,7 +180,7 @@ def _protocol(config: GatewayConfig) -> type[HttpToolsProtocol]:
             self.flow = _Flow(transport)
             self._is_surplus = len(self.connections) > config.max_connections
             if len(self.connections) > config.max_connections + _MAX_SURPLUS_CONNECTIONS:
-                transport.write(_TOO_MANY_CONNECTIONS)
+                transport.write(TOO_MANY_CONNECTIONS)
                 transport.close()
             self._start_header_timer()
 
@@ -230,6 +188,9 @@ def _protocol(config: GatewayConfig) -> type[HttpToolsProtocol]:
             self._cancel_header_timer()
             self._cancel_drain_timer()
             self._cancel_write_timer()
+            self._cancel_pipeline_timer()
+            if self._half_closed is not None:
+                self._half_closed.cancel()
             self._unparsed = b""
             self.pipeline.clear()
             if self._running is not None and not self._running.response_complete:
@@ -247,6 +208,21 @@ def _protocol(config: GatewayConfig) -> type[HttpToolsProtocol]:
             self.flow.is_full = len(self._unparsed) > HIGH_WATER_LIMIT
             if self.flow.is_full:
                 self.flow.pause_reading()
+                self._start_pipeline_timer()
+
+        def eof_received(self) -> Any:  # uvicorn's is None, asyncio's a bool
+            """Returns whether the connection stays open: its client may have closed its sending side alone.
+
+            HTTP/1.0 has no bytes that mean nothing, by which to find out; a client of that version has left.
+            """
+            cycle = self._running
+            if cycle is None or self._is_answered or self._in_body or cycle.scope["http_version"] != "1.1":
+                return False
+            if self._half_closed is None:
+                within = LEADING_ZERO if cycle.chunked_encoding else b""
+                probe = within if cycle.response_started else INTERIM
+                self._half_closed = HalfClosed(self.transport, self.loop, probe)
+            return True
 
         @property
         def _can_parse(self) -> bool:
@@ -258,7 +234,7 @@ def _protocol(config: GatewayConfig) -> type[HttpToolsProtocol]:
                 self._header_bytes += len(data)
                 # The piece may hold a part of the body too, and only the parser knows where the body begins.
                 if self._header_bytes > config.max_header_bytes and _HEAD_END not in data[: config.max_header_bytes]:
-                    self._refuse(_HEADERS_TOO_LONG)
+                    self._refuse(HEADERS_TOO_LONG)
                     return
             elif self._in_body:
                 self._framing_bytes += len(data)
@@ -266,13 +242,13 @@ def _protocol(config: GatewayConfig) -> type[HttpToolsProtocol]:
             if self.transport.is_closing():
                 return
             if self._in_body and self._framing_bytes > config.max_header_bytes:
-                self._refuse(_HEADERS_TOO_LONG)
+                self._refuse(HEADERS_TOO_LONG)
             elif not self._in_body and self._is_answered and self.timeout_keep_alive_task is None:
                 self._start_header_timer()  # empty lines between requests do not extend the keep-alive time
 
         def send_400_response(self, msg: str) -> None:
             """Answers what the parser cannot read, or was stopped at; ``msg``, uvicorn's own text, is not sent."""
-            self._refuse(self._refusal or _NOT_HTTP)
+            self._refuse(self._refusal or NOT_HTTP)
 
         def on_message_begin(self) -> None:
             super().on_message_begin()
@@ -284,7 +260,7 @@ def _protocol(config: GatewayConfig) -> type[HttpToolsProtocol]:
 
         def on_headers_complete(self) -> None:
             self._cancel_header_timer()
-            self._refusal = _objection(self.parser.get_http_version(), self.headers)
+            self._refusal = objection(self.parser.get_http_version(), self.headers)
             if self._refusal is not None:
                 raise _Refused
             self._in_body, self._framing_bytes = True, 0
@@ -312,6 +288,7 @@ def _protocol(config: GatewayConfig) -> type[HttpToolsProtocol]:
             super().on_message_complete()
 
         def on_response_complete(self) -> None:
+            self._cancel_pipeline_timer()
             super().on_response_complete()
             if self._in_body and self._is_answered and self._drain_timer is None and not self.transport.is_closing():
                 # The rest of the body is read for a while: closing while the client still sends would send RST, and the
@@ -321,6 +298,8 @@ def _protocol(config: GatewayConfig) -> type[HttpToolsProtocol]:
                 self.data_received(b"")
                 if len(self.cycle.body) <= HIGH_WATER_LIMIT:  # otherwise reading resumes as the application reads it
                     self.flow.resume_reading()
+            if self._half_closed is not None and self._is_answered:
+                self.transport.close()  # no other request can come
 
         def pause_writing(self) -> None:
             super().pause_writing()
@@ -370,6 +349,15 @@ def _protocol(config: GatewayConfig) -> type[HttpToolsProtocol]:
                     self.transport.abort()
 
             self._write_timer = self.loop.call_later(config.write_timeout_s, check)
+
+        def _start_pipeline_timer(self) -> None:
+            if self._pipeline_timer is None:
+                self._pipeline_timer = self.loop.call_later(_FULL_PIPELINE_S, self.transport.abort)
+
+        def _cancel_pipeline_timer(self) -> None:
+            if self._pipeline_timer is not None:
+                self._pipeline_timer.cancel()
+                self._pipeline_timer = None
 
         def _start_header_timer(self) -> None:
             if self._header_timer is None:

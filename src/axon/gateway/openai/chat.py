@@ -10,7 +10,6 @@ from axon.dispatch.affinity import chat_affinity
 from axon.domain.reply import ChatReply
 from axon.domain.turn import Turn, TurnState
 from axon.errors import NotFound
-from axon.gateway.http.body import read_body
 from axon.gateway.http.schema import body_of_kind
 from axon.gateway.openai import frames
 from axon.gateway.openai.answer import answer, stopped_body
@@ -20,6 +19,7 @@ from axon.gateway.turn.asking import Api, admitted
 from axon.gateway.turn.cancel import stopped
 from axon.gateway.turn.context import find_deployment, find_turn, gateway_of, identity_of
 from axon.gateway.turn.counting import note_erased
+from axon.gateway.turn.entry import Entry
 from axon.gateway.turn.headers import wants_ledger
 from axon.gateway.turn.job import job_of
 
@@ -30,8 +30,14 @@ _CHAT = Api("chat", "chatcmpl-")
 @router.post("/v1/chat/completions", openapi_extra=body_of_kind(ChatRequest), summary="Create a chat completion")
 async def create(request: Request) -> Response:
     """Returns the model's next message in a conversation, whole or streamed token by token."""
+    entry, streams = await _accepted(request)
+    return await answer(request, entry, streams=streams)
+
+
+async def _accepted(request: Request) -> tuple[Entry, bool]:
+    """Returns the entry of the accepted turn, and whether its answer is streamed. The body is not held any longer."""
     gateway, tenant = gateway_of(request), identity_of(request).tenant
-    body = await read_body(request, gateway.config)
+    body = await gateway.bodies.read(request)
     ask = await gateway.bodies.parse(ChatRequest, body, NOT_YET)
     messages, deployment = ask.texts(), find_deployment(request, ask.model)
     streams, keeps = bool(ask.stream), bool(ask.store)
@@ -52,7 +58,7 @@ async def create(request: Request) -> Response:
                     reply=_reply(ask),
                 )
             await entry.accept(job)
-    return await answer(request, entry, streams=streams)
+    return entry, streams
 
 
 def _reply(ask: ChatRequest) -> ChatReply:

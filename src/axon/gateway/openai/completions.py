@@ -9,7 +9,6 @@ from starlette.responses import Response
 
 from axon.domain.reply import CompletionReply
 from axon.errors import NotFound
-from axon.gateway.http.body import read_body
 from axon.gateway.http.schema import body_of_kind
 from axon.gateway.openai.answer import answer, stopped_body
 from axon.gateway.openai.requests import NOT_YET, CompletionRequest, Prompt
@@ -17,6 +16,7 @@ from axon.gateway.openai.sentences import blaming
 from axon.gateway.turn.asking import Api, admitted
 from axon.gateway.turn.cancel import stopped
 from axon.gateway.turn.context import Gateway, find_deployment, find_turn, gateway_of
+from axon.gateway.turn.entry import Entry
 from axon.gateway.turn.job import job_of
 
 router = APIRouter(tags=["completions"])
@@ -29,8 +29,14 @@ _DEFAULT_MAX_TOKENS = 16
 @router.post("/v1/completions", openapi_extra=body_of_kind(CompletionRequest), summary="Create a completion")
 async def create(request: Request) -> Response:
     """Returns the text that follows a prompt, or each of several prompts, whole or streamed token by token."""
+    entry, streams = await _accepted(request)
+    return await answer(request, entry, streams=streams)
+
+
+async def _accepted(request: Request) -> tuple[Entry, bool]:
+    """Returns the entry of the accepted turn, and whether its answer is streamed. The body is not held any longer."""
     gateway = gateway_of(request)
-    body = await read_body(request, gateway.config)
+    body = await gateway.bodies.read(request)
     ask = await gateway.bodies.parse(CompletionRequest, body, NOT_YET)
     ask.check()
     asked, deployment = ask.prompts(), find_deployment(request, ask.model)
@@ -49,7 +55,7 @@ async def create(request: Request) -> Response:
                     reply=_reply(gateway, ask, asked),
                 )
             await entry.accept(job)
-    return await answer(request, entry, streams=streams)
+    return entry, streams
 
 
 @router.post("/v1/completions/{completion_id}/cancel", summary="Cancel a completion")

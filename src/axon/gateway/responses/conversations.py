@@ -9,7 +9,6 @@ from axon.domain.conversation import Conversation
 from axon.domain.item import Item
 from axon.domain.storage import Stored
 from axon.errors import NotFound
-from axon.gateway.http.body import read_body
 from axon.gateway.http.paging import DEFAULT_LIMIT, listed, page_of
 from axon.gateway.http.schema import body_of_kind
 from axon.gateway.responses.items import ITEM, item_body, items_of
@@ -25,11 +24,12 @@ router = APIRouter(tags=["conversations"], prefix="/v1/conversations")
 async def create(request: Request) -> dict[str, Any]:
     """Creates a conversation, empty or with the given items."""
     gateway = gateway_of(request)
-    body = await read_body(request, gateway.config) or b"{}"
+    body = await gateway.bodies.read(request) or b"{}"
     ask = await gateway.bodies.parse(ConversationRequest, body, {})
     items = items_of(ask.items or [], now=gateway.clock.now(), param="items")
-    async with storing(request, Stored(num_bytes=len(body), num_objects=1 + len(items))):
-        return _body(await _conversations(request).create(_tenant(request), items, ask.metadata or {}))
+    metadata = ask.metadata or {}
+    async with storing(request, Stored(num_objects=1) + Stored.of_metadata(metadata) + Stored.of_items(items)):
+        return _body(await _conversations(request).create(_tenant(request), items, metadata))
 
 
 @router.get("/{conversation_id}", summary="Retrieve a conversation")
@@ -42,9 +42,9 @@ async def show(request: Request, conversation_id: str) -> dict[str, Any]:
 async def update(request: Request, conversation_id: str) -> dict[str, Any]:
     """Replaces a conversation's metadata."""
     gateway = gateway_of(request)
-    body = await read_body(request, gateway.config)
+    body = await gateway.bodies.read(request)
     ask = await gateway.bodies.parse(MetadataRequest, body, {})
-    async with storing(request, Stored(num_bytes=len(body))):
+    async with storing(request, Stored.of_metadata(ask.metadata)):
         return _body(await _conversations(request).update(_tenant(request), conversation_id, ask.metadata))
 
 
@@ -60,10 +60,10 @@ async def delete(request: Request, conversation_id: str) -> dict[str, Any]:
 async def add_items(request: Request, conversation_id: str) -> dict[str, Any]:
     """Adds items to the end of a conversation without asking the model anything."""
     gateway = gateway_of(request)
-    body = await read_body(request, gateway.config)
+    body = await gateway.bodies.read(request)
     ask = await gateway.bodies.parse(ItemsRequest, body, {})
     items = items_of(ask.items, now=gateway.clock.now(), param="items")
-    async with storing(request, Stored(num_bytes=len(body), num_objects=len(items))):
+    async with storing(request, Stored.of_items(items)):
         await _conversations(request).add(_tenant(request), conversation_id, items)
     return listed(items, ITEM)
 

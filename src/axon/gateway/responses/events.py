@@ -19,7 +19,7 @@ from axon.domain.chunk import Chunk
 from axon.domain.conversation import answer, answer_id
 from axon.domain.job import Job
 from axon.domain.turn import Turn, TurnState, ended, opened
-from axon.errors import AxonError
+from axon.errors import AxonError, StreamDiverged
 from axon.gateway.openai.shape import thinking_of
 from axon.gateway.responses.body import (
     likelihoods,
@@ -34,9 +34,19 @@ from axon.gateway.responses.body import (
 from axon.gateway.responses.items import part_body
 
 _SILENCE = b": \n\n"
+_BEYOND = 1 << 53
+"""A number beyond every event's."""
 _encode = msgspec.json.Encoder().encode
 _TERMINAL = {"completed": "response.completed", "failed": "response.failed"}
 """The name of the last event by the response's status; any other status ends with ``response.incomplete``."""
+
+
+def last_number(turn: Turn) -> int:
+    """Returns the number of the last event of a response that has ended."""
+    writer = Writer(turn.job, after=_BEYOND)
+    writer.opening()
+    writer.frames(turn.chunk())
+    return writer.num_events - 1
 
 
 class Writer:
@@ -53,6 +63,11 @@ class Writer:
         """Whether the message item was added."""
         self._pending_logprobs: list[dict[str, Any]] = []
         """Log probabilities of tokens that have not completed a character yet."""
+
+    @property
+    def num_events(self) -> int:
+        """Number of events so far, those included that the reader has seen."""
+        return self._number
 
     def opening(self) -> bytes:
         """Returns the events that come before the first token."""
@@ -135,7 +150,14 @@ class Writer:
         if self._has_message or turn.state is TurnState.COMPLETED:
             frames += self._message_added() + self._message_done(message_body(turn))
         name = _TERMINAL.get(status_of(turn), "response.incomplete")
-        return frames + self._event(name, {"response": response_body(turn, with_ledger=self._with_ledger)})
+        last = self._number
+        end = self._event(name, {"response": response_body(turn, with_ledger=self._with_ledger)})
+        if self._after <= last:
+            return frames + end
+        # The reader has a later number than there is: an earlier attempt had more events, which the log has lost.
+        if turn.state is TurnState.COMPLETED:
+            return self.error(StreamDiverged())
+        return _frame(name, last, {"response": response_body(turn, with_ledger=self._with_ledger)})
 
     def _message_done(self, item: dict[str, Any]) -> bytes:
         [part] = item["content"]

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from contextlib import AsyncExitStack
 from dataclasses import replace
+from enum import Enum, auto
 from typing import Any
 
 import msgspec
@@ -15,9 +16,8 @@ from axon.domain.deployment import Deployment
 from axon.domain.item import Item
 from axon.domain.job import Job
 from axon.domain.reply import ResponseReply
-from axon.domain.turn import Turn, ended, opened
+from axon.domain.turn import Turn, TurnState, ended, opened
 from axon.errors import InvalidInput, NotCompleted, NotFound
-from axon.gateway.http.body import read_body
 from axon.gateway.http.errors import Gone
 from axon.gateway.http.paging import DEFAULT_LIMIT, page_of
 from axon.gateway.http.schema import body_of_kind
@@ -55,8 +55,16 @@ async def create(request: Request) -> Response:
 
     The answer is stored unless ``store`` is false, so that a later response can continue from it.
     """
+    entry, form = await _accepted(request)
+    if entry.job.purged:
+        raise Gone("The answer to this repeated request is not kept any more.", code="response_erased")
+    return await _answer(request, entry, form)
+
+
+async def _accepted(request: Request) -> tuple[Entry, "_Form"]:
+    """Returns the entry of the accepted turn, and the form of its answer. The body is not held any longer."""
     gateway = gateway_of(request)
-    body = await read_body(request, gateway.config)
+    body = await gateway.bodies.read(request)
     ask = await gateway.bodies.parse(ResponseRequest, body, NOT_YET)
     ask.check()
     items, deployment = items_of(ask.input or [], now=gateway.clock.now()), find_deployment(request, ask.model)
@@ -69,9 +77,7 @@ async def create(request: Request) -> Response:
             history = await _history(request, ask, entry.id, held)
             require_room(history, items)
             await entry.accept(await _job(request, ask, entry, deployment, history, items))
-    if entry.job.purged:
-        raise Gone("The answer to this repeated request is not kept any more.", code="response_erased")
-    return await _answer(request, ask, entry)
+    return entry, _form(ask)
 
 
 @router.post(
@@ -84,7 +90,7 @@ async def count(request: Request) -> dict[str, Any]:
     everything, even if that does not fit.
     """
     gateway = gateway_of(request)
-    ask = await gateway.bodies.parse(Context, await read_body(request, gateway.config), NOT_YET)
+    ask = await gateway.bodies.parse(Context, await gateway.bodies.read(request), NOT_YET)
     ask.check()
     find_deployment(request, ask.model)
     await count_request(request)
@@ -101,12 +107,16 @@ async def count(request: Request) -> dict[str, Any]:
 
 @router.get("/v1/responses/{response_id}", summary="Retrieve a response, or continue its stream")
 async def show(request: Request, response_id: str, stream: str = "false", starting_after: str = "") -> Response:
-    """Returns the response as it is now. With ``stream=true`` it streams the events past number ``starting_after``."""
+    """Returns the response as it is now. With ``stream=true`` it streams the events past number ``starting_after``.
+
+    A number past the last event of a complete response is refused with 400.
+    """
     gateway = gateway_of(request)
     if stream.lower() not in ("true", "1"):
         return await _object(request, await _find(request, response_id))
     turn = await _find(request, response_id, unstored=True)
     after = _number(starting_after)
+    await _check_number(gateway, turn, after)
     await gateway.follower.arrive(response_id, reader_of(request, turn.job))
     gateway.metrics.stream_resumes.labels(result="ok").inc()
     return _stream(request, turn.job, after=after, found=turn)
@@ -173,12 +183,29 @@ async def _job(
     )
 
 
-async def _answer(request: Request, ask: ResponseRequest, entry: Entry) -> Response:
-    """Returns the HTTP response for an accepted turn: its stream, its present state (background), or its end."""
-    job, found = entry.job, entry.found
+class _Form(Enum):
+    """The form in which a response is answered."""
+
+    STREAM = auto()
+    """Its events, as they come."""
+    PRESENT = auto()
+    """Its present state, because it runs in the background."""
+    WHOLE = auto()
+    """Its end."""
+
+
+def _form(ask: ResponseRequest) -> _Form:
     if ask.stream:
+        return _Form.STREAM
+    return _Form.PRESENT if ask.background else _Form.WHOLE
+
+
+async def _answer(request: Request, entry: Entry, form: _Form) -> Response:
+    """Returns the HTTP response for an accepted turn."""
+    job, found = entry.job, entry.found
+    if form is _Form.STREAM:
         return _stream(request, job, after=-1, found=found, started=job.created)
-    if ask.background:
+    if form is _Form.PRESENT:
         return await _object(request, found or opened(job))
     chunks = await answered(request, job, found=found)
     if error := failure(chunks[-1], job.reply):
@@ -293,6 +320,26 @@ def _busy_wait_s(request: Request) -> float:
         case "refuse":
             return 0.0
     raise InvalidInput(f"{BUSY_HEADER} must be 'wait' or 'refuse'.", param=BUSY_HEADER)
+
+
+async def _check_number(gateway: Gateway, turn: Turn, after: int) -> None:
+    """Raises ``InvalidInput`` if the number ``after`` is beyond the last event of a complete response.
+
+    The store decides, not the log, which may have lost its tail. While a response runs, no number is refused.
+    """
+    if not _is_past(turn, after):
+        return
+    stored = await gateway.sessions.lookup.stored(turn.id)
+    if stored is not None and _is_past(stored, after):
+        raise InvalidInput(
+            f"'starting_after' is {after}, but this response is complete, and its last event is number "
+            f"{events.last_number(stored)}.",
+            param="starting_after",
+        )
+
+
+def _is_past(turn: Turn, after: int) -> bool:
+    return turn.state is TurnState.COMPLETED and after >= 0 and after > events.last_number(turn)
 
 
 def _number(text: str) -> int:

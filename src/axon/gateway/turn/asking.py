@@ -12,6 +12,7 @@ from axon.domain.tenant import Tier
 from axon.domain.turn import Turn
 from axon.errors import LimitReached, Unavailable
 from axon.gateway.http.errors import Gone
+from axon.gateway.http.held_bodies import release_body
 from axon.gateway.http.middleware import METERS
 from axon.gateway.turn.ask import Ask
 from axon.gateway.turn.context import find_turn, gateway_of, identity_of, reader_of
@@ -36,6 +37,7 @@ async def admitted(
 ) -> AsyncIterator[Entry]:
     """Admits the turn that this request asks for, and withdraws it unless its job is accepted inside the block.
 
+    Once it is accepted, the request's body does not count as held any more: the caller should drop it.
     ``keeps`` says that the turn is stored, ``streams`` that its reader learns its id before its end.
     """
     gateway, who = gateway_of(request), identity_of(request)
@@ -57,6 +59,7 @@ async def admitted(
     try:
         async with gateway.opening.admitted(ask) as entry:
             yield entry
+        release_body(request.scope)
         if entry.is_new and ask.idempotency_key and last_event_id(request):
             raise Gone("The stream that this request began is not kept any more.")
         if not entry.is_new:

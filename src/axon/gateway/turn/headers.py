@@ -1,6 +1,7 @@
 """Reads the request headers that concern a turn: idempotency key, reader grace, event ids, ledger. Knows no API."""
 
 import math
+import re
 
 from starlette.requests import Request
 
@@ -15,6 +16,8 @@ LEDGER_HEADER = "x-axon-ledger"
 GRACE_HEADER = "x-axon-reader-grace"
 """Request header: seconds for which the turn goes on without a reader, at most as many as the server allows."""
 _MAX_KEY_CHARS = 255
+_SECONDS = re.compile(r"[0-9]+(\.[0-9]*)?([eE][+-]?[0-9]+)?")
+"""A decimal number. ``float`` alone would take more: ``1_0``, ``infinity``, digits of other scripts."""
 
 
 def idempotency_key(request: Request) -> str:
@@ -31,15 +34,11 @@ def reader_grace_s(request: Request, *, is_read_later: bool, longest_s: float) -
     Without the header, an answer that nobody could read later (``is_read_later`` is false and the request has no
     idempotency key) ends with its connection, because no client knows its id.
     """
-    text = request.headers.get(GRACE_HEADER)
-    if text is None:
+    given = request.headers.getlist(GRACE_HEADER)
+    if not given:
         return None if is_read_later or idempotency_key(request) else 0.0
-    try:
-        seconds = float(text)
-    except ValueError:
-        seconds = -1.0
-    if not (math.isfinite(seconds) and seconds >= 0):
-        raise InvalidInput(f"{GRACE_HEADER} must be a number of seconds, 0 or more.", param=GRACE_HEADER)
+    if len(given) > 1 or not _SECONDS.fullmatch(given[0]) or not math.isfinite(seconds := float(given[0])):
+        raise InvalidInput(f"{GRACE_HEADER} must be one number of seconds, 0 or more.", param=GRACE_HEADER)
     return min(seconds, longest_s)
 
 

@@ -1,5 +1,5 @@
 -- flag: asks for a job's end, or says that a reader is there. Times in milliseconds of the server's clock.
--- KEYS job, log. ARGV 1 to cancel, reader ttl ("" says nothing), channel, ttl of an unfinished stream,
+-- KEYS job, log. ARGV 1 to cancel, 2 if its client asked for that, reader ttl ("" says nothing), channel, ttl of an unfinished stream,
 -- channel of the stops, job id.
 -- Returns 1, or 0 when the job is missing or ended.
 local job = redis.call('HMGET', KEYS[1], 'epoch', 'ended', 'until')
@@ -11,8 +11,12 @@ if ARGV[2] ~= '' and job[3] then
     local now = time[1] * 1000 + math.floor(time[2] / 1000)
     redis.call('HSET', KEYS[1], 'until', math.max(tonumber(job[3]), now + ARGV[2]))
 end
-if ARGV[1] == '1' then
-    redis.call('HSET', KEYS[1], 'cancel', 1)
+if ARGV[1] ~= '0' then
+    if ARGV[1] == '2' then
+        redis.call('HSET', KEYS[1], 'cancel', 2)
+    else
+        redis.call('HSETNX', KEYS[1], 'cancel', 1)
+    end
     redis.call('PUBLISH', ARGV[3], '')
     redis.call('PUBLISH', ARGV[5], ARGV[6])
 end
