@@ -2,7 +2,7 @@
 
 python -m benchmarks.tensor_parallel            Llama-3-70B and 8B over NVLink and EFA; one JSON line last
 
-The assumptions stand in benchmarks.measures.forecast, the formulas in axon.engine.parallel.traffic.
+The assumptions and the formulas stand in benchmarks.measures.forecast.
 """
 
 import json
@@ -15,8 +15,7 @@ ROOT = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(ROOT / "src"), str(ROOT)]
 
 from axon.engine.load.architecture import Architecture, Rope  # noqa: E402
-from axon.engine.parallel.traffic import layer_bytes_per_token  # noqa: E402
-from benchmarks.measures.forecast import EFA, NVLINK, Forecast, Wire, forecast  # noqa: E402
+from benchmarks.measures.forecast import EFA, NVLINK, Forecast, Wire, forecast, layer_bytes_per_token  # noqa: E402
 
 LLAMA_8B = Architecture(
     vocab_size=128256, hidden_size=4096, intermediate_size=14336, num_layers=32, num_heads=32, num_kv_heads=8,

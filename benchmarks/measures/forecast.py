@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from axon.engine.load.architecture import Architecture
 from axon.engine.parallel.partition import Share, padded_part
-from axon.engine.parallel.traffic import summed_bytes, sums_per_step
+from axon.engine.parallel.traffic import summed_bytes
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -102,6 +102,16 @@ def sums_s(architecture: Architecture, size: int, wire: Wire, num_rows: int, ite
         return 0.0
     each = summed_bytes(num_rows * architecture.hidden_size, itemsize, size)
     return sums_per_step(architecture) * (wire.latency_s + each / wire.bytes_per_s)
+
+
+def sums_per_step(architecture: Architecture) -> int:
+    """All-reduces of a step, however many tokens it has: two a layer, and the embedding's."""
+    return 2 * architecture.num_layers + 1
+
+
+def layer_bytes_per_token(architecture: Architecture, itemsize: int, size: int) -> float:
+    """Bytes a rank sends for one token in one layer."""
+    return 2 * 2 * (size - 1) / size * architecture.hidden_size * itemsize
 
 
 def weight_bytes(architecture: Architecture, size: int, itemsize: int) -> int:

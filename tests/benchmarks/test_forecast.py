@@ -1,10 +1,16 @@
 """The model of tensor parallelism: what it must say whatever its constants are."""
 
 import pytest
-from benchmarks.measures.forecast import EFA, NVLINK, Wire, forecast, kv_bytes_per_token, weight_bytes
+from benchmarks.measures.forecast import (
+    EFA,
+    NVLINK,
+    Wire,
+    forecast,
+    kv_bytes_per_token,
+    layer_bytes_per_token,
+    weight_bytes,
+)
 from benchmarks.tensor_parallel import LLAMA_8B, LLAMA_70B
-
-from axon.engine.parallel.traffic import layer_bytes_per_token
 
 
 def test_a_70b_model_sends_the_known_number_of_bytes() -> None:

@@ -7,7 +7,7 @@ import pytest
 
 from axon.engine.native import library
 from axon.engine.native.model import Floats
-from tests.engine.native.builders import MAX_TOKENS, Tiny, blocks_of, make_tokens
+from tests.engine.native.builders import MAX_TOKENS, Tiny, make_tokens
 
 
 def alone(tiny: Tiny, tokens: list[int]) -> Floats:
@@ -54,14 +54,6 @@ def test_blocks_of_another_sequence_leave_no_trace(tiny: Tiny) -> None:
     expected = alone(tiny, text)
     alone(tiny, make_tokens(5, MAX_TOKENS))
     assert np.array_equal(alone(tiny, text), expected)
-
-
-def test_a_copied_block_is_the_same_block(tiny: Tiny) -> None:
-    text = make_tokens(6, 40)
-    expected = alone(tiny, text)
-    for source, target in zip(blocks_of(0), blocks_of(7), strict=True):
-        tiny.model.copy_block(source, target)
-    assert np.array_equal(tiny.logits((7, 39, text[39:]))[0][0], expected[39])
 
 
 @pytest.mark.parametrize("instruction_set", ["neon-dotprod", "avx512-vnni", "avx2", "scalar"])

@@ -37,8 +37,14 @@ def test_every_stream_has_its_token_and_the_prompts_the_rest_in_order() -> None:
 
 def test_beside_streams_prompts_have_no_more_than_the_limit() -> None:
     ready = [make_sequence(1, 0), make_sequence(9, 1), make_sequence(9, 2)]
-    assert shares(make_budget(16, prefill=5), ready) == {"0": 1, "1": 6, "2": 1}
+    assert shares(make_budget(16, prefill=5), ready) == {"0": 1, "1": 4, "2": 1}
     assert shares(make_budget(16, prefill=5), ready[1:]) == {"1": 9, "2": 7}
+
+
+def test_beside_streams_prompts_pause_for_a_step_whose_limit_is_0() -> None:
+    ready = [make_sequence(1, 0), make_sequence(9, 1), make_sequence(9, 2)]
+    assert shares(make_budget(16, prefill=0), ready) == {"0": 1}
+    assert shares(make_budget(16, prefill=0), ready[1:]) == {"1": 9, "2": 7}, "not when there is nobody to pause for"
 
 
 def test_what_one_that_starts_needs_is_kept_from_those_behind_it() -> None:
@@ -58,7 +64,7 @@ def test_drafts_are_no_prompt_tokens() -> None:
     draw = Draw(sampling=make_add().sampling, seed=0, choice=0, position=0)
     stream = Span(id="a", first=9, token_ids=(1, 2, 3), block_ids=(0,), draw=draw, drafts=(draw, draw))
     chunk = Span(id="b", first=0, token_ids=(1, 2, 3, 4), block_ids=(1,))
-    assert make_budget(16, prefill=8).left_after([stream, chunk]) == 8 - 3
+    assert make_budget(16, prefill=8).left_after([stream, chunk]) == 8 - 4
     assert make_budget(16, prefill=8).left_after([chunk]) == 12
     assert make_budget(8, prefill=8).left_after([stream, chunk]) == 1
 
@@ -73,4 +79,5 @@ def test_shares_fit_into_the_budget_and_nobody_goes_without(
     assert sum(got.values()) <= tokens
     assert all(1 <= got[each.id] <= each.num_pending for each in ready)
     if 1 in pending:
-        assert sum(share - 1 for share in got.values()) <= prefill
+        prompts = [each.id for each in ready if each.num_pending > 1]
+        assert sum(got[id] for id in prompts) <= max(prefill, len(prompts))

@@ -1,9 +1,11 @@
 """A prompt's chunks fit into the slowdown that the streams beside it are to bear."""
 
+from dataclasses import dataclass
+
 import pytest
 
 from axon.engine.batch import Batch, Draw, Span
-from axon.engine.schedule.controller import Outlook, StepController
+from axon.engine.schedule.controller import NO_DRAFTS, Outlook, StepController
 from axon.engine.schedule.learned_controller import LearnedController
 from tests.engine.builders import make_add
 
@@ -33,11 +35,23 @@ def outlook(streams: int, at: int = 0) -> Outlook:
     return Outlook(streams, PAST * streams, at)
 
 
+@dataclass
+class Ahead:
+    """A forecast of streams and a prompt."""
+
+    streams: int
+    at: int = 0
+    has_prompts: bool = True
+
+    def outlook(self) -> Outlook:
+        return outlook(self.streams, self.at)
+
+
 def prefill(controller: LearnedController, *, streams: int, num_tokens: int) -> list[float]:
     """A whole prompt beside streams; how much longer each step took than the streams alone."""
     at, slowdowns = 0, []
     while at < num_tokens:
-        chunk = min(controller.num_prefill_tokens(outlook(streams, at)), num_tokens - at)
+        chunk = min(controller.limits(Ahead(streams, at)).max_prefill_tokens, num_tokens - at)
         took_s = step_s(streams=streams, prompt=chunk, at=at)
         slowdowns.append(took_s / step_s(streams=streams, prompt=0))
         observe(controller, make_batch(streams=streams, prompt=chunk, at=at), took_s)
@@ -45,18 +59,18 @@ def prefill(controller: LearnedController, *, streams: int, num_tokens: int) -> 
     return slowdowns
 
 
-@pytest.mark.parametrize(("token_s", "expected"), [(0.001, 20), (0.0005, 40), (0.1, 1), (0.00001, 100)])
+@pytest.mark.parametrize(("token_s", "expected"), [(0.001, 19), (0.0005, 38), (0.1, 1), (0.00001, 100)])
 def test_the_chunk_settles_where_a_step_takes_as_much_longer_as_it_may(token_s: float, expected: int) -> None:
     controller = LearnedController(max_prefill_tokens=100, max_slowdown=2.0)
     for _ in range(5):
         observe(controller, make_batch(streams=4), 0.02)
-    for _ in range(60):
+    for _ in range(100):
         num_tokens = controller.num_prefill_tokens(outlook(4))
         observe(controller, make_batch(streams=4, prompt=num_tokens), 0.02 + num_tokens * token_s)
     assert abs(controller.num_prefill_tokens(outlook(4)) - expected) <= 1
 
 
-def test_before_it_has_seen_anything_it_is_careful() -> None:
+def test_before_it_has_seen_a_prompt_beside_streams_it_is_careful() -> None:
     assert LearnedController(max_prefill_tokens=100, max_slowdown=2.0).num_prefill_tokens(outlook(1)) == 8
     assert LearnedController(max_prefill_tokens=3, max_slowdown=2.0).num_prefill_tokens(outlook(1)) == 3
 
@@ -76,7 +90,7 @@ def test_prompts_that_come_all_at_once_to_a_cold_engine_do_not_keep_it_careful()
     observe(controller, make_batch(streams=0, prompt=150), step_s(streams=0, prompt=150))
     for streams in range(1, 17):
         prefill(controller, streams=streams, num_tokens=150)
-    assert 30 <= controller.num_prefill_tokens(outlook(16)) <= 44  # 37 fit
+    assert 26 <= controller.num_prefill_tokens(outlook(16)) <= 40  # 37 fit
 
 
 def test_a_step_takes_no_longer_than_may_pass_between_two_tokens() -> None:
@@ -105,6 +119,56 @@ def test_many_streams_let_in_more_than_one_does() -> None:
             observe(controller, make_batch(streams=streams), step_s(streams=streams, prompt=0))
     assert abs(controller.num_prefill_tokens(outlook(1)) - 7) <= 1
     assert abs(controller.num_prefill_tokens(outlook(16)) - 37) <= 3
+
+
+def test_prompt_tokens_without_streams_teach_nothing_about_those_beside_streams() -> None:
+    """In large steps a token costs less than it adds to a small one, so that the chunk would be far too large."""
+    controller = LearnedController(max_prefill_tokens=100, max_slowdown=2.0)
+    observe(controller, make_batch(streams=4), 0.02)
+    before = controller.num_prefill_tokens(outlook(4))
+    for _ in range(20):
+        observe(controller, make_batch(streams=0, prompt=100), 0.01)
+    assert controller.num_prefill_tokens(outlook(4)) == before
+
+
+def test_a_step_without_the_prompt_is_asked_for_now_and_then() -> None:
+    controller = LearnedController(max_prefill_tokens=100, max_slowdown=2.0)
+    chunks = []
+    for _ in range(100):
+        chunks.append(controller.limits(Ahead(4)).max_prefill_tokens)
+        observe(controller, make_batch(streams=4, prompt=chunks[-1]), step_s(streams=4, prompt=chunks[-1]))
+    assert chunks[:2] == [0, 8], "the first of all shows what the streams take by themselves"
+    assert 5 <= chunks[1:].count(0) <= 10
+
+
+def test_a_step_without_the_prompt_is_not_asked_for_twice_in_a_row() -> None:
+    controller = LearnedController(max_prefill_tokens=100, max_slowdown=2.0)
+    assert controller.limits(Ahead(4)).max_prefill_tokens == 0
+    assert controller.limits(Ahead(4)).max_prefill_tokens == 8, "the streams of the first were gone by then"
+
+
+def test_a_step_that_took_far_too_long_is_checked_by_one_without_the_prompt() -> None:
+    controller = LearnedController(max_prefill_tokens=100, max_slowdown=2.0)
+    for _ in range(20):
+        observe(controller, make_batch(streams=4, prompt=10), step_s(streams=4, prompt=10))
+        observe(controller, make_batch(streams=4), step_s(streams=4, prompt=0))
+    for _ in range(3):
+        observe(controller, make_batch(streams=4, prompt=10), step_s(streams=4, prompt=10))
+    before = controller.limits(Ahead(4)).max_prefill_tokens
+    observe(controller, make_batch(streams=4, prompt=10), 1.0)
+    assert controller.limits(Ahead(4)).max_prefill_tokens == 0
+    observe(controller, make_batch(streams=4), step_s(streams=4, prompt=0))
+    assert controller.limits(Ahead(4)).max_prefill_tokens == before, "it was delayed, and nothing has changed"
+
+
+def test_without_prompts_no_step_is_asked_for_and_drafts_have_a_price() -> None:
+    controller = LearnedController(max_prefill_tokens=100, max_slowdown=2.0, drafts=True)
+    limits = controller.limits(Ahead(1, has_prompts=False))
+    assert (limits.max_prefill_tokens, limits.draft_price) == (100, 0.3)
+    for streams in (1, 2, 4, 8) * 50:
+        observe(controller, make_batch(streams=streams), step_s(streams=streams, prompt=0))
+    assert controller.limits(Ahead(1, has_prompts=False)).draft_price == pytest.approx(2 / 7, abs=0.05)
+    assert controller.limits(Ahead(0, has_prompts=False)).draft_price == NO_DRAFTS
 
 
 def test_a_step_that_computes_nothing_teaches_nothing() -> None:

@@ -111,6 +111,17 @@ def test_a_job_on_trial_is_not_paused() -> None:
     assert (running.is_paused, heard.events) == (False, [])
 
 
+def test_a_job_that_waits_for_its_trial_is_not_paused() -> None:
+    """It would be paused still when its trial comes, and everybody would wait for its tenant's bucket."""
+    heard = Heard()
+    first, second = heard.take(make_running("first")), heard.take(make_running("second"))
+    heard.hands.trials.crashed({first.job.id: 0, second.job.id: 0})
+    heard.hands.pause(second)
+    heard.hands.end(first, TurnState.EXPIRED)
+    assert heard.hands.trials.suspect == second.job.id
+    assert second.absent == second.choices
+
+
 def test_a_job_that_is_withdrawn_stays_out_of_the_engine_until_it_is_reinstated() -> None:
     heard = Heard()
     running = heard.take(make_running())

@@ -129,11 +129,6 @@ class Runner {
 
     Model& model() { return model_; }
 
-    void copy_block(int from, int to) {
-        std::memcpy(model_.kv + to * model_.kv_block_bytes, model_.kv + from * model_.kv_block_bytes,
-                    model_.kv_block_bytes);
-    }
-
     void run(Step step, int32_t* best_tokens) {
         plan(step);
         reserve(step);
@@ -310,8 +305,6 @@ AXON_API void axon_set_linear(Runner* runner, int layer, int which, const int8_t
 AXON_API void axon_set_vector(Runner* runner, int layer, int which, const float* values) {
     *axon::vector_of(runner->model(), layer, which) = values;
 }
-
-AXON_API void axon_copy_block(Runner* runner, int from, int to) { runner->copy_block(from, to); }
 
 // Computes spans of consecutive tokens and, for the named rows, logits (where not null) and the best token each.
 // Returns 0, or -1 when memory is short.

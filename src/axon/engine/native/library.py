@@ -43,7 +43,6 @@ _SIGNATURES: dict[str, tuple[Any, list[Any]]] = {
     "axon_block_bytes": (c_uint64, [c_void_p]),
     "axon_set_linear": (None, [c_void_p, c_int, c_int, c_void_p, c_void_p, c_int, c_int]),
     "axon_set_vector": (None, [c_void_p, c_int, c_int, _FLOATS]),
-    "axon_copy_block": (None, [c_void_p, c_int, c_int]),
     "axon_step": (
         c_int,
         [c_void_p, _INTS, _INTS, c_int, _INTS, c_int, _INTS, _INTS, _INTS, c_int, _FLOATS, _INTS],

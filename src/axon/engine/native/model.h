@@ -62,7 +62,7 @@ struct Model {
     int32_t dim_stride;           // a head as keys and values are kept
 
     // [block][layer][kv head]: keys [dim / 4][token][4], values [dim / 16][token / 4][16][4], both as panels are,
-    // then 16 key scales and 16 value scales. A block's bytes are in one piece, so copying it is one move.
+    // then 16 key scales and 16 value scales. A block's bytes are in one piece.
     uint8_t* kv;
     size_t kv_head_bytes;
     size_t kv_layer_bytes;

@@ -96,10 +96,6 @@ class NativeModel:
             raise MemoryError(f"no memory for a step of {len(rows.tokens)} tokens")
         return best
 
-    def copy_block(self, source: int, target: int) -> None:
-        """Copies the keys and values of a block over all layers."""
-        self._library.axon_copy_block(self._handle, source, target)
-
     def close(self) -> None:
         """Ends the threads and frees the memory; a second call does nothing."""
         if self._handle is not None:

@@ -11,7 +11,7 @@ from axon.engine.schedule.slot_queue import Grant
 
 
 class TokenBudget:
-    """Splits a step's tokens: one for each running sequence, so that no stream stalls, the rest in the given order."""
+    """Splits a step's tokens: one for each running sequence, so that none stalls, the rest in the given order."""
 
     def __init__(self, max_batch_tokens: int, limits: StepLimits) -> None:
         self.max_batch_tokens = max_batch_tokens
@@ -33,12 +33,16 @@ class TokenBudget:
     ) -> dict[str, int]:
         """The tokens of each running sequence, by its id.
 
-        The tokens that the starting sequences need are kept for them: a prompt that is under way delays nobody who
+        Beside streams, prompts get ``max_prefill_tokens`` together, but each at least one token; none if it is 0. The
+        tokens that the starting sequences need are kept for them: a prompt that is under way delays nobody who
         goes before it.
         """
         spare = self.max_batch_tokens - len(ready)
-        if any(sequence.num_pending == 1 for sequence in ready):
-            spare = min(spare, self.limits.max_prefill_tokens)
+        num_prompts = sum(sequence.num_pending > 1 for sequence in ready)
+        are_paused = False
+        if num_prompts < len(ready):
+            spare = min(spare, self.limits.max_prefill_tokens - num_prompts)
+            are_paused = not self.limits.max_prefill_tokens
         entering = [grant.entering for grant in grants if not grant.is_due]
         for grant in grants:
             spare -= num_to_compute(grant.entering) if grant.is_due else 0
@@ -47,6 +51,8 @@ class TokenBudget:
         for sequence in sorted([*ready, *entering], key=rank) if entering else ready:
             if sequence in entering:
                 spare -= min(num_to_compute(sequence), spare)
+                continue
+            if are_paused and sequence.num_pending > 1:
                 continue
             extra = min(self.most_of(sequence) - 1, spare)
             shares[sequence.id] = 1 + extra
@@ -70,6 +76,6 @@ class TokenBudget:
         """The tokens that the spans of the running sequences leave to those that start."""
         left = self.max_batch_tokens - sum(len(span.token_ids) for span in spans)
         if any(span.is_stream for span in spans):
-            num_prefilled = sum(len(span.token_ids) - len(span.drafts) - 1 for span in spans)
+            num_prefilled = sum(len(span.token_ids) for span in spans if not span.is_stream)
             return min(left, self.limits.max_prefill_tokens - num_prefilled)
         return left

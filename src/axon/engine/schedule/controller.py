@@ -17,7 +17,7 @@ class StepLimits:
     """The limits of one step on work beside the next token of each stream."""
 
     max_prefill_tokens: int
-    """Prompt tokens that the step may compute while answers stream."""
+    """Prompt tokens that the step may compute while answers stream. At 0 the prompts pause for this step."""
     draft_price: float = NO_DRAFTS
     """Cost of computing one draft token, as a fraction of the value of one certain token.
 

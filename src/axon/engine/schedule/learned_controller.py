@@ -1,29 +1,39 @@
 """Sets chunk and draft sizes on a CPU from a learned cost model of steps. Reads no clock.
 
-The time of a step is modelled as linear in four parts: a fixed part, the streams, the prompt tokens, and the tokens
-that all of these attend to. Recursive least squares follows the costs as the machine and its load change. The chunk is
-as large as the allowed slowdown of the streams and the allowed time between two of their tokens permit. Neither
-chunks nor drafts change any token, so what is learned may differ from run to run.
+The time of a step is the time of its streams alone (a fixed part, a part for each row, a part for each token that the
+rows attend to) plus the time of its prompt tokens (a part for each token, a part for each token that they attend to).
+The chunk is as large as the allowed slowdown of the streams and the allowed time between two of their tokens permit.
+
+Each of the two is learned only from steps that show it. Steps without prompt tokens teach the time of the streams.
+While a prompt is prefilled, some steps therefore go without it (probing): otherwise nothing would tell the two times
+apart, and an error of one would feed the other. What a step with prompt tokens takes beyond its streams is the time of
+the prompt tokens. A step without streams teaches nothing: prompt tokens by themselves cost less than they add to a step
+of streams.
+
+Neither chunks nor drafts change any token, so what is learned may differ from run to run.
 """
 
 from math import inf
 
 from axon.engine.batch import Batch
 from axon.engine.schedule.controller import NO_DRAFTS, Forecast, Outlook, StepLimits
-from axon.engine.schedule.least_squares import RecursiveLeastSquares, Vector
+from axon.engine.schedule.cost_model import CostModel
 
 _FIRST_TOKENS = 8  # the chunk before any prompt was measured
-_FEWEST_TOKENS = 1  # a prompt always advances
+_FEWEST_TOKENS = 1  # a prompt advances in every step that is not a probe
+_AIM = 0.95  # of the time that prompts may take: steps scatter around their prediction
 _LEAST_SPARE = 0.1  # fraction of the streams' own time left to prompts where the streams alone exceed their time
-_FORGETTING_FACTOR = 0.97
-_FIRST_VARIANCE = 100.0
+_PROBE_EVERY = 16  # steps with prompt tokens between two probes
+_PROBE_APART = 4  # the same after a step that took far more or less time than predicted
+_SURPRISE = 1.35  # factor between the measured and the predicted time of such a step
 _FIRST_PRICE, _LEAST_PRICE = 0.3, 0.05  # of a draft token: before anything is known, and the lower bound
-# Scales of the regressors, so that one unit of each costs about the same time.
-_STREAMS, _TOKENS, _ATTENDED = 8, 8, 16_384
+# Ratios of the costs before anything is measured: [fixed, row, attended], and [token, attended] of a prompt.
+_FIRST_STREAM_COSTS = (1.0, 0.2, 1 / 4096)
+_FIRST_PROMPT_COSTS = (1.0, 1 / 2048)
 
 
 class LearnedController:
-    """A linear cost model of steps and the limits that follow from it."""
+    """A cost model of steps and the limits that follow from it."""
 
     def __init__(
         self, *, max_prefill_tokens: int, max_slowdown: float, slo_s: float = inf, drafts: bool = False
@@ -33,58 +43,92 @@ class LearnedController:
         self._slo_s = slo_s
         self._drafts = drafts
         self._limits = StepLimits(max_prefill_tokens=max_prefill_tokens)
-        self._costs = RecursiveLeastSquares(4, forgetting_factor=_FORGETTING_FACTOR, first_variance=_FIRST_VARIANCE)
-        """Estimated seconds per unit: [fixed, per 8 streams, per 8 prompt tokens, per 16,384 attended tokens]."""
+        # Delays lengthen steps and nothing shortens them, so the streams' time is estimated from below.
+        self._streams = CostModel(_FIRST_STREAM_COSTS, gain_up=0.2, gain_down=0.5)
+        self._prompts = CostModel(_FIRST_PROMPT_COSTS, gain_up=0.2, gain_down=0.2)
+        self._num_unprobed = 0
+        """Steps with prompt tokens since the last one without."""
+        self._is_surprised = False
+        """Whether one of these took far more or less time than predicted."""
+        self._is_probing = False
+        """Whether the last limits were those of a probe that was not observed yet."""
 
     def limits(self, forecast: Forecast) -> StepLimits:
         """The chunk and the draft price for the work that stands before the next step."""
-        if self._drafts or forecast.has_prompts:
+        has_prompts = forecast.has_prompts
+        if self._drafts or has_prompts:
             outlook = forecast.outlook()
+            num_tokens = self._most
+            if has_prompts and outlook.num_streams:
+                num_tokens = 0 if self._begins_probe() else self.num_prefill_tokens(outlook)
             price = self.draft_price(outlook) if self._drafts else NO_DRAFTS
-            self._limits = StepLimits(max_prefill_tokens=self.num_prefill_tokens(outlook), draft_price=price)
+            self._limits = StepLimits(max_prefill_tokens=num_tokens, draft_price=price)
         return self._limits
 
     def num_prefill_tokens(self, outlook: Outlook) -> int:
         """Number of prompt tokens that fit into a step with these streams."""
-        alone_s = self._costs.predict(_regressors(outlook.num_streams, 0, outlook.num_attended))
-        token_s = self._costs.predict(_regressors(0, 1, outlook.prompt_at))
-        if alone_s <= 0 or not self._costs.weights[2]:
+        if not self._prompts.num_updates:
             return min(_FIRST_TOKENS, self._most)
+        fixed_s, row_s, attended_s = self._streams.costs
+        alone_s = fixed_s + row_s * outlook.num_streams + attended_s * outlook.num_attended
+        token_s, prompt_attended_s = self._prompts.costs
         spare_s = min(self._spare * alone_s, max(self._slo_s - alone_s, _LEAST_SPARE * alone_s))
-        # The divisor has a lower bound: steps that were fast by chance must not let in a whole prompt.
-        num_tokens = min(spare_s / max(token_s, alone_s / self._most), self._most)
-        return max(round(num_tokens), _FEWEST_TOKENS)
+        num_tokens = int(_AIM * spare_s / (token_s + prompt_attended_s * outlook.prompt_at))
+        return min(max(num_tokens, _FEWEST_TOKENS), self._most)
 
     def draft_price(self, outlook: Outlook) -> float:
         """Cost of one more row in the step, as a fraction of what the step yields: one token for each stream."""
-        if not outlook.num_streams:
+        num_streams = outlook.num_streams
+        if not num_streams:
             return NO_DRAFTS
-        alone_s = self._costs.predict(_regressors(outlook.num_streams, 0, outlook.num_attended))
-        _, streams_s, _, attended_s = self._costs.weights
-        row_s = streams_s / _STREAMS + attended_s * outlook.num_attended / outlook.num_streams / _ATTENDED
-        if alone_s <= 0 or row_s <= 0:
-            return _FIRST_PRICE if outlook.num_streams == 1 else NO_DRAFTS
-        return max(outlook.num_streams * row_s / alone_s, _LEAST_PRICE)
+        if not self._streams.num_updates:
+            return _FIRST_PRICE if num_streams == 1 else NO_DRAFTS
+        fixed_s, row_s, attended_s = self._streams.costs
+        rows_s = row_s * num_streams + attended_s * outlook.num_attended
+        return max(rows_s / (fixed_s + rows_s), _LEAST_PRICE)
 
     def observe(self, batch: Batch, *, step_s: float, compute_s: float) -> None:
         """Updates the costs by the wall time of the whole step: the streams wait for its planning too."""
-        if not batch.num_tokens:
+        num_rows = num_attended = num_tokens = num_prompt_attended = 0
+        for span in batch.spans:
+            count = len(span.token_ids)
+            attended = count * (2 * span.first + count) // 2
+            if span.is_stream:  # a draft token takes the same path through the model as a stream's token
+                num_rows += count
+                num_attended += attended
+            else:
+                num_tokens += count
+                num_prompt_attended += attended
+        if not num_rows or step_s <= 0:
             return
-        # A step that took more than twice the time of steps like it was delayed by the machine's other work.
-        self._costs.update(_regressors_of(batch), step_s, outlier_ratio=2.0)
-        # Steps with short contexts say little about attention, but a longer context never makes a step faster.
-        *costs, attended_s = self._costs.weights
-        self._costs.weights = (*costs, max(attended_s, 0.0))
+        rows = (1.0, num_rows, num_attended)
+        if num_tokens:
+            self._observe_prompts((num_tokens, num_prompt_attended), step_s, alone_s=self._streams.predict(rows))
+        else:
+            self._observe_streams(rows, step_s)
 
+    def _begins_probe(self) -> bool:
+        """Whether the next step goes without prompt tokens; never two in a row, so that prompts advance."""
+        is_due = self._num_unprobed >= (_PROBE_APART if self._is_surprised else _PROBE_EVERY)
+        self._is_probing = not self._is_probing and (is_due or not self._streams.num_updates)
+        return self._is_probing
 
-def _regressors_of(batch: Batch) -> Vector:
-    # A draft token takes the same path through the model as a stream's token, up to the logits.
-    num_streams = sum(len(span.token_ids) for span in batch.spans if span.is_stream)
-    num_attended = sum(len(span.token_ids) * (span.first + span.end) // 2 for span in batch.spans)
-    return _regressors(num_streams, batch.num_tokens - num_streams, num_attended)
+    def _observe_streams(self, rows: tuple[float, ...], step_s: float) -> None:
+        factor = self._streams.update(rows, step_s)
+        if self._is_probing:  # a machine that has become slower or faster since the last probe is so for prompts too
+            self._prompts.scale(factor)
+        self._num_unprobed, self._is_surprised, self._is_probing = 0, False, False
 
-
-def _regressors(num_streams: int, num_tokens: int, num_attended: int) -> Vector:
-    """[fixed, streams, prompt tokens, attended tokens] in their units; a step without streams has no fixed part."""
-    fixed = 1.0 if num_streams else 0.0
-    return fixed, num_streams / _STREAMS, num_tokens / _TOKENS, num_attended / _ATTENDED
+    def _observe_prompts(self, tokens: tuple[float, ...], step_s: float, *, alone_s: float) -> None:
+        if not self._streams.num_updates:
+            return
+        self._num_unprobed += 1
+        ratio = step_s / (alone_s + self._prompts.predict(tokens))
+        if self._prompts.num_updates and not 1 / _SURPRISE < ratio < _SURPRISE:
+            self._is_surprised = True
+            if self._num_unprobed >= _PROBE_APART:
+                return  # the next step is a probe: it shows whether the machine has changed or this step was delayed
+        self._prompts.update(tokens, step_s, given=alone_s)
+        # A lower bound on the token's cost: steps that were fast by chance must not let in a whole prompt for long.
+        token_s, attended_s = self._prompts.costs
+        self._prompts.costs = (max(token_s, alone_s / self._most / 2), attended_s)

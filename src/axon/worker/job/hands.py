@@ -125,9 +125,10 @@ class Hands:
     def pause(self, running: Running) -> None:
         """Takes the job out of the engine because enough of its tokens are held back.
 
-        A job on trial stays in: nobody else runs until it has crashed the engine or gained its tokens.
+        A suspect is not paused: nobody else runs from the start of its trial until it has crashed the engine or gained
+        its tokens, so that a pause would leave the engine idle.
         """
-        if self.trials.suspect == running.job.id:
+        if self.trials.is_suspect(running.job.id):
             return
         running.is_paused = True
         self._out(running)

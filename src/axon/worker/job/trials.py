@@ -34,6 +34,10 @@ class Trials:
         """The job on trial, alone in the engine; None when all jobs may run."""
         return self._suspects[0] if self._suspects else None
 
+    def is_suspect(self, job_id: str) -> bool:
+        """Whether the job is on trial or waits for its trial."""
+        return job_id in self._suspects
+
     def crashed(self, gained: Mapping[str, int]) -> list[str]:
         """The engine died in a step of these jobs; takes the tokens that each had gained. Returns the guilty jobs."""
         for job_id in gained:
