@@ -73,7 +73,13 @@ def test_the_path_prints_its_command_a_table_and_a_json_line() -> None:
     lines, result = run("benchmarks.path")
     assert lines[0] == "python -m benchmarks.path --smoke"
     assert result["places"]["embedded"]["server_tokens_per_s"] > 0
-    assert result["places"]["embedded"]["reader_tokens_per_cpu_s"] > 0
+    figures = result["places"]["embedded"]
+    assert figures["reader_tokens_per_cpu_s"] > 0
+    assert figures["at_once_ttft_p50_ms"] > 0
+    assert sum(result["lag_buckets"]["embedded"].values()) > 0
+    assert figures["lag_p50_ms"] <= figures["lag_p99_ms"] <= figures["lag_max_at_most_ms"]
+    assert result["cpu_by_part"]["embedded"].keys() == {"serve", "engine"}
+    assert figures["cpu_request_ms"] > 0
 
 
 def test_fairness_is_measured_beside_a_noisy_neighbour() -> None:
