@@ -82,6 +82,15 @@ def test_the_path_prints_its_command_a_table_and_a_json_line() -> None:
     assert figures["cpu_request_ms"] > 0
 
 
+def test_memory_is_measured_with_deaf_readers_silent_streams_and_kept_sessions() -> None:
+    lines, result = run("benchmarks.memory")
+    assert lines[0] == "python -m benchmarks.memory --smoke"
+    assert result["parts"].keys() == {"readers", "followers", "sessions"}
+    assert all(part["rss_mb_last"] > 0 and part["drift"] > 0 for part in result["parts"].values())
+    assert result["parts"]["followers"]["ended"] == 0
+    assert result["parts"]["sessions"]["stored_bytes_each"] > 0
+
+
 def test_fairness_is_measured_beside_a_noisy_neighbour() -> None:
     lines, result = run("benchmarks.fairness")
     assert lines[0] == "python -m benchmarks.fairness --smoke"
