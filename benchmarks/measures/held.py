@@ -4,6 +4,7 @@ Plain sockets and one epoll, so that a client of thousands needs no task, buffer
 """
 
 import json
+import resource
 import select
 import socket
 from dataclasses import dataclass, field
@@ -30,6 +31,8 @@ class Streams:
     _poll: select.epoll = field(default_factory=select.epoll)
 
     def __enter__(self) -> "Streams":
+        _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))  # the default is below the number of streams
         return self
 
     def __exit__(self, *_: object) -> None:

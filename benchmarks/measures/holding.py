@@ -12,7 +12,7 @@ from pathlib import Path
 
 from benchmarks.measures.figures import Figures
 from benchmarks.measures.held import Streams
-from benchmarks.measures.load import make_prompt, run_load
+from benchmarks.measures.load import LoadError, make_prompt, run_load
 from benchmarks.measures.memory_use import held_figures, monotonic, rss_bytes, tcp_bytes, watch
 from benchmarks.measures.places import Place, Started, serving
 
@@ -23,6 +23,8 @@ RETENTION_S = 60.0
 """Seconds that the log keeps an ended stream while readers come and go, so that it is as full as it gets after two
 minutes and not after an hour."""
 SETTLE_SHARE = 0.3
+KV_BYTES = 4 << 30
+"""Room for all streams at once; an engine that echoes needs a five-hundredth of it."""
 LONG_TOKENS = 8000
 _EMBEDDED = Place(name="embedded")
 _NUM_AT_ONCE = 16
@@ -44,10 +46,10 @@ def started(folder: Path, max_sequences: int, num_connections: int, **settings: 
         yield server
 
 
-async def warm(server: Started, num_requests: int = _WARM) -> None:
+async def warm(server: Started, num_requests: int = _WARM, num_tokens: int = 8) -> None:
     """Lets the process import and allocate what a first request needs."""
     prompts = [make_prompt(f"warm/{index}", 8) for index in range(num_requests)]
-    await run_load(server.endpoint, prompts, num_streams=_NUM_AT_ONCE, num_tokens=8)
+    await run_load(server.endpoint, prompts, num_streams=_NUM_AT_ONCE, num_tokens=num_tokens)
 
 
 def measure_readers(folder: Path, num_readers: int, seconds: float) -> Figures:
@@ -59,7 +61,8 @@ def measure_readers(folder: Path, num_readers: int, seconds: float) -> Figures:
         "temperature": 0,
         "stream": True,
     }
-    with started(folder, num_readers, num_readers, sessions_retention_s=RETENTION_S) as server:
+    settings = {"sessions_retention_s": RETENTION_S, "engine_kv_memory_bytes": KV_BYTES}
+    with started(folder, num_readers, num_readers, **settings) as server:
         asyncio.run(warm(server))
         before, tcp_before = rss_bytes(server.pid), tcp_bytes()
         with Streams(server.endpoint, body, reads=False) as streams:
@@ -75,7 +78,7 @@ def measure_followers(folder: Path, num_followers: int, seconds: float) -> Figur
     first: dict[str, object] = {"prompt": "a", "max_tokens": LONG_TOKENS, "ignore_eos": True, "stream": True}
     body: dict[str, object] = {"prompt": make_prompt("silent", 32), "max_tokens": 8, "stream": True}
     with started(folder, 1, num_followers + 1, engine_echo_step_s=0.5) as server:
-        asyncio.run(warm(server, 8))
+        asyncio.run(warm(server, num_requests=4, num_tokens=1))
         with (
             Streams(server.endpoint, first, reads=True) as ahead,
             Streams(server.endpoint, body, reads=True) as streams,
@@ -134,7 +137,8 @@ async def _response(server: Started, text: str) -> None:
         writer.write("\r\n".join(["POST /v1/responses HTTP/1.1", *lines, "", ""]).encode() + data)
         try:
             head = await reader.readuntil(b"\r\n")
-            assert b" 200 " in head, head + await reader.read(2000)
+            if b" 200 " not in head:
+                raise LoadError((head + await reader.read(2000)).decode(errors="replace"))
             await reader.read()
         finally:
             writer.close()
