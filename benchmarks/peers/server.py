@@ -21,12 +21,20 @@ class NotServing(Exception):
 class Server:
     """Started, paused while another is measured, and ended with everything it has started itself."""
 
-    def __init__(self, command: Sequence[str], environment: Mapping[str, str], port: int, log_path: Path) -> None:
+    def __init__(
+        self,
+        command: Sequence[str],
+        environment: Mapping[str, str],
+        port: int,
+        log_path: Path,
+        metrics_port: int = 0,
+    ) -> None:
         self._command = list(command)
         self._environment = dict(environment)
         self._log_path = log_path
         self._process: subprocess.Popen[bytes] | None = None
         self.port = port
+        self.metrics_port = metrics_port
 
     def start(self) -> None:
         """Returns at once; ``wait`` waits until it serves."""
@@ -72,6 +80,13 @@ class Server:
             self._signal(signal.SIGKILL)
             self._process.wait()
             self._process = None
+
+    def exit_code(self, wait_s: float) -> int | None:
+        """Of a process that ends within this time; None of one that runs on. Negative: the signal that ended it."""
+        assert self._process is not None
+        with suppress(subprocess.TimeoutExpired):
+            return self._process.wait(wait_s)
+        return None
 
     def cpu_s(self) -> float:
         """CPU time of the process and of all that descend from it and live now, in whatever group."""

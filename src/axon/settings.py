@@ -54,6 +54,7 @@ _MAY_BE_ZERO = {
         "sessions.retention_s",
     ),
 }
+_MOST_LAG_EVERY_S = 5.0
 _WORKER_NAME = re.compile(r"[A-Za-z0-9._-]{1,64}")
 _ORIGIN = re.compile(
     r"\*|(?!https://[^/]*:443$|http://[^/]*:80$)"
@@ -344,6 +345,11 @@ def _check_together(settings: Settings, spelled: Mapping[str, str]) -> None:
         raise Misconfigured(
             f"worker.renew_s ({worker.renew_s}) must be less than worker.lease_s ({worker.lease_s}), "
             "else a healthy worker is taken for dead."
+        )
+    if settings.lifecycle.lag_every_s > _MOST_LAG_EVERY_S:
+        raise Misconfigured(
+            f"lifecycle.lag_every_s must be at most {_MOST_LAG_EVERY_S:g}, not {settings.lifecycle.lag_every_s:g}: "
+            "/livez would call the process stuck."
         )
     if worker.name and not _WORKER_NAME.fullmatch(worker.name):
         raise Misconfigured(

@@ -4,14 +4,19 @@ import json
 import pytest
 from benchmarks.measures.load import (
     Answer,
+    Ask,
     Dechunker,
     Endpoint,
     Events,
     LoadError,
+    Ran,
+    busy_figures,
     complete,
     figures_of,
     make_prompt,
+    run_asks,
     to_answer,
+    to_request,
 )
 
 
@@ -68,6 +73,94 @@ def test_an_answer_that_is_not_what_was_asked_for_is_not_counted(arrivals: list[
 def test_a_rounds_rate_counts_all_tokens_over_the_whole_time() -> None:
     answers = [Answer(started=0.0, stamps=(first, 4.0), num_tokens=11) for first in (1.0, 2.0, 3.0)]
     assert figures_of(answers, wall_s=11.0) == {"tokens_per_s": 3.0, "ttft_p50_ms": 2000.0, "tpot_p50_ms": 200.0}
+
+
+def delta(text: str = "", finish: str | None = None) -> bytes:
+    choice = {"index": 0, "delta": {"content": text}, "finish_reason": finish}
+    return json.dumps({"choices": [choice]}).encode()
+
+
+def test_a_chats_answer_may_end_before_its_limit_and_says_why() -> None:
+    told = b'{"choices": [], "usage": {"prompt_tokens": 31, "completion_tokens": 3}}'
+    arrivals = [(1.0, delta()), (2.0, delta("Hi")), (3.0, delta(" you")), (3.5, delta(finish="stop")), (3.5, told)]
+    answer = to_answer(0.0, arrivals, num_tokens=256, ends_itself=True)
+    assert answer == Answer(started=0.0, stamps=(2.0, 3.0), num_tokens=3, num_prompt_tokens=31, finish="stop")
+    with pytest.raises(LoadError):
+        to_answer(0.0, arrivals, num_tokens=256)
+    with pytest.raises(LoadError):
+        to_answer(0.0, arrivals, num_tokens=2, ends_itself=True)
+
+
+def test_an_answer_that_ends_before_it_says_anything_is_dated_by_its_end() -> None:
+    arrivals = [(1.0, delta()), (2.5, delta(finish="stop")), (2.6, usage(1))]
+    assert to_answer(0.0, arrivals, num_tokens=256, ends_itself=True).stamps == (2.5,)
+
+
+def test_drafts_are_read_where_the_stream_reports_them() -> None:
+    last = json.dumps(
+        {"choices": [], "usage": {"completion_tokens": 1}, "timings": {"draft_n": 9, "draft_n_accepted": 4}}
+    )
+    answer = to_answer(0.0, [(1.0, event("x")), (1.0, last.encode())], num_tokens=1)
+    assert (answer.num_drafted, answer.num_accepted) == (9, 4)
+
+
+def test_only_the_time_counts_in_which_all_streams_were_busy() -> None:
+    answers = (
+        Answer(started=0.0, stamps=(1.0, 2.0), num_tokens=10, finish="stop"),
+        Answer(started=2.0, stamps=(3.0, 4.0), num_tokens=10, finish="stop"),
+        Answer(started=0.0, stamps=(2.0, 4.0, 6.0, 8.0), num_tokens=20, num_prompt_tokens=30, finish="length"),
+    )
+    ran = Ran(answers=answers, started=0.0, full_until=4.0, ended=8.0)
+    figures = busy_figures(ran)
+    assert figures["tokens_per_s"] == (10 + 10 + 10) / 4.0
+    assert figures["ttft_p50_ms"] == 1000.0
+    assert figures["answer_tokens"] == pytest.approx(40 / 3)
+    assert figures["prompt_tokens"] == 10
+    assert figures["ended_share"] == pytest.approx(2 / 3)
+
+
+CHAT = Ask(prompt="<user>Hi<assistant>", message="Hi", max_tokens=9, temperature=0.8, seed=3, ends_itself=True)
+
+
+def body_of(request: bytes) -> dict[str, object]:
+    body: dict[str, object] = json.loads(request.partition(b"\r\n\r\n")[2])
+    return body
+
+
+def test_a_chat_goes_as_messages_or_as_the_prompt_that_its_template_makes() -> None:
+    messages = to_request(Endpoint(port=1, model="any", takes_chats=True), CHAT)
+    rendered = to_request(Endpoint(port=1, model="any"), CHAT)
+    assert messages.startswith(b"POST /v1/chat/completions ")
+    assert rendered.startswith(b"POST /v1/completions ")
+    ours, theirs = body_of(messages), body_of(rendered)
+    assert ours.pop("messages") == [{"role": "user", "content": "Hi"}]
+    assert theirs.pop("prompt") == "<user>Hi<assistant>"
+    assert ours == theirs, "the same sampling for all"
+    assert ours.items() >= {"temperature": 0.8, "top_p": 1.0, "top_k": 0, "min_p": 0.0, "seed": 3}.items()
+    assert "ignore_eos" not in ours
+
+
+def test_a_completion_is_greedy_and_ignores_the_models_end() -> None:
+    body = body_of(to_request(Endpoint(port=1, model="any"), Ask(prompt="a b", max_tokens=5)))
+    assert body.items() >= {"prompt": "a b", "max_tokens": 5, "temperature": 0, "ignore_eos": True}.items()
+    assert "seed" not in body
+
+
+async def test_all_streams_are_busy_until_one_finds_nothing_left_to_ask() -> None:
+    async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.readuntil(b"\r\n\r\n")
+        writer.write(b"HTTP/1.1 200 OK\r\nConnection: close\r\n\r\n")
+        for payload in (event("x"), usage(1)):
+            writer.write(b"data: " + payload + b"\n\n")
+        writer.write(b"data: [DONE]\n\n")
+        await writer.drain()
+        writer.close()
+
+    async with await asyncio.start_server(answer, "127.0.0.1", 0) as server:
+        endpoint = Endpoint(port=server.sockets[0].getsockname()[1], model="any")
+        ran = await run_asks(endpoint, [Ask(prompt="p", max_tokens=1)] * 5, num_streams=2)
+    assert len(ran.answers) == 5
+    assert ran.started < ran.full_until <= ran.ended
 
 
 def test_prompts_have_their_length_and_come_again_only_for_the_same_seed() -> None:

@@ -30,10 +30,14 @@ def run(module: str) -> tuple[list[str], dict[str, Any]]:
 def test_the_comparison_prints_its_command_a_table_and_a_json_line() -> None:
     lines, result = run("benchmarks.cpu")
     assert lines[0] == "python -m benchmarks.cpu --smoke"
-    assert any(line.startswith("| 2 | axon |") for line in lines)
     assert result["peers"] == ["echo-peer"]
-    assert result["ratio_to_best_peer"].keys() == {"2"}
-    assert result["engines"]["axon"]["streams"]["2"]["tokens_per_s"] > 0
+    assert result["loads"].keys() == {"looping", "chat"}
+    for load in result["loads"].values():
+        assert load["ratio_to_best_peer"].keys() == load["ttft_ratio_to_best_peer"].keys() == {"2"}
+        assert load["engines"].keys() == {"axon", "axon-plain", "echo-peer"}
+        assert load["engines"]["axon"]["streams"]["2"]["tokens_per_s"] > 0
+    assert sum(line.startswith("| 2 | axon |") for line in lines) == 2
+    assert 0 < result["loads"]["chat"]["engines"]["axon"]["streams"]["2"]["answer_tokens"] <= 16
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
@@ -51,7 +55,7 @@ def test_an_interrupted_comparison_leaves_no_server_behind(number: signal.Signal
             if line.startswith("  idle"):
                 break
         servers = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()
-        assert len(servers) == 2
+        assert len(servers) == 3
         process.send_signal(number)
     assert process.returncode != 0
     assert not [pid for pid in servers if Path(f"/proc/{pid}").exists()]
@@ -69,7 +73,22 @@ def test_the_path_prints_its_command_a_table_and_a_json_line() -> None:
     lines, result = run("benchmarks.path")
     assert lines[0] == "python -m benchmarks.path --smoke"
     assert result["places"]["embedded"]["server_tokens_per_s"] > 0
-    assert result["places"]["embedded"]["reader_tokens_per_cpu_s"] > 0
+    figures = result["places"]["embedded"]
+    assert figures["reader_tokens_per_cpu_s"] > 0
+    assert figures["at_once_ttft_p50_ms"] > 0
+    assert sum(result["lag_buckets"]["embedded"].values()) > 0
+    assert figures["lag_p50_ms"] <= figures["lag_p99_ms"] <= figures["lag_max_at_most_ms"]
+    assert result["cpu_by_part"]["embedded"].keys() == {"serve", "engine"}
+    assert figures.keys() >= {"cpu_request_ms", "cpu_token_us", "cpu_idle_ms_per_s"}
+
+
+def test_memory_is_measured_with_deaf_readers_silent_streams_and_kept_sessions() -> None:
+    lines, result = run("benchmarks.memory")
+    assert lines[0] == "python -m benchmarks.memory --smoke"
+    assert result["parts"].keys() == {"readers", "followers", "sessions"}
+    assert all(part["rss_mb_last"] > 0 and part["drift"] > 0 for part in result["parts"].values())
+    assert result["parts"]["followers"]["ended"] == 0
+    assert "stored_bytes_each" in result["parts"]["sessions"]
 
 
 def test_fairness_is_measured_beside_a_noisy_neighbour() -> None:

@@ -10,7 +10,7 @@ import pytest
 
 from axon.bootstrap.process import Process, counted, started
 from axon.errors import AxonError, Misconfigured
-from axon.runtime.clock import FakeClock
+from axon.runtime.clock import FakeClock, SystemClock
 from axon.runtime.config import LifecycleConfig
 from axon.settings import Settings
 
@@ -169,3 +169,26 @@ async def test_probes_tell_how_it_stands(process: Process) -> None:
         assert await probe("/livez") == (503, "stuck")
         assert (await asyncio.to_thread(httpx.get, f"{url}/metrics")).status_code == 200
         assert (await asyncio.to_thread(httpx.get, f"{url}/other")).status_code == 404
+
+
+async def test_the_event_loops_lag_is_measured_as_often_as_the_settings_say(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Twenty times within five seconds, which would take ten by default."""
+    settings = Settings(data_dir=tmp_path, lifecycle=LifecycleConfig(lag_every_s=0.001))
+    process = Process(settings=settings, clock=SystemClock())
+    measured, often = list[float](), asyncio.Event()
+
+    def observe(late_s: float) -> None:
+        measured.append(late_s)
+        if len(measured) == 20:
+            often.set()
+
+    async def begun() -> None:
+        async with asyncio.timeout(5):
+            await often.wait()
+        process.lifecycle.stop()
+
+    monkeypatch.setattr(process.metrics.event_loop_lag, "observe", observe)
+    assert await process.run([for_ever], started=begun, drain=nothing) == 0
+    assert min(measured) >= 0

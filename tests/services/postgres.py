@@ -49,6 +49,11 @@ class PostgresServer:
         return self._process.alive
 
     @property
+    def pid(self) -> int:
+        """Of its first process."""
+        return self._process.pid
+
+    @property
     def output(self) -> str:
         return self._process.output
 

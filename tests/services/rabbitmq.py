@@ -44,6 +44,11 @@ class RabbitServer:
     def alive(self) -> bool:
         return self._process.alive
 
+    @property
+    def pid(self) -> int:
+        """Of its first process."""
+        return self._process.pid
+
     def start(self) -> None:
         self._process.start(lambda: listening(self.port), timeout_s=120.0)
 

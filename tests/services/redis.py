@@ -33,6 +33,11 @@ class RedisServer:
     def alive(self) -> bool:
         return self._process.alive
 
+    @property
+    def pid(self) -> int:
+        """Of its first process."""
+        return self._process.pid
+
     def start(self) -> None:
         """Returns when it takes commands; what its folder holds is there again."""
         self._process.start(self._answers)

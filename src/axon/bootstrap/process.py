@@ -128,7 +128,7 @@ class Process:
             self.metrics.event_loop_lag.observe(late_s)
             self.lifecycle.loop_ran_at = self.clock.monotonic()
 
-        await watch_lag(self.clock, turned)
+        await watch_lag(self.clock, turned, self.settings.lifecycle.lag_every_s)
 
     async def _unless_hurried(self, coroutine: Coroutine[Any, Any, object]) -> None:
         """Awaits the work, or the second signal."""

@@ -5,12 +5,10 @@ from collections.abc import Callable
 
 from axon.runtime.clock import Clock
 
-_EVERY_S = 0.5
 
-
-async def watch_lag(clock: Clock, observe: Callable[[float], None]) -> None:
-    """Reports the lag in seconds to ``observe`` twice a second, until cancelled."""
+async def watch_lag(clock: Clock, observe: Callable[[float], None], every_s: float) -> None:
+    """Reports the lag in seconds to ``observe`` every ``every_s`` seconds, until cancelled."""
     while True:
         slept_at = clock.monotonic()
-        await asyncio.sleep(_EVERY_S)
-        observe(max(0.0, clock.monotonic() - slept_at - _EVERY_S))
+        await asyncio.sleep(every_s)
+        observe(max(0.0, clock.monotonic() - slept_at - every_s))
