@@ -42,6 +42,8 @@ class _Unit:
     name: str
     source: str
     flags: tuple[str, ...] = ()
+    instruction_set: str = ""
+    """As ``axon_instruction_set`` names it."""
 
 
 class NotBuilt(Misconfigured):
@@ -103,24 +105,27 @@ def source_digest() -> str:
 
 
 def _units(machine: str = "") -> list[_Unit]:
-    tiles: dict[str, dict[str, tuple[str, ...]]] = {
-        "aarch64": {
-            "neon": (
-                "-march=armv8.2-a+dotprod",
-                "-fno-schedule-insns",
-            )
-        },
-        "x86_64": {
-            "avx2": ("-mavx2", "-mfma"),
-            "avx512": ("-mavx2", "-mfma", *(f"-mavx512{part}" for part in _AVX512), "-mprefer-vector-width=512"),
-        },
+    avx2 = ("-mavx2", "-mfma")
+    avx512 = (*avx2, *(f"-mavx512{part}" for part in _AVX512), "-mprefer-vector-width=512")
+    steps: dict[str, list[_Unit]] = {
+        "aarch64": [
+            _step("neon", "neon-dotprod", ("-march=armv8.2-a+dotprod", "-fno-schedule-insns")),
+            _step("i8mm", "neon-i8mm", ("-march=armv8.2-a+dotprod+i8mm", "-fno-schedule-insns"), tile="neon"),
+        ],
+        "x86_64": [
+            _step("avx2", "avx2", avx2),
+            _step("avx512", "avx512-vnni", avx512),
+            _step("amx", "amx-int8", (*avx512, "-mamx-tile", "-mamx-int8"), tile="avx512", wide="amx"),
+        ],
     }
-    here = {"scalar": (), **tiles.get(machine or platform.machine(), {})}
-    steps = [
-        _Unit(tile, "step.cpp", (*flags, f'-DAXON_TILE="tile_{tile}.h"', f"-DAXON_STEP=step_{tile}"))
-        for tile, flags in here.items()
-    ]
-    return [*steps, _Unit("kernel", "kernel.cpp")]
+    here = steps.get(machine or platform.machine(), [])
+    return [_step("scalar", "scalar"), *here, _Unit("kernel", "kernel.cpp")]
+
+
+def _step(name: str, instruction_set: str, flags: tuple[str, ...] = (), *, tile: str = "", wide: str = "none") -> _Unit:
+    """A step for one instruction set: the header of its tiles, and of its wide ones if it has them."""
+    headers = (f'-DAXON_TILE="tile_{tile or name}.h"', f'-DAXON_WIDE="wide_{wide}.h"')
+    return _Unit(name, "step.cpp", (*flags, *headers, f"-DAXON_STEP=step_{name}"), instruction_set)
 
 
 def _run_all(commands: Iterable[Sequence[str]]) -> None:
