@@ -47,7 +47,7 @@ bool always() { return true; }
 
 #if defined(__aarch64__)
 bool has_dotprod() { return getauxval(AT_HWCAP) & (1UL << 20); }  // HWCAP_ASIMDDP
-bool has_i8mm() { return has_dotprod() && getauxval(AT_HWCAP2) & (1UL << 13); }  // HWCAP2_I8MM
+[[maybe_unused]] bool has_i8mm() { return has_dotprod() && getauxval(AT_HWCAP2) & (1UL << 13); }  // HWCAP2_I8MM
 #elif defined(__x86_64__)
 bool has_avx2() { return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma"); }
 bool has_vnni() {
@@ -62,7 +62,7 @@ bool may_use_tiles() {
     return syscall(SYS_arch_prctl, kRequestPermission, kTileData) == 0;
 }
 
-bool has_amx() {
+[[maybe_unused]] bool has_amx() {
     unsigned a, b, c, d = 0;
     const bool found = __get_cpuid_count(7, 0, &a, &b, &c, &d);
     const bool has_tiles = d & (1u << 24), has_int8 = d & (1u << 25);
@@ -70,13 +70,17 @@ bool has_amx() {
 }
 #endif
 
-// The best first.
+// The best first. What the compiler did not know is not there.
 const InstructionSet kInstructionSets[] = {
 #if defined(__aarch64__)
+#if defined(AXON_HAS_I8MM)
     {"neon-i8mm", step_i8mm, has_i8mm},
+#endif
     {"neon-dotprod", step_neon, has_dotprod},
 #elif defined(__x86_64__)
+#if defined(AXON_HAS_AMX)
     {"amx-int8", step_amx, has_amx},
+#endif
     {"avx512-vnni", step_avx512, has_vnni},
     {"avx2", step_avx2, has_avx2},
 #endif

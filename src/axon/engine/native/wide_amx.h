@@ -11,8 +11,10 @@ constexpr int kWideFrom = 9;     // rows from which a wide product beats narrow 
 constexpr int kWideDotFrom = 9;  // likewise
 constexpr int kWideInputs = kGroup;  // a wide dot takes a multiple of these
 
-// How the eight tile registers are used: sums in turns of two, so that one is scaled while the next is made, and inputs
-// and weights in turns of three, so that they are loaded long before.
+// Groups that are multiplied before one is scaled: what a tile stores can be loaded only some time later.
+constexpr int kGroupsAhead = 2;
+
+// How the eight tile registers are used: sums in turns of two, inputs and weights in turns of three.
 enum Tile { kSums = 0, kInputs = 2, kPanel = 5 };
 
 static_assert(kGroup % 4 == 0 && kGroup <= 64, "a group is one product");
@@ -78,17 +80,17 @@ struct WideTotals {
         for (int m = 0; m < kWideRows; ++m) v[m] = _mm512_setzero_ps();
     }
 
-    AXON_INLINE void add(const int32_t* sums, const float* scales, size_t stride, __m512 output_scales) {
+    // Four rows from `Row` on; `scales` goes on to the next four.
+    template <int Row>
+    AXON_INLINE void add_four(const int32_t* sums, const float*& scales, size_t stride, __m512 output_scales) {
+        asm("" : "+r"(scales));  // one address for four rows: with one for each, there are not registers enough
 #pragma GCC unroll 4
-        for (int quad = 0; quad < kWideRows; quad += 4, scales += 4 * stride) {
-            asm("" : "+r"(scales));  // one address for four rows: with one for each, there are not registers enough
-#pragma GCC unroll 4
-            for (int i = 0; i < 4; ++i) {
-                const __m512 sum = _mm512_cvtepi32_ps(_mm512_load_si512(sums + (quad + i) * kLanes));
-                const __m512 scaled = _mm512_mul_ps(sum, output_scales);
-                v[quad + i] = _mm512_fmadd_ps(scaled, _mm512_set1_ps(scales[i * stride]), v[quad + i]);
-            }
+        for (int i = 0; i < 4; ++i) {
+            const __m512 sum = _mm512_cvtepi32_ps(_mm512_load_si512(sums + (Row + i) * kLanes));
+            const __m512 scaled = _mm512_mul_ps(sum, output_scales);
+            v[Row + i] = _mm512_fmadd_ps(scaled, _mm512_set1_ps(scales[i * stride]), v[Row + i]);
         }
+        scales += 4 * stride;
     }
 
     AXON_INLINE void write(float* out, int out_stride) const {
@@ -107,19 +109,14 @@ class WideProduct {
           ahead_lines_(ahead_lines * kGroup / 16) {}
 
     AXON_INLINE void run(float* out, int out_stride) {
-        alignas(64) int32_t sums[2][kWideRows * kLanes];
+        alignas(64) Sums sums;
         WideTotals totals;
-        load<0>(0);
-        load<1>(1);
-        load<2>(2);
-        multiply<0>(0, sums[0]);
-        for (int group = 0; group < num_groups_;) {
-            if (turn<0>(group, sums, totals)) break;
-            if (turn<1>(group, sums, totals)) break;
-            if (turn<2>(group, sums, totals)) break;
-            if (turn<3>(group, sums, totals)) break;
-            if (turn<4>(group, sums, totals)) break;
-            if (turn<5>(group, sums, totals)) break;
+        load_panel<0>(0);
+        load_inputs<0>(0);
+        load_panel<1>(1);
+        load_inputs<1>(1);
+        begin<0>(sums);
+        for (int group = 0; !turns<0>(group, sums, totals);) {
         }
         totals.write(out, out_stride);
     }
@@ -135,30 +132,70 @@ class WideProduct {
     const int8_t* ahead_;
     int ahead_lines_;
 
-    // Scales a group while the next is multiplied and the one three behind it is loaded, before any sums are stored that
-    // a load would wait for if the lower halves of their addresses are the same. Returns whether it was the last.
+    using Sums = int32_t[kGroupsAhead + 1][kWideRows * kLanes];
+    static constexpr int kTurns = (kGroupsAhead + 1) % 4 == 0 ? 12 : 6;  // of two, of three, and of the sums
+
+    // Multiplies the first groups.
     template <int T>
-    AXON_INLINE bool turn(int& group, int32_t (&sums)[2][kWideRows * kLanes], WideTotals& totals) {
-        load<T % 3>(group + 3);
-        multiply<(T + 1) % 6>(group + 1, sums[(T + 1) % 2]);
-        totals.add(sums[T % 2], scales_ + group, scale_stride_, load_halves(panel_scales_ + 16 * group).v);
+    AXON_INLINE void begin(Sums& sums) {
+        if constexpr (T < kGroupsAhead) {
+            multiply<T>(T);
+            store<T>(T, sums);
+            load_panel<T + 2>(T + 2);
+            load_inputs<T + 2>(T + 2);
+            begin<T + 1>(sums);
+        }
+    }
+
+    // As many groups as it takes until all registers and buffers have their turn again; returns whether it was the last.
+    template <int T>
+    AXON_INLINE bool turns(int& group, Sums& sums, WideTotals& totals) {
+        if (turn<T>(group, sums, totals)) return true;
+        if constexpr (T + 1 < kTurns)
+            return turns<T + 1>(group, sums, totals);
+        else
+            return false;
+    }
+
+    // Scales a group while a later one is multiplied and a still later one is loaded.
+    template <int T>
+    AXON_INLINE bool turn(int& group, Sums& sums, WideTotals& totals) {
+        constexpr int kNext = T + kGroupsAhead;
+        const __m512 output_scales = load_halves(panel_scales_ + 16 * group).v;
+        const int32_t* made = sums[T % (kGroupsAhead + 1)];
+        const float* scales = scales_ + group;
+        load_panel<kNext + 2>(group + kGroupsAhead + 2);
+        totals.template add_four<0>(made, scales, scale_stride_, output_scales);
+        load_inputs<kNext + 2>(group + kGroupsAhead + 2);
+        totals.template add_four<4>(made, scales, scale_stride_, output_scales);
+        multiply<kNext>(group + kGroupsAhead);
+        totals.template add_four<8>(made, scales, scale_stride_, output_scales);
+        totals.template add_four<12>(made, scales, scale_stride_, output_scales);
+        store<kNext>(group + kGroupsAhead, sums);
         for (int line = 0; line < ahead_lines_; ++line, ahead_ += 64) prefetch(ahead_);
         return ++group == num_groups_;
     }
 
     template <int T>
-    AXON_INLINE void load(int group) {
-        if (group >= num_groups_) return;
-        load_tile<kPanel + T>(panel_ + 16 * kGroup * group, 64);
-        load_tile<kInputs + T>(values_ + kGroup * group, stride_);
+    AXON_INLINE void load_panel(int group) {
+        if (group < num_groups_) load_tile<kPanel + T % 3>(panel_ + 16 * kGroup * group, 64);
     }
 
     template <int T>
-    AXON_INLINE void multiply(int group, int32_t* sums) {
+    AXON_INLINE void load_inputs(int group) {
+        if (group < num_groups_) load_tile<kInputs + T % 3>(values_ + kGroup * group, stride_);
+    }
+
+    template <int T>
+    AXON_INLINE void multiply(int group) {
         if (group >= num_groups_) return;
         clear_tile<kSums + T % 2>();
         multiply_tiles<kSums + T % 2, kInputs + T % 3, kPanel + T % 3>();
-        store_tile<kSums + T % 2>(sums);
+    }
+
+    template <int T>
+    AXON_INLINE void store(int group, Sums& sums) {
+        if (group < num_groups_) store_tile<kSums + T % 2>(sums[T % (kGroupsAhead + 1)]);
     }
 };
 
