@@ -75,11 +75,11 @@ bool has_i8mm() { return getauxval(AT_HWCAP2) & (1UL << 13); }
 #define SIXTEEN(X) X(8) X(9) X(10) X(11) X(12) X(13) X(14) X(15) X(16) X(17) X(18) X(19) X(20) X(21) X(22) X(23)
 #define CLOBBERED \
     "v8", "v9", "v10", "v11", "v12", "v13", "v14", "v15", "v16", "v17", "v18", "v19", "v20", "v21", "v22", "v23", "cc"
-#define SDOT(n) "sdot v" #n ".4s, v0.16b, v1.16b\n"
+#define SDOT(n) ".inst 0x4e819400 + " #n "\n"   // sdot vN.4s, v0.16b, v1.16b; as numbers, for any assembler
 #define SMMLA(n) ".inst 0x4e81a400 + " #n "\n"  // smmla vN.4s, v0.16b, v1.16b
 
 void run_sdot(long count) {
-    asm volatile(".arch_extension dotprod\n1:\n" SIXTEEN(SDOT) "subs %0, %0, #1\nb.ne 1b\n" : "+r"(count)::CLOBBERED);
+    asm volatile("1:\n" SIXTEEN(SDOT) "subs %0, %0, #1\nb.ne 1b\n" : "+r"(count)::CLOBBERED);
 }
 void run_smmla(long count) {
     asm volatile("1:\n" SIXTEEN(SMMLA) "subs %0, %0, #1\nb.ne 1b\n" : "+r"(count)::CLOBBERED);
