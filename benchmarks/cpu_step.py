@@ -4,10 +4,12 @@ python -m benchmarks.cpu_step                     prints a table, and one JSON l
 python -m benchmarks.cpu_step --only native       without the float32 runner
 python -m benchmarks.cpu_step --threads 1         another number of threads
 python -m benchmarks.cpu_step --rounds 9          more rounds
+python -m benchmarks.cpu_step --paths amx-int8,avx512-vnni     these instruction sets instead of the best one
 
 Each round runs every case of every runner once, so that a noisy moment hits one round of each; the median counts, and
 the least is beside it, because other work on the machine only ever adds. The float32 runner's past is left at zeros,
 which it would take minutes to compute and which flatters it a little: untouched memory is read from the cache.
+Before the steps, the machine's ceilings are measured: memory read, and int8 products by each instruction it has.
 """
 
 import argparse
@@ -17,6 +19,7 @@ import platform
 import random
 import sys
 import time
+from dataclasses import asdict
 from pathlib import Path
 from statistics import median
 
@@ -36,6 +39,7 @@ from axon.engine.pytorch.kv_memory import KVMemory  # noqa: E402
 from axon.engine.pytorch.llama import Llama  # noqa: E402
 from axon.engine.pytorch.runner import ModelRunner  # noqa: E402
 from axon.engine.runner import Runner  # noqa: E402
+from benchmarks import ceilings  # noqa: E402
 
 MODEL_DIR = ROOT / ".cache" / "models" / "smollm2-135m-instruct"
 SEED = 0
@@ -43,7 +47,7 @@ BATCHES = (1, 4, 8, 16, 32)
 PREFILLS = (128, 512)
 KV_TOKENS = 256
 BLOCK_SIZE = 16
-STEPS_PER_ROUND = {"native": 5, "float32": 1}
+STEPS_PER_ROUND = 5
 
 GREEDY = Draw(sampling=Sampling(max_tokens=1, temperature=0.0), seed=0, choice=0, position=0)
 
@@ -75,13 +79,18 @@ def open_float32(architecture: Architecture, num_blocks: int, threads: int) -> R
     return ModelRunner(model, Attention(architecture, KVMemory(architecture, num_blocks, BLOCK_SIZE, torch.float32)))
 
 
-def open_runners(only: str, threads: int) -> dict[str, Runner]:
+def open_runners(only: str, threads: int, paths: list[str]) -> dict[str, Runner]:
     architecture = read_architecture(MODEL_DIR)
     num_blocks = max(BATCHES) * (KV_TOKENS + max(PREFILLS)) // BLOCK_SIZE
     runners: dict[str, Runner] = {}
-    if only in ("", "native"):
-        runners["native"] = open_runner(
-            architecture, MODEL_DIR, num_blocks=num_blocks, threads=threads, max_model_len=2048
+    for path in paths if only in ("", "native") else ():
+        runners[path or "native"] = open_runner(
+            architecture,
+            MODEL_DIR,
+            num_blocks=num_blocks,
+            threads=threads,
+            max_model_len=2048,
+            instruction_set=path,
         )
     if only in ("", "float32"):
         runners["float32"] = open_float32(architecture, num_blocks, threads)
@@ -100,13 +109,13 @@ def time_ms(runner: Runner, batch: Batch, num_steps: int) -> list[float]:
 def measure(runners: dict[str, Runner], num_rounds: int) -> dict[str, dict[str, list[float]]]:
     """Milliseconds by case and runner."""
     times: dict[str, dict[str, list[float]]] = {case: {name: [] for name in runners} for case in cases()}
-    if native := runners.get("native"):
-        for sequence in range(max(BATCHES)):
-            native.run(Batch((span(sequence, 0, KV_TOKENS),)))
+    for name, runner in runners.items():
+        for sequence in range(max(BATCHES) if name != "float32" else 0):
+            runner.run(Batch((span(sequence, 0, KV_TOKENS),)))
     for _ in range(num_rounds):
         for case, batch in cases().items():
             for name, runner in runners.items():
-                steps = 1 if case.startswith("prefill") else STEPS_PER_ROUND[name]
+                steps = 1 if case.startswith("prefill") or name == "float32" else STEPS_PER_ROUND
                 times[case][name] += time_ms(runner, batch, steps)
     return times
 
@@ -116,12 +125,15 @@ def main() -> None:
     parser.add_argument("--only", choices=("native", "float32"), default="")
     parser.add_argument("--threads", type=int, default=os.cpu_count() or 1)
     parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--paths", default="", help="instruction sets, with commas between them")
     options = parser.parse_args()
     load_before = os.getloadavg()[0]
     print(
         f"{' '.join(sys.argv)}\n{platform.machine()}, {os.cpu_count()} cores, {options.threads} threads, {kernel_id()}"
     )
-    times = measure(open_runners(options.only, options.threads), options.rounds)
+    limits = ceilings.measure(options.threads)
+    print(limits)
+    times = measure(open_runners(options.only, options.threads, options.paths.split(",")), options.rounds)
     print(f"load {load_before:.1f} before, {os.getloadavg()[0]:.1f} after; ms per step, median (least)")
     for case, by_runner in times.items():
         cells = [f"{name} {median(values):8.1f} ({min(values):.1f})" for name, values in by_runner.items()]
@@ -139,6 +151,7 @@ def main() -> None:
                 "benchmark": "cpu_step",
                 "kernel": kernel_id(),
                 "threads": options.threads,
+                "ceilings": asdict(limits),
                 "load_before": round(load_before, 2),
                 "steps": figures,
             }

@@ -40,8 +40,35 @@ def wide_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     )
 
 
-@pytest.fixture(params=["folder", "wide_folder"])
-def tiny(request: pytest.FixtureRequest) -> Iterator[Tiny]:
-    tiny = Tiny(request.getfixturevalue(request.param), threads=2)
+@pytest.fixture(scope="session")
+def shared_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Three heads share keys and values, so that a few tokens of a prompt fill a wide tile of queries."""
+    return make_tiny_llama(
+        tmp_path_factory.mktemp("native") / "shared",
+        head_dim=64,
+        hidden_size=192,
+        num_attention_heads=6,
+        vocab_size=300,
+    )
+
+
+@pytest.fixture(params=["folder", "wide_folder", "shared_folder"])
+def model_folder(request: pytest.FixtureRequest) -> Path:
+    folder: Path = request.getfixturevalue(request.param)
+    return folder
+
+
+@pytest.fixture(params=library.INSTRUCTION_SETS)
+def instruction_set(request: pytest.FixtureRequest) -> str:
+    """Every one that this machine has."""
+    name: str = request.param
+    if library.instruction_set(library.load(), name) is None:
+        pytest.skip(f"no {name} here")
+    return name
+
+
+@pytest.fixture
+def tiny(model_folder: Path, instruction_set: str) -> Iterator[Tiny]:
+    tiny = Tiny(model_folder, threads=2, instruction_set=instruction_set)
     yield tiny
     tiny.model.close()

@@ -27,6 +27,21 @@ def test_a_failing_compiler_is_told_with_its_words(tmp_path: Path) -> None:
     assert not (tmp_path / "out.so").exists()
 
 
+@pytest.mark.parametrize(("machine", "flag"), [("x86_64", "mamx"), ("aarch64", "i8mm")])
+def test_a_compiler_too_old_for_an_instruction_set_builds_the_others(tmp_path: Path, machine: str, flag: str) -> None:
+    told, compiler = tmp_path / "told", tmp_path / "old"
+    compiler.write_text(
+        f'#!/bin/sh\ncase "$*" in *{flag}*) exit 1;; esac\necho "$*" >> {told}\n'
+        'while [ $# -gt 1 ]; do [ "$1" = -o ] && : > "$2"; shift; done\n'
+    )
+    compiler.chmod(0o755)
+    build.build(tmp_path / "out.so", str(compiler), machine)
+    commands = told.read_text().splitlines()
+    assert (tmp_path / "out.so").exists()
+    assert len([command for command in commands if " -c " in command]) == len(build._units(machine)) - 1
+    assert "AXON_HAS" not in told.read_text()
+
+
 def test_what_was_built_once_needs_no_compiler_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / build.file_name()).write_bytes(b"built")
     no_compiler(monkeypatch)

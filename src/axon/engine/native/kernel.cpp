@@ -12,6 +12,10 @@
 
 #if defined(__aarch64__)
 #include <sys/auxv.h>
+#elif defined(__x86_64__)
+#include <cpuid.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 #endif
 
 #include "model.h"
@@ -22,9 +26,11 @@ namespace axon {
 void step_scalar(const Model&, const Step&, int thread);
 #if defined(__aarch64__)
 void step_neon(const Model&, const Step&, int thread);
+void step_i8mm(const Model&, const Step&, int thread);
 #elif defined(__x86_64__)
 void step_avx2(const Model&, const Step&, int thread);
 void step_avx512(const Model&, const Step&, int thread);
+void step_amx(const Model&, const Step&, int thread);
 #endif
 
 void meet(Team* team) { team->meet(); }
@@ -41,6 +47,7 @@ bool always() { return true; }
 
 #if defined(__aarch64__)
 bool has_dotprod() { return getauxval(AT_HWCAP) & (1UL << 20); }  // HWCAP_ASIMDDP
+[[maybe_unused]] bool has_i8mm() { return has_dotprod() && getauxval(AT_HWCAP2) & (1UL << 13); }  // HWCAP2_I8MM
 #elif defined(__x86_64__)
 bool has_avx2() { return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma"); }
 bool has_vnni() {
@@ -48,13 +55,32 @@ bool has_vnni() {
            __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512dq") &&
            __builtin_cpu_supports("avx512vnni");
 }
+
+// The tiles' 8 KB of registers are lent to a process that asks for them: an older kernel, or a strict one, says no.
+bool may_use_tiles() {
+    constexpr long kRequestPermission = 0x1023, kTileData = 18;  // ARCH_REQ_XCOMP_PERM, XFEATURE_XTILEDATA
+    return syscall(SYS_arch_prctl, kRequestPermission, kTileData) == 0;
+}
+
+[[maybe_unused]] bool has_amx() {
+    unsigned a, b, c, d = 0;
+    const bool found = __get_cpuid_count(7, 0, &a, &b, &c, &d);
+    const bool has_tiles = d & (1u << 24), has_int8 = d & (1u << 25);
+    return found && has_tiles && has_int8 && has_vnni() && may_use_tiles();
+}
 #endif
 
-// The best first.
+// The best first. What the compiler did not know is not there.
 const InstructionSet kInstructionSets[] = {
 #if defined(__aarch64__)
+#if defined(AXON_HAS_I8MM)
+    {"neon-i8mm", step_i8mm, has_i8mm},
+#endif
     {"neon-dotprod", step_neon, has_dotprod},
 #elif defined(__x86_64__)
+#if defined(AXON_HAS_AMX)
+    {"amx-int8", step_amx, has_amx},
+#endif
     {"avx512-vnni", step_avx512, has_vnni},
     {"avx2", step_avx2, has_avx2},
 #endif
@@ -132,7 +158,7 @@ class Runner {
     void run(Step step, int32_t* best_tokens) {
         plan(step);
         reserve(step);
-        std::memset(step_.counters, 0, sizeof(int32_t) * num_counters());
+        std::memset(step_.counters, 0, sizeof(int32_t) * num_counters() * team_.size());
         team_.run([](void* self, int thread) { static_cast<Runner*>(self)->work(thread); }, this);
         if (best_tokens)
             for (int row = 0; row < step.num_outputs; ++row) best_tokens[row] = best_token(row);
@@ -152,7 +178,8 @@ class Runner {
 
     void work(int thread) { step_function_(model_, step_, thread); }
 
-    size_t num_counters() const { return static_cast<size_t>(model_.shape.layers) * kTasksPerLayer + 8; }
+    // Of one thread, in whole lines of memory: the others' are elsewhere.
+    int num_counters() const { return round_up(model_.shape.layers * kTasksPerLayer + 8, 16); }
 
     // Cuts the spans into items, and finds the longest context.
     void plan(Step& step) {
@@ -168,6 +195,7 @@ class Runner {
         step.items = items_.data();
         step.num_items = static_cast<int>(items_.size());
         step.score_stride = round_up(longest, kLanes);
+        step.counter_stride = num_counters();
         step.num_threads = team_.size();
         step.team = &team_;
     }
@@ -176,7 +204,7 @@ class Runner {
     void reserve(const Step& step) {
         const size_t rows = step.num_rows, tokens = step.score_stride;
         if (rows > rows_reserved_ || tokens > tokens_reserved_) {
-            rows_reserved_ = std::max<size_t>(rows_reserved_, std::max<size_t>(rows, kOwnQuantisedRows));
+            rows_reserved_ = std::max<size_t>(rows_reserved_, round_up(static_cast<int>(rows), kRowPadding));
             tokens_reserved_ = std::max<size_t>(tokens_reserved_, round_up(static_cast<int>(tokens), 512));
             Carver measure(nullptr);
             carve(measure);
@@ -204,18 +232,19 @@ class Runner {
         step_.seen = carver.take<float>(rows * model_.heads_stride);
         step_.input = carve_rows(carver, rows, widest_input());
         step_.inner = carve_rows(carver, rows, model_.intermediate_stride);
-        step_.counters = carver.take<int32_t>(num_counters());
+        step_.counters = carver.take<int32_t>(num_counters() * team_.size());
         scratch_.resize(team_.size());
         for (Scratch& scratch : scratch_) carve_scratch(carver, scratch);
     }
 
     QuantisedRows carve_rows(Carver& carver, size_t rows, int width) {
         const int groups = width / kGroup;
-        return {carver.take<int8_t>(rows * width), carver.take<float>(rows * groups), width, groups};
+        return {carver.take<int8_t>(rows * width), carver.take<float>(rows * groups),
+                carver.take<int32_t>(rows * groups), width, groups};
     }
 
     void carve_scratch(Carver& carver, Scratch& scratch) {
-        const size_t queries = kQueriesPerItem * (model_.shape.heads / model_.shape.kv_heads);
+        const size_t queries = round_up(kQueriesPerItem * (model_.shape.heads / model_.shape.kv_heads), kRowPadding);
         const size_t unit = std::max(2 * kGroup, 8 * kLanes);
         scratch.quantised = carve_rows(carver, kOwnQuantisedRows, widest_input());
         scratch.blocks = carver.take<uint8_t*>(tokens_reserved_ / kLanes);
@@ -224,6 +253,7 @@ class Runner {
         scratch.weight_scales = carver.take<float>(queries * tokens_reserved_ / kLanes);
         scratch.queries = carver.take<int8_t>(queries * model_.dim_stride);
         scratch.query_scales = carver.take<float>(queries);
+        scratch.query_starts = carver.take<int32_t>(queries);
         scratch.tile = carver.take<float>(std::max(kStretchRows * unit, queries * model_.dim_stride));
         scratch.best_value = carver.take<float>(rows_reserved_);
         scratch.best_token = carver.take<int32_t>(rows_reserved_);

@@ -14,6 +14,8 @@ BLOCK_SIZE = 16
 """Tokens of a KV block; the kernels' layout knows no other."""
 LANES = 16
 """Outputs of a panel of weights."""
+INSTRUCTION_SETS = ("amx-int8", "avx512-vnni", "avx2", "neon-i8mm", "neon-dotprod", "scalar")
+"""All that the kernels are written for, the better ones of a kind of machine first; all compute the same bits."""
 MAX_HEAD_DIM = 512
 MAX_SHARE = 16
 """Most query heads that share a KV head."""

@@ -11,6 +11,7 @@ constexpr int kLanes = 16;           // outputs of a weight panel, and tokens of
 constexpr int kGroup = AXON_GROUP;   // consecutive inputs that share a scale, of a row and of an output's weights
 constexpr int kTasksPerLayer = 10;   // at most this many shared loops in a layer
 constexpr int kQueriesPerItem = 4;   // query tokens whose attention is computed together
+constexpr int kRowPadding = 16;      // buffers of rows are a multiple of this long: a wide tile may read, not use, the last
 constexpr int kOwnQuantisedRows = 4; // up to here every thread quantises for itself, which saves a meeting
 
 constexpr int round_up(int count, int multiple) { return (count + multiple - 1) / multiple * multiple; }
@@ -73,6 +74,7 @@ struct Model {
 struct QuantisedRows {
     int8_t* values;
     float* scales;
+    int32_t* starts;       // where the sum of a row's group begins; see start_of in the tiles
     int32_t stride;        // bytes of a row
     int32_t scale_stride;  // groups of a row
 };
@@ -94,6 +96,7 @@ struct Scratch {
     float* weight_scales;   // one per block of 16 tokens
     int8_t* queries;
     float* query_scales;
+    int32_t* query_starts;
     float* tile;            // [row][output] of one unit of a product
     float* best_value;      // of each output row, so far
     int32_t* best_token;
@@ -122,7 +125,8 @@ struct Step {
     int32_t score_stride;        // tokens, whole blocks of the longest span
 
     Scratch* scratch;            // by thread
-    int32_t* counters;           // one per shared loop, zero before the step
+    int32_t* counters;           // [thread][shared loop], zero before the step
+    int32_t counter_stride;
     int32_t num_threads;
     Team* team;
 };

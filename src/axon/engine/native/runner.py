@@ -37,7 +37,13 @@ class NativeRunner:
 
 
 def open_runner(
-    architecture: Architecture, model_dir: Path, *, num_blocks: int, threads: int, max_model_len: int
+    architecture: Architecture,
+    model_dir: Path,
+    *,
+    num_blocks: int,
+    threads: int,
+    max_model_len: int,
+    instruction_set: str = "",
 ) -> NativeRunner:
     """Opens the model; builds kernels and packs weights if not done yet; raises NotBuilt, Misconfigured."""
     model = NativeModel(
@@ -46,6 +52,7 @@ def open_runner(
         num_blocks=num_blocks,
         threads=threads,
         max_model_len=max_model_len,
+        instruction_set=instruction_set,
     )
     return NativeRunner(model, architecture.vocab_size)
 

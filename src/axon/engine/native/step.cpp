@@ -1,5 +1,5 @@
 // One step of a Llama-like decoder over a ragged batch of rows. Knows no Python, no scheduler and no threads but its own
-// number. Compiled once for each instruction set (AXON_TILE names the header, AXON_STEP the entry point).
+// number. Compiled once for each instruction set: AXON_TILE and AXON_WIDE name its headers, AXON_STEP the entry point.
 //
 // A row is its own, bit by bit: products are whole numbers within a group of inputs, groups are added in order,
 // attention goes block by block from position 0, and every sum over lanes has one fixed shape. How rows are cut into
@@ -9,6 +9,9 @@
 #include "model.h"
 
 #include AXON_TILE
+#include AXON_WIDE
+
+#include "tiles.h"
 
 namespace axon {
 namespace {
@@ -42,8 +45,16 @@ inline float quantise(const float* from, int count, int8_t* to) {
     return peak / 127.0f;
 }
 
-inline void quantise_groups(const float* from, int count, int8_t* to, float* scales) {
-    for (int i = 0; i < count; i += kGroup) scales[i / kGroup] = quantise(from + i, kGroup, to + i);
+// The group of a row that begins with input `at`.
+inline void quantise_group(const float* from, const QuantisedRows& to, int row, int at) {
+    int8_t* values = to.values + static_cast<size_t>(row) * to.stride + at;
+    const size_t group = static_cast<size_t>(row) * to.scale_stride + at / kGroup;
+    to.scales[group] = quantise(from, kGroup, values);
+    to.starts[group] = start_of(values, kGroup);
+}
+
+inline void quantise_groups(const float* from, int count, const QuantisedRows& to, int row, int at) {
+    for (int i = 0; i < count; i += kGroup) quantise_group(from + i, to, row, at + i);
 }
 
 inline const uint16_t* scales_of(const Linear& linear, int panel) {
@@ -58,14 +69,6 @@ inline float from_half(uint16_t upper) {
     return result;
 }
 
-inline int8_t* values_of(const QuantisedRows& rows, int row) {
-    return rows.values + static_cast<size_t>(row) * rows.stride;
-}
-
-inline float* scales_of(const QuantisedRows& rows, int row) {
-    return rows.scales + static_cast<size_t>(row) * rows.scale_stride;
-}
-
 // 1 / root mean square of the first `count` of `padded` numbers; the padding is zeros.
 inline float inverse_rms(const float* x, int count, int padded, float epsilon) {
     Lanes squares = splat(0);
@@ -73,49 +76,12 @@ inline float inverse_rms(const float* x, int count, int padded, float epsilon) {
     return 1.0f / __builtin_sqrtf(sum(squares) / static_cast<float>(count) + epsilon);
 }
 
-// ---- tiles of any number of rows ------------------------------------------------------------------------------------
-
-using ProductFunction = void (*)(const int8_t*, int, const float*, int, const int8_t*, const uint16_t*, int, float*, int,
-                                 const int8_t*, int);
-using DotFunction = void (*)(const int8_t*, int, const int8_t*, int, int32_t*);
-using WeighFunction = void (*)(const int8_t*, int, const float*, int, const uint8_t* const*, size_t, int, float*, int);
-
-struct TileFunctions {
-    ProductFunction product[kTileRows + 1];
-    DotFunction dot[kTileRows + 1];
-    WeighFunction weigh[kTileRows + 1];
-};
-
-template <int M>
-constexpr void fill(TileFunctions& functions) {
-    functions.product[M] = product<M>;
-    functions.dot[M] = dot<M>;
-    functions.weigh[M] = weigh<M>;
-    if constexpr (M > 1) fill<M - 1>(functions);
-}
-
-constexpr TileFunctions make_tile_functions() {
-    TileFunctions functions{};
-    fill<kTileRows>(functions);
-    return functions;
-}
-
-constexpr TileFunctions kTiles = make_tile_functions();
-
-// Cuts rows into even tiles: 5 rows are 3 + 2, not 4 + 1.
-inline int tile_rows(int num_rows) {
-    const int num_tiles = (num_rows + kTileRows - 1) / kTileRows;
-    return (num_rows + num_tiles - 1) / num_tiles;
-}
-
-inline int smaller(int a, int b) { return a < b ? a : b; }
-
 // ---- one thread's way through a step --------------------------------------------------------------------------------
 
 class Walk {
  public:
     Walk(const Model& model, const Step& step, int thread)
-        : model_(model), shape_(model.shape), step_(step), scratch_(step.scratch[thread]) {}
+        : model_(model), shape_(model.shape), step_(step), scratch_(step.scratch[thread]), thread_(thread) {}
 
     void run() {
         embed();
@@ -131,21 +97,28 @@ class Walk {
     const Shape& shape_;
     const Step& step_;
     Scratch& scratch_;
+    const int thread_;
     int next_counter_ = 0;
 
-    // Shares out [0, count) over the team, one number at a time to whoever is free. Every thread makes the same calls in
-    // the same order, so the counters agree.
+    // Shares out [0, count) over the team, a range to each thread, so that it finds its next weights foreseen and its last
+    // results in its cache; who is done helps the others. Every thread makes the same calls in the same order, so the
+    // counters agree.
     template <class Task>
     void share(int count, Task task) {
-        int32_t* counter = step_.counters + next_counter_++;
         if (step_.num_threads == 1) {
             for (int i = 0; i < count; ++i) task(i);
             return;
         }
-        for (;;) {
-            const int i = __atomic_fetch_add(counter, 1, __ATOMIC_RELAXED);
-            if (i >= count) return;
-            task(i);
+        int32_t* counter = step_.counters + next_counter_++;
+        for (int helped = 0; helped < step_.num_threads; ++helped) {
+            const int64_t range = (thread_ + helped) % step_.num_threads;
+            const int start = static_cast<int>(range * count / step_.num_threads);
+            const int end = static_cast<int>((range + 1) * count / step_.num_threads);
+            for (;;) {
+                const int i = start + __atomic_fetch_add(counter + range * step_.counter_stride, 1, __ATOMIC_RELAXED);
+                if (i >= end) break;
+                task(i);
+            }
         }
     }
 
@@ -188,7 +161,7 @@ class Walk {
         for (int i = 0; i < model_.hidden_stride; i += kGroup) {
             for (int j = 0; j < kGroup; j += kLanes)
                 store(group + j, load(from + i + j) * scale * load(norm + i + j));
-            scales_of(to, row)[i / kGroup] = quantise(group, kGroup, values_of(to, row) + i);
+            quantise_group(group, to, row, i);
         }
     }
 
@@ -218,18 +191,17 @@ class Walk {
         const size_t panel_bytes = static_cast<size_t>(linear.num_inputs) * kLanes;
         const int8_t* weights = linear.panels + panel * panel_bytes;
         const uint16_t* scales = scales_of(linear, panel);
+        const int num_groups = linear.num_inputs / kGroup;
         const int8_t* ahead = weights + panel_bytes;
-        const int num_groups = linear.num_inputs / kGroup, size = tile_rows(num_rows);
         // The next panel comes while this one is worked on: all of it beside a lone tile, half beside each of the first
         // two otherwise. A single row is not worth it: it reads memory in one stream, which the machine foresees.
-        int lines = panel + 1 == linear.num_panels || num_rows == 1 ? 0 : num_rows > size ? 2 : 4;
+        int lines = panel + 1 == linear.num_panels || num_rows == 1 ? 0 : num_rows > rows_at_once(num_rows) ? 2 : 4;
         if (lines > 0)
             for (int i = 0; i < num_groups * kLanes; i += 32) prefetch(scales + num_groups * kLanes + i);
-        for (int row = 0; row < num_rows; row += size) {
-            const int count = smaller(size, num_rows - row);
-            kTiles.product[count](values_of(rows, first_row + row), rows.stride, scales_of(rows, first_row + row),
-                                  rows.scale_stride, weights, scales, num_groups,
-                                  out + static_cast<size_t>(row) * out_stride, out_stride, ahead, lines);
+        for (int row = 0, count; row < num_rows; row += count) {
+            count = rows_at_once(num_rows - row);
+            multiply_tile(count, rows_from(rows, first_row + row), weights, scales, num_groups,
+                          out + static_cast<size_t>(row) * out_stride, out_stride, ahead, lines);
             ahead += panel_bytes / 2;
             if (row > 0) lines = 0;
         }
@@ -290,7 +262,7 @@ class Walk {
             multiply_and_add(layer.output, step_.input);
         } else {
             multiply_and_add(layer.output, quantise_rows(step_.num_rows, [&](int row, const QuantisedRows& to) {
-                quantise_groups(seen_of(row), model_.heads_stride, values_of(to, row), scales_of(to, row));
+                quantise_groups(seen_of(row), model_.heads_stride, to, row, 0);
             }));
         }
         everyone_done();
@@ -396,21 +368,23 @@ class Walk {
         for (int i = 0; i < item.num_rows * share; ++i) {
             const float* query =
                 qkv_of(item.first_row + i / share) + static_cast<size_t>(kv_head * share + i % share) * shape_.head_dim;
-            scratch_.query_scales[i] = scale * quantise_head(query, scratch_.queries + i * model_.dim_stride);
+            int8_t* to = scratch_.queries + i * model_.dim_stride;
+            scratch_.query_scales[i] = scale * quantise_head(query, to);
+            scratch_.query_starts[i] = start_of(to, model_.dim_stride);
         }
     }
 
     void score(int num_rows, int num_blocks) {
-        alignas(64) int32_t products[kTileRows * kLanes];
-        const int size = tile_rows(num_rows);
+        alignas(64) int32_t products[kMostRowsAtOnce * kLanes];
+        const int dim = model_.dim_stride;
         for (int block = 0; block < num_blocks; ++block) {
             uint8_t* head = scratch_.blocks[block];
             if (block + 1 < num_blocks) prefetch_head(scratch_.blocks[block + 1]);
             const Lanes scales = load(key_scales(head));
-            for (int row = 0; row < num_rows; row += size) {
-                const int count = smaller(size, num_rows - row);
-                kTiles.dot[count](scratch_.queries + row * model_.dim_stride, model_.dim_stride,
-                                  reinterpret_cast<const int8_t*>(head), model_.dim_stride, products);
+            for (int row = 0, count; row < num_rows; row += count) {
+                count = dots_at_once(num_rows - row, dim);
+                dot_tile(count, scratch_.queries + row * dim, dim, scratch_.query_starts + row,
+                         reinterpret_cast<const int8_t*>(head), dim, products);
                 for (int i = 0; i < count; ++i)
                     store(scores_of(row + i) + block * kLanes,
                           from_ints(products + i * kLanes) * (scales * splat(scratch_.query_scales[row + i])));
@@ -460,13 +434,14 @@ class Walk {
 
     // The weighted values of all rows, over the scores, which are no longer needed: [row][dim].
     void gather_values(int num_rows, int num_blocks) {
-        const int size = tile_rows(num_rows), dim = model_.dim_stride;
+        const int dim = model_.dim_stride;
         for (int panel = 0; panel < dim / kLanes; ++panel)
-            for (int row = 0; row < num_rows; row += size)
-                kTiles.weigh[smaller(size, num_rows - row)](
-                    weights_of(row), step_.score_stride, weight_scales_of(row), step_.score_stride / kLanes, scratch_.blocks,
-                    static_cast<size_t>(kLanes) * dim + panel * 256, num_blocks,
-                    scratch_.tile + row * dim + panel * kLanes, dim);
+            for (int row = 0, count; row < num_rows; row += count) {
+                count = narrow_rows(num_rows - row);
+                weigh_tile(count, weights_of(row), step_.score_stride, weight_scales_of(row),
+                           step_.score_stride / kLanes, scratch_.blocks, static_cast<size_t>(kLanes) * dim + panel * 256,
+                           num_blocks, scratch_.tile + row * dim + panel * kLanes, dim);
+            }
     }
 
     void give_out(int row, int kv_head, int first, const float* inverse_sums) {
@@ -476,8 +451,7 @@ class Walk {
             for (int d = 0; d < dim; ++d)
                 to[i * dim + d] = scratch_.tile[(first + i) * model_.dim_stride + d] * inverse_sums[i];
         if (heads_fill_groups())
-            quantise_groups(to, share * dim, values_of(step_.input, row) + start,
-                            scales_of(step_.input, row) + start / kGroup);
+            quantise_groups(to, share * dim, step_.input, row, start);
     }
 
     // ---- the rest of a layer ----------------------------------------------------------------------------------------
@@ -505,7 +479,7 @@ class Walk {
             const Lanes up = output_of(linear, tile + 2 * i + kLanes, output + kLanes);
             store(group + i, gate / (splat(1.0f) + exponential(splat(0.0f) - gate)) * up);
         }
-        scales_of(step_.inner, row)[unit] = quantise(group, kGroup, values_of(step_.inner, row) + unit * kGroup);
+        quantise_group(group, step_.inner, row, unit * kGroup);
     }
 
     // ---- the head ---------------------------------------------------------------------------------------------------
@@ -548,6 +522,9 @@ class Walk {
 
 }  // namespace
 
-void AXON_STEP(const Model& model, const Step& step, int thread) { Walk(model, step, thread).run(); }
+void AXON_STEP(const Model& model, const Step& step, int thread) {
+    [[maybe_unused]] const WideTiles tiles;
+    Walk(model, step, thread).run();
+}
 
 }  // namespace axon

@@ -85,6 +85,9 @@ AXON_INLINE float largest(Lanes a) {
 
 AXON_INLINE void prefetch(const void* p) { __builtin_prefetch(p, 0, 2); }
 
+// Products here take both sides signed: a sum begins at zero.
+inline int32_t start_of(const int8_t*, int) { return 0; }
+
 // The sums of M rows against a panel's 16 outputs.
 template <int M>
 struct Sums {
@@ -139,22 +142,21 @@ struct Sums {
 
 // See tile_neon.h for what these three compute.
 template <int M>
-void product(const int8_t* rows, int stride, const float* scales, int scale_stride, const int8_t* panel,
-             const uint16_t* panel_scales, int num_groups, float* out, int out_stride, const int8_t* ahead,
-             int ahead_lines) {
+void product(const QuantisedRows& rows, const int8_t* panel, const uint16_t* panel_scales, int num_groups, float* out,
+             int out_stride, const int8_t* ahead, int ahead_lines) {
     for (int group = 0; group < num_groups; ++group) {
         Sums<M> sums;
         for (int k = group * kGroup; k < (group + 1) * kGroup; k += 16) {
             for (int line = 0; line < ahead_lines; ++line, ahead += 64) prefetch(ahead);
-            sums.add_sixteen(rows + k, stride, panel + 16 * k);
+            sums.add_sixteen(rows.values + k, rows.stride, panel + 16 * k);
         }
         const Lanes output_scales = load_halves(panel_scales + 16 * group);
-        sums.add_to(out, out_stride, scales + group, scale_stride, group == 0, &output_scales);
+        sums.add_to(out, out_stride, rows.scales + group, rows.scale_stride, group == 0, &output_scales);
     }
 }
 
 template <int M>
-void dot(const int8_t* rows, int stride, const int8_t* panel, int num_inputs, int32_t* out) {
+void dot(const int8_t* rows, int stride, const int32_t*, const int8_t* panel, int num_inputs, int32_t* out) {
     Sums<M> sums;
     for (int k = 0; k < num_inputs; k += 16) sums.add_sixteen(rows + k, stride, panel + 16 * k);
     for (int m = 0; m < M; ++m)

@@ -65,21 +65,35 @@ AXON_INLINE void add_products(__m512i& sum, __m512i unsigned_bytes, __m512i sign
     asm("vpdpbusd %2, %1, %0" : "+v"(sum) : "v"(unsigned_bytes), "v"(signed_bytes));
 }
 
+// The same with four signed bytes for all 16, which the product takes from memory itself.
+AXON_INLINE void add_products(__m512i& sum, __m512i unsigned_bytes, const int8_t* four) {
+    asm("vpdpbusd %2%{1to16%}, %1, %0" : "+v"(sum) : "v"(unsigned_bytes), "m"(*reinterpret_cast<const int8_t(*)[4]>(four)));
+}
+
 AXON_INLINE __m512i repeat_four(const int8_t* p) {
     int32_t four;
     __builtin_memcpy(&four, p, 4);
     return _mm512_set1_epi32(four);
 }
 
-// The sums of M rows against a panel's 16 outputs. The product takes one side unsigned, so 128 is added to the weights,
-// and 128 x the sum of each row's inputs is taken away again: exactly, in whole numbers.
+// The product takes one side unsigned, so 128 is added to the weights. A sum begins with what takes that away again:
+// -128 x the sum of its row's inputs, exactly, in whole numbers.
+inline int32_t start_of(const int8_t* inputs, int count) {
+    __m128i total = _mm_setzero_si128();
+    for (int i = 0; i < count; i += 16)
+        total = _mm_dpbusd_epi32(total, _mm_set1_epi8(1), _mm_loadu_si128(reinterpret_cast<const __m128i*>(inputs + i)));
+    total = _mm_add_epi32(total, _mm_shuffle_epi32(total, 0x4E));
+    return -128 * _mm_cvtsi128_si32(_mm_add_epi32(total, _mm_shuffle_epi32(total, 0xB1)));
+}
+
+// The sums of M rows against a panel's 16 outputs.
 template <int M>
 struct Sums {
     __m512i v[M];
 
-    AXON_INLINE Sums() {
+    AXON_INLINE Sums(const int32_t* starts, int start_stride) {
 #pragma GCC unroll 8
-        for (int m = 0; m < M; ++m) v[m] = _mm512_setzero_si512();
+        for (int m = 0; m < M; ++m) v[m] = _mm512_set1_epi32(starts[static_cast<size_t>(m) * start_stride]);
     }
 
     AXON_INLINE void add_sixteen(const int8_t* rows, int stride, const int8_t* panel) {
@@ -87,46 +101,29 @@ struct Sums {
         for (int i = 0; i < 4; ++i) {
             const __m512i w = _mm512_xor_si512(_mm512_loadu_si512(panel + 64 * i), _mm512_set1_epi8(-128));
 #pragma GCC unroll 8
-            for (int m = 0; m < M; ++m) add_products(v[m], w, repeat_four(rows + static_cast<size_t>(m) * stride + 4 * i));
-        }
-    }
-
-    // Takes away what the shifted weights have added for these inputs of each row.
-    AXON_INLINE void correct(const int8_t* rows, int stride, int num_inputs) {
-        for (int m = 0; m < M; ++m) {
-            const int8_t* row = rows + static_cast<size_t>(m) * stride;
-            __m128i total = _mm_setzero_si128();
-            for (int k = 0; k < num_inputs; k += 16) {
-                const __m128i bytes = _mm_loadu_si128(reinterpret_cast<const __m128i*>(row + k));
-                total = _mm_dpbusd_epi32(total, _mm_set1_epi8(1), bytes);
-            }
-            total = _mm_add_epi32(total, _mm_shuffle_epi32(total, 0x4E));
-            total = _mm_add_epi32(total, _mm_shuffle_epi32(total, 0xB1));
-            v[m] = _mm512_sub_epi32(v[m], _mm512_slli_epi32(_mm512_broadcastd_epi32(total), 7));
+            for (int m = 0; m < M; ++m) add_products(v[m], w, rows + static_cast<size_t>(m) * stride + 4 * i);
         }
     }
 };
 
 // See tile_neon.h for what these three compute.
 template <int M>
-void product(const int8_t* rows, int stride, const float* scales, int scale_stride, const int8_t* panel,
-             const uint16_t* panel_scales, int num_groups, float* out, int out_stride, const int8_t* ahead,
-             int ahead_lines) {
+void product(const QuantisedRows& rows, const int8_t* panel, const uint16_t* panel_scales, int num_groups, float* out,
+             int out_stride, const int8_t* ahead, int ahead_lines) {
     __m512 totals[M];
 #pragma GCC unroll 8
     for (int m = 0; m < M; ++m) totals[m] = _mm512_setzero_ps();
     for (int group = 0; group < num_groups; ++group) {
-        Sums<M> sums;
-        const int8_t* at = rows + group * kGroup;
+        Sums<M> sums(rows.starts + group, rows.scale_stride);
+        const int8_t* at = rows.values + group * kGroup;
         for (int k = 0; k < kGroup; k += 16) {
             for (int line = 0; line < ahead_lines; ++line, ahead += 64) prefetch(ahead);
-            sums.add_sixteen(at + k, stride, panel + 16 * (group * kGroup + k));
+            sums.add_sixteen(at + k, rows.stride, panel + 16 * (group * kGroup + k));
         }
-        sums.correct(at, stride, kGroup);
         const __m512 weight_scales = load_halves(panel_scales + 16 * group).v;
 #pragma GCC unroll 8
         for (int m = 0; m < M; ++m) {
-            const __m512 scale = _mm512_set1_ps(scales[static_cast<size_t>(m) * scale_stride + group]);
+            const __m512 scale = _mm512_set1_ps(rows.scales[static_cast<size_t>(m) * rows.scale_stride + group]);
             const __m512 scaled = _mm512_mul_ps(_mm512_cvtepi32_ps(sums.v[m]), weight_scales);
             totals[m] = _mm512_fmadd_ps(scaled, scale, totals[m]);
         }
@@ -136,14 +133,13 @@ void product(const int8_t* rows, int stride, const float* scales, int scale_stri
 }
 
 template <int M>
-void dot(const int8_t* rows, int stride, const int8_t* panel, int num_inputs, int32_t* out) {
-    Sums<M> sums;
+void dot(const int8_t* rows, int stride, const int32_t* starts, const int8_t* panel, int num_inputs, int32_t* out) {
+    Sums<M> sums(starts, 1);
     for (int k = 0; k < num_inputs; k += 16) sums.add_sixteen(rows + k, stride, panel + 16 * k);
-    sums.correct(rows, stride, num_inputs);
     for (int m = 0; m < M; ++m) _mm512_storeu_si512(out + 16 * m, sums.v[m]);
 }
 
-// Softmax weights are never negative: they are the unsigned side, and nothing needs correction.
+// Softmax weights are never negative: they are the unsigned side, and sums begin at zero.
 template <int M>
 void weigh(const int8_t* weights, int stride, const float* scales, int scale_stride, const uint8_t* const* blocks,
            size_t offset, int num_blocks, float* out, int out_stride) {

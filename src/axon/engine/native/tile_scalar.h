@@ -84,24 +84,27 @@ inline void add_sixteen(const int8_t* row, const int8_t* panel, int32_t* sums) {
         for (int n = 0; n < 16; ++n) sums[n] += row[k] * panel[k / 4 * 64 + 4 * n + k % 4];
 }
 
+// Products here take both sides signed: a sum begins at zero.
+inline int32_t start_of(const int8_t*, int) { return 0; }
+
 template <int M>
-void product(const int8_t* rows, int stride, const float* scales, int scale_stride, const int8_t* panel,
-             const uint16_t* panel_scales, int num_groups, float* out, int out_stride, const int8_t*, int) {
+void product(const QuantisedRows& rows, const int8_t* panel, const uint16_t* panel_scales, int num_groups, float* out,
+             int out_stride, const int8_t*, int) {
     for (int m = 0; m < M; ++m) {
-        const int8_t* row = rows + static_cast<size_t>(m) * stride;
+        const int8_t* row = rows.values + static_cast<size_t>(m) * rows.stride;
         Lanes total = splat(0);
         for (int group = 0; group < num_groups; ++group) {
             int32_t sums[16] = {};
             for (int k = group * kGroup; k < (group + 1) * kGroup; k += 16) add_sixteen(row + k, panel + 16 * k, sums);
             const Lanes scaled = from_ints(sums) * load_halves(panel_scales + 16 * group);
-            total = fma(scaled, splat(scales[static_cast<size_t>(m) * scale_stride + group]), total);
+            total = fma(scaled, splat(rows.scales[static_cast<size_t>(m) * rows.scale_stride + group]), total);
         }
         store(out + static_cast<size_t>(m) * out_stride, total);
     }
 }
 
 template <int M>
-void dot(const int8_t* rows, int stride, const int8_t* panel, int num_inputs, int32_t* out) {
+void dot(const int8_t* rows, int stride, const int32_t*, const int8_t* panel, int num_inputs, int32_t* out) {
     std::memset(out, 0, sizeof(int32_t) * 16 * M);
     for (int m = 0; m < M; ++m)
         for (int k = 0; k < num_inputs; k += 16)

@@ -1,0 +1,81 @@
+"""The tiles of every instruction set compute the same bits for any number of rows; SMMLA on an emulator if need be."""
+
+import shutil
+import subprocess
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+
+from axon.engine.native import build, library
+from axon.engine.native.packed_weights import quantise
+
+PROGRAM = Path(__file__).with_name("tiles_program.cpp")
+EMULATORS = {"neon-i8mm": ("qemu-aarch64", "-cpu", "max")}
+TIMEOUT_S = 120
+
+Ints = npt.NDArray[np.int32]
+
+
+def what_it_prints(name: str, folder: Path) -> list[str]:
+    """What the tiles of an instruction set compute; skips where the machine can neither run nor emulate them."""
+    [unit] = [each for each in build._units() if each.instruction_set == name] or [None]
+    if unit is None:
+        pytest.skip(f"{name} is of another kind of machine")
+    emulator: tuple[str, ...] = ()
+    if library.instruction_set(library.load(), name) is None:
+        emulator = EMULATORS.get(name, ())
+        if not emulator or shutil.which(emulator[0]) is None:
+            pytest.skip(f"{name} is not here")
+    program = str(folder / name)
+    include = f"-I{Path(build.__file__).parent}"
+    flags = (*build._FLAGS, *unit.flags, f"-DAXON_GROUP={build.GROUP_SIZE}", include)
+    subprocess.run((build.find_compiler(), *flags, str(PROGRAM), "-o", program), check=True, timeout=TIMEOUT_S)
+    ran = subprocess.run((*emulator, program), check=True, capture_output=True, text=True, timeout=TIMEOUT_S)
+    return ran.stdout.splitlines()
+
+
+@pytest.fixture(scope="module")
+def expected(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
+    return what_it_prints("scalar", tmp_path_factory.mktemp("tiles"))
+
+
+@pytest.mark.parametrize("name", [each for each in library.INSTRUCTION_SETS if each != "scalar"])
+def test_the_tiles_compute_what_plain_code_computes(name: str, expected: list[str], tmp_path: Path) -> None:
+    printed = what_it_prints(name, tmp_path)
+    assert len(printed) == 60, "products, dots and weighed values of 1 to 20 rows"
+    assert printed == expected
+
+
+def zip_low(first: Ints, second: Ints) -> Ints:
+    half = len(first) // 2
+    return np.stack([first[:half], second[:half]], axis=1).reshape(len(first), *first.shape[1:])
+
+
+def zip_high(first: Ints, second: Ints) -> Ints:
+    half = len(first) // 2
+    return np.stack([first[half:], second[half:]], axis=1).reshape(len(first), *first.shape[1:])
+
+
+def smmla(rows: Ints, outputs: Ints) -> Ints:
+    """Two vectors of 16 bytes as 2 x 8 matrices: the four products of their rows."""
+    product: Ints = (rows.reshape(2, 8) @ outputs.reshape(2, 8).T).reshape(4)
+    return product
+
+
+def test_two_zipped_lines_of_a_panel_are_what_smmla_multiplies() -> None:
+    random = np.random.default_rng(0)
+    weight = random.normal(size=(16, build.GROUP_SIZE)).astype(np.float32)
+    panel = quantise(weight, build.GROUP_SIZE)[0][0].astype(np.int32)  # [inputs / 4, 16, 4]
+    rows = random.integers(-127, 128, (2, build.GROUP_SIZE)).astype(np.int32)
+    for output in range(0, 16, 4):
+        sums = np.zeros((2, 4), np.int32)
+        for k in range(0, build.GROUP_SIZE, 8):
+            early, late = (panel[line, output : output + 4] for line in (k // 4, k // 4 + 1))
+            for half, zipped in enumerate((zip_low(early, late), zip_high(early, late))):
+                sums[half] += smmla(rows[:, k : k + 8], zipped)
+        pairs = sums.reshape(2, 2, 2)  # [outputs 0 and 1, or 2 and 3][row][output]
+        unzipped = np.stack([zip_low(pairs[0], pairs[1]), zip_high(pairs[0], pairs[1])])
+        plain = panel.transpose(1, 0, 2).reshape(16, -1)[output : output + 4]
+        assert np.array_equal(unzipped.reshape(2, 4), rows @ plain.T)
