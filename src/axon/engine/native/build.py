@@ -32,7 +32,12 @@ _COMPILERS = ("g++", "c++", "clang++")
 _TIMEOUT_S = 300
 # No contraction: the sources say where a fused multiply-add is used, so that all machines agree to the bit.
 _FLAGS = ("-O3", "-std=c++17", "-fPIC", "-fvisibility=hidden", "-ffp-contract=off", "-Wall", "-Wextra", "-pthread")
-_AVX512 = ("f", "bw", "vl", "dq", "vnni")
+_AVX2_FLAGS = ("-mavx2", "-mfma")
+_AVX512_FLAGS = (
+    *_AVX2_FLAGS,
+    *(f"-mavx512{part}" for part in ("f", "bw", "vl", "dq", "vnni")),
+    "-mprefer-vector-width=512",
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,21 +114,19 @@ def source_digest() -> str:
 
 
 def _units(machine: str = "") -> list[_Unit]:
-    avx2 = ("-mavx2", "-mfma")
-    avx512 = (*avx2, *(f"-mavx512{part}" for part in _AVX512), "-mprefer-vector-width=512")
     steps: dict[str, list[_Unit]] = {
         "aarch64": [
             _step("neon", "neon-dotprod", ("-march=armv8.2-a+dotprod", "-fno-schedule-insns")),
             _step("i8mm", "neon-i8mm", ("-march=armv8.2-a+dotprod+i8mm", "-fno-schedule-insns"), tile="neon", new=True),
         ],
         "x86_64": [
-            _step("avx2", "avx2", avx2),
-            _step("avx512", "avx512-vnni", avx512),
-            _step("amx", "amx-int8", (*avx512, "-mamx-tile", "-mamx-int8"), tile="avx512", wide="amx", new=True),
+            _step("avx2", "avx2", _AVX2_FLAGS),
+            _step("avx512", "avx512-vnni", _AVX512_FLAGS),
+            _step("amx", "amx-int8", (*_AVX512_FLAGS, "-mamx-tile", "-mamx-int8"), tile="avx512", wide="amx", new=True),
         ],
     }
     here = steps.get(machine or platform.machine(), [])
-    return [_step("scalar", "scalar"), *here, _Unit("kernel", "kernel.cpp")]
+    return [_step("scalar", "scalar"), *here, _Unit("kernel", "kernel.cpp"), *_passes(machine or platform.machine())]
 
 
 def _step(
@@ -144,6 +147,19 @@ def _knows(compiler: str, flags: tuple[str, ...]) -> bool:
     """Whether the compiler takes these flags: older ones do not know the newest instruction sets."""
     command = (compiler, *flags, "-E", "-x", "c++", os.devnull)
     return subprocess.run(command, capture_output=True, timeout=_TIMEOUT_S).returncode == 0
+
+
+def _passes(machine: str) -> list[_Unit]:
+    """The sampler, and its passes over logits for each instruction set: the float lanes of a tile, and nothing more."""
+    flags: dict[str, dict[str, tuple[str, ...]]] = {
+        "aarch64": {"neon": ("-march=armv8.2-a+dotprod",)},
+        "x86_64": {"avx2": _AVX2_FLAGS, "avx512": _AVX512_FLAGS},
+    }
+    passes = [
+        _Unit(f"passes_{tile}", "passes.cpp", (*each, f'-DAXON_TILE="tile_{tile}.h"', f"-DAXON_PASSES=passes_{tile}"))
+        for tile, each in {"scalar": (), **flags.get(machine, {})}.items()
+    ]
+    return [*passes, _Unit("sampler", "sampler.cpp")]
 
 
 def _run_all(commands: Iterable[Sequence[str]]) -> None:

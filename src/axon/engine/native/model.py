@@ -96,6 +96,13 @@ class NativeModel:
             raise MemoryError(f"no memory for a step of {len(rows.tokens)} tokens")
         return best
 
+    @property
+    def team(self) -> int:
+        """The handle of the model's threads, which end with it."""
+        assert self._handle is not None, "closed"
+        team: int = self._library.axon_team(self._handle)
+        return team
+
     def close(self) -> None:
         """Ends the threads and frees the memory; a second call does nothing."""
         if self._handle is not None:
