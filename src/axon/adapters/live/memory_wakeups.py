@@ -2,7 +2,7 @@
 
 import asyncio
 from collections import deque
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 
 
@@ -14,6 +14,7 @@ class MemoryListener:
         self._ready = asyncio.Event()
 
     def put(self, payload: bytes) -> None:
+        """Adds a payload; beyond the bound, the oldest is lost."""
         self._waiting.append(payload)
         self._ready.set()
 
@@ -30,12 +31,19 @@ class MemoryListener:
         return self._waiting.popleft()
 
 
+class _Relay:
+    """A subscription that passes each payload on at once."""
+
+    def __init__(self, put: Callable[[bytes], None]) -> None:
+        self.put = put
+
+
 class MemoryWakeups:
     """A channel exists while it has a listener."""
 
     def __init__(self, *, max_waiting: int = 256) -> None:
         self._max_waiting = max_waiting
-        self._channels: dict[str, dict[MemoryListener, None]] = {}
+        self._channels: dict[str, dict[MemoryListener | _Relay, None]] = {}
 
     @property
     def num_channels(self) -> int:
@@ -43,6 +51,10 @@ class MemoryWakeups:
 
     async def notify(self, channel: str, payload: bytes = b"") -> None:
         self.wake(channel, payload)
+
+    def is_heard(self, channel: str) -> bool:
+        """Whether anybody listens to the channel."""
+        return channel in self._channels
 
     def wake(self, channel: str, payload: bytes = b"") -> None:
         """``notify`` for another embedded port in the same process."""
@@ -58,7 +70,13 @@ class MemoryWakeups:
         finally:
             self._leave(channel, listener)
 
-    def _leave(self, channel: str, listener: MemoryListener) -> None:
+    def relay(self, channel: str, put: Callable[[bytes], None]) -> Callable[[], None]:
+        """Calls ``put`` with each payload of the channel, until the returned function is called."""
+        listener = _Relay(put)
+        self._channels.setdefault(channel, {})[listener] = None
+        return lambda: self._leave(channel, listener)
+
+    def _leave(self, channel: str, listener: MemoryListener | _Relay) -> None:
         listeners = self._channels[channel]
         listeners.pop(listener, None)
         if not listeners:
