@@ -143,11 +143,12 @@ class Server(uvicorn.Server):
             server.close()
         loop = asyncio.get_running_loop()
         for connection in backlog:
-            await loop.connect_accepted_socket(self._new_protocol, connection)
+            await loop.connect_accepted_socket(self.new_protocol, connection)
         await asyncio.sleep(0)  # the newest connections register with the server, which then shuts each of them down
         await super().shutdown(sockets)
 
-    def _new_protocol(self) -> asyncio.Protocol:
+    def new_protocol(self) -> asyncio.Protocol:
+        """Returns the protocol of a new connection, for one that was accepted elsewhere. The server has started."""
         make: Callable[..., asyncio.Protocol] = self.config.http_protocol_class
         return make(config=self.config, server_state=self.server_state, app_state=self.lifespan.state)
 
