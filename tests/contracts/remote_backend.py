@@ -59,9 +59,10 @@ class Remote:
 
     async def front(self) -> RemotePorts:
         """A connection of its own."""
-        ports = RemotePorts(self.path)
+        ports, before = RemotePorts(self.path), self.server.num_fronts
         await ports.open()
         self._closing.push_async_callback(ports.aclose)
+        await until(lambda: self.server.num_fronts > before)
         return ports
 
     async def pass_time(self, seconds: float) -> None:

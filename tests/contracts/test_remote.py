@@ -4,6 +4,7 @@ import asyncio
 import stat
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -15,9 +16,11 @@ from axon.adapters.remote.methods import PORTS, methods_of
 from axon.adapters.remote.ports import RemotePorts
 from axon.domain.chunk import Chunk, Token
 from axon.domain.tenant import Tenant
+from axon.domain.turn import opened
 from axon.domain.wire import decode
 from axon.errors import AxonError, Conflict, DependencyDown
 from axon.ports.live import stream_channel
+from tests.contracts.builders import make_job
 from tests.contracts.remote_backend import Remote, until
 
 WAIT_S = 10.0
@@ -72,6 +75,18 @@ async def test_a_defect_of_the_hub_is_an_error_of_the_call_and_of_no_other(
     with pytest.raises(AxonError):
         await front.live.cache.get("key")
     assert await front.live.crowds.count("crowd") == 0
+
+
+async def test_a_record_that_cannot_be_sent_or_understood_is_refused_and_the_connection_stays(remote: Remote) -> None:
+    turns = (await remote.front()).store.turns
+    for wrong in (
+        replace(opened(make_job("bad_text")), message="\ud800"),
+        replace(opened(make_job("bad_column")), opened_at=None),  # type: ignore[arg-type]
+    ):
+        with pytest.raises(DependencyDown) as refusal:
+            await turns.apply([wrong])
+        assert refusal.value.code == "record_refused"
+        assert await turns.get(wrong.id) is None
 
 
 async def test_calls_of_a_front_whose_hub_is_gone_fail_at_once(remote: Remote) -> None:

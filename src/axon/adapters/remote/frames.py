@@ -11,6 +11,7 @@ from typing import Any
 
 import msgspec
 
+from axon.domain.record import REFUSED
 from axon.errors import AxonError, DependencyDown, rebuilt
 
 MAX_FRAME_BYTES = 64 << 20
@@ -42,8 +43,11 @@ class Failure(msgspec.Struct, frozen=True, array_like=True):
 
 
 def frame(number: int, kind: str | int, value: object) -> bytes:
-    """One frame; raises ``DependencyDown`` for one that is too long."""
-    body = _ENCODER.encode((number, kind, value))
+    """One frame; raises ``DependencyDown`` for a value that cannot be sent, such as text with a lone surrogate."""
+    try:
+        body = _ENCODER.encode((number, kind, value))
+    except (UnicodeEncodeError, TypeError) as error:
+        raise DependencyDown("A value cannot be sent to another process.", code=REFUSED) from error
     if len(body) > MAX_FRAME_BYTES:
         raise DependencyDown(f"A message of {len(body)} bytes is over the limit of {MAX_FRAME_BYTES}.")
     return len(body).to_bytes(_PREFIX_BYTES, "big") + body

@@ -1,4 +1,8 @@
-"""The ports as a front has them: every call goes to the process that owns the twins."""
+"""The ports as a front has them: every call goes to the hub.
+
+What this adapter cannot promise: several records that are applied together are refused together when one of them cannot
+be sent. No front applies any; they go into the journal one by one.
+"""
 
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager

@@ -16,7 +16,8 @@ from axon.adapters.queue.memory import MemoryQueue
 from axon.adapters.remote.frames import FAILURE, LEAVE, LISTEN, NOTIFIED, RESULT, Failure, Frames, asked, frame
 from axon.adapters.remote.methods import Method, methods_of
 from axon.adapters.remote.path import reachable
-from axon.errors import AxonError
+from axon.domain.record import REFUSED
+from axon.errors import AxonError, DependencyDown
 from axon.ports.journal import Journal
 from axon.ports.store import Store
 
@@ -135,7 +136,13 @@ class _Connection:
                 leave()
         else:
             method, bound, never_waits = self._methods[name]
-            answering = self._answer(number, method, method.call(bound, method.arguments.decode(raw)))
+            try:
+                values = method.arguments.decode(raw)
+            except msgspec.ValidationError as error:
+                refusal = DependencyDown(f"{name} was called with a wrong value: {error}", code=REFUSED)
+                self._writer.write(frame(number, FAILURE, Failure.of(refusal)))
+                return
+            answering = self._answer(number, method, method.call(bound, values))
             if never_waits:
                 await answering
             else:
