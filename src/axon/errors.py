@@ -33,6 +33,7 @@ The class docstring is the default message. ``kind`` names the class of answer, 
 ``retryable`` says whether the same call can succeed later.
 """
 
+from functools import cache
 from typing import ClassVar
 
 
@@ -240,3 +241,23 @@ class Misconfigured(AxonError):
 
     kind = "misconfigured"
     code = "misconfigured"
+
+
+def rebuilt(
+    kind: str, message: str, *, code: str, param: str | None = None, retry_after_s: float | None = None
+) -> AxonError:
+    """An error that another process of this server raised, by the name of its class; an unknown one is an
+    ``AxonError``."""
+    return _plain_kinds().get(kind, AxonError)(message, code=code, param=param, retry_after_s=retry_after_s)
+
+
+@cache
+def _plain_kinds() -> dict[str, type[AxonError]]:
+    """Every class that is made from a message alone, by its name."""
+    found, unseen = {}, [AxonError]
+    while unseen:
+        kind = unseen.pop()
+        unseen += kind.__subclasses__()
+        if kind.__init__ is AxonError.__init__:
+            found[kind.__name__] = kind
+    return found

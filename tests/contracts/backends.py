@@ -25,6 +25,7 @@ from axon.runtime.clock import FakeClock
 from tests.contracts.postgres_backend import pgbouncer_stores, postgres_stores
 from tests.contracts.rabbitmq_backend import rabbitmq_queues, rabbitmq_stores
 from tests.contracts.redis_backend import redis_lives
+from tests.contracts.remote_backend import remote_lives, remote_queues, remote_stores
 
 RETENTION_S = 0.2
 """How long the backends keep an ended stream."""
@@ -129,14 +130,16 @@ async def sqlite_stores(folder: Path) -> AsyncIterator[StoreBackend]:
 
 Opener = Callable[[Path], AbstractAsyncContextManager[Any]]
 
-QUEUES: Mapping[str, Opener] = {"memory": memory_queues, "rabbitmq": rabbitmq_queues}
+QUEUES: Mapping[str, Opener] = {"memory": memory_queues, "remote": remote_queues, "rabbitmq": rabbitmq_queues}
 LIVES: Mapping[str, Opener] = {
     "memory": memory_lives,
+    "remote": partial(remote_lives, retention_s=RETENTION_S),
     "redis": partial(redis_lives, retention_s=RETENTION_S),
     "redis-cluster": partial(redis_lives, retention_s=RETENTION_S, cluster=True),
 }
 STORES: Mapping[str, Opener] = {
     "sqlite": sqlite_stores,
+    "remote": remote_stores,
     "postgres": postgres_stores,
     "pgbouncer": pgbouncer_stores,
     "rabbitmq+sqlite": partial(rabbitmq_stores, under=sqlite_stores),

@@ -29,7 +29,8 @@ class Member:
         self.port = free_port() if role == "gateway" else 0
         self.metrics_port = free_port()
         own: dict[str, object] = {f"{role}_metrics_port": self.metrics_port}
-        own |= {"gateway_port": self.port, "gateway_proxies": 1} if role == "gateway" else {}
+        if role == "gateway":
+            own |= {"gateway_port": self.port, "gateway_proxies": 1, "gateway_processes": 1}
         own |= {"worker_name": name} if role == "worker" else {}
         self.settings: dict[str, object] = {**own, **settings}
         self._folder = folder

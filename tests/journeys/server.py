@@ -19,6 +19,8 @@ from tests.services.reaper import adopt
 REPOSITORY = Path(__file__).resolve().parents[2]
 MODELS = REPOSITORY / ".cache" / "models"
 START_S = 90.0
+_ONE = {"gateway_port": 0, "gateway_metrics_port": 0, "gateway_processes": 1}
+"""One process on free ports, however many cores there are."""
 COLD = True
 """For a server that is not forked from a warm process: the test is about its start."""
 
@@ -38,7 +40,7 @@ class Server:
         self.data_dir = data_dir
         self._cold = cold
         self.log_path = data_dir.with_name(data_dir.name + ".log")
-        self._settings = {"gateway_port": 0, "gateway_metrics_port": 0, "models_dir": MODELS, **settings}
+        self._settings = {**_ONE, "models_dir": MODELS, **settings}
         self._process: warm.Process | None = None
         self._stdout: TextIO | None = None
         self.url = self.metrics_url = self.screen = ""

@@ -7,6 +7,7 @@ from contextlib import AsyncExitStack
 from dataclasses import replace
 
 from axon.bootstrap.control import open_control
+from axon.bootstrap.fronts.sizing import num_processes, usable_cores
 from axon.bootstrap.gateway import Answering, Ready, open_gateway
 from axon.bootstrap.model import OnProgress, prepare_model
 from axon.bootstrap.preflight import require_device
@@ -23,6 +24,10 @@ async def serve(settings: Settings, *, on_ready: Callable[[Ready], None], on_pro
     config = settings.gateway
     require_pool(settings)
     require_device(settings.engine)
+    if (num := num_processes(config, usable_cores())) > 1:
+        from axon.bootstrap.fronts.hub import serve_with_fronts
+
+        return await serve_with_fronts(settings, num, on_ready=on_ready, on_progress=on_progress)
     answering: Answering | None = None
     with (
         locked(settings.data_dir),

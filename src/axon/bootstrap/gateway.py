@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 import structlog
 
 from axon.admission.quota import Quota
+from axon.bootstrap.fronts.sizing import num_processes, usable_cores
 from axon.bootstrap.model import Text, prepare_text
 from axon.bootstrap.process import Process, announced, bound, counted, started
 from axon.bootstrap.services import (
@@ -64,6 +65,8 @@ class Ready:
     """Whether it has seen no worker yet."""
     engine_pid: int | None = None
     """Process id of the engine, where this process has one."""
+    num_fronts: int = 0
+    """Number of processes that serve the port, where there are several."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -116,6 +119,10 @@ async def serve(settings: Settings, *, on_ready: Callable[[Ready], None]) -> int
     require_shared(settings, "gateway")
     require_pepper(settings)
     config = settings.gateway
+    if (num := num_processes(config, usable_cores())) > 1:
+        from axon.bootstrap.fronts.parent import serve_gateways
+
+        return await serve_gateways(settings, num, on_ready=on_ready)
     answering: Answering | None = None
     with (
         shared(settings.data_dir),

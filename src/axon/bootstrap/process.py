@@ -21,6 +21,7 @@ from axon.runtime.lag import watch_lag
 from axon.runtime.lifecycle import Lifecycle
 from axon.settings import Settings
 from axon.telemetry.metrics import Metrics
+from axon.telemetry.summing import Families, SummedMetrics
 
 T = TypeVar("T")
 Part = Callable[[], Coroutine[Any, Any, object]]
@@ -29,6 +30,8 @@ Part = Callable[[], Coroutine[Any, Any, object]]
 _STUCK_S = 10.0
 """Seconds without an iteration after which the event loop counts as stuck."""
 _DESCRIPTORS = 65536
+_SCRAPE_S = 5.0
+"""Seconds that the metrics of other processes may take."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -94,10 +97,19 @@ class Process:
             await asyncio.gather(task, stopping, return_exceptions=True)
 
     @contextmanager
-    def probed(self, host: str, port: int, setting: str, is_ready: Callable[[], bool]) -> Iterator[str]:
-        """Serves ``/metrics``, ``/livez`` and ``/readyz``; gives the address."""
+    def probed(
+        self,
+        host: str,
+        port: int,
+        setting: str,
+        is_ready: Callable[[], bool],
+        others: Callable[[], Coroutine[Any, Any, Sequence[Families]]] | None = None,
+    ) -> Iterator[str]:
+        """Serves ``/metrics``, ``/livez`` and ``/readyz``; gives the address. The metrics of the processes that
+        ``others`` asks are added to those of this one."""
         probes = {"/livez": self._alive, "/readyz": lambda: self._readiness(is_ready)}
-        taken, close = listening(host, port, setting, lambda: self.metrics.serve(host, port, probes))
+        summed = None if others is None else SummedMetrics(self.metrics.registry, _called_from_thread(others))
+        taken, close = listening(host, port, setting, lambda: self.metrics.serve(host, port, probes, summed))
         try:
             yield f"http://{host}:{taken}"
         finally:
@@ -138,6 +150,14 @@ class Process:
             await asyncio.wait([doing, hurrying], return_when=asyncio.FIRST_COMPLETED)
             doing.cancel()
             hurrying.cancel()
+
+
+def _called_from_thread(
+    others: Callable[[], Coroutine[Any, Any, Sequence[Families]]],
+) -> Callable[[], Sequence[Families]]:
+    """``others``, awaited in this loop, for the thread that serves the metrics."""
+    loop = asyncio.get_running_loop()
+    return lambda: asyncio.run_coroutine_threadsafe(others(), loop).result(_SCRAPE_S)
 
 
 @contextmanager
@@ -181,6 +201,25 @@ def bound(host: str, port: int, setting: str) -> Iterator[socket.socket]:
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         listening(host, port, setting, lambda: listener.bind((host, port)))
         yield listener
+
+
+@contextmanager
+def bound_together(host: str, port: int, setting: str, num: int) -> Iterator[list[socket.socket]]:
+    """Binds several sockets to one port, among which the kernel spreads the connections (SO_REUSEPORT).
+
+    The first is bound without the option, which fails if another server has the port; the option would share it.
+    """
+    with contextlib.ExitStack() as stack:
+        first = stack.enter_context(bound(host, port, setting))
+        first.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
+        listeners = [first]
+        for _ in range(num - 1):
+            each = stack.enter_context(socket.socket(first.family))
+            each.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            each.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
+            each.bind(first.getsockname())
+            listeners.append(each)
+        yield listeners
 
 
 def listening(host: str, port: int, setting: str, bind: Callable[[], T]) -> T:

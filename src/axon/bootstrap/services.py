@@ -22,6 +22,8 @@ from axon.runtime.datafolder import alone, read_or_make_secret, write_secret
 from axon.settings import Settings
 
 if TYPE_CHECKING:
+    from axon.adapters.queue.memory import MemoryQueue
+    from axon.adapters.remote.server import PortServer
     from axon.adapters.store.postgres import PostgresStore
     from axon.adapters.store.sqlite import SqliteStore
 
@@ -40,8 +42,8 @@ class Services:
     """The opened adapters behind the ports."""
 
     store: Store
-    turn_writer: TurnWriter
-    """Writes turns into the store, for the persister."""
+    turn_writer: TurnWriter | None
+    """Writes turns into the store, for the persister; None in a process that has none."""
     journal: Journal
     live: Live
     queue: Lanes
@@ -49,6 +51,9 @@ class Services:
     """Whether the queue is in this process's memory: at start, unfinished turns are enqueued again from the store."""
     background: tuple[Callable[[], Coroutine[Any, Any, None]], ...] = ()
     """Tasks that must run in a process that takes jobs."""
+    serve_to: "Callable[[Path], PortServer] | None" = None
+    """Serves twins of this process to its fronts, at the path of a socket; None where fronts open the services
+    themselves."""
 
 
 def require_shared(settings: Settings, role: str) -> None:
@@ -77,15 +82,18 @@ def require_pool(settings: Settings) -> None:
         )
 
 
-async def open_services(settings: Settings, clock: Clock, stack: AsyncExitStack) -> Services:
-    """Opens store, live, queue and journal by the schemes of their URLs; the stack closes them."""
+async def open_services(
+    settings: Settings, clock: Clock, stack: AsyncExitStack, *, for_fronts: bool = False
+) -> Services:
+    """Opens store, live, queue and journal by the schemes of their URLs; the stack closes them. With ``for_fronts``,
+    twins of this process are to be served to others."""
     if settings.queue.startswith("memory:") != settings.live.startswith("memory:"):
         raise Misconfigured(
             "The queue and live are either both in this process (memory://) or both services: what one of them keeps "
             "must not be lost with the other."
         )
     store = await open_store(settings, stack)
-    live = await open_live(settings, clock, stack)
+    live = await open_live(settings, clock, stack, carries=for_fronts)
     scheme = settings.queue.partition(":")[0]
     if scheme == "memory":
         from axon.adapters.journal.sqlite import SqliteJournal
@@ -94,7 +102,13 @@ async def open_services(settings: Settings, clock: Clock, stack: AsyncExitStack)
         journal = await _opened(SqliteJournal(store.turns), stack)
         queue = await _opened(MemoryBroker().connect(), stack)
         return Services(
-            store=store, turn_writer=store.turns, journal=journal, live=live, queue=queue, queue_forgets=True
+            store=store,
+            turn_writer=store.turns,
+            journal=journal,
+            live=live,
+            queue=queue,
+            queue_forgets=True,
+            serve_to=_serving(live, queue, journal, store) if for_fronts else None,
         )
     if scheme in ("amqp", "amqps"):
         from axon.adapters.journal.rabbitmq import RabbitJournal
@@ -118,6 +132,29 @@ async def open_services(settings: Settings, clock: Clock, stack: AsyncExitStack)
     raise Misconfigured(f"The queue cannot be on {scheme!r}: use memory:// or amqp://.")
 
 
+def _serving(live: Live, queue: "MemoryQueue", journal: Journal, store: Store) -> "Callable[[Path], PortServer]":
+    from axon.adapters.live.memory import MemoryLive
+    from axon.adapters.remote.server import PortServer
+
+    assert isinstance(live, MemoryLive)
+    return lambda path: PortServer(path, live=live, queue=queue, journal=journal, store=store)
+
+
+async def open_remote(path: Path, stack: AsyncExitStack) -> Services:
+    """The services of the process that serves its twins at this socket; the stack closes the connection."""
+    from axon.adapters.remote.ports import RemotePorts
+
+    ports = await _opened(RemotePorts(path), stack)
+    return Services(
+        store=ports.store,
+        turn_writer=None,
+        journal=ports.journal,
+        live=ports.live,
+        queue=ports.queue,
+        queue_forgets=True,
+    )
+
+
 def make_affinity(
     config: DispatchConfig, services: Services, clock: Clock
 ) -> tuple[Residences, Affinity] | tuple[None, None]:
@@ -135,7 +172,7 @@ async def open_persister(
     settings: Settings, services: Services, clock: Clock, stack: AsyncExitStack
 ) -> Persister | None:
     """The persister, which copies the journal into the store; None where the journal is the store itself."""
-    if services.queue_forgets:
+    if services.queue_forgets or services.turn_writer is None:
         return None
     from axon.adapters.journal.rabbitmq_reader import RabbitJournalReader
 
@@ -170,14 +207,15 @@ def check_store_file(settings: Settings) -> None:
         )
 
 
-async def open_live(settings: Settings, clock: Clock, stack: AsyncExitStack) -> Live:
-    """Opens the live service; the stack closes it."""
+async def open_live(settings: Settings, clock: Clock, stack: AsyncExitStack, *, carries: bool = False) -> Live:
+    """Opens the live service; the stack closes it. With ``carries``, notifications of an embedded log have the chunk
+    in them, for listeners in other processes."""
     scheme = settings.live.partition(":")[0]
     retention_s = settings.sessions.retention_s
     if scheme == "memory":
         from axon.adapters.live.memory import open_memory_live
 
-        return open_memory_live(clock, retention_s=retention_s)
+        return open_memory_live(clock, retention_s=retention_s, carries=carries)
     if scheme in ("redis", "rediss", "redis+cluster", "rediss+cluster"):
         from axon.adapters.live.redis import RedisLive
 

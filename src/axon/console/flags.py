@@ -42,6 +42,10 @@ Port = Annotated[int | None, typer.Option("--port", help="Port of the API; 0 tak
 MetricsPort = Annotated[
     int | None, typer.Option("--metrics-port", help="Port of /metrics and the probes; 0 takes a free one.")
 ]
+Processes = Annotated[
+    int | None,
+    typer.Option("--processes", min=1, help="Processes that serve the port. [default: 1 below 8 cores, else up to 4]"),
+]
 Model = Annotated[
     str | None,
     typer.Option("--model", metavar="PATH", help="A safetensors folder, a .gguf file, a name in the models folder."),
@@ -57,6 +61,7 @@ _FLAG_OF = {
     "engine.tensor_parallel": "--tensor-parallel",
     "gateway.host": "--host",
     "gateway.port": "--port",
+    "gateway.processes": "--processes",
     "live": "--live",
     "log.level": "--log-level",
     "model": "--model",

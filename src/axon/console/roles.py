@@ -15,6 +15,7 @@ from axon.console.flags import (
     Model,
     ModelName,
     Port,
+    Processes,
     Queue,
     Set,
     Store,
@@ -29,6 +30,7 @@ def serve(
     host: Host = None,
     port: Port = None,
     metrics_port: MetricsPort = None,
+    processes: Processes = None,
     model: Model = None,
     model_name: ModelName = None,
     engine: EngineKind = None,
@@ -57,6 +59,7 @@ def serve(
             "gateway.host": host,
             "gateway.port": port,
             "gateway.metrics_port": metrics_port,
+            "gateway.processes": processes,
         },
         config_file,
         set_,
@@ -70,6 +73,7 @@ def gateway(
     host: Host = None,
     port: Port = None,
     metrics_port: MetricsPort = None,
+    processes: Processes = None,
     model: Model = None,
     model_name: ModelName = None,
     engine: EngineKind = None,
@@ -87,8 +91,9 @@ def gateway(
     AXON_PEPPER, or the same data folder. Not ready until the first worker is there.
 
     \b
-    Example:
+    Examples:
       axon gateway --port 8000 --queue amqp://… --live redis://… --store postgresql://…
+      axon gateway --processes 4 --queue amqp://… --live redis://… --store postgresql://…
     """
     loaded = load(
         {
@@ -97,6 +102,7 @@ def gateway(
             "gateway.host": host,
             "gateway.port": port,
             "gateway.metrics_port": metrics_port,
+            "gateway.processes": processes,
         },
         config_file,
         set_,

@@ -130,10 +130,11 @@ def ready_screen(ready: "Ready", *, bold: Callable[[str], str] = str) -> str:
     authorization = f"Bearer {ready.key}" if ready.key else f"Bearer $(cat {key_file})"
     question = "What is the capital of France?"
     engine = f", its engine {ready.engine_pid}" if ready.engine_pid else ""
+    fronts = f"   (served by {ready.num_fronts} processes)" if ready.num_fronts else ""
     return f"""
   {bold(f"Axon {version()} {'is up and waits for a worker' if ready.waits else 'is ready'}")}
 
-  API      {bold(ready.url + "/v1")}   (pages: {ready.url}/docs)
+  API      {bold(ready.url + "/v1")}   (pages: {ready.url}/docs){fronts}
   Model    {bold(ready.model)}
   Key      {key}
   Metrics  {ready.metrics_url}

@@ -1,6 +1,6 @@
 """The gateway's section of the settings."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -15,6 +15,9 @@ class GatewayConfig:
     """Address of the metrics and probes."""
     metrics_port: int = 8001
     """Port of /metrics, apart from the API, with /livez and /readyz beside it; 0 takes a free one."""
+    processes: int = field(default=0, metadata={"default": "1 below 8 cores, else a quarter of them, at most 4"})
+    """Number of processes that serve the API's port; with more than one, a further process starts and watches them.
+    Each holds to the limits below by itself."""
     max_body_bytes: int = 4 << 20
     """A request with a larger body is refused with 413."""
     max_held_body_bytes: int = 128 << 20

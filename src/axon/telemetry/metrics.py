@@ -12,6 +12,7 @@ from wsgiref.simple_server import WSGIRequestHandler, WSGIServer, make_server
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, Info, ProcessCollector
 from prometheus_client.exposition import make_wsgi_app
+from prometheus_client.registry import Collector
 
 from axon.domain.tenant import Tier
 from axon.telemetry.build import version
@@ -194,13 +195,18 @@ class Metrics:
             self.tokens.labels("wasted", label).inc(ledger.wasted)
 
     def serve(
-        self, host: str, port: int, probes: Mapping[str, Callable[[], str]] = MappingProxyType({})
+        self,
+        host: str,
+        port: int,
+        probes: Mapping[str, Callable[[], str]] = MappingProxyType({}),
+        collector: Collector | None = None,
     ) -> tuple[int, Callable[[], None]]:
         """Serves ``GET /metrics`` and the probes from a thread; returns the bound port and a function that stops it.
 
-        A probe, called by its path, returns what is wrong, or an empty string.
+        A probe, called by its path, returns what is wrong, or an empty string. A ``collector`` is shown in place of
+        this process's own metrics.
         """
-        app = make_wsgi_app(self.registry)
+        app = make_wsgi_app(self.registry if collector is None else _registry_of(collector))
 
         def answered(environ: "WSGIEnvironment", start_response: "StartResponse") -> Iterable[bytes]:
             path = environ["PATH_INFO"]
@@ -234,6 +240,12 @@ class Metrics:
 
     def _histogram(self, name: str, sentence: str, buckets: tuple[float, ...]) -> Histogram:
         return Histogram(name, sentence, buckets=buckets, registry=self.registry)
+
+
+def _registry_of(collector: Collector) -> CollectorRegistry:
+    registry = CollectorRegistry(auto_describe=False)
+    registry.register(collector)
+    return registry
 
 
 class _Server(ThreadingMixIn, WSGIServer):

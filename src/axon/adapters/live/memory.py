@@ -33,11 +33,14 @@ class MemoryLive(Live):
             twin.lose_everything()
 
 
-def open_memory_live(clock: Clock, *, retention_s: float, max_streams: int = 100_000) -> MemoryLive:
-    """Embedded ports that share one clock; nothing needs closing."""
+def open_memory_live(
+    clock: Clock, *, retention_s: float, max_streams: int = 100_000, carries: bool = False
+) -> MemoryLive:
+    """Embedded ports that share one clock; nothing needs closing. With ``carries``, notifications of the log have the
+    chunk in them, for listeners in other processes."""
     wakeups = MemoryWakeups()
     return MemoryLive(
-        log=MemoryTokenLog(clock, wakeups, retention_s=retention_s, max_streams=max_streams),
+        log=MemoryTokenLog(clock, wakeups, retention_s=retention_s, max_streams=max_streams, carries=carries),
         leases=MemoryLeases(clock),
         accounts=MemoryAccounts(clock),
         crowds=MemoryCrowds(clock),

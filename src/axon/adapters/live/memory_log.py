@@ -12,6 +12,7 @@ from axon.adapters.live.memory_wakeups import MemoryWakeups
 from axon.domain import append
 from axon.domain.chunk import Chunk
 from axon.domain.ownership import LogView, next_epoch
+from axon.domain.wire import encode
 from axon.errors import DependencyDown
 from axon.ports.live import STOPS, Appended, AppendStatus, stream_channel
 from axon.runtime.clock import Clock
@@ -94,8 +95,12 @@ class MemoryTokenLog:
         retention_s: float,
         max_streams: int = 100_000,
         max_kept_bytes: int = 256 * 2**20,
+        carries: bool = False,
     ) -> None:
+        """With ``carries``, a notification has the chunk in it, for listeners in other processes; here, reading the
+        log costs less than decoding it."""
         self._clock = clock
+        self._carries = carries
         self._wakeups = wakeups
         self._retention_s = retention_s
         self._max_streams = max_streams
@@ -192,7 +197,9 @@ class MemoryTokenLog:
         status = stream.judge(chunk, self._clock.monotonic())
         if status is AppendStatus.OK and (chunk.tokens or chunk.ends or chunk.terminal):
             stream.write(chunk)
-            self._wakeups.wake(stream_channel(job_id))
+            channel = stream_channel(job_id)
+            carried = self._carries and self._wakeups.is_heard(channel)
+            self._wakeups.wake(channel, encode(chunk) if carried else b"")
             if stream.ended:
                 self._retain(job_id, stream)
         return Appended(status, stream.last)

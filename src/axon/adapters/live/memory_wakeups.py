@@ -1,9 +1,19 @@
 """Embedded wakeups: notifications between tasks of one event loop; without a listener they are lost."""
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 
 from axon.adapters.live.buffered_listener import BufferedListener
+
+
+class _Relay:
+    """A subscription that passes each payload on at once."""
+
+    def __init__(self, put: Callable[[bytes], None]) -> None:
+        self.put = put
+
+    def close(self) -> None:
+        """Does nothing: a relay holds no timer."""
 
 
 class MemoryWakeups:
@@ -11,7 +21,7 @@ class MemoryWakeups:
 
     def __init__(self, *, max_waiting: int = 256) -> None:
         self._max_waiting = max_waiting
-        self._channels: dict[str, dict[BufferedListener, None]] = {}
+        self._channels: dict[str, dict[BufferedListener | _Relay, None]] = {}
 
     @property
     def num_channels(self) -> int:
@@ -19,6 +29,10 @@ class MemoryWakeups:
 
     async def notify(self, channel: str, payload: bytes = b"") -> None:
         self.wake(channel, payload)
+
+    def is_heard(self, channel: str) -> bool:
+        """Whether anybody listens to the channel."""
+        return channel in self._channels
 
     def wake(self, channel: str, payload: bytes = b"") -> None:
         """``notify`` for another embedded port in the same process."""
@@ -34,7 +48,13 @@ class MemoryWakeups:
         finally:
             self._leave(channel, listener)
 
-    def _leave(self, channel: str, listener: BufferedListener) -> None:
+    def relay(self, channel: str, put: Callable[[bytes], None]) -> Callable[[], None]:
+        """Calls ``put`` with each payload of the channel, until the returned function is called."""
+        listener = _Relay(put)
+        self._channels.setdefault(channel, {})[listener] = None
+        return lambda: self._leave(channel, listener)
+
+    def _leave(self, channel: str, listener: BufferedListener | _Relay) -> None:
         listeners = self._channels[channel]
         listeners.pop(listener, None)
         listener.close()

@@ -88,6 +88,10 @@ class MemoryQueue:
         self._unacked: dict[int, Delivery] = {}
         self._open = False
 
+    def beside(self) -> "MemoryQueue":
+        """Another taker's connection to the same lanes, still to be opened."""
+        return self._broker.connect()
+
     async def open(self) -> None:
         self._open = True
 

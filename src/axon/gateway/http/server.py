@@ -84,7 +84,7 @@ class Server(uvicorn.Server):
         """Accepts connections on the given sockets; the server binds none of its own."""
         await self.lifespan.startup()
         self.servers = []  # uvicorn's own listeners
-        self._listeners = [Listener(each, self._new_protocol) for each in sockets or ()]
+        self._listeners = [Listener(each, self.new_protocol) for each in sockets or ()]
         for listener in self._listeners:
             listener.open(self.config.backlog)
         self.started = True
@@ -100,7 +100,8 @@ class Server(uvicorn.Server):
             await listener.close()
         await super().shutdown(sockets)
 
-    def _new_protocol(self) -> asyncio.Protocol:
+    def new_protocol(self) -> asyncio.Protocol:
+        """Returns the protocol of a new connection, for one that was accepted elsewhere. The server has started."""
         make: Callable[..., asyncio.Protocol] = self.config.http_protocol_class
         return make(config=self.config, server_state=self.server_state, app_state=self.lifespan.state)
 

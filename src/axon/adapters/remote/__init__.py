@@ -1,0 +1,1 @@
+"""The ports of another process on this machine, over a Unix socket."""

@@ -1,0 +1,141 @@
+"""A gateway of several processes: one port, one parent, and a fleet that does not mind."""
+
+import os
+import signal
+import threading
+from collections import Counter
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+
+import httpx
+import openai
+import pytest
+
+from axon.client import resumed
+from tests.fleet.fleet import Fleet
+from tests.journeys.processes import front_pids, holder, is_alive
+from tests.journeys.server import wait_until
+from tests.journeys.sse import pieces, text_of
+
+pytestmark = pytest.mark.services
+PROMPT = "Four hands on one keyboard. " * 12
+BODY = {"model": "echo", "prompt": PROMPT, "max_tokens": 300, "ignore_eos": True}
+
+
+@pytest.fixture
+def fleet(fresh: Callable[..., Fleet]) -> Fleet:
+    """One gateway of two processes, one worker."""
+    fleet = fresh(engine_echo_step_s=0.01, gateway_processes=2)
+    return fleet.start(gateways=1, workers=1)
+
+
+def both(fleet: Fleet) -> list[int]:
+    wait_until(lambda: len(front_pids(fleet.gateways[0].pid)) == 2, "both fronts are there")
+    return front_pids(fleet.gateways[0].pid)
+
+
+def test_both_processes_serve_and_their_metrics_are_summed_and_a_killed_one_is_resumed_at_the_other(
+    fleet: Fleet,
+) -> None:
+    [gateway], fronts = fleet.gateways, both(fleet)
+    met = set()
+    for _ in range(24):
+        with fleet.client(gateway.url) as http, http.stream("GET", "/v1/models") as reply:
+            met.add(holder(reply, fronts))
+            assert reply.read()
+    assert met == set(fronts)
+    wait_until(lambda: gateway.metric("axon_requests_total") == 24, "every request is counted once")
+    assert gateway.metric("axon_workers") == 1
+    with openai.OpenAI(base_url=f"{gateway.url}/v1", api_key=fleet.key) as api:
+        whole = api.completions.create(model="echo", prompt=PROMPT, max_tokens=300, temperature=0).choices[0].text
+        counted = gateway.metric("axon_requests_total")
+        stream = api.completions.create(model="echo", prompt=PROMPT, max_tokens=300, temperature=0, stream=True)
+        killed = holder(stream.response, fronts)
+        got = []
+        for chunk in resumed(api, stream):
+            got.append(chunk.choices[0].text)
+            if len(got) == 20:
+                os.kill(killed, signal.SIGKILL)
+    assert "".join(got) == whole
+    assert killed not in both(fleet)
+    assert gateway.metric("axon_requests_total") >= counted
+    assert gateway.probe("/readyz") == 200
+
+
+def test_a_stop_drains_all_processes(fleet: Fleet) -> None:
+    [gateway], fronts = fleet.gateways, both(fleet)
+    with fleet.client(gateway.url) as http, http.stream("POST", "/v1/completions", json={**BODY, "stream": True}) as it:
+        stream = pieces(it.iter_lines())
+        got = [next(stream)]
+        gateway.send(signal.SIGTERM)
+        wait_until(lambda: gateway.probe("/readyz") == 503, "it is not ready any more")
+        wait_until(lambda: refused(gateway.url), "it takes no connection any more")
+        got += stream
+    assert got[-1].finish == "length"
+    assert len(text_of(got)) == 300
+    assert gateway.wait() == 0
+    assert not [pid for pid in fronts if is_alive(pid)]
+
+
+def test_a_second_signal_hurries_all_processes(fresh: Callable[..., Fleet]) -> None:
+    fleet = fresh(engine_echo_step_s=1.0, gateway_processes=2).start(gateways=1, workers=1)
+    [gateway], fronts = fleet.gateways, both(fleet)
+    with fleet.client(gateway.url) as http, http.stream("POST", "/v1/completions", json={**BODY, "stream": True}) as it:
+        next(pieces(it.iter_lines()))
+        gateway.send(signal.SIGTERM)
+        wait_until(lambda: gateway.probe("/readyz") == 503, "it is not ready any more")
+        gateway.send(signal.SIGTERM)
+        assert gateway.wait() == 0
+    assert not [pid for pid in fronts if is_alive(pid)]
+
+
+def test_the_parents_death_ends_its_processes(fleet: Fleet) -> None:
+    [gateway], fronts = fleet.gateways, both(fleet)
+    gateway.kill()
+    wait_until(lambda: not any(map(is_alive, fronts)), "the fronts end")
+    assert refused(gateway.url)
+
+
+def test_no_request_is_lost_while_one_process_after_the_other_is_restarted(fleet: Fleet) -> None:
+    """The clients send nothing twice, and each request has a connection of its own."""
+    [gateway] = fleet.gateways
+    over, answers = threading.Event(), Counter[str]()
+    headers = {"Authorization": f"Bearer {fleet.key}"}
+
+    def ask() -> None:
+        while not over.is_set():
+            body = {**BODY, "max_tokens": 2}
+            reply = httpx.post(f"{gateway.url}/v1/completions", json=body, headers=headers, timeout=60)
+            answers["200" if reply.status_code == 200 else f"{reply.status_code} {reply.text}"] += 1
+
+    with ThreadPoolExecutor() as clients:
+        asking = [clients.submit(ask) for _ in range(3)]
+        try:
+            for front in both(fleet):
+                os.kill(front, signal.SIGTERM)
+                wait_until(lambda front=front: not is_alive(front), "it ends")  # type: ignore[misc]
+                both(fleet)
+        finally:
+            over.set()
+        for each in asking:
+            each.result()
+    assert set(answers) == {"200"}, answers
+
+
+def test_a_gateway_whose_processes_cannot_start_says_why_and_ends(fresh: Callable[..., Fleet]) -> None:
+    fleet = fresh(gateway_processes=2)
+    gateway = fleet.make("gateway", live="redis://127.0.0.1:1").start(wait=False)
+    assert gateway.wait() == 1
+    assert "axon: " in gateway.log
+    assert "127.0.0.1:1" in gateway.log
+    assert "Traceback" not in gateway.log
+
+
+def refused(url: str) -> bool:
+    try:
+        httpx.get(f"{url}/livez", timeout=5)
+    except httpx.ConnectError:
+        return True
+    except httpx.TransportError:
+        return False
+    return False
