@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from axon.adapters.live.memory_wakeups import MemoryListener
+from axon.adapters.live.buffered_listener import BufferedListener
 from axon.adapters.remote.link import Link
 from axon.adapters.remote.methods import Method, methods_of
 from axon.ports.live import Live
@@ -48,13 +48,14 @@ class _RemoteLeases(_Remote):
 
 class _RemoteWakeups(_Remote):
     @asynccontextmanager
-    async def listen(self, channel: str) -> AsyncIterator[MemoryListener]:
-        listener = MemoryListener(_MAX_WAITING)
+    async def listen(self, channel: str) -> AsyncIterator[BufferedListener]:
+        listener = BufferedListener(_MAX_WAITING)
         number = self._link.listen(channel, listener.put)
         try:
             yield listener
         finally:
             self._link.leave(number)
+            listener.close()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
