@@ -2,9 +2,9 @@
 
 The model fits y ≈ costs · x to a stream of measurements (x, y). Each measurement multiplies the unit costs by
 exponentials of its error (exponentiated gradient, Kivinen and Warmuth, 1997). The error is the logarithm of measured
-over predicted, because times scatter by a factor, and the gradient is normalised. So costs stay positive, one
-measurement moves them by a bounded factor, and an update takes time linear in the number of costs. Errors above and
-below may weigh differently: the model then fits an expectile in place of the mean (Newey and Powell, 1987).
+over predicted, because times scatter by a factor, and the gradient is normalised. So costs stay positive, a
+delay moves them by a bounded factor, and an update takes time linear in the number of costs. Errors above and below
+may weigh differently: the model then fits an expectile in place of the mean (Newey and Powell, 1987).
 """
 
 from math import exp, log
@@ -13,7 +13,7 @@ from operator import mul
 Vector = tuple[float, ...]
 
 _LARGEST_ERROR = log(2.0)
-"""Once the first measurements are in, one counts as at most twice and at least half of its prediction."""
+"""Once the first measurements are in, one counts as at most twice its prediction: delays lengthen times at random."""
 
 
 class CostModel:
@@ -51,7 +51,7 @@ class CostModel:
         if self.num_updates * gain < 1:
             gain = 1 / self.num_updates
         else:
-            error = min(max(error, -_LARGEST_ERROR), _LARGEST_ERROR)
+            error = min(error, _LARGEST_ERROR)
         rate = gain * error * total / sum(map(mul, parts, parts))
         self.costs = tuple([cost * exp(rate * part) for cost, part in zip(self.costs, parts, strict=True)])
         return exp(gain * error)
