@@ -20,7 +20,7 @@ Ints = npt.NDArray[np.int32]
 
 def what_it_prints(name: str, folder: Path) -> list[str]:
     """What the tiles of an instruction set compute; skips where the machine can neither run nor emulate them."""
-    [unit] = [each for each in build._units() if each.instruction_set == name] or [None]
+    unit = next((each for each in build._units() if each.instruction_set == name), None)
     if unit is None:
         pytest.skip(f"{name} is of another kind of machine")
     emulator: tuple[str, ...] = ()
