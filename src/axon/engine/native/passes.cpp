@@ -24,7 +24,7 @@ constexpr float kNothing = -53.0f;  // a weight of 2^-53 cannot be told from non
 // exponent they are 2^n, and 0 for n = -127.
 constexpr float kRounder = 12582912.0f + 127.0f;
 
-AXON_INLINE float to_power(float x) {
+[[maybe_unused]] AXON_INLINE float to_power(float x) {
     uint32_t bits;
     __builtin_memcpy(&bits, &x, 4);
     bits <<= 23;
@@ -32,15 +32,19 @@ AXON_INLINE float to_power(float x) {
     return x;
 }
 #if defined(__aarch64__)
-AXON_INLINE float32x4_t to_power(float32x4_t x) {
+[[maybe_unused]] AXON_INLINE float32x4_t to_power(float32x4_t x) {
     return vreinterpretq_f32_s32(vshlq_n_s32(vreinterpretq_s32_f32(x), 23));
 }
 #endif
 #if defined(__AVX2__)
-AXON_INLINE __m256 to_power(__m256 x) { return _mm256_castsi256_ps(_mm256_slli_epi32(_mm256_castps_si256(x), 23)); }
+[[maybe_unused]] AXON_INLINE __m256 to_power(__m256 x) {
+    return _mm256_castsi256_ps(_mm256_slli_epi32(_mm256_castps_si256(x), 23));
+}
 #endif
 #if defined(__AVX512F__)
-AXON_INLINE __m512 to_power(__m512 x) { return _mm512_castsi512_ps(_mm512_slli_epi32(_mm512_castps_si512(x), 23)); }
+[[maybe_unused]] AXON_INLINE __m512 to_power(__m512 x) {
+    return _mm512_castsi512_ps(_mm512_slli_epi32(_mm512_castps_si512(x), 23));
+}
 #endif
 
 template <class Part, int N>

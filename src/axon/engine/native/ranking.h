@@ -84,7 +84,7 @@ class Ranking {
         return find_cut(cumulated, mass);
     }
 
-    // Puts the tokens with scores from `lowest` on and below `below` into candidates_, in the order of their ids. A token
+    // Puts the tokens with scores from `lowest` on and below `below` into candidates_, in the order of their ids. One
     // that does not belong there is overwritten by the next: a branch on every score would take longer.
     void gather(float lowest, float below) {
         const float highest = below == kHighest ? below : std::nextafter(below, kLowest);

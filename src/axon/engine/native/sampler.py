@@ -112,19 +112,18 @@ class NativeSampler:
 
 
 class _Packer:
-    """Puts draws into the form that the kernels take."""
+    """Puts draws into the form that the kernels take: requests, and their token ids and biases one behind the other."""
 
     def __init__(self) -> None:
         self._prompts: dict[int, tuple[tuple[int, ...], bytes]] = {}
-        """The prompts of the call before, by identity: a prompt is packed at its first draw, not at each."""
+        """The prompts of the call before, by identity: a prompt is packed for its first draw, not for each."""
 
     def pack(self, draws: Sequence[Draw], rows: Sequence[int], masks: Sequence[int]) -> tuple[bytes, bytes, bytes]:
-        """Returns requests, and all their token ids and biases one behind the other."""
         requests = bytearray(library.REQUEST.size * len(draws))
         ids: list[bytes] = []
         biases: list[float] = []
         num_ids = 0
-        prompts: dict[int, tuple[tuple[int, ...], bytes]] = {}
+        prompts_before, self._prompts = self._prompts, {}
         for index, draw in enumerate(draws):
             sampling = draw.sampling
             library.REQUEST.pack_into(
@@ -151,22 +150,23 @@ class _Packer:
                 len(draw.banned_ids),
                 len(biases),
             )
+            num_ids += len(sampling.logit_bias) + len(draw.prompt_ids) + len(draw.output_ids) + len(draw.banned_ids)
             if sampling.logit_bias:
                 ids.append(_ints([id for id, _ in sampling.logit_bias]))
                 biases += [bias for _, bias in sampling.logit_bias]
-            if draw.prompt_ids:
-                key = id(draw.prompt_ids)
-                prompts[key] = self._prompts.get(key) or (draw.prompt_ids, _ints(draw.prompt_ids))
-                ids.append(prompts[key][1])
-            if draw.output_ids or draw.banned_ids:
-                ids.append(_ints((*draw.output_ids, *draw.banned_ids)))
-            num_ids += len(sampling.logit_bias) + len(draw.prompt_ids) + len(draw.output_ids) + len(draw.banned_ids)
-        self._prompts = prompts
-        return bytes(requests), b"".join(ids), pack(f"={len(biases)}d", *biases)
+            if prompt_ids := draw.prompt_ids:
+                packed = prompts_before.get(id(prompt_ids)) or (prompt_ids, _ints(prompt_ids))
+                self._prompts[id(prompt_ids)] = packed
+                ids.append(packed[1])
+            if draw.output_ids:
+                ids.append(_ints(draw.output_ids))
+            if draw.banned_ids:
+                ids.append(_ints(draw.banned_ids))
+        return bytes(requests), b"".join(ids), pack(f"{len(biases)}d", *biases)
 
 
 def _ints(numbers: Sequence[int]) -> bytes:
-    return pack(f"={len(numbers)}i", *numbers)  # half the time that numpy takes
+    return pack(f"{len(numbers)}i", *numbers)  # half the time that numpy takes
 
 
 def _unpack(draws: Sequence[Draw], answers: npt.NDArray[Any], top_ids: Any, top_logprobs: Any) -> list[Drawn]:
