@@ -73,6 +73,18 @@ def test_greedy_rows_without_logits_equal_those_with(folder: Path) -> None:
     tiny.model.close()
 
 
+def test_greedy_and_sampled_rows_of_one_batch_are_each_what_they_are_alone(folder: Path) -> None:
+    tiny = Tiny(folder, threads=2)
+    runner = NativeRunner(tiny.model, tiny.architecture.vocab_size)
+    spans = [
+        make_span(index, 0, make_tokens(index, 9), temperature=index % 3 / 2, logprobs=(None, 2)[index % 2])
+        for index in range(7)
+    ]
+    alone = [runner.run(Batch((span,)))[0] for span in spans]
+    assert runner.run(Batch(tuple(spans))) == alone
+    tiny.model.close()
+
+
 def test_a_span_without_a_draw_gives_no_token(folder: Path) -> None:
     tiny = Tiny(folder)
     runner = NativeRunner(tiny.model, tiny.architecture.vocab_size)

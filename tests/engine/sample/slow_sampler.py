@@ -1,13 +1,14 @@
 """Sampling written out token by token, slow and obvious, to hold the fast one against. Draws nothing."""
 
 import math
+from collections.abc import Callable
 
 from axon.engine.batch import Draw
 
 
-def distribution(logits: list[float], draw: Draw) -> list[float]:
-    """The probability of every token."""
-    scores = adjusted(logits, draw)
+def distribution(logits: list[float], draw: Draw, rounded: Callable[[float], float] = float) -> list[float]:
+    """The probability of every token, where each change of a score is ``rounded``."""
+    scores = adjusted(logits, draw, rounded)
     sampling = draw.sampling
     ranking = sorted(range(len(scores)), key=lambda id: (-scores[id], id))
     if sampling.temperature == 0:
@@ -23,19 +24,19 @@ def distribution(logits: list[float], draw: Draw) -> list[float]:
     return [weights[id] / total if id in ranking else 0.0 for id in range(len(scores))]
 
 
-def adjusted(logits: list[float], draw: Draw) -> list[float]:
+def adjusted(logits: list[float], draw: Draw, rounded: Callable[[float], float] = float) -> list[float]:
     """The logits after bias, penalties and bans."""
     scores = list(logits)
     sampling = draw.sampling
     for id, bias in sampling.logit_bias:
         if id < len(scores):
-            scores[id] += bias
+            scores[id] = rounded(scores[id] + bias)
     for id in {*draw.prompt_ids, *draw.output_ids}:
-        scores[id] = (
-            scores[id] / sampling.repetition_penalty if scores[id] > 0 else scores[id] * sampling.repetition_penalty
-        )
+        penalty = sampling.repetition_penalty
+        scores[id] = rounded(scores[id] / penalty if scores[id] > 0 else scores[id] * penalty)
     for id in set(draw.output_ids):
-        scores[id] -= sampling.frequency_penalty * draw.output_ids.count(id) + sampling.presence_penalty
+        lost = sampling.frequency_penalty * draw.output_ids.count(id) + sampling.presence_penalty
+        scores[id] = rounded(scores[id] - lost)
     for id in draw.banned_ids:
         scores[id] = -math.inf
     return scores

@@ -12,50 +12,23 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from axon.domain.sampling import Sampling
-from axon.engine.batch import Draw, Drawn
 from axon.engine.sample import sampler, truncate
-from axon.engine.sample.sampler import sample
 from axon.engine.sample.uniform import uniform
+from tests.engine.sample.builders import SAMPLERS, Sample, make_draw, tokens_of
 from tests.engine.sample.slow_sampler import distribution
 
 CHI_SQUARE_999 = {1: 10.83, 2: 13.82, 3: 16.27, 4: 18.47, 5: 20.52, 6: 22.46, 7: 24.32, 8: 26.12, 9: 27.88}
 """By degrees of freedom: what one true distribution in a thousand exceeds."""
 
 
-def make_draw(
-    position: int = 0,
-    *,
-    seed: int = 1,
-    choice: int = 0,
-    prompt: tuple[int, ...] = (),
-    output: tuple[int, ...] = (),
-    banned: tuple[int, ...] = (),
-    **sampling: Any,
-) -> Draw:
-    return Draw(
-        sampling=Sampling(max_tokens=1, **sampling),
-        seed=seed,
-        choice=choice,
-        position=position,
-        prompt_ids=prompt,
-        output_ids=output,
-        banned_ids=banned,
-    )
-
-
-def tokens_of(drawn: list[Drawn]) -> list[int]:
-    return [each.token for each in drawn]
-
-
-def counts_of(logits: list[float], count: int, **draw: Any) -> npt.NDArray[np.int64]:
+def counts_of(sample: Sample, logits: list[float], count: int, **draw: Any) -> npt.NDArray[np.int64]:
     rows = np.tile(np.array(logits, dtype=np.float32), (count, 1))
     first = make_draw(**draw)
     tokens = tokens_of(sample(rows, [replace(first, position=position) for position in range(count)]))
     return np.bincount(tokens, minlength=len(logits))
 
 
-def test_greedy_takes_the_lowest_id_among_equals() -> None:
+def test_greedy_takes_the_lowest_id_among_equals(sample: Sample) -> None:
     logits = torch.tensor([[0.0, 3.0, 3.0, 1.0], [2.0, 2.0, 2.0, 2.0]])
     assert tokens_of(sample(logits, [make_draw(temperature=0.0)] * 2)) == [1, 0]
 
@@ -72,12 +45,12 @@ SAMPLINGS: list[dict[str, Any]] = [
 ]
 
 
-def follows_the_softmax(sampling: dict[str, Any]) -> bool:
+def follows_the_softmax(sample: Sample, sampling: dict[str, Any]) -> bool:
     """Whether 20,000 draws are spread as the exact distribution says, by a chi-square test."""
     logits = np.random.default_rng(5).normal(0, 1.5, 10).astype(np.float32).tolist()
     context: dict[str, Any] = {"prompt": (1, 4), "output": (2, 2, 7)}
     count = 20_000
-    seen = counts_of(logits, count, seed=42, **context, **sampling)
+    seen = counts_of(sample, logits, count, seed=42, **context, **sampling)
     expected = count * np.array(distribution(logits, make_draw(**context, **sampling)))
     kept = expected > 0
     if seen[~kept].sum():
@@ -87,8 +60,8 @@ def follows_the_softmax(sampling: dict[str, Any]) -> bool:
 
 
 @pytest.mark.parametrize("sampling", SAMPLINGS, ids=str)
-def test_twenty_thousand_draws_follow_the_exact_softmax(sampling: dict[str, Any]) -> None:
-    assert follows_the_softmax(sampling)
+def test_twenty_thousand_draws_follow_the_exact_softmax(sample: Sample, sampling: dict[str, Any]) -> None:
+    assert follows_the_softmax(sample, sampling)
 
 
 def forget(**names: Any) -> Callable[..., Any]:
@@ -113,9 +86,9 @@ MUTANTS: dict[str, tuple[str, Any, dict[str, Any]]] = {
 @pytest.mark.parametrize("mutant", MUTANTS)
 def test_a_wrong_sampler_would_be_caught(mutant: str, monkeypatch: pytest.MonkeyPatch) -> None:
     name, wrong, sampling = MUTANTS[mutant]
-    assert follows_the_softmax(sampling)
+    assert follows_the_softmax(SAMPLERS["numpy"], sampling)
     monkeypatch.setattr(sampler, name, wrong)
-    assert not follows_the_softmax(sampling)
+    assert not follows_the_softmax(SAMPLERS["numpy"], sampling)
 
 
 ids = st.integers(0, 11)
@@ -141,7 +114,7 @@ logit_rows = st.lists(st.integers(-12, 12).map(lambda n: n / 4), min_size=12, ma
 @given(logit_rows, samplings, st.integers(0, 1000))
 def test_a_choice_equals_the_slow_obvious_one(logits: list[float], options: dict[str, Any], position: int) -> None:
     draw = make_draw(position, **options)
-    [drawn] = sample(np.array([logits], dtype=np.float32), [draw])
+    [drawn] = SAMPLERS["numpy"](np.array([logits], dtype=np.float32), [draw])
     probabilities = distribution(logits, draw)
     number = uniform(draw.seed, draw.choice, draw.position)
     below = sum(probabilities[: drawn.token])
@@ -150,9 +123,9 @@ def test_a_choice_equals_the_slow_obvious_one(logits: list[float], options: dict
 
 
 @settings(deadline=None)
-@given(st.lists(st.tuples(logit_rows, samplings), min_size=1, max_size=6), st.integers(0, 3))
+@given(rows=st.lists(st.tuples(logit_rows, samplings), min_size=1, max_size=6), count=st.integers(0, 3))
 def test_a_row_is_drawn_the_same_alone_and_among_others(
-    rows: list[tuple[list[float], dict[str, Any]]], count: int
+    sample: Sample, rows: list[tuple[list[float], dict[str, Any]]], count: int
 ) -> None:
     logits = torch.tensor([row for row, _ in rows]) * 0.77
     draws = [make_draw(index, logprobs=count, **options) for index, (_, options) in enumerate(rows)]
@@ -162,7 +135,7 @@ def test_a_row_is_drawn_the_same_alone_and_among_others(
     assert torch.equal(logits, before), "the logits are the runner's"
 
 
-def test_a_row_of_a_large_vocabulary_is_drawn_the_same_alone_and_among_others() -> None:
+def test_a_row_of_a_large_vocabulary_is_drawn_the_same_alone_and_among_others(sample: Sample) -> None:
     logits = torch.randn(7, 5003, generator=torch.Generator().manual_seed(0)) * 3
     draws = [
         make_draw(row, temperature=1 + row % 3, top_p=(0.97, 1.0)[row % 2], top_k=row * 700, logprobs=3)
@@ -173,35 +146,35 @@ def test_a_row_of_a_large_vocabulary_is_drawn_the_same_alone_and_among_others() 
     assert sample(logits.numpy()[2:], draws[2:]) == alone[2:]
 
 
-def test_a_nucleus_wider_than_the_first_ranking_is_cut_right() -> None:
-    counts = counts_of([0.0] * 5000, 300, top_p=0.5)
+def test_a_nucleus_wider_than_the_first_ranking_is_cut_right(sample: Sample) -> None:
+    counts = counts_of(sample, [0.0] * 5000, 300, top_p=0.5)
     assert counts[2500:].sum() == 0
     assert counts[2200:2500].sum() > 0
 
 
-def test_top_k_beyond_the_first_ranking_keeps_exactly_k() -> None:
-    counts = counts_of(np.linspace(1, 0, 3000).tolist(), 300, top_k=2000)
+def test_top_k_beyond_the_first_ranking_keeps_exactly_k(sample: Sample) -> None:
+    counts = counts_of(sample, np.linspace(1, 0, 3000).tolist(), 300, top_k=2000)
     assert counts[2000:].sum() == 0
     assert counts[1500:2000].sum() > 0
 
 
-def test_min_p_beyond_the_first_ranking_keeps_all_that_are_likely_enough() -> None:
-    counts = counts_of(np.linspace(1, 0, 3000).tolist(), 300, min_p=math.exp(-0.5))
+def test_min_p_beyond_the_first_ranking_keeps_all_that_are_likely_enough(sample: Sample) -> None:
+    counts = counts_of(sample, np.linspace(1, 0, 3000).tolist(), 300, min_p=math.exp(-0.5))
     assert counts[1500:].sum() == 0
     assert counts[1200:1500].sum() > 0
 
 
-def test_a_tiny_temperature_is_as_good_as_greedy() -> None:
-    assert counts_of([1.0, 1.5, -90.0], 5, temperature=1e-308).tolist() == [0, 5, 0]
+def test_a_tiny_temperature_is_as_good_as_greedy(sample: Sample) -> None:
+    assert counts_of(sample, [1.0, 1.5, -90.0], 5, temperature=1e-308).tolist() == [0, 5, 0]
 
 
-def test_a_banned_token_is_not_chosen_even_greedily() -> None:
+def test_a_banned_token_is_not_chosen_even_greedily(sample: Sample) -> None:
     logits = np.array([[1.0, 5.0, 3.0]], dtype=np.float32)
     assert tokens_of(sample(logits, [make_draw(temperature=0.0, banned=(1, 999))])) == [2]
     assert tokens_of(sample(logits, [make_draw(temperature=0.0, banned=(0, 1, 2))])) == [1], "something must be chosen"
 
 
-def test_logprobs_are_the_models_own() -> None:
+def test_logprobs_are_the_models_own(sample: Sample) -> None:
     logits = np.array([[0.0, 2.0, 1.0, 2.0]], dtype=np.float32)
     expected = torch.log_softmax(torch.tensor(logits[0]).double(), dim=0).tolist()
     draws = [make_draw(temperature=0.0, logit_bias=((0, 9.0),), logprobs=3)]
@@ -212,7 +185,7 @@ def test_logprobs_are_the_models_own() -> None:
     assert [logprob for _, logprob in drawn.top] == pytest.approx([expected[1], expected[3], expected[2]])
 
 
-def test_zero_logprobs_are_those_of_the_chosen_token_and_none_are_none() -> None:
+def test_zero_logprobs_are_those_of_the_chosen_token_and_none_are_none(sample: Sample) -> None:
     logits = np.zeros((2, 4), dtype=np.float32)
     asked, silent = sample(logits, [make_draw(temperature=0.0, logprobs=0), make_draw(temperature=0.0)])
     assert asked.logprob == pytest.approx(math.log(0.25))

@@ -314,6 +314,14 @@ def test_an_ignored_end_is_not_banned() -> None:
     assert step(scheduler).draws[0].banned_ids == ()
 
 
+def test_the_draws_of_a_penalised_sequence_carry_one_and_the_same_prompt() -> None:
+    scheduler = make_scheduler(blocks=20)
+    scheduler.add(make_add(prompt=3, repetition_penalty=1.1, max_tokens=9))
+    first, second = (step(scheduler).draws[0].prompt_ids for _ in range(2))
+    assert first is second
+    assert len(first) == 3
+
+
 def test_only_a_penalty_makes_a_draw_carry_tokens() -> None:
     scheduler = make_scheduler(blocks=20)
     scheduler.add(make_add("plain", prompt=3))

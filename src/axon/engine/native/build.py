@@ -120,7 +120,24 @@ def _units(machine: str = "") -> list[_Unit]:
         _Unit(tile, "step.cpp", (*flags, f'-DAXON_TILE="tile_{tile}.h"', f"-DAXON_STEP=step_{tile}"))
         for tile, flags in here.items()
     ]
-    return [*steps, _Unit("kernel", "kernel.cpp")]
+    return [*steps, _Unit("kernel", "kernel.cpp"), *_sampler_units(machine or platform.machine())]
+
+
+def _sampler_units(machine: str) -> list[_Unit]:
+    """The sampler, and its passes over logits for each instruction set: the float lanes of a tile, and nothing more."""
+    avx2 = ("-mavx2", "-mfma")
+    flags: dict[str, dict[str, tuple[str, ...]]] = {
+        "aarch64": {"neon": ("-march=armv8.2-a+dotprod",)},
+        "x86_64": {
+            "avx2": avx2,
+            "avx512": (*avx2, *(f"-mavx512{part}" for part in _AVX512), "-mprefer-vector-width=512"),
+        },
+    }
+    passes = [
+        _Unit(f"passes_{tile}", "passes.cpp", (*each, f'-DAXON_TILE="tile_{tile}.h"', f"-DAXON_PASSES=passes_{tile}"))
+        for tile, each in {"scalar": (), **flags.get(machine, {})}.items()
+    ]
+    return [*passes, _Unit("sampler", "sampler.cpp")]
 
 
 def _run_all(commands: Iterable[Sequence[str]]) -> None:

@@ -128,6 +128,7 @@ class Runner {
     }
 
     Model& model() { return model_; }
+    Team& team() { return team_; }
 
     void copy_block(int from, int to) {
         std::memcpy(model_.kv + to * model_.kv_block_bytes, model_.kv + from * model_.kv_block_bytes,
@@ -294,6 +295,9 @@ AXON_API Runner* axon_create(const axon::Shape* shape, int num_blocks, int num_t
 }
 
 AXON_API void axon_destroy(Runner* runner) { delete runner; }
+
+// The runner's threads, for a sampler that works between its steps.
+AXON_API axon::Team* axon_team(Runner* runner) { return &runner->team(); }
 
 AXON_API uint64_t axon_block_bytes(Runner* runner) { return runner->model().kv_block_bytes; }
 

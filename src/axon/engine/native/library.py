@@ -1,6 +1,7 @@
 """The kernels' C interface as Python sees it. Knows no model folder and no batch."""
 
 import ctypes
+import struct
 from ctypes import POINTER, c_char_p, c_float, c_int, c_int32, c_uint64, c_void_p
 from functools import cache
 from pathlib import Path
@@ -17,6 +18,8 @@ LANES = 16
 MAX_HEAD_DIM = 512
 MAX_SHARE = 16
 """Most query heads that share a KV head."""
+REQUEST = struct.Struct("=6d4Q10i")
+"""A row's sampling parameters, as sampler.h has them."""
 
 
 class Shape(ctypes.Structure):
@@ -43,6 +46,16 @@ _SIGNATURES: dict[str, tuple[Any, list[Any]]] = {
     "axon_block_bytes": (c_uint64, [c_void_p]),
     "axon_set_linear": (None, [c_void_p, c_int, c_int, c_void_p, c_void_p, c_int, c_int]),
     "axon_set_vector": (None, [c_void_p, c_int, c_int, _FLOATS]),
+    "axon_team": (c_void_p, [c_void_p]),
+    "axon_create_team": (c_void_p, [c_int]),
+    "axon_destroy_team": (None, [c_void_p]),
+    "axon_create_sampler": (c_void_p, [c_void_p, c_int, c_char_p]),
+    "axon_destroy_sampler": (None, [c_void_p]),
+    "axon_request_bytes": (c_int, []),
+    "axon_sample": (
+        c_int,
+        [c_void_p, _FLOATS, c_void_p, c_int, c_void_p, c_void_p, c_void_p, c_void_p, c_void_p, c_int],
+    ),
     "axon_copy_block": (None, [c_void_p, c_int, c_int]),
     "axon_step": (
         c_int,
@@ -63,6 +76,7 @@ def load(folder: Path | None = None) -> ctypes.CDLL:
         function = getattr(opened, name)
         function.restype, function.argtypes = result, arguments
     assert opened.axon_group_size() == GROUP_SIZE
+    assert opened.axon_request_bytes() == REQUEST.size
     return opened
 
 

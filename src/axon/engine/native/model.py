@@ -96,6 +96,13 @@ class NativeModel:
             raise MemoryError(f"no memory for a step of {len(rows.tokens)} tokens")
         return best
 
+    @property
+    def team(self) -> int:
+        """The handle of the model's threads, which end with it."""
+        assert self._handle is not None, "closed"
+        team: int = self._library.axon_team(self._handle)
+        return team
+
     def copy_block(self, source: int, target: int) -> None:
         """Copies the keys and values of a block over all layers."""
         self._library.axon_copy_block(self._handle, source, target)

@@ -10,8 +10,8 @@ from axon.engine.load.architecture import Architecture
 from axon.engine.native.build import GROUP_SIZE
 from axon.engine.native.model import Floats, Ints, NativeModel, Rows
 from axon.engine.native.packed_weights import ensure_packed
+from axon.engine.native.sampler import NativeSampler
 from axon.engine.sample.adjust import is_adjusted
-from axon.engine.sample.sampler import sample
 
 
 class NativeRunner:
@@ -19,16 +19,20 @@ class NativeRunner:
 
     def __init__(self, model: NativeModel, vocab_size: int) -> None:
         self._model = model
+        self._sampler = NativeSampler(vocab_size, team=model.team)
         self._logits = np.empty((0, vocab_size), np.float32)
 
     def run(self, batch: Batch) -> list[Drawn]:
         """Computes the batch's tokens and samples one token for each draw."""
         draws = batch.draws
-        if all(_is_greedy(draw) for draw in draws):
-            return [Drawn(token) for token in self._model.step(to_rows(batch)).tolist()]
-        logits = self._buffer(len(draws))
-        self._model.step(to_rows(batch), logits)
-        return sample(logits, draws)
+        asking = [index for index, draw in enumerate(draws) if not _is_greedy(draw)]
+        logits = self._buffer(len(draws)) if asking else None
+        drawn = [Drawn(token) for token in self._model.step(to_rows(batch), logits).tolist()]
+        if logits is not None:
+            sampled = self._sampler.sample(logits, [draws[index] for index in asking], rows=asking)
+            for index, each in zip(asking, sampled, strict=True):
+                drawn[index] = each
+        return drawn
 
     def _buffer(self, num_rows: int) -> Floats:
         if len(self._logits) < num_rows:

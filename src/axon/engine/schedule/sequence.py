@@ -54,11 +54,14 @@ class Sequence:
     scores: PromptScores | None = field(init=False)
     """Log probabilities of its prompt; None where they are not asked for."""
     drafter: Drafter = field(default_factory=Drafter)
+    penalised_prompt: tuple[int, ...] = field(init=False)
+    """The prompt, if its sampling penalises it: one object for all draws, so that a sampler can know it again."""
 
     def __post_init__(self) -> None:
         add = self.add
         self.token_ids = [*add.prompt_ids, *add.output_ids]
         self.scores = scores_of(add)
+        self.penalised_prompt = tuple(add.prompt_ids) if add.sampling.penalises_prompt else ()
         self.claim = Claim(
             arrival=self.arrival,
             tenant=add.tenant,
@@ -171,7 +174,7 @@ class Sequence:
             seed=self.add.seed,
             choice=self.add.choice,
             position=position,
-            prompt_ids=tuple(self.add.prompt_ids) if sampling.penalises_prompt else (),
+            prompt_ids=self.penalised_prompt,
             output_ids=(*self.token_ids[len(self.add.prompt_ids) :], *drafts) if sampling.penalises_output else (),
             banned_ids=ending_ids(sampling, eos_ids) if position < sampling.min_tokens else (),
         )
