@@ -90,6 +90,7 @@ def test_eight_streams_say_what_each_says_alone(engine: Engine, chat: ChatEncode
         assert run_to_end(engine, [alone])[str(n)] == together[str(n)]
 
 
+@pytest.mark.long
 @pytest.mark.timeout(600)  # minutes on a busy machine
 @pytest.mark.parametrize("part", range(4))
 def test_greedy_tokens_equal_those_of_transformers(part: int, engine: Engine, prompts: list[list[int]]) -> None:

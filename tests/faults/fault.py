@@ -101,6 +101,8 @@ class Fault:
     """Needs a disk of its own."""
     sliced: bool = False
     """Also in the slice that ``make test`` runs."""
+    sampled: bool = False
+    """One of those of which ``make test`` runs a tenth."""
 
     @property
     def says(self) -> str:

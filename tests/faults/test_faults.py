@@ -1,4 +1,5 @@
-"""A slice of the fault program: some of the faults, once each, under a few requests. ``make faults`` is all of it."""
+"""A slice of the fault program: some of the faults always, one of some others, once each, under a few requests.
+``make faults`` is all of it."""
 
 from pathlib import Path
 
@@ -17,6 +18,16 @@ _NUM_REQUESTS = 24
 
 @pytest.mark.parametrize("fault", [fault for fault in FAULTS if fault.sliced], ids=lambda fault: fault.name)
 def test_every_accepted_turn_ends_once_and_as_undisturbed(fault: Fault, stages: Stages, tmp_path: Path) -> None:
+    check(fault, stages, tmp_path)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("fault", [fault for fault in FAULTS if fault.sampled], ids=lambda fault: fault.name)
+def test_so_it_does_under_one_of_the_other_faults(fault: Fault, stages: Stages, tmp_path: Path) -> None:
+    check(fault, stages, tmp_path)
+
+
+def check(fault: Fault, stages: Stages, tmp_path: Path) -> None:
     if fault.root and not can_mount():
         pytest.skip("needs root, for a disk of its own")
     stage = stages.get(fault.stage)

@@ -87,6 +87,7 @@ def test_a_second_signal_hurries_all_processes(fresh: Callable[..., Fleet]) -> N
         gateway.send(signal.SIGTERM)
         assert gateway.wait() == 0
     assert not [pid for pid in fronts if is_alive(pid)]
+    fleet.workers[0].kill()  # it would wait for the end of the answer
 
 
 def test_the_parents_death_ends_its_processes(fleet: Fleet) -> None:

@@ -1,5 +1,9 @@
 """The suites of resuming and of other people's clients, on a fleet: the same tests, another server."""
 
+from pathlib import Path
+
+import pytest
+
 from tests.conformance.test_fuzz import test_no_request_makes_the_server_fail  # noqa: F401
 from tests.conformance.test_openai import (  # noqa: F401
     test_a_raw_answer_has_the_headers_that_clients_read,
@@ -8,7 +12,8 @@ from tests.conformance.test_openai import (  # noqa: F401
     test_errors_have_the_clients_types_and_codes,
     test_the_chat_stream_helper_is_satisfied,
 )
-from tests.conformance.test_programs import test_it_runs_as_it_does_against_openai  # noqa: F401
+from tests.conformance.test_programs import ALL, runs
+from tests.journeys.server import Server
 from tests.journeys.test_client import (  # noqa: F401
     test_a_stream_that_was_picked_up_in_its_middle_is_resumed_from_there,
     test_an_asynchronous_client_resumes_as_well,
@@ -27,3 +32,10 @@ from tests.journeys.test_resumed_responses import (  # noqa: F401
     test_a_stream_cut_many_times_is_the_same_stream,
     test_the_official_client_resumes,
 )
+
+
+@pytest.mark.long
+@pytest.mark.timeout(1200)
+@pytest.mark.parametrize("program", ALL)
+def test_a_program_runs_as_it_does_against_openai(echo: Server, tmp_path: Path, program: str) -> None:
+    assert runs(echo, program, tmp_path)

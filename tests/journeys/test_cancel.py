@@ -201,6 +201,7 @@ def test_a_client_that_sent_another_request_ahead_is_seen_to_leave(fresh: Fresh)
     wait_until(lambda: 0 < server.metric(OUTPUT) < 3000, "it is billed what it said")
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("path", "body", "headers"),
     [

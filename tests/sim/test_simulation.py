@@ -10,7 +10,7 @@ from tests.sim.mutants import MUTANTS
 from tests.sim.schedule import run
 from tests.sim.search import report, search, search_all
 
-SECONDS = float(os.environ.get("SIM_SECONDS") or long.share(600))
+SECONDS = float(os.environ.get("SIM_SECONDS") or long.share(300))
 MUTANT_SECONDS = 120.0
 
 

@@ -5,13 +5,13 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mappin
 from contextlib import asynccontextmanager, contextmanager
 from typing import Any
 
-from sqlalchemy import Executable
 from sqlalchemy.exc import DBAPIError
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
+from sqlalchemy.sql.dml import UpdateBase
 
 Parameters = Mapping[str, Any]
-Statement = tuple[Executable, Parameters | Sequence[Parameters]]
-"""A statement and its parameters; with a list of parameters it runs once for each."""
+Statement = tuple[UpdateBase, Parameters | Sequence[Parameters]]
+"""A statement that writes, and its parameters; with a list of parameters it runs once for each."""
 
 
 class Database:
