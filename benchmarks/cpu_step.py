@@ -39,6 +39,7 @@ from axon.engine.pytorch.kv_memory import KVMemory  # noqa: E402
 from axon.engine.pytorch.llama import Llama  # noqa: E402
 from axon.engine.pytorch.runner import ModelRunner  # noqa: E402
 from axon.engine.runner import Runner  # noqa: E402
+from axon.runtime.cores import usable_cores  # noqa: E402
 from benchmarks import ceilings  # noqa: E402
 
 MODEL_DIR = ROOT / ".cache" / "models" / "smollm2-135m-instruct"
@@ -123,13 +124,13 @@ def measure(runners: dict[str, Runner], num_rounds: int) -> dict[str, dict[str, 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--only", choices=("native", "float32"), default="")
-    parser.add_argument("--threads", type=int, default=os.cpu_count() or 1)
+    parser.add_argument("--threads", type=int, default=usable_cores())
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--paths", default="", help="instruction sets, with commas between them")
     options = parser.parse_args()
     load_before = os.getloadavg()[0]
     print(
-        f"{' '.join(sys.argv)}\n{platform.machine()}, {os.cpu_count()} cores, {options.threads} threads, {kernel_id()}"
+        f"{' '.join(sys.argv)}\n{platform.machine()}, {usable_cores()} cores, {options.threads} threads, {kernel_id()}"
     )
     limits = ceilings.measure(options.threads)
     print(limits)

@@ -8,7 +8,6 @@ python -m benchmarks.engine --dtype float32     another arithmetic
 
 import argparse
 import json
-import os
 import shlex
 import sys
 import tempfile
@@ -27,6 +26,7 @@ sys.path[:0] = [str(ROOT)]
 from axon.engine.config import EngineConfig, for_device  # noqa: E402
 from axon.engine.engine import Engine  # noqa: E402
 from axon.engine.load.architecture import read_architecture  # noqa: E402
+from axon.runtime.cores import usable_cores  # noqa: E402
 from benchmarks.measures import batching, conversation, kv_cache, kv_memory, long_prompt  # noqa: E402
 from benchmarks.measures.figures import Figures, rounded, table  # noqa: E402
 from benchmarks.measures.machine import load_average, machine  # noqa: E402
@@ -284,7 +284,7 @@ def parse() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--only", nargs="+", choices=list(PARTS), default=list(PARTS))
     parser.add_argument("--dtype", choices=("int8", "float32", "bfloat16"), default="int8")
-    parser.add_argument("--threads", type=int, default=os.cpu_count() or 1)
+    parser.add_argument("--threads", type=int, default=usable_cores())
     parser.add_argument("--save", action="store_true", help="keep the result and the plots")
     parser.add_argument("--note", default="", help="a word on the circumstances, kept with the result")
     parser.add_argument("--smoke", action="store_true", help="the smallest run, on a tiny random model; keeps nothing")

@@ -32,6 +32,7 @@ from axon.engine.batch import Draw, Drawn  # noqa: E402
 from axon.engine.native.library import kernel_id  # noqa: E402
 from axon.engine.native.sampler import NativeSampler  # noqa: E402
 from axon.engine.sample.sampler import sample as sample_in_numpy  # noqa: E402
+from axon.runtime.cores import usable_cores  # noqa: E402
 
 SEED = 0
 VOCAB_SIZE = 49_152
@@ -112,12 +113,12 @@ def measure(samplers: dict[str, Sample], num_rows: int, num_rounds: int) -> dict
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rows", type=int, default=16)
-    parser.add_argument("--threads", type=int, default=os.cpu_count() or 1)
+    parser.add_argument("--threads", type=int, default=usable_cores())
     parser.add_argument("--rounds", type=int, default=7)
     options = parser.parse_args()
     load_before = os.getloadavg()[0]
     print(
-        f"{' '.join(sys.argv)}\n{platform.machine()}, {os.cpu_count()} cores, {options.threads} threads, {kernel_id()}"
+        f"{' '.join(sys.argv)}\n{platform.machine()}, {usable_cores()} cores, {options.threads} threads, {kernel_id()}"
     )
     native = NativeSampler(VOCAB_SIZE, threads=options.threads)
     samplers: dict[str, Sample] = {"native": native.sample, "numpy": sample_in_numpy}

@@ -15,7 +15,7 @@ from axon.ports.journal import Journal
 from axon.ports.live import Live
 from axon.ports.queue import Lanes, Queue
 from axon.ports.store import Store
-from axon.runtime.clock import FakeClock
+from axon.runtime.clock import FakeClock, SystemClock
 
 _END_S = 10.0
 
@@ -59,7 +59,7 @@ class Remote:
 
     async def front(self) -> RemotePorts:
         """A connection of its own."""
-        ports, before = RemotePorts(self.path), self.server.num_fronts
+        ports, before = RemotePorts(self.path, SystemClock()), self.server.num_fronts
         await ports.open()
         self._closing.push_async_callback(ports.aclose)
         await until(lambda: self.server.num_fronts > before)

@@ -11,7 +11,7 @@ import pytest
 
 from axon.adapters.remote import link as links
 from axon.adapters.remote import server as servers
-from axon.adapters.remote.frames import Frames, frame
+from axon.adapters.remote.frames import frame
 from axon.adapters.remote.methods import PORTS, methods_of
 from axon.adapters.remote.ports import RemotePorts
 from axon.domain.chunk import Chunk, Token
@@ -20,6 +20,8 @@ from axon.domain.turn import opened
 from axon.domain.wire import decode
 from axon.errors import AxonError, Conflict, DependencyDown
 from axon.ports.live import stream_channel
+from axon.runtime.clock import SystemClock
+from axon.runtime.framing import Framer
 from tests.contracts.builders import make_job
 from tests.contracts.remote_backend import Remote, until
 
@@ -97,7 +99,7 @@ async def test_calls_of_a_front_whose_hub_is_gone_fail_at_once(remote: Remote) -
         with pytest.raises(DependencyDown):
             await front.live.cache.get("key")
     with pytest.raises(DependencyDown):
-        await RemotePorts(remote.path).open()
+        await RemotePorts(remote.path, SystemClock()).open()
 
 
 async def test_a_call_that_is_never_answered_ends_by_its_deadline(
@@ -156,11 +158,11 @@ async def test_what_is_no_frame_ends_that_connection_alone(remote: Remote) -> No
 
 
 def test_frames_may_be_cut_anywhere() -> None:
-    frames, data = Frames(), frame(1, "a", b"one") + frame(2, "b", b"two")
+    frames, data = Framer(), frame(1, "a", b"one") + frame(2, "b", b"two")
     bodies = [body for at in range(len(data)) for body in frames.feed(data[at : at + 1])]
     assert bodies == [frame(1, "a", b"one")[4:], frame(2, "b", b"two")[4:]]
     with pytest.raises(ValueError, match="over the limit"):
-        Frames().feed(b"\xff\xff\xff\xff")
+        Framer().feed(b"\xff\xff\xff\xff")
 
 
 def test_every_coroutine_of_every_port_is_served_by_its_own_name() -> None:

@@ -11,7 +11,6 @@ ALLOWED = {
     "runtime/clock.py": "the clock itself",
     "gateway/http/middleware.py": "times each request, and the outages that requests meet",
     "adapters/live/buffered_listener.py": "sets a timer of the event loop, and reads the time that the timer goes by",
-    "adapters/remote/link.py": "sets deadlines of the event loop",
     "client.py": "imports nothing of the server, so that it can be copied into another program",
 }
 HOT = ("engine",)

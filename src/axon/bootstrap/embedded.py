@@ -7,7 +7,7 @@ from contextlib import AsyncExitStack
 from dataclasses import replace
 
 from axon.bootstrap.control import open_control
-from axon.bootstrap.fronts.sizing import num_processes, usable_cores
+from axon.bootstrap.fronts.sizing import num_processes
 from axon.bootstrap.gateway import Answering, Ready, open_gateway
 from axon.bootstrap.model import OnProgress, prepare_model
 from axon.bootstrap.preflight import require_device
@@ -15,6 +15,7 @@ from axon.bootstrap.presence import named
 from axon.bootstrap.process import announced, bound, counted, started
 from axon.bootstrap.services import open_services, require_pool
 from axon.bootstrap.worker import open_worker
+from axon.runtime.cores import usable_cores
 from axon.runtime.datafolder import locked
 from axon.settings import Settings
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import structlog
 
 from axon.admission.quota import Quota
-from axon.bootstrap.fronts.sizing import num_processes, usable_cores
+from axon.bootstrap.fronts.sizing import num_processes
 from axon.bootstrap.model import Text, prepare_text
 from axon.bootstrap.process import Process, announced, bound, counted, started
 from axon.bootstrap.services import (
@@ -28,6 +28,7 @@ from axon.bootstrap.services import (
 from axon.bootstrap.turn_parts import make_admission, make_dispatch
 from axon.dispatch.idempotency import Idempotency
 from axon.domain.deployment import Deployment
+from axon.runtime.cores import usable_cores
 from axon.runtime.datafolder import shared
 from axon.sessions.prompt import Prompts
 from axon.sessions.sessions import make_sessions

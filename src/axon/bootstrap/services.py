@@ -140,11 +140,11 @@ def _serving(live: Live, queue: "MemoryQueue", journal: Journal, store: Store) -
     return lambda path: PortServer(path, live=live, queue=queue, journal=journal, store=store)
 
 
-async def open_remote(path: Path, stack: AsyncExitStack) -> Services:
+async def open_remote(path: Path, clock: Clock, stack: AsyncExitStack) -> Services:
     """The services of the process that serves its twins at this socket; the stack closes the connection."""
     from axon.adapters.remote.ports import RemotePorts
 
-    ports = await _opened(RemotePorts(path), stack)
+    ports = await _opened(RemotePorts(path, clock), stack)
     return Services(
         store=ports.store,
         turn_writer=None,

@@ -1,7 +1,6 @@
 """The backend of an engine process: chooses device and arithmetic, loads the model, sizes its KV memory."""
 
 import logging
-import os
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
@@ -21,6 +20,7 @@ from axon.engine.pytorch.llama import Llama
 from axon.engine.pytorch.runner import ModelRunner
 from axon.engine.runner import Launcher, Runner
 from axon.errors import Misconfigured
+from axon.runtime.cores import usable_cores
 
 logger = logging.getLogger(__name__)
 
@@ -130,7 +130,7 @@ def _open_native(config: EngineConfig, model_dir: Path, architecture: Architectu
     _require_native(config, architecture)
     torch.set_num_threads(1)  # the kernels have threads of their own
     num_blocks = num_blocks_in(config, model.block_bytes(architecture))
-    threads = config.threads or os.cpu_count() or 1
+    threads = config.threads or usable_cores()
     native = runner.open_runner(
         architecture, model_dir, num_blocks=num_blocks, threads=threads, max_model_len=max_model_len
     )

@@ -1,4 +1,4 @@
-"""Adds up the metrics of several processes that act as one server. Pure; knows no process."""
+"""Adds up the metrics of several processes that act as one server. Starts no process and asks none."""
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass

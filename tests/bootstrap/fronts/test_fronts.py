@@ -5,10 +5,11 @@ import socket
 import pytest
 
 from axon.bootstrap.fronts.fronts import restart_delay_s
-from axon.bootstrap.fronts.sizing import num_processes, quota_cores, usable_cores
+from axon.bootstrap.fronts.sizing import num_processes
 from axon.bootstrap.process import bound, bound_together
 from axon.errors import Misconfigured
 from axon.gateway.config import GatewayConfig
+from axon.runtime.cores import quota_cores, usable_cores
 
 
 @pytest.mark.parametrize(("num_cores", "num"), [(1, 1), (2, 1), (7, 1), (8, 2), (12, 3), (16, 4), (128, 4)])

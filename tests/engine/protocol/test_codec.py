@@ -8,8 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from axon.engine.config import EngineConfig
-from axon.engine.protocol.codec import BadFrame, Decoder, Failed, Message, Start, encode
+from axon.engine.protocol.codec import Decoder, Failed, Message, Start, encode
 from axon.engine.protocol.messages import Abort, Counters, Emitted, Ready, Refused, StepOutput
+from axon.runtime.framing import BadFrame
 from tests.engine.builders import make_add
 
 MESSAGES: list[Message] = [

@@ -1,4 +1,4 @@
-"""Frames between a front and the hub: a big-endian u32 length, then msgpack. No I/O.
+"""Frames between a front and the hub, their bodies in msgpack. No I/O.
 
 front ─► hub   [number, method, arguments]
                [number, LISTEN or LEAVE, channel]       the number names the subscription
@@ -13,9 +13,8 @@ import msgspec
 
 from axon.domain.record import REFUSED
 from axon.errors import AxonError, DependencyDown, rebuilt
+from axon.runtime.framing import MAX_FRAME_BYTES, framed
 
-MAX_FRAME_BYTES = 64 << 20
-_PREFIX_BYTES = 4
 LISTEN, LEAVE = "listen", "leave"
 RESULT, FAILURE, NOTIFIED = 0, 1, 2
 
@@ -50,30 +49,7 @@ def frame(number: int, kind: str | int, value: object) -> bytes:
         raise DependencyDown("A value cannot be sent to another process.", code=REFUSED) from error
     if len(body) > MAX_FRAME_BYTES:
         raise DependencyDown(f"A message of {len(body)} bytes is over the limit of {MAX_FRAME_BYTES}.")
-    return len(body).to_bytes(_PREFIX_BYTES, "big") + body
-
-
-class Frames:
-    """Cuts received bytes into frames."""
-
-    def __init__(self) -> None:
-        self._buffer = bytearray()
-
-    def feed(self, data: bytes) -> list[bytes]:
-        """The bodies of the frames that ``data`` completes; raises ``ValueError`` for what is no frame."""
-        self._buffer += data
-        bodies, start = [], 0
-        while len(self._buffer) - start >= _PREFIX_BYTES:
-            begin = start + _PREFIX_BYTES
-            length = int.from_bytes(self._buffer[start:begin], "big")
-            if length > MAX_FRAME_BYTES:
-                raise ValueError(f"a frame of {length} bytes is over the limit of {MAX_FRAME_BYTES}")
-            if len(self._buffer) - begin < length:
-                break
-            start = begin + length
-            bodies.append(bytes(self._buffer[begin:start]))
-        del self._buffer[:start]
-        return bodies
+    return framed(body)
 
 
 def asked(body: bytes) -> tuple[int, str, Any]:

@@ -5,7 +5,6 @@ The hub's death ends its fronts, so a connection that is lost is lost for good.
 
 import asyncio
 import itertools
-import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,13 +19,14 @@ from axon.adapters.remote.frames import (
     NOTIFIED,
     RESULT,
     Failure,
-    Frames,
     answered,
     frame,
 )
 from axon.adapters.remote.methods import Method
 from axon.adapters.remote.path import reachable
 from axon.errors import DependencyDown
+from axon.runtime.clock import Clock
+from axon.runtime.framing import Framer
 
 _CALL_S = 30.0
 """A call without an answer for so long fails."""
@@ -47,10 +47,10 @@ class _Call:
 class Link(asyncio.Protocol):
     """One connection for all ports of a process."""
 
-    def __init__(self, path: Path) -> None:
-        self._path = path
+    def __init__(self, path: Path, clock: Clock) -> None:
+        self._path, self._clock = path, clock
         self._transport: asyncio.Transport | None = None
-        self._frames = Frames()
+        self._frames = Framer()
         self._numbers = itertools.count(1)
         self._calls: dict[int, _Call] = {}
         """By number, and so the oldest first."""
@@ -76,7 +76,7 @@ class Link(asyncio.Protocol):
         """Calls a method at the hub; raises what it raises, and ``DependencyDown`` if there is no answer."""
         number = next(self._numbers)
         answer = asyncio.get_running_loop().create_future()
-        self._calls[number] = _Call(method, answer, time.monotonic())
+        self._calls[number] = _Call(method, answer, self._clock.monotonic())
         try:
             self._send(frame(number, method.name, values))
             return await answer
@@ -132,7 +132,7 @@ class Link(asyncio.Protocol):
 
     def _sweep(self) -> None:
         """Fails the calls that have waited for too long."""
-        too_old = time.monotonic() - _CALL_S
+        too_old = self._clock.monotonic() - _CALL_S
         for call in itertools.takewhile(lambda call: call.since < too_old, self._calls.values()):
             _fail(call, f"The hub has not answered {call.method.name} for {_CALL_S:g} s.")
         self._sweeping = asyncio.get_running_loop().call_later(_SWEEP_S, self._sweep)

@@ -25,6 +25,7 @@ from axon.ports.store import (
     Tombstones,
     UsageStore,
 )
+from axon.runtime.clock import Clock
 
 if TYPE_CHECKING:
     from axon.ports.journal import Journal
@@ -80,8 +81,8 @@ class RemoteStore:
 class RemotePorts:
     """All ports of the hub, over one connection."""
 
-    def __init__(self, path: Path) -> None:
-        self._link = link = Link(path)
+    def __init__(self, path: Path, clock: Clock) -> None:
+        self._link = link = Link(path, clock)
         self.live = Live(
             log=_remote("log", link),
             leases=_remote("leases", link, _RemoteLeases),

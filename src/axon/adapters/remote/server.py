@@ -13,13 +13,14 @@ import structlog
 
 from axon.adapters.live.memory import MemoryLive
 from axon.adapters.queue.memory import MemoryQueue
-from axon.adapters.remote.frames import FAILURE, LEAVE, LISTEN, NOTIFIED, RESULT, Failure, Frames, asked, frame
+from axon.adapters.remote.frames import FAILURE, LEAVE, LISTEN, NOTIFIED, RESULT, Failure, asked, frame
 from axon.adapters.remote.methods import Method, methods_of
 from axon.adapters.remote.path import reachable
 from axon.domain.record import REFUSED
 from axon.errors import AxonError, DependencyDown
 from axon.ports.journal import Journal
 from axon.ports.store import Store
+from axon.runtime.framing import Framer
 
 _READ_BYTES = 1 << 18
 _MAX_UNSENT_BYTES = 16 << 20
@@ -116,7 +117,7 @@ class _Connection:
 
     async def serve(self, reader: asyncio.StreamReader) -> None:
         """Answers until the front hangs up."""
-        frames = Frames()
+        frames = Framer()
         with contextlib.suppress(OSError):
             async with asyncio.TaskGroup() as tasks:
                 while data := await reader.read(_READ_BYTES):

@@ -10,8 +10,9 @@ import sys
 from collections.abc import Callable
 
 from axon.bootstrap.fronts.messages import TO_PARENT, Alive, Began, Close, Drain, Failed, Scrape, Scraped, Start, Stop
-from axon.engine.protocol.codec import BadFrame, Decoder, encode
+from axon.engine.protocol.codec import Decoder, encode
 from axon.errors import AxonError, Unavailable
+from axon.runtime.framing import BadFrame
 from axon.telemetry.summing import Families
 
 _READ_BYTES = 1 << 16

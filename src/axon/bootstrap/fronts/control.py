@@ -17,7 +17,8 @@ from axon.bootstrap.fronts.messages import (
     Stop,
 )
 from axon.bootstrap.process import Process
-from axon.engine.protocol.codec import BadFrame, Decoder, encode
+from axon.engine.protocol.codec import Decoder, encode
+from axon.runtime.framing import BadFrame
 
 if TYPE_CHECKING:
     from collections.abc import Callable

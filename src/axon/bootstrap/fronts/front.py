@@ -96,7 +96,7 @@ class _Front:
 
     async def _services(self, stack: AsyncExitStack) -> Services:
         if self._start.hub:
-            return await open_remote(Path(self._start.hub), stack)
+            return await open_remote(Path(self._start.hub), self._process.clock, stack)
         return await open_services(self._process.settings, self._process.clock, stack)
 
     async def _drain(self, gateway: Answering) -> None:

@@ -10,9 +10,7 @@ import msgspec
 
 from axon.engine.config import EngineConfig
 from axon.engine.protocol.messages import Abort, Add, Ready, StepOutput
-
-MAX_FRAME_BYTES = 64 << 20
-_PREFIX_BYTES = 4
+from axon.runtime.framing import BadFrame, Framer, framed
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,41 +35,24 @@ _ENCODER = msgspec.msgpack.Encoder()
 _KINDS: tuple[type, ...] = (Start, Add, Abort, Ready, StepOutput, Failed)
 
 
-class BadFrame(ValueError):
-    """The peer sent bytes that are no frame of this protocol."""
-
-
 def encode(message: Any) -> bytes:
     """Returns the message as one frame."""
     body = _ENCODER.encode((type(message).__name__, message))
-    return len(body).to_bytes(_PREFIX_BYTES, "big") + body
+    return framed(body)
 
 
 class Decoder:
     """Decodes bytes, split anywhere, into messages of the given types; by default a worker's and its engine's."""
 
     def __init__(self, kinds: tuple[type, ...] = _KINDS) -> None:
-        self._buffer = bytearray()
+        self._framer = Framer()
         self._decoders: dict[str, msgspec.msgpack.Decoder[Any]] = {
             kind.__name__: msgspec.msgpack.Decoder(kind) for kind in kinds
         }
 
     def feed(self, data: bytes) -> list[Any]:
         """Returns the messages that ``data`` completes; raises BadFrame."""
-        self._buffer += data
-        messages: list[Any] = []
-        start = 0
-        while len(self._buffer) - start >= _PREFIX_BYTES:
-            body_start = start + _PREFIX_BYTES
-            length = int.from_bytes(self._buffer[start:body_start], "big")
-            if length > MAX_FRAME_BYTES:
-                raise BadFrame(f"a frame of {length} bytes is over the limit of {MAX_FRAME_BYTES}")
-            if len(self._buffer) - body_start < length:
-                break
-            messages.append(self._decode(bytes(self._buffer[body_start : body_start + length])))
-            start = body_start + length
-        del self._buffer[:start]
-        return messages
+        return [self._decode(body) for body in self._framer.feed(data)]
 
     def _decode(self, body: bytes) -> Any:
         try:

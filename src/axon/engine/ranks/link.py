@@ -14,8 +14,9 @@ from collections.abc import Callable
 from os import _exit as exit_process
 from typing import TypeVar
 
-from axon.engine.protocol.codec import BadFrame, Decoder, encode
+from axon.engine.protocol.codec import Decoder, encode
 from axon.engine.ranks.protocol import KINDS, Beat, Word
+from axon.runtime.framing import BadFrame
 
 LOST_EXIT_CODE = 75
 _BEATS_PER_TIMEOUT = 8

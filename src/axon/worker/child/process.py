@@ -9,10 +9,11 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 
 from axon.engine.config import EngineConfig
-from axon.engine.protocol.codec import BadFrame, Decoder, Failed, Start, encode
+from axon.engine.protocol.codec import Decoder, Failed, Start, encode
 from axon.engine.protocol.crash_note import CrashNote, new_crash_note
 from axon.engine.protocol.messages import Abort, Add, Ready, StepOutput
 from axon.errors import EngineDied
+from axon.runtime.framing import BadFrame
 
 _READ_BYTES = 1 << 16
 _STOP_S = 5.0
