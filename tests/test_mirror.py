@@ -40,7 +40,12 @@ ELSEWHERE = {
 
 NO_BEHAVIOUR = {
     "domain/access.py": "fields",
-    "domain/deployment.py": "fields",
+    "domain/registry/change.py": "fields",
+    "domain/registry/deployment.py": "fields, and a lookup",
+    "domain/registry/model.py": "fields",
+    "domain/registry/price.py": "fields",
+    "domain/registry/version.py": "fields, and an id made of two of them",
+    "domain/served_version.py": "fields",
     "domain/item.py": "fields, and a join",
     "domain/job.py": "fields; what it derives is in domain/test_turn.py",
     "domain/presence.py": "fields",

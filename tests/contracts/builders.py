@@ -4,12 +4,12 @@ from dataclasses import replace
 from typing import Any
 
 from axon.domain.chunk import Chunk, End, Token
-from axon.domain.deployment import Deployment
 from axon.domain.job import Job
 from axon.domain.key import Key
 from axon.domain.presence import Load, Presence
 from axon.domain.residence import Residence
 from axon.domain.sampling import Sampling
+from axon.domain.served_version import ServedVersion
 from axon.domain.turn import Turn, ended, opened
 
 
@@ -58,7 +58,7 @@ def make_presence(
     return Presence(
         worker=worker,
         incarnation=incarnation or f"{worker}-life",
-        deployment=Deployment(name=deployment, version=version, max_model_len=2048, created=100.0),
+        deployment=ServedVersion(name=deployment, version=version, max_model_len=2048, created=100.0),
         load=Load(slots=4, free_slots=free_slots, num_tokens=17),
         draining=draining,
         at=at,

@@ -9,7 +9,6 @@ import pytest
 
 from axon.domain import record, wire
 from axon.domain.chunk import Chunk, Details, End, Likely, ScoredToken, Token
-from axon.domain.deployment import Deployment
 from axon.domain.item import Item
 from axon.domain.job import Job
 from axon.domain.ledger import Ledger
@@ -18,6 +17,7 @@ from axon.domain.record import Marker
 from axon.domain.reply import ChatReply, CompletionReply, ResponseReply
 from axon.domain.residence import Residence
 from axon.domain.sampling import Sampling
+from axon.domain.served_version import ServedVersion
 from axon.domain.turn import Turn, TurnState
 from axon.domain.usage import Usage
 from tests.golden import write
@@ -164,7 +164,7 @@ PRESENCE = Presence(
     v=1,
     worker="host-1f2e-0",
     incarnation="worker-0123456789ab",
-    deployment=Deployment(
+    deployment=ServedVersion(
         name="small",
         version="fp_0123456789ab",
         text="0a1b2c3d4e5f",

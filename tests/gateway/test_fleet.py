@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 
 from axon.adapters.live.memory_presences import MemoryPresences
-from axon.domain.deployment import Deployment
 from axon.domain.presence import Presence
+from axon.domain.served_version import ServedVersion
 from axon.errors import Unavailable
 from axon.gateway.fleet import Fleet, served
 from axon.runtime.clock import FakeClock
@@ -54,12 +54,12 @@ def test_a_model_is_as_old_as_its_oldest_worker() -> None:
 
 
 @pytest.fixture
-def learned() -> list[Deployment]:
+def learned() -> list[ServedVersion]:
     return []
 
 
 @pytest.fixture
-def fleet(clock: FakeClock, learned: list[Deployment]) -> Fleet:
+def fleet(clock: FakeClock, learned: list[ServedVersion]) -> Fleet:
     presences = MemoryPresences(clock)
     return Fleet("small", text=TEXT, presences=presences, learned=learned.append, metrics=Metrics())
 
@@ -79,7 +79,7 @@ def test_workers_with_another_tokenizer_are_told_apart_from_none(fleet: Fleet) -
     assert fleet.problem().code == "no_worker"
 
 
-def test_what_was_known_stays_while_the_workers_are_away(fleet: Fleet, learned: list[Deployment]) -> None:
+def test_what_was_known_stays_while_the_workers_are_away(fleet: Fleet, learned: list[ServedVersion]) -> None:
     fleet.learn([said("a", max_model_len=77)])
     fleet.learn([])
     fleet.learn([said("a", text="other")])
@@ -88,7 +88,7 @@ def test_what_was_known_stays_while_the_workers_are_away(fleet: Fleet, learned: 
     assert learned == [fleet.deployment]
 
 
-def test_a_new_version_is_learned_and_a_restarted_worker_is_no_news(fleet: Fleet, learned: list[Deployment]) -> None:
+def test_a_new_version_is_learned_and_a_restarted_worker_is_no_news(fleet: Fleet, learned: list[ServedVersion]) -> None:
     fleet.learn([said("a")])
     fleet.learn([said("a", created=300.0)])
     assert fleet.deployment.created == 100.0

@@ -23,10 +23,10 @@ from axon.dispatch.affinity import Affinity, Residences
 from axon.dispatch.config import DispatchConfig
 from axon.dispatch.dispatch import Dispatch
 from axon.dispatch.idempotency import Idempotency
-from axon.domain.deployment import Deployment
 from axon.domain.job import Job
 from axon.domain.lane import lane_names
 from axon.domain.presence import Presence
+from axon.domain.served_version import ServedVersion
 from axon.domain.tenant import Terms
 from axon.domain.wire import encode
 from axon.engine.protocol.messages import Add, Emitted, Ready, StepOutput
@@ -295,7 +295,7 @@ class World:
         process.spawn(announcer.run())
 
     def _presence(self, name: str, worker: Worker) -> Presence:
-        deployment = Deployment(name=DEPLOYMENT, version="v1", max_model_len=100, created=0.0)
+        deployment = ServedVersion(name=DEPLOYMENT, version="v1", max_model_len=100, created=0.0)
         return Presence(
             worker=name,
             incarnation=worker.identity.incarnation,

@@ -11,11 +11,11 @@ from axon.dispatch.config import DispatchConfig
 from axon.dispatch.dispatch import work_channel
 from axon.dispatch.hint import encode_hint, hint_of
 from axon.domain.chunk import Chunk
-from axon.domain.deployment import Deployment
 from axon.domain.job import Job
 from axon.domain.lane import lane_names
 from axon.domain.presence import Presence
 from axon.domain.sampling import Sampling
+from axon.domain.served_version import ServedVersion
 from axon.domain.turn import Turn
 from axon.domain.wire import encode
 from axon.engine.protocol.messages import Add, Emitted, Ready, StepOutput
@@ -184,7 +184,7 @@ class World:
         return worker
 
     async def _work(self, worker: Worker, name: str) -> None:
-        deployment = Deployment(
+        deployment = ServedVersion(
             name=DEPLOYMENT, version=worker.identity.version or "v1", max_model_len=1000, created=0.0
         )
 

@@ -27,7 +27,7 @@ from axon.bootstrap.services import (
 )
 from axon.bootstrap.turn_parts import make_admission, make_dispatch
 from axon.dispatch.idempotency import Idempotency
-from axon.domain.deployment import Deployment
+from axon.domain.served_version import ServedVersion
 from axon.runtime.cores import usable_cores
 from axon.runtime.datafolder import shared
 from axon.sessions.prompt import Prompts
@@ -165,7 +165,7 @@ async def open_gateway(
     listener: socket.socket,
     probes_url: str,
     stack: AsyncExitStack,
-    deployment: Deployment | None = None,
+    deployment: ServedVersion | None = None,
 ) -> Answering:
     """Assembles the gateway; ``deployment`` is given where it is known without the workers' announcements."""
     from axon.gateway.admin.bodies import Admin
@@ -188,7 +188,7 @@ async def open_gateway(
     stack.callback(prompts.close)
     stack.callback(bodies.close)
 
-    def learned(found: Deployment) -> None:
+    def learned(found: ServedVersion) -> None:
         prompts.max_model_len = found.max_model_len
         bodies.allow_prompts(found.max_model_len)
 

@@ -11,7 +11,7 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from axon.bootstrap.preflight import require_space
-from axon.domain.deployment import Deployment
+from axon.domain.served_version import ServedVersion
 from axon.engine.load.architecture import read_architecture
 from axon.engine.load.tensor_files import check_tensors, find_tensors
 from axon.engine.protocol.messages import Ready
@@ -138,7 +138,7 @@ def find_folder(settings: Settings, on_progress: OnProgress) -> Path:
     return folder
 
 
-def deployment_of(name: str, model: Model, engine: Ready, now: float) -> Deployment:
+def deployment_of(name: str, model: Model, engine: Ready, now: float) -> ServedVersion:
     """The deployment; its version is a hash of weights, tokenizer, template and kernel."""
     mark = hashlib.sha256(engine.kernel.encode())
     if model.folder is not None:
@@ -146,7 +146,7 @@ def deployment_of(name: str, model: Model, engine: Ready, now: float) -> Deploym
             mark.update(_content(model.folder / file))
         if not (model.folder / "axon.json").exists():
             _sample_weights(model.folder, mark.update)
-    return Deployment(
+    return ServedVersion(
         name=name,
         version=f"fp_{mark.hexdigest()[:12]}",
         text=model.text.mark,

@@ -5,8 +5,8 @@ import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from axon.domain.deployment import Deployment
 from axon.domain.presence import Presence
+from axon.domain.served_version import ServedVersion
 from axon.ports.live import Live
 from axon.runtime.clock import Clock
 from axon.runtime.datafolder import numbered
@@ -34,7 +34,7 @@ def named(settings: Settings) -> Iterator[str]:
 def make_announcer(
     worker: Worker,
     name: str,
-    deployment: Deployment,
+    deployment: ServedVersion,
     live: Live,
     lifecycle: Lifecycle,
     config: WorkerConfig,

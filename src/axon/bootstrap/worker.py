@@ -11,7 +11,7 @@ from axon.bootstrap.presence import make_announcer, named
 from axon.bootstrap.process import Part, Process, Up, counted, started
 from axon.bootstrap.services import Services, make_affinity, open_services, require_pool, require_shared
 from axon.bootstrap.turn_parts import make_admission, make_ending
-from axon.domain.deployment import Deployment
+from axon.domain.served_version import ServedVersion
 from axon.runtime.datafolder import shared
 from axon.settings import Settings
 from axon.worker.child.process import EngineProcess
@@ -25,7 +25,7 @@ class Working:
 
     worker: Worker
     announcer: Announcer
-    deployment: Deployment
+    deployment: ServedVersion
     parts: tuple[Part, ...]
 
 

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from axon.domain.deployment import Deployment
+from axon.domain.served_version import ServedVersion
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -29,7 +29,7 @@ class Presence:
     """The worker's name, which survives a restart and is unique in its deployment."""
     incarnation: str
     """Id of this run of the worker: it owns the jobs and holds the lease."""
-    deployment: Deployment
+    deployment: ServedVersion
     """The served deployment, complete enough for a gateway to accept requests for it."""
     load: Load
     pool: str = ""

@@ -8,8 +8,8 @@ from dataclasses import replace
 
 import structlog
 
-from axon.domain.deployment import Deployment
 from axon.domain.presence import Presence, service_rate
+from axon.domain.served_version import ServedVersion
 from axon.errors import AxonError, Unavailable
 from axon.ports.live import Presences
 from axon.telemetry.metrics import Metrics
@@ -24,7 +24,7 @@ _RETRY_AFTER_S = 2.0
 _logger = structlog.get_logger("axon.gateway")
 
 
-def served(presences: Sequence[Presence], text: str) -> Deployment | None:
+def served(presences: Sequence[Presence], text: str) -> ServedVersion | None:
     """Returns the deployment whose version most workers serve; draining workers count only if all are draining.
 
     ``text`` identifies the gateway's tokenizer and template. Workers with others are left out, because the same token
@@ -54,9 +54,9 @@ class Fleet:
         *,
         text: str,
         presences: Presences,
-        learned: Callable[[Deployment], None],
+        learned: Callable[[ServedVersion], None],
         metrics: Metrics,
-        deployment: Deployment | None = None,
+        deployment: ServedVersion | None = None,
         has_pools: bool = True,
     ) -> None:
         """Stores its parts. ``learned`` is called with each new deployment that the workers serve.
@@ -88,7 +88,7 @@ class Fleet:
         return self._deployment is not None
 
     @property
-    def deployment(self) -> Deployment:
+    def deployment(self) -> ServedVersion:
         """The deployment that the workers serve; raises ``Unavailable`` until one has been seen."""
         if self._deployment is None:
             raise self.problem()

@@ -3,12 +3,12 @@
 from collections.abc import Sequence
 from dataclasses import replace
 
-from axon.domain.deployment import Deployment
 from axon.domain.ids import new_seed
 from axon.domain.job import Job
 from axon.domain.lane import lane_of
 from axon.domain.reply import Reply
 from axon.domain.sampling import Sampling
+from axon.domain.served_version import ServedVersion
 from axon.domain.tenant import Terms, Tier
 from axon.errors import AnswerTooLong
 
@@ -19,7 +19,7 @@ def make_job(
     *,
     job_id: str,
     tenant: str,
-    deployment: Deployment,
+    deployment: ServedVersion,
     num_lanes: int,
     prompt_ids: Sequence[int],
     sampling: Sampling,

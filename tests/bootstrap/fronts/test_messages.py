@@ -4,7 +4,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from axon.bootstrap.fronts.messages import TO_FRONT, TO_PARENT, Failed, Scraped, Start, pack, unpack
-from axon.domain.deployment import Deployment
+from axon.domain.served_version import ServedVersion
 from axon.engine.protocol.codec import Decoder, encode
 from axon.errors import AxonError, DependencyDown, Misconfigured
 from axon.gateway.config import GatewayConfig
@@ -22,7 +22,9 @@ def test_settings_arrive_whole_with_their_secrets(tmp_path: Path) -> None:
 
 
 def test_a_start_carries_the_deployment() -> None:
-    start = Start(settings=b"s", hub="/x", deployment=Deployment(name="m", version="1", max_model_len=8, created=1.0))
+    start = Start(
+        settings=b"s", hub="/x", deployment=ServedVersion(name="m", version="1", max_model_len=8, created=1.0)
+    )
     assert Decoder(TO_FRONT).feed(encode(start)) == [start]
 
 

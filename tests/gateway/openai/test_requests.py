@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from axon.domain.deployment import Deployment
+from axon.domain.served_version import ServedVersion
 from axon.domain.tenant import Tier
 from axon.errors import InvalidInput, Unsupported
 from axon.gateway.openai.requests import (
@@ -17,7 +17,7 @@ from axon.gateway.openai.requests import (
     tier_asked,
 )
 
-ADVICE = Deployment(
+ADVICE = ServedVersion(
     name="small",
     version="v1",
     max_model_len=2048,

@@ -7,13 +7,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from axon.domain.deployment import Deployment
+from axon.domain.served_version import ServedVersion
 from axon.domain.tenant import Tier
 from axon.errors import InvalidInput, Unsupported
 from axon.gateway.http.body import parse
 from axon.gateway.responses.requests import LOGPROBS, NOT_YET, MetadataRequest, ResponseRequest
 
-ADVICE = Deployment(
+ADVICE = ServedVersion(
     name="small",
     version="v1",
     max_model_len=2048,

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import msgspec
 
-from axon.domain.deployment import Deployment
+from axon.domain.served_version import ServedVersion
 from axon.errors import AxonError, rebuilt
 from axon.settings import Settings
 from axon.telemetry.summing import Family
@@ -20,7 +20,7 @@ class Start:
     hub: str = ""
     """Path of the Unix socket at which the parent serves its ports; empty for a front that opens the services of its
     settings."""
-    deployment: Deployment | None = None
+    deployment: ServedVersion | None = None
     """The deployment, where it is known without the workers' announcements."""
     refuses: bool = False
     """Whether a front that drains keeps its port and refuses new turns, until it is told to close. Otherwise it closes

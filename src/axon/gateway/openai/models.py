@@ -5,7 +5,7 @@ from typing import Any
 from fastapi import APIRouter
 from starlette.requests import Request
 
-from axon.domain.deployment import Deployment
+from axon.domain.served_version import ServedVersion
 from axon.gateway.turn.context import find_deployment, gateway_of, identity_of
 
 router = APIRouter(tags=["models"])
@@ -25,7 +25,7 @@ async def show(request: Request, model: str) -> dict[str, Any]:
     return _body(find_deployment(request, model))
 
 
-def _body(deployment: Deployment) -> dict[str, Any]:
+def _body(deployment: ServedVersion) -> dict[str, Any]:
     return {
         "id": deployment.name,
         "object": "model",

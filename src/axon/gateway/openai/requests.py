@@ -10,8 +10,8 @@ from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import Field
 
-from axon.domain.deployment import Deployment
 from axon.domain.sampling import Sampling
+from axon.domain.served_version import ServedVersion
 from axon.domain.tenant import Tier
 from axon.errors import InvalidInput, Unsupported
 from axon.gateway.http.body import Many, Wire, at_most
@@ -129,7 +129,7 @@ class Request(Wire):
         """The service tier that the client asks for."""
         return tier_asked(self.service_tier)
 
-    def sampling(self, max_tokens: int | None, defaults: Deployment) -> Sampling:
+    def sampling(self, max_tokens: int | None, defaults: ServedVersion) -> Sampling:
         """Returns the sampling parameters; those that the request leaves out are the deployment's defaults."""
         if max_tokens and self.min_tokens and self.min_tokens > max_tokens:
             raise InvalidInput("'min_tokens' must not be more than 'max_tokens'.", param="min_tokens")
@@ -222,7 +222,7 @@ class CompletionRequest(Request):
         """Whether the request asks for the log probabilities of its prompts' tokens."""
         return bool(self.echo) and self.logprobs is not None
 
-    def sampling(self, max_tokens: int | None, defaults: Deployment) -> Sampling:
+    def sampling(self, max_tokens: int | None, defaults: ServedVersion) -> Sampling:
         found = super().sampling(max_tokens, defaults)
         return replace(found, prompt_logprobs=True) if self.scores_prompts else found
 

@@ -7,8 +7,8 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
-from axon.domain.deployment import Deployment
 from axon.domain.sampling import Sampling
+from axon.domain.served_version import ServedVersion
 from axon.domain.tenant import Tier
 from axon.errors import InvalidInput, Unsupported
 from axon.gateway.http.body import Many, Wire, at_most
@@ -114,7 +114,7 @@ class ResponseRequest(Context):
         """The service tier that the client asks for."""
         return tier_asked(self.service_tier)
 
-    def sampling(self, defaults: Deployment) -> Sampling:
+    def sampling(self, defaults: ServedVersion) -> Sampling:
         """Returns the sampling parameters; those that the request leaves out are the deployment's defaults."""
         return Sampling(
             max_tokens=self.max_output_tokens or 0,

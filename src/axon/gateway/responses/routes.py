@@ -12,10 +12,10 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from axon.domain.conversation import History
-from axon.domain.deployment import Deployment
 from axon.domain.item import Item
 from axon.domain.job import Job
 from axon.domain.reply import ResponseReply
+from axon.domain.served_version import ServedVersion
 from axon.domain.turn import Turn, TurnState, ended, opened
 from axon.errors import InvalidInput, NotCompleted, NotFound
 from axon.gateway.http.errors import Gone
@@ -154,7 +154,7 @@ async def _job(
     request: Request,
     ask: ResponseRequest,
     entry: Entry,
-    deployment: Deployment,
+    deployment: ServedVersion,
     history: History,
     items: tuple[Item, ...],
 ) -> Job:

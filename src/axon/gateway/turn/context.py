@@ -6,8 +6,8 @@ from starlette.requests import Request
 
 from axon.admission.quota import Quota
 from axon.dispatch.config import DispatchConfig
-from axon.domain.deployment import Deployment
 from axon.domain.job import Job
+from axon.domain.served_version import ServedVersion
 from axon.domain.turn import Turn
 from axon.errors import NotFound
 from axon.gateway.config import GatewayConfig
@@ -56,7 +56,7 @@ def identity_of(request: Request) -> Identity:
     return identity
 
 
-def find_deployment(request: Request, model: str) -> Deployment:
+def find_deployment(request: Request, model: str) -> ServedVersion:
     """Returns the deployment that ``model`` names; raises ``NotFound`` if there is none.
 
     A model that the tenant may not use gets the same error as an unknown one. ``Unavailable`` is raised until a worker

@@ -4,10 +4,10 @@ from collections.abc import Sequence
 
 from starlette.requests import Request
 
-from axon.domain.deployment import Deployment
 from axon.domain.job import Job
 from axon.domain.reply import Reply
 from axon.domain.sampling import Sampling
+from axon.domain.served_version import ServedVersion
 from axon.gateway.turn.context import gateway_of
 from axon.gateway.turn.entry import Entry
 from axon.sessions.new_job import make_job
@@ -16,7 +16,7 @@ from axon.sessions.new_job import make_job
 def job_of(
     request: Request,
     entry: Entry,
-    deployment: Deployment,
+    deployment: ServedVersion,
     *,
     prompts: Sequence[Sequence[int]],
     sampling: Sampling,

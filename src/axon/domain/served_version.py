@@ -1,15 +1,16 @@
-"""A deployment: one version of a model and its settings, as gateways and workers exchange it. Knows no weights."""
+"""One version of a deployment as its workers announce it and gateways render prompts for it. Knows no weights."""
 
 from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Deployment:
-    """The deployment that a request names in ``model``."""
+class ServedVersion:
+    """The version of a deployment that answers a request."""
 
     name: str
+    """The deployment's name."""
     version: str
-    """Changes with weights, tokenizer, template or kernel."""
+    """The version's id; another one for other weights, tokenizer, template or kernel."""
     text: str = ""
     """Fingerprint of tokenizer and template: a gateway may render prompts for it only with the same one."""
     max_model_len: int

@@ -1,0 +1,83 @@
+"""A deployment: what is to run under a name. It says which versions, how many replicas and where. Knows no worker."""
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+from axon.domain.registry.rollout import Rollout
+
+LETTERS = "abcd"
+"""Letters of the versions that a deployment may run at once; the first version's lanes have none in their names."""
+
+
+class MemberState(StrEnum):
+    """State of a version in a deployment. It goes down this list and never back, but for ``draining`` to ``ready``
+    when a rollout to it starts again."""
+
+    REGISTERED = "registered"
+    """No worker has been ready with it yet."""
+    READY = "ready"
+    """New sessions may begin on it."""
+    DRAINING = "draining"
+    """Sessions that are pinned to it go on, and none begins."""
+    FAILED = "failed"
+    """It was aborted because it errs: its sessions are moved."""
+    CLOSED = "closed"
+    """No turn begins on it any more."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Member:
+    """One version of a deployment."""
+
+    version: str
+    """The version's id."""
+    letter: str = ""
+    """Its letter in the names of lanes; empty for a deployment's first version."""
+    state: MemberState = MemberState.REGISTERED
+    since: float = 0.0
+    """Unix time at which it entered its state."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Deployment:
+    """A registered deployment."""
+
+    name: str
+    model: str
+    members: tuple[Member, ...] = ()
+    stable: str = ""
+    """Id of the version that new sessions begin on, but for the part that a rollout gives to another one."""
+    rollout: Rollout | None = None
+    """The present or the last rollout."""
+    min_replicas: int = 1
+    max_replicas: int = 1
+    pool: str = ""
+    """Pool of workers that runs it; empty for the shared one."""
+    memory_bytes: int = 0
+    """Memory of one replica; 0 for what it needs."""
+    devices: int = 0
+    """GPUs of one replica; 0 for the CPU."""
+    idle_s: float = 0.0
+    """Seconds without a request after which it may go cold; 0 for never."""
+    patience_s: float = 60.0
+    """Seconds for which a version may have no worker before its sessions are moved to the stable version."""
+    num_lanes: int = 32
+    """Lanes of each tier and version."""
+    fallbacks: tuple[str, ...] = ()
+    """Deployments that answer in its place while it is unavailable or full, in this order."""
+    created: float
+    revision: int = 1
+
+    def member(self, version: str) -> Member | None:
+        """The member with this version's id."""
+        return next((member for member in self.members if member.version == version), None)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Alias:
+    """Another name for a deployment, which can be switched to another one."""
+
+    name: str
+    deployment: str
+    created: float
+    revision: int = 1

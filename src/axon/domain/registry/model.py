@@ -1,0 +1,27 @@
+"""A model of the registry: a name under which versions are registered. Knows no files and no workers."""
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+
+class Capability(StrEnum):
+    """Something that a model can do."""
+
+    CHAT = "chat"
+    TOOLS = "tools"
+    REASONING = "reasoning"
+    EMBEDDINGS = "embeddings"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Model:
+    """A registered model. Its weights belong to its versions."""
+
+    name: str
+    capabilities: tuple[Capability, ...] = (Capability.CHAT,)
+    max_model_len: int = 0
+    """Context length in tokens that its makers state; 0 if unknown."""
+    licence: str = ""
+    created: float
+    revision: int = 1
+    """Number of the record's last change; a change compares it, so that none is overwritten unseen."""

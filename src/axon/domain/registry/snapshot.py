@@ -1,0 +1,71 @@
+"""The whole registry as one value, and what a name means in it. Functions of their arguments alone."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from axon.domain.registry.deployment import Alias, Deployment, MemberState
+from axon.domain.registry.model import Model
+from axon.domain.registry.price import Price
+from axon.domain.registry.rollout import bucket_of
+from axon.domain.registry.version import Version, version_id
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Snapshot:
+    """Everything that the registry holds at one revision. A holder never goes back to a lower one."""
+
+    revision: int = 0
+    models: Mapping[str, Model] = field(default_factory=dict)
+    versions: Mapping[str, Version] = field(default_factory=dict)
+    """By id."""
+    deployments: Mapping[str, Deployment] = field(default_factory=dict)
+    aliases: Mapping[str, Alias] = field(default_factory=dict)
+    prices: tuple[Price, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Named:
+    """What a request's ``model`` means."""
+
+    deployment: Deployment
+    version: str = ""
+    """Id of the version that it asks for; empty for whichever the session is pinned to."""
+
+
+def find(snapshot: Snapshot, name: str) -> Named | None:
+    """The deployment that a name means: its own name, an alias, or either with ``@`` and a version's label."""
+    if deployment := _deployment(snapshot, name):
+        return Named(deployment)
+    base, at, label = name.rpartition("@")
+    if not at or (deployment := _deployment(snapshot, base)) is None:
+        return None
+    version = version_id(deployment.model, label)
+    return Named(deployment, version) if deployment.member(version) else None
+
+
+def _deployment(snapshot: Snapshot, name: str) -> Deployment | None:
+    alias = snapshot.aliases.get(name)
+    return snapshot.deployments.get(alias.deployment if alias else name)
+
+
+def first_version(deployment: Deployment, key: str, *, is_fresh: bool) -> str:
+    """Id of the version that a new session begins on.
+
+    ``key`` is the session's pin key, or the job's id for a turn that is its own session. A view that is not fresh may
+    miss that a rollout was taken back, so it begins sessions on the stable version only.
+    """
+    rollout = deployment.rollout
+    if rollout is None or not is_fresh:
+        return deployment.stable
+    member = deployment.member(rollout.new)
+    if member is None or member.state is not MemberState.READY:
+        return deployment.stable
+    return rollout.new if bucket_of(rollout.id, key) < rollout.share else deployment.stable
+
+
+def price_of(snapshot: Snapshot, version: str, *, at: float) -> Price | None:
+    """The price that holds for a version at a time: its own, else its model's; the latest that has begun."""
+    model = version.rpartition("@")[0]
+    begun = [price for price in snapshot.prices if price.since <= at and price.model == model]
+    own = [price for price in begun if price.version == version]
+    return max(own or [price for price in begun if not price.version], key=lambda price: price.since, default=None)
