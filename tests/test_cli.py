@@ -508,7 +508,7 @@ def test_the_ready_screen_has_a_curl_that_can_be_pasted(key: str | None, tmp_pat
             metrics_url="http://127.0.0.1:2/metrics",
             key=key,
             key_file=key_file,
-            model="m",
+            models=("m",),
             pid=3,
         )
     )

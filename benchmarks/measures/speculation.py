@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from benchmarks.measures.figures import Figures
 from benchmarks.measures.load import Answer
 
-_SAMPLE = re.compile(r'^axon_draft_tokens_total\{stage="(\w+)"\} (\S+)$', re.MULTILINE)
+_SAMPLE = re.compile(r'^axon_draft_tokens_total\{.*stage="(\w+)"\} (\S+)$', re.MULTILINE)
 
 
 @dataclass(frozen=True, slots=True)

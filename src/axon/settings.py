@@ -10,7 +10,7 @@ import os
 import re
 import tomllib
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import Field, dataclass, field, fields, is_dataclass
+from dataclasses import Field, dataclass, field, fields, is_dataclass, replace
 from difflib import get_close_matches
 from functools import cache
 from pathlib import Path
@@ -22,9 +22,11 @@ from axon.dispatch.config import DispatchConfig
 from axon.engine.config import EngineConfig
 from axon.errors import Misconfigured
 from axon.gateway.config import GatewayConfig
+from axon.model_settings import ModelEntry, model_entries, table_text
 from axon.runtime.config import LifecycleConfig
 from axon.runtime.field_docs import default_text, field_docs, inner_type, type_text
 from axon.sessions.config import SessionsConfig
+from axon.settings_checks import check_together
 from axon.telemetry.config import LogConfig
 from axon.worker.config import WorkerConfig
 
@@ -54,14 +56,6 @@ _MAY_BE_ZERO = {
         "sessions.retention_s",
     ),
 }
-_MOST_LAG_EVERY_S = 5.0
-_WORKER_NAME = re.compile(r"[A-Za-z0-9._-]{1,64}")
-_ORIGIN = re.compile(
-    r"\*|(?!https://[^/]*:443$|http://[^/]*:80$)"
-    r"[a-z][a-z0-9+.-]*://([a-z0-9_-]+(\.[a-z0-9_-]+)*\.?|\[[0-9a-f:.]+\])(:[1-9][0-9]{0,4})?"
-)
-"""An origin as browsers write it (RFC 6454): in lower case, without the port that its scheme has anyway. A setting that
-is written otherwise would equal no browser's header."""
 _URL_PASSWORD = re.compile(r"(?<=://)([^:/@]*):[^/@]*@")
 _QUERY_PASSWORD = re.compile(r"(?i)(?<=[?&])(\w*password)=[^&\s]*")
 _TRUTH = {"1": True, "true": True, "yes": True, "on": True, "0": False, "false": False, "no": False, "off": False}
@@ -83,6 +77,10 @@ class Settings:
     name of one in ``models_dir``."""
     model_name: str = field(default="", metadata={"default": "from the model"})
     """Model name that clients use."""
+    models: str = ""
+    """Several models in one server, in place of ``model``: ``NAME=SOURCE`` for each, with commas between them. Settings
+    of ``[engine]`` for one model alone follow its source: ``NAME=SOURCE;dtype=int8``. In a file, a model is a table
+    ``[models.NAME]`` with ``source`` and such settings."""
     queue: str = field(default="memory://", repr=False)
     """URL of the queue of jobs."""
     live: str = field(default="memory://", repr=False)
@@ -115,6 +113,22 @@ class Settings:
         }
         for name, value in derived.items():
             object.__setattr__(self, name, value)
+
+    def each_model(self) -> "tuple[Settings, ...]":
+        """The settings of each model that is to be served, as if it were the only one; they divide a GPU's memory."""
+        entries = model_entries(self.models)
+        fraction = self.engine.gpu_memory_fraction / max(1, len(entries))
+        shared = replace(self.engine, gpu_memory_fraction=fraction)
+        found = tuple(
+            replace(self, models="", model=entry.source, model_name=entry.name, engine=_engine_of(shared, entry))
+            for entry in entries
+        )
+        return found or (self,)
+
+
+def _engine_of(shared: EngineConfig, entry: ModelEntry) -> EngineConfig:
+    own = {name: _parse(f"engine.{name}", text, f"{name} of the model {entry.name}") for name, text in entry.engine}
+    return replace(shared, **own)  # type: ignore[arg-type]
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,8 +183,21 @@ def load(
         values |= layer
         origins |= {name: origin(name) for name in layer}
     settings = _build(values)
-    _check_together(settings, spelled)
+    check_together(settings.worker, settings.gateway, settings.lifecycle, spelled)
+    _check_models(settings)
     return Loaded(settings, origins)
+
+
+def _check_models(settings: Settings) -> None:
+    """Raises ``Misconfigured`` for a model with a setting that there is not, or with a wrong value."""
+    for entry in model_entries(settings.models):
+        for name, _ in entry.engine:
+            if f"engine.{name}" not in _specs():
+                known = [each.name for each in fields(EngineConfig)]
+                raise Misconfigured(
+                    f"{name} of the model {entry.name} is no setting of an engine.{_suggest(name, known)}"
+                )
+    settings.each_model()
 
 
 def client_variable(name: Literal["AXON_API_KEY", "AXON_URL", "AXON_LOG_LEVEL"]) -> str | None:
@@ -259,6 +286,9 @@ def _flatten(table: Mapping[str, object], path: Path) -> Iterable[tuple[str, obj
     specs = _specs()
     sections = {name.split(".")[0] for name in specs if "." in name}
     for key, value in table.items():
+        if key == "models" and isinstance(value, dict):
+            yield key, table_text(value)
+            continue
         if key in sections and not isinstance(value, dict):
             raise Misconfigured(f"{key} in {path} is a section: write [{key}] and its keys below.")
         inner = {f"{key}.{name}": each for name, each in value.items()} if isinstance(value, dict) else {key: value}
@@ -337,36 +367,6 @@ def _check_range(name: str, value: float, place: str) -> None:
     zero = name in _MAY_BE_ZERO or _specs()[name].field.default == 0
     if not math.isfinite(value) or value < 0 or (value == 0 and not zero):
         raise Misconfigured(f"{place} must be {'0 or more' if zero else 'more than 0'}, not {value}.")
-
-
-def _check_together(settings: Settings, spelled: Mapping[str, str]) -> None:
-    worker, gateway = settings.worker, settings.gateway
-    if worker.renew_s >= worker.lease_s:
-        raise Misconfigured(
-            f"worker.renew_s ({worker.renew_s}) must be less than worker.lease_s ({worker.lease_s}), "
-            "else a healthy worker is taken for dead."
-        )
-    if settings.lifecycle.lag_every_s > _MOST_LAG_EVERY_S:
-        raise Misconfigured(
-            f"lifecycle.lag_every_s must be at most {_MOST_LAG_EVERY_S:g}, not {settings.lifecycle.lag_every_s:g}: "
-            "/livez would call the process stuck."
-        )
-    if worker.name and not _WORKER_NAME.fullmatch(worker.name):
-        raise Misconfigured(
-            f"worker.name must have 1 to 64 letters, digits, dots, dashes or underscores, not {worker.name!r}."
-        )
-    if gateway.port == gateway.metrics_port != 0:
-        api, metrics = (spelled.get(name, name) for name in ("gateway.port", "gateway.metrics_port"))
-        raise Misconfigured(
-            f"{api} and {metrics} are both {gateway.port}. Choose another --metrics-port (AXON_GATEWAY_METRICS_PORT)."
-        )
-    for origin in filter(None, map(str.strip, gateway.cors_origins.split(","))):
-        if not _ORIGIN.fullmatch(origin):
-            raise Misconfigured(
-                f"gateway.cors_origins must have origins as browsers send them, not {origin!r}: "
-                "https://chat.example.com or http://localhost:3000, in lower case, without a path, a pattern or the "
-                "scheme's own port."
-            )
 
 
 def _show(settings: Settings, spec: _Spec, name: str) -> object:

@@ -52,7 +52,7 @@ class Door:
     def __post_init__(self) -> None:
         self.accounts = MemoryAccounts(self.clock)
         config = AdmissionConfig(backlog_total=self.total, ticket_s=TTL_S)
-        self.admission = Admission(self.accounts, config, self.clock, fleet="small", spending=self.records)
+        self.admission = Admission(self.accounts, config, self.clock, spending=self.records)
         self.meters = Meters()
 
     async def look(self, account: str) -> Standing:
@@ -70,7 +70,7 @@ class Door:
         return (await self.look(f"tenant/{tenant}")).jobs, (await self.look("fleet/small/")).jobs
 
     async def admit(self, job_id: str, *, tenant: str = "acme", num_bytes: int = 0) -> Ticket:
-        entrant = Entrant(job_id=job_id, tenant=tenant, terms=self.terms, num_bytes=num_bytes)
+        entrant = Entrant(job_id=job_id, tenant=tenant, terms=self.terms, deployment="small", num_bytes=num_bytes)
         return await self.admission.admit(entrant, self.meters)
 
     async def enter(self, job_id: str, *, prompt: int = 3, output: int = 0, tenant: str = "acme") -> Job:

@@ -84,7 +84,7 @@ class Fleet:
     def __post_init__(self) -> None:
         self.clock = FakeClock()
         self.admission = Admission(
-            MemoryAccounts(self.clock), self.config, self.clock, tokens_per_s=lambda pool: self.tokens_per_s
+            MemoryAccounts(self.clock), self.config, self.clock, tokens_per_s=lambda deployment, pool: self.tokens_per_s
         )
 
     async def enter(self, number: int, tenant: str = "acme", tier: Tier = Tier.DEFAULT) -> None:

@@ -49,7 +49,7 @@ async def test_a_close_that_can_wake_nobody_ends_in_its_time() -> None:
     nothing = cast("Any", None)
     answering = Answering(
         http=cast("Any", http),
-        fleet=nothing,
+        offers=nothing,
         follower=cast("Any", Hung()),
         last_use=nothing,
         revoked_keys=nothing,
@@ -66,7 +66,7 @@ async def test_a_gateway_that_ends_logs_how_many_requests_it_waits_for_and_that_
     revoked_keys = Mock(run=asyncio.Event().wait)
     answering = Answering(
         http=cast("Any", http),
-        fleet=nothing,
+        offers=nothing,
         follower=nothing,
         last_use=last_use,
         revoked_keys=revoked_keys,

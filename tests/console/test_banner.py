@@ -15,7 +15,13 @@ from axon.settings import Settings
 
 def make_ready(data_dir: Path, url: str) -> Ready:
     return Ready(
-        url=url, metrics_url=f"{url}/metrics", key=None, key_file=data_dir / "dev-key", model="m", pid=3, waits=False
+        url=url,
+        metrics_url=f"{url}/metrics",
+        key=None,
+        key_file=data_dir / "dev-key",
+        models=("m",),
+        pid=3,
+        waits=False,
     )
 
 
@@ -69,4 +75,11 @@ def test_another_program_of_this_name_on_the_path_is_not_meant(tmp_path: Path, m
 def test_the_engines_process_is_named(tmp_path: Path) -> None:
     ready = make_ready(tmp_path, "http://127.0.0.1:8000")
     assert "(process 3)" in ready_screen(ready)
-    assert "(process 3, its engine 7)" in ready_screen(replace(ready, engine_pid=7))
+    assert "(process 3, its engine 7)" in ready_screen(replace(ready, engine_pids=(7,)))
+    assert "(process 3, its engines 7, 8)" in ready_screen(replace(ready, engine_pids=(7, 8)))
+
+
+def test_every_model_is_named_and_the_first_is_asked(tmp_path: Path) -> None:
+    ready = replace(make_ready(tmp_path, "http://127.0.0.1:8000"), models=("small", "large"))
+    assert "Models   small, large" in ready_screen(ready)
+    assert '"model": "small"' in ready_screen(ready)

@@ -172,7 +172,7 @@ def check_nothing_left(stage: Stage, *, forgets: bool = False, but: Set[str] = f
         )
     settled(lambda: not place.lasting_keys(), "no key stays for ever", 10.0, place.lasting_keys)
     for process in fleet.workers or fleet.processes:
-        for metric in ("axon_requests_running", r'axon_kv_blocks\{state="used"\}'):
+        for metric in ("axon_requests_running", r'axon_kv_blocks\{.*state="used"\}'):
             settled(lambda: process.metric(metric) == 0, f"{metric} is 0", 10.0, lambda: process.metric(metric))  # noqa: B023
     for process in fleet.processes:
         limit = stage.base_fds.get(process.name, 0) + _MORE_FDS

@@ -122,9 +122,9 @@ class Server:
         self._settings["gateway_port"] = urlsplit(self.url).port
         return self.start()
 
-    def axon(self, *arguments: str) -> subprocess.CompletedProcess[str]:
-        """A command beside it, with its settings."""
-        return warm.run(arguments, environ=self.environment, folder=self.data_dir.parent)
+    def axon(self, *arguments: str, said: str = "") -> subprocess.CompletedProcess[str]:
+        """A command beside it, with its settings; ``said`` is what it reads."""
+        return warm.run(arguments, environ=self.environment, folder=self.data_dir.parent, said=said)
 
     def client(self, **arguments: object) -> httpx.Client:
         headers = {"Authorization": f"Bearer {self.key}"}

@@ -18,7 +18,7 @@ def made(**changes: object) -> Job:
     return make_job(
         job_id="turn_1",
         tenant="acme",
-        deployment=make_presence("w1").deployment,
+        served=make_presence("w1").deployment,
         num_lanes=32,
         prompt_ids=[1, 2, 3],
         sampling=Sampling(max_tokens=5),

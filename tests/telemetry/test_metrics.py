@@ -14,6 +14,8 @@ from axon.engine.protocol.messages import Counters, Gpu
 from axon.telemetry import metrics as module
 from axon.telemetry.metrics import Metrics
 
+SMALL = {"model": "small"}
+
 
 def names_in_the_code() -> list[str]:
     tree = ast.parse(inspect.getsource(module))
@@ -59,24 +61,35 @@ def test_tenants_beyond_the_bound_count_together() -> None:
 def test_preemptions_go_on_counting_when_the_engine_starts_over() -> None:
     metrics = Metrics()
     for seen in (2, 5, 1):
-        metrics.engine(Counters(preemptions=seen, blocks_free=3, blocks_used=1))
-    assert metrics.registry.get_sample_value("axon_preemptions_total") == 6
-    assert metrics.registry.get_sample_value("axon_kv_usage_ratio") == 0.25
-    assert metrics.registry.get_sample_value("axon_kv_blocks", {"state": "free"}) == 3
+        metrics.engine("small", Counters(preemptions=seen, blocks_free=3, blocks_used=1))
+    assert metrics.registry.get_sample_value("axon_preemptions_total", SMALL) == 6
+    assert metrics.registry.get_sample_value("axon_kv_usage_ratio", SMALL) == 0.25
+    assert metrics.registry.get_sample_value("axon_kv_blocks", {"state": "free", **SMALL}) == 3
+
+
+def test_engines_of_two_models_are_told_apart() -> None:
+    metrics = Metrics()
+    for model, num in (("small", 3), ("large", 5), ("small", 4)):
+        metrics.engine(model, Counters(preemptions=num, blocks_used=num))
+    for model in ("small", "large"):
+        assert (
+            metrics.registry.get_sample_value("axon_preemptions_total", {"model": model})
+            == {"small": 4, "large": 5}[model]
+        )
 
 
 def test_slots_are_told_by_tier_and_who_yielded_is_counted() -> None:
     metrics = Metrics()
-    metrics.engine(Counters(yielded=2, running_by_priority={1: 3, -1: 2}))
-    metrics.engine(Counters(yielded=3, running_by_priority={1: 1, 0: 4}))
-    tiers = {tier: metrics.registry.get_sample_value("axon_slots", {"tier": tier}) for tier in Tier}
+    metrics.engine("small", Counters(yielded=2, running_by_priority={1: 3, -1: 2}))
+    metrics.engine("small", Counters(yielded=3, running_by_priority={1: 1, 0: 4}))
+    tiers = {tier: metrics.registry.get_sample_value("axon_slots", {"tier": tier, **SMALL}) for tier in Tier}
     assert tiers == {"priority": 1, "default": 4, "flex": 0}
-    assert metrics.registry.get_sample_value("axon_yielded_total") == 3
+    assert metrics.registry.get_sample_value("axon_yielded_total", SMALL) == 3
 
 
 def test_gpus_are_told_one_by_one() -> None:
     metrics = Metrics()
-    metrics.engine(Counters(gpus=[Gpu(0, 0.5, 1 << 30), Gpu(1, 1.0, 2 << 30)]))
+    metrics.engine("small", Counters(gpus=[Gpu(0, 0.5, 1 << 30), Gpu(1, 1.0, 2 << 30)]))
     assert metrics.registry.get_sample_value("axon_gpu_utilization_ratio", {"gpu": "0"}) == 0.5
     assert metrics.registry.get_sample_value("axon_gpu_memory_bytes", {"gpu": "1"}) == 2 << 30
 

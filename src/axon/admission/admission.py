@@ -38,6 +38,8 @@ class Entrant:
     job_id: str
     tenant: str
     terms: Terms
+    deployment: str = ""
+    """Name of the deployment that it asks."""
     tier: Tier = Tier.DEFAULT
     pool: str = ""
     """Pool of workers that is to run it; empty for the shared workers."""
@@ -74,14 +76,12 @@ class Admission:
         config: AdmissionConfig,
         clock: Clock,
         *,
-        fleet: str = "",
         spending: Spending | None = None,
-        tokens_per_s: Callable[[str], float | None] = lambda pool: None,
+        tokens_per_s: Callable[[str, str], float | None] = lambda deployment, pool: None,
     ) -> None:
-        """``fleet`` is the served model's name; ``tokens_per_s`` returns a pool's throughput when busy, None if
-        unknown."""
+        """``tokens_per_s`` returns the throughput of a deployment's pool when busy, None if unknown."""
         self._accounts, self._config, self._clock = accounts, config, clock
-        self._fleet, self._spending, self._tokens_per_s = fleet, spending, tokens_per_s
+        self._spending, self._tokens_per_s = spending, tokens_per_s
         self._rivals: dict[str, Rivals] = {}
         self._stagger = Stagger()
 
@@ -101,7 +101,7 @@ class Admission:
             tokens_per_minute=terms.tokens_per_minute,
             tokens_per_day=terms.tokens_per_day,
             tokens_per_month=terms.tokens_per_month,
-            fleet=f"{self._fleet}/{entrant.pool}",
+            fleet=f"{entrant.deployment}/{entrant.pool}",
         )
         try:
             await self._admit_fleet(ticket, entrant, tokens, own_waiting=standing.waiting - 1)
@@ -179,7 +179,7 @@ class Admission:
         config, terms = self._config, entrant.terms
         rivals = self._rivals.setdefault(ticket.fleet, Rivals())
         forecast = shedding.Forecast(
-            tokens_per_s=self._tokens_per_s(entrant.pool),
+            tokens_per_s=self._tokens_per_s(entrant.deployment, entrant.pool),
             own_waiting=own_waiting,
             share=rivals.share(entrant.tenant, terms.weight, self._clock.monotonic()),
             mean_work=rivals.mean_work,

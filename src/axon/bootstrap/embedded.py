@@ -9,12 +9,12 @@ from dataclasses import replace
 from axon.bootstrap.control import open_control
 from axon.bootstrap.fronts.sizing import num_processes
 from axon.bootstrap.gateway import Answering, Ready, open_gateway
-from axon.bootstrap.model import OnProgress, prepare_model
+from axon.bootstrap.model import OnProgress
 from axon.bootstrap.preflight import require_device
 from axon.bootstrap.presence import named
 from axon.bootstrap.process import announced, bound, counted, started
 from axon.bootstrap.services import open_services, require_pool
-from axon.bootstrap.worker import open_worker
+from axon.bootstrap.workers import loading, open_workers, prepare_models
 from axon.runtime.cores import usable_cores
 from axon.runtime.datafolder import locked
 from axon.settings import Settings
@@ -37,21 +37,21 @@ async def serve(settings: Settings, *, on_ready: Callable[[Ready], None], on_pro
         bound(config.host, config.port, "--port") as listener,
         process.probed(
             *(config.metrics_host, config.metrics_port, "--metrics-port"),
-            lambda: answering is not None and answering.fleet.known,
+            lambda: answering is not None and answering.offers.known,
         ) as probes_url,
     ):
         async with AsyncExitStack() as stack:
             services = await open_services(settings, process.clock, stack)
-            model = await asyncio.to_thread(prepare_model, settings, on_progress)
+            models = await prepare_models(settings, on_progress)
             control = await open_control(process, services, stack, stands_by=False)
-            on_progress("Loading the model", None)
-            opening = asyncio.gather(open_worker(process, services, model, name, stack), _import_gateway())
+            on_progress(loading(models), None)
+            opening = asyncio.gather(open_workers(process, services, models, name, stack), _import_gateway())
             opened = await process.unless_stopped(opening)
             if opened is None:
                 return 0
             working, _ = opened
             gateway = answering = await open_gateway(
-                process, services, model.text, listener, probes_url, stack, working.deployment
+                process, services, [each.text for each in models], listener, probes_url, stack, working.served
             )
 
             async def begun() -> None:
@@ -59,24 +59,24 @@ async def serve(settings: Settings, *, on_ready: Callable[[Ready], None], on_pro
                     await control.sweeper.recover()
                 process.lifecycle.ready = True
                 stack.enter_context(announced(settings.data_dir / "server", gateway.ready.url))
-                on_ready(replace(gateway.ready, engine_pid=working.worker.engine_pid))
+                on_ready(replace(gateway.ready, engine_pids=working.engine_pids))
 
             async def drain() -> None:
                 # It goes on to listen, for its readers and probes: whoever asks for more is told.
                 process.lifecycle.taking = False
                 drain_s, forgets = settings.lifecycle.drain_s, services.queue_forgets
                 # Jobs are not handed over: their readers are at this process's own gateway, and end with it.
-                await working.worker.drain(drain_s, empty_queue=forgets, hand_over=False)
+                await working.drain(drain_s, empty_queue=forgets, hand_over=False)
 
-            # With shared services there may be other workers and pools; otherwise only this worker's throughput counts.
-            looking = gateway.fleet.watch if services.queue_forgets else gateway.fleet.run
+            # With shared services there may be other workers and pools; otherwise only the throughput here counts.
+            looking = gateway.offers.watch if services.queue_forgets else gateway.offers.run
             parts = (*working.parts, *control.parts, looking, gateway.run)
             return await process.run(
                 parts,
                 started=begun,
                 drain=drain,
                 close=gateway.close,
-                running=lambda: counted(len(working.worker.jobs), "answer"),
+                running=lambda: counted(working.num_jobs, "answer"),
             )
 
 

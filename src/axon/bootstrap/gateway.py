@@ -4,7 +4,7 @@ import asyncio
 import contextlib
 import os
 import socket
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,6 +15,7 @@ import structlog
 from axon.admission.quota import Quota
 from axon.bootstrap.fronts.sizing import num_processes
 from axon.bootstrap.model import Text, prepare_text
+from axon.bootstrap.offers import make_offers
 from axon.bootstrap.process import Process, announced, bound, counted, started
 from axon.bootstrap.services import (
     Services,
@@ -30,7 +31,6 @@ from axon.dispatch.idempotency import Idempotency
 from axon.domain.served_version import ServedVersion
 from axon.runtime.cores import usable_cores
 from axon.runtime.datafolder import shared
-from axon.sessions.prompt import Prompts
 from axon.sessions.sessions import make_sessions
 from axon.settings import Settings
 from axon.telemetry.build import version
@@ -39,9 +39,9 @@ from axon.tenants.revocations import Revocations
 from axon.tenants.tenancy import Tenancy
 
 if TYPE_CHECKING:
-    from axon.gateway.fleet import Fleet
     from axon.gateway.http.last_use import LastUse
     from axon.gateway.http.server import Server
+    from axon.gateway.offers import Offers
     from axon.gateway.turn.follow import Follower
     from axon.gateway.turn.revoked_keys import RevokedKeys
 
@@ -60,12 +60,12 @@ class Ready:
     key: str | None
     """The development key's text, on the start that created it."""
     key_file: Path
-    model: str
+    models: tuple[str, ...]
     pid: int
     waits: bool = False
     """Whether it has seen no worker yet."""
-    engine_pid: int | None = None
-    """Process id of the engine, where this process has one."""
+    engine_pids: tuple[int, ...] = ()
+    """Process ids of the engines, where this process has any."""
     num_fronts: int = 0
     """Number of processes that serve the port, where there are several."""
 
@@ -75,7 +75,7 @@ class Answering:
     """A gateway bound to its socket, not yet serving."""
 
     http: "Server"
-    fleet: "Fleet"
+    offers: "Offers"
     follower: "Follower"
     last_use: "LastUse"
     revoked_keys: "RevokedKeys"
@@ -131,13 +131,13 @@ async def serve(settings: Settings, *, on_ready: Callable[[Ready], None]) -> int
         bound(config.host, config.port, "--port") as listener,
         process.probed(
             *(config.metrics_host, config.metrics_port, "--metrics-port"),
-            lambda: answering is not None and answering.fleet.known,
+            lambda: answering is not None and answering.offers.known,
         ) as probes_url,
     ):
         async with AsyncExitStack() as stack:
             services = await open_services(settings, process.clock, stack)
-            text = await asyncio.to_thread(prepare_text, settings)
-            gateway = answering = await open_gateway(process, services, text, listener, probes_url, stack)
+            texts = [await asyncio.to_thread(prepare_text, each) for each in settings.each_model()]
+            gateway = answering = await open_gateway(process, services, texts, listener, probes_url, stack)
 
             async def begun() -> None:
                 process.lifecycle.ready = True
@@ -150,7 +150,7 @@ async def serve(settings: Settings, *, on_ready: Callable[[Ready], None]) -> int
                         await gateway.drain()
 
             return await process.run(
-                (gateway.fleet.run, gateway.run),
+                (gateway.offers.run, gateway.run),
                 started=begun,
                 drain=drain,
                 close=gateway.close,
@@ -161,16 +161,16 @@ async def serve(settings: Settings, *, on_ready: Callable[[Ready], None]) -> int
 async def open_gateway(
     process: Process,
     services: Services,
-    text: Text,
+    texts: Sequence[Text],
     listener: socket.socket,
     probes_url: str,
     stack: AsyncExitStack,
-    deployment: ServedVersion | None = None,
+    served: Sequence[ServedVersion] = (),
 ) -> Answering:
-    """Assembles the gateway; ``deployment`` is given where it is known without the workers' announcements."""
+    """Assembles the gateway. ``texts`` are those of the settings' models, in order, and ``served`` their versions,
+    where these are known without the workers' announcements."""
     from axon.gateway.admin.bodies import Admin
     from axon.gateway.app import build_app
-    from axon.gateway.fleet import Fleet
     from axon.gateway.http.auth import Authenticator
     from axon.gateway.http.body import Bodies
     from axon.gateway.http.guess_limit import GuessLimit
@@ -182,25 +182,10 @@ async def open_gateway(
     from axon.gateway.turn.revoked_keys import RevokedKeys
 
     settings, clock, store = process.settings, process.clock, services.store
-    prompts = Prompts(text.tokenizer, text.template, max_model_len=deployment.max_model_len if deployment else 0)
     bodies = Bodies(settings.gateway)
-    bodies.allow_prompts(prompts.max_model_len)
-    stack.callback(prompts.close)
     stack.callback(bodies.close)
-
-    def learned(found: ServedVersion) -> None:
-        prompts.max_model_len = found.max_model_len
-        bodies.allow_prompts(found.max_model_len)
-
-    fleet = Fleet(
-        settings.model_name,
-        text=text.mark,
-        presences=services.live.presences,
-        learned=learned,
-        metrics=process.metrics,
-        deployment=deployment,
-        has_pools=not services.queue_forgets,
-    )
+    offers = make_offers(process, services, texts, served, bodies)
+    stack.callback(offers.close)
     sessions = make_sessions(services.live, store, services.journal, clock, settings.sessions)
     follower = Follower(
         services.live,
@@ -210,7 +195,7 @@ async def open_gateway(
         reader_grace_s=settings.sessions.reader_grace_s,
         silence_s=settings.gateway.silence_s,
     )
-    admission = make_admission(settings, services, clock, fleet.tokens_per_s)
+    admission = make_admission(settings, services, clock, offers.tokens_per_s)
     _, affinity = make_affinity(settings.dispatch, services, clock)
     idempotency = Idempotency(services.live.log, store.turns)
     quota = Quota(store.storage.stored, clock)
@@ -219,8 +204,7 @@ async def open_gateway(
         sessions_config=settings.sessions,
         dispatch_config=settings.dispatch,
         bodies=bodies,
-        fleet=fleet,
-        prompts=prompts,
+        offers=offers,
         opening=Opening(admission, make_dispatch(settings, services, affinity), idempotency, clock, quota=quota),
         quota=quota,
         follower=follower,
@@ -250,10 +234,10 @@ async def open_gateway(
     app = build_app(gateway, admin, authenticator, version=version())
     http = make_server(app, settings.gateway, grace_s=settings.lifecycle.drain_s + _CLOSE_S)
     listener.listen(2048)
-    ready = _ready(settings, listener, probes_url, key, fleet)
+    ready = _ready(settings, listener, probes_url, key, offers)
     return Answering(
         http=http,
-        fleet=fleet,
+        offers=offers,
         follower=follower,
         last_use=last_use,
         revoked_keys=RevokedKeys(follower, revocations.marked, revocations.stored),
@@ -262,13 +246,13 @@ async def open_gateway(
     )
 
 
-def _ready(settings: Settings, listener: socket.socket, probes_url: str, key: str | None, fleet: "Fleet") -> Ready:
+def _ready(settings: Settings, listener: socket.socket, probes_url: str, key: str | None, offers: "Offers") -> Ready:
     return Ready(
         url=f"http://{settings.gateway.host}:{listener.getsockname()[1]}",
         metrics_url=f"{probes_url}/metrics",
         key=key,
         key_file=settings.data_dir / "dev-key",
-        model=settings.model_name,
+        models=tuple(each.model_name for each in settings.each_model()),
         pid=os.getpid(),
-        waits=not fleet.known,
+        waits=not offers.known,
     )

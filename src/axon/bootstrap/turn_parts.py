@@ -21,9 +21,9 @@ def make_admission(
     settings: Settings,
     services: Services,
     clock: Clock,
-    tokens_per_s: Callable[[str], float | None] = lambda pool: None,
+    tokens_per_s: Callable[[str, str], float | None] = lambda deployment, pool: None,
 ) -> Admission:
-    """``tokens_per_s`` returns a pool's throughput; only a process that admits turns needs it."""
+    """``tokens_per_s`` returns the throughput of a deployment's pool; only a process that admits turns needs it."""
 
     async def spent(tenant: str, *, since: float) -> int:
         sums = await services.store.usage.sums(since=since, until=clock.now() + _CLOCKS_S, tenant=tenant)
@@ -33,7 +33,6 @@ def make_admission(
         services.live.accounts,
         settings.admission,
         clock,
-        fleet=settings.model_name,
         spending=spent,
         tokens_per_s=tokens_per_s,
     )

@@ -46,7 +46,7 @@ async def serve(settings: Settings, *, on_ready: Callable[[Up], None], on_progre
             services = await open_services(settings, process.clock, stack)
             model = await asyncio.to_thread(prepare_model, settings, on_progress)
             on_progress("Loading the model", None)
-            working = await process.unless_stopped(open_worker(process, services, model, name, stack))
+            working = await process.unless_stopped(open_worker(process, settings, services, model, name, stack))
             if working is None:
                 return 0
 
@@ -60,13 +60,18 @@ async def serve(settings: Settings, *, on_ready: Callable[[Up], None], on_progre
                 await worker.drain(settings.lifecycle.drain_s)
 
             return await process.run(
-                working.parts, started=begun, drain=drain, running=lambda: counted(len(worker.jobs), "answer")
+                (*working.parts, *services.background),
+                started=begun,
+                drain=drain,
+                running=lambda: counted(len(worker.jobs), "answer"),
             )
 
 
-async def open_worker(process: Process, services: Services, model: Model, name: str, stack: AsyncExitStack) -> Working:
-    """Starts the engine; the stack closes the worker."""
-    settings, clock = process.settings, process.clock
+async def open_worker(
+    process: Process, settings: Settings, services: Services, model: Model, name: str, stack: AsyncExitStack
+) -> Working:
+    """Starts the engine; the stack closes the worker. ``settings`` are those of its model."""
+    clock = process.clock
     residences, _ = make_affinity(settings.dispatch, services, clock)
     admission = make_admission(settings, services, clock)
     worker = Worker(
@@ -97,7 +102,7 @@ async def open_worker(process: Process, services: Services, model: Model, name: 
         worker=worker,
         announcer=announcer,
         deployment=deployment,
-        parts=(worker.run, announcer.run, *services.background),
+        parts=(worker.run, announcer.run),
     )
 
 

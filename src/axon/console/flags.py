@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from axon.errors import Misconfigured
+from axon.model_settings import is_entry
 
 if TYPE_CHECKING:
     from axon.settings import Loaded, Settings
@@ -50,6 +51,14 @@ Model = Annotated[
     str | None,
     typer.Option("--model", metavar="PATH", help="A safetensors folder, a .gguf file, a name in the models folder."),
 ]
+Models = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--model",
+        metavar="[NAME=]SOURCE",
+        help="A safetensors folder, a .gguf file, a name in the models folder. Repeatable, each with a NAME then.",
+    ),
+]
 ModelName = Annotated[str | None, typer.Option("--model-name", help="The name clients ask for the model by.")]
 EngineKind = Annotated[Engine | None, typer.Option("--engine", help="'echo' repeats its prompt without a model.")]
 TensorParallel = Annotated[int | None, typer.Option("--tensor-parallel", min=1, help="Ranks the model is cut over.")]
@@ -66,6 +75,7 @@ _FLAG_OF = {
     "log.level": "--log-level",
     "model": "--model",
     "model_name": "--model-name",
+    "models": "--model",
     "queue": "--queue",
     "store": "--store",
     "worker.name": "--name",
@@ -91,6 +101,15 @@ def common_flags(
 def of_model(model: str | None, model_name: str | None, engine: Engine | None) -> dict[str, object]:
     """Settings of the flags of a process that reads a model."""
     return {"model": model, "model_name": model_name, "engine.kind": engine and engine.value}
+
+
+def of_models(models: Sequence[str] | None, model_name: str | None, engine: Engine | None) -> dict[str, object]:
+    """Settings of the flags of a process that may serve several models."""
+    if not models or (len(models) == 1 and not is_entry(models[0])):
+        return of_model(models[0] if models else None, model_name, engine)
+    if model_name is not None:
+        raise Misconfigured("--model-name names a single model; with several, each is written --model NAME=SOURCE.")
+    return {"models": ",".join(models), "engine.kind": engine and engine.value}
 
 
 def of_store(store: str | None, data_dir: Path | None, file: Path | None, live: str | None = None) -> "Settings":

@@ -14,6 +14,7 @@ from axon.console.flags import (
     MetricsPort,
     Model,
     ModelName,
+    Models,
     Port,
     Processes,
     Queue,
@@ -23,6 +24,7 @@ from axon.console.flags import (
     common_flags,
     load,
     of_model,
+    of_models,
 )
 
 
@@ -31,7 +33,7 @@ def serve(
     port: Port = None,
     metrics_port: MetricsPort = None,
     processes: Processes = None,
-    model: Model = None,
+    model: Models = None,
     model_name: ModelName = None,
     engine: EngineKind = None,
     tensor_parallel: TensorParallel = None,
@@ -43,18 +45,19 @@ def serve(
     log_level: Level = None,
     set_: Set = None,
 ) -> None:
-    """Serve a model: gateway, worker and control in one process.
+    """Serve a model, or several: gateway, workers and control in one process.
 
     \b
     Examples:
       axon serve
       axon serve --port 9000 --model ~/models/Qwen3-0.6B
+      axon serve --model small=default --model qwen=~/models/Qwen3-0.6B
       axon serve --engine echo --set engine.echo_step_s=0.05
     """
     loaded = load(
         {
             **common_flags(queue, live, store, data_dir, log_level),
-            **of_model(model, model_name, engine),
+            **of_models(model, model_name, engine),
             "engine.tensor_parallel": tensor_parallel,
             "gateway.host": host,
             "gateway.port": port,
@@ -74,7 +77,7 @@ def gateway(
     port: Port = None,
     metrics_port: MetricsPort = None,
     processes: Processes = None,
-    model: Model = None,
+    model: Models = None,
     model_name: ModelName = None,
     engine: EngineKind = None,
     queue: Queue = None,
@@ -98,7 +101,7 @@ def gateway(
     loaded = load(
         {
             **common_flags(queue, live, store, data_dir, log_level),
-            **of_model(model, model_name, engine),
+            **of_models(model, model_name, engine),
             "gateway.host": host,
             "gateway.port": port,
             "gateway.metrics_port": metrics_port,

@@ -129,13 +129,13 @@ def ready_screen(ready: "Ready", *, bold: Callable[[str], str] = str) -> str:
     key = f"{ready.key}  (kept in {ready.key_file})" if ready.key else f"in {ready.key_file}"
     authorization = f"Bearer {ready.key}" if ready.key else f"Bearer $(cat {key_file})"
     question = "What is the capital of France?"
-    engine = f", its engine {ready.engine_pid}" if ready.engine_pid else ""
+    engine = _engines(ready.engine_pids)
     fronts = f"   (served by {ready.num_fronts} processes)" if ready.num_fronts else ""
     return f"""
   {bold(f"Axon {version()} {'is up and waits for a worker' if ready.waits else 'is ready'}")}
 
   API      {bold(ready.url + "/v1")}   (pages: {ready.url}/docs){fronts}
-  Model    {bold(ready.model)}
+  Model{"s" if len(ready.models) > 1 else " "}   {bold(", ".join(ready.models))}
   Key      {key}
   Metrics  {ready.metrics_url}
 
@@ -143,12 +143,18 @@ def ready_screen(ready: "Ready", *, bold: Callable[[str], str] = str) -> str:
 
 curl {ready.url}/v1/chat/completions \\
   -H "Authorization: {authorization}" -H "Content-Type: application/json" \\
-  -d '{{"model": "{ready.model}", "messages": [{{"role": "user", "content": "{question}"}}], "temperature": 0}}'
+  -d '{{"model": "{ready.models[0]}", "messages": [{{"role": "user", "content": "{question}"}}], "temperature": 0}}'
 
   or talk to it with: {_chat_command(ready)}
 
   ctrl-c stops the server (process {ready.pid}{engine})
 """
+
+
+def _engines(pids: "tuple[int, ...]") -> str:
+    if not pids:
+        return ""
+    return f", its engine {pids[0]}" if len(pids) == 1 else f", its engines {', '.join(map(str, pids))}"
 
 
 def _chat_command(ready: "Ready") -> str:

@@ -127,8 +127,8 @@ class Fleet:
     def learn(self, presences: Sequence[Presence]) -> None:
         """Updates deployment, pools, rates and metrics from the presences; without any, the deployment stays known."""
         staying = [presence for presence in presences if not presence.draining]
-        self._metrics.workers.set(len(staying))
-        self._metrics.free_slots.set(sum(presence.load.free_slots for presence in staying))
+        self._metrics.workers.labels(self.name).set(len(staying))
+        self._metrics.free_slots.labels(self.name).set(sum(presence.load.free_slots for presence in staying))
         self._pools = frozenset(presence.pool for presence in staying)
         self._rate(presences)
         found = served(presences, self._text)

@@ -2,6 +2,7 @@
 weights."""
 
 import asyncio
+import copy
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 
@@ -20,14 +21,20 @@ _MESSAGE_CHARS = 50
 
 
 class Prompts:
-    """Renders and tokenises prompts of one deployment, two at a time."""
+    """Renders and tokenises prompts for one tokenizer and template, two at a time."""
 
-    def __init__(self, tokenizer: Tokenizer, template: ChatTemplate | None, *, max_model_len: int) -> None:
+    def __init__(self, tokenizer: Tokenizer, template: ChatTemplate | None, *, max_model_len: int = 0) -> None:
         self.tokenizer = tokenizer
         self.max_model_len = max_model_len
         self._template = template
         self._threads = ThreadPoolExecutor(max_workers=2, thread_name_prefix="prompts")
         self._limit = asyncio.Semaphore(2)
+
+    def within(self, max_model_len: int) -> "Prompts":
+        """The same for another context length; both share the threads."""
+        other = copy.copy(self)
+        other.max_model_len = max_model_len
+        return other
 
     async def chat(self, messages: Sequence[Message]) -> list[int]:
         """Token ids of a chat, up to where the model's next message begins; raises ``PromptTooLong``."""

@@ -78,8 +78,7 @@ class Metrics:
     def __init__(self) -> None:
         self.registry = CollectorRegistry(auto_describe=True)
         self.tenants = TenantLabels()
-        self._seen = {"preemptions": 0, "yielded": 0, "drafted": 0, "accepted": 0}
-        """The engine's last counter values; the engine may have started later than this process."""
+        self._engines: dict[str, _EngineMetrics] = {}
         self._declare_requests()
         self._declare_latencies()
         self._declare_engine()
@@ -90,7 +89,7 @@ class Metrics:
             "axon_requests_total", "Requests answered, by route and outcome.", "route", "outcome", "tenant"
         )
         self.paced = self._gauge(
-            "axon_paced_requests", "Running requests whose tokens come at the rate of their tenant's bucket."
+            "axon_paced_requests", "Running requests whose tokens come at the rate of their tenant's bucket.", "model"
         )
         self.tokens = self._counter(
             "axon_tokens_total", "Tokens by kind: prompt, cached, output, replayed or wasted.", "kind", "tenant"
@@ -101,7 +100,7 @@ class Metrics:
             "Turns that were cancelled: asked for, their client left, absent for too long, or its key revoked.",
             "cause",
         )
-        self.requests_running = self._gauge("axon_requests_running", "Sequences running in the engine.")
+        self.requests_running = self._gauge("axon_requests_running", "Sequences running in the engine.", "model")
 
     def _declare_latencies(self) -> None:
         self.request_duration = self._histogram(
@@ -119,25 +118,23 @@ class Metrics:
         )
 
     def _declare_engine(self) -> None:
-        self.batch_size = self._gauge("axon_batch_size", "Sequences in the engine's last step.")
-        self.step = self._histogram("axon_step_seconds", "One step of the engine.", _STEP)
-        self.kv_blocks = self._gauge("axon_kv_blocks", "KV blocks by state: free, used or cached.", "state")
-        self.kv_usage = self._gauge("axon_kv_usage_ratio", "Share of the KV blocks in use, 0 to 1.")
-        self.slots = self._gauge("axon_slots", "Slots of the engine that are taken, by tier.", "tier")
-        self.preemptions = self._counter("axon_preemptions_total", "Sequences parked because blocks ran out.")
-        self.yielded = self._counter("axon_yielded_total", "Sequences parked because their slot was another's part.")
+        self.batch_size = self._gauge("axon_batch_size", "Sequences in the engine's last step.", "model")
+        self.step = self._histogram("axon_step_seconds", "One step of the engine.", _STEP, "model")
+        self.kv_blocks = self._gauge("axon_kv_blocks", "KV blocks by state: free, used or cached.", "state", "model")
+        self.kv_usage = self._gauge("axon_kv_usage_ratio", "Share of the KV blocks in use, 0 to 1.", "model")
+        self.slots = self._gauge("axon_slots", "Slots of the engine that are taken, by tier.", "tier", "model")
+        self.preemptions = self._counter("axon_preemptions_total", "Sequences parked because blocks ran out.", "model")
+        self.yielded = self._counter(
+            "axon_yielded_total", "Sequences parked because their slot was another's part.", "model"
+        )
         self.drafts = self._counter(
-            "axon_draft_tokens_total", "Guessed tokens: drafted, and of these accepted.", "stage"
+            "axon_draft_tokens_total", "Guessed tokens: drafted, and of these accepted.", "stage", "model"
         )
 
         self.gpu_utilization = self._gauge(
             "axon_gpu_utilization_ratio", "Share of the time in which the GPU ran something, 0 to 1.", "gpu"
         )
         self.gpu_memory = self._gauge("axon_gpu_memory_bytes", "Memory of the GPU in use, by whomever.", "gpu")
-        # Those that every step sets, looked up once.
-        self._kv_blocks = [self.kv_blocks.labels(state) for state in ("free", "used", "cached")]
-        self._slots = {tier: self.slots.labels(tier) for tier in Tier}
-        self._drafted, self._accepted = self.drafts.labels("drafted"), self.drafts.labels("accepted")
 
     def _declare_health(self) -> None:
         self.failovers = self._counter("axon_failovers_total", "Jobs taken over from a lost attempt.", "cause")
@@ -151,38 +148,25 @@ class Metrics:
         )
         self.draining = self._gauge("axon_draining", "1 while the process finishes its work before it stops, else 0.")
         self.leads = self._gauge("axon_leads", "1 while this control leads, 0 while it stands by.")
-        self.workers = self._gauge("axon_workers", "Workers that this gateway sees, the draining ones not counted.")
-        self.free_slots = self._gauge("axon_free_slots", "Sequences that the workers a gateway sees could still take.")
+        self.workers = self._gauge(
+            "axon_workers", "Workers that this gateway sees, the draining ones not counted.", "model"
+        )
+        self.free_slots = self._gauge(
+            "axon_free_slots", "Sequences that the workers a gateway sees could still take.", "model"
+        )
         build = Info("axon_build", "The running version of Axon and of Python.", registry=self.registry)
         build.info({"version": version(), "python": platform.python_version()})
         ProcessCollector(registry=self.registry)
 
-    def engine(self, counters: EngineCounters) -> None:
-        """Adds the engine's counters since the last report."""
-        self.requests_running.set(counters.num_running)
-        self.batch_size.set(counters.num_running)
-        if counters.step_s > 0:
-            self.step.observe(counters.step_s)
-        blocks = (counters.blocks_free, counters.blocks_used, counters.blocks_cached)
-        for gauge, num in zip(self._kv_blocks, blocks, strict=True):
-            gauge.set(num)
-        self.kv_usage.set(counters.blocks_used / (sum(blocks) or 1))
+    def engine(self, model: str, counters: EngineCounters) -> None:
+        """Adds the counters of a model's engine since the last report."""
+        engine = self._engines.get(model)
+        if engine is None:
+            engine = self._engines[model] = _EngineMetrics(self, model)
+        engine.report(counters)
         for gpu in counters.gpus:
             self.gpu_utilization.labels(str(gpu.index)).set(gpu.utilization)
             self.gpu_memory.labels(str(gpu.index)).set(gpu.memory_bytes)
-        taken = dict.fromkeys(Tier, 0)
-        for priority, num in counters.running_by_priority.items():
-            taken[Tier.of(priority)] += num
-        for tier, num in taken.items():
-            self._slots[tier].set(num)
-        self.preemptions.inc(self._new("preemptions", counters.preemptions))
-        self.yielded.inc(self._new("yielded", counters.yielded))
-        self._drafted.inc(self._new("drafted", counters.drafted))
-        self._accepted.inc(self._new("accepted", counters.accepted))
-
-    def _new(self, name: str, count: int) -> int:
-        seen, self._seen[name] = self._seen[name], count
-        return count - seen if count >= seen else count
 
     def usage(self, tenant: str, usage: "Usage", ledger: "Ledger | None" = None) -> None:
         """Counts an ended turn's tokens."""
@@ -238,8 +222,48 @@ class Metrics:
     def _gauge(self, name: str, sentence: str, *labels: str) -> Gauge:
         return Gauge(name, sentence, labels, registry=self.registry)
 
-    def _histogram(self, name: str, sentence: str, buckets: tuple[float, ...]) -> Histogram:
-        return Histogram(name, sentence, buckets=buckets, registry=self.registry)
+    def _histogram(self, name: str, sentence: str, buckets: tuple[float, ...], *labels: str) -> Histogram:
+        return Histogram(name, sentence, labels, buckets=buckets, registry=self.registry)
+
+
+class _EngineMetrics:
+    """The metrics of one model's engine, looked up once, because every step sets them."""
+
+    def __init__(self, metrics: Metrics, model: str) -> None:
+        self._running, self._batch = metrics.requests_running.labels(model), metrics.batch_size.labels(model)
+        self._step = metrics.step.labels(model)
+        self._blocks = [metrics.kv_blocks.labels(state, model) for state in ("free", "used", "cached")]
+        self._kv_usage = metrics.kv_usage.labels(model)
+        self._slots = {tier: metrics.slots.labels(tier, model) for tier in Tier}
+        self._counters = {
+            "preemptions": metrics.preemptions.labels(model),
+            "yielded": metrics.yielded.labels(model),
+            "drafted": metrics.drafts.labels("drafted", model),
+            "accepted": metrics.drafts.labels("accepted", model),
+        }
+        self._seen = dict.fromkeys(self._counters, 0)
+        """The engine's last counter values; the engine may have started later than this process."""
+
+    def report(self, counters: EngineCounters) -> None:
+        self._running.set(counters.num_running)
+        self._batch.set(counters.num_running)
+        if counters.step_s > 0:
+            self._step.observe(counters.step_s)
+        blocks = (counters.blocks_free, counters.blocks_used, counters.blocks_cached)
+        for gauge, num in zip(self._blocks, blocks, strict=True):
+            gauge.set(num)
+        self._kv_usage.set(counters.blocks_used / (sum(blocks) or 1))
+        taken = dict.fromkeys(Tier, 0)
+        for priority, num in counters.running_by_priority.items():
+            taken[Tier.of(priority)] += num
+        for tier, num in taken.items():
+            self._slots[tier].set(num)
+        for name, counter in self._counters.items():
+            counter.inc(self._new(name, getattr(counters, name)))
+
+    def _new(self, name: str, count: int) -> int:
+        seen, self._seen[name] = self._seen[name], count
+        return count - seen if count >= seen else count
 
 
 def _registry_of(collector: Collector) -> CollectorRegistry:

@@ -92,10 +92,17 @@ class Worker:
         )
         charge = taking.sharing.charge
         supervisor = self._supervisor = Supervisor(
-            hands=hands, make_engine=make_engine, charge=charge, config=config, clock=clock, metrics=metrics
+            hands=hands,
+            make_engine=make_engine,
+            charge=charge,
+            config=config,
+            clock=clock,
+            metrics=metrics,
+            model=deployment,
         )
         self._progress = Progress(hands, journal, every_s=config.checkpoint_s)
-        pacing = self._pacing = Pacing(hands, lease, tickets, clock=clock, metrics=metrics) if tickets else None
+        paced = metrics.paced.labels(deployment)
+        pacing = self._pacing = Pacing(hands, lease, tickets, clock=clock, paced=paced) if tickets else None
         residency = self._residency = Residency(residences, me, clock) if residences else None
         passing = self._passing = Passing(
             me, hands, parked, supervisor, taking, queue=queue, live=live, config=config, clock=clock, metrics=metrics

@@ -22,9 +22,7 @@ def test_settings_arrive_whole_with_their_secrets(tmp_path: Path) -> None:
 
 
 def test_a_start_carries_the_deployment() -> None:
-    start = Start(
-        settings=b"s", hub="/x", deployment=ServedVersion(name="m", version="1", max_model_len=8, created=1.0)
-    )
+    start = Start(settings=b"s", hub="/x", served=(ServedVersion(name="m", version="1", max_model_len=8, created=1.0),))
     assert Decoder(TO_FRONT).feed(encode(start)) == [start]
 
 

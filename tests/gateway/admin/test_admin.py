@@ -23,6 +23,7 @@ from axon.gateway.config import GatewayConfig
 from axon.gateway.http.auth import Authenticator
 from axon.gateway.http.body import Bodies
 from axon.gateway.http.scopes import NEEDED
+from axon.gateway.offers import Offers
 from axon.runtime.clock import FakeClock
 from axon.runtime.lifecycle import Lifecycle
 from axon.telemetry.metrics import Metrics
@@ -53,7 +54,7 @@ class Office:
             lifecycle=Lifecycle(),
             metrics=Metrics(),
             clock=self.clock,
-            fleet=SimpleNamespace(known=False),
+            offers=Offers([]),
             bodies=self.bodies,
             opening=SimpleNamespace(count=_uncounted),
         )

@@ -79,8 +79,8 @@ class _Front:
                 parent.send(self._alive(gateway))
                 await self._drain(gateway)
 
-            # With a queue in one process's memory there is one worker, whose deployment is known.
-            looking = gateway.fleet.watch if self._start.hub else gateway.fleet.run
+            # With a queue in one process's memory the workers are known, and so is what they serve.
+            looking = gateway.offers.watch if self._start.hub else gateway.offers.run
             try:
                 return await process.run(
                     (looking, gateway.run, report), started=begun, drain=drain, close=gateway.close
@@ -91,8 +91,8 @@ class _Front:
     async def _open(self, listener: socket.socket, stack: AsyncExitStack) -> Answering:
         settings = self._process.settings
         services = await self._services(stack)
-        text = await asyncio.to_thread(prepare_text, settings)
-        return await open_gateway(self._process, services, text, listener, "", stack, self._start.deployment)
+        texts = [await asyncio.to_thread(prepare_text, each) for each in settings.each_model()]
+        return await open_gateway(self._process, services, texts, listener, "", stack, self._start.served)
 
     async def _services(self, stack: AsyncExitStack) -> Services:
         if self._start.hub:
@@ -116,7 +116,7 @@ class _Front:
         lifecycle = self._process.lifecycle
         return Alive(
             is_serving=gateway.http.started and not gateway.http.should_exit and not lifecycle.draining,
-            is_ready=lifecycle.ready and gateway.fleet.known,
+            is_ready=lifecycle.ready and gateway.offers.known,
             num_requests=len(gateway.http.server_state.tasks),
         )
 

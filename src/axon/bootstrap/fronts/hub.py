@@ -4,7 +4,6 @@ It runs the worker and control, and holds the embedded twins, which it serves to
 data folder. With shared services the fronts open these themselves.
 """
 
-import asyncio
 from collections.abc import Callable
 from contextlib import AsyncExitStack
 from dataclasses import replace
@@ -14,11 +13,11 @@ from axon.bootstrap.fronts.fronts import Fronts
 from axon.bootstrap.fronts.messages import Start
 from axon.bootstrap.fronts.parent import CLOSE_S, packed, ready_of
 from axon.bootstrap.gateway import Ready
-from axon.bootstrap.model import OnProgress, prepare_model
+from axon.bootstrap.model import OnProgress
 from axon.bootstrap.presence import named
 from axon.bootstrap.process import announced, bound_together, counted, started
 from axon.bootstrap.services import Services, open_services
-from axon.bootstrap.worker import open_worker
+from axon.bootstrap.workers import loading, open_workers, prepare_models
 from axon.runtime.datafolder import locked
 from axon.settings import Settings
 
@@ -49,15 +48,15 @@ async def serve_with_fronts(
             probes_url = stack.enter_context(probing)
             await fronts.open()  # they import the web framework while the model is prepared
             services = await open_services(settings, process.clock, stack, for_fronts=True)
-            model = await asyncio.to_thread(prepare_model, settings, on_progress)
+            models = await prepare_models(settings, on_progress)
             control = await open_control(process, services, stack, stands_by=False)
-            on_progress("Loading the model", None)
-            working = await process.unless_stopped(open_worker(process, services, model, name, stack))
+            on_progress(loading(models), None)
+            working = await process.unless_stopped(open_workers(process, services, models, name, stack))
             if working is None:
                 return 0
             hub = await _serve_ports(settings, services, stack)
             stack.push_async_callback(fronts.aclose)  # before the services that they use, however it ends
-            start = Start(settings=packed(settings), hub=hub, deployment=working.deployment, refuses=True)
+            start = Start(settings=packed(settings), hub=hub, served=working.served, refuses=True)
 
             async def begun() -> None:
                 if services.queue_forgets:
@@ -68,7 +67,7 @@ async def serve_with_fronts(
                 process.lifecycle.ready = True
                 stack.enter_context(announced(settings.data_dir / "server", url))
                 ready = ready_of(settings, began, url, probes_url)
-                on_ready(replace(ready, engine_pid=working.worker.engine_pid))
+                on_ready(replace(ready, engine_pids=working.engine_pids))
 
             async def tell() -> None:
                 await process.lifecycle.stopping.wait()
@@ -77,14 +76,14 @@ async def serve_with_fronts(
             async def drain() -> None:
                 fronts.drain()  # they go on to listen, for their readers and probes: whoever asks for more is told
                 drain_s, forgets = settings.lifecycle.drain_s, services.queue_forgets
-                await working.worker.drain(drain_s, empty_queue=forgets, hand_over=False)
+                await working.drain(drain_s, empty_queue=forgets, hand_over=False)
 
             return await process.run(
                 (*working.parts, *control.parts, fronts.run, tell),
                 started=begun,
                 drain=drain,
                 close=lambda: fronts.close(CLOSE_S),
-                running=lambda: counted(len(working.worker.jobs), "answer"),
+                running=lambda: counted(working.num_jobs, "answer"),
             )
 
 

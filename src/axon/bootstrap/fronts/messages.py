@@ -20,8 +20,8 @@ class Start:
     hub: str = ""
     """Path of the Unix socket at which the parent serves its ports; empty for a front that opens the services of its
     settings."""
-    deployment: ServedVersion | None = None
-    """The deployment, where it is known without the workers' announcements."""
+    served: tuple[ServedVersion, ...] = ()
+    """The version of each model, where these are known without the workers' announcements."""
     refuses: bool = False
     """Whether a front that drains keeps its port and refuses new turns, until it is told to close. Otherwise it closes
     its port and ends with its last request."""

@@ -70,7 +70,7 @@ def ready_of(settings: Settings, began: Sequence[Began], url: str, probes_url: s
         metrics_url=f"{probes_url}/metrics",
         key=next((each.key for each in began if each.key), None),
         key_file=settings.data_dir / "dev-key",
-        model=settings.model_name,
+        models=tuple(each.model_name for each in settings.each_model()),
         pid=os.getpid(),
         waits=all(each.waits for each in began),
         num_fronts=len(began),

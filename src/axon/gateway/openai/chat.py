@@ -17,7 +17,7 @@ from axon.gateway.openai.requests import NOT_YET, ChatRequest
 from axon.gateway.openai.sentences import blaming
 from axon.gateway.turn.asking import Api, admitted
 from axon.gateway.turn.cancel import stopped
-from axon.gateway.turn.context import find_deployment, find_turn, gateway_of, identity_of
+from axon.gateway.turn.context import find_offer, find_turn, gateway_of, identity_of
 from axon.gateway.turn.counting import note_erased
 from axon.gateway.turn.entry import Entry
 from axon.gateway.turn.headers import wants_ledger
@@ -39,21 +39,22 @@ async def _accepted(request: Request) -> tuple[Entry, bool]:
     gateway, tenant = gateway_of(request), identity_of(request).tenant
     body = await gateway.bodies.read(request)
     ask = await gateway.bodies.parse(ChatRequest, body, NOT_YET)
-    messages, deployment = ask.texts(), find_deployment(request, ask.model)
+    messages, offer = ask.texts(), find_offer(request, ask.model)
     streams, keeps = bool(ask.stream), bool(ask.store)
-    async with admitted(request, body, _CHAT, tier=ask.tier, keeps=keeps, streams=streams) as entry:
+    async with admitted(request, body, _CHAT, offer, tier=ask.tier, keeps=keeps, streams=streams) as entry:
         if entry.is_new:
             with blaming("messages", "max_tokens"):
-                prompt_ids = await gateway.prompts.chat(messages)
+                served, prompts = offer.served, offer.prompts
+                prompt_ids = await prompts.chat(messages)
                 job = job_of(
                     request,
                     entry,
-                    deployment,
+                    served,
                     prompts=[prompt_ids],
                     num_choices=ask.num_choices,
-                    sampling=ask.sampling(ask.max_completion_tokens or ask.max_tokens, deployment),
+                    sampling=ask.sampling(ask.max_completion_tokens or ask.max_tokens, served),
                     seed=ask.seed,
-                    reasoning=gateway.prompts.reasoning(prompt_ids) if deployment.reasons else "",
+                    reasoning=prompts.reasoning(prompt_ids) if served.reasons else "",
                     affinity=chat_affinity(tenant, messages),
                     reply=_reply(ask),
                 )

@@ -15,9 +15,10 @@ from axon.gateway.openai.requests import NOT_YET, CompletionRequest, Prompt
 from axon.gateway.openai.sentences import blaming
 from axon.gateway.turn.asking import Api, admitted
 from axon.gateway.turn.cancel import stopped
-from axon.gateway.turn.context import Gateway, find_deployment, find_turn, gateway_of
+from axon.gateway.turn.context import find_offer, find_turn, gateway_of
 from axon.gateway.turn.entry import Entry
 from axon.gateway.turn.job import job_of
+from axon.sessions.prompt import Prompts
 
 router = APIRouter(tags=["completions"])
 _COMPLETION = Api("completion", "cmpl-")
@@ -39,20 +40,21 @@ async def _accepted(request: Request) -> tuple[Entry, bool]:
     body = await gateway.bodies.read(request)
     ask = await gateway.bodies.parse(CompletionRequest, body, NOT_YET)
     ask.check()
-    asked, deployment = ask.prompts(), find_deployment(request, ask.model)
+    asked, offer = ask.prompts(), find_offer(request, ask.model)
     streams, keeps = bool(ask.stream), bool(ask.store)
-    async with admitted(request, body, _COMPLETION, tier=ask.tier, keeps=keeps, streams=streams) as entry:
+    async with admitted(request, body, _COMPLETION, offer, tier=ask.tier, keeps=keeps, streams=streams) as entry:
         if entry.is_new:
             with blaming("prompt", "max_tokens"):
+                served, prompts = offer.served, offer.prompts
                 job = job_of(
                     request,
                     entry,
-                    deployment,
-                    prompts=await _tokenised(gateway, ask, asked),
+                    served,
+                    prompts=await _tokenised(prompts, ask, asked),
                     num_choices=ask.num_choices,
-                    sampling=ask.sampling(_max_tokens(ask), deployment),
+                    sampling=ask.sampling(_max_tokens(ask), served),
                     seed=ask.seed,
-                    reply=_reply(gateway, ask, asked),
+                    reply=_reply(prompts, ask, asked),
                 )
             await entry.accept(job)
     return entry, streams
@@ -77,30 +79,27 @@ def _max_tokens(ask: CompletionRequest) -> int:
     return _DEFAULT_MAX_TOKENS if ask.max_tokens is None else max(1, ask.max_tokens)
 
 
-async def _tokenised(gateway: Gateway, ask: CompletionRequest, prompts: Sequence[Prompt]) -> Sequence[Sequence[int]]:
+async def _tokenised(prompts: Prompts, ask: CompletionRequest, asked: Sequence[Prompt]) -> Sequence[Sequence[int]]:
     """Returns the token ids of each prompt. They are tokenised one after another, so that a list of many prompts does
     not occupy the tokenizer's threads while other requests wait."""
-    found = [
-        await gateway.prompts.text(prompt) if isinstance(prompt, str) else gateway.prompts.ids(prompt)
-        for prompt in prompts
-    ]
+    found = [await prompts.text(prompt) if isinstance(prompt, str) else prompts.ids(prompt) for prompt in asked]
     ask.check_scored(sum(map(len, found)))
     return found
 
 
-def _reply(gateway: Gateway, ask: CompletionRequest, prompts: Sequence[Prompt]) -> CompletionReply:
+def _reply(prompts: Prompts, ask: CompletionRequest, asked: Sequence[Prompt]) -> CompletionReply:
     return CompletionReply(
         model=ask.model,
         include_usage=ask.include_usage,
         continuous_usage=ask.continuous_usage,
-        echo=_texts(gateway, prompts) if ask.echo else (),
+        echo=_texts(prompts, asked) if ask.echo else (),
         prompt_only=ask.max_tokens == 0,
         best=(ask.n or 1) if ask.is_chosen_from else 0,
         hides_logprobs=ask.is_chosen_from and ask.logprobs is None,
     )
 
 
-def _texts(gateway: Gateway, prompts: Sequence[Prompt]) -> tuple[str, ...]:
+def _texts(prompts: Prompts, asked: Sequence[Prompt]) -> tuple[str, ...]:
     """Returns the prompts as text, which ``echo`` puts before the answers."""
-    decode = gateway.prompts.tokenizer.decode
-    return tuple(prompt if isinstance(prompt, str) else decode(prompt) for prompt in prompts)
+    decode = prompts.tokenizer.decode
+    return tuple(prompt if isinstance(prompt, str) else decode(prompt) for prompt in asked)

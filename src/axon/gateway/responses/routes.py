@@ -15,12 +15,12 @@ from axon.domain.conversation import History
 from axon.domain.item import Item
 from axon.domain.job import Job
 from axon.domain.reply import ResponseReply
-from axon.domain.served_version import ServedVersion
 from axon.domain.turn import Turn, TurnState, ended, opened
 from axon.errors import InvalidInput, NotCompleted, NotFound
 from axon.gateway.http.errors import Gone
 from axon.gateway.http.paging import DEFAULT_LIMIT, page_of
 from axon.gateway.http.schema import body_of_kind
+from axon.gateway.offers import Offer
 from axon.gateway.openai.outcome import failure
 from axon.gateway.openai.sentences import blaming
 from axon.gateway.responses import events
@@ -29,7 +29,7 @@ from axon.gateway.responses.items import ITEM, items_of, messages_of
 from axon.gateway.responses.requests import NOT_YET, Context, ResponseRequest
 from axon.gateway.turn.asking import Api, admitted
 from axon.gateway.turn.cancel import stopped
-from axon.gateway.turn.context import Gateway, find_deployment, find_turn, gateway_of, identity_of, reader_of
+from axon.gateway.turn.context import Gateway, find_offer, find_turn, gateway_of, identity_of, reader_of
 from axon.gateway.turn.counting import count_request, note_erased
 from axon.gateway.turn.entry import Entry
 from axon.gateway.turn.headers import STREAM_HEADER, wants_ledger
@@ -37,6 +37,7 @@ from axon.gateway.turn.job import job_of
 from axon.gateway.turn.sse import stream
 from axon.gateway.turn.whole import answered
 from axon.sessions.conversations import require_room
+from axon.sessions.prompt import Prompts
 from axon.sessions.window import cuts, fitted
 
 router = APIRouter(tags=["responses"])
@@ -67,16 +68,16 @@ async def _accepted(request: Request) -> tuple[Entry, "_Form"]:
     body = await gateway.bodies.read(request)
     ask = await gateway.bodies.parse(ResponseRequest, body, NOT_YET)
     ask.check()
-    items, deployment = items_of(ask.input or [], now=gateway.clock.now()), find_deployment(request, ask.model)
+    items, offer = items_of(ask.input or [], now=gateway.clock.now()), find_offer(request, ask.model)
     streams, keeps = bool(ask.stream), ask.stored
     async with (
         AsyncExitStack() as held,
-        admitted(request, body, _RESPONSE, tier=ask.tier, keeps=keeps, streams=streams) as entry,
+        admitted(request, body, _RESPONSE, offer, tier=ask.tier, keeps=keeps, streams=streams) as entry,
     ):
         if entry.is_new:
             history = await _history(request, ask, entry.id, held)
             require_room(history, items)
-            await entry.accept(await _job(request, ask, entry, deployment, history, items))
+            await entry.accept(await _job(request, ask, entry, offer, history, items))
     return entry, _form(ask)
 
 
@@ -92,16 +93,16 @@ async def count(request: Request) -> dict[str, Any]:
     gateway = gateway_of(request)
     ask = await gateway.bodies.parse(Context, await gateway.bodies.read(request), NOT_YET)
     ask.check()
-    find_deployment(request, ask.model)
+    prompts = find_offer(request, ask.model).prompts
     await count_request(request)
     history = await _peek(request, ask)
     items = (*history.items, *items_of(ask.input or [], now=gateway.clock.now()))
     with blaming("input", "max_output_tokens"):
         if ask.truncation == "auto":
-            ids = await _fitted(gateway, ask, items)
+            ids = await _fitted(prompts, ask, items)
         else:
             messages = messages_of(ask.instructions, items)
-            ids = await gateway.prompts.unchecked(messages, max_windows=_MAX_WINDOWS)
+            ids = await prompts.unchecked(messages, max_windows=_MAX_WINDOWS)
     return {"object": "response.input_tokens", "input_tokens": len(ids)}
 
 
@@ -154,22 +155,22 @@ async def _job(
     request: Request,
     ask: ResponseRequest,
     entry: Entry,
-    deployment: ServedVersion,
+    offer: Offer,
     history: History,
     items: tuple[Item, ...],
 ) -> Job:
     """Returns the job of a response, with its prompt and its ordinal in its session."""
-    gateway = gateway_of(request)
     with blaming("input", "max_output_tokens"):
-        prompt_ids = await _prompt(gateway, ask, [*history.items, *items])
+        served, prompts = offer.served, offer.prompts
+        prompt_ids = await _prompt(prompts, ask, [*history.items, *items])
         job = job_of(
             request,
             entry,
-            deployment,
+            served,
             prompts=[prompt_ids],
-            sampling=ask.sampling(deployment),
+            sampling=ask.sampling(served),
             seed=ask.seed,
-            reasoning=gateway.prompts.reasoning(prompt_ids) if deployment.reasons else "",
+            reasoning=prompts.reasoning(prompt_ids) if served.reasons else "",
             reply=_reply(ask),
         )
     return replace(
@@ -250,17 +251,17 @@ async def _before(gateway: Gateway, tenant: str, previous_id: str, *, wait_s: fl
         raise InvalidInput(error.message, code="previous_response_not_completed", param=param) from None
 
 
-async def _prompt(gateway: Gateway, ask: ResponseRequest, items: Sequence[Item]) -> list[int]:
+async def _prompt(prompts: Prompts, ask: ResponseRequest, items: Sequence[Item]) -> list[int]:
     """Returns the token ids of the prompt, truncated if the request asks for it; raises if it is too long."""
     if ask.truncation != "auto":
-        return await gateway.prompts.chat(messages_of(ask.instructions, items))
-    return await _fitted(gateway, ask, items, max_tokens=ask.max_output_tokens)
+        return await prompts.chat(messages_of(ask.instructions, items))
+    return await _fitted(prompts, ask, items, max_tokens=ask.max_output_tokens)
 
 
-async def _fitted(gateway: Gateway, ask: Context, items: Sequence[Item], *, max_tokens: int | None = None) -> list[int]:
+async def _fitted(prompts: Prompts, ask: Context, items: Sequence[Item], *, max_tokens: int | None = None) -> list[int]:
     """Returns the token ids of the prompt without as many of the oldest items as it takes to fit the context window."""
     return await fitted(
-        gateway.prompts,
+        prompts,
         lambda num_dropped: messages_of(ask.instructions, items[num_dropped:]),
         cuts=cuts(items),
         max_tokens=max_tokens,

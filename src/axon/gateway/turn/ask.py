@@ -14,6 +14,8 @@ class Ask:
     """The prefix of the turn's id, which differs between APIs: ``chatcmpl-``, ``resp_``."""
     tenant: str
     terms: Terms = field(default_factory=Terms)
+    deployment: str = ""
+    """Name of the deployment that it asks."""
     tier: Tier = Tier.DEFAULT
     pool: str = ""
     num_bytes: int = 0

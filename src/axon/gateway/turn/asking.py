@@ -14,6 +14,7 @@ from axon.errors import LimitReached, Unavailable
 from axon.gateway.http.errors import Gone
 from axon.gateway.http.held_bodies import release_body
 from axon.gateway.http.middleware import METERS
+from axon.gateway.offers import Offer
 from axon.gateway.turn.ask import Ask
 from axon.gateway.turn.context import find_turn, gateway_of, identity_of, reader_of
 from axon.gateway.turn.entry import Entry
@@ -33,7 +34,7 @@ class Api:
 
 @asynccontextmanager
 async def admitted(
-    request: Request, body: bytes, api: Api, *, tier: Tier, keeps: bool, streams: bool
+    request: Request, body: bytes, api: Api, offer: Offer, *, tier: Tier, keeps: bool, streams: bool
 ) -> AsyncIterator[Entry]:
     """Admits the turn that this request asks for, and withdraws it unless its job is accepted inside the block.
 
@@ -45,8 +46,9 @@ async def admitted(
         prefix=api.prefix,
         tenant=who.tenant,
         terms=who.terms,
+        deployment=offer.name,
         tier=who.terms.tier(tier),
-        pool=gateway.fleet.pool(who.terms.pool),
+        pool=offer.fleet.pool(who.terms.pool),
         num_bytes=len(body),
         keeps=keeps,
         reader_grace_s=reader_grace_s(

@@ -7,20 +7,17 @@ from starlette.requests import Request
 from axon.admission.quota import Quota
 from axon.dispatch.config import DispatchConfig
 from axon.domain.job import Job
-from axon.domain.served_version import ServedVersion
 from axon.domain.turn import Turn
-from axon.errors import NotFound
 from axon.gateway.config import GatewayConfig
-from axon.gateway.fleet import Fleet
 from axon.gateway.http.auth import Identity
 from axon.gateway.http.body import Bodies
+from axon.gateway.offers import Offer, Offers
 from axon.gateway.turn.follow import Follower
 from axon.gateway.turn.opening import Opening
 from axon.gateway.turn.reader import Reader
 from axon.runtime.clock import Clock
 from axon.runtime.lifecycle import Lifecycle
 from axon.sessions.config import SessionsConfig
-from axon.sessions.prompt import Prompts
 from axon.sessions.sessions import Sessions
 from axon.telemetry.metrics import Metrics
 
@@ -33,8 +30,7 @@ class Gateway:
     sessions_config: SessionsConfig
     dispatch_config: DispatchConfig
     bodies: Bodies
-    fleet: Fleet
-    prompts: Prompts
+    offers: Offers
     opening: Opening
     quota: Quota
     follower: Follower
@@ -56,21 +52,9 @@ def identity_of(request: Request) -> Identity:
     return identity
 
 
-def find_deployment(request: Request, model: str) -> ServedVersion:
-    """Returns the deployment that ``model`` names; raises ``NotFound`` if there is none.
-
-    A model that the tenant may not use gets the same error as an unknown one. ``Unavailable`` is raised until a worker
-    that serves the model has been seen.
-    """
-    fleet = gateway_of(request).fleet
-    available = fleet.name if identity_of(request).terms.allows(fleet.name) else ""
-    if not available or model != available:
-        raise NotFound(
-            f"The model '{model}' does not exist. Available: {available or 'none'}.",
-            code="model_not_found",
-            param="model",
-        )
-    return fleet.deployment
+def find_offer(request: Request, model: str) -> Offer:
+    """Returns the offer that ``model`` names; raises ``NotFound`` if there is none that the tenant may use."""
+    return gateway_of(request).offers.find(model, identity_of(request).terms.allows)
 
 
 async def find_turn(request: Request, turn_id: str) -> Turn | None:

@@ -16,7 +16,7 @@ from axon.sessions.new_job import make_job
 def job_of(
     request: Request,
     entry: Entry,
-    deployment: ServedVersion,
+    served: ServedVersion,
     *,
     prompts: Sequence[Sequence[int]],
     sampling: Sampling,
@@ -35,7 +35,7 @@ def job_of(
     return make_job(
         job_id=entry.id,
         tenant=ask.tenant,
-        deployment=deployment,
+        served=served,
         num_lanes=gateway.dispatch_config.num_lanes,
         prompt_ids=prompt_ids,
         more_prompts=more_prompts,

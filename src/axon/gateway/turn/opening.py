@@ -73,7 +73,13 @@ class Opening:
     async def _admit(self, ask: Ask, job_id: str) -> Entry:
         """Asks admission for a ticket and returns the turn's entry; raises if the turn is refused."""
         entrant = Entrant(
-            job_id=job_id, tenant=ask.tenant, terms=ask.terms, tier=ask.tier, pool=ask.pool, num_bytes=ask.num_bytes
+            job_id=job_id,
+            tenant=ask.tenant,
+            terms=ask.terms,
+            deployment=ask.deployment,
+            tier=ask.tier,
+            pool=ask.pool,
+            num_bytes=ask.num_bytes,
         )
         ticket = await self._admission.admit(entrant, ask.meters)
         admitted = Admitted(ticket, self._admission, self._dispatch, self._duplicates)

@@ -78,10 +78,12 @@ class Supervisor:
         config: WorkerConfig,
         clock: Clock,
         metrics: Metrics,
+        model: str = "",
     ) -> None:
+        """``model`` is the name under which the engine's metrics are counted."""
         self._hands, self._trials = hands, hands.trials
         self._make_engine, self._charge, self._config = make_engine, charge, config
-        self._clock, self._metrics = clock, metrics
+        self._clock, self._metrics, self._model = clock, metrics, model
         self.throughput = Throughput()
         self._engine = make_engine()
         self._is_up = False
@@ -207,7 +209,7 @@ class Supervisor:
         for refused in output.refused:
             if entry := self._sequences.get(refused.id):
                 self._refuse(entry[0], refused)
-        self._metrics.engine(output.counters)
+        self._metrics.engine(self._model, output.counters)
 
     def _end_wait(self, running: Running, choice: Choice, since: float | None) -> None:
         """The choice has a place now, or needs none any more; only the first choice's wait counts for the job."""

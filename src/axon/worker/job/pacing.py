@@ -8,12 +8,12 @@ from collections.abc import Mapping, Sequence
 from typing import Protocol
 
 import structlog
+from prometheus_client import Gauge
 
 from axon.admission.admission import Allowed, Pulse
 from axon.admission.ticket import Ticket
 from axon.errors import AxonError, BudgetSpent
 from axon.runtime.clock import Clock
-from axon.telemetry.metrics import Metrics
 from axon.worker.job.allowance import Stream, pace
 from axon.worker.job.hands import Hands
 from axon.worker.job.running import Running
@@ -71,9 +71,10 @@ class _Metered:
 class Pacing:
     """``begin`` for every attempt that comes in; ``run`` until cancelled."""
 
-    def __init__(self, hands: Hands, lease: Lease, tickets: Tickets, *, clock: Clock, metrics: Metrics) -> None:
+    def __init__(self, hands: Hands, lease: Lease, tickets: Tickets, *, clock: Clock, paced: Gauge) -> None:
+        """``paced`` shows how many jobs are held back."""
         self._hands, self._lease, self._tickets = hands, lease, tickets
-        self._clock, self._metrics = clock, metrics
+        self._clock, self._paced = clock, paced
         self._jobs: dict[str, _Metered] = {}
         self._num_rounds = 0
 
@@ -95,7 +96,7 @@ class Pacing:
     async def beat(self) -> None:
         """Reports all jobs that are due, in one call, and applies the answer."""
         self._jobs = {job_id: each for job_id, each in self._jobs.items() if self._hands.holds(each.running)}
-        self._metrics.paced.set(sum(each.running.is_held_back for each in self._jobs.values()))
+        self._paced.set(sum(each.running.is_held_back for each in self._jobs.values()))
         if not self._lease.holds:
             return  # the jobs may be another worker's by now
         now = self._clock.monotonic()

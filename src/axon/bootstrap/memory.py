@@ -1,0 +1,90 @@
+"""Checks before loading that the models of one server fit into the machine's memory together. Loads nothing."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from axon.bootstrap.model import Model
+from axon.engine.config import EngineConfig, for_device
+from axon.engine.load.architecture import read_architecture
+from axon.errors import Misconfigured
+from axon.settings import Settings
+
+_BYTES_PER_PARAMETER = {"float32": 4.0, "bfloat16": 2.0, "int8": 1.25}
+"""With ``int8`` the embedding stays in a wider type; 1.25 is above what the default model takes."""
+_PROCESS_BYTES = 400 << 20
+"""An engine's process without weights and KV blocks: Python, torch and its buffers."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Need:
+    """Memory that one model needs."""
+
+    name: str
+    weights: int
+    kv: int
+
+    @property
+    def total(self) -> int:
+        return self.weights + self.kv + _PROCESS_BYTES
+
+
+def need_of(name: str, model: Model, config: EngineConfig) -> Need:
+    """Estimates what a model takes on a CPU; an engine without a model takes next to nothing."""
+    if model.folder is None:
+        return Need(name=name, weights=0, kv=0)
+    config = for_device(config, "cpu")
+    dtype = "int8" if config.dtype == "auto" else config.dtype
+    parameters = sum(math.prod(shape) for shape in read_architecture(model.folder).tensor_shapes().values())
+    return Need(name=name, weights=int(parameters * _BYTES_PER_PARAMETER[dtype]), kv=config.kv_memory_bytes)
+
+
+def require_memory(settings: Sequence[Settings], models: Sequence[Model], *, available: int | None = None) -> None:
+    """Raises ``Misconfigured`` if several models do not fit into ``available`` bytes together; without a number, into
+    the memory that is available now. A GPU's engine checks its own memory when it loads."""
+    pairs = [(each, model) for each, model in zip(settings, models, strict=True) if each.engine.device != "cuda"]
+    if len(pairs) < 2:
+        return
+    needs = [need_of(each.model_name, model, each.engine) for each, model in pairs]
+    room = available_bytes() if available is None else available
+    if sum(need.total for need in needs) > room:
+        raise Misconfigured(_sentence(needs, room))
+
+
+def available_bytes() -> int:
+    """Memory that can still be taken here: the machine's, or what is left of this process's limit."""
+    free = [_meminfo("MemAvailable")]
+    group = Path("/sys/fs/cgroup")
+    limit, used = _number(group / "memory.max"), _number(group / "memory.current")
+    if limit is not None and used is not None:
+        free.append(limit - used)
+    return min(free)
+
+
+def _sentence(needs: Sequence[Need], room: int) -> str:
+    each = "; ".join(
+        f"{need.name} {_gigabytes(need.total)} (weights {_gigabytes(need.weights)}, KV blocks {_gigabytes(need.kv)})"
+        for need in needs
+    )
+    return (
+        f"The models do not fit into memory together: they take {_gigabytes(sum(need.total for need in needs))}, and "
+        f"{_gigabytes(room)} are available. {each}. Serve fewer, or give one less: NAME=SOURCE;kv_memory_bytes=…"
+    )
+
+
+def _gigabytes(num_bytes: int) -> str:
+    return f"{num_bytes / 1e9:.1f} GB"
+
+
+def _meminfo(name: str) -> int:
+    lines = Path("/proc/meminfo").read_text().splitlines()
+    return next(int(line.split()[1]) * 1024 for line in lines if line.startswith(f"{name}:"))
+
+
+def _number(path: Path) -> int | None:
+    try:
+        text = path.read_text().strip()
+    except OSError:
+        return None
+    return int(text) if text.isdigit() else None

@@ -1,0 +1,50 @@
+"""Checks of settings against each other, after each was read. Reads no setting itself."""
+
+import re
+from collections.abc import Mapping
+
+from axon.errors import Misconfigured
+from axon.gateway.config import GatewayConfig
+from axon.runtime.config import LifecycleConfig
+from axon.worker.config import WorkerConfig
+
+_MOST_LAG_EVERY_S = 5.0
+_WORKER_NAME = re.compile(r"[A-Za-z0-9._-]{1,64}")
+_ORIGIN = re.compile(
+    r"\*|(?!https://[^/]*:443$|http://[^/]*:80$)"
+    r"[a-z][a-z0-9+.-]*://([a-z0-9_-]+(\.[a-z0-9_-]+)*\.?|\[[0-9a-f:.]+\])(:[1-9][0-9]{0,4})?"
+)
+"""An origin as browsers write it (RFC 6454): in lower case, without the port that its scheme has anyway. A setting that
+is written otherwise would equal no browser's header."""
+
+
+def check_together(
+    worker: WorkerConfig, gateway: GatewayConfig, lifecycle: LifecycleConfig, spelled: Mapping[str, str]
+) -> None:
+    """Raises ``Misconfigured`` for settings that contradict each other; ``spelled`` has the flags as written."""
+    if worker.renew_s >= worker.lease_s:
+        raise Misconfigured(
+            f"worker.renew_s ({worker.renew_s}) must be less than worker.lease_s ({worker.lease_s}), "
+            "else a healthy worker is taken for dead."
+        )
+    if lifecycle.lag_every_s > _MOST_LAG_EVERY_S:
+        raise Misconfigured(
+            f"lifecycle.lag_every_s must be at most {_MOST_LAG_EVERY_S:g}, not {lifecycle.lag_every_s:g}: "
+            "/livez would call the process stuck."
+        )
+    if worker.name and not _WORKER_NAME.fullmatch(worker.name):
+        raise Misconfigured(
+            f"worker.name must have 1 to 64 letters, digits, dots, dashes or underscores, not {worker.name!r}."
+        )
+    if gateway.port == gateway.metrics_port != 0:
+        api, metrics = (spelled.get(name, name) for name in ("gateway.port", "gateway.metrics_port"))
+        raise Misconfigured(
+            f"{api} and {metrics} are both {gateway.port}. Choose another --metrics-port (AXON_GATEWAY_METRICS_PORT)."
+        )
+    for origin in filter(None, map(str.strip, gateway.cors_origins.split(","))):
+        if not _ORIGIN.fullmatch(origin):
+            raise Misconfigured(
+                f"gateway.cors_origins must have origins as browsers send them, not {origin!r}: "
+                "https://chat.example.com or http://localhost:3000, in lower case, without a path, a pattern or the "
+                "scheme's own port."
+            )
