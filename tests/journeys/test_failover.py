@@ -105,8 +105,8 @@ def test_what_a_long_answer_has_said_outlives_a_power_cut_and_is_not_made_again(
 
     written = num_written()
     assert 0 < written < 300
-    with running(data_dir, engine_echo_step_s=10.0, **settings) as server:
-        # Its engine takes ten seconds for a token, and cannot have made these.
+    with running(data_dir, engine_echo_step_s=5.0, **settings) as server:
+        # Its engine takes five seconds for a token, and cannot have made these.
         [piece] = read_on(server, stream_id, after=written - 1, num_pieces=1)
         assert piece.seq >= written
         server.kill()
