@@ -67,13 +67,18 @@ class Site:
     num_slots: int
     seconds: float
     num_tokens: int = 48
+    ramp_s: float = 2.0
+    """Over which users come."""
+    settle_s: float = 4.0
+    """Of each part, before anything counts."""
 
     def party(self, tenant: str, num_streams: int, **changes: Any) -> Party:
         given = {"keys": self.keys[tenant], "num_tokens": self.num_tokens, **changes}
         return Party(tenant=tenant, num_streams=num_streams, **given)
 
     def run(self, *parties: Party, times: float = 1.0, **options: Any) -> Crowd:
-        crowd = asyncio.run(run_crowd(self.port, self.model, parties, seconds=times * self.seconds, **options))
+        given: Any = {"seconds": times * self.seconds, "ramp_s": self.ramp_s, "settle_s": self.settle_s, **options}
+        crowd = asyncio.run(run_crowd(self.port, self.model, parties, **given))
         time.sleep(min(GRACE_S + 1.0, self.seconds))  # what was left behind is given up
         return crowd
 
@@ -201,7 +206,9 @@ def run_embedded(options: argparse.Namespace, folder: Path) -> Rows:
             model = "echo" if options.smoke else "smollm2-135m-instruct"
             port = urlsplit(server.url).port
             assert port
-            site = Site(port, model, keys, SLOTS, options.seconds * (1 if options.smoke else 2), num_tokens=24)
+            site = Site(port, model, keys, SLOTS, 2 * options.seconds, num_tokens=24)
+            if options.smoke:
+                site = replace(site, seconds=options.seconds, ramp_s=0.2, settle_s=0.5)
             site.run(site.party(HEAVY, SLOTS), times=0.2)  # the first steps are slow
             if policy == "fair":
                 rows |= noisy_rows(site)

@@ -48,14 +48,26 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 
 def _leave_out(config: pytest.Config, items: list[pytest.Item], seed: int | None) -> None:
-    """Of each test that is marked long, a tenth of its cases stays."""
+    """Of each test that is marked long, a tenth of its cases stays; of each case that is marked anywhere, one place."""
     corpora: dict[str, list[pytest.Item]] = {}
+    places: dict[tuple[str, str], list[pytest.Item]] = {}
     for item in items:
+        test = item.nodeid.partition("[")[0]
         if item.get_closest_marker("long"):
-            corpora.setdefault(item.nodeid.partition("[")[0], []).append(item)
+            corpora.setdefault(test, []).append(item)
+        elif item.get_closest_marker("anywhere"):
+            places.setdefault((test, _but_for_its_place(item)), []).append(item)
     out = {item for cases in corpora.values() for item in long.left_out(cases, seed)}
+    out |= {item for (test, _), cases in places.items() for item in long.left_out(cases, long.drawn(test, seed))}
     config.hook.pytest_deselected(items=list(out))
     items[:] = [item for item in items if item not in out]
+
+
+def _but_for_its_place(item: pytest.Item) -> str:
+    """What the case is, wherever it runs."""
+    callspec = getattr(item, "callspec", None)
+    params = {} if callspec is None else {**callspec.params, "place": ""}
+    return repr(params)
 
 
 @pytest.fixture

@@ -1,10 +1,12 @@
 """How much of the long tests a run does: all of it in ``make test-long``, a tenth in ``make test``.
 
 A corpus is a test with many cases and the mark ``long``: of those, every tenth is run, and which ones the run's seed
-decides, so that ten orders see all of them. A soak asks for its ``share``.
+decides, so that ten orders see all of them. A soak asks for its ``share``. A test with the mark ``anywhere`` asserts
+the same at every place that servers keep things in: a short run has it at one of them, which its seed and name decide.
 """
 
 import os
+import zlib
 from collections.abc import Sequence
 from typing import TypeVar
 
@@ -26,3 +28,8 @@ def left_out(cases: Sequence[T], seed: int | None) -> list[T]:
     """The cases of one corpus that a short run leaves out; one at least stays."""
     first = (seed or 0) % min(PART, max(1, len(cases)))
     return [case for index, case in enumerate(cases) if index % PART != first]
+
+
+def drawn(test: str, seed: int | None) -> int:
+    """A seed of the test's own, so that a run does not have all tests at one place."""
+    return (seed or 0) ^ zlib.crc32(test.encode())

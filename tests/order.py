@@ -13,13 +13,20 @@ T = TypeVar("T")
 
 LONGEST = (
     "test_faults.py",
+    "test_suites.py",
+    "test_life.py",
+    "test_failover.py",
     "test_default_model.py",
+    "test_smoke.py",
     "test_simulation.py",
     "test_programs.py",
-    "test_fuzz.py",
-    "test_suites.py",
+    "test_tokens.py",
+    "test_roles.py",
+    "test_floods.py",
+    "test_command.py",
+    "test_rabbitmq_queue.py",
     "test_rolling.py",
-    "test_failover.py",
+    "test_fuzz.py",
 )
 """By name, wherever they are. One that was begun last would keep one core busy while the other has nothing to do."""
 

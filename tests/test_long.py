@@ -26,3 +26,14 @@ def test_a_small_corpus_has_one_case_left(count: int, seed: int | None) -> None:
 def test_a_soak_lasts_a_tenth_of_its_time(monkeypatch: pytest.MonkeyPatch, asked: str, seconds: float) -> None:
     monkeypatch.setenv("TEST_LONG", asked)
     assert long.share(600.0) == seconds
+
+
+def test_a_run_has_some_tests_at_each_place_and_another_run_has_them_at_the_other() -> None:
+    def place(test: str, seed: int | None) -> str:
+        [at] = {"embedded", "services"} - set(long.left_out(["embedded", "services"], long.drawn(test, seed)))
+        return at
+
+    tests = [f"tests/test_it.py::test_{number}" for number in range(20)]
+    for seed in (None, 4):
+        assert {place(test, seed) for test in tests} == {"embedded", "services"}
+    assert all(place(test, 4) != place(test, 5) for test in tests)

@@ -21,8 +21,6 @@ ELSEWHERE = {
     "gateway/admin/tenants.py": "gateway/admin/test_admin.py",
     "gateway/admin/usage.py": "gateway/admin/test_admin.py",
     "gateway/health.py": "fleet/test_roles.py",
-    "gateway/http/half_closed.py": "gateway/http/test_server.py",
-    "gateway/http/objections.py": "gateway/http/test_server.py",
     "gateway/http/outages.py": "gateway/http/test_middleware.py",
     "gateway/openai/answer.py": "journeys/test_chat.py",
     "gateway/openai/chat.py": "journeys/test_chat.py",

@@ -5,6 +5,7 @@ another top-level package of ``axon`` imports it by name, or imports its module 
 """
 
 import ast
+import functools
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -71,6 +72,7 @@ def is_public(name: str) -> bool:
     return last != KEPT and (not last.startswith("_") or last in ("__init__", "__call__"))
 
 
+@functools.cache
 def bags() -> set[str]:
     trees = {module_of(path): ast.parse(path.read_text()) for path in ROOT.rglob("*.py")}
     used = used_elsewhere(trees)

@@ -41,6 +41,7 @@ def started(folder: Path, max_sequences: int, num_connections: int, **settings: 
         "admission_slo_ttft_default_s": 0,
         "gateway_max_connections": num_connections + 100,
         "sessions_turn_timeout_s": 7200,
+        "lifecycle_drain_s": 1,
     }
     with serving(_EMBEDDED, folder / "server", "echo", max_sequences, **{**unlimited, **settings}) as server:
         yield server

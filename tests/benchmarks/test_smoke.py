@@ -5,6 +5,7 @@ import os
 import signal
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -40,6 +41,7 @@ def test_the_comparison_prints_its_command_a_table_and_a_json_line() -> None:
     assert 0 < result["loads"]["chat"]["engines"]["axon"]["streams"]["2"]["answer_tokens"] <= 16
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_an_interrupted_comparison_leaves_no_server_behind(number: signal.Signals) -> None:
     with subprocess.Popen(
@@ -69,7 +71,8 @@ def test_the_engines_benchmark_measures_every_claim() -> None:
     assert result["figures"]["batching: continuous against static"]["bound_of_these_lengths"] > 1
 
 
-def test_the_path_prints_its_command_a_table_and_a_json_line() -> None:
+def path() -> None:
+    """What the server adds to its engine."""
     lines, result = run("benchmarks.path")
     assert lines[0] == "python -m benchmarks.path --smoke"
     assert result["places"]["embedded"]["server_tokens_per_s"] > 0
@@ -82,7 +85,8 @@ def test_the_path_prints_its_command_a_table_and_a_json_line() -> None:
     assert figures.keys() >= {"cpu_request_ms", "cpu_token_us", "cpu_idle_ms_per_s"}
 
 
-def test_memory_is_measured_with_deaf_readers_silent_streams_and_kept_sessions() -> None:
+def memory() -> None:
+    """With deaf readers, silent streams and kept sessions."""
     lines, result = run("benchmarks.memory")
     assert lines[0] == "python -m benchmarks.memory --smoke"
     assert result["parts"].keys() == {"readers", "followers", "sessions"}
@@ -91,7 +95,8 @@ def test_memory_is_measured_with_deaf_readers_silent_streams_and_kept_sessions()
     assert "stored_bytes_each" in result["parts"]["sessions"]
 
 
-def test_fairness_is_measured_beside_a_noisy_neighbour() -> None:
+def fairness() -> None:
+    """Beside a noisy neighbour."""
     lines, result = run("benchmarks.fairness")
     assert lines[0] == "python -m benchmarks.fairness --smoke"
     rows = result["places"]["embedded"]
@@ -100,9 +105,19 @@ def test_fairness_is_measured_beside_a_noisy_neighbour() -> None:
     assert result.keys() >= {"light_ttft_p99_ratio", "light_itl_p99_ratio", "throughput_ratio"}
 
 
-@pytest.mark.services
-def test_affinity_is_measured_with_and_without() -> None:
+def affinity() -> None:
+    """With and without."""
     lines, result = run("benchmarks.affinity")
     assert lines[0] == "python -m benchmarks.affinity --smoke"
     assert result["rows"].keys() == {"with affinity", "without"}
     assert result["rows"]["with affinity"]["found"] == 1
+
+
+@pytest.mark.long
+@pytest.mark.parametrize(
+    "check",
+    [path, memory, fairness, pytest.param(affinity, marks=pytest.mark.services)],
+    ids=lambda each: each.__name__,
+)
+def test_a_benchmark_that_starts_servers_prints_its_command_and_every_part(check: Callable[[], None]) -> None:
+    check()

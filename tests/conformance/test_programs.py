@@ -7,26 +7,27 @@ import pytest
 from tests.conformance.clients import PROGRAMS, run
 from tests.journeys.server import Server
 
-ALL = sorted(path.name for path in PROGRAMS.glob("*.py"))
-LOADS = ("aiperf_runs.py", "guidellm_runs.py")
-"""Load generators, which take a minute each."""
+LOADS = {"aiperf_runs.py": ("chat", "completions", "responses"), "guidellm_runs.py": ("completions", "chat", "kept")}
+"""Load generators, and what each measures, which takes a quarter of a minute."""
+LOAD_CASES = [(program, kind) for program, kinds in LOADS.items() for kind in kinds]
+CHATS = sorted(path.name for path in PROGRAMS.glob("*.py") if path.name not in LOADS)
 
 
-def runs(server: Server, program: str, folder: Path) -> bool:
+def runs(server: Server, folder: Path, program: str, *arguments: str) -> bool:
     """Whether the program ends well. Its name begins with its client's."""
     settings = {"BASE_URL": f"{server.url}/v1", "API_KEY": server.key}
-    command = ["python", str(PROGRAMS / program)]
+    command = ["python", str(PROGRAMS / program), *arguments]
     return run(program.partition("_")[0], command, cwd=folder, settings=settings).strip().endswith("ok")
 
 
 @pytest.mark.timeout(1200)
-@pytest.mark.parametrize("program", [name for name in ALL if name not in LOADS])
+@pytest.mark.parametrize("program", CHATS)
 def test_it_runs_as_it_does_against_openai(echo: Server, tmp_path: Path, program: str) -> None:
-    assert runs(echo, program, tmp_path)
+    assert runs(echo, tmp_path, program)
 
 
 @pytest.mark.long
 @pytest.mark.timeout(1200)
-@pytest.mark.parametrize("program", LOADS)
-def test_a_load_generator_runs_as_it_does_against_openai(echo: Server, tmp_path: Path, program: str) -> None:
-    assert runs(echo, program, tmp_path)
+@pytest.mark.parametrize(("program", "kind"), LOAD_CASES)
+def test_a_load_generator_runs_as_it_does_against_openai(echo: Server, tmp_path: Path, program: str, kind: str) -> None:
+    assert runs(echo, tmp_path, program, kind)

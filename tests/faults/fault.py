@@ -3,6 +3,7 @@
 import random
 from collections.abc import Callable, Iterable, Sequence, Set
 from dataclasses import dataclass, field
+from typing import Literal
 
 from axon.domain.turn import Turn
 from tests.faults.checkers import Violation
@@ -99,10 +100,8 @@ class Fault:
     """What the stall is to stay below, at the 99th percentile."""
     root: bool = False
     """Needs a disk of its own."""
-    sliced: bool = False
-    """Also in the slice that ``make test`` runs."""
-    sampled: bool = False
-    """One of those of which ``make test`` runs a tenth."""
+    tested: Literal["never", "one of ten", "always"] = "never"
+    """Whether ``make test`` runs it too; of those that are one of ten, it runs a tenth."""
 
     @property
     def says(self) -> str:

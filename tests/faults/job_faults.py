@@ -93,6 +93,6 @@ def poison(scene: Scene) -> None:
 
 
 FAULTS = [
-    Fault(name="jobs delivered twice", happen=delivered_twice, sampled=True),
+    Fault(name="jobs delivered twice", happen=delivered_twice, tested="one of ten"),
     Fault(name="poison among 31", happen=poison, num_clients=_NUM_INNOCENT),
 ]

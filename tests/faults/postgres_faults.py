@@ -75,7 +75,7 @@ def _finds_no_space(server: PostgresServer) -> bool:
 
 
 FAULTS = [
-    Fault(name="PostgreSQL away for 20 s", happen=away, goal_s=1.0, sampled=True),
-    Fault(name="PostgreSQL's standby promoted", happen=promoted, stage="ways", goal_s=1.0, sampled=True),
+    Fault(name="PostgreSQL away for 20 s", happen=away, goal_s=1.0, tested="one of ten"),
+    Fault(name="PostgreSQL's standby promoted", happen=promoted, stage="ways", goal_s=1.0, tested="one of ten"),
     Fault(name="PostgreSQL's disk full", happen=disk_full, stage="small", goal_s=1.0, root=True),
 ]

@@ -131,7 +131,7 @@ def disk_full(scene: Scene) -> None:
 
 
 FAULTS = [
-    Fault(name="RabbitMQ killed and restarted", happen=killed, goal_s=2.0, sliced=True),
+    Fault(name="RabbitMQ killed and restarted", happen=killed, goal_s=2.0, tested="always"),
     Fault(name="RabbitMQ's disk full", happen=disk_full, goal_s=2.0),
     Fault(name="one of three RabbitMQ nodes killed", happen=node_killed, stage="cluster", rounds=2, goal_s=2.0),
     Fault(name="worker cut off from RabbitMQ", happen=cut_off, stage="ways", goal_s=2.0),

@@ -116,8 +116,8 @@ def _refuses(server: RedisServer) -> bool:
 
 
 FAULTS = [
-    Fault(name="Redis killed and restarted", happen=restarted, rounds=2, goal_s=5.0, sampled=True),
-    Fault(name="Redis flushed", happen=flushed, rounds=3, goal_s=5.0, sliced=True),
+    Fault(name="Redis killed and restarted", happen=restarted, rounds=2, goal_s=5.0, tested="one of ten"),
+    Fault(name="Redis flushed", happen=flushed, rounds=3, goal_s=5.0, tested="always"),
     Fault(
         name="Redis failed over, tail lost",
         happen=failed_over,
@@ -125,8 +125,8 @@ FAULTS = [
         rounds=2,
         forgets=True,
         goal_s=5.0,
-        sliced=True,
+        tested="one of ten",
     ),
-    Fault(name="Redis silent for 5 s", happen=silent, stage="ways", goal_s=10.0, sampled=True),
+    Fault(name="Redis silent for 5 s", happen=silent, stage="ways", goal_s=10.0, tested="one of ten"),
     Fault(name="Redis's disk full", happen=disk_full, stage="small", goal_s=10.0, root=True),
 ]

@@ -88,9 +88,9 @@ def engine_hung(scene: Scene) -> None:
 
 FAULTS = [
     Fault(name="worker killed in prefill", happen=killed_in_prefill, rounds=2, goal_s=3.0),
-    Fault(name="worker killed in decode", happen=killed_in_decode, rounds=2, goal_s=3.0, sliced=True),
+    Fault(name="worker killed in decode", happen=killed_in_decode, rounds=2, goal_s=3.0, tested="always"),
     Fault(name="worker killed before the ack", happen=killed_before_ack, rounds=3, goal_s=3.0),
-    Fault(name="worker paused, then goes on", happen=paused, rounds=2, hangs=True, goal_s=5.0, sampled=True),
+    Fault(name="worker paused, then goes on", happen=paused, rounds=2, hangs=True, goal_s=5.0, tested="one of ten"),
     Fault(name="engine killed", happen=engine_killed, rounds=2),
     Fault(name="engine hung", happen=engine_hung),
 ]

@@ -96,6 +96,7 @@ def test_a_port_that_somebody_has_is_refused_before_anything_is_started(folder: 
             assert not command.folder.exists()
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_it_is_stopped_while_a_worker_does_not_get_ready(folder: Path, number: signal.Signals) -> None:
     os.mkfifo(model := folder / "model.gguf")  # nobody writes to it: whoever reads it waits

@@ -12,12 +12,12 @@ from tests.conformance.test_openai import (  # noqa: F401
     test_errors_have_the_clients_types_and_codes,
     test_the_chat_stream_helper_is_satisfied,
 )
-from tests.conformance.test_programs import ALL, runs
+from tests.conformance.test_programs import CHATS, LOAD_CASES, runs
 from tests.journeys.server import Server
 from tests.journeys.test_client import (  # noqa: F401
     test_a_stream_that_was_picked_up_in_its_middle_is_resumed_from_there,
     test_an_asynchronous_client_resumes_as_well,
-    test_two_hundred_streams_over_a_network_that_cuts_say_what_was_said,
+    test_many_streams_over_a_network_that_cuts_say_what_was_said,
 )
 from tests.journeys.test_resume import (  # noqa: F401
     test_a_client_that_comes_back_gets_exactly_the_rest,
@@ -36,6 +36,6 @@ from tests.journeys.test_resumed_responses import (  # noqa: F401
 
 @pytest.mark.long
 @pytest.mark.timeout(1200)
-@pytest.mark.parametrize("program", ALL)
-def test_a_program_runs_as_it_does_against_openai(echo: Server, tmp_path: Path, program: str) -> None:
-    assert runs(echo, program, tmp_path)
+@pytest.mark.parametrize("command", [*((program,) for program in CHATS), *LOAD_CASES], ids=" ".join)
+def test_a_program_runs_as_it_does_against_openai(echo: Server, tmp_path: Path, command: tuple[str, ...]) -> None:
+    assert runs(echo, tmp_path, *command)

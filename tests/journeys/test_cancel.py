@@ -19,6 +19,8 @@ CHAT = {"model": "echo", "messages": [{"role": "user", "content": PROMPT}], "max
 TEXT = {"model": "echo", "prompt": PROMPT, "max_tokens": 5000, "ignore_eos": True}
 RESPONSE = {"model": "echo", "input": PROMPT, "max_output_tokens": 5000, "ignore_eos": True}
 STEP_S = 0.01
+NUM_LATER = 1500
+"""Tokens of answers that are heard to their end: three seconds and more with a step of 2 ms."""
 OUTPUT = r'axon_tokens_total\{kind="output"[^}]*\}'
 
 CANCELS = [
@@ -205,11 +207,11 @@ def test_a_client_that_sent_another_request_ahead_is_seen_to_leave(fresh: Fresh)
 @pytest.mark.parametrize(
     ("path", "body", "headers"),
     [
-        ("/v1/chat/completions", {**CHAT, "store": True}, ""),
-        ("/v1/chat/completions", CHAT, "Idempotency-Key: again\r\n"),
-        ("/v1/chat/completions", {**CHAT, "stream": True}, ""),
-        ("/v1/chat/completions", CHAT, "x-axon-reader-grace: 200\r\n"),
-        ("/v1/responses", RESPONSE, ""),
+        ("/v1/chat/completions", {**CHAT, "max_tokens": NUM_LATER, "store": True}, ""),
+        ("/v1/chat/completions", {**CHAT, "max_tokens": NUM_LATER}, "Idempotency-Key: again\r\n"),
+        ("/v1/chat/completions", {**CHAT, "max_tokens": NUM_LATER, "stream": True}, ""),
+        ("/v1/chat/completions", {**CHAT, "max_tokens": NUM_LATER}, "x-axon-reader-grace: 200\r\n"),
+        ("/v1/responses", {**RESPONSE, "max_output_tokens": NUM_LATER}, ""),
     ],
 )
 def test_what_can_be_read_later_goes_on_without_its_client(
@@ -218,7 +220,7 @@ def test_what_can_be_read_later_goes_on_without_its_client(
     server = fresh.start(engine_echo_step_s=0.002, sessions_reader_grace_s=300.0)
     with sent(server, body, path, headers):
         wait_until(lambda: running(server) == 1, "it runs")
-    wait_until(lambda: server.metric(OUTPUT) == 5000, "it is complete", timeout_s=60)
+    wait_until(lambda: server.metric(OUTPUT) == NUM_LATER, "it is complete", timeout_s=60)
     assert server.metric("axon_cancelled_total") == 0
 
 
@@ -235,13 +237,14 @@ def test_a_stream_that_declines_the_grace_ends_with_its_connection(fresh: Fresh)
     wait_until(lambda: cancelled(server, "left") == 2, "they are counted")
 
 
+@pytest.mark.anywhere
 def test_a_stream_that_shortens_the_grace_is_cancelled_when_that_is_over(fresh: Fresh) -> None:
     server = fresh.start(engine_echo_step_s=STEP_S, sessions_reader_grace_s=300.0)
-    headers = {"x-axon-reader-grace": "5"}
+    headers = {"x-axon-reader-grace": "3"}
     with server.client() as http:
         with http.stream("POST", "/v1/completions", json={**TEXT, "stream": True}, headers=headers) as reply:
             lines = reply.iter_lines()
-            for _ in range(1200):  # for longer than the grace; every second line is empty
+            for _ in range(800):  # for longer than the grace; every second line is empty
                 next(lines)
             assert running(server) == 1
         wait_until(lambda: running(server) == 0, "nothing runs for nobody")
@@ -266,10 +269,11 @@ def test_a_grace_beyond_the_servers_own_is_the_servers_own(fresh: Fresh) -> None
         wait_until(lambda: running(server) == 0, "nothing runs for nobody")
 
 
+@pytest.mark.anywhere
 def test_two_readers_of_a_stream_do_not_stop_it_for_each_other(fresh: Fresh) -> None:
     server = fresh.start(engine_echo_step_s=0.002, sessions_reader_grace_s=300.0)
     headers = {"x-axon-reader-grace": "0"}
-    body = {**TEXT, "stream": True}
+    body = {**TEXT, "max_tokens": NUM_LATER, "stream": True}
     with server.client() as http, http.stream("POST", "/v1/completions", json=body, headers=headers) as first:
         ahead = first.iter_lines()
         next(ahead)

@@ -10,6 +10,7 @@ import pytest
 from openai import APIConnectionError, AsyncOpenAI, InternalServerError, OpenAI
 
 from axon.client import StreamLost, aresumed, resumed
+from tests import long
 from tests.journeys.conftest import Fresh
 from tests.journeys.cutting import cutting
 from tests.journeys.server import Server
@@ -70,7 +71,9 @@ def whole(api: OpenAI, request: dict[str, Any], route: str) -> dict[int, str]:
     return {each.index: each.text for each in answer.choices}
 
 
-def test_two_hundred_streams_over_a_network_that_cuts_say_what_was_said(slow: Server) -> None:
+@pytest.mark.anywhere
+def test_many_streams_over_a_network_that_cuts_say_what_was_said(slow: Server) -> None:
+    num_streams = 200 if long.whole() else 60
     with (
         OpenAI(base_url=f"{slow.url}/v1", api_key=slow.key, max_retries=4) as straight,
         cutting(slow.url, seed=5) as network,
@@ -92,8 +95,8 @@ def test_two_hundred_streams_over_a_network_that_cuts_say_what_was_said(slow: Se
             return told(resumed(broken, stream), route), whole(straight, request, route)
 
         with ThreadPoolExecutor(16) as readers:
-            answers = list(readers.map(one, range(200)))
-    assert network.num_cut > 200
+            answers = list(readers.map(one, range(num_streams)))
+    assert network.num_cut > num_streams
     for streamed, said in answers:
         assert streamed == said
 
@@ -140,6 +143,7 @@ def test_a_server_that_stays_away_is_given_up_with_where_the_stream_stands(fresh
     assert lost.value.seq >= first.axon["seq"]
 
 
+@pytest.mark.anywhere
 def test_connections_that_end_early_again_and_again_do_not_keep_the_stream_from_its_end(fresh: Fresh) -> None:
     """Each ends as if all had been said, without the mark that says so."""
     server = fresh.start(engine_echo_step_s=0.02)

@@ -52,6 +52,7 @@ class Reading:
             self._thread.join()
 
 
+@pytest.mark.anywhere
 @pytest.mark.parametrize("by", ["command line", "http"])
 def test_a_revoked_keys_streams_and_waiting_requests_end_at_once(fresh: Fresh, by: str) -> None:
     server = fresh.start(engine_echo_step_s=STEP_S, sessions_reader_grace_s=300.0)
@@ -87,12 +88,13 @@ def run(server: Server, *arguments: str) -> None:
     subprocess.run(command, env=server.environment, check=True, capture_output=True)
 
 
+@pytest.mark.anywhere
 def test_a_stored_answer_goes_on_when_its_key_is_revoked(fresh: Fresh) -> None:
     server = fresh.start(engine_echo_step_s=0.002, sessions_reader_grace_s=300.0)
     made = axon(server, "keys", "create", "--tenant", "acme")
     other = axon(server, "keys", "create", "--tenant", "acme")
     with holding(server, made["key"]) as acme, holding(server, other["key"]) as colleague:
-        streamed = Reading(acme, "/v1/responses", {**RESPONSE, "stream": True})
+        streamed = Reading(acme, "/v1/responses", {**RESPONSE, "max_output_tokens": 2000, "stream": True})
         with streamed.going_on():
             wait_until(lambda: running(server) == 1, "it runs")
             run(server, "keys", "revoke", made["id"])
@@ -105,14 +107,16 @@ def test_a_stored_answer_goes_on_when_its_key_is_revoked(fresh: Fresh) -> None:
         wait_until(lambda: status() == "incomplete", "it went on to its length", timeout_s=60)
 
 
+@pytest.mark.anywhere
 def test_a_suspended_tenants_streams_run_on(fresh: Fresh) -> None:
     server = fresh.start(engine_echo_step_s=STEP_S)
     made = axon(server, "keys", "create", "--tenant", "acme")
     with holding(server, made["key"]) as acme:
-        streamed = Reading(acme, "/v1/chat/completions", {**CHAT, "max_tokens": 2000, "stream": True})
+        streamed = Reading(acme, "/v1/chat/completions", {**CHAT, "max_tokens": 800, "stream": True})
         with streamed.going_on():
             wait_until(lambda: running(server) == 1, "it runs")
             run(server, "tenants", "suspend", "acme")
             wait_until(lambda: acme.get("/v1/models").status_code == 403, "the tenant is suspended")
+            assert not streamed.has_ended
         assert streamed.text.endswith("data: [DONE]\n\n")
         assert '"finish_reason":"length"' in streamed.text

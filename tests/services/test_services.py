@@ -17,6 +17,7 @@ ROOT = Path(__file__).resolve().parents[2]
 pytestmark = pytest.mark.services
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("stop", [signal.SIGINT, signal.SIGTERM])
 def test_the_services_run_at_the_printed_addresses_until_they_are_stopped(tmp_path: Path, stop: signal.Signals) -> None:
     require("redis-server", "rabbitmq-server", "postgres")

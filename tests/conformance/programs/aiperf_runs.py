@@ -10,7 +10,7 @@ from shared.byte_tokenizer import make_byte_tokenizer
 
 tokenizer_dir = make_byte_tokenizer()
 
-for kind in ("chat", "completions", "responses"):
+for kind in sys.argv[1:] or ("chat", "completions", "responses"):
     command = [
         *(str(Path(sys.executable).with_name("python")), "-m", "aiperf", "profile", "--model", "echo"),
         *("--url", os.environ["BASE_URL"].removesuffix("/v1"), "--api-key", os.environ["API_KEY"]),

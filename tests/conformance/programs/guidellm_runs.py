@@ -29,7 +29,12 @@ def measure(name, request_format, *, backend="", data=""):
     assert (totals["successful"], totals["errored"], totals["incomplete"]) == (6, 0, 0), totals
 
 
-measure("completions", "/v1/completions")
-measure("chat", "/v1/chat/completions")
-measure("kept", "/v1/responses", backend=",server_history=true", data=",turns=3")
+for kind in sys.argv[1:] or ("completions", "chat", "kept"):
+    match kind:
+        case "completions":
+            measure(kind, "/v1/completions")
+        case "chat":
+            measure(kind, "/v1/chat/completions")
+        case "kept":
+            measure(kind, "/v1/responses", backend=",server_history=true", data=",turns=3")
 print("ok")

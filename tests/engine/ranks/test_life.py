@@ -76,8 +76,12 @@ def test_a_rank_that_cannot_load_says_why(cuttable: Path, tmp_path: Path) -> Non
 
 
 def test_ranks_that_do_not_come_are_named(cuttable: Path) -> None:
-    group = Group(cuttable, 4, rendezvous=f"tcp://127.0.0.1:{free_port()}", local_ranks=2, join_timeout_s=15.0)
-    message = group.receive(Failed).message
+    port = free_port()
+    group = Group(cuttable, 4, rendezvous=f"tcp://127.0.0.1:{port}", join_timeout_s=5.0)
+    wait_until(lambda: can_connect(port), "it listens")
+    with socket.create_connection(("127.0.0.1", port), timeout=30) as first:
+        first.sendall(encode(Join(version=VERSION)))
+        message = group.receive(Failed).message
     assert "ranks [2, 3] have not joined" in message
     group.end()
 

@@ -1,6 +1,7 @@
 """A model that is cut over ranks says what the whole one says."""
 
 import json
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -9,7 +10,7 @@ import pytest
 from axon.engine.engine import Engine
 from axon.engine.load.architecture import read_architecture
 from tests.engine.builders import RELATIVES, make_add, make_tiny_llama, run_to_end, with_config
-from tests.engine.ranks.group import CUTTABLE, opened
+from tests.engine.ranks.group import CUTTABLE, Group, opened
 
 PROMPTS = [[(7 * index + 3 * length) % 250 for index in range(length)] for length in (1, 16, 40)]
 
@@ -26,6 +27,15 @@ def cuttable(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return make_tiny_llama(tmp_path_factory.mktemp("models") / "tiny", **CUTTABLE)
 
 
+@pytest.fixture(scope="module")
+def pair(cuttable: Path) -> Iterator[Group]:
+    """Two ranks of it, for the tests that leave them as they were."""
+    with opened(cuttable, 2) as group:
+        group.ready()
+        yield group
+
+
+@pytest.mark.long
 @pytest.mark.parametrize(("name", "size"), [*((name, 2) for name in RELATIVES), (next(iter(RELATIVES)), 4)])
 def test_greedy_tokens_of_every_architecture_equal_those_of_one_rank(name: str, size: int, tmp_path: Path) -> None:
     folder = make_tiny_llama(tmp_path / name, **RELATIVES[name] | CUTTABLE)
@@ -44,24 +54,22 @@ def test_sampled_tokens_and_a_vocabulary_that_does_not_divide(tmp_path: Path) ->
         assert group.run(make_adds(**sampling)) == whole
 
 
-def test_a_row_is_its_own_in_a_group_too(cuttable: Path) -> None:
+def test_a_row_is_its_own_in_a_group_too(pair: Group) -> None:
     adds = make_adds(temperature=1.0)
-    with opened(cuttable, 4) as group:
-        group.ready()
-        together = group.run(adds)
-        assert {add.id: group.run([add])[add.id] for add in adds} == together
+    together = pair.run(adds)
+    assert {add.id: pair.run([add])[add.id] for add in adds} == together
 
 
-def test_what_a_rank_sends_is_what_the_formula_says(cuttable: Path) -> None:
+def test_what_a_rank_sends_is_what_the_formula_says(cuttable: Path, pair: Group) -> None:
     """All-reduces of the embedding and of two parts of each layer, of which one of two ranks sends the whole once.
 
     A prompt of 8 is a tile of 8 rows; the leading rank sends no logits.
     """
     architecture = read_architecture(cuttable)
-    with opened(cuttable, 2) as group:
-        group.ready()
-        group.run([make_add(prompt=8, max_tokens=1, ignore_eos=True)])
-        assert group.last.sent_bytes == (2 * architecture.num_layers + 1) * 8 * architecture.hidden_size * 4
+    before = pair.last.sent_bytes
+    pair.run([make_add(prompt=[200 + index for index in range(8)], max_tokens=1, ignore_eos=True)])
+    sent = pair.last.sent_bytes - before
+    assert sent == (2 * architecture.num_layers + 1) * 8 * architecture.hidden_size * 4
 
 
 @pytest.mark.model

@@ -83,6 +83,7 @@ MUTANTS: dict[str, tuple[str, Any, dict[str, Any]]] = {
 }
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("mutant", MUTANTS)
 def test_a_wrong_sampler_would_be_caught(mutant: str, monkeypatch: pytest.MonkeyPatch) -> None:
     name, wrong, sampling = MUTANTS[mutant]

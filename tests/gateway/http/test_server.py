@@ -1,148 +1,21 @@
 """The HTTP server by itself, over real sockets: what it closes, what it refuses, and what it answers one by one.
 
-It runs on the loop of production in a thread of its own; nothing here looks at a clock.
+Nothing here looks at a clock.
 """
 
 import asyncio
 import contextlib
 import socket
 import threading
-from collections.abc import Iterator
-from dataclasses import dataclass
-from typing import Any
 
 import pytest
-import uvloop
-from starlette.types import Message, Receive, Scope, Send
 
-from axon.gateway.config import GatewayConfig
 from axon.gateway.http import server as module
-from axon.gateway.http.server import Server, make_server
+from tests.gateway.http.serving import LARGE, Served, closed, get, serving
 from tests.journeys.server import wait_until
-from tests.security.raw import PATIENCE_S, Answer, answers
+from tests.security.raw import PATIENCE_S, answers
 
 SOON_S = 0.2
-LARGE = 64 << 20
-"""Bytes of an answer that no buffer of the system takes whole."""
-
-
-class App:
-    """Answers with the path it was asked for, and knows who has asked what."""
-
-    def __init__(self) -> None:
-        self.asked: list[str] = []
-        self.left: list[str] = []
-        self.bodies: list[bytes] = []
-        self.header_names: list[bytes] = []
-        self.released = asyncio.Event()
-        """Until then ``/held`` is not answered."""
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        path = scope["path"]
-        self.asked.append(path)
-        if path == "/streamed":
-            await send({"type": "http.response.start", "status": 200})
-            await send({"type": "http.response.body", "body": path.encode(), "more_body": True})
-            await self._wait(path, receive)
-            await send({"type": "http.response.body", "body": path.encode()})
-            return
-        if path == "/held":
-            await self._wait(path, receive)
-        elif path != "/early":  # which is answered before its body is here
-            self.bodies.append(await self._body(receive))
-        self.header_names += [name for name, _ in scope["headers"]]
-        body = bytes(LARGE) if path == "/large" else path.encode()
-        head: Message = {"type": "http.response.start", "status": 200}
-        await send({**head, "headers": [(b"content-length", str(len(body)).encode())]})
-        await send({"type": "http.response.body", "body": body})
-
-    async def _body(self, receive: Receive) -> bytes:
-        parts, more = [], True
-        while more:
-            message = await receive()
-            parts.append(message.get("body", b""))
-            more = message.get("more_body", False)
-        return b"".join(parts)
-
-    async def _wait(self, path: str, receive: Receive) -> None:
-        await self._body(receive)
-        leaving = asyncio.ensure_future(receive())
-        released = asyncio.ensure_future(self.released.wait())
-        await asyncio.wait([leaving, released], return_when=asyncio.FIRST_COMPLETED)
-        if not self.released.is_set():
-            self.left.append(path)
-        leaving.cancel()
-        released.cancel()
-
-
-@dataclass
-class Served:
-    """A server that runs, and what the tests need of it."""
-
-    server: Server
-    app: App
-    listener: socket.socket
-    loop: asyncio.AbstractEventLoop
-    address: tuple[str, int]
-
-    def connected(self) -> socket.socket:
-        return socket.create_connection(self.address, timeout=PATIENCE_S)
-
-    def ask(self, data: bytes, *, most: int = 1) -> list[Answer]:
-        """The answers to these bytes, over a connection of their own."""
-        with self.connected() as line:
-            line.sendall(data)
-            return list(answers(line, most=most))
-
-    def release(self) -> None:
-        self.loop.call_soon_threadsafe(self.app.released.set)
-
-
-@contextlib.contextmanager
-def serving(**config: Any) -> Iterator[Served]:
-    """A server with these settings; it ends with the block, and so does every request that it still has."""
-    made: list[Served] = []
-
-    async def run() -> None:
-        app: Any = App()
-        listener = socket.create_server(("127.0.0.1", 0))
-        server = make_server(app, GatewayConfig(**config), grace_s=PATIENCE_S)
-        made.append(Served(server, app, listener, asyncio.get_running_loop(), listener.getsockname()))
-        await server.serve([listener])
-
-    def main() -> None:
-        with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
-            runner.run(run())
-
-    thread = threading.Thread(target=main)
-    thread.start()
-    wait_until(lambda: made and made[0].server.started, "it answers")
-    [served] = made
-    try:
-        yield served
-    finally:
-        served.server.should_exit = served.server.force_exit = True
-        with contextlib.suppress(RuntimeError):  # it has ended already
-            served.release()
-        thread.join(PATIENCE_S)
-        assert not thread.is_alive()
-
-
-@pytest.fixture(scope="module")
-def patient() -> Iterator[Served]:
-    """A server for tests that are about no time-out."""
-    with serving() as served:
-        yield served
-
-
-def get(path: str, *headers: str) -> bytes:
-    """A request that leaves its connection open."""
-    return "\r\n".join([f"GET {path} HTTP/1.1", "Host: axon", *headers, "", ""]).encode()
-
-
-def closed(line: socket.socket) -> bool:
-    """Waits until the other side ends the connection without a word."""
-    return line.recv(1) == b""
 
 
 class TestDeadlines:
@@ -315,67 +188,6 @@ class TestPipelining:
             assert served.app.asked == ["/held"]
 
 
-class TestHalfClosed:
-    """A client that has closed its sending side (SHUT_WR) waits for its answer; one that has closed all has left."""
-
-    def test_a_client_that_sends_no_more_gets_its_answer(self) -> None:
-        with serving() as served, served.connected() as line:
-            line.sendall(get("/held"))
-            wait_until(lambda: served.app.asked == ["/held"], "the request is there")
-            line.shutdown(socket.SHUT_WR)
-            assert line.recv(12, socket.MSG_PEEK) == b"HTTP/1.1 100"
-            served.ask(get("/other"))  # the loop has turned
-            assert served.app.left == []
-            served.release()
-            found = [(answer.status, answer.body) for answer in answers(line, most=3)]
-            assert found == [(100, b""), (200, b"/held")]  # and the connection is closed
-
-    def test_requests_that_were_sent_ahead_are_answered_too(self) -> None:
-        with serving() as served, served.connected() as line:
-            line.sendall(get("/held") + get("/b") + get("/c") + b"GET /d HTT")
-            line.shutdown(socket.SHUT_WR)
-            wait_until(lambda: served.app.asked == ["/held"], "the first is there")
-            served.release()
-            found = [answer.body for answer in answers(line, most=5) if answer.status == 200]
-            assert found == [b"/held", b"/b", b"/c"]
-
-    def test_a_streamed_answer_goes_on(self) -> None:
-        with serving() as served, served.connected() as line:
-            line.sendall(get("/streamed"))
-            assert line.recv(15, socket.MSG_PEEK | socket.MSG_WAITALL) == b"HTTP/1.1 200 OK"
-            line.shutdown(socket.SHUT_WR)
-            served.ask(get("/other"))  # the loop has turned
-            served.release()
-            [answer] = answers(line, most=2)
-            assert answer.body == b"/streamed/streamed"
-
-    @pytest.mark.parametrize("path", ["/held", "/streamed"])
-    def test_a_client_that_has_left_is_seen(self, path: str) -> None:
-        with serving() as served:
-            with served.connected() as line:
-                line.sendall(get(path))
-                wait_until(lambda: served.app.asked == [path], "the request is there")
-            wait_until(lambda: served.app.left == [path], "its application is told")
-
-    @pytest.mark.parametrize(
-        "said",
-        [b"GET /held HTTP/1.1\r\nHost: ax", b"POST /held HTTP/1.1\r\nHost: axon\r\nContent-Length: 5\r\n\r\nhalf"],
-        ids=["headers", "a body"],
-    )
-    def test_a_request_that_can_never_be_whole_is_not_waited_for(self, patient: Served, said: bytes) -> None:
-        with patient.connected() as line:
-            line.sendall(said)
-            line.shutdown(socket.SHUT_WR)
-            assert closed(line)
-
-    def test_a_client_of_http_1_0_that_sends_no_more_has_left(self) -> None:
-        with serving() as served, served.connected() as line:
-            line.sendall(b"GET /held HTTP/1.0\r\n\r\n")
-            wait_until(lambda: served.app.asked == ["/held"], "the request is there")
-            line.shutdown(socket.SHUT_WR)
-            wait_until(lambda: served.app.left == ["/held"], "its application is told")
-
-
 class TestSurplus:
     def test_a_connection_beyond_the_most_serves_one_request(self) -> None:
         with serving(max_connections=1) as served, served.connected() as first:
@@ -401,87 +213,6 @@ class TestSurplus:
                 [answer] = answers(third, most=1)
                 assert (answer.status, answer.code, answer.headers["retry-after"]) == (503, "overloaded", "1")
                 assert closed(third)
-
-
-class TestObjections:
-    """RFC 9112: what the parser reads and a server must refuse all the same, before any application sees it."""
-
-    @pytest.mark.parametrize(
-        ("sent", "status", "code"),
-        [
-            (b"GET / HTTP/1.1\r\n\r\n", 400, "invalid_host"),
-            (b"GET / HTTP/1.1\r\nHost: a\r\nHost: b\r\n\r\n", 400, "invalid_host"),
-            (b"GET / HTTP/1.0\r\nHost: a\r\nHost: b\r\n\r\n", 400, "invalid_host"),
-            (b"GET / HTTP/1.1\r\nHost:\r\n\r\n", 400, "invalid_host"),
-            (b"GET / HTTP/1.0\r\nHost: \r\n\r\n", 400, "invalid_host"),
-            (b"GET / HTTP/1.1\r\nHost: /livez\r\n\r\n", 400, "invalid_host"),
-            (b"GET / HTTP/1.1\r\nHost: a b\r\n\r\n", 400, "invalid_host"),
-            (b"GET / HTTP/1.1\r\nHost: user@a\r\n\r\n", 400, "invalid_host"),
-            (b"GET / HTTP/1.1\r\nHost: a:80:80\r\n\r\n", 400, "invalid_host"),
-            (b"GET / HTTP/1.1\r\nHost: ::1\r\n\r\n", 400, "invalid_host"),
-            (b"GET / HTTP/2.0\r\nHost: a\r\n\r\n", 505, "http_version_not_supported"),
-            (get("/", "Transfer-Encoding: gzip, chunked"), 501, "unsupported_transfer_encoding"),
-            (
-                get("/", "Transfer-Encoding: chunked", "Transfer-Encoding: chunked"),
-                400,
-                "invalid_http",
-            ),
-            (b"POST / HTTP/1.0\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n", 400, "invalid_http"),
-            (get("/", "Expect: a-miracle"), 417, "unsupported_expectation"),
-            (get("/", "Content-Length: 1", "Transfer-Encoding: chunked"), 400, "invalid_http"),
-            (get("/", "Content-Length: one"), 400, "invalid_http"),
-            (b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03", 400, "invalid_http"),
-        ],
-        ids=[
-            "no Host",
-            "two Hosts",
-            "two Hosts of 1.0",
-            "an empty Host",
-            "an empty Host of 1.0",
-            "a path for a Host",
-            "two words for a Host",
-            "a user in a Host",
-            "two ports in a Host",
-            "an address without brackets",
-            "HTTP 2.0",
-            "another coding",
-            "chunked twice",
-            "chunked in 1.0",
-            "another expectation",
-            "a length and chunks",
-            "a length that is no number",
-            "TLS",
-        ],
-    )
-    def test_a_request_that_http_forbids_is_refused_and_its_connection_closed(
-        self, sent: bytes, status: int, code: str
-    ) -> None:
-        with serving() as served:
-            [answer] = served.ask(sent, most=2)
-            assert (answer.status, answer.code, answer.headers["connection"]) == (status, code, "close")
-            assert served.app.asked == []
-
-    @pytest.mark.parametrize(
-        "host",
-        ["axon", "Chat.Example.COM.", "a_b-c.example:8000", "127.0.0.1:", "[::1]", "[2001:db8::1]:80", "caf%C3%A9"],
-    )
-    def test_every_host_that_it_allows_is_answered(self, patient: Served, host: str) -> None:
-        [answer] = patient.ask(b"GET / HTTP/1.1\r\nHost: %b\r\n\r\n" % host.encode())
-        assert answer.status == 200
-
-    @pytest.mark.parametrize(
-        "sent",
-        [
-            b"GET / HTTP/1.0\r\n\r\n",
-            get("/", "Expect: 100-Continue"),
-            b"POST / HTTP/1.1\r\nHost: axon\r\nTransfer-Encoding: Chunked\r\n\r\n0\r\n\r\n",
-        ],
-        ids=["1.0 without Host", "the known expectation", "chunks"],
-    )
-    def test_what_it_allows_is_answered(self, patient: Served, sent: bytes) -> None:
-        with patient.connected() as line:
-            line.sendall(sent)
-            assert next(answer.status for answer in answers(line, most=2) if answer.status != 100) == 200
 
 
 class TestBursts:

@@ -373,7 +373,7 @@ async def test_a_log_that_stays_away_ends_the_stream_with_a_reason(stream: Strea
     stream.is_down = True
     async with stream.reader() as reader:
         await settled()
-        stream.clock.advance(31.0)
+        await stream.pass_s(31.0)
         with pytest.raises(DependencyDown):
             await reader.end()
 

@@ -9,13 +9,12 @@ from contextlib import AsyncExitStack
 from dataclasses import replace
 
 from axon.bootstrap.control import open_control
-from axon.bootstrap.fronts.fronts import Fronts
 from axon.bootstrap.fronts.messages import Start
-from axon.bootstrap.fronts.parent import CLOSE_S, packed, ready_of
+from axon.bootstrap.fronts.parent import CLOSE_S, opened, packed
 from axon.bootstrap.gateway import Ready
 from axon.bootstrap.model import OnProgress
 from axon.bootstrap.presence import named
-from axon.bootstrap.process import announced, bound_together, counted, started
+from axon.bootstrap.process import counted
 from axon.bootstrap.services import Services, open_services
 from axon.bootstrap.workers import loading, open_workers, prepare_models
 from axon.runtime.datafolder import locked
@@ -29,24 +28,9 @@ async def serve_with_fronts(
     settings: Settings, num: int, *, on_ready: Callable[[Ready], None], on_progress: OnProgress
 ) -> int:
     """Runs until a signal stops it; returns the exit code."""
-    config = settings.gateway
-    with (
-        locked(settings.data_dir),
-        named(settings) as name,
-        started(settings) as process,
-        bound_together(config.host, config.port, "--port", num) as listeners,
-    ):
-        url = f"http://{config.host}:{listeners[0].getsockname()[1]}"
-        fronts = Fronts(listeners, process.clock)
-        async with AsyncExitStack() as stack:
-            stack.push_async_callback(fronts.aclose)
-            probing = process.probed(
-                *(config.metrics_host, config.metrics_port, "--metrics-port"),
-                lambda: fronts.is_ready,
-                fronts.scrape,
-            )
-            probes_url = stack.enter_context(probing)
-            await fronts.open()  # they import the web framework while the model is prepared
+    with locked(settings.data_dir), named(settings) as name:
+        async with opened(settings, num) as parent:  # the fronts import their packages while the model is prepared
+            process, fronts, stack = parent.process, parent.fronts, parent.stack
             services = await open_services(settings, process.clock, stack, for_fronts=True)
             models = await prepare_models(settings, on_progress)
             control = await open_control(process, services, stack, stands_by=False)
@@ -64,14 +48,7 @@ async def serve_with_fronts(
                 began = await process.unless_stopped(fronts.start(start))
                 if began is None:
                     return
-                process.lifecycle.ready = True
-                stack.enter_context(announced(settings.data_dir / "server", url))
-                ready = ready_of(settings, began, url, probes_url)
-                on_ready(replace(ready, engine_pids=working.engine_pids))
-
-            async def tell() -> None:
-                await process.lifecycle.stopping.wait()
-                fronts.stop()
+                on_ready(replace(parent.come_up(settings, began), engine_pids=working.engine_pids))
 
             async def drain() -> None:
                 fronts.drain()  # they go on to listen, for their readers and probes: whoever asks for more is told
@@ -79,7 +56,7 @@ async def serve_with_fronts(
                 await working.drain(drain_s, empty_queue=forgets, hand_over=False)
 
             return await process.run(
-                (*working.parts, *control.parts, fronts.run, tell),
+                (*working.parts, *control.parts, fronts.run, parent.tell),
                 started=begun,
                 drain=drain,
                 close=lambda: fronts.close(CLOSE_S),

@@ -1,14 +1,14 @@
 """``axon gateway`` as several processes: the parent of its fronts, which serves no request itself."""
 
 import os
-from collections.abc import Callable, Sequence
-from contextlib import AsyncExitStack
-from dataclasses import replace
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass, replace
 
 from axon.bootstrap.fronts.fronts import Fronts
 from axon.bootstrap.fronts.messages import Began, Start, pack
 from axon.bootstrap.gateway import Ready
-from axon.bootstrap.process import announced, bound_together, counted, started
+from axon.bootstrap.process import Process, announced, bound_together, counted, started
 from axon.runtime.datafolder import shared
 from axon.settings import Settings
 
@@ -16,15 +16,37 @@ CLOSE_S = 10.0
 """Seconds for the fronts to end after they have drained."""
 
 
-async def serve_gateways(settings: Settings, num: int, *, on_ready: Callable[[Ready], None]) -> int:
-    """Runs ``num`` gateways on one port until a signal stops them; returns the exit code."""
+@dataclass(frozen=True, slots=True)
+class Opened:
+    """A parent whose fronts are started, and serve nothing yet."""
+
+    process: Process
+    fronts: Fronts
+    stack: AsyncExitStack
+    """What is entered here ends before the fronts do."""
+    url: str
+    probes_url: str
+
+    def come_up(self, settings: Settings, began: Sequence[Began]) -> Ready:
+        """Says that it is ready, in the data folder too for as long as it runs; returns what the terminal is told."""
+        self.process.lifecycle.ready = True
+        self.stack.enter_context(announced(settings.data_dir / "server", self.url))
+        return _ready_of(settings, began, self.url, self.probes_url)
+
+    async def tell(self) -> None:
+        """Tells the fronts of the stop when it comes."""
+        await self.process.lifecycle.stopping.wait()
+        self.fronts.stop()
+
+
+@asynccontextmanager
+async def opened(settings: Settings, num: int) -> AsyncIterator[Opened]:
+    """Binds the port ``num`` times, answers probes and starts the fronts, which then import the web framework."""
     config = settings.gateway
     with (
-        shared(settings.data_dir),
         started(settings) as process,
         bound_together(config.host, config.port, "--port", num) as listeners,
     ):
-        url = f"http://{config.host}:{listeners[0].getsockname()[1]}"
         fronts = Fronts(listeners, process.clock)
         async with AsyncExitStack() as stack:
             stack.push_async_callback(fronts.aclose)
@@ -35,18 +57,20 @@ async def serve_gateways(settings: Settings, num: int, *, on_ready: Callable[[Re
             )
             probes_url = stack.enter_context(probing)
             await fronts.open()
+            yield Opened(process, fronts, stack, f"http://{config.host}:{listeners[0].getsockname()[1]}", probes_url)
+
+
+async def serve_gateways(settings: Settings, num: int, *, on_ready: Callable[[Ready], None]) -> int:
+    """Runs ``num`` gateways on one port until a signal stops them; returns the exit code."""
+    with shared(settings.data_dir):
+        async with opened(settings, num) as parent:
+            process, fronts = parent.process, parent.fronts
             began = await process.unless_stopped(fronts.start(Start(settings=packed(settings))))
             if began is None:
                 return 0
 
             async def begun() -> None:
-                process.lifecycle.ready = True
-                stack.enter_context(announced(settings.data_dir / "server", url))
-                on_ready(ready_of(settings, began, url, probes_url))
-
-            async def tell() -> None:
-                await process.lifecycle.stopping.wait()
-                fronts.stop()
+                on_ready(parent.come_up(settings, began))
 
             async def drain() -> None:
                 fronts.leave_port()
@@ -54,7 +78,10 @@ async def serve_gateways(settings: Settings, num: int, *, on_ready: Callable[[Re
                 await fronts.ended(settings.lifecycle.drain_s + CLOSE_S)
 
             return await process.run(
-                (fronts.run, tell), started=begun, drain=drain, running=lambda: counted(fronts.num_requests, "request")
+                (fronts.run, parent.tell),
+                started=begun,
+                drain=drain,
+                running=lambda: counted(fronts.num_requests, "request"),
             )
 
 
@@ -63,7 +90,7 @@ def packed(settings: Settings) -> bytes:
     return pack(replace(settings, lifecycle=replace(settings.lifecycle, notice_s=0.0)))
 
 
-def ready_of(settings: Settings, began: Sequence[Began], url: str, probes_url: str) -> Ready:
+def _ready_of(settings: Settings, began: Sequence[Began], url: str, probes_url: str) -> Ready:
     """What all fronts together are to the terminal."""
     return Ready(
         url=url,

@@ -1,6 +1,5 @@
 """Collects a turn's whole answer, for a client that does not stream. Knows no API's body."""
 
-import asyncio
 from contextlib import aclosing
 
 from starlette.requests import Request
@@ -12,7 +11,7 @@ from axon.errors import AxonError
 from axon.gateway.http.errors import ClientLeft
 from axon.gateway.turn.context import Gateway, gateway_of, reader_of
 from axon.gateway.turn.reader import Reader
-from axon.gateway.turn.sse import disconnected, leave
+from axon.gateway.turn.sse import leave, until_disconnected
 
 
 async def answered(request: Request, job: Job, *, found: Turn | None = None) -> list[Chunk]:
@@ -23,29 +22,24 @@ async def answered(request: Request, job: Job, *, found: Turn | None = None) -> 
     """
     gateway, reader = gateway_of(request), reader_of(request, job, found)
     chunks: list[Chunk] = []
-    async with asyncio.TaskGroup() as tasks:
-        collecting = tasks.create_task(_collect(gateway, job, reader, chunks))
-        leaving = tasks.create_task(disconnected(request.receive))
-        await asyncio.wait([collecting, leaving], return_when=asyncio.FIRST_COMPLETED)
-        collecting.cancel()
-        leaving.cancel()
+    problem: AxonError | None = None
+    try:
+        await until_disconnected(_collect(gateway, job, reader, chunks), request.receive)
+    except AxonError as error:
+        problem = error
     is_whole = bool(chunks and chunks[-1].terminal)
     if not is_whole:
         await leave(gateway, reader)
-    if collecting.done() and not collecting.cancelled() and (problem := collecting.result()):
+    if problem is not None:
         raise problem
     if not is_whole:
         raise ClientLeft()
     return chunks
 
 
-async def _collect(gateway: Gateway, job: Job, reader: Reader, chunks: list[Chunk]) -> AxonError | None:
-    """Adds the stream's chunks to ``chunks``. An error is returned: raised, it would become an exception group."""
-    try:
-        async with aclosing(gateway.follower.follow(job.id, after=0, reader=reader)) as stream:
-            async for chunk in stream:
-                if chunk is not None:
-                    chunks.append(chunk)
-    except AxonError as error:
-        return error
-    return None
+async def _collect(gateway: Gateway, job: Job, reader: Reader, chunks: list[Chunk]) -> None:
+    """Adds the stream's chunks to ``chunks``."""
+    async with aclosing(gateway.follower.follow(job.id, after=0, reader=reader)) as stream:
+        async for chunk in stream:
+            if chunk is not None:
+                chunks.append(chunk)
