@@ -91,7 +91,7 @@ async def _write(connection: AsyncConnection, edit: Edit, change: Change) -> Non
         after = kept(before, after)
     await _put(connection, where, change, after, is_stored=stored is not None)
     told = replace(change, before=before, after=after)
-    await connection.execute(insert(_CHANGES).values({**_columns(told)}))
+    await connection.execute(insert(_CHANGES).values(_columns(told)))
 
 
 async def _put(
