@@ -36,7 +36,7 @@ class Turns:
     async def get(self, turn_id: str) -> Turn | None:
         return None
 
-    async def unfinished(self, *, limit: int) -> Sequence[Turn]:
+    async def unfinished(self, *, limit: int, after: tuple[float, str] | None = None) -> Sequence[Turn]:
         self.num_sweeps += 1
         self.swept.set()
         return self.left[:limit]

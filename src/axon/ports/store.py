@@ -6,6 +6,7 @@ from typing import Protocol
 from axon.domain.access import Access
 from axon.domain.conversation import Conversation, Entry
 from axon.domain.key import Key
+from axon.domain.pin import LastPin
 from axon.domain.storage import Stored
 from axon.domain.tenant import Plan, Tenant
 from axon.domain.turn import Turn, TurnState
@@ -106,8 +107,9 @@ class TurnStore(Protocol):
 
     async def get(self, turn_id: str) -> Turn | None: ...
 
-    async def unfinished(self, *, limit: int) -> Sequence[Turn]:
-        """Turns that were accepted and have not ended, the oldest first."""
+    async def unfinished(self, *, limit: int, after: tuple[float, str] | None = None) -> Sequence[Turn]:
+        """Turns that were accepted and have not ended, the oldest first; with ``after`` only those past this time of
+        opening and id. Empty only when there are no more."""
 
     async def purge(self, *, ended_before: float) -> int:
         """Erases prompt and text of ended turns that are not retained; their usage stays. Returns how many."""
@@ -129,11 +131,25 @@ class SessionTurns(TurnStore, Protocol):
         """Erases prompt and text of one ended turn, and of no other of its session. Returns how many."""
 
     async def erase_session(self, session: str) -> int:
-        """Erases prompt and text of a session's ended turns. Returns how many."""
+        """Erases prompt and text of a session's ended turns, and their pins' keys. Returns how many."""
 
     async def purge_idle(self, *, before: float) -> int:
         """Erases prompt and text of retained turns whose session has not been used since ``before``. Returns how
         many."""
+
+
+class PinnedSessions(Protocol):
+    """The versions that sessions are pinned to, as their turns say. Read it behind a barrier."""
+
+    async def last_pin(self, key: str, *, session: str = "") -> LastPin | None:
+        """What the turns under a pin's key say of it. Where there is none, the newest turn that an earlier release
+        wrote for the session counts as its first."""
+
+    async def count(self, version: str, *, since: float) -> int:
+        """Number of sessions that are pinned to a version and had a turn since then."""
+
+    async def keys(self, session: str) -> Sequence[str]:
+        """Keys of the pins that a session's turns have."""
 
 
 class TurnWriter(Protocol):
@@ -212,6 +228,9 @@ class Store(Protocol):
 
     @property
     def turns(self) -> SessionTurns: ...
+
+    @property
+    def pinned(self) -> PinnedSessions: ...
 
     @property
     def markers(self) -> Markers: ...

@@ -18,6 +18,7 @@ from axon.ports.store import (
     IdleConversations,
     KeyStore,
     Markers,
+    PinnedSessions,
     PlanStore,
     SessionTurns,
     StorageStore,
@@ -69,6 +70,7 @@ class RemoteStore:
     usage: UsageStore
     storage: StorageStore
     turns: SessionTurns
+    pinned: PinnedSessions
     markers: Markers
     conversations: IdleConversations
     tombstones: Tombstones
@@ -90,6 +92,7 @@ class RemotePorts:
             crowds=_remote("crowds", link),
             shares=_remote("shares", link),
             cache=_remote("cache", link),
+            pins=_remote("pins", link),
             presences=_remote("presences", link),
             wakeups=_remote("wakeups", link, _RemoteWakeups),
         )
@@ -102,6 +105,7 @@ class RemotePorts:
             usage=_remote("usage", link),
             storage=_remote("storage", link),
             turns=_remote("turns", link),
+            pinned=_remote("pinned", link),
             markers=_remote("markers", link),
             conversations=_remote("conversations", link),
             tombstones=_remote("tombstones", link),

@@ -19,6 +19,7 @@ from axon.adapters.store.database import Database
 from axon.adapters.store.driver_errors import READ_ONLY, sqlstate, translated
 from axon.adapters.store.keys import SqlKeys
 from axon.adapters.store.markers import SqlMarkers
+from axon.adapters.store.pinned import SqlPinnedSessions
 from axon.adapters.store.plans import SqlPlans
 from axon.adapters.store.postgres_connection import PostgresConnection, is_stale
 from axon.adapters.store.start_errors import explained
@@ -77,6 +78,7 @@ class PostgresStore:
         self._plans = SqlPlans(self._database)
         self._usage = SqlUsage(self._database)
         self._storage = SqlStorage(self._database)
+        self._pinned = SqlPinnedSessions(self._database)
         self._turns = SqlTurns(self._database)
         self._markers = SqlMarkers(self._database)
         self._conversations = SqlConversations(self._database)
@@ -111,6 +113,11 @@ class PostgresStore:
     def storage(self) -> SqlStorage:
         self._check_open()
         return self._storage
+
+    @property
+    def pinned(self) -> SqlPinnedSessions:
+        self._check_open()
+        return self._pinned
 
     @property
     def turns(self) -> SqlTurns:

@@ -14,7 +14,7 @@ from sqlalchemy import (
     Text,
 )
 
-HEAD = "0006"
+HEAD = "0008"
 """Id of the migration that creates these tables."""
 
 metadata = MetaData()
@@ -86,6 +86,8 @@ turns = Table(
     Column("body", LargeBinary),
     Column("ledger", LargeBinary),
     Column("bytes", BigInteger, nullable=False, server_default="0"),
+    Column("pin", Text, nullable=False, server_default=""),
+    Column("generation", Integer, nullable=False, server_default="0"),
 )
 
 # A covering index: a month's usage of a busy tenant is read from the index alone.
@@ -127,6 +129,21 @@ Index(
     turns.c.previous,
     sqlite_where=turns.c.previous != "",
     postgresql_where=turns.c.previous != "",
+)
+Index(
+    "turns_by_pin",
+    turns.c.pin,
+    turns.c.generation,
+    turns.c.ordinal,
+    sqlite_where=turns.c.pin != "",
+    postgresql_where=turns.c.pin != "",
+)
+Index(
+    "turns_by_version",
+    turns.c.version,
+    turns.c.opened_at,
+    sqlite_where=turns.c.pin != "",
+    postgresql_where=turns.c.pin != "",
 )
 
 conversations = Table(

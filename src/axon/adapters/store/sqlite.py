@@ -22,6 +22,7 @@ from axon.adapters.store.database import Database, Statement
 from axon.adapters.store.driver_errors import translated
 from axon.adapters.store.keys import SqlKeys
 from axon.adapters.store.markers import SqlMarkers
+from axon.adapters.store.pinned import SqlPinnedSessions
 from axon.adapters.store.plans import SqlPlans
 from axon.adapters.store.start_errors import explained
 from axon.adapters.store.storage import SqlStorage
@@ -69,6 +70,7 @@ class SqliteStore:
         self._plans = SqlPlans(database)
         self._usage = SqlUsage(database)
         self._storage = SqlStorage(database)
+        self._pinned = SqlPinnedSessions(database)
         self._turns = SqlTurns(database)
         self._markers = SqlMarkers(database)
         self._conversations = SqlConversations(database)
@@ -104,6 +106,11 @@ class SqliteStore:
     def storage(self) -> SqlStorage:
         self._opened()
         return self._storage
+
+    @property
+    def pinned(self) -> SqlPinnedSessions:
+        self._opened()
+        return self._pinned
 
     @property
     def turns(self) -> SqlTurns:
