@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from axon.bootstrap.process import Part, Process, Up, started
 from axon.bootstrap.services import Services, open_persister, open_services, require_shared
 from axon.bootstrap.turn_parts import make_admission, make_dispatch, make_ending
+from axon.control.gone import GoneVersions
 from axon.control.leader import Leader
 from axon.control.retention import Retention
 from axon.control.sweeper import Sweeper
@@ -66,6 +67,7 @@ async def open_control(
         renew=admission.renew,
         renew_s=settings.admission.ticket_s / 4,
         leads=leads,
+        gone=GoneVersions(services.live.presences, clock),
         config=settings.control,
         retention_s=settings.sessions.retention_s,
         clock=clock,
