@@ -1,8 +1,11 @@
 """A rollout: new sessions go to a new version in steps. The values and the bucket; knows no worker and no metric."""
 
 import hashlib
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
+
+from axon.domain.registry.golden import Golden
+from axon.domain.registry.tolerance import Tolerance
 
 WHOLE = 10_000
 """A rollout's share is counted in hundredths of a percent."""
@@ -48,6 +51,10 @@ class Rollout:
     """Unix time at which its present step began."""
     reason: str = ""
     """Why it ended, or why it waits."""
+    golden: tuple[Golden, ...] = ()
+    """Prompts that the new version must answer as expected before any session begins on it."""
+    tolerance: Tolerance = field(default_factory=Tolerance)
+    """How much worse than the old version the new one may be."""
 
     @property
     def share(self) -> int:
