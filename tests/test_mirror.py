@@ -10,14 +10,19 @@ import pytest
 
 REPOSITORY = Path(__file__).resolve().parents[1]
 SOURCE, TESTS = REPOSITORY / "src" / "axon", REPOSITORY / "tests"
-PACKAGES = ("domain", "gateway")
+PACKAGES = ("domain", "gateway", "registry")
 
 ELSEWHERE = {
     "domain/account.py": "contracts/test_accounts.py",
     "domain/conversation.py": "sessions/test_history.py",
     "gateway/admin/bodies.py": "gateway/admin/test_admin.py",
     "gateway/admin/keys.py": "gateway/admin/test_admin.py",
+    "gateway/admin/aliases.py": "gateway/admin/test_registry.py",
+    "gateway/admin/changes.py": "gateway/admin/test_registry.py",
+    "gateway/admin/deployments.py": "gateway/admin/test_registry.py",
+    "gateway/admin/models.py": "gateway/admin/test_registry.py",
     "gateway/admin/plans.py": "gateway/admin/test_admin.py",
+    "gateway/admin/prices.py": "gateway/admin/test_registry.py",
     "gateway/admin/tenants.py": "gateway/admin/test_admin.py",
     "gateway/admin/usage.py": "gateway/admin/test_admin.py",
     "gateway/health.py": "fleet/test_roles.py",
@@ -35,6 +40,11 @@ ELSEWHERE = {
     "gateway/turn/entry.py": "gateway/turn/test_opening.py",
     "gateway/turn/revoked_keys.py": "journeys/test_revoked.py",
     "gateway/turn/duplicates.py": "gateway/turn/test_opening.py",
+    "registry/facts.py": "gateway/admin/test_registry.py",
+    "registry/holders.py": "registry/test_follower.py",
+    "registry/revisions.py": "registry/test_follower.py",
+    "registry/rules.py": "registry/test_catalog.py",
+    "registry/writer.py": "registry/test_follower.py",
 }
 """Modules that are tested through another: the test file that fails when they are wrong."""
 

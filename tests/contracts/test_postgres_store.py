@@ -22,7 +22,7 @@ from axon.adapters.store.postgres import PostgresStore
 from axon.domain.tenant import Limits, Plan, Tenant
 from axon.domain.turn import opened
 from axon.errors import AxonError, DependencyDown, Misconfigured
-from tests.contracts import older
+from tests.contracts import later, older
 from tests.contracts.builders import make_ended, make_job, make_key
 from tests.contracts.postgres_backend import fresh_database, shared_bouncer, shared_server
 from tests.services.postgres import PostgresServer
@@ -392,6 +392,11 @@ class TestRecords:
         assert await store.turns.get(name) is None
         assert await store.keys.find(name) is None
         assert not await store.keys.revoke(name, at=1.0)
+
+    async def test_a_record_of_a_later_release_keeps_what_this_one_does_not_know(
+        self, store: PostgresStore, url: str
+    ) -> None:
+        await later.check_registry(store, url)
 
     async def test_a_table_that_is_gone_is_no_records_fault(self, store: PostgresStore, url: str) -> None:
         shared_server().execute("DROP TABLE turns, keys, markers, tenants, plans", url.rsplit("/", 1)[1])

@@ -16,6 +16,7 @@ from axon.admission.quota import Quota
 from axon.bootstrap.fronts.sizing import num_processes
 from axon.bootstrap.model import Text, prepare_text
 from axon.bootstrap.process import Process, announced, bound, counted, started
+from axon.bootstrap.registry import make_catalog
 from axon.bootstrap.services import (
     Services,
     development_key,
@@ -235,6 +236,7 @@ async def open_gateway(
     admin = Admin(
         tenancy=Tenancy(store, clock, defaults=defaults),
         keyring=Keyring(store.keys, revocations.revoke, lambda: pepper, clock),
+        catalog=make_catalog(settings, store, clock, services.live),
         clock=clock,
     )
     last_use = LastUse(store.keys, clock)

@@ -6,6 +6,9 @@ from typing import Protocol
 from axon.domain.access import Access
 from axon.domain.conversation import Conversation, Entry
 from axon.domain.key import Key
+from axon.domain.registry.change import Change
+from axon.domain.registry.record import Edit, Record
+from axon.domain.registry.snapshot import Snapshot
 from axon.domain.storage import Stored
 from axon.domain.tenant import Plan, Tenant
 from axon.domain.turn import Turn, TurnState
@@ -80,6 +83,34 @@ class PlanStore(Protocol):
         """All plans, sorted by name."""
 
     async def remove(self, name: str) -> bool: ...
+
+
+class RegistryStore(Protocol):
+    """The registry: models, versions, deployments, aliases and prices, and the audit trail of their changes.
+
+    Its revision R counts its changes without gaps. A record's own revision is the number of its last change, so that a
+    name that was removed and added again never has a revision that it had before.
+    """
+
+    async def snapshot(self) -> Snapshot:
+        """Everything at one revision."""
+
+    async def revision(self) -> int:
+        """R; 0 for a registry that was never changed."""
+
+    async def write(
+        self, old: Record | None, new: Record | None, *, actor: str, at: float, over: int | None = None
+    ) -> int | None:
+        """Compare-and-set: replaces ``old`` by ``new``, which has the same kind and name; adds when ``old`` is None,
+        removes when ``new`` is None. Returns R, which is also the record's new revision; None, with nothing changed,
+        when the stored record has another revision than ``old``, or R is not ``over``. Fields of a later release in
+        the stored record stay. The audit row is written in the same transaction."""
+
+    async def write_all(self, edits: Sequence[Edit], *, actor: str, at: float, over: int | None = None) -> int | None:
+        """Several changes in one transaction, all or none. They are numbered in their order; the last one is R."""
+
+    async def changes(self, *, after: int, limit: int) -> Sequence[Change]:
+        """At most ``limit`` changes with a number above ``after``, in order."""
 
 
 class UsageStore(Protocol):
@@ -203,6 +234,9 @@ class Store(Protocol):
 
     @property
     def plans(self) -> PlanStore: ...
+
+    @property
+    def registry(self) -> RegistryStore: ...
 
     @property
     def usage(self) -> UsageStore: ...

@@ -23,6 +23,8 @@ from axon.gateway.config import GatewayConfig
 from axon.gateway.http.auth import Authenticator
 from axon.gateway.http.body import Bodies
 from axon.gateway.http.scopes import NEEDED
+from axon.registry.catalog import Catalog
+from axon.registry.writer import RegistryWriter
 from axon.runtime.clock import FakeClock
 from axon.runtime.lifecycle import Lifecycle
 from axon.telemetry.metrics import Metrics
@@ -59,7 +61,12 @@ class Office:
         )
         self.app = build_app(
             cast("Any", gateway),
-            Admin(tenancy=self.tenancy, keyring=self.keyring, clock=self.clock),
+            Admin(
+                tenancy=self.tenancy,
+                keyring=self.keyring,
+                catalog=Catalog(store.registry, RegistryWriter(store.registry, self.clock), self.clock),
+                clock=self.clock,
+            ),
             Authenticator(store.keys, PEPPER, self.clock, defaults=DEFAULTS, revoked=revocations.revoked),
             version="0",
         )

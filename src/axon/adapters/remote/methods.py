@@ -12,6 +12,7 @@ from typing import Any, get_type_hints
 
 import msgspec
 
+from axon.adapters.remote.registry import RegistryRows
 from axon.ports.journal import Journal
 from axon.ports.live import Accounts, Cache, Crowds, Leases, Presences, Shares, TokenLog, Wakeups
 from axon.ports.queue import Lanes
@@ -42,6 +43,7 @@ PORTS: Mapping[str, type] = {
     "keys": KeyStore,
     "tenants": TenantStore,
     "plans": PlanStore,
+    "registry": RegistryRows,
     "usage": UsageStore,
     "storage": StorageStore,
     "turns": SessionTurns,

@@ -13,12 +13,14 @@ from typing import TYPE_CHECKING, Any
 from axon.adapters.live.buffered_listener import BufferedListener
 from axon.adapters.remote.link import Link
 from axon.adapters.remote.methods import Method, methods_of
+from axon.adapters.remote.registry import RemoteRegistry
 from axon.ports.live import Live
 from axon.ports.store import (
     IdleConversations,
     KeyStore,
     Markers,
     PlanStore,
+    RegistryStore,
     SessionTurns,
     StorageStore,
     TenantStore,
@@ -66,6 +68,7 @@ class RemoteStore:
     keys: KeyStore
     tenants: TenantStore
     plans: PlanStore
+    registry: RegistryStore
     usage: UsageStore
     storage: StorageStore
     turns: SessionTurns
@@ -99,6 +102,7 @@ class RemotePorts:
             keys=_remote("keys", link),
             tenants=_remote("tenants", link),
             plans=_remote("plans", link),
+            registry=RemoteRegistry(_remote("registry", link)),
             usage=_remote("usage", link),
             storage=_remote("storage", link),
             turns=_remote("turns", link),

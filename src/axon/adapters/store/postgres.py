@@ -21,6 +21,7 @@ from axon.adapters.store.keys import SqlKeys
 from axon.adapters.store.markers import SqlMarkers
 from axon.adapters.store.plans import SqlPlans
 from axon.adapters.store.postgres_connection import PostgresConnection, is_stale
+from axon.adapters.store.registry import SqlRegistry
 from axon.adapters.store.start_errors import explained
 from axon.adapters.store.storage import SqlStorage
 from axon.adapters.store.tenants import SqlTenants
@@ -75,6 +76,7 @@ class PostgresStore:
         self._keys = SqlKeys(self._database)
         self._tenants = SqlTenants(self._database)
         self._plans = SqlPlans(self._database)
+        self._registry = SqlRegistry(self._database)
         self._usage = SqlUsage(self._database)
         self._storage = SqlStorage(self._database)
         self._turns = SqlTurns(self._database)
@@ -101,6 +103,11 @@ class PostgresStore:
     def plans(self) -> SqlPlans:
         self._check_open()
         return self._plans
+
+    @property
+    def registry(self) -> SqlRegistry:
+        self._check_open()
+        return self._registry
 
     @property
     def usage(self) -> SqlUsage:

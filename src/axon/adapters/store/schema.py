@@ -14,7 +14,7 @@ from sqlalchemy import (
     Text,
 )
 
-HEAD = "0006"
+HEAD = "0007"
 """Id of the migration that creates these tables."""
 
 metadata = MetaData()
@@ -62,6 +62,36 @@ removed_tenants = Table(
     metadata,
     Column("id", Text, primary_key=True),
     Column("removed_at", Double, nullable=False),
+)
+
+registry_records = Table(
+    "registry_records",
+    metadata,
+    Column("kind", Text, primary_key=True),
+    Column("name", Text, primary_key=True),
+    Column("revision", BigInteger, nullable=False),
+    Column("body", Text, nullable=False),
+)
+
+registry_changes = Table(
+    "registry_changes",
+    metadata,
+    Column("number", BigInteger, primary_key=True, autoincrement=False),
+    Column("made_at", Double, nullable=False),
+    Column("actor", Text, nullable=False),
+    Column("kind", Text, nullable=False),
+    Column("name", Text, nullable=False),
+    Column("action", Text, nullable=False),
+    Column("before", Text, nullable=False),
+    Column("after", Text, nullable=False),
+)
+
+# One row, which the migration adds. Whoever changes the registry locks it first, so changes come one after the other.
+registry_revision = Table(
+    "registry_revision",
+    metadata,
+    Column("id", SmallInteger, primary_key=True, autoincrement=False),
+    Column("revision", BigInteger, nullable=False),
 )
 
 turns = Table(

@@ -23,6 +23,7 @@ from axon.adapters.store.driver_errors import translated
 from axon.adapters.store.keys import SqlKeys
 from axon.adapters.store.markers import SqlMarkers
 from axon.adapters.store.plans import SqlPlans
+from axon.adapters.store.registry import SqlRegistry
 from axon.adapters.store.start_errors import explained
 from axon.adapters.store.storage import SqlStorage
 from axon.adapters.store.tenants import SqlTenants
@@ -67,6 +68,7 @@ class SqliteStore:
         self._keys = SqlKeys(database)
         self._tenants = SqlTenants(database)
         self._plans = SqlPlans(database)
+        self._registry = SqlRegistry(database)
         self._usage = SqlUsage(database)
         self._storage = SqlStorage(database)
         self._turns = SqlTurns(database)
@@ -94,6 +96,11 @@ class SqliteStore:
     def plans(self) -> SqlPlans:
         self._opened()
         return self._plans
+
+    @property
+    def registry(self) -> SqlRegistry:
+        self._opened()
+        return self._registry
 
     @property
     def usage(self) -> SqlUsage:
