@@ -9,7 +9,7 @@ from typing import Annotated, NoReturn
 
 import typer
 
-from axon.console import aliases, deployments, keys, models, plans, prices, roles, tenants, usage
+from axon.console import aliases, deployments, keys, models, plans, prices, roles, rollouts, tenants, usage
 from axon.console.flags import ApiKey, ConfigFile, DataDir, Json, Set, Url, load
 from axon.errors import AxonError, InvalidInput, Misconfigured
 
@@ -26,7 +26,13 @@ app = typer.Typer(
 config = typer.Typer(help="Look at the settings.", no_args_is_help=True)
 for _name, _commands in (
     *(("tenants", tenants), ("plans", plans), ("keys", keys)),
-    *(("models", models), ("deployments", deployments), ("aliases", aliases), ("prices", prices)),
+    *(
+        ("models", models),
+        ("deployments", deployments),
+        ("rollouts", rollouts),
+        ("aliases", aliases),
+        ("prices", prices),
+    ),
 ):
     app.add_typer(_commands.app, name=_name)
 app.add_typer(config, name="config")
@@ -80,6 +86,7 @@ def chat(
 
 
 app.command()(usage.usage)
+app.command()(rollouts.rollback)
 
 
 @config.command("show")

@@ -5,12 +5,15 @@ from contextlib import AsyncExitStack
 from dataclasses import dataclass
 
 from axon.bootstrap.process import Part, Process, Up, started
+from axon.bootstrap.registry import make_writer
 from axon.bootstrap.services import Services, open_persister, open_services, require_shared
 from axon.bootstrap.turn_parts import make_admission, make_dispatch, make_ending
 from axon.control.leader import Leader
 from axon.control.retention import Retention
+from axon.control.rollouts import Rollouts
 from axon.control.sweeper import Sweeper
 from axon.ownership.liveness import Liveness
+from axon.registry.observations import Observations
 from axon.settings import Settings
 from axon.tenants.revocations import Revocations
 
@@ -78,8 +81,17 @@ async def open_control(
         leads=leads,
         clock=clock,
     )
+    rollouts = Rollouts(
+        services.store.registry,
+        make_writer(services.store, clock, services.live),
+        Observations(services.live.cache),
+        services.live.presences,
+        clock,
+        leads=leads,
+    )
     revocations = Revocations(services.live.cache, services.store.keys, clock, leads=leads)
     persister = await open_persister(settings, services, clock, stack)
     standing = (leader.run,) if stands_by else ()
-    parts = (*standing, sweeper.run, retention.run, revocations.run, *((persister.run,) if persister else ()))
+    led = (sweeper.run, retention.run, revocations.run, rollouts.run)
+    parts = (*standing, *led, *((persister.run,) if persister else ()))
     return Control(leader=leader, sweeper=sweeper, parts=parts)

@@ -10,12 +10,14 @@ from dataclasses import replace
 from typing import TypeVar
 
 from axon.domain.ids import new_id
+from axon.domain.registry import steps
 from axon.domain.registry.change import Change
 from axon.domain.registry.deployment import Alias, Deployment
 from axon.domain.registry.letters import joined
 from axon.domain.registry.model import Model
 from axon.domain.registry.price import Price
 from axon.domain.registry.record import Edit, Record, kind_of, name_of
+from axon.domain.registry.rollout import Rollout
 from axon.domain.registry.snapshot import Snapshot
 from axon.domain.registry.version import Version
 from axon.errors import Conflict
@@ -140,6 +142,19 @@ class Catalog:
     ) -> Deployment:
         """Changes a deployment's settings."""
         return await self._change(lambda snapshot: rules.deployment_of(snapshot, name), change, revision, actor)
+
+    async def start_rollout(
+        self, name: str, rollout: Rollout, *, revision: int | None = None, actor: str
+    ) -> Deployment:
+        """Starts a rollout; its version joins the deployment if it is not in it yet."""
+        begun = replace(rollout, id=new_id("ro_", self._clock.now()), began=self._clock.now())
+
+        def change(deployment: Deployment) -> Deployment:
+            if deployment.member(begun.new) is None:
+                deployment = joined(deployment, begun.new, at=begun.began, rest_s=self._letter_rest_s)
+            return steps.start(deployment, begun)
+
+        return await self.change_deployment(name, change, revision=revision, actor=actor)
 
     async def remove_deployment(self, name: str, *, revision: int | None = None, actor: str) -> None:
         """Removes a deployment that nothing leads to and no session is pinned to."""

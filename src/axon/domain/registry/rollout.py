@@ -10,6 +10,9 @@ from axon.domain.registry.tolerance import Tolerance
 WHOLE = 10_000
 """A rollout's share is counted in hundredths of a percent."""
 
+STEPS = (100, 1000, 5000, WHOLE)
+"""Shares of a rollout that names none."""
+
 
 class RolloutState(StrEnum):
     """State of a rollout."""
@@ -39,7 +42,7 @@ class Rollout:
     old: str
     """Id of the stable version when it began."""
     new: str
-    steps: tuple[int, ...] = (100, 1000, 5000, WHOLE)
+    steps: tuple[int, ...] = STEPS
     """Shares of new sessions that the new version gets, one after the other, in hundredths of a percent."""
     step: int = 0
     """Index of the present step."""

@@ -10,6 +10,7 @@ import msgspec
 
 GROWTH = 1.25 ** (1 / 4)
 """Factor from one bucket of a histogram to the next, about 1.057."""
+_HALF_A_BUCKET = 1.25 ** (1 / 8)
 _FIRST_S = 1e-4
 _LAST = 320
 """Index of the last bucket, which begins at about 5,600 seconds."""
@@ -33,7 +34,8 @@ def bucket_of_latency(seconds: float) -> int:
 
 def latency_of(bucket: int) -> float:
     """The lower bound of a bucket in seconds."""
-    return _FIRST_S * GROWTH**bucket
+    latency_s: float = _FIRST_S * GROWTH**bucket
+    return latency_s
 
 
 def buckets_of_factor(factor: float) -> int:
@@ -94,7 +96,7 @@ def median_of(histogram: Mapping[int, int]) -> float | None:
     for bucket in sorted(histogram):
         left -= histogram[bucket]
         if left <= 0:
-            return latency_of(bucket) * GROWTH**0.5
+            return latency_of(bucket) * _HALF_A_BUCKET
     return None
 
 
