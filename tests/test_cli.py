@@ -27,6 +27,10 @@ COMMANDS = [
     *(["keys", "create"], ["keys", "list"], ["keys", "rotate"], ["keys", "revoke"], ["usage"]),
     *(["tenants", name] for name in ("list", "create", "show", "change", "suspend", "resume", "remove")),
     *(["plans", name] for name in ("list", "create", "show", "change", "remove")),
+    *(["models", name] for name in ("show", "remove")),
+    *(["deployments", name] for name in ("list", "create", "show", "change", "remove")),
+    *(["aliases", name] for name in ("list", "set", "remove")),
+    *(["prices", name] for name in ("list", "add")),
 ]
 
 

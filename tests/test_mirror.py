@@ -10,14 +10,19 @@ import pytest
 
 REPOSITORY = Path(__file__).resolve().parents[1]
 SOURCE, TESTS = REPOSITORY / "src" / "axon", REPOSITORY / "tests"
-PACKAGES = ("domain", "gateway")
+PACKAGES = ("domain", "gateway", "registry")
 
 ELSEWHERE = {
     "domain/account.py": "contracts/test_accounts.py",
     "domain/conversation.py": "sessions/test_history.py",
     "gateway/admin/bodies.py": "gateway/admin/test_admin.py",
     "gateway/admin/keys.py": "gateway/admin/test_admin.py",
+    "gateway/admin/aliases.py": "gateway/admin/test_registry.py",
+    "gateway/admin/changes.py": "gateway/admin/test_registry.py",
+    "gateway/admin/deployments.py": "gateway/admin/test_registry.py",
+    "gateway/admin/models.py": "gateway/admin/test_registry.py",
     "gateway/admin/plans.py": "gateway/admin/test_admin.py",
+    "gateway/admin/prices.py": "gateway/admin/test_registry.py",
     "gateway/admin/tenants.py": "gateway/admin/test_admin.py",
     "gateway/admin/usage.py": "gateway/admin/test_admin.py",
     "gateway/health.py": "fleet/test_roles.py",
@@ -31,8 +36,19 @@ ELSEWHERE = {
     "gateway/turn/cancel.py": "journeys/test_cancel.py",
     "gateway/turn/context.py": "gateway/openai/test_streams.py",
     "gateway/turn/entry.py": "gateway/turn/test_opening.py",
+    "gateway/turn/target.py": "fleet/test_rollouts.py",
     "gateway/turn/revoked_keys.py": "journeys/test_revoked.py",
     "gateway/turn/duplicates.py": "gateway/turn/test_opening.py",
+    "domain/registry/golden.py": "control/test_golden.py",
+    "domain/registry/tolerance.py": "domain/registry/test_steps.py",
+    "domain/registry/warmth.py": "control/test_rollouts.py",
+    "registry/facts.py": "gateway/admin/test_registry.py",
+    "registry/holders.py": "registry/test_follower.py",
+    "registry/revisions.py": "registry/test_follower.py",
+    "registry/observations.py": "registry/test_observing.py",
+    "registry/rollout_facts.py": "gateway/admin/test_rollouts.py",
+    "registry/rules.py": "registry/test_catalog.py",
+    "registry/writer.py": "registry/test_follower.py",
 }
 """Modules that are tested through another: the test file that fails when they are wrong."""
 
@@ -43,7 +59,9 @@ NO_BEHAVIOUR = {
     "domain/registry/model.py": "fields",
     "domain/registry/price.py": "fields",
     "domain/registry/version.py": "fields, and an id made of two of them",
+    "domain/moved.py": "fields",
     "domain/served_version.py": "fields",
+    "gateway/offers/offer.py": "fields, and what an offer answers",
     "domain/item.py": "fields, and a join",
     "domain/job.py": "fields; what it derives is in domain/test_turn.py",
     "domain/presence.py": "fields",

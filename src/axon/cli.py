@@ -9,7 +9,7 @@ from typing import Annotated, NoReturn
 
 import typer
 
-from axon.console import keys, plans, roles, tenants, usage
+from axon.console import aliases, deployments, keys, models, plans, prices, roles, rollouts, tenants, usage
 from axon.console.flags import ApiKey, ConfigFile, DataDir, Json, Set, Url, load
 from axon.errors import AxonError, InvalidInput, Misconfigured
 
@@ -23,11 +23,18 @@ app = typer.Typer(
     rich_markup_mode="rich",
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-models = typer.Typer(help="Look at the models.", no_args_is_help=True)
 config = typer.Typer(help="Look at the settings.", no_args_is_help=True)
-for _name, _commands in (("tenants", tenants), ("plans", plans), ("keys", keys)):
+for _name, _commands in (
+    *(("tenants", tenants), ("plans", plans), ("keys", keys)),
+    *(
+        ("models", models),
+        ("deployments", deployments),
+        ("rollouts", rollouts),
+        ("aliases", aliases),
+        ("prices", prices),
+    ),
+):
     app.add_typer(_commands.app, name=_name)
-app.add_typer(models, name="models")
 app.add_typer(config, name="config")
 for _role in roles.COMMANDS:
     app.command()(_role)
@@ -79,27 +86,7 @@ def chat(
 
 
 app.command()(usage.usage)
-
-
-@models.command("list")
-def models_list(
-    url: Url = None,
-    key: ApiKey = None,
-    data_dir: DataDir = None,
-    config_file: ConfigFile = None,
-    as_json: Json = False,
-) -> None:
-    """List the running server's models; with no server, those in the models folder.
-
-    \b
-    Examples:
-      axon models list
-      axon models list --url http://gpu-box:8000 --json
-    """
-    settings = load({"data_dir": data_dir}, config_file).settings
-    from axon.console.models import show
-
-    show(settings, url=url, key=key, as_json=as_json)
+app.command()(rollouts.rollback)
 
 
 @config.command("show")

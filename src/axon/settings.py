@@ -22,7 +22,7 @@ from axon.dispatch.config import DispatchConfig
 from axon.engine.config import EngineConfig
 from axon.errors import Misconfigured
 from axon.gateway.config import GatewayConfig
-from axon.model_settings import ModelEntry, model_entries, table_text
+from axon.model_settings import model_entries, table_text
 from axon.runtime.config import LifecycleConfig
 from axon.runtime.field_docs import default_text, field_docs, inner_type, type_text
 from axon.sessions.config import SessionsConfig
@@ -120,15 +120,27 @@ class Settings:
         fraction = self.engine.gpu_memory_fraction / max(1, len(entries))
         shared = replace(self.engine, gpu_memory_fraction=fraction)
         found = tuple(
-            replace(self, models="", model=entry.source, model_name=entry.name, engine=_engine_of(shared, entry))
+            replace(
+                with_engine(replace(self, engine=shared), entry.engine, f"the model {entry.name}"),
+                models="",
+                model=entry.source,
+                model_name=entry.name,
+            )
             for entry in entries
         )
         return found or (self,)
 
 
-def _engine_of(shared: EngineConfig, entry: ModelEntry) -> EngineConfig:
-    own = {name: _parse(f"engine.{name}", text, f"{name} of the model {entry.name}") for name, text in entry.engine}
-    return replace(shared, **own)  # type: ignore[arg-type]
+def with_engine(settings: Settings, own: Iterable[tuple[str, str]], whose: str) -> Settings:
+    """The settings with some of the engine's in place of the shared ones, each a name and its value as text; raises
+    ``Misconfigured`` for a name or value that is wrong. ``whose`` they are stands in its sentence."""
+    values: dict[str, Any] = {}
+    for name, text in own:
+        if f"engine.{name}" not in _specs():
+            known = [each.name for each in fields(EngineConfig)]
+            raise Misconfigured(f"{name} of {whose} is no setting of an engine.{_suggest(name, known)}")
+        values[name] = _parse(f"engine.{name}", text, f"{name} of {whose}")
+    return replace(settings, engine=replace(settings.engine, **values))
 
 
 @dataclass(frozen=True, slots=True)
@@ -184,20 +196,8 @@ def load(
         origins |= {name: origin(name) for name in layer}
     settings = _build(values)
     check_together(settings.worker, settings.gateway, settings.lifecycle, spelled)
-    _check_models(settings)
+    settings.each_model()  # raises what is wrong with them
     return Loaded(settings, origins)
-
-
-def _check_models(settings: Settings) -> None:
-    """Raises ``Misconfigured`` for a model with a setting that there is not, or with a wrong value."""
-    for entry in model_entries(settings.models):
-        for name, _ in entry.engine:
-            if f"engine.{name}" not in _specs():
-                known = [each.name for each in fields(EngineConfig)]
-                raise Misconfigured(
-                    f"{name} of the model {entry.name} is no setting of an engine.{_suggest(name, known)}"
-                )
-    settings.each_model()
 
 
 def client_variable(name: Literal["AXON_API_KEY", "AXON_URL", "AXON_LOG_LEVEL"]) -> str | None:

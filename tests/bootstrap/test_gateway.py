@@ -49,6 +49,8 @@ async def test_a_close_that_can_wake_nobody_ends_in_its_time() -> None:
     nothing = cast("Any", None)
     answering = Answering(
         http=cast("Any", http),
+        registry=nothing,
+        observing=nothing,
         offers=nothing,
         follower=cast("Any", Hung()),
         last_use=nothing,
@@ -66,6 +68,8 @@ async def test_a_gateway_that_ends_logs_how_many_requests_it_waits_for_and_that_
     revoked_keys = Mock(run=asyncio.Event().wait)
     answering = Answering(
         http=cast("Any", http),
+        registry=nothing,
+        observing=nothing,
         offers=nothing,
         follower=nothing,
         last_use=last_use,

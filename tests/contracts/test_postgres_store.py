@@ -19,10 +19,11 @@ from psycopg import errors
 from axon.adapters.store import schema
 from axon.adapters.store.driver_errors import translated
 from axon.adapters.store.postgres import PostgresStore
+from axon.domain.registry.model import Model
 from axon.domain.tenant import Limits, Plan, Tenant
 from axon.domain.turn import opened
 from axon.errors import AxonError, DependencyDown, Misconfigured
-from tests.contracts import older
+from tests.contracts import later, older
 from tests.contracts.builders import make_ended, make_job, make_key
 from tests.contracts.postgres_backend import fresh_database, shared_bouncer, shared_server
 from tests.services.postgres import PostgresServer
@@ -92,6 +93,10 @@ def calls(store: PostgresStore) -> list[Callable[[], Coroutine[Any, Any, object]
         lambda: store.plans.get("pro"),
         store.plans.all,
         lambda: store.plans.remove("pro"),
+        store.registry.snapshot,
+        store.registry.revision,
+        lambda: store.registry.write(None, Model(name="small", created=1.0), actor="test", at=1.0),
+        lambda: store.registry.changes(after=0, limit=1),
         lambda: store.usage.sums(since=0.0, until=1.0),
         lambda: store.turns.apply([opened(make_job())]),
         lambda: store.turns.get("turn_1"),
@@ -399,8 +404,15 @@ class TestRecords:
         assert await store.keys.find(name) is None
         assert not await store.keys.revoke(name, at=1.0)
 
+    async def test_a_record_of_a_later_release_keeps_what_this_one_does_not_know(
+        self, store: PostgresStore, url: str
+    ) -> None:
+        await later.check_registry(store, url)
+
     async def test_a_table_that_is_gone_is_no_records_fault(self, store: PostgresStore, url: str) -> None:
-        shared_server().execute("DROP TABLE turns, keys, markers, tenants, plans", url.rsplit("/", 1)[1])
+        registry = "registry_records, registry_changes, registry_revision"
+        tables = f"turns, keys, markers, tenants, plans, {registry}"
+        shared_server().execute(f"DROP TABLE {tables}", url.rsplit("/", 1)[1])
         for call in calls(store):
             with pytest.raises(DependencyDown) as failure:
                 await call()

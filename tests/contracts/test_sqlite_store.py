@@ -28,7 +28,7 @@ from axon.domain.reply import ResponseReply
 from axon.domain.tenant import Plan, Tenant
 from axon.domain.turn import opened
 from axon.errors import AxonError, DependencyDown, Misconfigured
-from tests.contracts import older
+from tests.contracts import later, older
 from tests.contracts.builders import make_ended, make_job, make_key
 
 
@@ -232,6 +232,11 @@ class TestMigrations:
         assert "turns_by_rank" in plans[0]
         assert "turns_to_purge" in plans[1]
         assert "TEMP B-TREE" not in " ".join(plans)
+
+
+async def test_a_record_of_a_later_release_keeps_what_this_one_does_not_know(path: Path) -> None:
+    async with opened_store(path) as store:
+        await later.check_registry(store, f"sqlite:///{path}")
 
 
 class TestFailures:

@@ -8,7 +8,7 @@ import pytest
 from axon.adapters.remote.ports import RemoteStore
 from axon.domain.ledger import Ledger
 from axon.domain.reply import ChatReply
-from axon.domain.turn import TurnState, opened, so_far
+from axon.domain.turn import Turn, TurnState, opened, so_far
 from axon.errors import Conflict, DependencyDown
 from axon.ports.store import Store
 from tests.contracts.backends import StoreBackend
@@ -128,6 +128,16 @@ class TestUnfinished:
         await store.turns.apply([*turns, make_ended(make_job("over", created=0.0))])
         assert await store.turns.unfinished(limit=10) == [turns[1], turns[2], turns[0]]
         assert await store.turns.unfinished(limit=2) == [turns[1], turns[2]]
+
+    async def test_they_are_read_page_by_page_to_the_last(self, store: Store) -> None:
+        turns = [opened(make_job(f"turn_{number}", created=float(number // 2))) for number in range(7)]
+        await store.turns.apply(turns)
+        found: list[Turn] = []
+        after = None
+        while page := await store.turns.unfinished(limit=2, after=after):
+            found += page
+            after = page[-1].opened_at, page[-1].id
+        assert found == turns
 
     async def test_a_turn_that_ended_is_not_among_them(self, store: Store) -> None:
         await store.turns.apply([opened(make_job())])

@@ -7,6 +7,7 @@ from axon.adapters.live.memory import open_memory_live
 from axon.adapters.live.memory_leases import MemoryLeases
 from axon.adapters.queue.memory import MemoryBroker
 from axon.control.config import ControlConfig
+from axon.control.gone import GoneVersions
 from axon.control.sweeper import Sweeper
 from axon.dispatch.config import DispatchConfig
 from axon.dispatch.dispatch import Dispatch
@@ -36,10 +37,11 @@ class Turns:
     async def get(self, turn_id: str) -> Turn | None:
         return None
 
-    async def unfinished(self, *, limit: int) -> Sequence[Turn]:
-        self.num_sweeps += 1
+    async def unfinished(self, *, limit: int, after: tuple[float, str] | None = None) -> Sequence[Turn]:
+        self.num_sweeps += after is None
         self.swept.set()
-        return self.left[:limit]
+        left = sorted(self.left, key=lambda turn: (turn.opened_at, turn.id))
+        return [turn for turn in left if after is None or (turn.opened_at, turn.id) > after][:limit]
 
     async def purge(self, *, ended_before: float) -> int:
         self.num_purges += 1
@@ -58,6 +60,8 @@ async def make_sweeper(
     renewed: list[str] | None = None,
     clock: FakeClock | None = None,
     live: Live | None = None,
+    is_ours: Callable[[str], bool] = lambda deployment: False,
+    gone: GoneVersions | None = None,
 ) -> Sweeper:
     clock = clock or FakeClock()
     live = live or open_memory_live(clock, retention_s=60)
@@ -77,7 +81,13 @@ async def make_sweeper(
         live=live,
         queue=queue,
         dispatch=Dispatch(
-            log=live.log, journal=turns, queue=queue, wakeups=live.wakeups, config=DispatchConfig(), reader_grace_s=30
+            log=live.log,
+            journal=turns,
+            queue=queue,
+            wakeups=live.wakeups,
+            config=DispatchConfig(),
+            reader_grace_s=30,
+            is_ours=is_ours,
         ),
         ending=Ending(turns, settle, clock),
         liveness=Liveness(live.leases, clock, lease_s=1.5),
@@ -88,6 +98,7 @@ async def make_sweeper(
         leads=leads,
         renew=renew,
         renew_s=15.0,
+        gone=gone,
     )
 
 
@@ -165,6 +176,52 @@ async def test_a_turn_whose_deployment_is_gone_is_ended_instead_of_stopping_ever
     assert [(turn.state, turn.code) for turn in turns.ended] == [(TurnState.FAILED, "deployment_gone")]
 
 
+async def test_a_turn_of_a_deployment_that_is_served_here_waits_in_a_lane_that_recovery_declares() -> None:
+    job, broker = make_job(lane="small:b/07"), MemoryBroker()
+    turns = Turns([opened(job)])
+    sweeper = await make_sweeper(turns, broker, is_ours=lambda deployment: deployment == "small")
+    assert await sweeper.recover() == 1
+    assert (broker.depth(job.lane), turns.ended) == (1, [])
+
+
+async def test_every_unfinished_turn_is_looked_at_and_renewed_however_many_there_are() -> None:
+    clock, renewed = FakeClock(), list[str]()
+    live = open_memory_live(clock, retention_s=60)
+    jobs = [make_job(f"turn_{number:04}", deadline=clock.now() + 600) for number in range(1201)]
+    jobs[-1] = make_job("turn_last", created=200.0, deadline=clock.now() - 1)
+    for job in jobs:
+        await live.log.open(job.id, encode(job), reader_ttl_s=None)
+    turns = Turns([opened(job) for job in jobs])
+    sweeper = await make_sweeper(turns, MemoryBroker(), renewed=renewed, clock=clock, live=live)
+    await sweeper.sweep()
+    assert [(turn.id, turn.state) for turn in turns.ended] == [("turn_last", TurnState.EXPIRED)]
+    assert len(renewed) == len(set(renewed)) == 1201
+
+
+async def test_every_unfinished_turn_is_recovered_however_many_there_are() -> None:
+    jobs, broker = [make_job(f"turn_{number:04}") for number in range(1201)], MemoryBroker()
+    broker.declare([jobs[0].lane])
+    turns = Turns([opened(job) for job in jobs])
+    assert await (await make_sweeper(turns, broker)).recover() == 1201
+    assert broker.depth(jobs[0].lane) == 1201
+
+
+async def test_only_a_turn_whose_version_is_gone_is_ended_as_such() -> None:
+    clock = FakeClock()
+    live = open_memory_live(clock, retention_s=60)
+    jobs = [make_job(f"turn_{version}", version=version, deadline=clock.now() + 600) for version in ("v1", "v2")]
+    for job in jobs:
+        await live.log.open(job.id, encode(job), reader_ttl_s=None)
+    turns = Turns([opened(job) for job in jobs])
+    gone = GoneVersions(live.presences, clock, is_removed={"v1": False, "v2": True}.get)
+    sweeper = await make_sweeper(turns, MemoryBroker(), clock=clock, live=live, gone=gone)
+    await sweeper.sweep()
+    assert [(turn.id, turn.state, turn.code) for turn in turns.ended] == [("turn_v2", TurnState.FAILED, "version_gone")]
+    view = await live.log.read("turn_v2", after=0)
+    assert view is not None
+    assert view.chunks[-1].code == "version_gone"
+
+
 async def test_a_turn_that_cannot_be_enqueued_just_now_is_not_ended() -> None:
     job, broker = make_job(), MemoryBroker(max_waiting=0)
     broker.declare([job.lane])
@@ -205,4 +262,4 @@ async def test_old_turns_are_looked_for_less_often_than_unfinished_ones() -> Non
     for _ in range(30):
         await sweeper.sweep()
         clock.advance(1.0)
-    assert (turns.num_sweeps, turns.num_purges) == (30 + 2, 5)
+    assert (turns.num_sweeps, turns.num_purges) == (30, 5)

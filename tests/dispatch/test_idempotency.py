@@ -32,7 +32,7 @@ class Turns:
     async def get(self, turn_id: str) -> Turn | None:
         return self.turns.get(turn_id)
 
-    async def unfinished(self, *, limit: int) -> Sequence[Turn]:
+    async def unfinished(self, *, limit: int, after: tuple[float, str] | None = None) -> Sequence[Turn]:
         return [turn for turn in self.turns.values() if not turn.state.terminal][:limit]
 
     async def purge(self, *, ended_before: float) -> int:

@@ -98,6 +98,10 @@ def furnished(server: Server, key: str) -> Iterator[Room]:
                 "tenant_id": {"a tenant": "tenant-a"},
                 "plan_id": {"the plan of all": "default"},
                 "key_id": {"a key": key[4:12]},
+                "model_id": {"a registered model": "small"},
+                "label": {"a version": "first"},
+                "deployment_id": {"a deployment": "small"},
+                "alias_id": {"an alias": "best"},
             }
         )
         http.post(f"/v1/responses/{background}/cancel")

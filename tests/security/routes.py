@@ -14,6 +14,7 @@ METHODS = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS")
 
 _ASK = {"model": "echo", "input": "hello", "max_output_tokens": 2}
 _ITEMS = {"items": [{"role": "user", "content": "hello"}]}
+_VERSION = {"label": "v1", "source": "/models/small", "digest": "digest", "text": "mark", "max_model_len": 2048}
 BODIES: dict[str, dict[str, Any]] = {
     "POST /v1/chat/completions": {
         "model": "echo",
@@ -36,6 +37,21 @@ BODIES: dict[str, dict[str, Any]] = {
     "POST /v1/admin/keys": {"tenant": "tenant-a", "scopes": ["admin"]},
     "POST /v1/admin/keys/{key_id}/rotate": {},
     "POST /v1/admin/keys/{key_id}/revoke": {},
+    "POST /v1/admin/models": {"id": "model-c"},
+    "PATCH /v1/admin/models/{model_id}": {"revision": 1, "licence": "mit"},
+    "POST /v1/admin/models/{model_id}/versions": _VERSION,
+    "POST /v1/admin/deployments": {"id": "deployment-c", "model": "small", "version": "v1"},
+    "PATCH /v1/admin/deployments/{deployment_id}": {"revision": 1, "max_replicas": 2},
+    "POST /v1/admin/deployments/{deployment_id}/rollout": {"version": "v2"},
+    "POST /v1/admin/deployments/{deployment_id}/rollout/pause": {},
+    "POST /v1/admin/deployments/{deployment_id}/rollout/resume": {},
+    "POST /v1/admin/deployments/{deployment_id}/rollout/step": {},
+    "POST /v1/admin/deployments/{deployment_id}/rollout/promote": {},
+    "POST /v1/admin/deployments/{deployment_id}/rollout/rollback": {},
+    "POST /v1/admin/deployments/{deployment_id}/rollout/abort": {"reason": "it swears"},
+    "POST /v1/admin/aliases": {"id": "alias-c", "deployment": "small"},
+    "PATCH /v1/admin/aliases/{alias_id}": {"revision": 1, "deployment": "small"},
+    "POST /v1/admin/prices": {"model": "small", "prompt": 1.0},
 }
 """A good one for each route that takes one."""
 

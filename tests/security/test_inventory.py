@@ -77,7 +77,7 @@ def test_no_method_of_a_path_says_anything_without_a_key(server: Server, room: R
         assert reply.status_code == 401, method
 
 
-@pytest.mark.parametrize("path", [path for path in PATHS if parameters_of(path) and "{model" not in path])
+@pytest.mark.parametrize("path", [path for path in PATHS if parameters_of(path) and "{model}" not in path])
 def test_a_foreign_thing_is_answered_like_an_unknown_one_by_every_method(
     server: Server, keys: Keyring, room: Room, strangers_room: Room, path: str
 ) -> None:

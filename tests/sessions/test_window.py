@@ -4,7 +4,7 @@ import pytest
 
 from axon.domain.item import Item
 from axon.errors import PromptTooLong
-from axon.sessions.prompt import Prompts
+from axon.sessions.prompt import Prompts, Threads
 from axon.sessions.window import cuts, fitted
 from axon.text.template import ChatTemplate
 from axon.text.tokenizer import ByteTokenizer
@@ -18,7 +18,7 @@ ALTERNATING = """{% for message in messages %}
 
 @pytest.fixture
 def prompts() -> Prompts:
-    return Prompts(ByteTokenizer(), ChatTemplate(TEMPLATE), max_model_len=80)
+    return Prompts(ByteTokenizer(), ChatTemplate(TEMPLATE), Threads(), max_model_len=80)
 
 
 async def cut(prompts: Prompts, texts: list[str], max_tokens: int | None = None) -> str:
@@ -65,7 +65,7 @@ def test_what_is_left_begins_with_a_user() -> None:
 
 @pytest.mark.parametrize("num_turns", range(1, 12))
 async def test_a_template_that_wants_roles_to_alternate_is_never_shown_less_than_whole_turns(num_turns: int) -> None:
-    prompts = Prompts(ByteTokenizer(), ChatTemplate(ALTERNATING), max_model_len=80)
+    prompts = Prompts(ByteTokenizer(), ChatTemplate(ALTERNATING), Threads(), max_model_len=80)
     items = told(*["user", "assistant"] * num_turns, "user")
     ids = await fitted(
         prompts,

@@ -66,7 +66,10 @@ class Kept:
         self.journal = LaggingJournal(store)
         self.turns = CountedTurns(store.turns)
         clock, config = SystemClock(), SessionsConfig(busy_wait_s=0.05)
-        self.sessions = make_sessions(live, _Seen(store, self.turns), self.journal, clock, config)  # type: ignore[arg-type]
+        self.pinned = CountedTurns(store.pinned)
+        self.moves: list[str] = []
+        seen: Any = _Seen(store, self.turns, self.pinned)
+        self.sessions = make_sessions(live, seen, self.journal, clock, config, self.moves.append)
         self.histories, self.conversations = self.sessions.histories, self.sessions.conversations
         self.erasure, self.lookup = self.sessions.erasure, self.sessions.lookup
         self._ending = Ending(self.journal, _settle, clock)
@@ -131,9 +134,9 @@ class Kept:
 class _Seen:
     """The store with its turns watched."""
 
-    def __init__(self, store: SqliteStore, turns: CountedTurns) -> None:
+    def __init__(self, store: SqliteStore, turns: CountedTurns, pinned: CountedTurns) -> None:
         self.turns = turns
-        self.conversations, self.tombstones = store.conversations, store.tombstones
+        self.conversations, self.tombstones, self.pinned = store.conversations, store.tombstones, pinned
 
 
 def heard(job: Job) -> str:

@@ -11,6 +11,7 @@ from axon.adapters.live.memory_cache import MemoryCache
 from axon.adapters.live.memory_crowds import MemoryCrowds
 from axon.adapters.live.memory_leases import MemoryLeases
 from axon.adapters.live.memory_log import MemoryTokenLog
+from axon.adapters.live.memory_pins import MemoryPins
 from axon.adapters.live.memory_presences import MemoryPresences
 from axon.adapters.live.memory_shares import MemoryShares
 from axon.adapters.live.memory_wakeups import MemoryWakeups
@@ -21,6 +22,7 @@ from axon.domain.append import AppendStatus
 from axon.domain.chunk import Chunk
 from axon.domain.conversation import Conversation, Entry, entry_of
 from axon.domain.job import Job
+from axon.domain.pin import LastPin, last_pin
 from axon.domain.turn import Turn
 from axon.domain.wire import decode, encode
 from axon.errors import DependencyDown
@@ -86,6 +88,7 @@ def make_live(clock: Clock, history: History, rng: random.Random) -> MemoryLive:
         crowds=MemoryCrowds(clock),
         shares=MemoryShares(),
         cache=MemoryCache(clock),
+        pins=MemoryPins(clock),
         presences=MemoryPresences(clock),
         wakeups=wakeups,
     )
@@ -184,9 +187,14 @@ class SimStore:
         self._answer()
         return self._turns.get(turn_id)
 
-    async def unfinished(self, *, limit: int) -> Sequence[Turn]:
+    async def unfinished(self, *, limit: int, after: tuple[float, str] | None = None) -> Sequence[Turn]:
         self._answer()
-        return [turn for turn in self._turns.values() if not turn.state.terminal][:limit]
+        turns = sorted(self._turns.values(), key=_place)
+        return [turn for turn in turns if not turn.state.terminal and (after is None or _place(turn) > after)][:limit]
+
+    async def last_pin(self, key: str, *, session: str = "") -> LastPin | None:
+        self._answer()
+        return last_pin(turn for turn in self._turns.values() if turn.job.pin == key)
 
     async def purge(self, *, ended_before: float) -> int:
         self._answer()
@@ -206,6 +214,10 @@ class SimStore:
     @property
     def all(self) -> dict[str, Turn]:
         return self._turns
+
+
+def _place(turn: Turn) -> tuple[float, str]:
+    return turn.opened_at, turn.id
 
 
 class SimConversations:

@@ -261,7 +261,7 @@ class World:
         node.parts["opening"] = Opening(admission, dispatch, Idempotency(live.log, store), self.loop)
         node.parts["live"] = live
         conversations = Through(SimConversations(self.store), self._reach(node)[0])
-        kept = SimpleNamespace(turns=store, conversations=conversations, tombstones=None)
+        kept = SimpleNamespace(turns=store, conversations=conversations, tombstones=None, pinned=store)
         sessions = make_sessions(live, cast("Any", kept), journal, self.loop, SessionsConfig())
         node.parts["histories"], node.parts["lookup"] = sessions.histories, sessions.lookup
         follower = Follower(live, store, sessions.lookup, self.loop, reader_grace_s=GRACE_S, silence_s=15)

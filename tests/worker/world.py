@@ -256,6 +256,11 @@ class World:
     def publish(self, job: Job) -> None:
         self.broker.publish(job.lane, encode(job))
 
+    @property
+    def num_unacked(self) -> int:
+        """Deliveries that workers hold."""
+        return sum(len(queue._unacked) for _, queue in self._running.values())
+
     async def until(self, true: Callable[[], object]) -> None:
         while not true():  # noqa: ASYNC110 - virtual time costs nothing
             await asyncio.sleep(0.01)

@@ -1,12 +1,14 @@
-"""Administration of tenants, plans and keys directly in the store, for the command line. Opens no queue, no server."""
+"""Administration of tenants, plans, keys and the registry in the store itself, for the command line. Opens no queue."""
 
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 
+from axon.bootstrap.registry import make_catalog
 from axon.bootstrap.services import check_store_file, load_pepper, open_live, open_store
 from axon.errors import DependencyDown
-from axon.ports.live import Cache
+from axon.ports.live import Live
+from axon.registry.catalog import Catalog
 from axon.runtime.clock import Clock, SystemClock
 from axon.settings import Settings
 from axon.tenants.keyring import Keyring
@@ -20,14 +22,15 @@ class Administration:
 
     tenancy: Tenancy
     keyring: Keyring
+    catalog: Catalog
 
 
 @asynccontextmanager
 async def open_administration(
-    settings: Settings, *, makes: bool = False, revokes: bool = False
+    settings: Settings, *, makes: bool = False, tells: bool = False
 ) -> AsyncIterator[Administration]:
-    """Opens the store. Without ``makes``, a missing SQLite file is an error. With ``revokes``, opens a shared
-    ``live`` too, so that gateways learn of a revocation without the store."""
+    """Opens the store. Without ``makes``, a missing SQLite file is an error. With ``tells``, opens a shared ``live``
+    too, so that gateways learn at once of a revocation or a change of the registry."""
     if not makes:
         check_store_file(settings)
     clock = SystemClock()
@@ -37,11 +40,12 @@ async def open_administration(
         async def in_store(key_id: str) -> bool:
             return await store.keys.revoke(key_id, at=clock.now())
 
-        cache = await _shared_cache(settings, clock, stack) if revokes else None
-        revoke = Revocations(cache, store.keys, clock).revoke if cache else in_store
+        live = await _shared_live(settings, clock, stack) if tells else None
+        revoke = Revocations(live.cache, store.keys, clock).revoke if live else in_store
         yield Administration(
             tenancy=Tenancy(store, clock, defaults=settings.admission.terms),
             keyring=Keyring(store.keys, revoke, lambda: load_pepper(settings), clock),
+            catalog=make_catalog(settings, store, clock, live),
         )
 
 
@@ -49,17 +53,17 @@ async def revoke_without_store(settings: Settings, key_id: str) -> bool:
     """Revokes a key at every gateway while the store is away; False where no ``live`` is shared."""
     clock = SystemClock()
     async with AsyncExitStack() as stack:
-        cache = await _shared_cache(settings, clock, stack)
-        if cache is not None:
-            await postpone(cache, key_id, at=clock.now())
-        return cache is not None
+        live = await _shared_live(settings, clock, stack)
+        if live is not None:
+            await postpone(live.cache, key_id, at=clock.now())
+        return live is not None
 
 
-async def _shared_cache(settings: Settings, clock: Clock, stack: AsyncExitStack) -> Cache | None:
-    """The shared cache; None where ``live`` is another process's memory, or away."""
+async def _shared_live(settings: Settings, clock: Clock, stack: AsyncExitStack) -> Live | None:
+    """The shared ``live``; None where ``live`` is another process's memory, or away."""
     if settings.live.startswith("memory:"):
         return None
     try:
-        return (await open_live(settings, clock, stack)).cache
+        return await open_live(settings, clock, stack)
     except DependencyDown:
         return None

@@ -5,12 +5,20 @@ from contextlib import AsyncExitStack
 from dataclasses import dataclass
 
 from axon.bootstrap.process import Part, Process, Up, started
+from axon.bootstrap.registry import make_follower, make_writer, removed_in
 from axon.bootstrap.services import Services, open_persister, open_services, require_shared
 from axon.bootstrap.turn_parts import make_admission, make_dispatch, make_ending
+from axon.control.drains import Drains
+from axon.control.gone import GoneVersions
 from axon.control.leader import Leader
 from axon.control.retention import Retention
+from axon.control.rollouts import Rollouts
 from axon.control.sweeper import Sweeper
+from axon.control.version_uses import VersionUses
 from axon.ownership.liveness import Liveness
+from axon.registry.holders import Holders
+from axon.registry.observations import Observations
+from axon.sessions.sessions import make_sessions
 from axon.settings import Settings
 from axon.tenants.revocations import Revocations
 
@@ -55,17 +63,25 @@ async def open_control(
     leader = Leader(services.live.crowds, clock, lease_s=settings.control.lease_s, on_change=process.metrics.leads.set)
     stack.push_async_callback(leader.leave)
     leads = leader.leads if stands_by else lambda: True
+    registry = make_follower(services.store, services.live, clock)
+    await registry.open()
+    names = frozenset(each.model_name for each in settings.each_model())
+
+    def is_ours(deployment: str) -> bool:
+        return deployment in names or deployment in registry.snapshot.deployments
+
     sweeper = Sweeper(
         turns=services.store.turns,
         live=services.live,
         queue=services.queue,
-        dispatch=make_dispatch(settings, services),
+        dispatch=make_dispatch(settings, services, is_ours=is_ours),
         ending=make_ending(settings, services, admission, clock),
         liveness=Liveness(services.live.leases, clock, lease_s=settings.worker.lease_s),
         readmit=admission.readmit,
         renew=admission.renew,
         renew_s=settings.admission.ticket_s / 4,
         leads=leads,
+        gone=GoneVersions(services.live.presences, clock, is_removed=removed_in(registry)),
         config=settings.control,
         retention_s=settings.sessions.retention_s,
         clock=clock,
@@ -78,8 +94,29 @@ async def open_control(
         leads=leads,
         clock=clock,
     )
+    rollouts = Rollouts(
+        services.store.registry,
+        make_writer(services.store, clock, services.live),
+        Observations(services.live.cache),
+        services.live.presences,
+        clock,
+        leads=leads,
+    )
     revocations = Revocations(services.live.cache, services.store.keys, clock, leads=leads)
     persister = await open_persister(settings, services, clock, stack)
     standing = (leader.run,) if stands_by else ()
-    parts = (*standing, sweeper.run, retention.run, revocations.run, *((persister.run,) if persister else ()))
+    sessions = make_sessions(services.live, services.store, services.journal, clock, settings.sessions)
+    drains = Drains(
+        services.store.registry,
+        make_writer(services.store, clock, services.live),
+        Holders(services.live.cache),
+        services.live.leases,
+        VersionUses(services.store.turns, sessions.lookup, sessions.pins, services.queue),
+        clock,
+        accept_timeout_s=settings.dispatch.accept_timeout_s,
+        max_age_s=settings.control.max_drain_s,
+        leads=leads,
+    )
+    led = (sweeper.run, retention.run, revocations.run, rollouts.run, drains.run)
+    parts = (*standing, registry.run, *led, *((persister.run,) if persister else ()))
     return Control(leader=leader, sweeper=sweeper, parts=parts)

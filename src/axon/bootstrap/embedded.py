@@ -37,7 +37,7 @@ async def serve(settings: Settings, *, on_ready: Callable[[Ready], None], on_pro
         bound(config.host, config.port, "--port") as listener,
         process.probed(
             *(config.metrics_host, config.metrics_port, "--metrics-port"),
-            lambda: answering is not None and answering.offers.known,
+            lambda: answering is not None and answering.offers.are_known,
         ) as probes_url,
     ):
         async with AsyncExitStack() as stack:
@@ -68,9 +68,7 @@ async def serve(settings: Settings, *, on_ready: Callable[[Ready], None], on_pro
                 # Jobs are not handed over: their readers are at this process's own gateway, and end with it.
                 await working.drain(drain_s, empty_queue=forgets, hand_over=False)
 
-            # With shared services there may be other workers and pools; otherwise only the throughput here counts.
-            looking = gateway.offers.watch if services.queue_forgets else gateway.offers.run
-            parts = (*working.parts, *control.parts, looking, gateway.run)
+            parts = (*working.parts, *control.parts, *gateway.parts)
             return await process.run(
                 parts,
                 started=begun,

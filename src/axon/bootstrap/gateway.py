@@ -4,6 +4,7 @@ import asyncio
 import contextlib
 import os
 import socket
+import uuid
 from collections.abc import Callable, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
@@ -16,7 +17,8 @@ from axon.admission.quota import Quota
 from axon.bootstrap.fronts.sizing import num_processes
 from axon.bootstrap.model import Text, prepare_text
 from axon.bootstrap.offers import make_offers
-from axon.bootstrap.process import Process, announced, bound, counted, started
+from axon.bootstrap.process import Part, Process, announced, bound, counted, started
+from axon.bootstrap.registry import make_catalog, make_follower
 from axon.bootstrap.services import (
     Services,
     development_key,
@@ -29,6 +31,9 @@ from axon.bootstrap.services import (
 from axon.bootstrap.turn_parts import make_admission, make_dispatch
 from axon.dispatch.idempotency import Idempotency
 from axon.domain.served_version import ServedVersion
+from axon.registry.follower import RegistryFollower
+from axon.registry.observations import Observations
+from axon.registry.observing import Observing
 from axon.runtime.cores import usable_cores
 from axon.runtime.datafolder import shared
 from axon.sessions.sessions import make_sessions
@@ -41,7 +46,7 @@ from axon.tenants.tenancy import Tenancy
 if TYPE_CHECKING:
     from axon.gateway.http.last_use import LastUse
     from axon.gateway.http.server import Server
-    from axon.gateway.offers import Offers
+    from axon.gateway.offers.offers import Offers
     from axon.gateway.turn.follow import Follower
     from axon.gateway.turn.revoked_keys import RevokedKeys
 
@@ -75,12 +80,19 @@ class Answering:
     """A gateway bound to its socket, not yet serving."""
 
     http: "Server"
+    registry: RegistryFollower
+    observing: Observing
     offers: "Offers"
     follower: "Follower"
     last_use: "LastUse"
     revoked_keys: "RevokedKeys"
     listener: socket.socket
     ready: Ready
+
+    @property
+    def parts(self) -> tuple[Part, ...]:
+        """What runs beside each other until it is closed."""
+        return self.registry.run, self.observing.run, self.offers.run, self.run
 
     async def run(self) -> None:
         """Serves until it is closed."""
@@ -131,7 +143,7 @@ async def serve(settings: Settings, *, on_ready: Callable[[Ready], None]) -> int
         bound(config.host, config.port, "--port") as listener,
         process.probed(
             *(config.metrics_host, config.metrics_port, "--metrics-port"),
-            lambda: answering is not None and answering.offers.known,
+            lambda: answering is not None and answering.offers.are_known,
         ) as probes_url,
     ):
         async with AsyncExitStack() as stack:
@@ -150,7 +162,7 @@ async def serve(settings: Settings, *, on_ready: Callable[[Ready], None]) -> int
                         await gateway.drain()
 
             return await process.run(
-                (gateway.offers.run, gateway.run),
+                gateway.parts,
                 started=begun,
                 drain=drain,
                 close=gateway.close,
@@ -178,15 +190,28 @@ async def open_gateway(
     from axon.gateway.http.server import make_server
     from axon.gateway.turn.context import Gateway
     from axon.gateway.turn.follow import Follower
+    from axon.gateway.turn.observer import TurnObserving
     from axon.gateway.turn.opening import Opening
     from axon.gateway.turn.revoked_keys import RevokedKeys
 
     settings, clock, store = process.settings, process.clock, services.store
     bodies = Bodies(settings.gateway)
     stack.callback(bodies.close)
-    offers = make_offers(process, services, texts, served, bodies)
-    stack.callback(offers.close)
-    sessions = make_sessions(services.live, store, services.journal, clock, settings.sessions)
+    name = f"gateway-{uuid.uuid4().hex[:12]}"
+    registry = make_follower(store, services.live, clock, holder=name)
+    await registry.open()
+    stack.push_async_callback(registry.aclose)
+    offers = make_offers(process, services, texts, served, registry, bodies, stack)
+    sessions = make_sessions(
+        services.live,
+        store,
+        services.journal,
+        clock,
+        settings.sessions,
+        lambda reason: process.metrics.sessions_moved.labels(reason).inc(),
+    )
+    observing = Observing(Observations(services.live.cache), gateway=name, snapshot=lambda: registry.snapshot)
+    observer = TurnObserving(observing)
     follower = Follower(
         services.live,
         store.turns,
@@ -194,9 +219,11 @@ async def open_gateway(
         clock,
         reader_grace_s=settings.sessions.reader_grace_s,
         silence_s=settings.gateway.silence_s,
+        observer=observer,
     )
     admission = make_admission(settings, services, clock, offers.tokens_per_s)
     _, affinity = make_affinity(settings.dispatch, services, clock)
+    dispatch = make_dispatch(settings, services, affinity, offers.has)
     idempotency = Idempotency(services.live.log, store.turns)
     quota = Quota(store.storage.stored, clock)
     gateway = Gateway(
@@ -205,9 +232,10 @@ async def open_gateway(
         dispatch_config=settings.dispatch,
         bodies=bodies,
         offers=offers,
-        opening=Opening(admission, make_dispatch(settings, services, affinity), idempotency, clock, quota=quota),
+        opening=Opening(admission, dispatch, idempotency, clock, quota=quota),
         quota=quota,
         follower=follower,
+        observer=observer,
         sessions=sessions,
         lifecycle=process.lifecycle,
         clock=clock,
@@ -219,6 +247,7 @@ async def open_gateway(
     admin = Admin(
         tenancy=Tenancy(store, clock, defaults=defaults),
         keyring=Keyring(store.keys, revocations.revoke, lambda: pepper, clock),
+        catalog=make_catalog(settings, store, clock, services.live, sessions.pins.count),
         clock=clock,
     )
     last_use = LastUse(store.keys, clock)
@@ -237,6 +266,8 @@ async def open_gateway(
     ready = _ready(settings, listener, probes_url, key, offers)
     return Answering(
         http=http,
+        registry=registry,
+        observing=observing,
         offers=offers,
         follower=follower,
         last_use=last_use,
@@ -254,5 +285,5 @@ def _ready(settings: Settings, listener: socket.socket, probes_url: str, key: st
         key_file=settings.data_dir / "dev-key",
         models=tuple(each.model_name for each in settings.each_model()),
         pid=os.getpid(),
-        waits=not offers.known,
+        waits=not offers.are_known,
     )

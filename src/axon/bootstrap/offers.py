@@ -1,49 +1,89 @@
-"""Builds the offers of a gateway from its settings: a view of the workers and a text part for each model."""
+"""Builds the offers of a gateway: the models of its settings, and every deployment of the registry."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from contextlib import AsyncExitStack
 from typing import TYPE_CHECKING
 
 from axon.bootstrap.model import Text
 from axon.bootstrap.process import Process
 from axon.bootstrap.services import Services
+from axon.bootstrap.version_text import text_loader
 from axon.domain.served_version import ServedVersion
-from axon.sessions.prompt import Prompts
+from axon.sessions.prompt import Prompts, Threads
 
 if TYPE_CHECKING:
     from axon.gateway.http.body import Bodies
-    from axon.gateway.offers import Offers
+    from axon.gateway.offers.fleet import Fleet
+    from axon.gateway.offers.offers import Offers
+    from axon.gateway.offers.registered import View
+
+
+class Contexts:
+    """The context length of each deployment: bodies may be as large as the longest one needs."""
+
+    def __init__(self, bodies: "Bodies") -> None:
+        self._bodies, self._lengths = bodies, dict[str, int]()
+
+    def learn(self, name: str, max_model_len: int) -> None:
+        if self._lengths.get(name) != max_model_len:
+            self._lengths[name] = max_model_len
+            self._bodies.allow_prompts(max(self._lengths.values()))
+
+    def learn_served(self, served: ServedVersion) -> None:
+        self.learn(served.name, served.max_model_len)
 
 
 def make_offers(
-    process: Process, services: Services, texts: Sequence[Text], served: Sequence[ServedVersion], bodies: "Bodies"
+    process: Process,
+    services: Services,
+    texts: Sequence[Text],
+    served: Sequence[ServedVersion],
+    view: "View",
+    bodies: "Bodies",
+    stack: AsyncExitStack,
 ) -> "Offers":
     """``texts`` are those of the settings' models, in their order; ``served`` their versions, if they are known."""
-    from axon.gateway.fleet import Fleet
-    from axon.gateway.offers import Offer, Offers
+    from axon.gateway.offers.announced import AnnouncedOffer
+    from axon.gateway.offers.offers import Offers
+    from axon.gateway.offers.registered import RegisteredOffer
+    from axon.gateway.offers.texts import LoadedTexts
 
+    settings, threads, contexts = process.settings, Threads(), Contexts(bodies)
+    stack.callback(threads.close)
     known = {each.name: each for each in served}
-    longest: dict[str, int] = {}
-
-    def learned(found: ServedVersion) -> None:
-        longest[found.name] = found.max_model_len
-        bodies.allow_prompts(max(longest.values()))
-
     for each in served:
-        learned(each)
-    return Offers(
-        [
-            Offer(
-                Fleet(
-                    each.model_name,
-                    text=text.mark,
-                    presences=services.live.presences,
-                    learned=learned,
-                    metrics=process.metrics,
-                    deployment=known.get(each.model_name),
-                    has_pools=not services.queue_forgets,
-                ),
-                Prompts(text.tokenizer, text.template),
-            )
-            for each, text in zip(process.settings.each_model(), texts, strict=True)
-        ]
-    )
+        contexts.learn_served(each)
+    fleet_of = _fleets(process, services)
+    loaded = LoadedTexts(text_loader(settings, threads), keep=settings.gateway.max_texts)
+    stack.callback(loaded.close)
+    announced = [
+        AnnouncedOffer(
+            fleet_of(each.model_name),
+            Prompts(text.tokenizer, text.template, threads),
+            text=text.mark,
+            num_lanes=settings.dispatch.num_lanes,
+            learned=contexts.learn_served,
+            served=known.get(each.model_name),
+        )
+        for each, text in zip(settings.each_model(), texts, strict=True)
+    ]
+
+    def registered(name: str) -> RegisteredOffer:
+        return RegisteredOffer(name, view, fleet_of(name), loaded, contexts.learn)
+
+    return Offers(announced, view, registered)
+
+
+def _fleets(process: Process, services: Services) -> "Callable[[str], Fleet]":
+    from axon.gateway.offers.fleet import Fleet
+
+    def fleet_of(name: str) -> Fleet:
+        return Fleet(
+            name,
+            presences=services.live.presences,
+            clock=process.clock,
+            metrics=process.metrics,
+            has_pools=not services.queue_forgets,
+        )
+
+    return fleet_of

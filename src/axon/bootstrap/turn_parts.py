@@ -42,7 +42,14 @@ def make_ending(settings: Settings, services: Services, admission: Admission, cl
     return Ending(services.journal, admission.settle, clock, _forgetting(settings, services))
 
 
-def make_dispatch(settings: Settings, services: Services, affinity: Affinity | None = None) -> Dispatch:
+def make_dispatch(
+    settings: Settings,
+    services: Services,
+    affinity: Affinity | None = None,
+    is_ours: Callable[[str], bool] | None = None,
+) -> Dispatch:
+    """``is_ours`` tells whether a deployment is served here, so that its lanes are declared where they are missing;
+    without it, those are the models of the settings."""
     return Dispatch(
         log=services.live.log,
         journal=services.journal,
@@ -51,6 +58,7 @@ def make_dispatch(settings: Settings, services: Services, affinity: Affinity | N
         config=settings.dispatch,
         reader_grace_s=settings.sessions.reader_grace_s,
         affinity=affinity,
+        is_ours=is_ours or frozenset(each.model_name for each in settings.each_model()).__contains__,
     )
 
 

@@ -5,6 +5,7 @@ from collections.abc import Callable
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
 
+from axon.bootstrap.deployed import Following, open_following
 from axon.bootstrap.model import Model, OnProgress, deployment_of, prepare_model
 from axon.bootstrap.preflight import require_device
 from axon.bootstrap.presence import make_announcer, named
@@ -30,9 +31,17 @@ class Working:
 
 
 async def serve(settings: Settings, *, on_ready: Callable[[Up], None], on_progress: OnProgress) -> int:
-    """Runs until a signal stops it; returns the exit code."""
+    """Runs until a signal stops it; returns the exit code. A worker of a registered deployment whose version is not
+    run any more begins again with another one."""
     require_shared(settings, "worker")
     require_pool(settings)
+    while (code := await _serve(settings, on_ready, on_progress)) is None:
+        pass
+    return code
+
+
+async def _serve(settings: Settings, on_ready: Callable[[Up], None], on_progress: OnProgress) -> int | None:
+    """Serves one version; returns the exit code, or None if its version is not run any more."""
     require_device(settings.engine)
     config = settings.worker
     with shared(settings.data_dir), named(settings) as name, started(settings) as process:
@@ -44,9 +53,12 @@ async def serve(settings: Settings, *, on_ready: Callable[[Up], None], on_progre
             )
             url = stack.enter_context(probing)  # loading takes long: probes report "starting" meanwhile
             services = await open_services(settings, process.clock, stack)
-            model = await asyncio.to_thread(prepare_model, settings, on_progress)
+            following = await open_following(process, services, stack) if config.deployment else None
+            own = following.deployed.settings if following else settings
+            model = await asyncio.to_thread(prepare_model, own, on_progress)
             on_progress("Loading the model", None)
-            working = await process.unless_stopped(open_worker(process, settings, services, model, name, stack))
+            opening = open_worker(process, own, services, model, name, stack, following)
+            working = await process.unless_stopped(opening)
             if working is None:
                 return 0
 
@@ -59,24 +71,34 @@ async def serve(settings: Settings, *, on_ready: Callable[[Up], None], on_progre
             async def drain() -> None:
                 await worker.drain(settings.lifecycle.drain_s)
 
-            return await process.run(
-                (*working.parts, *services.background),
+            code = await process.run(
+                (*working.parts, *services.background, *(following.parts if following else ())),
                 started=begun,
                 drain=drain,
                 running=lambda: counted(len(worker.jobs), "answer"),
             )
+            return None if following and following.is_over else code
 
 
 async def open_worker(
-    process: Process, settings: Settings, services: Services, model: Model, name: str, stack: AsyncExitStack
+    process: Process,
+    settings: Settings,
+    services: Services,
+    model: Model,
+    name: str,
+    stack: AsyncExitStack,
+    following: Following | None = None,
 ) -> Working:
-    """Starts the engine; the stack closes the worker. ``settings`` are those of its model."""
+    """Starts the engine; the stack closes the worker. ``settings`` are those of its model; a registered version is
+    served by what ``following`` says."""
+    if following is not None:
+        following.deployed.check_text(model)
     clock = process.clock
     residences, _ = make_affinity(settings.dispatch, services, clock)
     admission = make_admission(settings, services, clock)
     worker = Worker(
         deployment=settings.model_name,
-        num_lanes=settings.dispatch.num_lanes,
+        num_lanes=following.deployed.deployment.num_lanes if following else settings.dispatch.num_lanes,
         queue=services.queue,
         live=services.live,
         turns=services.store.turns,
@@ -91,10 +113,15 @@ async def open_worker(
         name=name,
         residences=residences,
         tickets=admission,
+        letter=following.deployed.letter if following else "",
+        letters=following.letter_of if following else lambda version: None,
     )
     stack.push_async_callback(worker.aclose)
     engine = await worker.open()
-    deployment = deployment_of(settings.model_name, model, engine, clock.now())
+    if following is None:
+        deployment = deployment_of(settings.model_name, model, engine, clock.now())
+    else:
+        deployment = await following.served(engine, name)
     worker.identity.version = deployment.version
     announcer = make_announcer(worker, name, deployment, services.live, process.lifecycle, settings.worker, clock)
     stack.push_async_callback(announcer.leave)

@@ -39,13 +39,13 @@ def in_store(
     act: Callable[["Administration"], Awaitable[T]],
     *,
     makes: bool = False,
-    revokes: bool = False,
+    tells: bool = False,
 ) -> T:
     """Opens the store for one action; it must exist unless the action creates something. Logs warnings only."""
     from axon.bootstrap.administration import open_administration
 
     async def run() -> T:
-        async with open_administration(settings, makes=makes, revokes=revokes) as admin:
+        async with open_administration(settings, makes=makes, tells=tells) as admin:
             return await act(admin)
 
     quiet(settings)

@@ -78,8 +78,10 @@ _FLAG_OF = {
     "models": "--model",
     "queue": "--queue",
     "store": "--store",
+    "worker.deployment": "--deployment",
     "worker.name": "--name",
     "worker.pool": "--pool",
+    "worker.version": "--version",
     **{f"{role}.metrics_port": "--metrics-port" for role in ("gateway", "worker", "control")},
 }
 """The flag that sets a setting, so that an error names what was typed."""

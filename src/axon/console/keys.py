@@ -158,7 +158,7 @@ def revoke(
     settings = of_store(store, data_dir, config_file, live)
     named = _id(key_id)
     try:
-        in_store(settings, lambda admin: admin.keyring.revoke(named), revokes=True)
+        in_store(settings, lambda admin: admin.keyring.revoke(named), tells=True)
         print(f"Key {named} is revoked.")
     except NotFound:
         raise NotFound(f"There is no key {named}. `axon keys list` shows them.") from None

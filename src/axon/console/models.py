@@ -1,19 +1,111 @@
-"""``axon models``: what a running server offers, or what lies in the models folder. Opens no weights."""
+"""``axon models``: what a running server offers, what lies in the models folder, and what the registry has of them."""
 
 import json
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated, Any
 
-from axon.console.server import Server
+import typer
+
+from axon.console.administration import show_json
+from axon.console.flags import ApiKey, ConfigFile, DataDir, Json, Live, Store, Url, load
+from axon.console.registry import ACTOR, Place, Revision, show_records
 from axon.errors import Unavailable
 
 if TYPE_CHECKING:
+    from axon.domain.registry.model import Model
+    from axon.domain.registry.snapshot import Snapshot
     from axon.settings import Settings
 
+app = typer.Typer(help="Look at the models, and remove them from the registry.")
 
-def show(settings: "Settings", *, url: str | None, key: str | None, as_json: bool) -> None:
+ModelName = Annotated[str, typer.Argument(metavar="NAME", help="The model's name in the registry.")]
+ModelOrVersion = Annotated[str, typer.Argument(metavar="NAME[@VERSION]", help="A model, or one of its versions.")]
+
+
+@app.callback(invoke_without_command=True)
+def _plain(context: typer.Context) -> None:
+    """Look at the models, and remove them from the registry. Alone, it lists them."""
+    if context.invoked_subcommand is None:
+        index()
+
+
+@app.command("list")
+def index(
+    registered: Annotated[bool, typer.Option("--registered", help="Those in the registry instead.")] = False,
+    url: Url = None,
+    key: ApiKey = None,
+    store: Store = None,
+    data_dir: DataDir = None,
+    config_file: ConfigFile = None,
+    as_json: Json = False,
+) -> None:
+    """List the running server's models; with no server, those in the models folder.
+
+    \b
+    Examples:
+      axon models list
+      axon models list --url http://gpu-box:8000 --json
+      axon models list --registered
+    """
+    if registered:
+        _list_registered(Place(store, data_dir, config_file).read(), as_json=as_json)
+        return
+    _list_served(load({"data_dir": data_dir}, config_file).settings, url=url, key=key, as_json=as_json)
+
+
+@app.command()
+def show(
+    name: ModelName,
+    store: Store = None,
+    data_dir: DataDir = None,
+    config_file: ConfigFile = None,
+    as_json: Json = False,
+) -> None:
+    """Show a registered model with its versions and the deployments that serve them.
+
+    \b
+    Example:
+      axon models show qwen3
+    """
+    found = Place(store, data_dir, config_file).read()
+    from axon.registry.rules import model_of
+
+    model = model_of(found, name)
+    _show_whole(found, model) if as_json else _tell(found, model)
+
+
+@app.command()
+def remove(
+    name: ModelOrVersion,
+    revision: Revision = None,
+    store: Store = None,
+    data_dir: DataDir = None,
+    config_file: ConfigFile = None,
+    live: Live = None,
+) -> None:
+    """Remove a model that has no versions, or a version that nothing uses.
+
+    Sessions that are pinned to a version keep it until they have been idle for a while.
+
+    \b
+    Examples:
+      axon models remove qwen3@v1
+      axon models remove qwen3
+    """
+    place = Place(store, data_dir, config_file, live)
+    if "@" in name:
+        place.change(lambda catalog: catalog.remove_version(name, revision=revision, actor=ACTOR))
+        print(f"Version {name} is removed.")
+    else:
+        place.change(lambda catalog: catalog.remove_model(name, revision=revision, actor=ACTOR))
+        print(f"Model {name} is removed.")
+
+
+def _list_served(settings: "Settings", *, url: str | None, key: str | None, as_json: bool) -> None:
     """Lists the models, and says whose they are."""
+    from axon.console.server import Server
+
     with Server.find(settings, url=url, key=key) as server:
         try:
             listed = [{"id": name, "where": server.url} for name in server.models()]
@@ -29,6 +121,53 @@ def show(settings: "Settings", *, url: str | None, key: str | None, as_json: boo
     from axon.console.tables import print_table
 
     print_table(("model", "where"), [(each["id"], each["where"]) for each in listed])
+
+
+def _list_registered(found: "Snapshot", *, as_json: bool) -> None:
+    versions = {
+        name: ", ".join(each.label for each in found.versions.values() if each.model == name) for name in found.models
+    }
+    show_records(
+        list(found.models.values()),
+        {
+            "model": lambda model: model.name,
+            "versions": lambda model: versions[model.name] or "-",
+            "can": lambda model: ", ".join(model.capabilities),
+            "context": lambda model: str(model.max_model_len or "-"),
+            "licence": lambda model: model.licence or "-",
+            "revision": lambda model: str(model.revision),
+        },
+        as_json=as_json,
+        nothing="The registry has no models.",
+    )
+
+
+def _show_whole(found: "Snapshot", model: "Model") -> None:
+    from axon.registry.facts import facts_of
+
+    versions = [facts_of(each) for each in found.versions.values() if each.model == model.name]
+    deployments = [facts_of(each) for each in found.deployments.values() if each.model == model.name]
+    whole: dict[str, Any] = {**facts_of(model), "versions": versions, "deployments": deployments}
+    show_json(whole)
+
+
+def _tell(found: "Snapshot", model: "Model") -> None:
+    from axon.console.tables import print_table
+
+    served = {
+        each.id: ", ".join(deployed.name for deployed in found.deployments.values() if deployed.member(each.id))
+        for each in found.versions.values()
+        if each.model == model.name
+    }
+    licence = f", licence {model.licence}" if model.licence else ""
+    print(f"{model.name}: {', '.join(model.capabilities)}; revision {model.revision}{licence}")
+    versions = sorted((found.versions[each] for each in served), key=lambda each: each.revision)
+    rows = [
+        (each.id, served[each.id] or "-", str(each.max_model_len), each.settings.dtype, each.digest[:12], each.source)
+        for each in versions
+    ]
+    if rows:
+        print_table(("version", "deployments", "context", "dtype", "digest", "source"), rows)
 
 
 def _on_disk(settings: "Settings") -> list[dict[str, str]]:

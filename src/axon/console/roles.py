@@ -122,6 +122,12 @@ def worker(
     pool: Annotated[
         str | None, typer.Option(help="Works for the tenants of this pool alone; without it, for those of none.")
     ] = None,
+    deployment: Annotated[
+        str | None, typer.Option(help="A registered deployment that it serves, in place of --model.")
+    ] = None,
+    version: Annotated[
+        str | None, typer.Option(help="The label of the version. [default: the one that needs a worker most]")
+    ] = None,
     metrics_port: MetricsPort = None,
     model: Model = None,
     model_name: ModelName = None,
@@ -141,6 +147,7 @@ def worker(
     Examples:
       axon worker --queue amqp://… --live redis://… --store postgresql://…
       axon worker --pool gold --queue amqp://… --live redis://… --store postgresql://…
+      axon worker --deployment small --queue amqp://… --live redis://… --store postgresql://…
       axon worker --name gpu-7 --model /models/Qwen3-0.6B --queue amqp://… --live redis://… --store postgresql://…
     """
     loaded = load(
@@ -150,6 +157,8 @@ def worker(
             "engine.tensor_parallel": tensor_parallel,
             "worker.name": name,
             "worker.pool": pool,
+            "worker.deployment": deployment,
+            "worker.version": version,
             "worker.metrics_port": metrics_port,
         },
         config_file,

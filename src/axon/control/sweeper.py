@@ -1,13 +1,14 @@
-"""Sweeper: recovers orphaned turns, expires turns past their deadline, renews tickets. Knows no engine."""
+"""Sweeper: recovers orphaned turns, ends those that nobody can answer any more, renews tickets. Knows no engine."""
 
 import asyncio
 import contextlib
 from collections import Counter
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 
 import structlog
 
 from axon.control.config import ControlConfig
+from axon.control.gone import GoneVersions
 from axon.dispatch.dispatch import Dispatch
 from axon.domain.chunk import Chunk
 from axon.domain.failure import Failure
@@ -22,9 +23,10 @@ from axon.ports.queue import LANE_UNKNOWN, Queue
 from axon.ports.store import TurnStore
 from axon.runtime.clock import Clock
 
-_BATCH = 500
-_MOST = 10_000
-"""Largest number of turns whose tickets are renewed in one sweep."""
+_PAGE = 500
+"""Turns that are read from the store at a time."""
+_AT_ONCE = 16
+"""Turns that are looked at concurrently."""
 _PURGE_S = 10.0
 """Turns past their retention time are looked for this often, or ten times in the retention time if that is more."""
 _NO_CHUNKS = 2**52
@@ -53,10 +55,12 @@ class Sweeper:
         leads: Callable[[], bool] = lambda: True,
         renew: Callable[[Sequence[Job]], Awaitable[None]] | None = None,
         renew_s: float = 15.0,
+        gone: GoneVersions | None = None,
     ) -> None:
+        """``gone`` knows the versions that nobody will ever answer for; without it every turn waits for a worker."""
         self._turns, self._live, self._queue = turns, live, queue
         self._dispatch, self._ending, self._liveness = dispatch, ending, liveness
-        self._readmit, self._leads = readmit, leads
+        self._readmit, self._leads, self._gone = readmit, leads, gone
         self._renew, self._renew_s, self._renewed_at = renew, renew_s, float("-inf")
         self._ownerless_since: dict[str, float] = {}
         self._ended: set[str] = set()
@@ -68,19 +72,25 @@ class Sweeper:
 
     async def recover(self) -> int:
         """Puts every unfinished turn on the queue, after a start with an empty queue and log; returns how many."""
-        turns = await self._turns.unfinished(limit=1_000_000)
-        for turn in turns:
-            try:
-                await self._readmit(turn.job)
-                await self._dispatch.again(turn.job)
-            except AxonError as error:
-                _logger.error("turn.not_recovered", turn=turn.id, error=str(error))
-                if error.code == LANE_UNKNOWN:
-                    await self._give_up(turn)
-                # Other errors are temporary: a later sweep recovers a turn without an owner.
-        if turns:
-            _logger.info("turns.recovered", count=len(turns))
-        return len(turns)
+        num_turns = 0
+        async for turns in self._pages():
+            num_turns += len(turns)
+            for turn in turns:
+                await self._recover(turn)
+        if num_turns:
+            _logger.info("turns.recovered", count=num_turns)
+        return num_turns
+
+    async def _recover(self, turn: Turn) -> None:
+        """Puts one turn on the queue. The dispatch declares the lane of a deployment that is served here, so an unknown
+        lane is one of a deployment that is not. Other errors are temporary: a later sweep recovers the turn."""
+        try:
+            await self._readmit(turn.job)
+            await self._dispatch.again(turn.job)
+        except AxonError as error:
+            _logger.error("turn.not_recovered", turn=turn.id, error=str(error))
+            if error.code == LANE_UNKNOWN:
+                await self._give_up(turn)
 
     async def _give_up(self, turn: Turn) -> None:
         """Fails a turn whose deployment is no longer served, because no worker can ever run it."""
@@ -98,31 +108,54 @@ class Sweeper:
                 _logger.warning("sweep.failed", error=str(error))
 
     async def sweep(self) -> None:
-        """Checks all unfinished turns once."""
+        """Checks all unfinished turns once, page by page."""
         await self._liveness.look()
-        unfinished = await self._turns.unfinished(limit=_BATCH)
-        ownerless = [turn for turn in unfinished if await self._looked_at(turn)]
-        unfinished_ids = {turn.id for turn in unfinished}
-        self._silent = Counter({seen: num for seen, num in self._silent.items() if seen[0] in unfinished_ids})
+        if self._gone is not None:
+            self._gone.look()
         now = self._clock.monotonic()
-        self._ownerless_since = {turn.id: self._ownerless_since.get(turn.id, now) for turn in ownerless}
-        for turn in ownerless:
-            if now - self._ownerless_since[turn.id] >= self._config.orphan_s:
-                with contextlib.suppress(AxonError):
-                    await self._adopt(turn)
+        renews = now - self._renewed_at >= self._renew_s
+        self._renewed_at = now if renews else self._renewed_at
+        ownerless_since: dict[str, float] = {}
+        unfinished_ids: set[str] = set()
+        async for turns in self._pages():
+            unfinished_ids.update(turn.id for turn in turns)
+            for turn in await self._ownerless_of(turns):
+                since = self._ownerless_since.get(turn.id, now)
+                if now - since < self._config.orphan_s or not await self._is_adopted(turn):
+                    ownerless_since[turn.id] = since
+            if renews:
+                await self._renew_tickets(turns)
+        self._ownerless_since = ownerless_since
+        self._silent = Counter({seen: num for seen, num in self._silent.items() if seen[0] in unfinished_ids})
         self._ended &= unfinished_ids
-        if now - self._renewed_at >= self._renew_s:
-            self._renewed_at = now
-            await self._renew_tickets()
         if now - self._purged_at >= min(_PURGE_S, self._retention_s / 10):
             self._purged_at = now
             await self._turns.purge(ended_before=self._clock.now() - self._retention_s)
 
-    async def _renew_tickets(self) -> None:
-        """Renews the tickets of all unfinished turns; a worker also renews its own, waiting turns have only this."""
-        if self._renew is not None:
-            unfinished = await self._turns.unfinished(limit=_MOST)
-            await self._renew([turn.job for turn in unfinished if turn.id not in self._ended])
+    async def _pages(self) -> AsyncIterator[Sequence[Turn]]:
+        """All unfinished turns, the oldest first, a page at a time."""
+        after: tuple[float, str] | None = None
+        while turns := await self._turns.unfinished(limit=_PAGE, after=after):
+            after = turns[-1].opened_at, turns[-1].id
+            yield turns
+
+    async def _ownerless_of(self, turns: Sequence[Turn]) -> list[Turn]:
+        """The turns without a live owner."""
+        found: list[Turn] = []
+        for first in range(0, len(turns), _AT_ONCE):
+            some = turns[first : first + _AT_ONCE]
+            answers = await asyncio.gather(*map(self._looked_at, some))
+            found += [turn for turn, is_ownerless in zip(some, answers, strict=True) if is_ownerless]
+        return found
+
+    async def _renew_tickets(self, turns: Sequence[Turn]) -> None:
+        """Renews the tickets of unfinished turns; a worker also renews its own, waiting turns have only this."""
+        if self._renew is None:
+            return
+        try:
+            await self._renew([turn.job for turn in turns if turn.id not in self._ended])
+        except AxonError as error:
+            _logger.warning("tickets.not_renewed", turns=len(turns), error=str(error))
 
     async def _looked_at(self, turn: Turn) -> bool:
         """Calls ``_ownerless``; a failure is logged, so that the other turns are still checked."""
@@ -133,7 +166,7 @@ class Sweeper:
             return False
 
     async def _ownerless(self, turn: Turn) -> bool:
-        """Whether the turn has no live owner. An expired or cancelled turn without one is ended here."""
+        """Whether the turn has no live owner. An expired or cancelled one, or one whose version is gone, is ended."""
         view = await self._live.log.read(turn.id, after=_NO_CHUNKS)
         if view is None:
             return True
@@ -146,6 +179,9 @@ class Sweeper:
             await self._end(turn, view, TurnState.EXPIRED)
         elif view.cancelled:
             await self._end(turn, view, TurnState.CANCELLED)
+        elif self._gone is not None and await self._gone.is_gone(turn.job):
+            message = "The model version it was asked of is gone."
+            await self._end(turn, view, TurnState.FAILED, code=Failure.VERSION_GONE, message=message)
         elif view.owner:
             await self._hand_on(turn, view)
         return True
@@ -163,21 +199,20 @@ class Sweeper:
             _logger.warning("turn.handed_on", turn=turn.id, owner=view.owner)
             await self._dispatch.again(turn.job)
 
-    async def _adopt(self, turn: Turn) -> None:
+    async def _is_adopted(self, turn: Turn) -> bool:
         """Recovers an orphaned turn: writes its end to the journal if it has ended, else enqueues it if its lane is
-        empty.
+        empty, and returns True then. With an empty lane it cannot be waiting there; and a second copy does no harm."""
+        with contextlib.suppress(AxonError):
+            view = await self._live.log.read(turn.id, after=0)
+            if view is not None and view.ended:
+                await self._ending.finish(turn.job, view.chunks)
+            elif sum((await self._queue.depths([turn.job.lane])).values()) == 0:
+                _logger.warning("turn.orphaned", turn=turn.id)
+                await self._dispatch.again(turn.job)
+                return True
+        return False
 
-        With an empty lane it cannot be waiting there; and a second copy does no harm.
-        """
-        view = await self._live.log.read(turn.id, after=0)
-        if view is not None and view.ended:
-            await self._ending.finish(turn.job, view.chunks)
-        elif sum((await self._queue.depths([turn.job.lane])).values()) == 0:
-            del self._ownerless_since[turn.id]
-            _logger.warning("turn.orphaned", turn=turn.id)
-            await self._dispatch.again(turn.job)
-
-    async def _end(self, turn: Turn, view: LogView, state: TurnState) -> None:
+    async def _end(self, turn: Turn, view: LogView, state: TurnState, *, code: str = "", message: str = "") -> None:
         """Claims the job in order to write its terminal chunk."""
         epoch = await self._live.log.claim(turn.id, _OWNER, over=view.epoch)
         if epoch is None:
@@ -185,7 +220,7 @@ class Sweeper:
         said = await self._live.log.read(turn.id, after=0)
         if said is None:
             return  # the log has lost it meanwhile: a later sweep ends the turn
-        last = Chunk(first=said.last + 1, epoch=epoch, terminal=state)
+        last = Chunk(first=said.last + 1, epoch=epoch, terminal=state, code=code, message=message)
         [answer] = await self._live.log.append([(turn.id, last)])
         if answer.status is AppendStatus.OK:
             await self._ending.finish(turn.job, [*said.chunks, last])

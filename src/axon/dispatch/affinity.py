@@ -12,7 +12,7 @@ import msgspec
 
 from axon.dispatch.config import DispatchConfig
 from axon.domain.job import Job
-from axon.domain.lane import own_lane
+from axon.domain.lane import letter_of, own_lane
 from axon.domain.presence import Presence
 from axon.domain.residence import Residence, choose_worker
 from axon.domain.wire import decode, encode
@@ -70,7 +70,7 @@ class Affinity:
             presence = await self._find(job)
             if presence is None or not self._has_room(presence, job.choices):
                 return None
-            own = own_lane(job.deployment, presence.worker)
+            own = own_lane(job.deployment, presence.worker, letter_of(job.lane, job.deployment))
             return own if await self._own_lanes.offer(own, job.lane, body) else None
         except AxonError:
             return None  # the offer may have succeeded: a copy in both lanes is harmless

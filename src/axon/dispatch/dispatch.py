@@ -12,15 +12,17 @@ from axon.dispatch.config import DispatchConfig
 from axon.dispatch.hint import encode_hint, hint_of
 from axon.dispatch.idempotency import check_body
 from axon.domain.job import Job
+from axon.domain.lane import is_lane_of
 from axon.domain.turn import opened
 from axon.domain.wire import decode, encode
 from axon.errors import AxonError, DependencyDown
 from axon.ports.journal import Journal
 from axon.ports.live import TokenLog, Wakeups
-from axon.ports.queue import Queue
+from axon.ports.queue import LANE_UNKNOWN, Queue
 from axon.runtime.failpoints import failpoint
 
 T = TypeVar("T")
+_MAX_TRIES = 5
 
 
 def work_channel(deployment: str) -> str:
@@ -41,7 +43,9 @@ class Dispatch:
         config: DispatchConfig,
         reader_grace_s: float,
         affinity: Affinity | None = None,
+        is_ours: Callable[[str], bool] = lambda deployment: False,
     ) -> None:
+        """``is_ours`` tells whether lanes of a deployment are declared here when the queue does not know them."""
         self._log = log
         self._journal = journal
         self._queue = queue
@@ -49,6 +53,7 @@ class Dispatch:
         self._config = config
         self._reader_grace_s = reader_grace_s
         self._affinity = affinity
+        self._is_ours = is_ours
 
     async def accept(self, job: Job, *, again: bool = False) -> Job:
         """Returns the accepted job; raises when acceptance is unknown. Idempotent.
@@ -77,7 +82,7 @@ class Dispatch:
         """Puts an accepted job on the queue again, after the process that held it is gone."""
         body = encode(job)
         await self._open(job, body)
-        await self._queue.publish(job.lane, body)
+        await self._enqueue(job, body)
         await self.hint(job)
 
     async def hint(self, job: Job, own: str = "") -> None:
@@ -90,12 +95,16 @@ class Dispatch:
 
         Raises ``Conflict`` when that request had another body.
         """
-        creation.made = await self._open(job, body)
-        if creation.made or (view := await self._log.read(job.id, after=0)) is None:
-            return job, body
-        first = decode(Job, view.body)
-        check_body(first, job.body_digest)
-        return first, view.body
+        for _ in range(_MAX_TRIES):
+            creation.made = await self._open(job, body)
+            if creation.made:
+                return job, body
+            if (view := await self._log.read(job.id, after=0)) is not None:
+                first = decode(Job, view.body)
+                check_body(first, job.body_digest)
+                return first, view.body
+            # The log has lost it in between: whoever opens it again first has the id's one body.
+        raise DependencyDown("The token log forgets what it was told.", retry_after_s=1.0)
 
     async def _abandon(self, job_id: str) -> None:
         """Cancels a job whose client gets an error: should it be on the queue, it is ended, not run."""
@@ -120,8 +129,20 @@ class Dispatch:
         """Publishes to the own lane of a worker that holds its session, and returns that lane, else to its tenant's."""
         if self._affinity is not None and (own := await self._affinity.offer(job, body)):
             return own
-        await self._queue.publish(job.lane, body)
+        await self._enqueue(job, body)
         return ""
+
+    async def _enqueue(self, job: Job, body: bytes) -> None:
+        """Publishes to the tenant's lane. A lane of ours that the queue does not know is declared, and the job
+        published once more: a version may be asked for before its first worker is there."""
+        try:
+            await self._queue.publish(job.lane, body)
+        except DependencyDown as error:
+            is_ours = self._is_ours(job.deployment) and is_lane_of(job.lane, job.deployment)
+            if error.code != LANE_UNKNOWN or not is_ours:
+                raise
+            await self._queue.declare([job.lane])
+            await self._queue.publish(job.lane, body)
 
     async def _open(self, job: Job, body: bytes) -> bool:
         return await self._log.open(job.id, body, reader_ttl_s=job.reader_ttl_s(self._reader_grace_s))

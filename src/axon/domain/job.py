@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from axon.domain.item import Item
+from axon.domain.moved import Moved
 from axon.domain.reply import ChatReply, Reply
 from axon.domain.sampling import Sampling
 
@@ -76,6 +77,9 @@ class Job:
     """Key of the pin that holds its session on one version; empty for a turn that is its own session."""
     generation: int = 0
     """Number of times that its session was moved to another version before this turn."""
+    moved: Moved | None = None
+    """The move of its session to the version that it is asked of, if this is the first turn there. It is kept in the
+    job, so that every reader is told the same."""
     needs: tuple[str, ...] = ()
     """Features that a worker must support to run it; empty for those that every release has."""
     price: str = ""

@@ -53,6 +53,8 @@ class EngineConfig:
     """Seconds of silence after which a rank counts as dead, and the whole group with it."""
     echo_step_s: float = 0.0
     """Seconds that the echo engine takes for a step."""
+    echo_shift: int = 0
+    """Tokens by which the echo engine rotates what it repeats, so that two versions of it can be told apart."""
 
     @property
     def num_local_ranks(self) -> int:

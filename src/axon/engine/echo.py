@@ -43,16 +43,23 @@ class EchoEngine(EngineCore):
             eos_ids=frozenset({EOS_ID}),
             policy=make_policy(config.policy),
         )
-        super().__init__(scheduler, EchoRunner(num_blocks, config.block_size, config.echo_step_s), kernel="echo")
+        super().__init__(
+            scheduler,
+            EchoRunner(num_blocks, config.block_size, config.echo_step_s, config.echo_shift),
+            kernel=_kernel(config),
+        )
+
+
+def _kernel(config: EngineConfig) -> str:
+    return f"echo+{config.echo_shift}" if config.echo_shift else "echo"
 
 
 class EchoRunner:
     """Computes nothing: stores ids in blocks and reads them back."""
 
-    def __init__(self, num_blocks: int, block_size: int, step_s: float) -> None:
+    def __init__(self, num_blocks: int, block_size: int, step_s: float, shift: int = 0) -> None:
         self._memory = array("q", bytes(8 * num_blocks * block_size))
-        self._block_size = block_size
-        self._step_s = step_s
+        self._block_size, self._step_s, self._shift = block_size, step_s, shift
 
     def run(self, batch: Batch) -> list[Drawn]:
         """Writes every span's ids, then answers each draw from its sequence's blocks."""
@@ -80,7 +87,7 @@ class EchoRunner:
         if draw.sampling.temperature > 0:
             index = int(uniform(draw.seed, draw.choice, draw.position) * num_prompt)
         else:
-            index = draw.position % num_prompt
+            index = (draw.position + self._shift) % num_prompt
         return self._memory[self._slot(span, index)]
 
     def _obey_poison(self, span: Span, num_prompt: int) -> None:

@@ -44,6 +44,8 @@ class GatewayConfig:
     """Number of wrong keys that one address may send in a minute; after that it gets 429 for every key that is not in
     the cache of valid ones. 0 sets no limit. Text with the wrong form or check sum of a key is refused without a look
     at the store and is not counted."""
+    max_texts: int = 8
+    """Tokenizers and templates of registered versions that are kept in memory; the least recently used go first."""
     proxies: int = 0
     """Number of your own reverse proxies in front of the gateway, each of which adds to X-Forwarded-For; with 0 the
     connection's own address is the client's."""

@@ -42,7 +42,7 @@ async def readyz(request: Request) -> Response:
         return JSONResponse({"status": "draining"}, status_code=503)
     if not life.ready:
         return JSONResponse({"status": "starting"}, status_code=503)
-    if not gateway.offers.known:
+    if not gateway.offers.are_known:
         problem = gateway.offers.problem()
         return JSONResponse({"status": problem.code, "message": problem.message}, status_code=503)
     return JSONResponse({"status": "ready"})

@@ -12,6 +12,7 @@ from axon.domain.account import Bounds, Entry, Round, Settlement, Standing
 from axon.domain.append import AppendStatus as AppendStatus
 from axon.domain.chunk import Chunk
 from axon.domain.ownership import LogView
+from axon.domain.pin import Pin
 from axon.domain.presence import Presence
 
 
@@ -133,6 +134,29 @@ class Cache(Protocol):
     async def drop(self, key: str) -> None: ...
 
 
+class Pins(Protocol):
+    """The versions that sessions are pinned to, each under the digest of its session's name.
+
+    A missing pin means nothing: it may have expired or be lost. Read the store behind a barrier before you choose.
+    """
+
+    async def get(self, key: str) -> Pin | None: ...
+
+    async def pin(self, key: str, wanted: Pin, *, ttl_s: float) -> Pin:
+        """Sets the pin if there is none; returns the one that binds, which is the stored one if there was any."""
+
+    async def move(self, key: str, old: Pin, new: Pin, *, ttl_s: float) -> Pin | None:
+        """Compare-and-set: replaces ``old`` by ``new``. Returns the pin that binds then, which is another caller's
+        when that came first; None, with nothing changed, when the pin is missing."""
+
+    async def confirm(self, key: str, pin: Pin, *, ttl_s: float) -> Pin | None:
+        """A turn was accepted under the pin: keeps it for ``ttl_s`` seconds more, with its move told. Another pin
+        stays as it is, and a missing one missing. Returns the pin that binds."""
+
+    async def drop(self, key: str) -> None:
+        """Removes the pin, for an erasure."""
+
+
 class Presences(Protocol):
     """Service discovery: the workers of a deployment, as each last announced itself.
 
@@ -179,7 +203,7 @@ def stream_channel(job_id: str) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Live:
-    """All eight ports, opened and closed together."""
+    """All nine ports, opened and closed together."""
 
     log: TokenLog
     leases: Leases
@@ -187,5 +211,6 @@ class Live:
     crowds: Crowds
     shares: Shares
     cache: Cache
+    pins: Pins
     presences: Presences
     wakeups: Wakeups

@@ -6,6 +6,10 @@ from typing import Protocol
 from axon.domain.access import Access
 from axon.domain.conversation import Conversation, Entry
 from axon.domain.key import Key
+from axon.domain.pin import LastPin
+from axon.domain.registry.change import Change
+from axon.domain.registry.record import Edit, Record
+from axon.domain.registry.snapshot import Snapshot
 from axon.domain.storage import Stored
 from axon.domain.tenant import Plan, Tenant
 from axon.domain.turn import Turn, TurnState
@@ -82,6 +86,34 @@ class PlanStore(Protocol):
     async def remove(self, name: str) -> bool: ...
 
 
+class RegistryStore(Protocol):
+    """The registry: models, versions, deployments, aliases and prices, and the audit trail of their changes.
+
+    Its revision R counts its changes without gaps. A record's own revision is the number of its last change, so that a
+    name that was removed and added again never has a revision that it had before.
+    """
+
+    async def snapshot(self) -> Snapshot:
+        """Everything at one revision."""
+
+    async def revision(self) -> int:
+        """R; 0 for a registry that was never changed."""
+
+    async def write(
+        self, old: Record | None, new: Record | None, *, actor: str, at: float, over: int | None = None
+    ) -> int | None:
+        """Compare-and-set: replaces ``old`` by ``new``, which has the same kind and name; adds when ``old`` is None,
+        removes when ``new`` is None. Returns R, which is also the record's new revision; None, with nothing changed,
+        when the stored record has another revision than ``old``, or R is not ``over``. Fields of a later release in
+        the stored record stay. The audit row is written in the same transaction."""
+
+    async def write_all(self, edits: Sequence[Edit], *, actor: str, at: float, over: int | None = None) -> int | None:
+        """Several changes in one transaction, all or none. They are numbered in their order; the last one is R."""
+
+    async def changes(self, *, after: int, limit: int) -> Sequence[Change]:
+        """At most ``limit`` changes with a number above ``after``, in order."""
+
+
 class UsageStore(Protocol):
     """Sums of usage; a turn counts at the time of its end."""
 
@@ -106,8 +138,9 @@ class TurnStore(Protocol):
 
     async def get(self, turn_id: str) -> Turn | None: ...
 
-    async def unfinished(self, *, limit: int) -> Sequence[Turn]:
-        """Turns that were accepted and have not ended, the oldest first."""
+    async def unfinished(self, *, limit: int, after: tuple[float, str] | None = None) -> Sequence[Turn]:
+        """Turns that were accepted and have not ended, the oldest first; with ``after`` only those past this time of
+        opening and id. Empty only when there are no more."""
 
     async def purge(self, *, ended_before: float) -> int:
         """Erases prompt and text of ended turns that are not retained; their usage stays. Returns how many."""
@@ -129,11 +162,25 @@ class SessionTurns(TurnStore, Protocol):
         """Erases prompt and text of one ended turn, and of no other of its session. Returns how many."""
 
     async def erase_session(self, session: str) -> int:
-        """Erases prompt and text of a session's ended turns. Returns how many."""
+        """Erases prompt and text of a session's ended turns, and their pins' keys. Returns how many."""
 
     async def purge_idle(self, *, before: float) -> int:
         """Erases prompt and text of retained turns whose session has not been used since ``before``. Returns how
         many."""
+
+
+class PinnedSessions(Protocol):
+    """The versions that sessions are pinned to, as their turns say. Read it behind a barrier."""
+
+    async def last_pin(self, key: str, *, session: str = "") -> LastPin | None:
+        """What the turns under a pin's key say of it. Where there is none, the newest turn that an earlier release
+        wrote for the session counts as its first."""
+
+    async def count(self, version: str, *, since: float) -> int:
+        """Number of sessions that are pinned to a version and had a turn since then."""
+
+    async def keys(self, session: str) -> Sequence[str]:
+        """Keys of the pins that a session's turns have."""
 
 
 class TurnWriter(Protocol):
@@ -205,6 +252,9 @@ class Store(Protocol):
     def plans(self) -> PlanStore: ...
 
     @property
+    def registry(self) -> RegistryStore: ...
+
+    @property
     def usage(self) -> UsageStore: ...
 
     @property
@@ -212,6 +262,9 @@ class Store(Protocol):
 
     @property
     def turns(self) -> SessionTurns: ...
+
+    @property
+    def pinned(self) -> PinnedSessions: ...
 
     @property
     def markers(self) -> Markers: ...

@@ -19,3 +19,6 @@ class SessionsConfig:
     """Seconds that a turn waits for the one before it to end, then it gets 409; 0 refuses it at once."""
     history_cache_s: float = 3600.0
     """Seconds that a session's history stays in the cache after its last turn."""
+    pin_ttl_s: float = 24 * 3600.0
+    """Seconds without a turn after which a session is pinned to its version no more: its next turn may be answered by
+    another one, and says so."""

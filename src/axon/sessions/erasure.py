@@ -9,7 +9,7 @@ from axon.domain.erasure import session_mark, turn_mark
 from axon.domain.turn import Turn, TurnState
 from axon.errors import AxonError, Busy
 from axon.ports.live import Live
-from axon.ports.store import SessionTurns, Tombstones
+from axon.ports.store import PinnedSessions, SessionTurns, Tombstones
 from axon.runtime.clock import Clock
 from axon.sessions.history import Histories
 from axon.sessions.lookup import Lookup, erased_key
@@ -26,6 +26,7 @@ class Erasure:
         self,
         live: Live,
         turns: SessionTurns,
+        pinned: PinnedSessions,
         tombstones: Tombstones,
         lookup: Lookup,
         histories: Histories,
@@ -33,7 +34,7 @@ class Erasure:
         *,
         retention_s: float,
     ) -> None:
-        self._live, self._turns, self._tombstones = live, turns, tombstones
+        self._live, self._turns, self._pinned, self._tombstones = live, turns, pinned, tombstones
         self._lookup, self._histories, self._clock = lookup, histories, clock
         self._mark_s = retention_s + _MARGIN_S
 
@@ -46,12 +47,15 @@ class Erasure:
         await self._histories.drop_with_branches(turn.job.session)
 
     async def session(self, session: str) -> None:
-        """Erases every turn of a session."""
+        """Erases every turn of a session, and its pins."""
+        pins = await self._pinned.keys(session)  # a turn that ends after the tombstone comes without its pin's key
         await self._bury(session_mark(session), session)
         await self._lookup.behind_barrier()
         for turn_id, state in (await self._turns.states(session)).items():
             await self._silence(turn_id, state)
         await self._lookup.behind_barrier()
+        for key in {*pins, *await self._pinned.keys(session)}:
+            await self._live.pins.drop(key)
         await self._turns.erase_session(session)
         await self._histories.drop_with_branches(session)
 

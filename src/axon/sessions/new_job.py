@@ -6,6 +6,7 @@ from dataclasses import replace
 from axon.domain.ids import new_seed
 from axon.domain.job import Job
 from axon.domain.lane import lane_of
+from axon.domain.moved import Moved
 from axon.domain.reply import Reply
 from axon.domain.sampling import Sampling
 from axon.domain.served_version import ServedVersion
@@ -37,6 +38,10 @@ def make_job(
     tier: Tier = Tier.DEFAULT,
     pool: str = "",
     reader_grace_s: float | None = None,
+    letter: str = "",
+    pin: str = "",
+    generation: int = 0,
+    moved: Moved | None = None,
 ) -> Job:
     """The job of an admitted turn, still without its ticket. ``sampling.max_tokens`` of 0 means as many as fit.
 
@@ -48,7 +53,7 @@ def make_job(
         tenant=tenant,
         deployment=served.name,
         version=served.version,
-        lane=lane_of(tenant, served.name, num_lanes, place=terms.place, tier=tier, pool=pool),
+        lane=lane_of(tenant, served.name, num_lanes, place=terms.place, tier=tier, pool=pool, letter=letter),
         prompt_ids=tuple(prompt_ids),
         more_prompts=tuple(map(tuple, more_prompts)),
         choices=choices,
@@ -65,6 +70,9 @@ def make_job(
         reader_grace_s=reader_grace_s,
         retain=retain,
         trace=trace,
+        pin=pin,
+        generation=generation,
+        moved=moved,
         reply=reply,
     )
 

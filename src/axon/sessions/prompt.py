@@ -20,15 +20,30 @@ _MESSAGE_CHARS = 50
 """A message counts for this many characters more than it has: rendering it takes time too."""
 
 
-class Prompts:
-    """Renders and tokenises prompts for one tokenizer and template, two at a time."""
+class Threads:
+    """The threads in which long prompts are tokenised, two at a time, whatever their tokenizers."""
 
-    def __init__(self, tokenizer: Tokenizer, template: ChatTemplate | None, *, max_model_len: int = 0) -> None:
+    def __init__(self) -> None:
+        self._pool = ThreadPoolExecutor(max_workers=2, thread_name_prefix="prompts")
+        self._limit = asyncio.Semaphore(2)
+
+    async def run(self, encode: Callable[[], list[int]]) -> list[int]:
+        async with self._limit:
+            return await asyncio.get_running_loop().run_in_executor(self._pool, encode)
+
+    def close(self) -> None:
+        self._pool.shutdown(wait=False, cancel_futures=True)
+
+
+class Prompts:
+    """Renders and tokenises prompts for one tokenizer and template."""
+
+    def __init__(
+        self, tokenizer: Tokenizer, template: ChatTemplate | None, threads: Threads, *, max_model_len: int = 0
+    ) -> None:
         self.tokenizer = tokenizer
         self.max_model_len = max_model_len
-        self._template = template
-        self._threads = ThreadPoolExecutor(max_workers=2, thread_name_prefix="prompts")
-        self._limit = asyncio.Semaphore(2)
+        self._template, self._threads = template, threads
 
     def within(self, max_model_len: int) -> "Prompts":
         """The same for another context length; both share the threads."""
@@ -64,14 +79,10 @@ class Prompts:
         tail = self.tokenizer.decode(prompt_ids[-_TAIL:])
         return "inside" if tail.rstrip().endswith(OPEN) else "text"
 
-    def close(self) -> None:
-        self._threads.shutdown(wait=False, cancel_futures=True)
-
     async def _run(self, encode: Callable[[], list[int]], num_characters: int) -> list[int]:
         if num_characters <= _SHORT_CHARS:
             return encode()
-        async with self._limit:
-            return await asyncio.get_running_loop().run_in_executor(self._threads, encode)
+        return await self._threads.run(encode)
 
     def _refuse_hopeless(self, num_characters: int) -> None:
         """Refuses, before tokenising, text that would not fit even if every token were the longest one."""

@@ -1,5 +1,6 @@
-"""Assembles the parts of sessions: lookup, histories, conversations and erasure."""
+"""Assembles the parts of sessions: lookup, histories, conversations, pins and erasure."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from axon.ports.journal import Journal
@@ -11,6 +12,7 @@ from axon.sessions.conversations import Conversations
 from axon.sessions.erasure import Erasure
 from axon.sessions.history import Histories
 from axon.sessions.lookup import Lookup
+from axon.sessions.pins import SessionPins
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -21,11 +23,23 @@ class Sessions:
     histories: Histories
     conversations: Conversations
     erasure: Erasure
+    pins: SessionPins
 
 
-def make_sessions(live: Live, store: Store, journal: Journal, clock: Clock, config: SessionsConfig) -> Sessions:
+def make_sessions(
+    live: Live,
+    store: Store,
+    journal: Journal,
+    clock: Clock,
+    config: SessionsConfig,
+    on_moved: Callable[[str], None] = lambda reason: None,
+) -> Sessions:
+    """``on_moved`` is told the reason of each session's move to another version."""
     lookup = Lookup(live, store.turns, journal, clock)
     histories = Histories(lookup, live.cache, live.crowds, store.turns, store.conversations, clock, config)
-    erasure = Erasure(live, store.turns, store.tombstones, lookup, histories, clock, retention_s=config.retention_s)
+    erasure = Erasure(
+        live, store.turns, store.pinned, store.tombstones, lookup, histories, clock, retention_s=config.retention_s
+    )
+    pins = SessionPins(live.pins, store.pinned, lookup, clock, config, on_moved)
     conversations = Conversations(store.conversations, lookup, histories, erasure, clock, config)
-    return Sessions(lookup=lookup, histories=histories, conversations=conversations, erasure=erasure)
+    return Sessions(lookup=lookup, histories=histories, conversations=conversations, erasure=erasure, pins=pins)

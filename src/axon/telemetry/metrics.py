@@ -139,6 +139,9 @@ class Metrics:
     def _declare_health(self) -> None:
         self.failovers = self._counter("axon_failovers_total", "Jobs taken over from a lost attempt.", "cause")
         self.handed_over = self._counter("axon_handed_over_total", "Jobs given up so that another worker goes on.")
+        self.sessions_moved = self._counter(
+            "axon_sessions_moved_total", "Sessions moved to another version than they were on.", "reason"
+        )
         self.fenced_writes = self._counter(
             "axon_fenced_writes_total", "Appends refused because a later attempt owns the job."
         )

@@ -6,9 +6,9 @@ import structlog
 
 from axon.domain.chunk import Chunk
 from axon.domain.job import Job
+from axon.domain.job_body import Beyond, read_job
 from axon.domain.ownership import ClaimStep, claim_step
 from axon.domain.turn import Turn, TurnState
-from axon.domain.wire import decode
 from axon.errors import DependencyDown
 from axon.ownership.ending import Ending
 from axon.ownership.liveness import Liveness
@@ -19,6 +19,9 @@ from axon.runtime.clock import Clock
 from axon.text.tokenizer import Tokenizer
 from axon.worker.job.running import Running
 from axon.worker.lease import Lease
+
+_NO_CHUNKS = 2**52
+"""A seq beyond every stream's end, for a look at a stream without its tokens."""
 
 _logger = structlog.get_logger("axon.worker")
 
@@ -56,14 +59,25 @@ class Claims:
         self._reader_grace_s, self._checkpoint_s = reader_grace_s, checkpoint_s
         self._clock = clock
 
-    async def job(self, delivery: Delivery) -> Job | None:
-        """Decodes the job of a delivery; acks the delivery and returns None when its body cannot be read."""
-        try:
-            return decode(Job, delivery.body)
-        except ValueError as error:
-            _logger.error("job.unreadable", lane=delivery.lane, error=str(error), next="dropped from the queue")
-            await self._queue.ack(delivery)
-            return None
+    async def job(self, delivery: Delivery) -> Job | Beyond | None:
+        """Reads the job of a delivery; acks the delivery and returns None when no release could read its body, or when
+        it needs a later release and has ended already."""
+        job = read_job(delivery.body)
+        if job is None:
+            _logger.error("job.unreadable", lane=delivery.lane, next="dropped from the queue")
+        elif not isinstance(job, Beyond) or not await self._is_stored_as_ended(job.job_id):
+            return job
+        await self._queue.ack(delivery)
+        return None
+
+    async def has_ended(self, job: Job) -> bool:
+        """Whether somebody has ended the job, in the log or, where the log has lost it, in the store."""
+        view = await self._live.log.read(job.id, after=_NO_CHUNKS)
+        return view.ended if view is not None else await self._is_stored_as_ended(job.id)
+
+    async def _is_stored_as_ended(self, job_id: str) -> bool:
+        turn = await self._turns.get(job_id)
+        return turn is not None and turn.state.terminal
 
     async def claim(self, job: Job, delivery: Delivery) -> Running | Busy | None:
         """Claims the job and rebuilds it; None when the job had ended, and its delivery was acked."""

@@ -12,6 +12,11 @@ class WorkerConfig:
     pool: str = ""
     """The worker takes the jobs of tenants that have this pool, and no others. Empty is the pool that everybody
     shares."""
+    deployment: str = ""
+    """Name of a registered deployment that the worker serves, in place of ``model``."""
+    version: str = ""
+    """Label of the version of the deployment that it serves; empty takes the one that needs a worker most, and another
+    one when that is removed."""
     metrics_host: str = "127.0.0.1"
     """Address of the metrics and probes of ``axon worker``."""
     metrics_port: int = 8002

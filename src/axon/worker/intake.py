@@ -1,10 +1,16 @@
-"""A delivery's way in: claimed and taken into the worker's hands, parked, or left to others. Knows no engine."""
+"""A delivery's way in: claimed and taken into the worker's hands, parked, or left to others. Knows no engine.
+
+A job of another version, or one that needs a later release, is never ended here: control does that, when nobody can
+ever run it.
+"""
+
+from collections.abc import Callable
 
 import structlog
 
-from axon.domain.failure import Failure
 from axon.domain.job import Job
-from axon.domain.turn import TurnState
+from axon.domain.job_body import Beyond
+from axon.domain.lane import with_letter
 from axon.errors import AxonError
 from axon.ports.queue import Delivery, Queue
 from axon.runtime.clock import Clock
@@ -17,9 +23,7 @@ from axon.worker.job.running import Running
 from axon.worker.peers.passing import Passing
 from axon.worker.peers.versions import Versions
 from axon.worker.queue.parked import Parked
-
-_VERSION_GONE_S = 10.0
-"""A version that no other worker has shown for this long is taken to be gone for good."""
+from axon.worker.queue.skipped import Skipped
 
 _logger = structlog.get_logger("axon.worker")
 
@@ -36,15 +40,18 @@ class Intake:
         pacing: Pacing | None,
         passing: Passing,
         versions: Versions,
+        letters: Callable[[str], str | None],
         *,
         queue: Queue,
         clock: Clock,
         metrics: Metrics,
     ) -> None:
+        """``letters`` returns the letter of a version of the deployment; None for one that is not known."""
         self._identity, self._hands, self._parked = identity, hands, parked
         self._claims, self._pacing = claims, pacing
         self._passing, self._versions = passing, versions
         self._queue, self._clock, self._metrics = queue, clock, metrics
+        self._letters, self._skipped = letters, Skipped()
         self._claiming: set[str] = set()
 
     @property
@@ -65,6 +72,9 @@ class Intake:
 
     async def _claim(self, delivery: Delivery) -> None:
         job = await self._claims.job(delivery)
+        if isinstance(job, Beyond):
+            await self._look_past(job, delivery)
+            return
         if job is None or await self._is_left_to_others(job, delivery):
             return
         if job.id in self._hands.running or job.id in self._claiming:
@@ -80,26 +90,35 @@ class Intake:
                 self._parked.add(delivery, owner)
             case Running():
                 self._metrics.queue_wait.observe(max(0.0, self._clock.now() - job.created))
-                if not self._runs(job):
-                    claimed.end(TurnState.FAILED, Failure.VERSION_GONE, "The model version it was asked of is gone.")
                 self._pace(claimed)
                 self._hands.take(claimed)
 
-    def _runs(self, job: Job) -> bool:
-        return self._identity.version in ("", job.version)
+    async def _look_past(self, job: Beyond, delivery: Delivery) -> None:
+        """Leaves a job to workers of a later release: given back, and for a few seconds kept out of the way when it
+        comes again, so that this worker gets at the jobs behind it."""
+        now = self._clock.monotonic()
+        if self._skipped.has(job.job_id, now):
+            self._parked.add(delivery)
+            return
+        _logger.warning("job.beyond", turn=job.job_id, why=job.why, next="left to workers of a later release")
+        self._skipped.add(job.job_id, now)
+        await self._passing.leave(delivery)
 
     async def _is_left_to_others(self, job: Job, delivery: Delivery) -> bool:
-        """Whether a job of another version is not to be ended here: a worker has that version, or had it just now."""
-        if self._runs(job):
+        """Whether a job is of another version and has not ended: it goes to that version's lane, or back to the lane
+        while a worker there has the version, or waits here until control knows what becomes of it."""
+        if self._identity.runs(job.version) or await self._claims.has_ended(job):
             return False
-        missed_s = await self._versions.missed_s(job.version)
-        if missed_s is None:
+        if (letter := self._letters(job.version)) is not None:
+            lane = with_letter(delivery.lane, self._identity.deployment, letter)
+            if lane != delivery.lane:
+                await self._passing.forward(job, delivery, lane)
+                return True
+        if await self._versions.missed_s(job.version) is None:
             await self._passing.give_back(job, delivery)
-            return True
-        if missed_s < _VERSION_GONE_S:
+        else:
             self._parked.add(delivery)
-            return True
-        return False
+        return True
 
     async def replay(self, running: Running) -> None:
         """Claims a job of ours again for a new attempt, which goes on from what the log has of it."""

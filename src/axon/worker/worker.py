@@ -74,14 +74,21 @@ class Worker:
         name: str = "",
         residences: Residences | None = None,
         tickets: Tickets | None = None,
+        letter: str = "",
+        letters: Callable[[str], str | None] = lambda version: None,
     ) -> None:
         """``residences``: where the worker records whose KV blocks it holds, to be offered their next turns.
 
         ``tickets``: admission, which is told what the jobs use of their tenants' limits.
+
+        ``letter``: that of the worker's version in the names of lanes; ``letters`` returns a version's, None for one
+        that is not known.
         """
         self._config, self._clock = config, clock
         incarnation = f"worker-{uuid.uuid4().hex[:12]}"
-        me = self.identity = Identity(deployment=deployment, incarnation=incarnation, name=name, pool=config.pool)
+        me = self.identity = Identity(
+            deployment=deployment, incarnation=incarnation, name=name, pool=config.pool, letter=letter
+        )
         hands = self.hands = Hands(Trials(strike_limit=config.strike_limit))
         parked = self._parked = Parked()
         liveness = Liveness(live.leases, clock, lease_s=config.lease_s)
@@ -122,7 +129,7 @@ class Worker:
         )
         versions = Versions(live.presences, me, clock)
         intake = self._intake = Intake(
-            me, hands, parked, claims, pacing, passing, versions, queue=queue, clock=clock, metrics=metrics
+            me, hands, parked, claims, pacing, passing, versions, letters, queue=queue, clock=clock, metrics=metrics
         )
         self._emitter = Emitter(
             hands, parked, residency, claims.restore, log=live.log, queue=queue, ending=ending, metrics=metrics

@@ -23,7 +23,8 @@ from axon.gateway.config import GatewayConfig
 from axon.gateway.http.auth import Authenticator
 from axon.gateway.http.body import Bodies
 from axon.gateway.http.scopes import NEEDED
-from axon.gateway.offers import Offers
+from axon.registry.catalog import Catalog
+from axon.registry.writer import RegistryWriter
 from axon.runtime.clock import FakeClock
 from axon.runtime.lifecycle import Lifecycle
 from axon.telemetry.metrics import Metrics
@@ -31,6 +32,7 @@ from axon.tenants.keyring import Keyring
 from axon.tenants.revocations import Revocations
 from axon.tenants.tenancy import Tenancy
 from tests.contracts.builders import make_ended, make_job
+from tests.gateway.offers.builders import make_offers
 
 PEPPER = b"pepper"
 DEFAULTS = Terms(requests_per_minute=600.0, concurrent=64)
@@ -48,19 +50,25 @@ class Office:
         revocations = Revocations(MemoryCache(self.clock), store.keys, self.clock)
         self.tenancy = Tenancy(store, self.clock, defaults=DEFAULTS)
         self.keyring = Keyring(store.keys, revocations.revoke, lambda: PEPPER, self.clock)
+        self.catalog = Catalog(store.registry, RegistryWriter(store.registry, self.clock), self.clock)
         self.bodies = Bodies(GatewayConfig())
         gateway = SimpleNamespace(
             config=GatewayConfig(),
             lifecycle=Lifecycle(),
             metrics=Metrics(),
             clock=self.clock,
-            offers=Offers([]),
+            offers=make_offers(self.clock),
             bodies=self.bodies,
             opening=SimpleNamespace(count=_uncounted),
         )
         self.app = build_app(
             cast("Any", gateway),
-            Admin(tenancy=self.tenancy, keyring=self.keyring, clock=self.clock),
+            Admin(
+                tenancy=self.tenancy,
+                keyring=self.keyring,
+                catalog=self.catalog,
+                clock=self.clock,
+            ),
             Authenticator(store.keys, PEPPER, self.clock, defaults=DEFAULTS, revoked=revocations.revoked),
             version="0",
         )

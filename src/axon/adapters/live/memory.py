@@ -7,6 +7,7 @@ from axon.adapters.live.memory_cache import MemoryCache
 from axon.adapters.live.memory_crowds import MemoryCrowds
 from axon.adapters.live.memory_leases import MemoryLeases
 from axon.adapters.live.memory_log import MemoryTokenLog
+from axon.adapters.live.memory_pins import MemoryPins
 from axon.adapters.live.memory_presences import MemoryPresences
 from axon.adapters.live.memory_shares import MemoryShares
 from axon.adapters.live.memory_wakeups import MemoryWakeups
@@ -24,12 +25,14 @@ class MemoryLive(Live):
     crowds: MemoryCrowds
     shares: MemoryShares
     cache: MemoryCache
+    pins: MemoryPins
     presences: MemoryPresences
     wakeups: MemoryWakeups
 
     def lose_everything(self) -> None:
         """Simulates a flush or restart of the service; listeners stay, as their clients reconnect."""
-        for twin in (self.log, self.leases, self.accounts, self.crowds, self.shares, self.cache, self.presences):
+        counted = (self.leases, self.accounts, self.crowds, self.shares)
+        for twin in (self.log, *counted, self.cache, self.pins, self.presences):
             twin.lose_everything()
 
 
@@ -46,6 +49,7 @@ def open_memory_live(
         crowds=MemoryCrowds(clock),
         shares=MemoryShares(),
         cache=MemoryCache(clock),
+        pins=MemoryPins(clock),
         presences=MemoryPresences(clock),
         wakeups=wakeups,
     )

@@ -6,6 +6,7 @@ from axon.adapters.live.redis_client import RedisClient
 from axon.adapters.live.redis_crowds import RedisCrowds
 from axon.adapters.live.redis_leases import RedisLeases
 from axon.adapters.live.redis_log import RedisTokenLog
+from axon.adapters.live.redis_pins import RedisPins
 from axon.adapters.live.redis_presences import RedisPresences
 from axon.adapters.live.redis_shares import RedisShares
 from axon.adapters.live.redis_start_errors import explained
@@ -31,6 +32,7 @@ class RedisLive(Live):
             crowds=RedisCrowds(client),
             shares=RedisShares(client),
             cache=RedisCache(client),
+            pins=RedisPins(client),
             presences=RedisPresences(client),
             wakeups=wakeups,
         )

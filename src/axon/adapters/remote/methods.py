@@ -12,13 +12,15 @@ from typing import Any, get_type_hints
 
 import msgspec
 
+from axon.adapters.remote.registry import RegistryRows
 from axon.ports.journal import Journal
-from axon.ports.live import Accounts, Cache, Crowds, Leases, Presences, Shares, TokenLog, Wakeups
+from axon.ports.live import Accounts, Cache, Crowds, Leases, Pins, Presences, Shares, TokenLog, Wakeups
 from axon.ports.queue import Lanes
 from axon.ports.store import (
     IdleConversations,
     KeyStore,
     Markers,
+    PinnedSessions,
     PlanStore,
     SessionTurns,
     StorageStore,
@@ -35,6 +37,7 @@ PORTS: Mapping[str, type] = {
     "crowds": Crowds,
     "shares": Shares,
     "cache": Cache,
+    "pins": Pins,
     "presences": Presences,
     "wakeups": Wakeups,
     "queue": Lanes,
@@ -42,9 +45,11 @@ PORTS: Mapping[str, type] = {
     "keys": KeyStore,
     "tenants": TenantStore,
     "plans": PlanStore,
+    "registry": RegistryRows,
     "usage": UsageStore,
     "storage": StorageStore,
     "turns": SessionTurns,
+    "pinned": PinnedSessions,
     "markers": Markers,
     "conversations": IdleConversations,
     "tombstones": Tombstones,

@@ -13,12 +13,15 @@ from typing import TYPE_CHECKING, Any
 from axon.adapters.live.buffered_listener import BufferedListener
 from axon.adapters.remote.link import Link
 from axon.adapters.remote.methods import Method, methods_of
+from axon.adapters.remote.registry import RemoteRegistry
 from axon.ports.live import Live
 from axon.ports.store import (
     IdleConversations,
     KeyStore,
     Markers,
+    PinnedSessions,
     PlanStore,
+    RegistryStore,
     SessionTurns,
     StorageStore,
     TenantStore,
@@ -66,9 +69,11 @@ class RemoteStore:
     keys: KeyStore
     tenants: TenantStore
     plans: PlanStore
+    registry: RegistryStore
     usage: UsageStore
     storage: StorageStore
     turns: SessionTurns
+    pinned: PinnedSessions
     markers: Markers
     conversations: IdleConversations
     tombstones: Tombstones
@@ -90,6 +95,7 @@ class RemotePorts:
             crowds=_remote("crowds", link),
             shares=_remote("shares", link),
             cache=_remote("cache", link),
+            pins=_remote("pins", link),
             presences=_remote("presences", link),
             wakeups=_remote("wakeups", link, _RemoteWakeups),
         )
@@ -99,9 +105,11 @@ class RemotePorts:
             keys=_remote("keys", link),
             tenants=_remote("tenants", link),
             plans=_remote("plans", link),
+            registry=RemoteRegistry(_remote("registry", link)),
             usage=_remote("usage", link),
             storage=_remote("storage", link),
             turns=_remote("turns", link),
+            pinned=_remote("pinned", link),
             markers=_remote("markers", link),
             conversations=_remote("conversations", link),
             tombstones=_remote("tombstones", link),

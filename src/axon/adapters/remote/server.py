@@ -16,6 +16,7 @@ from axon.adapters.queue.memory import MemoryQueue
 from axon.adapters.remote.frames import FAILURE, LEAVE, LISTEN, NOTIFIED, RESULT, Failure, asked, frame
 from axon.adapters.remote.methods import Method, methods_of
 from axon.adapters.remote.path import reachable
+from axon.adapters.remote.registry import ServedRegistry
 from axon.domain.record import REFUSED
 from axon.errors import AxonError, DependencyDown
 from axon.ports.journal import Journal
@@ -25,8 +26,8 @@ from axon.runtime.framing import Framer
 _READ_BYTES = 1 << 18
 _MAX_UNSENT_BYTES = 16 << 20
 """A front that takes nothing gets no notifications beyond this; they may be lost, and it reads the log instead."""
-_LIVE = ("log", "leases", "accounts", "crowds", "shares", "cache", "presences", "wakeups")
-_STORE = ("keys", "tenants", "plans", "usage", "storage", "turns", "markers", "conversations", "tombstones")
+_LIVE = ("log", "leases", "accounts", "crowds", "shares", "cache", "pins", "presences", "wakeups")
+_STORE = ("keys", "tenants", "plans", "usage", "storage", "turns", "pinned", "markers", "conversations", "tombstones")
 _CHANNEL = msgspec.msgpack.Decoder(str)
 
 _logger = structlog.get_logger("axon.fronts")
@@ -97,6 +98,7 @@ class PortServer:
         return {
             **{name: getattr(self._live, name) for name in _LIVE},
             **{name: getattr(self._store, name) for name in _STORE},
+            "registry": ServedRegistry(self._store.registry),
             "queue": queue,
             "journal": self._journal,
             "store": self._store,

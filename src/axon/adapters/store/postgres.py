@@ -19,8 +19,10 @@ from axon.adapters.store.database import Database
 from axon.adapters.store.driver_errors import READ_ONLY, sqlstate, translated
 from axon.adapters.store.keys import SqlKeys
 from axon.adapters.store.markers import SqlMarkers
+from axon.adapters.store.pinned import SqlPinnedSessions
 from axon.adapters.store.plans import SqlPlans
 from axon.adapters.store.postgres_connection import PostgresConnection, is_stale
+from axon.adapters.store.registry import SqlRegistry
 from axon.adapters.store.start_errors import explained
 from axon.adapters.store.storage import SqlStorage
 from axon.adapters.store.tenants import SqlTenants
@@ -75,8 +77,10 @@ class PostgresStore:
         self._keys = SqlKeys(self._database)
         self._tenants = SqlTenants(self._database)
         self._plans = SqlPlans(self._database)
+        self._registry = SqlRegistry(self._database)
         self._usage = SqlUsage(self._database)
         self._storage = SqlStorage(self._database)
+        self._pinned = SqlPinnedSessions(self._database)
         self._turns = SqlTurns(self._database)
         self._markers = SqlMarkers(self._database)
         self._conversations = SqlConversations(self._database)
@@ -103,6 +107,11 @@ class PostgresStore:
         return self._plans
 
     @property
+    def registry(self) -> SqlRegistry:
+        self._check_open()
+        return self._registry
+
+    @property
     def usage(self) -> SqlUsage:
         self._check_open()
         return self._usage
@@ -111,6 +120,11 @@ class PostgresStore:
     def storage(self) -> SqlStorage:
         self._check_open()
         return self._storage
+
+    @property
+    def pinned(self) -> SqlPinnedSessions:
+        self._check_open()
+        return self._pinned
 
     @property
     def turns(self) -> SqlTurns:

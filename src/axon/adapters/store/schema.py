@@ -14,7 +14,7 @@ from sqlalchemy import (
     Text,
 )
 
-HEAD = "0006"
+HEAD = "0008"
 """Id of the migration that creates these tables."""
 
 metadata = MetaData()
@@ -64,6 +64,36 @@ removed_tenants = Table(
     Column("removed_at", Double, nullable=False),
 )
 
+registry_records = Table(
+    "registry_records",
+    metadata,
+    Column("kind", Text, primary_key=True),
+    Column("name", Text, primary_key=True),
+    Column("revision", BigInteger, nullable=False),
+    Column("body", Text, nullable=False),
+)
+
+registry_changes = Table(
+    "registry_changes",
+    metadata,
+    Column("number", BigInteger, primary_key=True, autoincrement=False),
+    Column("made_at", Double, nullable=False),
+    Column("actor", Text, nullable=False),
+    Column("kind", Text, nullable=False),
+    Column("name", Text, nullable=False),
+    Column("action", Text, nullable=False),
+    Column("before", Text, nullable=False),
+    Column("after", Text, nullable=False),
+)
+
+# One row, which the migration adds. Whoever changes the registry locks it first, so changes come one after the other.
+registry_revision = Table(
+    "registry_revision",
+    metadata,
+    Column("id", SmallInteger, primary_key=True, autoincrement=False),
+    Column("revision", BigInteger, nullable=False),
+)
+
 turns = Table(
     "turns",
     metadata,
@@ -86,6 +116,8 @@ turns = Table(
     Column("body", LargeBinary),
     Column("ledger", LargeBinary),
     Column("bytes", BigInteger, nullable=False, server_default="0"),
+    Column("pin", Text, nullable=False, server_default=""),
+    Column("generation", Integer, nullable=False, server_default="0"),
 )
 
 # A covering index: a month's usage of a busy tenant is read from the index alone.
@@ -127,6 +159,21 @@ Index(
     turns.c.previous,
     sqlite_where=turns.c.previous != "",
     postgresql_where=turns.c.previous != "",
+)
+Index(
+    "turns_by_pin",
+    turns.c.pin,
+    turns.c.generation,
+    turns.c.ordinal,
+    sqlite_where=turns.c.pin != "",
+    postgresql_where=turns.c.pin != "",
+)
+Index(
+    "turns_by_version",
+    turns.c.version,
+    turns.c.opened_at,
+    sqlite_where=turns.c.pin != "",
+    postgresql_where=turns.c.pin != "",
 )
 
 conversations = Table(

@@ -22,7 +22,9 @@ from axon.adapters.store.database import Database, Statement
 from axon.adapters.store.driver_errors import translated
 from axon.adapters.store.keys import SqlKeys
 from axon.adapters.store.markers import SqlMarkers
+from axon.adapters.store.pinned import SqlPinnedSessions
 from axon.adapters.store.plans import SqlPlans
+from axon.adapters.store.registry import SqlRegistry
 from axon.adapters.store.start_errors import explained
 from axon.adapters.store.storage import SqlStorage
 from axon.adapters.store.tenants import SqlTenants
@@ -67,8 +69,10 @@ class SqliteStore:
         self._keys = SqlKeys(database)
         self._tenants = SqlTenants(database)
         self._plans = SqlPlans(database)
+        self._registry = SqlRegistry(database)
         self._usage = SqlUsage(database)
         self._storage = SqlStorage(database)
+        self._pinned = SqlPinnedSessions(database)
         self._turns = SqlTurns(database)
         self._markers = SqlMarkers(database)
         self._conversations = SqlConversations(database)
@@ -96,6 +100,11 @@ class SqliteStore:
         return self._plans
 
     @property
+    def registry(self) -> SqlRegistry:
+        self._opened()
+        return self._registry
+
+    @property
     def usage(self) -> SqlUsage:
         self._opened()
         return self._usage
@@ -104,6 +113,11 @@ class SqliteStore:
     def storage(self) -> SqlStorage:
         self._opened()
         return self._storage
+
+    @property
+    def pinned(self) -> SqlPinnedSessions:
+        self._opened()
+        return self._pinned
 
     @property
     def turns(self) -> SqlTurns:

@@ -11,7 +11,20 @@ from dataclasses import replace
 from typing import Any
 
 import msgspec
-from sqlalchemy import ColumnElement, Row, Select, and_, bindparam, case, exists, literal, or_, select, tuple_, update
+from sqlalchemy import (
+    ColumnElement,
+    Row,
+    Select,
+    and_,
+    bindparam,
+    case,
+    exists,
+    literal,
+    or_,
+    select,
+    tuple_,
+    update,
+)
 from sqlalchemy.dialects import postgresql, sqlite
 
 from axon.adapters.store import schema
@@ -47,6 +60,7 @@ _WORDLESS = {"body": None, "bytes": 0}
 _ENDED = _COLUMNS.rank > TurnState.OPENED.rank
 _ORDER = tuple_(_COLUMNS.ordinal, _COLUMNS.opened_at, _COLUMNS.id)
 """Sort key of the turns of a session."""
+_OF_ERASED_SESSION = exists().where(schema.tombstones.c.id == literal(erasure.SESSION) + _COLUMNS.session)
 _FORGET_ERASED = (
     update(schema.turns)
     .where(_COLUMNS.id.in_(bindparam("ids", expanding=True)), _COLUMNS.body.is_not(None), _ENDED)
@@ -57,7 +71,7 @@ _FORGET_ERASED = (
             )
         )
     )
-    .values(**_WORDLESS)
+    .values(**_WORDLESS, pin=case((_OF_ERASED_SESSION, ""), else_=_COLUMNS.pin))
 )
 """Erases turns with a tombstone in the transaction that writes them, so that a turn erased while it ran does not
 come back with its end."""
@@ -114,13 +128,16 @@ class SqlTurns:
                 row = (await connection.execute(query)).one_or_none()
         return None if row is None else _turn(row)
 
-    async def unfinished(self, *, limit: int) -> Sequence[Turn]:
+    async def unfinished(self, *, limit: int, after: tuple[float, str] | None = None) -> Sequence[Turn]:
         """Decodes rows; unreadable ones are logged and left out, so that one cannot keep a server from starting."""
-        query = select(schema.turns).where(_COLUMNS.rank == TurnState.OPENED.rank)
-        with translated():
-            async with self._database.connect() as connection:
-                rows = (await connection.execute(query.order_by(_COLUMNS.opened_at, _COLUMNS.id).limit(limit))).all()
-        return [turn for row in rows if (turn := _turn_or_none(row)) is not None]
+        while True:
+            with translated():
+                async with self._database.connect() as connection:
+                    rows = (await connection.execute(_unfinished(after).limit(limit))).all()
+            turns = [turn for row in rows if (turn := _turn_or_none(row)) is not None]
+            if turns or len(rows) < limit:
+                return turns
+            after = rows[-1].opened_at, rows[-1].id  # none of these can be read: the next ones may be
 
     async def purge(self, *, ended_before: float) -> int:
         return await self._purge_all(_past_retention(ended_before))
@@ -156,13 +173,13 @@ class SqlTurns:
                 return (await connection.execute(query)).scalars().all()
 
     async def erase_turn(self, turn_id: str) -> int:
-        return await self._erase(_COLUMNS.id == turn_id)
+        return await self._erase(_COLUMNS.id == turn_id, _WORDLESS)
 
     async def erase_session(self, session: str) -> int:
-        return await self._erase((_COLUMNS.session == session) & (_COLUMNS.session != ""))
+        return await self._erase((_COLUMNS.session == session) & (_COLUMNS.session != ""), {**_WORDLESS, "pin": ""})
 
-    async def _erase(self, own: ColumnElement[bool]) -> int:
-        forget = update(schema.turns).where(own, _COLUMNS.body.is_not(None), _ENDED).values(**_WORDLESS)
+    async def _erase(self, own: ColumnElement[bool], values: Mapping[str, Any]) -> int:
+        forget = update(schema.turns).where(own, _COLUMNS.body.is_not(None), _ENDED).values(**values)
         with translated():
             async with self._database.begin() as connection:
                 return (await connection.execute(forget)).rowcount
@@ -227,6 +244,13 @@ def _by_id(row: Mapping[str, Any]) -> str:
     return str(row["id"])
 
 
+def _unfinished(after: tuple[float, str] | None) -> Select[Any]:
+    query = select(schema.turns).where(_COLUMNS.rank == TurnState.OPENED.rank)
+    if after is not None:
+        query = query.where(tuple_(_COLUMNS.opened_at, _COLUMNS.id) > tuple_(*after))
+    return query.order_by(_COLUMNS.opened_at, _COLUMNS.id)
+
+
 def _of_session(session: str) -> Select[Any]:
     """Query for a session's turns, the last first; bodies only of those that add items."""
     body = case((_COLUMNS.state == str(TurnState.COMPLETED), _COLUMNS.body)).label("body")
@@ -282,6 +306,8 @@ def _row(turn: Turn) -> dict[str, Any]:
         "ledger": None if turn.ledger is None else msgspec.msgpack.encode(turn.ledger),
         "body": body,
         "bytes": len(body),
+        "pin": turn.job.pin,
+        "generation": turn.job.generation,
     }
 
 
@@ -348,6 +374,8 @@ def _remains(row: Row[Any]) -> Turn:
         ordinal=row.ordinal,
         previous=row.previous,
         retain=row.retain,
+        pin=row.pin,
+        generation=row.generation,
     )
     usage = Usage(prompt_tokens=row.prompt_tokens, cached_tokens=row.cached_tokens, output_tokens=row.output_tokens)
     return Turn(

@@ -79,12 +79,8 @@ class _Front:
                 parent.send(self._alive(gateway))
                 await self._drain(gateway)
 
-            # With a queue in one process's memory the workers are known, and so is what they serve.
-            looking = gateway.offers.watch if self._start.hub else gateway.offers.run
             try:
-                return await process.run(
-                    (looking, gateway.run, report), started=begun, drain=drain, close=gateway.close
-                )
+                return await process.run((*gateway.parts, report), started=begun, drain=drain, close=gateway.close)
             finally:
                 parent.send(self._scraped(-1))
 
@@ -116,7 +112,7 @@ class _Front:
         lifecycle = self._process.lifecycle
         return Alive(
             is_serving=gateway.http.started and not gateway.http.should_exit and not lifecycle.draining,
-            is_ready=lifecycle.ready and gateway.offers.known,
+            is_ready=lifecycle.ready and gateway.offers.are_known,
             num_requests=len(gateway.http.server_state.tasks),
         )
 

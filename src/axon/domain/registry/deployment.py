@@ -39,6 +39,15 @@ class Member:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class FreedLetter:
+    """The letter of a version that has left the deployment."""
+
+    letter: str
+    at: float
+    """Unix time at which the version left."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Deployment:
     """A registered deployment."""
 
@@ -47,6 +56,8 @@ class Deployment:
     members: tuple[Member, ...] = ()
     stable: str = ""
     """Id of the version that new sessions begin on, but for the part that a rollout gives to another one."""
+    freed: tuple[FreedLetter, ...] = ()
+    """Letters of versions that have left: a letter is given again only when no turn of its last version can run."""
     rollout: Rollout | None = None
     """The present or the last rollout."""
     min_replicas: int = 1

@@ -24,4 +24,5 @@ class Model:
     licence: str = ""
     created: float
     revision: int = 1
-    """Number of the record's last change; a change compares it, so that none is overwritten unseen."""
+    """Number of the record's last change, which the store gives; a change compares it, so that none is overwritten
+    unseen."""

@@ -22,3 +22,4 @@ class Price:
     currency: str = "USD"
     since: float
     """Unix time from which it holds."""
+    revision: int = 1

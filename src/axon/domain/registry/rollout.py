@@ -1,11 +1,17 @@
 """A rollout: new sessions go to a new version in steps. The values and the bucket; knows no worker and no metric."""
 
 import hashlib
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
+
+from axon.domain.registry.golden import Golden
+from axon.domain.registry.tolerance import Tolerance
 
 WHOLE = 10_000
 """A rollout's share is counted in hundredths of a percent."""
+
+STEPS = (100, 1000, 5000, WHOLE)
+"""Shares of a rollout that names none."""
 
 
 class RolloutState(StrEnum):
@@ -36,7 +42,7 @@ class Rollout:
     old: str
     """Id of the stable version when it began."""
     new: str
-    steps: tuple[int, ...] = (100, 1000, 5000, WHOLE)
+    steps: tuple[int, ...] = STEPS
     """Shares of new sessions that the new version gets, one after the other, in hundredths of a percent."""
     step: int = 0
     """Index of the present step."""
@@ -48,6 +54,10 @@ class Rollout:
     """Unix time at which its present step began."""
     reason: str = ""
     """Why it ended, or why it waits."""
+    golden: tuple[Golden, ...] = ()
+    """Prompts that the new version must answer as expected before any session begins on it."""
+    tolerance: Tolerance = field(default_factory=Tolerance)
+    """How much worse than the old version the new one may be."""
 
     @property
     def share(self) -> int:

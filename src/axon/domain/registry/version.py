@@ -14,6 +14,8 @@ class EngineSettings:
     """Context length in tokens; 0 for the model's own."""
     draft: str = ""
     """Id of the version that drafts for this one; empty for none."""
+    more: tuple[tuple[str, str], ...] = ()
+    """Other settings of the engine by name, each with its value as text."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

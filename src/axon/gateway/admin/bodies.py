@@ -14,6 +14,7 @@ from axon.domain.usage import UsageSum
 from axon.errors import InvalidInput
 from axon.gateway.http.body import Many, Wire
 from axon.gateway.turn.context import gateway_of, identity_of
+from axon.registry.catalog import Catalog
 from axon.runtime.clock import Clock
 from axon.tenants.keyring import Keyring
 from axon.tenants.tenancy import Tenancy
@@ -27,6 +28,7 @@ class Admin:
 
     tenancy: Tenancy
     keyring: Keyring
+    catalog: Catalog
     clock: Clock
 
 

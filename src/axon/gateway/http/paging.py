@@ -21,7 +21,7 @@ class Look(Generic[T]):
 
 def page_of(things: Sequence[T], look: Look[T], *, after: str, limit: str, order: str) -> dict[str, Any]:
     """Returns the page that the query's parameters ask for; ``things`` must be in ascending order."""
-    num = _limit(limit)
+    num = limit_of(limit)
     if order not in ("asc", "desc"):
         raise InvalidInput("'order' must be 'asc' or 'desc'.", param="order")
     ordered = list(things) if order == "asc" else list(reversed(things))
@@ -50,7 +50,7 @@ def _start(things: Sequence[T], look: Look[T], after: str) -> int:
     raise InvalidInput(f"No item with id '{after}' in this list.", param="after")
 
 
-def _limit(text: str) -> int:
+def limit_of(text: str) -> int:
     """Returns the page size that the client asks for; raises ``InvalidInput`` unless it is from 1 to 100."""
     if not (text.isascii() and text.isdigit() and len(text) <= 3 and 1 <= int(text) <= _MAX_LIMIT):
         raise InvalidInput(f"'limit' must be a whole number from 1 to {_MAX_LIMIT}.", param="limit")

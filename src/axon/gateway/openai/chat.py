@@ -17,11 +17,12 @@ from axon.gateway.openai.requests import NOT_YET, ChatRequest
 from axon.gateway.openai.sentences import blaming
 from axon.gateway.turn.asking import Api, admitted
 from axon.gateway.turn.cancel import stopped
-from axon.gateway.turn.context import find_offer, find_turn, gateway_of, identity_of
+from axon.gateway.turn.context import find_model, find_turn, gateway_of, identity_of
 from axon.gateway.turn.counting import note_erased
 from axon.gateway.turn.entry import Entry
 from axon.gateway.turn.headers import wants_ledger
 from axon.gateway.turn.job import job_of
+from axon.gateway.turn.target import target_of
 
 router = APIRouter(tags=["chat"])
 _CHAT = Api("chat", "chatcmpl-")
@@ -39,22 +40,22 @@ async def _accepted(request: Request) -> tuple[Entry, bool]:
     gateway, tenant = gateway_of(request), identity_of(request).tenant
     body = await gateway.bodies.read(request)
     ask = await gateway.bodies.parse(ChatRequest, body, NOT_YET)
-    messages, offer = ask.texts(), find_offer(request, ask.model)
+    messages, wanted = ask.texts(), find_model(request, ask.model)
     streams, keeps = bool(ask.stream), bool(ask.store)
-    async with admitted(request, body, _CHAT, offer, tier=ask.tier, keeps=keeps, streams=streams) as entry:
+    async with admitted(request, body, _CHAT, wanted.offer, tier=ask.tier, keeps=keeps, streams=streams) as entry:
         if entry.is_new:
             with blaming("messages", "max_tokens"):
-                served, prompts = offer.served, offer.prompts
-                prompt_ids = await prompts.chat(messages)
+                target = await target_of(request, entry, wanted, prompt_cache_key=ask.prompt_cache_key)
+                prompt_ids = await target.prompts.chat(messages)
                 job = job_of(
                     request,
                     entry,
-                    served,
+                    target,
                     prompts=[prompt_ids],
                     num_choices=ask.num_choices,
-                    sampling=ask.sampling(ask.max_completion_tokens or ask.max_tokens, served),
+                    sampling=ask.sampling(ask.max_completion_tokens or ask.max_tokens, target.served),
                     seed=ask.seed,
-                    reasoning=prompts.reasoning(prompt_ids) if served.reasons else "",
+                    reasoning=target.reasoning(prompt_ids),
                     affinity=chat_affinity(tenant, messages),
                     reply=_reply(ask),
                 )

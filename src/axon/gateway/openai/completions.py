@@ -15,9 +15,10 @@ from axon.gateway.openai.requests import NOT_YET, CompletionRequest, Prompt
 from axon.gateway.openai.sentences import blaming
 from axon.gateway.turn.asking import Api, admitted
 from axon.gateway.turn.cancel import stopped
-from axon.gateway.turn.context import find_offer, find_turn, gateway_of
+from axon.gateway.turn.context import find_model, find_turn, gateway_of
 from axon.gateway.turn.entry import Entry
 from axon.gateway.turn.job import job_of
+from axon.gateway.turn.target import target_of
 from axon.sessions.prompt import Prompts
 
 router = APIRouter(tags=["completions"])
@@ -40,21 +41,21 @@ async def _accepted(request: Request) -> tuple[Entry, bool]:
     body = await gateway.bodies.read(request)
     ask = await gateway.bodies.parse(CompletionRequest, body, NOT_YET)
     ask.check()
-    asked, offer = ask.prompts(), find_offer(request, ask.model)
+    asked, wanted = ask.prompts(), find_model(request, ask.model)
     streams, keeps = bool(ask.stream), bool(ask.store)
-    async with admitted(request, body, _COMPLETION, offer, tier=ask.tier, keeps=keeps, streams=streams) as entry:
+    async with admitted(request, body, _COMPLETION, wanted.offer, tier=ask.tier, keeps=keeps, streams=streams) as entry:
         if entry.is_new:
             with blaming("prompt", "max_tokens"):
-                served, prompts = offer.served, offer.prompts
+                target = await target_of(request, entry, wanted)
                 job = job_of(
                     request,
                     entry,
-                    served,
-                    prompts=await _tokenised(prompts, ask, asked),
+                    target,
+                    prompts=await _tokenised(target.prompts, ask, asked),
                     num_choices=ask.num_choices,
-                    sampling=ask.sampling(_max_tokens(ask), served),
+                    sampling=ask.sampling(_max_tokens(ask), target.served),
                     seed=ask.seed,
-                    reply=_reply(prompts, ask, asked),
+                    reply=_reply(target.prompts, ask, asked),
                 )
             await entry.accept(job)
     return entry, streams

@@ -73,12 +73,19 @@ def ledger_body(ledger: Ledger | None) -> dict[str, Any] | None:
     }
 
 
-def more_of(last: Chunk | Turn, *, with_ledger: bool) -> dict[str, Any]:
-    """Returns the fields of a whole answer that OpenAI's API does not have: usually none."""
+def moved_body(job: Job) -> dict[str, Any]:
+    """Returns the move of the job's session to another version, for the field ``axon``: usually nothing."""
+    moved = job.moved
+    return {"moved": {"from": moved.old, "to": moved.new, "reason": moved.reason}} if moved else {}
+
+
+def more_of(job: Job, last: Chunk | Turn, *, with_ledger: bool) -> dict[str, Any]:
+    """Returns the contents of the field ``axon`` of a whole answer, which OpenAI's API does not have: usually none."""
     more: dict[str, Any] = {"stopped": stopped} if (stopped := stopped_by(last)) else {}
+    more |= moved_body(job)
     if with_ledger:
         more["ledger"] = ledger_body(last.ledger)
-    return {"axon": more} if more else {}
+    return more
 
 
 class Writer:
@@ -128,6 +135,7 @@ class Writer:
         if bodies:
             if stopped := stopped_by(chunk):
                 bodies[-1]["axon"]["stopped"] = stopped
+            bodies[-1]["axon"] |= moved_body(self._job)
             bodies[-1]["axon"]["end"] = True  # tells the client that this is the end, not a broken connection
             if self._with_ledger:
                 bodies[-1]["axon"]["ledger"] = ledger_body(chunk.ledger)
@@ -169,7 +177,10 @@ class Writer:
         if not first and found is None and not self._shape.speaks(tokens):
             return None
         self._unopened.discard(choice)
-        return self._frame(choice, self._shape.delta(choice, tokens, first=first), found)
+        body = self._frame(choice, self._shape.delta(choice, tokens, first=first), found)
+        if first:
+            body["axon"] |= moved_body(self._job)
+        return body
 
     def _close(self, end: End) -> dict[str, Any] | None:
         """Returns the body of the frame that says how a choice ended; None if it was sent before."""
@@ -215,6 +226,7 @@ def whole(job: Job, chunks: Sequence[Chunk], *, with_ledger: bool = False) -> di
         output_tokens=sum(map(len, said)),
         reasoning_tokens=max((chunk.reasoned for chunk in chunks), default=0),
     )
+    more = more_of(job, chunks[-1], with_ledger=with_ledger)
     return {
         **_head(job, shape.whole_object),
         "choices": [
@@ -222,7 +234,7 @@ def whole(job: Job, chunks: Sequence[Chunk], *, with_ledger: bool = False) -> di
             for index, choice in enumerate(best_of.chosen(job, said))
         ],
         "usage": usage_body(usage),
-        **more_of(chunks[-1], with_ledger=with_ledger),
+        **({"axon": more} if more else {}),
     }
 
 

@@ -5,8 +5,8 @@ from typing import Any
 from fastapi import APIRouter
 from starlette.requests import Request
 
-from axon.domain.served_version import ServedVersion
-from axon.gateway.turn.context import find_offer, gateway_of, identity_of
+from axon.gateway.offers.offer import Listed
+from axon.gateway.turn.context import find_model, gateway_of, identity_of
 
 router = APIRouter(tags=["models"])
 
@@ -15,21 +15,24 @@ router = APIRouter(tags=["models"])
 async def index(request: Request) -> dict[str, Any]:
     """Lists the models that this server serves and the caller may use."""
     listed = gateway_of(request).offers.listed(identity_of(request).terms.allows)
-    return {"object": "list", "data": [_body(served) for served in listed]}
+    return {"object": "list", "data": [_body(each) for each in listed]}
 
 
 @router.get("/v1/models/{model:path}", summary="Retrieve a model")
 async def show(request: Request, model: str) -> dict[str, Any]:
     """Returns one model by its name, which may contain slashes."""
-    return _body(find_offer(request, model).served)
+    return _body(find_model(request, model).offer.listed())
 
 
-def _body(served: ServedVersion) -> dict[str, Any]:
+def _body(listed: Listed) -> dict[str, Any]:
+    served = listed.served
     return {
         "id": served.name,
         "object": "model",
         "created": int(served.created),
         "owned_by": served.owned_by,
         "max_model_len": served.max_model_len,
-        "version": served.version,
+        "version": listed.label or served.version,
+        "state": listed.state,
+        "capabilities": list(listed.capabilities),
     }

@@ -100,6 +100,9 @@ class Request(Wire):
     stream_options: StreamOptions | None = None
     store: bool | None = None
     """Stores the answer past the retention time of streams."""
+    prompt_cache_key: Annotated[str, Field(max_length=1024)] | None = None
+    """Names the session that the request belongs to, if no ``x-axon-session`` header does: its turns stay on one
+    version of the model."""
     service_tier: TierName | None = None
     """Urgency of the request: ``priority`` streams faster than ``default`` on a busy fleet, ``flex`` yields to both.
     The answer names the tier that was given, at most the highest that the tenant may use."""

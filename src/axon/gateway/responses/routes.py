@@ -20,7 +20,7 @@ from axon.errors import InvalidInput, NotCompleted, NotFound
 from axon.gateway.http.errors import Gone
 from axon.gateway.http.paging import DEFAULT_LIMIT, page_of
 from axon.gateway.http.schema import body_of_kind
-from axon.gateway.offers import Offer
+from axon.gateway.offers.offers import Wanted
 from axon.gateway.openai.outcome import failure
 from axon.gateway.openai.sentences import blaming
 from axon.gateway.responses import events
@@ -29,12 +29,13 @@ from axon.gateway.responses.items import ITEM, items_of, messages_of
 from axon.gateway.responses.requests import NOT_YET, Context, ResponseRequest
 from axon.gateway.turn.asking import Api, admitted
 from axon.gateway.turn.cancel import stopped
-from axon.gateway.turn.context import Gateway, find_offer, find_turn, gateway_of, identity_of, reader_of
+from axon.gateway.turn.context import Gateway, find_model, find_turn, gateway_of, identity_of, reader_of
 from axon.gateway.turn.counting import count_request, note_erased
 from axon.gateway.turn.entry import Entry
 from axon.gateway.turn.headers import STREAM_HEADER, wants_ledger
 from axon.gateway.turn.job import job_of
 from axon.gateway.turn.sse import stream
+from axon.gateway.turn.target import target_of
 from axon.gateway.turn.whole import answered
 from axon.sessions.conversations import require_room
 from axon.sessions.prompt import Prompts
@@ -68,16 +69,16 @@ async def _accepted(request: Request) -> tuple[Entry, "_Form"]:
     body = await gateway.bodies.read(request)
     ask = await gateway.bodies.parse(ResponseRequest, body, NOT_YET)
     ask.check()
-    items, offer = items_of(ask.input or [], now=gateway.clock.now()), find_offer(request, ask.model)
+    items, wanted = items_of(ask.input or [], now=gateway.clock.now()), find_model(request, ask.model)
     streams, keeps = bool(ask.stream), ask.stored
     async with (
         AsyncExitStack() as held,
-        admitted(request, body, _RESPONSE, offer, tier=ask.tier, keeps=keeps, streams=streams) as entry,
+        admitted(request, body, _RESPONSE, wanted.offer, tier=ask.tier, keeps=keeps, streams=streams) as entry,
     ):
         if entry.is_new:
             history = await _history(request, ask, entry.id, held)
             require_room(history, items)
-            await entry.accept(await _job(request, ask, entry, offer, history, items))
+            await entry.accept(await _job(request, ask, entry, wanted, history, items))
     return entry, _form(ask)
 
 
@@ -93,7 +94,8 @@ async def count(request: Request) -> dict[str, Any]:
     gateway = gateway_of(request)
     ask = await gateway.bodies.parse(Context, await gateway.bodies.read(request), NOT_YET)
     ask.check()
-    prompts = find_offer(request, ask.model).prompts
+    offer = find_model(request, ask.model).offer
+    prompts = await offer.prompts(offer.deployment.stable)
     await count_request(request)
     history = await _peek(request, ask)
     items = (*history.items, *items_of(ask.input or [], now=gateway.clock.now()))
@@ -155,22 +157,29 @@ async def _job(
     request: Request,
     ask: ResponseRequest,
     entry: Entry,
-    offer: Offer,
+    wanted: Wanted,
     history: History,
     items: tuple[Item, ...],
 ) -> Job:
     """Returns the job of a response, with its prompt and its ordinal in its session."""
     with blaming("input", "max_output_tokens"):
-        served, prompts = offer.served, offer.prompts
-        prompt_ids = await _prompt(prompts, ask, [*history.items, *items])
+        target = await target_of(
+            request,
+            entry,
+            wanted,
+            session=history.session if ask.stored else "",
+            is_first=history.session == entry.id,
+            prompt_cache_key=ask.prompt_cache_key,
+        )
+        prompt_ids = await _prompt(target.prompts, ask, [*history.items, *items])
         job = job_of(
             request,
             entry,
-            served,
+            target,
             prompts=[prompt_ids],
-            sampling=ask.sampling(served),
+            sampling=ask.sampling(target.served),
             seed=ask.seed,
-            reasoning=prompts.reasoning(prompt_ids) if served.reasons else "",
+            reasoning=target.reasoning(prompt_ids),
             reply=_reply(ask),
         )
     return replace(

@@ -11,8 +11,9 @@ from axon.domain.turn import Turn
 from axon.gateway.config import GatewayConfig
 from axon.gateway.http.auth import Identity
 from axon.gateway.http.body import Bodies
-from axon.gateway.offers import Offer, Offers
+from axon.gateway.offers.offers import Offers, Wanted
 from axon.gateway.turn.follow import Follower
+from axon.gateway.turn.observer import TurnObserving
 from axon.gateway.turn.opening import Opening
 from axon.gateway.turn.reader import Reader
 from axon.runtime.clock import Clock
@@ -34,6 +35,7 @@ class Gateway:
     opening: Opening
     quota: Quota
     follower: Follower
+    observer: TurnObserving
     sessions: Sessions
     lifecycle: Lifecycle
     clock: Clock
@@ -52,8 +54,8 @@ def identity_of(request: Request) -> Identity:
     return identity
 
 
-def find_offer(request: Request, model: str) -> Offer:
-    """Returns the offer that ``model`` names; raises ``NotFound`` if there is none that the tenant may use."""
+def find_model(request: Request, model: str) -> Wanted:
+    """Returns what ``model`` names; raises ``NotFound`` if there is nothing of this name that the tenant may use."""
     return gateway_of(request).offers.find(model, identity_of(request).terms.allows)
 
 

@@ -7,6 +7,7 @@ import asyncio
 import contextlib
 from collections.abc import AsyncGenerator, AsyncIterator, Collection
 from contextlib import asynccontextmanager
+from typing import Protocol
 
 from axon.domain.chunk import Chunk
 from axon.domain.job import Job
@@ -28,6 +29,16 @@ _MAX_HEARTBEAT_TRIES = 3
 """When a reader arrives, its first heartbeat is tried this often."""
 
 
+class TurnObserver(Protocol):
+    """Observes turns by what their readers are sent."""
+
+    def saw(self, job_id: str, chunk: Chunk) -> None:
+        """A reader is sent this chunk."""
+
+    def left(self, job_id: str) -> None:
+        """A reader follows the turn no more."""
+
+
 class Follower:
     """Reads streams for clients, and sends heartbeats to the log meanwhile, which keep the streams' turns running."""
 
@@ -40,7 +51,9 @@ class Follower:
         *,
         reader_grace_s: float,
         silence_s: float,
+        observer: TurnObserver | None = None,
     ) -> None:
+        """``observer`` is told of each turn's first token and end, for the comparison of versions."""
         self._live, self._turns, self._lookup, self._clock = live, turns, lookup, clock
         self._reader_grace_s = reader_grace_s
         self._silence_s = silence_s
@@ -48,6 +61,7 @@ class Follower:
         """The job id of every reader that this process follows a stream for."""
         self._is_ending = False
         """Whether this process shuts down."""
+        self._observer = observer
 
     async def end(self) -> None:
         """Ends every follow with ``Draining``, because this process shuts down; the streams themselves go on."""
@@ -103,6 +117,8 @@ class Follower:
                 is_last = self._is_ending  # read before the log, so that every token up to now is still delivered
                 for chunk in await self._fresh_unless_down(job_id, cursor, b"" if is_last else payload, timer):
                     timer.chunk_sent(self._clock.monotonic())
+                    if self._observer is not None:
+                        self._observer.saw(job_id, chunk)
                     yield chunk
                 if cursor.ended:
                     return
@@ -125,6 +141,8 @@ class Follower:
             yield
         finally:
             del self._followed[reader]
+            if self._observer is not None:
+                self._observer.left(job_id)
 
     def _wait_s(self, timer: PollTimer, grace_s: float) -> float:
         """Returns the seconds to wait for a wake-up; few while a lost heartbeat has to be repeated."""

@@ -1,4 +1,5 @@
-"""Reads the request headers that concern a turn: idempotency key, reader grace, event ids, ledger. Knows no API."""
+"""Reads the request headers that concern a turn: idempotency key, session, reader grace, event ids, ledger. Knows no
+API."""
 
 import math
 import re
@@ -15,6 +16,8 @@ LEDGER_HEADER = "x-axon-ledger"
 """Request header: ``true`` adds the turn's ledger to the end of the answer."""
 GRACE_HEADER = "x-axon-reader-grace"
 """Request header: seconds for which the turn goes on without a reader, at most as many as the server allows."""
+SESSION_HEADER = "x-axon-session"
+"""Request header: the client's name of the session that a chat belongs to; its turns stay on one version."""
 _MAX_KEY_CHARS = 255
 _SECONDS = re.compile(r"[0-9]+(\.[0-9]*)?([eE][+-]?[0-9]+)?")
 """A decimal number. ``float`` alone would take more: ``1_0``, ``infinity``, digits of other scripts."""
@@ -26,6 +29,14 @@ def idempotency_key(request: Request) -> str:
     if len(key) > _MAX_KEY_CHARS:
         raise InvalidInput(f"An Idempotency-Key has at most {_MAX_KEY_CHARS} characters.", param="Idempotency-Key")
     return key
+
+
+def session_name(request: Request) -> str:
+    """Returns the name of the session that the request belongs to; empty if it names none."""
+    name = request.headers.get(SESSION_HEADER, "")
+    if len(name) > _MAX_KEY_CHARS:
+        raise InvalidInput(f"{SESSION_HEADER} has at most {_MAX_KEY_CHARS} characters.", param=SESSION_HEADER)
+    return name
 
 
 def reader_grace_s(request: Request, *, is_read_later: bool, longest_s: float) -> float | None:

@@ -7,16 +7,16 @@ from starlette.requests import Request
 from axon.domain.job import Job
 from axon.domain.reply import Reply
 from axon.domain.sampling import Sampling
-from axon.domain.served_version import ServedVersion
 from axon.gateway.turn.context import gateway_of
 from axon.gateway.turn.entry import Entry
+from axon.gateway.turn.target import Target
 from axon.sessions.new_job import make_job
 
 
 def job_of(
     request: Request,
     entry: Entry,
-    served: ServedVersion,
+    target: Target,
     *,
     prompts: Sequence[Sequence[int]],
     sampling: Sampling,
@@ -35,8 +35,12 @@ def job_of(
     return make_job(
         job_id=entry.id,
         tenant=ask.tenant,
-        served=served,
-        num_lanes=gateway.dispatch_config.num_lanes,
+        served=target.served,
+        num_lanes=target.deployment.num_lanes,
+        letter=target.letter,
+        pin=target.key,
+        generation=target.pin.generation,
+        moved=target.moved,
         prompt_ids=prompt_ids,
         more_prompts=more_prompts,
         sampling=sampling,

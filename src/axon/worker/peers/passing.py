@@ -6,17 +6,18 @@ A hand-over is a planned failover: the next worker goes on from the log as after
 import asyncio
 import contextlib
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Protocol
 
 import structlog
 
 from axon.dispatch.dispatch import work_channel
-from axon.dispatch.hint import encode_hint, hint_of
+from axon.dispatch.hint import Hint, encode_hint, hint_of
 from axon.domain.job import Job
-from axon.errors import AxonError
+from axon.errors import AxonError, DependencyDown
 from axon.ports.live import Live
-from axon.ports.queue import Delivery, Queue
+from axon.ports.queue import LANE_UNKNOWN, Delivery, Queue
 from axon.runtime.clock import Clock
 from axon.telemetry.metrics import Metrics
 from axon.worker.child.supervisor import Supervisor
@@ -109,6 +110,27 @@ class Passing:
         with contextlib.suppress(AxonError):
             await self._wake_others(job)
 
+    async def leave(self, delivery: Delivery) -> None:
+        """Returns a delivery that this worker cannot run, and wakes the workers that may; others of its lane wait."""
+        self._taking.avoid(delivery.lane)
+        await self._queue.give_back(delivery)
+        with contextlib.suppress(AxonError):
+            await self._wake(Hint(lane=delivery.lane))
+
+    async def forward(self, job: Job, delivery: Delivery, lane: str) -> None:
+        """Moves a job of another version to that version's lane. It is acked here once the queue has it there: a crash
+        in between leaves two copies, never none."""
+        try:
+            await self._queue.publish(lane, delivery.body)
+        except DependencyDown as error:
+            if error.code != LANE_UNKNOWN:
+                raise
+            await self._queue.declare([lane])
+            await self._queue.publish(lane, delivery.body)
+        await self._queue.ack(delivery)
+        with contextlib.suppress(AxonError):
+            await self._wake(replace(hint_of(job), lane=lane))
+
     async def release_all(self) -> None:
         """Gives up every job and every delivery, so that another worker, or the next start, goes on at once."""
         for running in list(self._hands.running.values()):
@@ -121,7 +143,10 @@ class Passing:
                 await self._queue.give_back(delivery)
 
     async def _wake_others(self, job: Job) -> None:
-        await self._live.wakeups.notify(work_channel(self._identity.deployment), encode_hint(hint_of(job)))
+        await self._wake(hint_of(job))
+
+    async def _wake(self, hint: Hint) -> None:
+        await self._live.wakeups.notify(work_channel(self._identity.deployment), encode_hint(hint))
 
     def _held(self, running: Running) -> Held:
         job = running.job

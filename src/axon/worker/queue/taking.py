@@ -63,8 +63,8 @@ class Taking:
         """``own_lane``: the worker's name, under which it has a lane of its own; empty for none."""
         me = identity
         self._hands, self._deployment = hands, me.deployment
-        self._lanes = lane_names(me.deployment, num_lanes, me.pool)
-        self._own = own_lane_name(me.deployment, own_lane) if own_lane else ""
+        self._lanes = lane_names(me.deployment, num_lanes, me.pool, me.letter)
+        self._own = own_lane_name(me.deployment, own_lane, me.letter) if own_lane else ""
         self._took_own_last = False
         self._queue, self._wakeups, self._metrics = queue, live.wakeups, metrics
         self._now = clock.monotonic
@@ -72,6 +72,8 @@ class Taking:
         self.sharing = Sharing(live.shares, pool_name(me.deployment, me.pool), self._active)
         self._woken, self._look_everywhere = asyncio.Event(), asyncio.Event()
         self._resting_until = 0.0
+        self._avoided: dict[str, float] = {}
+        """By lane: the time until which nothing is taken from it."""
         self._failures = Sparse()
         hands.on_room.append(self._woken.set)
 
@@ -84,6 +86,12 @@ class Taking:
     def rest(self) -> None:
         """Takes nothing for a moment, so that others take what was just given back."""
         self._resting_until = self._now() + _REST_S
+
+    def avoid(self, lane: str) -> None:
+        """Takes nothing from one lane for a moment, so that others take what was just given back to it."""
+        now = self._now()
+        self._avoided = {each: until for each, until in self._avoided.items() if until > now}
+        self._avoided[lane] = now + _REST_S
 
     async def num_waiting(self) -> int:
         """The number of jobs in all lanes; 1 when the queue cannot say."""
@@ -166,14 +174,20 @@ class Taking:
             held[job.lane] += job.choices
         waiting = self._without_held_back(self._hearsay.waiting(held, now))
         if num_held >= slots:
-            return [each.lane for each in short(waiting, jobs, slots)]
+            return self._without_avoided([each.lane for each in short(waiting, jobs, slots)])
         served = self.sharing.served
         others = in_order(waiting, served.of, served.level)
         own = self._hearsay.own(held, now)
         if own is not None and others:
             is_ahead = score(own, served.of, served.level) - SLOT_COST > score(others[0], served.of, served.level)
             own = None if self._took_own_last or is_ahead else own
-        return [*([own.lane] if own else []), *(each.lane for each in others)]
+        return self._without_avoided([*([own.lane] if own else []), *(each.lane for each in others)])
+
+    def _without_avoided(self, lanes: list[str]) -> list[str]:
+        if not self._avoided:
+            return lanes
+        now = self._now()
+        return [lane for lane in lanes if self._avoided.get(lane, now) <= now]
 
     def _without_held_back(self, waiting: list[Waiting]) -> list[Waiting]:
         """Leaves out lanes whose every tenant has a whole engine's worth of streams held back already."""

@@ -1,0 +1,150 @@
+"""The version of a registered deployment that this worker is to serve, and its settings. Loads nothing."""
+
+import asyncio
+from contextlib import AsyncExitStack
+from dataclasses import dataclass, replace
+
+import structlog
+
+from axon.bootstrap.model import Model
+from axon.bootstrap.process import Process
+from axon.bootstrap.registry import make_catalog, make_follower
+from axon.bootstrap.services import Services
+from axon.domain.registry.deployment import Deployment
+from axon.domain.registry.served import RUNNING, served_of, version_to_serve
+from axon.domain.registry.snapshot import Snapshot
+from axon.domain.registry.version import Version, version_id
+from axon.domain.served_version import ServedVersion
+from axon.engine.protocol.messages import Ready
+from axon.errors import Conflict, Misconfigured
+from axon.ports.live import Presences
+from axon.registry.catalog import Catalog
+from axon.registry.follower import RegistryFollower
+from axon.runtime.lifecycle import Lifecycle
+from axon.settings import Settings, with_engine
+
+_LOOK_S = 0.25
+
+_logger = structlog.get_logger("axon.worker")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Deployed:
+    """What a worker of a registered deployment serves."""
+
+    deployment: Deployment
+    version: Version
+    settings: Settings
+    """The process's settings, with those of the version in their place."""
+
+    @property
+    def letter(self) -> str:
+        """The version's letter in the names of lanes."""
+        member = self.deployment.member(self.version.id)
+        return member.letter if member else ""
+
+    @property
+    def served(self) -> ServedVersion:
+        return served_of(self.version, self.deployment)
+
+    def check_text(self, model: Model) -> None:
+        """Raises ``Misconfigured`` if the files are not those that were registered."""
+        if model.text.mark != self.version.text:
+            raise Misconfigured(
+                f"The tokenizer or template at {self.version.source} is not that of {self.version.id} as it was "
+                "registered. Restore the files, or register them as another version."
+            )
+
+
+class Following:
+    """The tie of a worker to the registry: which version it serves, and whether that is still run."""
+
+    is_over = False
+    """Whether its version is not run any more."""
+
+    def __init__(self, deployed: Deployed, registry: RegistryFollower, catalog: Catalog, lifecycle: Lifecycle) -> None:
+        self.deployed = deployed
+        self._registry, self._catalog, self._lifecycle = registry, catalog, lifecycle
+        self.parts = registry.run, self._run
+
+    async def served(self, engine: Ready, worker: str) -> ServedVersion:
+        """What the worker announces. Records the kernel of the version's first worker; raises ``Misconfigured`` if
+        this machine has another kernel, or room for a shorter context only."""
+        version = self.deployed.version
+        if engine.max_model_len < version.max_model_len:
+            raise Misconfigured(
+                f"{version.id} is registered with a context of {version.max_model_len} tokens, and this engine has "
+                f"room for {engine.max_model_len}. Give it more memory for KV blocks (engine.kv_memory_bytes)."
+            )
+        try:
+            await self._catalog.record_kernel(version.id, engine.kernel, actor=f"worker {worker}")
+        except Conflict as error:
+            raise Misconfigured(error.message) from error
+        return self.deployed.served
+
+    def letter_of(self, version: str) -> str | None:
+        """The letter of a version of the deployment; None for one that it does not have."""
+        deployment = self._registry.snapshot.deployments.get(self.deployed.deployment.name)
+        member = deployment.member(version) if deployment else None
+        return member.letter if member else None
+
+    async def _run(self) -> None:
+        """Stops the process, which then begins again, when the version is not run any more."""
+        while True:
+            if not self._is_run():
+                break
+            await asyncio.sleep(_LOOK_S)
+        self.is_over = True
+        name, version = self.deployed.deployment.name, self.deployed.version.id
+        _logger.info("worker.version_over", deployment=name, version=version)
+        self._lifecycle.stop()
+        await asyncio.Event().wait()
+
+    def _is_run(self) -> bool:
+        deployment = self._registry.snapshot.deployments.get(self.deployed.deployment.name)
+        member = deployment.member(self.deployed.version.id) if deployment else None
+        return member is not None and member.state in RUNNING
+
+
+async def open_following(process: Process, services: Services, stack: AsyncExitStack) -> Following:
+    """Reads the registry and finds what this worker is to serve."""
+    settings, clock, store = process.settings, process.clock, services.store
+    registry = make_follower(store, services.live, clock)
+    await registry.open()
+    deployed = await find_deployed(settings, registry.snapshot, services.live.presences)
+    return Following(deployed, registry, make_catalog(settings, store, clock, services.live), process.lifecycle)
+
+
+async def find_deployed(settings: Settings, snapshot: Snapshot, presences: Presences) -> Deployed:
+    """What ``worker.deployment`` and ``worker.version`` name; raises ``Misconfigured`` if there is no such thing."""
+    name, label = settings.worker.deployment, settings.worker.version
+    deployment = snapshot.deployments.get(name)
+    if deployment is None:
+        known = ", ".join(sorted(snapshot.deployments)) or "none"
+        raise Misconfigured(f"There is no deployment {name}; there are: {known}. `axon deployments create` makes one.")
+    if label:
+        wanted = version_id(deployment.model, label)
+        member = deployment.member(wanted)
+        if member is None or member.state not in RUNNING:
+            raise Misconfigured(f"The deployment {name} does not run the version {label}.")
+    else:
+        others = await presences.all(name)
+        wanted = version_to_serve(deployment, [each.deployment.version for each in others if not each.draining])
+        if not wanted:
+            raise Misconfigured(f"The deployment {name} has no version to run yet; add one to it.")
+    version = snapshot.versions[wanted]
+    return Deployed(deployment=deployment, version=version, settings=settings_of(settings, version, name))
+
+
+def settings_of(settings: Settings, version: Version, deployment: str = "") -> Settings:
+    """The settings of a process that reads a version's files: those of the process, but for the version's own."""
+    own = version.settings
+    engine = {"kind": own.kind, "dtype": own.dtype if own.dtype != "auto" else ""}
+    engine["max_model_len"] = str(own.max_model_len or "")
+    given = [(name, text) for name, text in engine.items() if text] + list(own.more)
+    return replace(
+        with_engine(settings, given, version.id),
+        models="",
+        model=version.source,
+        model_name=deployment or version.model,
+    )

@@ -1,0 +1,192 @@
+"""Leads rollouts: begins them when their version is warm, steps them on, aborts them when it is worse. Knows no turn.
+
+Only the leader acts. Two leaders for a moment do no harm: every write compares the record's revision.
+"""
+
+import asyncio
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Protocol
+
+import structlog
+
+from axon.control.golden import GoldenChecks
+from axon.domain.presence import Presence
+from axon.domain.registry import steps
+from axon.domain.registry.comparison import Evidence, Verdict, looked, verdict_of
+from axon.domain.registry.deployment import Deployment, MemberState
+from axon.domain.registry.rollout import Rollout, RolloutState
+from axon.domain.registry.samples import Observed
+from axon.domain.registry.snapshot import Snapshot
+from axon.domain.registry.steps import Action
+from axon.domain.registry.warmth import cold_pools
+from axon.errors import AxonError
+from axon.ports.live import Presences
+from axon.registry.observations import Observations
+from axon.runtime.clock import Clock
+
+ACTOR = "control"
+_EVERY_S = 1.0
+_CHECKING = "its golden prompts are being asked"
+_NO_CHECKS = "its golden prompts cannot be asked by this control"
+
+_logger = structlog.get_logger("axon.control")
+
+
+class Registry(Protocol):
+    """The registry, as control reads it."""
+
+    async def snapshot(self) -> Snapshot:
+        """Everything at one revision."""
+
+
+class Writer(Protocol):
+    """The registry, as control writes it."""
+
+    async def write(self, edits: Sequence[tuple[Deployment, Deployment]], *, actor: str) -> Sequence[object] | None:
+        """Compare-and-set of all or none; None when somebody else has changed one of the records meanwhile."""
+
+
+@dataclass(slots=True)
+class _Led:
+    """What this leader remembers of a rollout that runs."""
+
+    evidence: Evidence = field(default_factory=Evidence)
+    observed: dict[str, Observed] = field(default_factory=dict)
+    """The newest samples of each gateway: those of one that is gone still count."""
+
+
+class Rollouts:
+    """``run`` it in every control; ``look`` is one round over all deployments."""
+
+    def __init__(
+        self,
+        registry: Registry,
+        writer: Writer,
+        observations: Observations,
+        presences: Presences,
+        clock: Clock,
+        *,
+        golden: GoldenChecks | None = None,
+        leads: Callable[[], bool] = lambda: True,
+    ) -> None:
+        self._registry, self._writer, self._observations = registry, writer, observations
+        self._presences, self._clock, self._golden, self._leads = presences, clock, golden, leads
+        self._led: dict[str, _Led] = {}
+        """By the id of the rollout."""
+
+    async def run(self) -> None:
+        """Looks every second while this process leads, until cancelled."""
+        while True:
+            await asyncio.sleep(_EVERY_S)
+            if not self._leads():
+                self._led.clear()
+                continue
+            try:
+                await self.look()
+            except AxonError as error:
+                _logger.warning("rollouts.failed", error=str(error))
+
+    async def look(self) -> None:
+        """Does what is due in every deployment; a deployment that fails leaves the others theirs."""
+        snapshot = await self._registry.snapshot()
+        for deployment in snapshot.deployments.values():
+            try:
+                await self._look_at(deployment)
+            except AxonError as error:
+                _logger.warning("rollout.failed", deployment=deployment.name, error=str(error))
+        going = {each.rollout.id for each in snapshot.deployments.values() if each.rollout and _is_going(each.rollout)}
+        for rollout_id in self._led.keys() - going:
+            del self._led[rollout_id]
+            if self._golden:
+                self._golden.forget(rollout_id)
+
+    def verdict(self, rollout: Rollout) -> Verdict:
+        """What the comparison says by now."""
+        led = self._led.get(rollout.id)
+        return verdict_of(led.evidence if led else Evidence(), rollout.tolerance, old=rollout.old, new=rollout.new)
+
+    async def _look_at(self, deployment: Deployment) -> None:
+        rollout = deployment.rollout
+        registered = any(member.state is MemberState.REGISTERED for member in deployment.members)
+        if registered or (rollout and rollout.state is RolloutState.WAITING):
+            presences = await self._presences.all(deployment.name)
+            if (ready := self._with_ready(deployment, presences)) != deployment:
+                await self._write(deployment, ready, "version.ready")
+                return  # the next look goes on from what is stored
+            if rollout and rollout.state is RolloutState.WAITING:
+                await self._try_to_begin(deployment, rollout, presences)
+        if rollout and _is_going(rollout) and rollout.state is not RolloutState.WAITING:
+            await self._go_on(deployment, rollout)
+
+    def _with_ready(self, deployment: Deployment, presences: Sequence[Presence]) -> Deployment:
+        """The deployment with those members ready that have a worker in every pool that they serve.
+
+        A version with golden prompts is ready when it has passed them.
+        """
+        now, rollout = self._clock.now(), deployment.rollout
+        for member in deployment.members:
+            if member.state is not MemberState.REGISTERED or cold_pools(deployment, member.version, presences):
+                continue
+            is_checked = not rollout or rollout.new != member.version or rollout.state is not RolloutState.WAITING
+            if is_checked or not rollout or self._wrong(deployment, rollout) == "":
+                deployment = steps.with_state(deployment, member.version, MemberState.READY, now=now)
+        return deployment
+
+    def _wrong(self, deployment: Deployment, rollout: Rollout) -> str | None:
+        """Why the version does not pass its golden prompts: empty when it does, None while that is not known."""
+        if not rollout.golden:
+            return ""
+        return self._golden.result(deployment.name, rollout) if self._golden else None
+
+    async def _try_to_begin(self, deployment: Deployment, rollout: Rollout, presences: Sequence[Presence]) -> None:
+        self._led.setdefault(rollout.id, _Led())
+        now = self._clock.now()
+        if cold := cold_pools(deployment, rollout.new, presences):
+            pools = ", ".join(pool or "the shared pool" for pool in sorted(cold))
+            await self._wait(deployment, rollout, f"no worker with {rollout.new} in {pools}")
+            return
+        wrong = self._wrong(deployment, rollout)
+        if wrong is None:
+            await self._wait(deployment, rollout, _CHECKING if self._golden else _NO_CHECKS)
+        elif wrong:
+            over = steps.abort(deployment, now=now, reason=wrong, moves=False)
+            await self._write(deployment, over, "rollout.aborted", reason=wrong)
+        else:
+            await self._write(deployment, steps.begin(deployment, cold_pools=cold, now=now), "rollout.begun")
+
+    async def _wait(self, deployment: Deployment, rollout: Rollout, reason: str) -> None:
+        if rollout.reason != reason:
+            await self._write(deployment, steps.wait(deployment, reason), "rollout.waits", reason=reason)
+
+    async def _go_on(self, deployment: Deployment, rollout: Rollout) -> None:
+        led = self._led.setdefault(rollout.id, _Led())
+        led.observed |= await self._observations.all(rollout.id)
+        observed = sum(led.observed.values(), Observed())
+        led.evidence = looked(led.evidence, observed, rollout.tolerance)
+        verdict, now = self.verdict(rollout), self._clock.now()
+        match steps.next_step(rollout, now, verdict):
+            case Action.ABORT:
+                over = steps.abort(deployment, now=now, reason=verdict.reason, moves=verdict.moves)
+                await self._write(deployment, over, "rollout.aborted", reason=verdict.reason, moves=verdict.moves)
+            case Action.STEP:
+                await self._write(deployment, steps.step(deployment, now=now), "rollout.stepped")
+            case Action.PROMOTE:
+                done = steps.promote(deployment, now=now, reason="it was not worse in any step")
+                await self._write(deployment, done, "rollout.promoted")
+            case Action.NOTHING:
+                pass
+
+    async def _write(self, old: Deployment, new: Deployment, event: str, **facts: object) -> None:
+        """Compare-and-set. Whoever was outrun looks again in a second, at what is stored then."""
+        rollout = new.rollout
+        said = {"version": rollout.new, "share": rollout.share / 100, "state": str(rollout.state)} if rollout else {}
+        if await self._writer.write([(old, new)], actor=ACTOR) is None:
+            _logger.info("rollout.outrun", deployment=old.name, event_missed=event)
+            return
+        log = _logger.warning if event == "rollout.aborted" else _logger.info
+        log(event, deployment=old.name, **said, **facts)
+
+
+def _is_going(rollout: Rollout) -> bool:
+    return not rollout.state.is_over

@@ -1,0 +1,32 @@
+"""The route of /v1/admin/changes: who changed what in the registry. Changes nothing itself."""
+
+from typing import Any
+
+from fastapi import APIRouter
+from starlette.requests import Request
+
+from axon.domain.registry.change import Change
+from axon.errors import InvalidInput
+from axon.gateway.admin.bodies import admin_of
+from axon.gateway.http.paging import DEFAULT_LIMIT, Look, limit_of, listed
+from axon.registry.facts import change_facts
+
+router = APIRouter(tags=["admin"], prefix="/v1/admin/changes")
+_LOOK: Look[Change] = Look(lambda change: str(change.number), change_facts)
+_MAX_DIGITS = 18
+
+
+@router.get("", summary="List changes of the registry")
+async def index(request: Request, after: str = "0", limit: str = DEFAULT_LIMIT) -> dict[str, Any]:
+    """Lists the audit trail page by page, the oldest first: who changed which record, with the record before and after.
+    Changes are numbered without gaps; ``after`` is the number of the last one that was read."""
+    num = limit_of(limit)
+    found = await admin_of(request).catalog.changes(after=_number(after), limit=num + 1)
+    return listed(found[:num], _LOOK, has_more=len(found) > num)
+
+
+def _number(text: str) -> int:
+    """Returns the change's number; raises ``InvalidInput`` for anything else."""
+    if not (text.isascii() and text.isdigit() and len(text) <= _MAX_DIGITS):
+        raise InvalidInput("'after' must be the number of a change.", param="after")
+    return int(text)

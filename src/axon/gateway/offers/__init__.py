@@ -1,0 +1,1 @@
+"""The models that a gateway offers: which deployment a name means, its versions, its workers, its text."""

@@ -1,0 +1,72 @@
+"""What a gateway needs to know of a deployment that it offers. Knows no request."""
+
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Protocol
+
+from axon.domain.pin import Known
+from axon.domain.registry.deployment import Deployment
+from axon.domain.registry.model import Capability
+from axon.domain.served_version import ServedVersion
+from axon.errors import Unavailable
+from axon.gateway.offers.fleet import Fleet
+from axon.sessions.prompt import Prompts
+
+
+class State(StrEnum):
+    """Whether a deployment can answer at once."""
+
+    READY = "ready"
+    LOADING = "loading"
+    """It shall run, and none of its workers has announced itself yet."""
+    COLD = "cold"
+    """It runs nowhere, and is started when it is asked."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Listed:
+    """A deployment as it is listed."""
+
+    served: ServedVersion
+    """Its stable version."""
+    state: State = State.READY
+    capabilities: tuple[Capability, ...] = (Capability.CHAT,)
+    label: str = ""
+    """The label of its stable version, where it is registered."""
+
+
+class Offer(Protocol):
+    """One deployment at this gateway. Its versions are those of ``deployment``."""
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def fleet(self) -> Fleet: ...
+
+    @property
+    def is_known(self) -> bool:
+        """Whether requests for it can be accepted."""
+
+    def problem(self) -> Unavailable:
+        """The error that says why they cannot."""
+
+    @property
+    def deployment(self) -> Deployment:
+        """The registered deployment, or what the workers' announcements amount to."""
+
+    @property
+    def is_fresh(self) -> bool:
+        """Whether the deployment is what the registry says now; otherwise sessions begin on the stable version."""
+
+    def known(self) -> Known:
+        """What is known of the versions that a session may be pinned to."""
+
+    def served(self, version: str) -> ServedVersion:
+        """One of its versions, as its workers serve it."""
+
+    async def prompts(self, version: str) -> Prompts:
+        """Tokenizer and template of one of its versions, for its context length."""
+
+    def listed(self) -> Listed:
+        """The deployment as it is listed."""

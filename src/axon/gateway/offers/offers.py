@@ -1,0 +1,101 @@
+"""All deployments that a gateway offers: those of the registry, and those that its settings name. Knows no queue."""
+
+import asyncio
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+
+from axon.domain.registry.snapshot import find
+from axon.errors import NotFound, Unavailable
+from axon.gateway.offers.announced import AnnouncedOffer
+from axon.gateway.offers.offer import Listed, Offer
+from axon.gateway.offers.registered import RegisteredOffer, View
+
+_POLL_S = 1.0
+"""Interval at which the workers' presences are read."""
+_FIRST_POLL_S = 0.2
+"""Interval until the first worker has been seen."""
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """What a request's ``model`` means at this gateway."""
+
+    offer: Offer
+    version: str = ""
+    """Id of the version that it asks for; empty for whichever its session is on."""
+
+
+class Offers:
+    """Finds what a name means. A registered deployment goes before one of the settings with the same name."""
+
+    def __init__(
+        self, announced: Sequence[AnnouncedOffer], view: View, registered: Callable[[str], RegisteredOffer]
+    ) -> None:
+        """``registered`` makes the offer of a registered deployment."""
+        self._announced = {offer.name: offer for offer in announced}
+        self._view, self._make = view, registered
+        self._registered: dict[str, RegisteredOffer] = {}
+
+    def find(self, name: str, allows: Callable[[str], bool]) -> Wanted:
+        """What a name means; raises ``NotFound`` if the tenant may use nothing of this name, whether or not it exists.
+
+        Raises ``Unavailable`` for a deployment that cannot take requests yet.
+        """
+        wanted = self._wanted(name, allows)
+        if wanted is None:
+            available = ", ".join(offer.name for offer in self._all() if allows(offer.name))
+            raise NotFound(
+                f"The model '{name}' does not exist. Available: {available or 'none'}.",
+                code="model_not_found",
+                param="model",
+            )
+        if not wanted.offer.is_known:
+            raise wanted.offer.problem()
+        return wanted
+
+    def _wanted(self, name: str, allows: Callable[[str], bool]) -> Wanted | None:
+        if named := find(self._view.snapshot, name):
+            base = name if named.version == "" else name.rpartition("@")[0]
+            is_allowed = allows(named.deployment.name) or allows(base)
+            return Wanted(self._of(named.deployment.name), named.version) if is_allowed else None
+        offer = self._announced.get(name)
+        return Wanted(offer) if offer is not None and allows(name) else None
+
+    def listed(self, allows: Callable[[str], bool]) -> Sequence[Listed]:
+        """What the tenant may use, in the order of the settings and then by name."""
+        return [offer.listed() for offer in self._all() if offer.is_known and allows(offer.name)]
+
+    def has(self, deployment: str) -> bool:
+        """Whether this gateway offers a deployment of this name."""
+        return deployment in self._view.snapshot.deployments or deployment in self._announced
+
+    def tokens_per_s(self, deployment: str, pool: str) -> float | None:
+        """Tokens per second that a pool of a deployment serves when it is busy; None if unknown."""
+        offer = next((offer for offer in self._all() if offer.name == deployment), None)
+        return offer.fleet.tokens_per_s(pool) if offer else None
+
+    @property
+    def are_known(self) -> bool:
+        """Whether requests for any deployment can be accepted."""
+        return any(offer.is_known for offer in self._all())
+
+    def problem(self) -> Unavailable:
+        """The error that says why none can."""
+        problems = (offer.problem() for offer in self._all())
+        return next(problems, Unavailable("No model is deployed yet; add one.", code="no_model"))
+
+    async def run(self) -> None:
+        """Reads the workers' announcements, until cancelled."""
+        while True:
+            await asyncio.gather(*(offer.fleet.look() for offer in self._all()))
+            await asyncio.sleep(_POLL_S if self.are_known else _FIRST_POLL_S)
+
+    def _all(self) -> Iterator[Offer]:
+        registered = self._view.snapshot.deployments
+        yield from (offer for name, offer in self._announced.items() if name not in registered)
+        yield from (self._of(name) for name in sorted(registered))
+
+    def _of(self, name: str) -> RegisteredOffer:
+        if name not in self._registered:
+            self._registered[name] = self._make(name)
+        return self._registered[name]

@@ -1,0 +1,45 @@
+"""Tokenizers and templates of registered versions: loaded when first asked for, the last used ones kept."""
+
+import asyncio
+from collections import OrderedDict
+from collections.abc import Awaitable, Callable
+
+from axon.domain.registry.version import Version
+from axon.sessions.prompt import Prompts
+
+Load = Callable[[Version], Awaitable[Prompts]]
+
+
+class LoadedTexts:
+    """At most ``keep`` of them, by their fingerprint; versions with the same text share one."""
+
+    def __init__(self, load: Load, *, keep: int) -> None:
+        """``load`` reads the text of a version; it raises if that cannot be had."""
+        self._load, self._keep = load, keep
+        self._loaded: OrderedDict[str, Prompts] = OrderedDict()
+        self._loading: dict[str, asyncio.Task[Prompts]] = {}
+
+    async def of(self, version: Version) -> Prompts:
+        """The text of a version. Requests that come while it is loaded wait for the same loading."""
+        mark = version.text
+        if mark in self._loaded:
+            self._loaded.move_to_end(mark)
+            return self._loaded[mark]
+        task = self._loading.get(mark)
+        if task is None:
+            task = self._loading[mark] = asyncio.create_task(self._fill(version))
+        return await asyncio.shield(task)
+
+    async def _fill(self, version: Version) -> Prompts:
+        try:
+            prompts = self._loaded[version.text] = await self._load(version)
+        finally:
+            del self._loading[version.text]
+        while len(self._loaded) > self._keep:
+            self._loaded.popitem(last=False)
+        return prompts
+
+    def close(self) -> None:
+        """Gives up what is being loaded."""
+        for task in self._loading.values():
+            task.cancel()

@@ -1,0 +1,47 @@
+"""Tells the comparison of versions how the turns of this gateway go. Knows no rollout."""
+
+from axon.domain.chunk import Chunk
+from axon.domain.failure import Failure
+from axon.domain.job import Job
+from axon.domain.registry.samples import Outcome
+from axon.domain.turn import TurnState
+from axon.registry.observing import Observing
+
+_OWN_FAULTS = frozenset(
+    {
+        Failure.CONTEXT_TOO_LONG,
+        Failure.KV_SHARE_TOO_SMALL,
+        Failure.PROMPT_LOGPROBS_UNSUPPORTED,
+        Failure.INVALID,
+    }
+)
+"""Failures that are the request's own fault, not its version's."""
+
+
+def outcome_of(last: Chunk) -> Outcome:
+    """How a turn's terminal chunk counts for its version."""
+    if last.terminal is TurnState.FAILED:
+        return Outcome.OK if last.code in _OWN_FAULTS else Outcome.ERROR
+    return Outcome.ERROR if last.terminal is TurnState.EXPIRED else Outcome.OK
+
+
+class TurnObserving:
+    """``begun`` when a turn is accepted here; ``saw`` and ``left`` are called by whoever follows it."""
+
+    def __init__(self, observing: Observing) -> None:
+        self._observing = observing
+
+    def begun(self, job: Job) -> None:
+        """A turn was accepted. Later turns of a session have longer prompts, so only first ones are timed."""
+        self._observing.begun(job.id, job.deployment, job.version, is_first=job.ordinal <= 1)
+
+    def saw(self, job_id: str, chunk: Chunk) -> None:
+        """A reader is sent this chunk."""
+        if chunk.tokens:
+            self._observing.answered(job_id)
+        if chunk.terminal:
+            self._observing.ended(job_id, outcome_of(chunk), num_tokens=chunk.last)
+
+    def left(self, job_id: str) -> None:
+        """A reader follows the turn no more; one that has not ended says nothing against its version."""
+        self._observing.ended(job_id, Outcome.OK)

@@ -1,0 +1,82 @@
+"""The version that a turn is asked of: the one that its session is pinned to, or that a new session begins on."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from starlette.requests import Request
+
+from axon.domain.moved import Moved
+from axon.domain.pin import Pin, pin_key
+from axon.domain.registry.deployment import Deployment
+from axon.domain.registry.snapshot import first_version
+from axon.domain.served_version import ServedVersion
+from axon.gateway.offers.offers import Wanted
+from axon.gateway.turn.context import gateway_of, identity_of
+from axon.gateway.turn.entry import Entry
+from axon.gateway.turn.headers import session_name
+from axon.sessions.prompt import Prompts
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Target:
+    """The version that answers a turn, with what is needed to make a job for it."""
+
+    deployment: Deployment
+    served: ServedVersion
+    prompts: Prompts
+    """Its tokenizer and template."""
+    key: str = ""
+    """Key of the session's pin; empty for a turn that is its own session."""
+    pin: Pin
+    moved: Moved | None = None
+    """The session's move to this version, which the answer tells."""
+
+    @property
+    def letter(self) -> str:
+        """The version's letter in the names of lanes."""
+        member = self.deployment.member(self.served.version)
+        return member.letter if member else ""
+
+    def reasoning(self, prompt_ids: Sequence[int]) -> str:
+        """The rule that separates reasoning from the answer; empty for a model that writes none."""
+        return self.prompts.reasoning(prompt_ids) if self.served.reasons else ""
+
+
+async def target_of(
+    request: Request,
+    entry: Entry,
+    wanted: Wanted,
+    *,
+    session: str = "",
+    is_first: bool = False,
+    prompt_cache_key: str | None = None,
+) -> Target:
+    """Decides which version answers the turn, before its prompt is rendered; the pin in ``live`` binds all gateways.
+
+    ``session`` names the conversation or the chain that the turn continues. ``is_first`` says that it is named by this
+    very turn. Without a session, the request's session header names it, else its ``prompt_cache_key``.
+    """
+    gateway, offer = gateway_of(request), wanted.offer
+    key = pin_key(
+        offer.name,
+        identity_of(request).tenant,
+        session=session,
+        session_header=session_name(request),
+        prompt_cache_key=prompt_cache_key or "",
+    )
+
+    def choose() -> str:
+        return wanted.version or first_version(offer.deployment, key or entry.id, is_fresh=offer.is_fresh)
+
+    resolved = await gateway.sessions.pins.resolve(
+        key, first=is_first, choose=choose, known=offer.known(), session=session, asked=wanted.version
+    )
+    version = resolved.pin.version
+    return Target(
+        deployment=offer.deployment,
+        served=offer.served(version),
+        prompts=await offer.prompts(version),
+        key=key,
+        pin=resolved.pin,
+        moved=resolved.moved,
+    )

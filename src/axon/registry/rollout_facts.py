@@ -1,0 +1,53 @@
+"""A deployment's rollout as the admin API and the command line show it: plain JSON. Knows neither of the two."""
+
+from dataclasses import asdict
+
+from axon.domain.registry.deployment import Deployment
+from axon.domain.registry.rollout import WHOLE, Rollout
+from axon.errors import InvalidInput, NotFound
+from axon.registry.facts import Facts
+
+_PERCENT = WHOLE // 100
+
+
+def rollout_facts(deployment: Deployment) -> Facts:
+    """The JSON of the present or last rollout, with shares in percent; raises ``NotFound`` when there was none."""
+    rollout = rollout_of(deployment)
+    return {
+        "id": rollout.id,
+        "object": "rollout",
+        "deployment": deployment.name,
+        "state": str(rollout.state),
+        "old": rollout.old,
+        "new": rollout.new,
+        "stable": deployment.stable,
+        "share": rollout.share / _PERCENT,
+        "steps": [share / _PERCENT for share in rollout.steps],
+        "step": rollout.step,
+        "bake_s": rollout.bake_s,
+        "reason": rollout.reason,
+        "golden": [asdict(golden) for golden in rollout.golden],
+        "tolerance": asdict(rollout.tolerance),
+        "versions": [
+            {"id": member.version, "state": str(member.state), "since": int(member.since)}
+            for member in deployment.members
+        ],
+        "began_at": int(rollout.began),
+        "stepped_at": int(rollout.stepped),
+        "revision": deployment.revision,
+    }
+
+
+def rollout_of(deployment: Deployment) -> Rollout:
+    """The present or last rollout; raises ``NotFound`` when there was none."""
+    if deployment.rollout is None:
+        raise NotFound(f"The deployment '{deployment.name}' never had a rollout.", code="rollout_not_found")
+    return deployment.rollout
+
+
+def shares_of(percents: list[float]) -> tuple[int, ...]:
+    """Shares in hundredths of a percent; raises ``InvalidInput`` for a percentage with more than two decimals."""
+    shares = tuple(round(percent * _PERCENT) for percent in percents)
+    if any(abs(share - percent * _PERCENT) > 1e-6 for share, percent in zip(shares, percents, strict=True)):
+        raise InvalidInput("A step is a percentage with at most two decimals, such as 0.25.", param="steps")
+    return shares

@@ -1,0 +1,101 @@
+"""Golden prompts: a version that answers one of them wrongly is not begun with."""
+
+import asyncio
+from dataclasses import replace
+
+import pytest
+
+from axon.control.golden import GoldenChecks
+from axon.domain.registry.golden import Golden
+from axon.domain.registry.rollout import Rollout
+from axon.errors import Unavailable
+from tests.domain.registry.builders import rollout
+
+FRANCE = Golden(prompt="The capital of France?", expected="Paris")
+SUM = Golden(prompt="2+2=", expected="4", exactly=True)
+
+
+def with_golden(*golden: Golden) -> Rollout:
+    return replace(rollout(), golden=golden)
+
+
+class Model:
+    """Answers by heart."""
+
+    def __init__(self, **answers: str) -> None:
+        self.answers = {FRANCE.prompt: "It is Paris.", SUM.prompt: " 4\n"} | answers
+        self.asked: list[tuple[str, str, str]] = []
+        self.fails = 0
+
+    async def ask(self, deployment: str, version: str, golden: Golden) -> str:
+        self.asked.append((deployment, version, golden.prompt))
+        if self.fails:
+            self.fails -= 1
+            raise Unavailable
+        return self.answers[golden.prompt]
+
+
+@pytest.mark.parametrize(
+    ("golden", "answer", "passes"),
+    [
+        (FRANCE, "It is Paris.", True),
+        (FRANCE, "It is paris.", False),
+        (SUM, " 4\n", True),
+        (SUM, "4.", False),
+    ],
+)
+def test_an_answer_contains_what_is_expected_or_is_exactly_that(golden: Golden, answer: str, passes: bool) -> None:
+    assert golden.accepts(answer) is passes
+
+
+async def test_a_version_that_answers_as_expected_passes() -> None:
+    model = Model()
+    checks, going = GoldenChecks(model.ask), with_golden(FRANCE, SUM)
+    assert checks.result("small", going) is None
+    await checks.look()
+    assert checks.result("small", going) == ""
+    assert model.asked == [("small", "small@v2", FRANCE.prompt), ("small", "small@v2", SUM.prompt)]
+    await checks.look()
+    assert len(model.asked) == 2
+
+
+async def test_a_wrong_answer_is_named_with_what_was_expected() -> None:
+    checks, going = GoldenChecks(Model(**{SUM.prompt: "5"}).ask), with_golden(FRANCE, SUM)
+    checks.result("small", going)
+    await checks.look()
+    assert checks.result("small", going) == "golden prompt 2 of 2: the answer '5' is not '4'"
+
+
+async def test_a_rollout_without_golden_prompts_passes_at_once() -> None:
+    assert GoldenChecks(Model().ask).result("small", rollout()) == ""
+
+
+async def test_a_check_that_could_not_be_made_is_made_again() -> None:
+    model = Model()
+    model.fails = 1
+    checks, going = GoldenChecks(model.ask), with_golden(FRANCE)
+    checks.result("small", going)
+    await checks.look()
+    assert checks.result("small", going) is None
+    await checks.look()
+    assert checks.result("small", going) == ""
+
+
+async def test_an_answer_that_never_comes_is_not_waited_for() -> None:
+    async def never(deployment: str, version: str, golden: Golden) -> str:
+        await asyncio.Event().wait()
+        return ""
+
+    checks, going = GoldenChecks(never, deadline_s=0.01), with_golden(FRANCE)
+    checks.result("small", going)
+    await checks.look()
+    assert checks.result("small", going) is None
+
+
+async def test_a_forgotten_rollout_is_not_asked_about() -> None:
+    model = Model()
+    checks, going = GoldenChecks(model.ask), with_golden(FRANCE)
+    checks.result("small", going)
+    checks.forget(going.id)
+    await checks.look()
+    assert not model.asked

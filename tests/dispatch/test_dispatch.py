@@ -1,0 +1,113 @@
+"""Accepting over the twins: one id has one body, and lanes of ours are declared where they are missing."""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import pytest
+
+from axon.adapters.live.memory import open_memory_live
+from axon.adapters.queue.memory import MemoryBroker
+from axon.dispatch.config import DispatchConfig
+from axon.dispatch.dispatch import Dispatch
+from axon.domain.job import Job
+from axon.domain.turn import Turn
+from axon.domain.wire import decode
+from axon.errors import DependencyDown
+from axon.runtime.clock import FakeClock
+from tests.contracts.builders import make_job
+
+
+class Services:
+    """The twins, and a journal that keeps what it is told."""
+
+    def __init__(self) -> None:
+        self.clock = FakeClock()
+        self.live = open_memory_live(self.clock, retention_s=60.0)
+        self.broker = MemoryBroker(clock=self.clock)
+        self.records: list[Turn] = []
+
+    async def append(self, turns: Sequence[Turn]) -> None:
+        self.records += turns
+
+    async def barrier(self, *, timeout_s: float) -> None: ...
+
+    async def dispatch(self, is_ours: Callable[[str], bool] = lambda deployment: deployment == "small") -> Dispatch:
+        queue = self.broker.connect()
+        await queue.open()
+        return Dispatch(
+            log=self.live.log,
+            journal=self,
+            queue=queue,
+            wakeups=self.live.wakeups,
+            config=DispatchConfig(),
+            reader_grace_s=30.0,
+            is_ours=is_ours,
+        )
+
+    def taken(self, lane: str) -> list[Job]:
+        found = []
+        while delivery := self.broker.take([lane]):
+            found.append(decode(Job, delivery.body))
+        return found
+
+
+@pytest.mark.parametrize("lane", ["small/07", "small:b/07", "small:b#gold/flex/07"])
+async def test_a_lane_that_is_missing_is_declared_and_the_job_published_once(lane: str) -> None:
+    services = Services()
+    job = make_job(lane=lane)
+    assert await (await services.dispatch()).accept(job) == job
+    assert services.taken(lane) == [job]
+    assert [turn.job for turn in services.records] == [job]
+
+
+@pytest.mark.parametrize("lane", ["other/07", "small/@w1", "small", "smaller/07"])
+async def test_a_lane_that_is_not_of_the_jobs_deployment_is_not_declared(lane: str) -> None:
+    services = Services()
+    with pytest.raises(DependencyDown) as refusal:
+        await (await services.dispatch()).accept(make_job(lane=lane))
+    assert refusal.value.code == "lane_unknown"
+    assert not services.broker._lanes
+
+
+async def test_a_lane_of_a_deployment_that_is_not_served_here_is_not_declared() -> None:
+    services = Services()
+    dispatch = await services.dispatch(is_ours=lambda deployment: False)
+    for publish in (dispatch.accept, dispatch.again):
+        with pytest.raises(DependencyDown) as refusal:
+            await publish(make_job())
+        assert refusal.value.code == "lane_unknown"
+
+
+async def test_another_failure_of_the_queue_declares_nothing() -> None:
+    services = Services()
+    services.broker.max_waiting = 0
+    services.broker.declare(["small/00"])
+    with pytest.raises(DependencyDown) as refusal:
+        await (await services.dispatch()).accept(make_job())
+    assert refusal.value.code == "queue_full"
+
+
+async def test_of_two_requests_under_one_id_the_first_ones_body_is_published_by_both() -> None:
+    services = Services()
+    first, twin = (make_job(seed=seed, idempotency_key="k", body_digest="d") for seed in (1, 2))
+    assert await (await services.dispatch()).accept(first) == first
+    assert await (await services.dispatch()).accept(twin) == first
+    assert services.taken("small/00") == [first, first]
+    assert [turn.job for turn in services.records] == [first, first]
+
+
+async def test_a_log_that_forgets_the_first_one_in_between_is_asked_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whoever opens the id again then has its one body: a twin that comes later gets that."""
+    services = Services()
+    first, twin, third = (make_job(seed=seed, idempotency_key="k", body_digest="d") for seed in (1, 2, 3))
+    await (await services.dispatch()).accept(first)
+    read = services.live.log.read
+
+    async def forgetful(*args: Any, **how: Any) -> Any:
+        monkeypatch.setattr(services.live.log, "read", read)
+        services.live.lose_everything()
+        return await read(*args, **how)
+
+    monkeypatch.setattr(services.live.log, "read", forgetful)
+    assert await (await services.dispatch()).accept(twin) == twin
+    assert await (await services.dispatch()).accept(third) == twin

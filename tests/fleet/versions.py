@@ -1,0 +1,80 @@
+"""Versions of an echo model in a fleet's registry: each says the prompt rotated by its number, so that the tokens of an
+answer tell its version."""
+
+import json
+from typing import Any
+
+import httpx
+
+from tests.fleet.fleet import Fleet
+from tests.fleet.member import Member
+
+MODEL = "small"
+
+
+def rotated(text: str, shift: int) -> str:
+    """What the version with this shift says to a prompt."""
+    return text[shift:] + text[:shift]
+
+
+def version_body(label: str, **more: str) -> dict[str, Any]:
+    """A version of the echo model; ``v2`` rotates by 1, ``v3`` by 2."""
+    shift = int(label.removeprefix("v")) - 1
+    return {
+        "label": label,
+        "source": "echo",
+        "digest": f"{shift:064x}",
+        "text": "bytes",
+        "max_model_len": 4096,
+        "settings": {"kind": "echo", "more": {"echo_shift": str(shift), **more}},
+        "advice": {"temperature": 0},
+    }
+
+
+def sent(answer: httpx.Response) -> dict[str, Any]:
+    """The body of an answer that must not be an error."""
+    assert answer.status_code < 300, answer.text
+    body: dict[str, Any] = answer.json()
+    return body
+
+
+class Registry:
+    """The registry of a fleet, as an operator works on it over the admin API."""
+
+    def __init__(self, fleet: Fleet) -> None:
+        self._fleet = fleet
+        key = json.loads(fleet.axon("keys", "create", "--scope", "admin", "--json"))["key"]
+        headers = {"Authorization": f"Bearer {key}"}
+        self.http = httpx.Client(base_url=fleet.gateways[0].url, headers=headers, timeout=60)
+
+    def __enter__(self) -> "Registry":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.http.close()
+
+    def add(self, label: str = "v1", **more: str) -> None:
+        """A version; with the first one the model and its deployment too."""
+        if label != "v1":
+            sent(self.http.post(f"/v1/admin/models/{MODEL}/versions", json=version_body(label, **more)))
+            return
+        sent(self.http.post("/v1/admin/models", json={"id": MODEL}))
+        sent(self.http.post(f"/v1/admin/models/{MODEL}/versions", json=version_body(label, **more)))
+        body = {"id": MODEL, "model": MODEL, "version": label, "num_lanes": 4, "patience_s": 2.0}
+        sent(self.http.post("/v1/admin/deployments", json=body))
+
+    def worker(self, label: str) -> Member:
+        """One more worker of a version, ready."""
+        return self._fleet.add("worker", worker_deployment=MODEL, worker_version=label, worker_announce_s=0.2)
+
+    def rollout(self, act: str = "", **body: object) -> dict[str, Any]:
+        """Starts a rollout, or does something to it; without either it is looked at."""
+        path = f"/v1/admin/deployments/{MODEL}/rollout"
+        if not act and not body:
+            return sent(self.http.get(path))
+        return sent(self.http.post(f"{path}/{act}" if act else path, json=body))
+
+    def members(self) -> dict[str, str]:
+        """The state of each version of the deployment."""
+        found = sent(self.http.get(f"/v1/admin/deployments/{MODEL}"))
+        return {member["version"]: member["state"] for member in found["members"]}

@@ -1,0 +1,71 @@
+import asyncio
+from dataclasses import replace
+
+import pytest
+
+from axon.domain.registry.version import Version
+from axon.errors import Unavailable
+from axon.gateway.offers.texts import LoadedTexts
+from axon.sessions.prompt import Prompts
+from tests.domain.registry.builders import version
+from tests.gateway.offers.builders import make_prompts
+
+
+class Loader:
+    """Counts what is loaded; waits while it is held."""
+
+    def __init__(self) -> None:
+        self.loaded: list[str] = []
+        self.free = asyncio.Event()
+        self.free.set()
+        self.error: Unavailable | None = None
+
+    async def __call__(self, of: Version) -> Prompts:
+        self.loaded.append(of.text)
+        await self.free.wait()
+        if self.error:
+            raise self.error
+        return make_prompts()
+
+
+def text(mark: str) -> Version:
+    return replace(version(), text=mark)
+
+
+async def test_versions_with_the_same_text_share_one() -> None:
+    loader = Loader()
+    texts = LoadedTexts(loader, keep=2)
+    assert await texts.of(text("a")) is await texts.of(replace(text("a"), label="v2"))
+    assert loader.loaded == ["a"]
+
+
+async def test_many_who_ask_at_once_wait_for_one_loading() -> None:
+    loader = Loader()
+    loader.free.clear()
+    texts = LoadedTexts(loader, keep=2)
+    asking = [asyncio.create_task(texts.of(text("a"))) for _ in range(5)]
+    await asyncio.sleep(0)
+    asking[0].cancel()
+    loader.free.set()
+    found = await asyncio.gather(*asking[1:])
+    assert len(set(map(id, found))) == 1
+    assert loader.loaded == ["a"]
+
+
+async def test_the_least_recently_used_goes_first() -> None:
+    loader = Loader()
+    texts = LoadedTexts(loader, keep=2)
+    for mark in ("a", "b", "a", "c", "a", "b"):
+        await texts.of(text(mark))
+    assert loader.loaded == ["a", "b", "c", "b"]
+
+
+async def test_a_loading_that_failed_is_tried_again() -> None:
+    loader = Loader()
+    loader.error = Unavailable("away")
+    texts = LoadedTexts(loader, keep=2)
+    with pytest.raises(Unavailable, match="away"):
+        await texts.of(text("a"))
+    loader.error = None
+    await texts.of(text("a"))
+    assert loader.loaded == ["a", "a"]

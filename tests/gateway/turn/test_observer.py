@@ -1,0 +1,44 @@
+from unittest.mock import Mock
+
+import pytest
+
+from axon.domain.chunk import Chunk, Token
+from axon.domain.failure import Failure
+from axon.domain.registry.samples import Outcome
+from axon.domain.turn import TurnState
+from axon.gateway.turn.observer import TurnObserving, outcome_of
+
+
+def ended(state: TurnState, code: str = "") -> Chunk:
+    return Chunk(first=4, epoch=1, terminal=state, code=code)
+
+
+@pytest.mark.parametrize(
+    ("last", "outcome"),
+    [
+        (ended(TurnState.COMPLETED), Outcome.OK),
+        (ended(TurnState.CANCELLED), Outcome.OK),
+        (ended(TurnState.EXPIRED), Outcome.ERROR),
+        (ended(TurnState.FAILED, Failure.ENGINE_CRASH), Outcome.ERROR),
+        (ended(TurnState.FAILED, "of_a_later_release"), Outcome.ERROR),
+        (ended(TurnState.FAILED, Failure.CONTEXT_TOO_LONG), Outcome.OK),
+    ],
+)
+def test_only_faults_of_the_server_count_against_a_version(last: Chunk, outcome: Outcome) -> None:
+    assert outcome_of(last) is outcome
+
+
+def test_a_turn_is_answered_by_its_first_token_and_ended_by_its_last_chunk() -> None:
+    observing = Mock()
+    observer = TurnObserving(observing)
+    observer.saw("a", Chunk(first=1, epoch=1, tokens=(Token(0, 1, "x"),)))
+    observing.answered.assert_called_once_with("a")
+    observing.ended.assert_not_called()
+    observer.saw("a", ended(TurnState.COMPLETED))
+    observing.ended.assert_called_once_with("a", Outcome.OK, num_tokens=3)
+
+
+def test_a_reader_that_leaves_says_nothing_against_the_version() -> None:
+    observing = Mock()
+    TurnObserving(observing).left("a")
+    observing.ended.assert_called_once_with("a", Outcome.OK)
