@@ -2,14 +2,16 @@
 
 python benchmarks/server_gpu.py                        a model of 8B's shape; one JSON line last
 python benchmarks/server_gpu.py --shape 0.6b --streams 256
+python benchmarks/server_gpu.py --processes 1 4        with one process on the port, then with four
 python benchmarks/server_gpu.py --smoke                a tiny model on the CPU: does the script run?
 
 The model folder is written first, into memory where there is room: config, a tokenizer of as many words as the model
 has, and weights that are pieces of one long row of random numbers. Then, with the same settings and lengths: the
 engine's process, spoken to over its socket as a worker does; and ``axon serve`` with its twins, asked for streamed
-completions; and the same server with an engine that only echoes, which says what its own path can carry. Each first
-warms up, then answers a burst (as many requests as streams, all at once) and a run (four times as many, the next one
-asked for when one ends). Settings are the defaults.
+completions by several client processes; and the same server with an engine that only echoes, which says what its own
+path can carry. Each first warms up, then answers bursts (as many requests as streams, all at once) and runs (four times
+as many, the next one asked for when one ends); the median of the rounds counts. Settings are the defaults, but for the
+limits on one key's requests.
 """
 
 import argparse
@@ -36,13 +38,19 @@ import torch  # noqa: E402
 from tests.journeys.server import Server, running  # noqa: E402
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers  # noqa: E402
 
+from axon.bootstrap.fronts.sizing import num_processes  # noqa: E402
 from axon.domain.sampling import Sampling  # noqa: E402
 from axon.engine.config import EngineConfig  # noqa: E402
 from axon.engine.load.architecture import read_architecture  # noqa: E402
 from axon.engine.protocol.messages import Add  # noqa: E402
+from axon.gateway.config import GatewayConfig  # noqa: E402
+from axon.runtime.cores import usable_cores  # noqa: E402
 from axon.worker.child.process import EngineProcess  # noqa: E402
 from benchmarks.engine_gpu import SHAPES  # noqa: E402
-from benchmarks.measures.load import Endpoint, figures_of, make_prompt, run_load  # noqa: E402
+from benchmarks.measures.clients import Clients  # noqa: E402
+from benchmarks.measures.cpu_time import ENGINE, cpu_by_part, read_processes  # noqa: E402
+from benchmarks.measures.figures import Figures, median  # noqa: E402
+from benchmarks.measures.load import Ask, Endpoint, figures_of, make_prompt  # noqa: E402
 
 SMOKE: dict[str, Any] = {
     "model_type": "llama", "hidden_size": 64, "intermediate_size": 128, "num_hidden_layers": 2,
@@ -153,57 +161,74 @@ def ids_of(folder: Path, prompts: list[str]) -> list[list[int]]:
     return [tokenizer.encode(prompt).ids for prompt in prompts]
 
 
-async def measure_direct(config: EngineConfig, folder: Path, options: argparse.Namespace) -> dict[str, float]:
+async def measure_direct(config: EngineConfig, folder: Path, options: argparse.Namespace) -> dict[str, Any]:
     """The engine alone."""
     direct = Direct(config, folder)
     started = time.perf_counter()
     try:
         await direct.open()
-        made = {"start_s": time.perf_counter() - started}
-        streams = options.streams
-        for name, count in {"warm": streams, "burst": streams, "run": 4 * streams}.items():
-            prompts = ids_of(folder, make_prompts(f"direct/{name}", count, options.prompt))
+        start_s = time.perf_counter() - started
+        rounds: dict[str, list[Figures]] = {}
+        for name, number, count in loads(options):
+            prompts = ids_of(folder, make_prompts(f"direct/{name}/{number}", count, options.prompt))
             before = direct.num_steps
-            made[name] = await direct.run(prompts, streams, options.tokens)
-            made[f"{name}_steps"] = direct.num_steps - before
-        return made
+            tokens_per_s = await direct.run(prompts, options.streams, options.tokens)
+            rounds.setdefault(name, []).append({"tokens_per_s": tokens_per_s, "steps": direct.num_steps - before})
+        return {"start_s": start_s, **summary(rounds)}
     finally:
         await direct.aclose()
 
 
-async def measure_server(server: Server, model: str, options: argparse.Namespace) -> dict[str, float]:
+def measure_server(server: Server, model: str, clients: Clients, options: argparse.Namespace) -> dict[str, Any]:
     """The same over HTTP."""
     port = int(re.findall(r":(\d+)", server.url)[-1])
     endpoint = Endpoint(port=port, model=model, headers=(("Authorization", f"Bearer {server.key}"),))
-    made: dict[str, float] = {}
-    streams = options.streams
-    for name, count in {"warm": streams, "burst": streams, "run": 4 * streams}.items():
-        prompts = make_prompts(f"server/{name}", count, options.prompt)
+    rounds: dict[str, list[Figures]] = {}
+    for name, number, count in loads(options):
+        prompts = make_prompts(f"server/{name}/{number}", count, options.prompt)
+        asks = [Ask(prompt=prompt, max_tokens=options.tokens) for prompt in prompts]
         before = seen_of(server)
-        answers, wall_s = await run_load(endpoint, prompts, num_streams=streams, num_tokens=options.tokens)
+        ran = clients.run(endpoint, asks, num_streams=options.streams)
         spent = {key: value - before[key] for key, value in seen_of(server).items()}
-        figures = figures_of(answers, wall_s)
-        made[name] = figures["tokens_per_s"]
-        made[f"{name}_ttft_p50_ms"], made[f"{name}_tpot_p50_ms"] = figures["ttft_p50_ms"], figures["tpot_p50_ms"]
-        made |= {f"{name}_{key}": value for key, value in spent.items()} | {f"{name}_wall_s": wall_s}
-    return made
+        wall_s = ran.ended - ran.started
+        rounds.setdefault(name, []).append({**figures_of(ran.answers, wall_s), **spent, "wall_s": wall_s})
+    return summary(rounds)
 
 
-def seen_of(server: Server) -> dict[str, float]:
-    """What it has taken so far: seconds of CPU of server and engine, steps and their seconds."""
-    [engine] = server.engine_pids()
+def loads(options: argparse.Namespace) -> Iterator[tuple[str, int, int]]:
+    """Name, round and number of requests of each load, in their order."""
+    yield "warm", 0, options.streams
+    for number in range(options.rounds):
+        yield "burst", number, options.streams
+    for number in range(options.rounds):
+        yield "run", number, 4 * options.streams
+
+
+def summary(rounds: dict[str, list[Figures]]) -> dict[str, Any]:
+    """The median of each figure, and the rate of every round."""
     return {
-        "server_cpu_s": cpu_s(server.pid),
-        "engine_cpu_s": cpu_s(engine),
+        name: {**median(each), "rounds": [figures["tokens_per_s"] for figures in each]} for name, each in rounds.items()
+    }
+
+
+def seen_of(server: Server) -> Figures:
+    """What it has taken so far: seconds of CPU of its processes and of the clients, steps and their seconds."""
+    fronts = {f"front {index}": pid for index, pid in enumerate(front_pids(server))}
+    spent = cpu_by_part(read_processes(), {"clients": os.getpid(), "serve": server.pid, **fronts})
+    return {
+        "serve_cpu_s": spent["serve"],
+        "fronts_cpu_s": sum(spent[name] for name in fronts),
+        "engine_cpu_s": spent[ENGINE],
+        "clients_cpu_s": spent["clients"],
         "steps": server.metric("axon_step_seconds_count"),
         "steps_s": server.metric("axon_step_seconds_sum"),
         "loop_lag_s": server.metric("axon_event_loop_lag_seconds_sum"),
     }
 
 
-def cpu_s(pid: int) -> float:
-    user, system = Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[11:13]
-    return (int(user) + int(system)) / os.sysconf("SC_CLK_TCK")
+def front_pids(server: Server) -> list[int]:
+    children = Path(f"/proc/{server.pid}/task/{server.pid}/children").read_text().split()
+    return [pid for pid in map(int, children) if b"axon.bootstrap.fronts" in Path(f"/proc/{pid}/cmdline").read_bytes()]
 
 
 def ask(server: Server) -> dict[str, Any]:
@@ -227,6 +252,15 @@ def main() -> None:
     parser.add_argument("--streams", type=int, default=64)
     parser.add_argument("--prompt", type=int, default=512, help="tokens of a prompt")
     parser.add_argument("--tokens", type=int, default=128, help="tokens of an answer")
+    parser.add_argument(
+        "--processes",
+        type=int,
+        nargs="+",
+        default=[num_processes(GatewayConfig(), usable_cores())],
+        help="processes on the port; several numbers are measured one after the other",
+    )
+    parser.add_argument("--clients", type=int, default=max(1, usable_cores() // 4), help="processes that ask")
+    parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--smoke", action="store_true")
     parser.add_argument("--save", type=Path)
     options = parser.parse_args()
@@ -245,34 +279,50 @@ def main() -> None:
         "benchmark": "server_gpu", "command": command, "date": now.isoformat(timespec="seconds"),
         "device": torch.cuda.get_device_name() if device == "cuda" else "cpu", "cores": os.cpu_count(),
         "shape": "smoke" if options.smoke else options.shape, "streams": options.streams, "prompt": options.prompt,
-        "tokens": options.tokens,
+        "tokens": options.tokens, "clients": options.clients, "servers": {},
     }  # fmt: skip
-    with room(20e9 if options.shape == "8b" and not options.smoke else 3e9) as place:
+    num_bytes = 20e9 if options.shape == "8b" and not options.smoke else 3e9
+    with room(num_bytes) as place, Clients(options.clients) as clients:
         started = time.perf_counter()
         write_model(place / MODEL, shape, device)
         report["write_s"] = time.perf_counter() - started
         print(f"model written to {place} in {report['write_s']:.1f} s", flush=True)
         report["direct"] = asyncio.run(measure_direct(config, place / MODEL, options))
         print(f"engine alone: {report['direct']}", flush=True)
-        settings = {f"engine_{name}": value for name, value in changed(config).items()}
-        settings |= {"model": place / MODEL, "model_name": MODEL, "admission_concurrent": 2000}
-        started = time.perf_counter()
-        with running(place / "data", **settings) as server:
-            report["server_start_s"] = time.perf_counter() - started
-            report["answer"] = ask(server)
-            print(report["answer"], flush=True)
-            report["server"] = asyncio.run(measure_server(server, MODEL, options))
-            report["metrics"] = gpu_metrics(server)
-        print(f"whole server: {report['server']}\n{report['metrics']}", flush=True)
-        with running(place / "echo", engine_kind="echo", admission_concurrent=2000) as server:
-            report["echo"] = asyncio.run(measure_server(server, "echo", options))
-        print(f"the server with an engine that echoes: {report['echo']}", flush=True)
-    report["kept"] = {name: report["server"][name] / report["direct"][name] for name in ("burst", "run")}
-    print(f"of the engine's tokens/s the server keeps {report['kept']}")
+        for number in options.processes:
+            found = report["servers"][str(number)] = measure_processes(number, config, place, clients, options)
+            found["kept"] = {
+                name: found["server"][name]["tokens_per_s"] / report["direct"][name]["tokens_per_s"]
+                for name in ("burst", "run")
+            }
+            print(f"of the engine's tokens/s the server keeps {found['kept']}", flush=True)
     if options.save:
         options.save.mkdir(parents=True, exist_ok=True)
-        (options.save / f"server-gpu-{now.date()}.json").write_text(json.dumps(report, indent=1) + "\n")
+        name = f"server-gpu-{report['shape']}-{options.streams}-{now.date()}.json"
+        (options.save / name).write_text(json.dumps(report, indent=1) + "\n")
     print(json.dumps(report))
+
+
+def measure_processes(
+    number: int, config: EngineConfig, place: Path, clients: Clients, options: argparse.Namespace
+) -> dict[str, Any]:
+    """The server with so many processes on its port: with the model, then with an engine that echoes."""
+    found: dict[str, Any] = {}
+    common = {"gateway_processes": number, "admission_concurrent": 2000, "admission_requests_per_minute": 0}
+    settings = {f"engine_{name}": value for name, value in changed(config).items()}
+    settings |= {"model": place / MODEL, "model_name": MODEL}
+    started = time.perf_counter()
+    with running(place / f"data-{number}", **settings, **common) as server:
+        found["start_s"] = time.perf_counter() - started
+        found["answer"] = ask(server)
+        print(found["answer"], flush=True)
+        found["server"] = measure_server(server, MODEL, clients, options)
+        found["metrics"] = gpu_metrics(server)
+    print(f"whole server, {number} on its port: {found['server']}\n{found['metrics']}", flush=True)
+    with running(place / f"echo-{number}", engine_kind="echo", **common) as server:
+        found["echo"] = measure_server(server, "echo", clients, options)
+    print(f"the server with an engine that echoes: {found['echo']}", flush=True)
+    return found
 
 
 def changed(config: EngineConfig) -> dict[str, Any]:

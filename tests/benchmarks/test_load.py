@@ -2,6 +2,7 @@ import asyncio
 import json
 
 import pytest
+from benchmarks.measures.clients import joined, to_shares
 from benchmarks.measures.load import (
     Answer,
     Ask,
@@ -180,3 +181,24 @@ async def test_a_refusal_is_told_with_the_servers_own_words() -> None:
         endpoint = Endpoint(port=server.sockets[0].getsockname()[1], model="any")
         with pytest.raises(LoadError, match="429 too many requests: full"):
             await complete(endpoint, "a prompt", 5)
+
+
+def ran(*moments: float) -> Ran:
+    started, full_until, ended = moments
+    answer = Answer(started=started, stamps=(ended,), num_tokens=1)
+    return Ran(answers=(answer,), started=started, full_until=full_until, ended=ended)
+
+
+def test_several_clients_share_requests_and_streams_evenly() -> None:
+    asks = [Ask(prompt=str(number), max_tokens=1) for number in range(10)]
+    shares = to_shares(asks, 7, 3)
+    assert [num for _, num in shares] == [3, 2, 2]
+    assert [len(part) for part, _ in shares] == [4, 3, 3]
+    assert sorted(ask.prompt for part, _ in shares for ask in part) == sorted(ask.prompt for ask in asks)
+    assert len(to_shares(asks, 2, 3)) == 2, "a client without a stream asks for nothing"
+
+
+def test_the_load_of_several_clients_begins_with_the_first_and_ends_with_the_last() -> None:
+    whole = joined([ran(2.0, 5.0, 7.0), ran(1.0, 6.0, 8.0)])
+    assert (whole.started, whole.full_until, whole.ended) == (1.0, 5.0, 8.0)
+    assert len(whole.answers) == 2

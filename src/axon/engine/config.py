@@ -22,7 +22,8 @@ class EngineConfig:
     max_batch_tokens: int = 0
     """Token budget of a step, prefill and decode together; 0 takes 512, or 8192 on a GPU."""
     max_prefill_tokens: int = 0
-    """The most prompt tokens of a step while answers stream; 0 takes 128, or 2048 on a GPU."""
+    """The most prompt tokens of a step while answers stream; 0 takes 128, or 8192 on a GPU, where ``itl_slo_ms``
+    bounds it first for all but small models."""
     max_slowdown: float = 2.0
     """Factor by which a prompt may lengthen a step while answers stream; sets the size of prompt chunks on a CPU."""
     itl_slo_ms: float = 0.0
@@ -75,7 +76,7 @@ _DEFAULTS: dict[str, dict[str, float]] = {
     "cuda": {
         "max_sequences": 256,
         "max_batch_tokens": 8192,
-        "max_prefill_tokens": 2048,
+        "max_prefill_tokens": 8192,
         "itl_slo_ms": 50.0,
         "block_size": 64,
     },

@@ -1,5 +1,7 @@
 """Prompts beside a GPU's streams come in chunks that leave the streams their time."""
 
+from math import inf
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -58,3 +60,12 @@ def test_steps_of_streams_alone_or_of_prompts_alone_say_nothing() -> None:
     observe(controller, make_batch(streams=4), 1.0)
     observe(controller, make_batch(streams=0, prompt=9), 1.0)
     assert controller.chunk == 2048
+
+
+def test_it_begins_with_what_a_large_model_can_take_and_grows_where_steps_are_quick() -> None:
+    controller = FeedbackController(max_prefill_tokens=8192, slo_s=0.05)
+    assert settle(controller, own_s=0.005, token_s=0.0000025, steps=4) == [2048, 4096, 8192, 8192]
+
+
+def test_without_a_bound_on_the_streams_time_it_begins_with_the_most() -> None:
+    assert FeedbackController(max_prefill_tokens=8192, slo_s=inf).chunk == 8192

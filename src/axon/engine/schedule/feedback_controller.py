@@ -3,13 +3,17 @@
 There is no linear cost model here: a step with a prompt runs other kernels than one without, so a small chunk would
 look expensive per token and stay small. Instead the controller scales the chunk by the ratio of the allowed time to
 the measured one. A step also has a fixed time, so a chunk that grows by this ratio never overshoots, and one that is
-too large comes down within a few steps.
+too large comes down within a few steps. The first chunk is one that a model of 8B computes in about 50 ms, because
+nothing is measured yet; a smaller model's grows from there.
 """
+
+from math import inf
 
 from axon.engine.batch import Batch
 from axon.engine.schedule.controller import Forecast, StepLimits
 
 _FEWEST_TOKENS = 256  # smaller chunks cost a step nearly as much
+_FIRST_TOKENS = 2048
 _GRAIN = 64  # whole tiles of the kernels
 _LEAST_USED = 0.8  # of the allowed time; the chunk grows only when the step took less
 _AIM = 0.95  # of the allowed time
@@ -20,7 +24,7 @@ class FeedbackController:
     """Keeps the time between two tokens of a stream within ``slo_s``, as far as prompts lengthen it."""
 
     def __init__(self, *, max_prefill_tokens: int, slo_s: float) -> None:
-        self.chunk = max_prefill_tokens
+        self.chunk = max_prefill_tokens if slo_s == inf else min(_FIRST_TOKENS, max_prefill_tokens)
         """Prompt tokens of a step that has streams."""
         self._most = max_prefill_tokens
         self._fewest = min(_FEWEST_TOKENS, max_prefill_tokens)
