@@ -19,7 +19,7 @@ assert small  # the fixture
 
 
 @pytest.fixture
-def deployed(small: Axon) -> Axon:  # noqa: F811
+def deployed(small: Axon) -> Axon:
     said(small, "deployments", "create", "chat", "--model", "small", "--version", "v1")
     return small
 
