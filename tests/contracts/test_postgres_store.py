@@ -19,6 +19,7 @@ from psycopg import errors
 from axon.adapters.store import schema
 from axon.adapters.store.driver_errors import translated
 from axon.adapters.store.postgres import PostgresStore
+from axon.domain.registry.model import Model
 from axon.domain.tenant import Limits, Plan, Tenant
 from axon.domain.turn import opened
 from axon.errors import AxonError, DependencyDown, Misconfigured
@@ -90,6 +91,10 @@ def calls(store: PostgresStore) -> list[Callable[[], Coroutine[Any, Any, object]
         lambda: store.plans.get("pro"),
         store.plans.all,
         lambda: store.plans.remove("pro"),
+        store.registry.snapshot,
+        store.registry.revision,
+        lambda: store.registry.write(None, Model(name="small", created=1.0), actor="test", at=1.0),
+        lambda: store.registry.changes(after=0, limit=1),
         lambda: store.usage.sums(since=0.0, until=1.0),
         lambda: store.turns.apply([opened(make_job())]),
         lambda: store.turns.get("turn_1"),
@@ -399,7 +404,9 @@ class TestRecords:
         await later.check_registry(store, url)
 
     async def test_a_table_that_is_gone_is_no_records_fault(self, store: PostgresStore, url: str) -> None:
-        shared_server().execute("DROP TABLE turns, keys, markers, tenants, plans", url.rsplit("/", 1)[1])
+        registry = "registry_records, registry_changes, registry_revision"
+        tables = f"turns, keys, markers, tenants, plans, {registry}"
+        shared_server().execute(f"DROP TABLE {tables}", url.rsplit("/", 1)[1])
         for call in calls(store):
             with pytest.raises(DependencyDown) as failure:
                 await call()

@@ -1,5 +1,6 @@
 """The admin API of the registry over the whole application: models, versions, deployments, aliases, prices, changes."""
 
+import asyncio
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
@@ -85,6 +86,7 @@ class TestModels:
         for path, ask, param in (
             ("models", {}, "id"),
             ("models", {"id": "a@b"}, "id"),
+            ("models", {"id": "a", "deploy": True}, "deploy"),
             ("models", {"id": "a", "capabilities": ["fly"]}, "capabilities.0"),
             ("models", {"id": "a", "capabilities": []}, "capabilities"),
             ("models", {"id": "a", "max_model_len": 10**400}, "max_model_len"),
@@ -125,6 +127,16 @@ class TestRevisions:
         assert changed["revision"] > small["revision"]
         await refused(admin.patch(path, json={"licence": "bsd", "revision": 1}), 409, "revision_mismatch", "revision")
         assert await ok(admin.get(path)) == changed
+
+    async def test_of_many_changes_made_from_one_revision_exactly_one_is_made(
+        self, admin: httpx.AsyncClient, small: dict[str, Any]
+    ) -> None:
+        path, asks = f"{URL}/models/small", [{"licence": f"writer {number}", "revision": 1} for number in range(8)]
+        replies = await asyncio.gather(*(admin.patch(path, json=ask) for ask in asks))
+        statuses = [reply.status_code for reply in replies]
+        assert sorted(statuses) == [200] + [409] * 7
+        winner = asks[statuses.index(200)]["licence"]
+        assert (await ok(admin.get(path)))["licence"] == winner
 
     async def test_the_revision_may_come_as_if_match(self, admin: httpx.AsyncClient, small: dict[str, Any]) -> None:
         path = f"{URL}/models/small"

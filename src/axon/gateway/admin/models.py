@@ -9,6 +9,7 @@ from starlette.requests import Request
 
 from axon.domain.registry.model import Capability, Model
 from axon.domain.registry.version import Advice, EngineSettings, Version, version_id
+from axon.errors import InvalidInput
 from axon.gateway.admin.bodies import AdminWire, admin_of, note, read
 from axon.gateway.admin.registry import Revision, actor_of, asked_revision, needed_revision, page, removed
 from axon.gateway.http.body import Many
@@ -121,6 +122,8 @@ async def index(request: Request, after: str = "", limit: str = DEFAULT_LIMIT, o
 async def create(request: Request) -> dict[str, Any]:
     """Adds a model to the registry, with its first version and a deployment of it if the body says so: all or none."""
     ask = await read(NewModel, request)
+    if ask.deploy and ask.version is None:
+        raise InvalidInput("'deploy' needs a 'version' to deploy.", param="deploy")
     model = Model(
         name=ask.id,
         capabilities=_capabilities(ask.capabilities),
@@ -129,9 +132,7 @@ async def create(request: Request) -> dict[str, Any]:
         created=0.0,
     )
     version = None if ask.version is None else ask.version.version(ask.id)
-    made = await admin_of(request).catalog.add_model(
-        model, version, deploys=ask.deploy and version is not None, actor=actor_of(request)
-    )
+    made = await admin_of(request).catalog.add_model(model, version, deploys=ask.deploy, actor=actor_of(request))
     note(request, "model_added", model=made.name, version=version.id if version else None)
     return facts_of(made)
 
