@@ -36,6 +36,9 @@ _logger = structlog.get_logger("axon.control")
 class Registry(Protocol):
     """The registry, as control reads it."""
 
+    async def revision(self) -> int:
+        """The registry's revision."""
+
     async def snapshot(self) -> Snapshot:
         """Everything at one revision."""
 
@@ -72,6 +75,7 @@ class Rollouts:
     ) -> None:
         self._registry, self._writer, self._observations = registry, writer, observations
         self._presences, self._clock, self._golden, self._leads = presences, clock, golden, leads
+        self._snapshot: Snapshot | None = None
         self._led: dict[str, _Led] = {}
         """By the id of the rollout."""
 
@@ -89,7 +93,9 @@ class Rollouts:
 
     async def look(self) -> None:
         """Does what is due in every deployment; a deployment that fails leaves the others theirs."""
-        snapshot = await self._registry.snapshot()
+        if self._snapshot is None or await self._registry.revision() != self._snapshot.revision:
+            self._snapshot = await self._registry.snapshot()
+        snapshot = self._snapshot
         for deployment in snapshot.deployments.values():
             try:
                 await self._look_at(deployment)

@@ -10,6 +10,8 @@ import pytest
 from axon.domain.key import Scope
 from axon.domain.registry import steps
 from axon.domain.registry.deployment import Deployment, MemberState
+from axon.registry.catalog import Catalog
+from axon.registry.writer import RegistryWriter
 from tests.gateway.admin.test_admin import Office, ok, opened_office, refused
 from tests.gateway.admin.test_registry import VERSION
 
@@ -39,7 +41,8 @@ async def warm(office: Office) -> None:
             old = steps.with_state(old, version, MemberState.READY, now=1.0)
         return steps.begin(old, cold_pools=(), now=office.clock.now())
 
-    await office.catalog.change_deployment("small", change, actor="control")
+    catalog = Catalog(office.store.registry, RegistryWriter(office.store.registry, office.clock), office.clock)
+    await catalog.change_deployment("small", change, actor="control")
 
 
 async def test_a_rollout_is_started_looked_at_and_promoted(admin: httpx.AsyncClient, office: Office) -> None:
