@@ -42,6 +42,42 @@ def test_a_chunked_prefill_beside_decodes_equals_a_whole_one(tiny: Tiny, chunk: 
             assert np.array_equal(rows[1][0], expected_other[at])
 
 
+LONG_BLOCKS = 34
+"""Of a past in three parts of 256 tokens, the last a small one."""
+
+
+@pytest.fixture(scope="module")
+def long_rows() -> dict[Path, Floats]:
+    """By model: the rows of a long text in one prefill, by plain code on one thread."""
+    return {}
+
+
+def long_prefill(folder: Path, known: dict[Path, Floats], text: list[int]) -> Floats:
+    if folder not in known:
+        plain = Tiny(folder, instruction_set="scalar", num_blocks=LONG_BLOCKS)
+        known[folder] = plain.logits((0, 0, text))[0]
+        plain.model.close()
+    return known[folder]
+
+
+@pytest.mark.parametrize("threads", [1, 2, 3])
+def test_a_long_past_is_the_same_however_it_is_shared_out(
+    model_folder: Path, instruction_set: str, threads: int, long_rows: dict[Path, Floats]
+) -> None:
+    text = make_tokens(11, 16 * LONG_BLOCKS)
+    expected = long_prefill(model_folder, long_rows, text)
+    tiny = Tiny(model_folder, threads=threads, instruction_set=instruction_set, num_blocks=LONG_BLOCKS)
+    at = 0
+    for end in (254, 255, 256, 257, 260, 510, 513, 514, 543):  # alone, two to four at once as drafts are, many
+        assert np.array_equal(tiny.logits((0, at, text[at:end]))[0], expected[at:end])
+        at = end
+    tiny.logits((1, 0, text[:100]))
+    beside, short = tiny.logits((0, at, text[at:]), (1, 100, text[100:101]))
+    assert np.array_equal(beside, expected[at:])
+    assert np.array_equal(short, expected[100:101])
+    tiny.model.close()
+
+
 def test_many_rows_equal_few(tiny: Tiny) -> None:
     texts = [make_tokens(seed, 90) for seed in range(3)]
     together = tiny.logits(*((index, 0, text) for index, text in enumerate(texts)))

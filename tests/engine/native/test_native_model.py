@@ -1,6 +1,7 @@
 """The native kernels compute the model: close to float32, whatever its shape; and they rest when idle."""
 
 import time
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -37,18 +38,18 @@ SHAPES: list[dict[str, Any]] = [
 
 
 @torch.inference_mode()
-def float32_likeliest(folder: Path, tokens: list[int]) -> list[int]:
-    """By decoding every prefix with the float32 runner."""
+def float32_likeliest(folder: Path, tokens: list[int], ends: Iterable[int] = ()) -> list[int]:
+    """By decoding every prefix, or those that end with these tokens, with the float32 runner."""
     architecture = read_architecture(folder)
     with Weights(folder, torch.float32) as weights:
         model = Llama(architecture, weights)
-    runner = ModelRunner(model, Attention(architecture, KVMemory(architecture, 16, 16, torch.float32)))
-    return [runner.run(Batch((make_prefix(tokens[: end + 1]),)))[0].token for end in range(len(tokens))]
+    runner = ModelRunner(model, Attention(architecture, KVMemory(architecture, 32, 16, torch.float32)))
+    return [runner.run(Batch((make_prefix(tokens[: end + 1]),)))[0].token for end in ends or range(len(tokens))]
 
 
 def make_prefix(tokens: list[int]) -> Span:
     span = make_span(0, 0, tokens)
-    return Span(id="a", first=0, token_ids=span.token_ids, block_ids=tuple(range(8)), draw=span.draw)
+    return Span(id="a", first=0, token_ids=span.token_ids, block_ids=tuple(range(32)), draw=span.draw)
 
 
 @pytest.mark.parametrize("changes", SHAPES, ids=str)
@@ -60,6 +61,17 @@ def test_it_agrees_with_float32_on_any_shape(tmp_path: Path, changes: dict[str, 
     tiny.model.close()
     agreeing = np.mean(np.array(ours) == np.array(float32_likeliest(folder, tokens)))
     assert agreeing > 0.7, "random weights have close calls, but chance is 1 in 272"
+
+
+def test_it_agrees_with_float32_on_a_past_of_several_parts(folder: Path) -> None:
+    tokens = make_tokens(3, 400)
+    tiny = Tiny(folder, threads=2, num_blocks=25)
+    ours = tiny.logits((0, 0, tokens))[0].argmax(axis=1).tolist()
+    tiny.model.close()
+    ends = range(240, 400, 5)
+    theirs = float32_likeliest(folder, tokens, ends)
+    agreeing = np.mean(np.array([ours[end] for end in ends]) == np.array(theirs))
+    assert agreeing > 0.7, "random weights have close calls, but chance is 1 in 270"
 
 
 def test_greedy_rows_without_logits_equal_those_with(folder: Path) -> None:

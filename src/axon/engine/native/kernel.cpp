@@ -172,9 +172,10 @@ class Runner {
     Team team_;
     std::unique_ptr<Memory> kv_;
     std::unique_ptr<Memory> buffers_;
-    size_t rows_reserved_ = 0, tokens_reserved_ = 0;
+    size_t rows_reserved_ = 0, parts_reserved_ = 0;
     std::vector<Item> items_;
     std::vector<Scratch> scratch_;
+    std::vector<Parts> parts_;
     Step step_{};
 
     void work(int thread) { step_function_(model_, step_, thread); }
@@ -195,7 +196,11 @@ class Runner {
         }
         step.items = items_.data();
         step.num_items = static_cast<int>(items_.size());
-        step.score_stride = round_up(longest, kLanes);
+        step.num_parts = round_up(longest, kPartTokens) / kPartTokens;
+        step.part_stride = round_up(step.num_parts, kLanes);
+        // Three KV heads cannot be shared out evenly over two threads; the parts of a long past can.
+        step.together = step.num_parts > 1 && step.num_rows <= kOwnQuantisedRows &&
+                        step.num_items * model_.shape.kv_heads < 2 * team_.size();
         step.counter_stride = num_counters();
         step.num_threads = team_.size();
         step.team = &team_;
@@ -203,10 +208,10 @@ class Runner {
 
     // Sets the step's buffers, larger ones where it needs them.
     void reserve(const Step& step) {
-        const size_t rows = step.num_rows, tokens = step.score_stride;
-        if (rows > rows_reserved_ || tokens > tokens_reserved_) {
+        const size_t rows = step.num_rows, parts = step.part_stride;
+        if (rows > rows_reserved_ || parts > parts_reserved_) {
             rows_reserved_ = std::max<size_t>(rows_reserved_, round_up(static_cast<int>(rows), kRowPadding));
-            tokens_reserved_ = std::max<size_t>(tokens_reserved_, round_up(static_cast<int>(tokens), 512));
+            parts_reserved_ = std::max(parts_reserved_, parts);
             Carver measure(nullptr);
             carve(measure);
             buffers_ = std::make_unique<Memory>(measure.used());
@@ -222,6 +227,7 @@ class Runner {
         step_.inner = carved.inner;
         step_.counters = carved.counters;
         step_.scratch = scratch_.data();
+        step_.parts = parts_.data();
     }
 
     int widest_input() const { return std::max(model_.hidden_stride, model_.heads_stride); }
@@ -236,6 +242,8 @@ class Runner {
         step_.counters = carver.take<int32_t>(num_counters() * team_.size());
         scratch_.resize(team_.size());
         for (Scratch& scratch : scratch_) carve_scratch(carver, scratch);
+        parts_.resize(kOwnQuantisedRows * model_.shape.kv_heads);
+        for (Parts& parts : parts_) parts = carve_parts(carver);
     }
 
     QuantisedRows carve_rows(Carver& carver, size_t rows, int width) {
@@ -244,18 +252,27 @@ class Runner {
                 carver.take<int32_t>(rows * groups), width, groups};
     }
 
+    size_t queries_of_item() const {
+        return round_up(kQueriesPerItem * (model_.shape.heads / model_.shape.kv_heads), kRowPadding);
+    }
+
+    Parts carve_parts(Carver& carver) {
+        const size_t count = queries_of_item() * parts_reserved_;
+        return {carver.take<float>(count), carver.take<float>(count), carver.take<float>(count * model_.dim_stride)};
+    }
+
     void carve_scratch(Carver& carver, Scratch& scratch) {
-        const size_t queries = round_up(kQueriesPerItem * (model_.shape.heads / model_.shape.kv_heads), kRowPadding);
-        const size_t unit = std::max(2 * kGroup, 8 * kLanes);
+        const size_t queries = queries_of_item(), unit = std::max(2 * kGroup, 8 * kLanes);
         scratch.quantised = carve_rows(carver, kOwnQuantisedRows, widest_input());
-        scratch.blocks = carver.take<uint8_t*>(tokens_reserved_ / kLanes);
-        scratch.scores = carver.take<float>(queries * tokens_reserved_);
-        scratch.weights = carver.take<int8_t>(queries * tokens_reserved_);
-        scratch.weight_scales = carver.take<float>(queries * tokens_reserved_ / kLanes);
+        scratch.parts = carve_parts(carver);
+        scratch.blocks = carver.take<uint8_t*>(kPartBlocks);
+        scratch.scores = carver.take<float>(queries * kPartTokens);
+        scratch.weights = carver.take<int8_t>(queries * kPartTokens);
+        scratch.weight_scales = carver.take<float>(queries * kPartBlocks);
         scratch.queries = carver.take<int8_t>(queries * model_.dim_stride);
         scratch.query_scales = carver.take<float>(queries);
         scratch.query_starts = carver.take<int32_t>(queries);
-        scratch.tile = carver.take<float>(std::max(kStretchRows * unit, queries * model_.dim_stride));
+        scratch.tile = carver.take<float>(std::max<size_t>(kStretchRows * unit, model_.heads_stride));
         scratch.best_value = carver.take<float>(rows_reserved_);
         scratch.best_token = carver.take<int32_t>(rows_reserved_);
     }

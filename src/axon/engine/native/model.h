@@ -11,6 +11,8 @@ constexpr int kLanes = 16;           // outputs of a weight panel, and tokens of
 constexpr int kGroup = AXON_GROUP;   // consecutive inputs that share a scale, of a row and of an output's weights
 constexpr int kTasksPerLayer = 10;   // at most this many shared loops in a layer
 constexpr int kQueriesPerItem = 4;   // query tokens whose attention is computed together
+constexpr int kPartBlocks = kLanes;  // KV blocks of a part of the past, which has a softmax of its own
+constexpr int kPartTokens = kPartBlocks * kLanes;
 constexpr int kRowPadding = 16;      // buffers of rows are a multiple of this long: a wide tile may read, not use, the last
 constexpr int kOwnQuantisedRows = 4; // up to here every thread quantises for itself, which saves a meeting
 
@@ -87,11 +89,20 @@ struct Item {  // consecutive queries of one span
 
 class Team;
 
+// What an item's queries see through one KV head of each part of their past. A row here is a query x one head of the KV
+// head's share.
+struct Parts {
+    float* peaks;   // [row][part]: the largest score
+    float* sums;    // [row][part]: of the softmax, the largest score being 0
+    float* values;  // [part][row][dim]: weighted by that softmax
+};
+
 // What one thread has for itself.
 struct Scratch {
     QuantisedRows quantised;
-    uint8_t** blocks;       // of the item at hand
-    float* scores;
+    Parts parts;            // of the item at hand
+    uint8_t** blocks;       // of the part at hand
+    float* scores;          // [row][token of the part]
     int8_t* weights;        // softmax as int8
     float* weight_scales;   // one per block of 16 tokens
     int8_t* queries;
@@ -122,7 +133,10 @@ struct Step {
     const Item* items;
     int32_t num_items;
     bool one_row_spans;          // a decode step: an item can write its own keys and values
-    int32_t score_stride;        // tokens, whole blocks of the longest span
+    bool together;               // few items: their parts are shared out, not the items
+    Parts* parts;                // [item][kv head], for that
+    int32_t num_parts;           // of the longest span
+    int32_t part_stride;         // the same in whole vectors
 
     Scratch* scratch;            // by thread
     int32_t* counters;           // [thread][shared loop], zero before the step

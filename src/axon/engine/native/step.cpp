@@ -2,8 +2,8 @@
 // number. Compiled once for each instruction set: AXON_TILE and AXON_WIDE name its headers, AXON_STEP the entry point.
 //
 // A row is its own, bit by bit: products are whole numbers within a group of inputs, groups are added in order,
-// attention goes block by block from position 0, and every sum over lanes has one fixed shape. How rows are cut into
-// tiles, and which thread takes which tile, therefore changes nothing. Nothing here is in a namespace with linkage
+// attention goes block by block and part by part from position 0, and every sum over lanes has one fixed shape. How rows
+// are cut into tiles, and which thread takes which tile, therefore changes nothing. Nothing here is in a namespace with linkage
 // except the entry point: code compiled for a newer machine must not be picked by the linker for an older one.
 
 #include "model.h"
@@ -18,9 +18,9 @@ namespace {
 
 // ---- small vector helpers -------------------------------------------------------------------------------------------
 
-// e^x to about 2 units in the last place: 2^n times a polynomial on [-ln 2 / 2, ln 2 / 2].
+// e^x for x up to 88 to about 2 units in the last place: 2^n times a polynomial on [-ln 2 / 2, ln 2 / 2].
 AXON_INLINE Lanes exponential(Lanes x) {
-    x = min(max(x, splat(-87.0f)), splat(88.0f));
+    x = max(x, splat(-87.0f));
     const Lanes magic = splat(12582912.0f);  // adding 1.5 * 2^23 and taking it away rounds to a whole number
     const Lanes n = fma(x, splat(1.44269504f), magic) - magic;
     Lanes r = fma(n, splat(-0.693359375f), x);
@@ -247,16 +247,20 @@ class Walk {
         multiply_and_store(layer.qkv, input, step_.qkv, model_.qkv_stride);
         everyone_done();
         if (!step_.one_row_spans) {
-            share(step_.num_items, [&](int item) { turn_and_keep(index, step_.items[item], 0, shape_.kv_heads); });
+            share(step_.num_items, [&](int item) { keep_past(index, step_.items[item], 0, shape_.kv_heads); });
             everyone_done();
         }
-        share(step_.num_items * shape_.kv_heads, [&](int i) {
-            // From the back: late queries see the most keys, and long work is best begun first.
-            const Item& item = step_.items[step_.num_items - 1 - i / shape_.kv_heads];
-            const int kv_head = i % shape_.kv_heads;
-            if (step_.one_row_spans) turn_and_keep(index, item, kv_head, kv_head + 1);
-            attend(index, item, kv_head);
-        });
+        if (step_.together) {
+            attend_to_parts(index);
+            everyone_done();
+            multiply_and_add(layer.output, quantise_rows(step_.num_rows, [&](int row, const QuantisedRows& to) {
+                join_row(row, scratch_.tile);
+                quantise_groups(scratch_.tile, model_.heads_stride, to, row, 0);
+            }));
+            everyone_done();
+            return;
+        }
+        attend_apart(index);
         everyone_done();
         if (heads_fill_groups()) {
             multiply_and_add(layer.output, step_.input);
@@ -282,19 +286,16 @@ class Walk {
     float* key_scales(uint8_t* head) { return reinterpret_cast<float*>(head + 2 * kLanes * model_.dim_stride); }
     float* value_scales(uint8_t* head) { return key_scales(head) + kLanes; }
 
-    // Turns queries and keys by their position, and stores keys and values.
-    void turn_and_keep(int index, const Item& item, int first_head, int last_head) {
-        const Layer& layer = model_.layers[index];
-        const int dim = shape_.head_dim, share = shape_.heads / shape_.kv_heads;
+    // Turns the keys by their position, and stores keys and values.
+    void keep_past(int index, const Item& item, int first_head, int last_head) {
+        const int dim = shape_.head_dim;
         for (int row = item.first_row; row < item.first_row + item.num_rows; ++row) {
             const int position = step_.positions[row];
             const int block = step_.block_ids[step_.table_starts[item.span] + position / kLanes];
             for (int head = first_head; head < last_head; ++head) {
-                float* queries = qkv_of(row) + static_cast<size_t>(head) * share * dim;
                 float* key = qkv_of(row) + static_cast<size_t>(shape_.heads + head) * dim;
                 const float* value = key + static_cast<size_t>(shape_.kv_heads) * dim;
-                for (int i = 0; i < share; ++i) turn(queries + static_cast<size_t>(i) * dim, layer.query_norm, position);
-                turn(key, layer.key_norm, position);
+                turn(key, model_.layers[index].key_norm, position);
                 keep(kept(index, block, head), position % kLanes, key, value);
             }
         }
@@ -339,39 +340,77 @@ class Walk {
         for (int d = 0; d < dim; ++d) values[d / kLanes * 256 + d % kLanes * 4] = static_cast<uint8_t>(row[d]);
     }
 
-    // What the queries of an item see through one KV head. Rows here are query x head of the KV head's share.
-    void attend(int layer, const Item& item, int kv_head) {
-        const int share = shape_.heads / shape_.kv_heads, num_rows = item.num_rows * share;
-        const int num_tokens = step_.positions[item.first_row + item.num_rows - 1] + 1;
-        const int num_blocks = (num_tokens + kLanes - 1) / kLanes;
-        find_blocks(layer, item, kv_head, num_blocks);
-        quantise_queries(item, kv_head);
-        score(num_rows, num_blocks);
-        float inverse_sums[kQueriesPerItem * kMaxShare];
-        for (int row = 0; row < num_rows; ++row)
-            inverse_sums[row] = 1.0f / soften(row, step_.positions[item.first_row + row / share] + 1, num_blocks);
-        gather_values(num_rows, num_blocks);
-        for (int query = 0; query < item.num_rows; ++query)
-            give_out(item.first_row + query, kv_head, query * share, inverse_sums + query * share);
+    // Each thread takes whole KV heads of items.
+    void attend_apart(int index) {
+        share(step_.num_items * shape_.kv_heads, [&](int i) {
+            // From the back: late queries see the most keys, and long work is best begun first.
+            const Item& item = step_.items[step_.num_items - 1 - i / shape_.kv_heads];
+            const int kv_head = i % shape_.kv_heads;
+            if (step_.one_row_spans) keep_past(index, item, kv_head, kv_head + 1);
+            look(index, item, kv_head);
+            for (int part = 0; part < parts_of(item); ++part) attend(index, item, kv_head, part, scratch_.parts);
+            for (int query = 0; query < item.num_rows; ++query) give_out(item, query, kv_head);
+        });
     }
 
-    static constexpr int kMaxShare = 16;
-
-    void find_blocks(int layer, const Item& item, int kv_head, int num_blocks) {
-        const int32_t* ids = step_.block_ids + step_.table_starts[item.span];
-        for (int i = 0; i < num_blocks; ++i) scratch_.blocks[i] = kept(layer, ids[i], kv_head);
+    // Each thread takes parts of the past of the few items, all of which the next one to need them joins for itself.
+    void attend_to_parts(int index) {
+        share(step_.num_items * shape_.kv_heads * step_.num_parts, [&](int i) {
+            const int unit = i / step_.num_parts, part = i % step_.num_parts, kv_head = unit % shape_.kv_heads;
+            const Item& item = step_.items[unit / shape_.kv_heads];
+            if (part >= parts_of(item)) return;
+            if (step_.one_row_spans && part + 1 == parts_of(item)) keep_past(index, item, kv_head, kv_head + 1);
+            look(index, item, kv_head);
+            attend(index, item, kv_head, part, step_.parts[unit]);
+        });
     }
 
-    void quantise_queries(const Item& item, int kv_head) {
-        const int share = shape_.heads / shape_.kv_heads;
-        const float scale = 1.0f / __builtin_sqrtf(static_cast<float>(shape_.head_dim));
-        for (int i = 0; i < item.num_rows * share; ++i) {
-            const float* query =
-                qkv_of(item.first_row + i / share) + static_cast<size_t>(kv_head * share + i % share) * shape_.head_dim;
+    void join_row(int row, float* to) {
+        int index = 0;
+        while (row >= step_.items[index].first_row + step_.items[index].num_rows) ++index;
+        const Item& item = step_.items[index];
+        for (int kv_head = 0; kv_head < shape_.kv_heads; ++kv_head)
+            join(item, row - item.first_row, step_.parts[index * shape_.kv_heads + kv_head],
+                 to + kv_head * queries_per_head() * shape_.head_dim);
+        for (int i = shape_.heads * shape_.head_dim; i < model_.heads_stride; ++i) to[i] = 0;
+    }
+
+    int queries_per_head() const { return shape_.heads / shape_.kv_heads; }
+    int rows_of(const Item& item) const { return item.num_rows * queries_per_head(); }
+    int seen_by(const Item& item, int query) const { return step_.positions[item.first_row + query] + 1; }
+    int blocks_of(const Item& item) const { return (seen_by(item, item.num_rows - 1) + kLanes - 1) / kLanes; }
+    int parts_of(const Item& item) const { return (blocks_of(item) + kPartBlocks - 1) / kPartBlocks; }
+
+    // Turns the queries of an item by their position and quantises them.
+    void look(int index, const Item& item, int kv_head) {
+        const int share = queries_per_head(), dim = shape_.head_dim;
+        const float scale = 1.0f / __builtin_sqrtf(static_cast<float>(dim));
+        alignas(64) float query[kMaxDim];
+        for (int i = 0; i < rows_of(item); ++i) {
+            const int row = item.first_row + i / share;
+            __builtin_memcpy(query, qkv_of(row) + static_cast<size_t>(kv_head * share + i % share) * dim, sizeof(float) * dim);
+            turn(query, model_.layers[index].query_norm, step_.positions[row]);
             int8_t* to = scratch_.queries + i * model_.dim_stride;
             scratch_.query_scales[i] = scale * quantise_head(query, to);
             scratch_.query_starts[i] = start_of(to, model_.dim_stride);
         }
+    }
+
+    // What the queries that were looked at see of one part of their past.
+    void attend(int layer, const Item& item, int kv_head, int part, const Parts& parts) {
+        const int first = part * kPartBlocks, num_blocks = smaller(kPartBlocks, blocks_of(item) - first);
+        const int32_t* ids = step_.block_ids + step_.table_starts[item.span] + first;
+        for (int i = 0; i < num_blocks; ++i) scratch_.blocks[i] = kept(layer, ids[i], kv_head);
+        score(rows_of(item), num_blocks);
+        for (int row = 0; row < rows_of(item); ++row) {
+            const int num_seen = seen_by(item, row / queries_per_head()) - part * kPartTokens;
+            soften(row, smaller(num_seen, kPartTokens), num_blocks, parts, row * step_.part_stride + part);
+        }
+        gather_values(rows_of(item), num_blocks, values_of(parts, part));
+    }
+
+    float* values_of(const Parts& parts, int part) {
+        return parts.values + static_cast<size_t>(part) * kQueriesPerItem * queries_per_head() * model_.dim_stride;
     }
 
     void score(int num_rows, int num_blocks) {
@@ -386,7 +425,7 @@ class Walk {
                 dot_tile(count, scratch_.queries + row * dim, dim, scratch_.query_starts + row,
                          reinterpret_cast<const int8_t*>(head), dim, products);
                 for (int i = 0; i < count; ++i)
-                    store(scores_of(row + i) + block * kLanes,
+                    store(scratch_.scores + (row + i) * kPartTokens + block * kLanes,
                           from_ints(products + i * kLanes) * (scales * splat(scratch_.query_scales[row + i])));
             }
         }
@@ -396,23 +435,25 @@ class Walk {
         for (size_t i = 0; i < model_.kv_head_bytes; i += 64) prefetch(head + i);
     }
 
-    float* scores_of(int row) { return scratch_.scores + static_cast<size_t>(row) * step_.score_stride; }
-    int8_t* weights_of(int row) { return scratch_.weights + static_cast<size_t>(row) * step_.score_stride; }
-    float* weight_scales_of(int row) {
-        return scratch_.weight_scales + static_cast<size_t>(row) * (step_.score_stride / kLanes);
-    }
-
-    // Turns a row's scores into softmax weights, times the value scales, as int8 with a scale per block; returns the
-    // sum that the softmax is divided by. Tokens the row does not see get exact zeros.
-    float soften(int row, int num_seen, int num_blocks) {
-        const float* scores = scores_of(row);
-        int8_t* weights = weights_of(row);
-        float* weight_scales = weight_scales_of(row);
-        const int own_blocks = (num_seen + kLanes - 1) / kLanes, rest = num_seen - (own_blocks - 1) * kLanes;
+    // Turns a row's scores into softmax weights, times the value scales, as int8 with a scale per block; its peak and sum
+    // go to parts[at]. Tokens the row does not see get exact zeros.
+    void soften(int row, int num_seen, int num_blocks, const Parts& parts, int at) {
+        float* scores = scratch_.scores + row * kPartTokens;
+        int8_t* weights = scratch_.weights + row * kPartTokens;
+        float* weight_scales = scratch_.weight_scales + row * kPartBlocks;
+        const int own_blocks = num_seen > 0 ? (num_seen + kLanes - 1) / kLanes : 0;
+        for (int block = own_blocks; block < num_blocks; ++block) store_int8(weights + block * kLanes, splat(0));
+        if (own_blocks == 0) {
+            store(weight_scales, splat(0));
+            return;
+        }
+        const int rest = num_seen - (own_blocks - 1) * kLanes;
         Lanes peaks = first_or(load(scores + (own_blocks - 1) * kLanes), rest, -1e30f);
         for (int block = 0; block + 1 < own_blocks; ++block) peaks = max(peaks, load(scores + block * kLanes));
-        const Lanes peak = splat(largest(peaks));
+        parts.peaks[at] = largest(peaks);
+        const Lanes peak = splat(parts.peaks[at]);
         Lanes total = splat(0);
+        alignas(64) float tops[kPartBlocks] = {};
         for (int block = 0; block < own_blocks; ++block) {
             Lanes weight = exponential(load(scores + block * kLanes) - peak);
             Lanes scaled = weight * load(value_scales(scratch_.blocks[block]));
@@ -421,37 +462,62 @@ class Walk {
                 scaled = first_or(scaled, rest, 0);
             }
             total = total + weight;
-            const float top = largest(scaled);
-            weight_scales[block] = top * (1.0f / 127.0f);
-            store_int8(weights + block * kLanes, scaled * splat(top > 1e-30f ? 127.0f / top : 0.0f));
+            store(scores + block * kLanes, scaled);
+            tops[block] = largest(scaled);
         }
-        for (int block = own_blocks; block < num_blocks; ++block) {
-            weight_scales[block] = 0;
-            store_int8(weights + block * kLanes, splat(0));
-        }
-        return sum(total);
+        // All blocks are weighed before the first is quantised, so that none waits for its largest weight.
+        alignas(64) float inverses[kPartBlocks];
+        store(weight_scales, load(tops) * splat(1.0f / 127.0f));
+        store(inverses, splat(127.0f) / max(load(tops), splat(1e-30f)));
+        for (int block = 0; block < own_blocks; ++block)
+            store_int8(weights + block * kLanes, load(scores + block * kLanes) * splat(inverses[block]));
+        parts.sums[at] = sum(total);
     }
 
-    // The weighted values of all rows, over the scores, which are no longer needed: [row][dim].
-    void gather_values(int num_rows, int num_blocks) {
+    // The weighted values of all rows: [row][dim].
+    void gather_values(int num_rows, int num_blocks, float* to) {
         const int dim = model_.dim_stride;
         for (int panel = 0; panel < dim / kLanes; ++panel)
             for (int row = 0, count; row < num_rows; row += count) {
                 count = narrow_rows(num_rows - row);
-                weigh_tile(count, weights_of(row), step_.score_stride, weight_scales_of(row),
-                           step_.score_stride / kLanes, scratch_.blocks, static_cast<size_t>(kLanes) * dim + panel * 256,
-                           num_blocks, scratch_.tile + row * dim + panel * kLanes, dim);
+                weigh_tile(count, scratch_.weights + row * kPartTokens, kPartTokens,
+                           scratch_.weight_scales + row * kPartBlocks, kPartBlocks, scratch_.blocks,
+                           static_cast<size_t>(kLanes) * dim + panel * 256, num_blocks, to + row * dim + panel * kLanes,
+                           dim);
             }
     }
 
-    void give_out(int row, int kv_head, int first, const float* inverse_sums) {
-        const int share = shape_.heads / shape_.kv_heads, dim = shape_.head_dim, start = kv_head * share * dim;
-        float* to = seen_of(row) + start;
-        for (int i = 0; i < share; ++i)
-            for (int d = 0; d < dim; ++d)
-                to[i * dim + d] = scratch_.tile[(first + i) * model_.dim_stride + d] * inverse_sums[i];
-        if (heads_fill_groups())
-            quantise_groups(to, share * dim, step_.input, row, start);
+    void give_out(const Item& item, int query, int kv_head) {
+        const int width = queries_per_head() * shape_.head_dim, start = kv_head * width, row = item.first_row + query;
+        join(item, query, scratch_.parts, seen_of(row) + start);
+        if (heads_fill_groups()) quantise_groups(seen_of(row) + start, width, step_.input, row, start);
+    }
+
+    // Joins what a query saw of the parts of its past, through all heads of a KV head's share, as if they had one softmax.
+    void join(const Item& item, int query, const Parts& parts, float* to) {
+        const int num_parts = (seen_by(item, query) + kPartTokens - 1) / kPartTokens;
+        for (int i = 0; i < queries_per_head(); ++i)
+            join_parts(parts, query * queries_per_head() + i, num_parts, to + i * shape_.head_dim);
+    }
+
+    void join_parts(const Parts& parts, int row, int num_parts, float* to) {
+        const float* peaks = parts.peaks + row * step_.part_stride;
+        const float* sums = parts.sums + row * step_.part_stride;
+        float peak = peaks[0];
+        for (int part = 1; part < num_parts; ++part) peak = peaks[part] > peak ? peaks[part] : peak;
+        alignas(64) float factors[kLanes], joined[kMaxDim];
+        for (int d = 0; d < model_.dim_stride; d += kLanes) store(joined + d, splat(0));
+        float total = 0;
+        for (int part = 0; part < num_parts; ++part) {
+            if (part % kLanes == 0) store(factors, exponential(load(peaks + part) - splat(peak)));
+            const float factor = factors[part % kLanes];
+            const float* values = values_of(parts, part) + row * model_.dim_stride;
+            for (int d = 0; d < model_.dim_stride; d += kLanes)
+                store(joined + d, fma(load(values + d), splat(factor), load(joined + d)));
+            total = total + factor * sums[part];
+        }
+        const float inverse = 1.0f / total;
+        for (int d = 0; d < shape_.head_dim; ++d) to[d] = joined[d] * inverse;
     }
 
     // ---- the rest of a layer ----------------------------------------------------------------------------------------
@@ -477,7 +543,7 @@ class Walk {
             const int output = (unit * kGroup + i) * 2;
             const Lanes gate = output_of(linear, tile + 2 * i, output);
             const Lanes up = output_of(linear, tile + 2 * i + kLanes, output + kLanes);
-            store(group + i, gate / (splat(1.0f) + exponential(splat(0.0f) - gate)) * up);
+            store(group + i, gate / (splat(1.0f) + exponential(min(splat(0.0f) - gate, splat(88.0f)))) * up);
         }
         quantise_group(group, step_.inner, row, unit * kGroup);
     }
