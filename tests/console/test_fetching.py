@@ -78,8 +78,8 @@ def test_a_terminal_shows_a_bar_with_rate_and_time_left() -> None:
     out = io.StringIO()
     shown = FetchProgress(Console(file=out, force_terminal=True, width=140))
     for stage in ("waiting", "fetching", "checking"):
-        shown.update(Progress(stage=stage, done_bytes=0, total_bytes=10_000_000))  # type: ignore[arg-type]
-        shown.update(Progress(stage=stage, done_bytes=5_000_000, total_bytes=10_000_000, rate=1e6))  # type: ignore[arg-type]
+        shown.update(Progress(stage=stage, done_bytes=0, total_bytes=10_000_000))
+        shown.update(Progress(stage=stage, done_bytes=5_000_000, total_bytes=10_000_000, rate=1e6))
     shown.close()
     text = out.getvalue()
     assert "Another process fetches it" in text or "Checking digests" in text

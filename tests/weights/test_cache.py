@@ -10,10 +10,12 @@ import pytest
 from axon.errors import FetchFailed, InvalidInput
 from axon.weights.cache import Weights, WeightsCache
 from axon.weights.config import WeightsConfig
+from axon.weights.manifest import read_manifest
 from axon.weights.names import MANIFEST
 from axon.weights.source import Source
+from tests.journeys.server import wait_until
 from tests.weights.conftest import CHECKPOINT, QUICK, bucket_source, model_files, same_bytes
-from tests.weights.object_server import Fault, Files
+from tests.weights.object_server import Fault, Files, Get
 
 if TYPE_CHECKING:
     from axon.weights.progress import Progress
@@ -251,7 +253,13 @@ async def test_what_is_no_digest_names_no_folder(cache: WeightsCache, digest: st
 async def test_what_a_stopped_fetch_left_is_checked_before_it_is_gone_on_with(
     cache: WeightsCache, files: Files, endpoint: str
 ) -> None:
-    files.fault = lambda get: Fault(status=404) if get.name.endswith(SECOND) else None
+    def fault(get: Get) -> Fault | None:
+        if not get.name.endswith(SECOND):
+            return None
+        wait_until(lambda: whole(cache, FIRST), "the other file is there")
+        return Fault(status=404)
+
+    files.fault = fault
     with pytest.raises(FetchFailed):
         await opened(cache, bucket_source(endpoint))
     (left,) = [each.folder for each in cache.kept()]
@@ -259,6 +267,12 @@ async def test_what_a_stopped_fetch_left_is_checked_before_it_is_gone_on_with(
         path.write_bytes(bytes(path.stat().st_size))
     files.fault = lambda _: None
     assert same_bytes((await opened(cache, bucket_source(endpoint))).folder, files.content)
+
+
+def whole(cache: WeightsCache, name: str) -> bool:
+    """Whether an unfinished fetch has noted the whole file."""
+    found = [read_manifest(folder) for folder in (cache.root / "fetching").iterdir() if folder.is_dir()]
+    return any(entry.is_whole for each in found if each for entry in each.files if entry.name == name)
 
 
 def flip(path: Path, *, keeps_times: bool = False) -> None:

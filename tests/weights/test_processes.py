@@ -16,7 +16,7 @@ from tests.services.disk import SmallDisk, can_mount
 from tests.weights.conftest import model_files, same_bytes
 from tests.weights.object_server import Files
 
-NOBODY = 65534
+NOBODY = "65534"
 
 
 class Fetch:
@@ -28,9 +28,18 @@ class Fetch:
         models_dir: Path,
         source: str = "s3://models/tiny",
         before: Callable[[], None] | None = None,
+        uid: str = "",
     ) -> None:
         self.process = subprocess.Popen(
-            [sys.executable, "-m", "tests.weights.fetching", endpoint, source, str(models_dir)],
+            [
+                sys.executable,
+                "-m",
+                "tests.weights.fetching",
+                endpoint,
+                source,
+                str(models_dir),
+                *([uid] if uid else []),
+            ],
             cwd=REPOSITORY,
             stdout=subprocess.PIPE,
             text=True,
@@ -171,7 +180,7 @@ def test_a_folder_without_the_right_to_write_is_named_with_what_to_do(
     models_dir = Path("/tmp") / f"axon-test-{os.getpid()}"
     models_dir.mkdir(mode=0o755)
     try:
-        code, said = Fetch(endpoint, models_dir, before=lambda: os.setuid(NOBODY)).said()
+        code, said = Fetch(endpoint, models_dir, uid=NOBODY).said()
     finally:
         models_dir.rmdir()
     assert code == 1

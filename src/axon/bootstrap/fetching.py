@@ -16,7 +16,7 @@ from axon.domain.registry.version import Advice, Version
 from axon.errors import FetchFailed, InvalidInput, Misconfigured
 from axon.runtime.clock import Clock, SystemClock
 from axon.settings import Settings
-from axon.text.template import ChatTemplate
+from axon.text.template import ChatTemplate, Message
 from axon.weights.cache import Weights, WeightsCache
 from axon.weights.opening import open_source
 from axon.weights.progress import OnProgress, ignore
@@ -24,7 +24,7 @@ from axon.weights.source import Source, parse_source
 from axon.weights.text import fetch_text
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
-_TOOL = {"type": "function", "function": {"name": "f", "description": "d", "parameters": {"type": "object"}}}
+_TOOL: Message = {"type": "function", "function": {"name": "f", "description": "d", "parameters": {"type": "object"}}}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,7 +76,7 @@ async def fetch_version(
         model=model,
         label=label or weights.digest[:12],
         source=location.text,
-        source_revision=weights.manifest.revision,
+        source_revision=weights.revision,
         digest=weights.digest,
         text=facts.text.mark,
         max_model_len=facts.max_model_len,
@@ -157,14 +157,11 @@ def _read_facts(weights: Weights, source: str) -> _Facts:
 
 def _gguf_facts(gguf: Path) -> _Facts:
     try:
-        from axon.engine.load.convert.config import make_config, refuse_unsupported
-        from axon.engine.load.convert.source import open_source as open_gguf
+        from axon.engine.load.convert.gguf import convert_config
     except ImportError as error:
         raise _no_gguf(error) from error
     with TemporaryDirectory(prefix="axon-text-") as made:
-        source = open_gguf(gguf)
-        refuse_unsupported(source, gguf.name)
-        (Path(made) / "config.json").write_text(json.dumps(make_config(source)))
+        convert_config(gguf, Path(made))
         _convert_text(gguf, Path(made))
         return _folder_facts(Path(made), checks_tensors=False)
 

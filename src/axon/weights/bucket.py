@@ -40,7 +40,7 @@ class BucketSource:
                     _stated(each["path"].removeprefix(prefix).removeprefix("/"), each["size"], each["e_tag"] or "")
                     for each in batch
                 ]
-        except obstore.exceptions.BaseError as error:
+        except (obstore.exceptions.BaseError, OSError) as error:
             raise self._explained(error) from error
         if not files:
             raise FetchFailed(
@@ -61,7 +61,7 @@ class BucketSource:
             answer = await obstore.get_async(store, path, options=options)
             async for chunk in answer.stream(min_chunk_size=_CHUNK_BYTES):
                 yield bytes(chunk)
-        except obstore.exceptions.BaseError as error:
+        except (obstore.exceptions.BaseError, OSError) as error:  # a missing object is a FileNotFoundError
             raise self._explained(error) from error
 
     async def aclose(self) -> None:
@@ -89,7 +89,7 @@ class BucketSource:
         name, said = self._location.text, str(error).split("\n", 1)[0]
         # A refused listing comes as an error without a class of its own.
         status = int(found[1]) if (found := _STATUS.search(said)) else 0
-        if isinstance(error, exceptions.NotFoundError) or status == 404:
+        if isinstance(error, exceptions.NotFoundError | FileNotFoundError) or status == 404:
             return FetchFailed(
                 f"There is no {name}: check the bucket, the prefix and AWS_ENDPOINT_URL.", code="source_not_found"
             )

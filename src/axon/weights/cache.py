@@ -44,14 +44,34 @@ class Weights:
     digest: str
     folder: Path
     manifest: Manifest
+    revision: str = ""
+    """The source's revision now, where it has one and was asked; the manifest's is that of the first fetch."""
     skipped: tuple[tuple[str, str], ...] = ()
-    """Files of the source that were not fetched, with the reason; empty where nothing was fetched now."""
+    """Files of the source that are left there, with the reason; empty where it was not asked."""
 
     @property
     def gguf(self) -> Path | None:
         """The .gguf file, or the first part of a split one; None for a folder of safetensors."""
         names = sorted(entry.name for entry in self.manifest.files if entry.name.endswith(".gguf"))
         return self.folder / names[0] if names else None
+
+
+@dataclass(frozen=True, slots=True)
+class _Fetched:
+    """A model that is here, and what its source said of it."""
+
+    digest: str
+    revision: str = ""
+    skipped: tuple[tuple[str, str], ...] = ()
+
+    def opened(self, root: Path, manifest: Manifest) -> Weights:
+        return Weights(
+            digest=self.digest,
+            folder=root / self.digest,
+            manifest=manifest,
+            revision=self.revision,
+            skipped=self.skipped,
+        )
 
 
 class WeightsCache:
@@ -97,26 +117,23 @@ class WeightsCache:
     async def _open(
         self, source: Source, digest: str, full: bool, on_progress: OnProgress
     ) -> tuple[Weights, locks.UseMark]:
-        skipped: tuple[tuple[str, str], ...] = ()
         for _ in range(_ROUNDS):
-            found = digest
+            found = _Fetched(digest)
             if not digest or self._manifest(digest) is None:
-                found, skipped = await self._fetch(source, digest, on_progress)
-            mark = locks.UseMark(self._lock(found))
+                found = await self._fetch(source, digest, on_progress)
+            mark = locks.UseMark(self._lock(found.digest))
             try:
-                manifest = self._manifest(found)
+                manifest = self._manifest(found.digest)
                 if manifest is not None:
-                    await self._check(source, found, manifest, full, on_progress)
-                    return Weights(digest=found, folder=self.root / found, manifest=manifest, skipped=skipped), mark
+                    await self._check(source, found.digest, manifest, full, on_progress)
+                    return found.opened(self.root, manifest), mark
             except BaseException:
                 mark.close()
                 raise
             mark.close()  # evicted between the two
         raise FetchFailed(f"{source.location.text} is evicted as soon as it is fetched: raise weights.limit_gb.")
 
-    async def _fetch(
-        self, source: Source, digest: str, on_progress: OnProgress
-    ) -> tuple[str, tuple[tuple[str, str], ...]]:
+    async def _fetch(self, source: Source, digest: str, on_progress: OnProgress) -> "_Fetched":
         """Fetches the model unless another process has; returns its digest."""
         listing = await with_sums(source, await source.listing(), self._config.timeout_s)
         chosen = choose(listing.files, file=file_of(source.location), where=source.location.text)
@@ -127,7 +144,7 @@ class WeightsCache:
         async with self._turn(key, wanted.num_bytes, on_progress):
             known = digest or _read_word(found)
             if known and self._manifest(known) is not None:
-                return known, chosen.skipped
+                return _Fetched(known, listing.revision, chosen.skipped)
             manifest = await self._filled(source, folder, wanted, on_progress)
             if digest and manifest.digest != digest:
                 shutil.rmtree(folder, ignore_errors=True)
@@ -138,7 +155,7 @@ class WeightsCache:
                 )
             await self._put_in_place(folder, manifest)
             write_whole(found, manifest.digest.encode())
-            return manifest.digest, chosen.skipped
+            return _Fetched(manifest.digest, listing.revision, chosen.skipped)
 
     async def _filled(self, source: Source, folder: Path, wanted: Manifest, on_progress: OnProgress) -> Manifest:
         """Fetches what the folder lacks; goes on with what an earlier fetch of the same files left there."""

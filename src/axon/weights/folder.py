@@ -8,6 +8,7 @@ from pathlib import Path
 
 from axon.errors import FetchFailed, InvalidInput
 from axon.weights.source import Listing, LocalPath, StatedFile
+from axon.weights.threads import in_thread
 
 _CHUNK_BYTES = 4 << 20
 
@@ -34,7 +35,7 @@ class FolderSource:
             raise _failed(path, error) from error
         with os.fdopen(descriptor, "rb", buffering=0) as opened:
             opened.seek(offset)
-            while chunk := await asyncio.to_thread(opened.read, _CHUNK_BYTES):
+            while chunk := await in_thread(opened.read, _CHUNK_BYTES):
                 yield chunk
 
     async def aclose(self) -> None:

@@ -16,12 +16,16 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import aclosing
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from axon.errors import FetchFailed, FetchInterrupted
 from axon.weights.config import WeightsConfig
 from axon.weights.manifest import Entry
 from axon.weights.source import Check, Source
+from axon.weights.threads import in_thread
+
+if TYPE_CHECKING:
+    from io import FileIO
 
 CHECKPOINT_BYTES = 32 << 20
 _READ_BYTES = 4 << 20
@@ -55,8 +59,9 @@ class Transfer:
     async def run(self) -> None:
         """Brings the file to its size and digest; raises ``FetchFailed``."""
         entry = self._entry
-        draft = await asyncio.to_thread(Draft, self._path, entry)
+        draft = Draft(self._path, entry)
         try:
+            await in_thread(draft.open)
             self._reports.moved(draft.num_bytes - entry.verified)
             if entry.is_whole and draft.num_bytes == entry.size:
                 return  # an earlier process had it all, and it is still as it was
@@ -66,8 +71,8 @@ class Transfer:
                 if len(seen) >= self._config.tries or seen[-1] in seen[:-1]:
                     raise FetchFailed(_differs(entry, self._source, len(seen)), code="checksum_mismatch")
                 self._reports.moved(-draft.num_bytes)
-                await asyncio.to_thread(draft.restart)
-            await asyncio.to_thread(draft.sync)
+                await in_thread(draft.restart)
+            await in_thread(draft.sync)
             await self._reports.note(replace(entry, verified=entry.size, sha256=draft.sha256))
         finally:
             draft.close()
@@ -101,12 +106,12 @@ class Transfer:
         """Receives as much as one connection gives; what was written stays, whatever ends it."""
         async with aclosing(self._source.read(self._entry.stated, draft.num_bytes)) as chunks:
             while (chunk := await _next(chunks, self._config.timeout_s)) is not None:
-                await asyncio.to_thread(draft.write, chunk)
+                await in_thread(draft.write, chunk)
                 self._reports.moved(len(chunk))
                 if draft.num_bytes > self._entry.size:
                     return  # longer than stated: as wrong as a wrong digest
                 if draft.num_unsynced >= self._checkpoint:
-                    await asyncio.to_thread(draft.sync)
+                    await in_thread(draft.sync)
                     await self._reports.note(replace(self._entry, verified=draft.num_bytes, sha256=draft.sha256))
 
 
@@ -114,44 +119,45 @@ class Draft:
     """The file that is being written, and the hashes of what is in it. Its methods block."""
 
     def __init__(self, path: Path, entry: Entry) -> None:
-        """Opens the file at its last checkpoint; at its start where the bytes are not those of the checkpoint."""
-        path.parent.mkdir(parents=True, exist_ok=True)
-        self._entry = entry
-        self.num_bytes = self.num_unsynced = 0
-        # A link in the place of a file would lead out of the folder.
-        self._file = os.fdopen(os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o644), "r+b", buffering=0)
-        try:
-            self.restart(truncate=False)
-            while (missing := entry.verified - self.num_bytes) > 0 and (
-                chunk := self._file.read(min(missing, _READ_BYTES))
-            ):
-                self._count(chunk)
-            if self.num_bytes == entry.verified and (not entry.verified or self.sha256 == entry.sha256):
-                self._file.truncate(self.num_bytes)
-                self._file.seek(self.num_bytes)
-                self.num_unsynced = 0
-            else:
-                self.restart()
-        except BaseException:
-            self._file.close()
-            raise
+        self._path, self._entry = path, entry
+        self._file: FileIO | None = None
+        self.num_bytes: int
+        self.num_unsynced: int
+        self._begin()
 
-    def restart(self, *, truncate: bool = True) -> None:
-        """Begins at the file's start."""
-        self.num_bytes = self.num_unsynced = 0
-        self._sha256 = hashlib.sha256()
-        self._other = _hash_for(self._entry.check, self._entry.size)
+    def open(self) -> None:
+        """Opens the file at its last checkpoint; at its start where the bytes are not those of the checkpoint."""
+        self._path.parent.mkdir(parents=True, exist_ok=True)
+        # A link in the place of a file would lead out of the folder.
+        descriptor = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o644)
+        file = self._file = os.fdopen(descriptor, "r+b", buffering=0)
+        entry = self._entry
+        while missing := entry.verified - self.num_bytes:
+            if not (chunk := file.read(min(missing, _READ_BYTES))):
+                break
+            self._count(chunk)
+        if self.num_bytes == entry.verified and (not entry.verified or self.sha256 == entry.sha256):
+            file.truncate(self.num_bytes)
+            self.num_unsynced = 0
+        else:
+            self.restart()
+
+    def restart(self) -> None:
+        """Begins again at the file's start."""
+        assert self._file is not None
+        self._begin()
         self._file.seek(0)
-        if truncate:
-            self._file.truncate(0)
+        self._file.truncate(0)
 
     def write(self, chunk: bytes) -> None:
+        assert self._file is not None
         view = memoryview(chunk)
         while view:  # unbuffered: a write may take a part
             view = view[self._file.write(view) :]
         self._count(chunk)
 
     def sync(self) -> None:
+        assert self._file is not None
         os.fsync(self._file.fileno())
         self.num_unsynced = 0
 
@@ -167,7 +173,13 @@ class Draft:
         return self._sha256.hexdigest()
 
     def close(self) -> None:
-        self._file.close()
+        if self._file is not None:
+            self._file.close()
+
+    def _begin(self) -> None:
+        self.num_bytes = self.num_unsynced = 0
+        self._sha256 = hashlib.sha256()
+        self._other = _hash_for(self._entry.check, self._entry.size)
 
     def _count(self, chunk: bytes) -> None:
         self._sha256.update(chunk)
