@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 
 import pytest
+from huggingface_hub import close_session
 
 from axon.errors import FetchFailed, InvalidInput
 from axon.weights.cache import WeightsCache
@@ -23,6 +24,7 @@ def files() -> Files:
 def endpoint(files: Files) -> Iterator[str]:
     with hub_server(files) as url:
         yield url
+    close_session()  # the library keeps connections for the next call
 
 
 def hub_source(endpoint: str, text: str = "hf://maker/tiny@main", revision: str = "") -> HubSource:
@@ -106,6 +108,7 @@ async def test_one_file_of_a_repository_with_several_is_named_in_the_source(
     with pytest.raises(InvalidInput, match="add the name of one"):
         async with cache.opened(source):
             pass
-    async with cache.opened(hub_source(endpoint, "hf://maker/tiny@main/Q4.gguf")) as weights:
+    source = hub_source(endpoint, "hf://maker/tiny@main/Q4.gguf")
+    async with cache.opened(source) as weights:
         assert [entry.name for entry in weights.manifest.files] == ["Q4.gguf"]
     await source.aclose()
