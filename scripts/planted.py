@@ -100,6 +100,36 @@ BREAKAGES = (
         test="test_the_projects_own_lock_has_no_faults",
         where="requirements.lock",
     ),
+    Breakage(
+        name="weights-damage",
+        old="found.st_mtime_ns, found.st_ctime_ns",
+        new="found.st_mtime_ns, 0",
+        test="test_a_flipped_byte_on_disk_is_found_at_open_and_mended",
+    ),
+    Breakage(
+        name="weights-in-use",
+        old="fcntl.flock(self._descriptor, fcntl.LOCK_SH)",
+        new="pass",
+        test="test_eviction_takes_the_least_recently_used_and_never_what_is_open",
+    ),
+    Breakage(
+        name="weights-resumed",
+        old="and (not entry.verified or self.sha256 == entry.sha256):",
+        new="and True:",
+        test="test_what_a_stopped_fetch_left_is_checked_before_it_is_gone_on_with",
+    ),
+    Breakage(
+        name="weights-one-fetch",
+        old="while not _try(descriptor, fcntl.LOCK_EX):",
+        new="while False:",
+        test="test_many_who_ask_at_once_share_one_download",
+    ),
+    Breakage(
+        name="weights-names",
+        old='any(part in ("", ".", "..") for part in parts)',
+        new='any(part == "." for part in parts)',
+        test="test_a_name_that_is_not_safe_refuses_the_whole_source",
+    ),
 )
 
 

@@ -10,7 +10,7 @@ import pytest
 
 REPOSITORY = Path(__file__).resolve().parents[1]
 SOURCE, TESTS = REPOSITORY / "src" / "axon", REPOSITORY / "tests"
-PACKAGES = ("domain", "gateway", "registry")
+PACKAGES = ("domain", "gateway", "registry", "weights")
 
 ELSEWHERE = {
     "domain/account.py": "contracts/test_accounts.py",
@@ -49,6 +49,14 @@ ELSEWHERE = {
     "registry/rollout_facts.py": "gateway/admin/test_rollouts.py",
     "registry/rules.py": "registry/test_catalog.py",
     "registry/writer.py": "registry/test_follower.py",
+    "weights/checking.py": "weights/test_cache.py",
+    "weights/filling.py": "weights/test_cache.py",
+    "weights/gguf_header.py": "weights/test_text.py",
+    "weights/locks.py": "weights/test_processes.py",
+    "weights/opening.py": "console/test_fetching.py",
+    "weights/room.py": "weights/test_cache.py",
+    "weights/threads.py": "weights/test_cache.py",
+    "weights/transfer.py": "weights/test_processes.py",
 }
 """Modules that are tested through another: the test file that fails when they are wrong."""
 
@@ -71,6 +79,7 @@ NO_BEHAVIOUR = {
     "gateway/config.py": "settings",
     "gateway/http/schema.py": "what the API page says of a body; the page is generated and compared",
     "gateway/turn/ask.py": "fields",
+    "weights/config.py": "settings",
 }
 """Modules that decide nothing, each with what it holds."""
 

@@ -27,6 +27,8 @@
     ├── StreamDiverged            a stream was regenerated differently from what the reader has
     ├── EngineError               the engine refused or failed a sequence
     │   └── EngineDied
+    ├── FetchFailed               a model's files cannot be had; the message says what to do
+    │   └── FetchInterrupted      the network or the source failed; a retry may help
     └── Misconfigured             settings that cannot work; raised at start only
 
 The class docstring is the default message. ``kind`` names the class of answer, ``code`` the exact cause,
@@ -234,6 +236,19 @@ class EngineDied(EngineError):
     """The engine process ended while it ran this sequence."""
 
     code = "worker_crash"
+
+
+class FetchFailed(AxonError):
+    """The model's files cannot be fetched."""
+
+    code = "fetch_failed"
+
+
+class FetchInterrupted(FetchFailed):
+    """The source of the model's files does not answer."""
+
+    code = "source_unreachable"
+    retryable = True
 
 
 class Misconfigured(AxonError):

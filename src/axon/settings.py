@@ -28,6 +28,7 @@ from axon.runtime.field_docs import default_text, field_docs, inner_type, type_t
 from axon.sessions.config import SessionsConfig
 from axon.settings_checks import check_together
 from axon.telemetry.config import LogConfig
+from axon.weights.config import WeightsConfig
 from axon.worker.config import WorkerConfig
 
 HIDDEN = "(hidden)"
@@ -100,6 +101,7 @@ class Settings:
     dispatch: DispatchConfig = field(default_factory=DispatchConfig)
     worker: WorkerConfig = field(default_factory=WorkerConfig)
     engine: EngineConfig = field(default_factory=EngineConfig)
+    weights: WeightsConfig = field(default_factory=WeightsConfig)
     control: ControlConfig = field(default_factory=ControlConfig)
     lifecycle: LifecycleConfig = field(default_factory=LifecycleConfig)
     log: LogConfig = field(default_factory=LogConfig)

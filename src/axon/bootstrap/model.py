@@ -55,21 +55,21 @@ class Model:
 def prepare_model(settings: Settings, on_progress: OnProgress) -> Model:
     """Finds the model, converting a GGUF file once; raises ``Misconfigured`` for one that cannot run."""
     if settings.engine.kind == "echo":
-        return Model(folder=None, text=_load_text(None))
+        return Model(folder=None, text=load_text(None))
     folder = find_folder(settings, on_progress)
     check_tensors(folder, read_architecture(folder))
     guard = _DEFAULT_MODEL_REPETITION_PENALTY if settings.model == "default" else 1.0
-    return Model(folder=folder, text=_load_text(folder), repetition_penalty=guard)
+    return Model(folder=folder, text=load_text(folder), repetition_penalty=guard)
 
 
 def prepare_text(settings: Settings) -> Text:
     """Tokenizer and template alone, from the model's folder, its conversion or its file; touches no weights."""
     if settings.engine.kind == "echo":
-        return _load_text(None)
+        return load_text(None)
     try:
         source = _source(settings)
         if source.is_dir():
-            return _load_text(source)
+            return load_text(source)
         from axon.engine.load.convert.gguf import convert_text, is_converted
     except ImportError as error:  # an installation without the engine's packages
         raise Misconfigured(
@@ -77,13 +77,14 @@ def prepare_text(settings: Settings) -> Text:
             "a folder; of a converted one, the tokenizer's files and the template are enough."
         ) from error
     if is_converted(source, folder := _conversion(settings)):
-        return _load_text(folder)
+        return load_text(folder)
     with TemporaryDirectory(prefix="axon-text-") as made:
         convert_text(source, Path(made))
-        return _load_text(Path(made))
+        return load_text(Path(made))
 
 
-def _load_text(folder: Path | None) -> Text:
+def load_text(folder: Path | None) -> Text:
+    """Tokenizer and template of a model folder, and their fingerprint; those of the echo engine for None."""
     mark = "bytes"
     if folder is not None:
         mark = hashlib.sha256(b"".join(_content(folder / file) for file in _TEXT_FILES)).hexdigest()[:12]

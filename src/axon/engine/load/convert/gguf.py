@@ -101,6 +101,13 @@ def convert_text(path: Path, out_dir: Path) -> None:
     _write_text(out_dir, open_source(path).metadata)
 
 
+def convert_config(path: Path, out_dir: Path) -> None:
+    """Writes config.json alone, as a conversion would; raises Misconfigured for a model that cannot run."""
+    source = open_source(path)
+    refuse_unsupported(source, path.name)
+    _write_json(out_dir / "config.json", make_config(source))
+
+
 def _write(source: Source, path: Path, draft: Path, progress: Progress) -> None:
     refuse_unsupported(source, path.name)
     stamp = _stamp(path)

@@ -1,0 +1,78 @@
+"""A source on this machine: a folder of safetensors or a .gguf file. Follows no symbolic link."""
+
+import asyncio
+import os
+import stat
+from collections.abc import AsyncGenerator
+from pathlib import Path
+
+from axon.errors import FetchFailed, InvalidInput
+from axon.weights.source import Listing, LocalPath, StatedFile
+from axon.weights.threads import in_thread
+
+_CHUNK_BYTES = 4 << 20
+
+
+class FolderSource:
+    """Reads the files where they are."""
+
+    def __init__(self, location: LocalPath) -> None:
+        self._location = location
+        self._folder = location.path.parent if location.path.suffix == ".gguf" else location.path
+
+    @property
+    def location(self) -> LocalPath:
+        return self._location
+
+    async def listing(self) -> Listing:
+        return await asyncio.to_thread(self._list)
+
+    async def read(self, file: StatedFile, offset: int) -> AsyncGenerator[bytes, None]:
+        path = self._folder / file.name
+        try:
+            descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW)
+        except OSError as error:
+            raise _failed(path, error) from error
+        with os.fdopen(descriptor, "rb", buffering=0) as opened:
+            opened.seek(offset)
+            while chunk := await in_thread(opened.read, _CHUNK_BYTES):
+                yield chunk
+
+    async def aclose(self) -> None:
+        """Nothing is open."""
+
+    def _list(self) -> Listing:
+        path = self._location.path
+        if not path.exists():
+            raise InvalidInput(_not_there(path), param="source")
+        if path.suffix != ".gguf" and not path.is_dir():
+            raise InvalidInput(f"{path} is neither a folder nor a .gguf file.", param="source")
+        try:
+            files = [self._stated(each) for each in sorted(self._folder.iterdir()) if not each.is_dir()]
+        except OSError as error:
+            raise _failed(self._folder, error) from error
+        return Listing(files=tuple(files))
+
+    def _stated(self, path: Path) -> StatedFile:
+        found = path.lstat()
+        if stat.S_ISLNK(found.st_mode):
+            raise InvalidInput(
+                f"{path} is a symbolic link, which is not followed: copy the folder with `cp -rL`, or name the "
+                "repository or bucket itself."
+            )
+        if not stat.S_ISREG(found.st_mode):
+            raise InvalidInput(f"{path} is no plain file.")
+        return StatedFile(name=path.name, size=found.st_size, tag=str(found.st_mtime_ns))
+
+
+def _not_there(path: Path) -> str:
+    """Says that nothing is there; two words with a slash between them may have meant a hub."""
+    written = "/".join(path.parts[-2:])
+    return (
+        f"There is no {path} on this machine. Give the path of a folder or a .gguf file that exists here; for a model "
+        f"of a hub write hf://{written}."
+    )
+
+
+def _failed(path: Path, error: OSError) -> FetchFailed:
+    return FetchFailed(f"{path} cannot be read: {error.strerror}.", code="source_unreadable")
