@@ -27,8 +27,8 @@ _MOST = 10_000
 """Largest number of turns whose tickets are renewed in one sweep."""
 _PURGE_S = 10.0
 """Turns past their retention time are looked for this often, or ten times in the retention time if that is more."""
-_NO_CHUNKS = 2**52
-"""A seq beyond every stream's end, for a look at a stream without its tokens."""
+_HINTED_S = 1.0
+"""Seconds after which the hint of a job that still waits is repeated."""
 _OWNER = "sweeper"
 
 _logger = structlog.get_logger("axon.control")
@@ -101,7 +101,11 @@ class Sweeper:
         """Checks all unfinished turns once."""
         await self._liveness.look()
         unfinished = await self._turns.unfinished(limit=_BATCH)
-        ownerless = [turn for turn in unfinished if await self._looked_at(turn)]
+        views = await self._views(unfinished)
+        living = await self._liveness.living({view.owner for view in views.values() if view is not None})
+        seen = [turn for turn in unfinished if turn.id in views]
+        ownerless = [turn for turn in seen if await self._looked_at(turn, views[turn.id], living)]
+        await self._hint_again([turn for turn in ownerless if _waits(views[turn.id])])
         unfinished_ids = {turn.id for turn in unfinished}
         self._silent = Counter({seen: num for seen, num in self._silent.items() if seen[0] in unfinished_ids})
         now = self._clock.monotonic()
@@ -124,23 +128,42 @@ class Sweeper:
             unfinished = await self._turns.unfinished(limit=_MOST)
             await self._renew([turn.job for turn in unfinished if turn.id not in self._ended])
 
-    async def _looked_at(self, turn: Turn) -> bool:
+    async def _views(self, turns: Sequence[Turn]) -> dict[str, LogView | None]:
+        """The log's view of each turn, by its id; without those of which the log cannot tell."""
+        ids = [turn.id for turn in turns]
+        with contextlib.suppress(AxonError):
+            return dict(zip(ids, await self._live.log.views(ids), strict=True))
+        found: dict[str, LogView | None] = {}
+        for id in ids:  # one by one: a part of the log may answer
+            try:
+                [found[id]] = await self._live.log.views([id])
+            except AxonError as error:
+                _logger.warning("turn.not_looked_at", turn=id, error=str(error))
+        return found
+
+    async def _hint_again(self, waiting: Sequence[Turn]) -> None:
+        """Repeats the hint of one waiting turn in each lane: the first one may have been lost."""
+        now = self._clock.now()
+        jobs = [turn.job for turn in waiting if turn.job.created <= now - _HINTED_S and turn.job.deadline > now]
+        for job in {job.lane: job for job in jobs}.values():
+            await self._dispatch.hint(job)
+
+    async def _looked_at(self, turn: Turn, view: LogView | None, living: frozenset[str]) -> bool:
         """Calls ``_ownerless``; a failure is logged, so that the other turns are still checked."""
         try:
-            return await self._ownerless(turn)
+            return await self._ownerless(turn, view, living)
         except AxonError as error:
             _logger.warning("turn.not_looked_at", turn=turn.id, error=str(error))
             return False
 
-    async def _ownerless(self, turn: Turn) -> bool:
+    async def _ownerless(self, turn: Turn, view: LogView | None, living: frozenset[str]) -> bool:
         """Whether the turn has no live owner. An expired or cancelled turn without one is ended here."""
-        view = await self._live.log.read(turn.id, after=_NO_CHUNKS)
         if view is None:
             return True
         if view.ended:
             self._ended.add(turn.id)
             return True
-        if await self._liveness.alive(view.owner):
+        if view.owner in living:
             return False
         if turn.job.deadline <= self._clock.now():
             await self._end(turn, view, TurnState.EXPIRED)
@@ -189,3 +212,8 @@ class Sweeper:
         [answer] = await self._live.log.append([(turn.id, last)])
         if answer.status is AppendStatus.OK:
             await self._ending.finish(turn.job, [*said.chunks, last])
+
+
+def _waits(view: LogView | None) -> bool:
+    """Whether the job waits in a lane, as far as the log knows: nobody has it, and nothing has ended it."""
+    return view is not None and not (view.owner or view.ended or view.cancelled)

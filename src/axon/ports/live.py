@@ -47,6 +47,9 @@ class TokenLog(Protocol):
     async def read(self, job_id: str, *, after: int) -> LogView | None:
         """The stream past seq ``after``, with the ends of choices whose last token is ``after``; None when missing."""
 
+    async def views(self, job_ids: Sequence[str]) -> Sequence[LogView | None]:
+        """The state of several jobs, in order, without their chunks; None for each that is missing."""
+
     async def flag(
         self, job_id: str, *, cancel: bool = False, asked: bool = False, reader_ttl_s: float | None = None
     ) -> bool:

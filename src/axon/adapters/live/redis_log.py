@@ -5,6 +5,7 @@ from ``<seq>-0`` on is resuming after that token.
 """
 
 from collections.abc import Sequence
+from typing import Any
 
 from axon.adapters.live.redis_client import RedisClient, milliseconds
 from axon.adapters.live.redis_scripts import load
@@ -19,6 +20,8 @@ _STATUS = {status.value.encode(): status for status in AppendStatus}
 _UNFINISHED_MS = milliseconds(24 * 3600)
 """Seconds that an unused, unended stream is kept: long after its job has expired."""
 
+_NO_CHUNKS = 2**52
+"""A seq beyond every stream's end, for a look at a stream without its chunks."""
 _ASKED = 2
 """Value of the field ``cancel`` of a job whose client asked for its cancellation; any other cancelled job has 1."""
 
@@ -48,21 +51,13 @@ class RedisTokenLog:
         return [Appended(_STATUS[status], last) for status, last in await self._client.run_all(_APPEND, runs)]
 
     async def read(self, job_id: str, *, after: int) -> LogView | None:
-        found = await self._client.run(_READ, self._keys(job_id), after)
-        if found is None:
-            return None
-        body, epoch, owner, last, ended, cancelled, entries = found
-        chunks = (decode(Chunk, entry).after(after) for entry in entries)
-        return LogView(
-            body=body,
-            epoch=epoch,
-            owner=owner.decode(),
-            last=last,
-            ended=bool(ended),
-            cancelled=bool(cancelled),
-            asked=cancelled == _ASKED,
-            chunks=tuple(chunk for chunk in chunks if chunk.tokens or chunk.ends or chunk.terminal),
-        )
+        return _view(await self._client.run(_READ, self._keys(job_id), after), after)
+
+    async def views(self, job_ids: Sequence[str]) -> Sequence[LogView | None]:
+        if not job_ids:
+            return []
+        runs = [(self._keys(job_id), (_NO_CHUNKS,)) for job_id in job_ids]
+        return [_view(found, _NO_CHUNKS) for found in await self._client.run_all(_READ, runs)]
 
     async def flag(
         self, job_id: str, *, cancel: bool = False, asked: bool = False, reader_ttl_s: float | None = None
@@ -94,6 +89,24 @@ class RedisTokenLog:
 
     def _channel(self, job_id: str) -> str:
         return self._client.channel(stream_channel(job_id))
+
+
+def _view(found: Any, after: int) -> LogView | None:
+    """The answer of the script ``read`` for the stream past seq ``after``."""
+    if found is None:
+        return None
+    body, epoch, owner, last, ended, cancelled, entries = found
+    chunks = (decode(Chunk, entry).after(after) for entry in entries)
+    return LogView(
+        body=body,
+        epoch=epoch,
+        owner=owner.decode(),
+        last=last,
+        ended=bool(ended),
+        cancelled=bool(cancelled),
+        asked=cancelled == _ASKED,
+        chunks=tuple(chunk for chunk in chunks if chunk.tokens or chunk.ends or chunk.terminal),
+    )
 
 
 def _ttl(seconds: float | None) -> int | str:
