@@ -80,6 +80,8 @@ class Metrics:
         self.tenants = TenantLabels()
         self._seen = {"preemptions": 0, "yielded": 0, "drafted": 0, "accepted": 0}
         """The engine's last counter values; the engine may have started later than this process."""
+        self._engine_state: tuple[object, ...] | None = None
+        """What the engine's gauges show."""
         self._declare_requests()
         self._declare_latencies()
         self._declare_engine()
@@ -134,10 +136,15 @@ class Metrics:
             "axon_gpu_utilization_ratio", "Share of the time in which the GPU ran something, 0 to 1.", "gpu"
         )
         self.gpu_memory = self._gauge("axon_gpu_memory_bytes", "Memory of the GPU in use, by whomever.", "gpu")
-        # Those that every step sets, looked up once.
+        # Looked up once, not in every step.
         self._kv_blocks = [self.kv_blocks.labels(state) for state in ("free", "used", "cached")]
         self._slots = {tier: self.slots.labels(tier) for tier in Tier}
-        self._drafted, self._accepted = self.drafts.labels("drafted"), self.drafts.labels("accepted")
+        self._engine_counts = {
+            "preemptions": self.preemptions,
+            "yielded": self.yielded,
+            "drafted": self.drafts.labels("drafted"),
+            "accepted": self.drafts.labels("accepted"),
+        }
 
     def _declare_health(self) -> None:
         self.failovers = self._counter("axon_failovers_total", "Jobs taken over from a lost attempt.", "cause")
@@ -158,11 +165,20 @@ class Metrics:
         ProcessCollector(registry=self.registry)
 
     def engine(self, counters: EngineCounters) -> None:
-        """Adds the engine's counters since the last report."""
-        self.requests_running.set(counters.num_running)
-        self.batch_size.set(counters.num_running)
+        """Adds the engine's counters since the last report, and shows its state where it has changed."""
         if counters.step_s > 0:
             self.step.observe(counters.step_s)
+        for name, counter in self._engine_counts.items():
+            if num := self._new(name, getattr(counters, name)):
+                counter.inc(num)
+        state = _state(counters)
+        if state != self._engine_state:  # most steps change none of a dozen gauges, each with a lock
+            self._engine_state = state
+            self._show(counters)
+
+    def _show(self, counters: EngineCounters) -> None:
+        self.requests_running.set(counters.num_running)
+        self.batch_size.set(counters.num_running)
         blocks = (counters.blocks_free, counters.blocks_used, counters.blocks_cached)
         for gauge, num in zip(self._kv_blocks, blocks, strict=True):
             gauge.set(num)
@@ -175,10 +191,6 @@ class Metrics:
             taken[Tier.of(priority)] += num
         for tier, num in taken.items():
             self._slots[tier].set(num)
-        self.preemptions.inc(self._new("preemptions", counters.preemptions))
-        self.yielded.inc(self._new("yielded", counters.yielded))
-        self._drafted.inc(self._new("drafted", counters.drafted))
-        self._accepted.inc(self._new("accepted", counters.accepted))
 
     def _new(self, name: str, count: int) -> int:
         seen, self._seen[name] = self._seen[name], count
@@ -240,6 +252,13 @@ class Metrics:
 
     def _histogram(self, name: str, sentence: str, buckets: tuple[float, ...]) -> Histogram:
         return Histogram(name, sentence, buckets=buckets, registry=self.registry)
+
+
+def _state(counters: EngineCounters) -> tuple[object, ...]:
+    """What the engine's gauges show of these counters, to be compared with the last ones."""
+    gpus = tuple((gpu.index, gpu.utilization, gpu.memory_bytes) for gpu in counters.gpus)
+    blocks = (counters.blocks_free, counters.blocks_used, counters.blocks_cached)
+    return counters.num_running, blocks, gpus, dict(counters.running_by_priority)
 
 
 def _registry_of(collector: Collector) -> CollectorRegistry:
