@@ -154,7 +154,7 @@ class Taking:
         if not self._hearsay or self._hands.is_closed or self._now() < self._resting_until:
             return []
         jobs, slots, now = self._hands.jobs, self._hands.slots, self._now()
-        num_held = self._hands.num_sequences
+        num_held = sum(job.choices for job in jobs)
         if num_held >= 2 * slots or self._hands.is_full:
             return []
         held = Counter[str]()
