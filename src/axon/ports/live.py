@@ -118,8 +118,11 @@ class Shares(Protocol):
     """Virtual counters of the service that each tenant has received, for fair sharing. A missing counter counts as the
     minimum over active tenants, which a pool's workers keep under the empty name."""
 
-    async def charge(self, pool: str, amounts: Mapping[str, float], *, floor: float = 0.0) -> None:
-        """Adds to each tenant's counter, after lifting a missing counter or one below ``floor`` to ``floor``."""
+    async def charge(
+        self, pool: str, amounts: Mapping[str, float], *, floor: float = 0.0, asked: Sequence[str] = ()
+    ) -> Mapping[str, float]:
+        """Adds to each tenant's counter, after lifting a missing counter or one below ``floor`` to ``floor``. Returns
+        what ``counters`` would return for ``asked`` then."""
 
     async def counters(self, pool: str, tenants: Sequence[str]) -> Mapping[str, float]:
         """The counters of these tenants; those without one are left out."""
