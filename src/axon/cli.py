@@ -89,35 +89,6 @@ app.command()(usage.usage)
 app.command()(rollouts.rollback)
 
 
-@models.command("add")
-def models_add(
-    name: Annotated[str, typer.Argument(metavar="NAME", help="The model's name.")],
-    source: Annotated[
-        str,
-        typer.Argument(metavar="SOURCE", help="A folder, a .gguf file, hf://org/name@revision or s3://bucket/prefix."),
-    ],
-    label: Annotated[str, typer.Option(help="The version's name, such as v2. [default: from its digest]")] = "",
-    data_dir: DataDir = None,
-    config_file: ConfigFile = None,
-    set_: Set = None,
-    as_json: Json = False,
-) -> None:
-    """Fetch a model into the models folder, check it and show the version that it is.
-
-    A fetch that was stopped or killed goes on where it was when the same command is run again.
-
-    \b
-    Examples:
-      axon models add qwen ~/models/Qwen3-0.6B
-      axon models add qwen hf://Qwen/Qwen3-0.6B@main --label v1
-      AWS_ENDPOINT_URL=http://minio:9000 axon models add qwen s3://models/qwen3
-    """
-    settings = load({"data_dir": data_dir}, config_file, set_).settings
-    from axon.console.fetching import add
-
-    add(settings, name, source, label=label, as_json=as_json)
-
-
 @config.command("show")
 def config_show(
     describe: Annotated[bool, typer.Option("--describe", help="What each setting means, with its default.")] = False,

@@ -115,6 +115,22 @@ def raising(error: Exception) -> Callable[..., Any]:
     return fail
 
 
+class TestAppending:
+    async def test_a_step_of_many_jobs_takes_few_runs_of_the_script(self, server: RedisServer, live: RedisLive) -> None:
+        epochs = {f"turn_{number}": await claimed(live.log, f"turn_{number}") for number in range(40)}
+        batch = [(job_id, make_chunk(1, 2, epoch=epoch)) for job_id, epoch in epochs.items()]
+        batch[3] = ("turn_3", make_chunk(1, epoch=1))  # of an attempt that was fenced off
+        batch[35] = ("unknown", make_chunk(1))
+        with server.admin() as admin:
+            admin.config_resetstat()
+            answers = await live.log.append(batch)
+            assert admin.info("commandstats")["cmdstat_evalsha"]["calls"] <= 2
+        assert answers[3].status is AppendStatus.FENCED
+        assert answers[35].status is AppendStatus.MISSING
+        ok = [answer for number, answer in enumerate(answers) if number not in (3, 35)]
+        assert ok == [Appended(AppendStatus.OK, 2)] * 38
+
+
 class TestRestarting:
     async def test_a_killed_server_comes_back_with_the_log_and_without_the_scripts(
         self, server: RedisServer, live: RedisLive

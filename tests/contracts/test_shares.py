@@ -29,6 +29,14 @@ async def test_only_those_asked_for_are_told(shares: Shares) -> None:
     assert await shares.counters("small", []) == {}
 
 
+async def test_a_charge_tells_the_counters_that_it_leaves(shares: Shares) -> None:
+    await shares.charge("small", {"beta": 1.0})
+    found = await shares.charge("small", {"acme": 2.0, "": 0.0}, floor=4.0, asked=["beta", "", "nobody", "acme"])
+    assert found == pytest.approx({"beta": 1.0, "": 4.0, "acme": 6.0})
+    assert await shares.charge("small", {"acme": 2.0}) == {}
+    assert await shares.charge("small", {}, asked=["acme"]) == pytest.approx({"acme": 8.0})
+
+
 async def test_pools_do_not_share(shares: Shares) -> None:
     await shares.charge("small", {"acme": 2.0})
     assert await shares.counters("large", TENANTS) == {}

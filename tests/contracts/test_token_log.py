@@ -68,6 +68,23 @@ class TestOpening:
         await log.release(JOB, 1)
 
 
+class TestViews:
+    async def test_several_jobs_are_looked_at_together_and_without_their_chunks(self, log: TokenLog) -> None:
+        for job_id in (JOB, "other"):
+            await log.open(job_id, b"job", reader_ttl_s=None)
+        epoch = await log.claim(JOB, "w1", over=0)
+        assert epoch is not None
+        await append(log, make_chunk(1, epoch=epoch))
+        await log.flag("other", cancel=True, asked=True)
+        mine, unknown, other = await log.views([JOB, "unknown", "other"])
+        assert mine == replace(await read(log), chunks=())
+        assert mine.last > 0
+        assert unknown is None
+        assert other is not None
+        assert (other.owner, other.cancelled, other.asked) == ("", True, True)
+        assert not await log.views([])
+
+
 class TestClaiming:
     async def test_a_claim_raises_the_epoch_and_names_the_owner(self, log: TokenLog, epoch: int) -> None:
         view = await read(log)

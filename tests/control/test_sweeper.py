@@ -2,19 +2,25 @@
 
 import asyncio
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 from axon.adapters.live.memory import open_memory_live
 from axon.adapters.live.memory_leases import MemoryLeases
+from axon.adapters.live.memory_log import MemoryTokenLog
+from axon.adapters.live.memory_wakeups import MemoryWakeups
 from axon.adapters.queue.memory import MemoryBroker
 from axon.control.config import ControlConfig
 from axon.control.gone import GoneVersions
 from axon.control.sweeper import Sweeper
 from axon.dispatch.config import DispatchConfig
-from axon.dispatch.dispatch import Dispatch
+from axon.dispatch.dispatch import Dispatch, work_channel
+from axon.dispatch.hint import decode_hint
 from axon.domain.chunk import Chunk
 from axon.domain.job import Job
+from axon.domain.ownership import LogView
 from axon.domain.turn import Turn, TurnState, opened
 from axon.domain.wire import encode
+from axon.errors import DependencyDown
 from axon.ownership.ending import Ending
 from axon.ownership.liveness import Liveness
 from axon.ports.live import Live
@@ -263,3 +269,79 @@ async def test_old_turns_are_looked_for_less_often_than_unfinished_ones() -> Non
         await sweeper.sweep()
         clock.advance(1.0)
     assert (turns.num_sweeps, turns.num_purges) == (30, 5)
+
+
+class CountedLog(MemoryTokenLog):
+    """Notes what is looked at together; fails for the turns it is told to."""
+
+    def __init__(self, clock: FakeClock, wakeups: MemoryWakeups) -> None:
+        super().__init__(clock, wakeups, retention_s=60)
+        self.asked: list[list[str]] = []
+        self.broken: set[str] = set()
+
+    async def views(self, job_ids: Sequence[str]) -> Sequence[LogView | None]:
+        self.asked.append(list(job_ids))
+        if self.broken.intersection(job_ids):
+            raise DependencyDown("A part of the log is away.")
+        return await super().views(job_ids)
+
+
+class Waiting:
+    """Three jobs on the queue since a while, and a sweeper; ``hints`` are those that workers get."""
+
+    def __init__(self) -> None:
+        self.clock = FakeClock()
+        now = self.clock.now()
+        live = open_memory_live(self.clock, retention_s=60)
+        wakeups = MemoryWakeups()
+        self.log = CountedLog(self.clock, wakeups)
+        self.live = replace(live, log=self.log, wakeups=wakeups)
+        lanes = {"turn_1": "small/01", "turn_2": "small/01", "turn_3": "small/02"}
+        self.jobs = [make_job(name, lane=lane, created=now, deadline=now + 600) for name, lane in lanes.items()]
+        self.turns, self.broker = Turns([opened(job) for job in self.jobs]), MemoryBroker()
+        self.broker.declare(["small/01", "small/02"])
+
+    async def hints(self) -> list[str]:
+        """The lanes that one sweep hints at."""
+        found = []
+        async with self.live.wakeups.listen(work_channel(self.jobs[0].deployment)) as listener:
+            await self.sweeper.sweep()
+            while payload := await listener.next(0.0):
+                found.append(decode_hint(payload).lane)
+        return found
+
+    async def open(self) -> "Waiting":
+        for job in self.jobs:
+            await self.log.open(job.id, encode(job), reader_ttl_s=None)
+        self.sweeper = await make_sweeper(self.turns, self.broker, clock=self.clock, live=self.live)
+        return self
+
+
+async def test_the_hint_of_a_job_that_waits_is_repeated_once_for_each_lane() -> None:
+    waiting = await Waiting().open()
+    assert await waiting.hints() == []  # each has just been hinted at by its gateway
+    waiting.clock.advance(1.0)
+    assert await waiting.hints() == ["small/01", "small/02"]
+    await waiting.live.leases.hold("w1", 10.0)
+    for job in waiting.jobs[:2]:
+        await waiting.log.claim(job.id, "w1", over=0)
+    assert await waiting.hints() == ["small/02"]
+    await waiting.log.flag("turn_3", cancel=True)
+    assert await waiting.hints() == []
+
+
+async def test_a_sweep_looks_at_all_turns_together() -> None:
+    waiting = await Waiting().open()
+    await waiting.sweeper.sweep()
+    assert waiting.log.asked == [["turn_1", "turn_2", "turn_3"]]
+
+
+async def test_a_turn_that_cannot_be_looked_at_hides_no_other() -> None:
+    waiting = await Waiting().open()
+    waiting.log.broken = {"turn_2"}
+    waiting.clock.advance(600.0)
+    await waiting.sweeper.sweep()
+    assert [(turn.id, turn.state) for turn in waiting.turns.ended] == [
+        ("turn_1", TurnState.EXPIRED),
+        ("turn_3", TurnState.EXPIRED),
+    ]

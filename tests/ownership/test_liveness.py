@@ -1,5 +1,7 @@
 """Who is dead is known by a lease that ended, never by one that was forgotten."""
 
+from collections.abc import Sequence
+
 import pytest
 
 from axon.adapters.live.memory_leases import MemoryLeases
@@ -109,3 +111,21 @@ async def test_a_process_that_has_seen_nothing_before_trusts_what_it_sees_first(
 ) -> None:
     leases.lose_everything()
     assert not await Liveness(leases, clock, lease_s=LEASE_S).alive("worker")
+
+
+async def test_many_owners_are_asked_about_together(leases: MemoryLeases, clock: FakeClock) -> None:
+    asked: list[list[str]] = []
+
+    class Counted(MemoryLeases):
+        async def alive(self, owners: Sequence[str]) -> frozenset[str]:
+            asked.append(list(owners))
+            return await super().alive(owners)
+
+    counted = Counted(clock)
+    liveness = Liveness(counted, clock, lease_s=LEASE_S)
+    for owner in ("w1", "w2"):
+        await counted.hold(owner, LEASE_S)
+    assert await liveness.living({"w1", "w2", "dead", ""}) == {"w1", "w2"}
+    assert asked == [["dead", "w1", "w2"]]
+    assert await liveness.living({""}) == frozenset()
+    assert len(asked) == 1

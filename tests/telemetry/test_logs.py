@@ -11,7 +11,7 @@ import structlog
 
 from axon.domain.key import new_key_text
 from axon.errors import EngineError
-from axon.telemetry import logs
+from axon.telemetry import logs, redact
 from axon.telemetry.config import LogConfig
 
 CANARY = "the moon is made of canary"
@@ -154,3 +154,23 @@ def test_a_url_keeps_its_password_to_itself() -> None:
     structlog.get_logger().info("connected", url="amqp://axon:canary@broker:5672/")
     assert "canary" not in written.text
     assert "axon:[redacted]@broker" in written.text
+
+
+@pytest.mark.parametrize(
+    ("text", "written"),
+    [
+        ("axk_abc", "axk_[redacted]"),
+        ("xBearer\tabc", "xBearer\tabc"),
+        ("Bearer\u2003abc", "Bearer [redacted]"),
+        ("basic\x1cabc", "basic [redacted]"),
+        ("redis://user:secret@host", "redis://user:[redacted]@host"),
+        ("?password=secret", "?password=[redacted]"),
+        ("exception=ValueError('secret')", "exception=ValueError([redacted])"),
+        ("/v1/chat/completions", "/v1/chat/completions"),
+        (" padded ", " padded "),
+        ("", ""),
+    ],
+)
+def test_a_single_word_is_written_as_it_is_only_when_it_can_hide_nothing(text: str, written: str) -> None:
+    assert redact.clean_text(text) == written
+    assert redact.clean_named("name", text) == written

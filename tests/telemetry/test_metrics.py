@@ -87,6 +87,20 @@ def test_slots_are_told_by_tier_and_who_yielded_is_counted() -> None:
     assert metrics.registry.get_sample_value("axon_yielded_total", SMALL) == 3
 
 
+def test_a_step_that_changes_nothing_sets_no_gauge(monkeypatch: pytest.MonkeyPatch) -> None:
+    metrics, num_set = Metrics(), 0
+
+    def count(_num: float) -> None:
+        nonlocal num_set
+        num_set += 1
+
+    monkeypatch.setattr(metrics.batch_size.labels("small"), "set", count)
+    for num_running in (1, 1, 2, 2, 1):
+        metrics.engine("small", Counters(num_running=num_running, step_s=0.01))
+    assert num_set == 3
+    assert metrics.registry.get_sample_value("axon_step_seconds_count", SMALL) == 5
+
+
 def test_gpus_are_told_one_by_one() -> None:
     metrics = Metrics()
     metrics.engine("small", Counters(gpus=[Gpu(0, 0.5, 1 << 30), Gpu(1, 1.0, 2 << 30)]))

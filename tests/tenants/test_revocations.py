@@ -139,6 +139,34 @@ async def test_what_was_written_is_not_written_again(revocations: Revocations, k
     await revocations.look()
 
 
+async def test_while_nothing_waits_a_look_reads_one_slot_and_finds_what_was_left_in_another_within_a_minute(
+    revocations: Revocations, keys: Keys, cache: Cache, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    read: list[str] = []
+    get = cache.get
+
+    async def counted(key: str) -> bytes | None:
+        read.append(key)
+        return await get(key)
+
+    monkeypatch.setattr(cache, "get", counted)
+    await revocations.look()
+    assert len(read) == 32
+    keys.is_away = True
+    for key_id in ("k0000002", "k0000001"):
+        await revocations.revoke(key_id)
+    await cache.drop("revoking/0")  # the first was written by a control that died before it came to the second
+    keys.is_away = False
+    read.clear()
+    for _ in range(29):
+        await revocations.look()
+    assert set(read) == {"revoking/0"}
+    await revocations.look()
+    found = await keys.find("k0000001")
+    assert found is not None
+    assert found.revoked_at is not None
+
+
 async def test_while_live_is_away_the_store_is_enough(revocations: Revocations, keys: Keys, cache: Cache) -> None:
     cache.is_away = True
     assert await revocations.revoke("k0000001")

@@ -1,4 +1,4 @@
-"""The version of a registered deployment that this worker is to serve, and its settings. Loads nothing."""
+"""The version of a registered deployment that this worker is to serve, and its settings and files. Starts no engine."""
 
 import asyncio
 from contextlib import AsyncExitStack
@@ -6,7 +6,8 @@ from dataclasses import dataclass, replace
 
 import structlog
 
-from axon.bootstrap.model import Model
+from axon.bootstrap.fetching import opened_version
+from axon.bootstrap.model import Model, OnProgress, load_text, prepare_model
 from axon.bootstrap.process import Process
 from axon.bootstrap.registry import make_catalog, make_follower
 from axon.bootstrap.services import Services
@@ -22,6 +23,7 @@ from axon.registry.catalog import Catalog
 from axon.registry.follower import RegistryFollower
 from axon.runtime.lifecycle import Lifecycle
 from axon.settings import Settings, with_engine
+from axon.weights.progress import Progress
 
 _LOOK_S = 0.25
 
@@ -46,6 +48,19 @@ class Deployed:
     @property
     def served(self) -> ServedVersion:
         return served_of(self.version, self.deployment)
+
+    async def model(self, on_progress: OnProgress, stack: AsyncExitStack) -> Model:
+        """The version's files, fetched and checked where they are not here yet; the stack lets them go."""
+        if self.settings.engine.kind == "echo":
+            return await asyncio.to_thread(prepare_model, self.settings, on_progress)
+
+        def tell(progress: Progress) -> None:
+            on_progress("Fetching the model", progress.done_bytes / max(1, progress.total_bytes))
+
+        opening = opened_version(self.settings, self.version, on_progress=tell)
+        folder = await stack.enter_async_context(opening)
+        text = await asyncio.to_thread(load_text, folder)
+        return Model(folder=folder, text=text, repetition_penalty=self.version.advice.repetition_penalty)
 
     def check_text(self, model: Model) -> None:
         """Raises ``Misconfigured`` if the files are not those that were registered."""

@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import Awaitable, Callable
 
 from axon.bootstrap.deployed import settings_of
+from axon.bootstrap.fetching import fetch_version_text
 from axon.bootstrap.model import prepare_text
 from axon.domain.registry.version import Version
 from axon.errors import AxonError, Unavailable
@@ -18,7 +19,10 @@ def text_loader(settings: Settings, threads: Threads) -> Callable[[Version], Awa
 
     async def load(version: Version) -> Prompts:
         try:
-            text = await asyncio.to_thread(prepare_text, settings_of(settings, version))
+            if version.settings.kind == "echo":
+                text = await asyncio.to_thread(prepare_text, settings_of(settings, version))
+            else:
+                text = await fetch_version_text(settings, version)
         except AxonError as error:
             raise _not_loaded(version, error.message) from error
         if text.mark != version.text:

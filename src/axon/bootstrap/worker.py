@@ -55,7 +55,10 @@ async def _serve(settings: Settings, on_ready: Callable[[Up], None], on_progress
             services = await open_services(settings, process.clock, stack)
             following = await open_following(process, services, stack) if config.deployment else None
             own = following.deployed.settings if following else settings
-            model = await asyncio.to_thread(prepare_model, own, on_progress)
+            if following is None:
+                model = await asyncio.to_thread(prepare_model, own, on_progress)
+            else:
+                model = await following.deployed.model(on_progress, stack)
             on_progress("Loading the model", None)
             opening = open_worker(process, own, services, model, name, stack, following)
             working = await process.unless_stopped(opening)

@@ -1,4 +1,4 @@
-"""``axon models add``: fetches a model with a progress bar and shows the version that it is. Registers nothing."""
+"""``axon models add``: fetches a model with a progress bar, registers the version that it is and shows it."""
 
 import asyncio
 import sys
@@ -17,9 +17,11 @@ from rich.progress import (
 from rich.progress import Progress as Bars
 
 from axon.console.administration import show_json
+from axon.console.registry import ACTOR
 
 if TYPE_CHECKING:
     from axon.bootstrap.fetching import FetchedVersion
+    from axon.registry.catalog import Catalog
     from axon.settings import Settings
     from axon.weights.progress import Progress
 
@@ -30,11 +32,31 @@ _STAGES = {
 }
 
 
-def add(settings: "Settings", name: str, source: str, *, label: str, as_json: bool) -> "FetchedVersion":
-    """Fetches the model, shows what it is, and returns the version, ready to be registered."""
-    fetched = fetch(settings, name, source, label=label)
+async def register(catalog: "Catalog", fetched: "FetchedVersion", *, deploys: bool) -> None:
+    """Registers the version; a model that is not registered yet is, too. ``deploys`` makes a deployment of its name."""
+    from axon.domain.registry.deployment import Deployment
+    from axon.domain.registry.model import Capability, Model
+
+    version = fetched.version
+    snapshot = await catalog.snapshot()
+    if version.model not in snapshot.models:
+        model = Model(
+            name=version.model,
+            capabilities=fetched.capabilities or (Capability.CHAT,),
+            max_model_len=version.max_model_len,
+            created=0.0,
+        )
+        await catalog.add_model(model, version, deploys=deploys, actor=ACTOR)
+        return
+    await catalog.add_version(version, actor=ACTOR)
+    if deploys and version.model not in snapshot.deployments:
+        made = Deployment(name=version.model, model=version.model, created=0.0)
+        await catalog.create_deployment(made, version.id, actor=ACTOR)
+
+
+def show_fetched(fetched: "FetchedVersion", *, as_json: bool) -> None:
+    """Shows what was fetched and registered."""
     show_json(facts(fetched)) if as_json else print(summary(fetched))
-    return fetched
 
 
 def fetch(settings: "Settings", name: str, source: str, *, label: str = "") -> "FetchedVersion":

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from axon.console.administration import show_json
-from axon.console.flags import ApiKey, ConfigFile, DataDir, Json, Live, Store, Url, load
+from axon.console.flags import ApiKey, ConfigFile, DataDir, Json, Live, Set, Store, Url, load
 from axon.console.registry import ACTOR, Place, Revision, show_records
 from axon.errors import Unavailable
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from axon.domain.registry.snapshot import Snapshot
     from axon.settings import Settings
 
-app = typer.Typer(help="Look at the models, and remove them from the registry.")
+app = typer.Typer(help="Add models to the registry, look at them and remove them.")
 
 ModelName = Annotated[str, typer.Argument(metavar="NAME", help="The model's name in the registry.")]
 ModelOrVersion = Annotated[str, typer.Argument(metavar="NAME[@VERSION]", help="A model, or one of its versions.")]
@@ -25,7 +25,7 @@ ModelOrVersion = Annotated[str, typer.Argument(metavar="NAME[@VERSION]", help="A
 
 @app.callback(invoke_without_command=True)
 def _plain(context: typer.Context) -> None:
-    """Look at the models, and remove them from the registry. Alone, it lists them."""
+    """Add models to the registry, look at them and remove them. Alone, it lists them."""
     if context.invoked_subcommand is None:
         index()
 
@@ -73,6 +73,40 @@ def show(
 
     model = model_of(found, name)
     _show_whole(found, model) if as_json else _tell(found, model)
+
+
+@app.command()
+def add(
+    name: Annotated[str, typer.Argument(metavar="NAME", help="The model's name.")],
+    source: Annotated[
+        str,
+        typer.Argument(metavar="SOURCE", help="A folder, a .gguf file, hf://org/name@revision or s3://bucket/prefix."),
+    ],
+    label: Annotated[str, typer.Option(help="The version's name, such as v2. [default: from its digest]")] = "",
+    deploy: Annotated[bool, typer.Option("--deploy", help="Also make a deployment of the model's name.")] = False,
+    store: Store = None,
+    live: Live = None,
+    data_dir: DataDir = None,
+    config_file: ConfigFile = None,
+    set_: Set = None,
+    as_json: Json = False,
+) -> None:
+    """Fetch a model into the models folder, check it and register the version that it is.
+
+    A fetch that was stopped or killed goes on where it was when the same command is run again.
+
+    \b
+    Examples:
+      axon models add qwen ~/models/Qwen3-0.6B --deploy
+      axon models add qwen hf://Qwen/Qwen3-0.6B@main --label v1
+      AWS_ENDPOINT_URL=http://minio:9000 axon models add qwen s3://models/qwen3
+    """
+    settings = load({"data_dir": data_dir, "store": store, "live": live}, config_file, set_).settings
+    from axon.console.fetching import fetch, register, show_fetched
+
+    fetched = fetch(settings, name, source, label=label)
+    Place(store, data_dir, config_file, live).change(lambda catalog: register(catalog, fetched, deploys=deploy))
+    show_fetched(fetched, as_json=as_json)
 
 
 @app.command()

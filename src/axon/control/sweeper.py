@@ -29,8 +29,8 @@ _AT_ONCE = 16
 """Turns that are looked at concurrently."""
 _PURGE_S = 10.0
 """Turns past their retention time are looked for this often, or ten times in the retention time if that is more."""
-_NO_CHUNKS = 2**52
-"""A seq beyond every stream's end, for a look at a stream without its tokens."""
+_HINTED_S = 1.0
+"""Seconds after which the hint of a job that still waits is repeated."""
 _OWNER = "sweeper"
 
 _logger = structlog.get_logger("axon.control")
@@ -140,12 +140,16 @@ class Sweeper:
             yield turns
 
     async def _ownerless_of(self, turns: Sequence[Turn]) -> list[Turn]:
-        """The turns without a live owner."""
+        """The turns without a live owner; those that wait in their lanes are hinted at again."""
+        views = await self._views(turns)
+        living = await self._liveness.living({view.owner for view in views.values() if view is not None})
+        seen = [turn for turn in turns if turn.id in views]
         found: list[Turn] = []
-        for first in range(0, len(turns), _AT_ONCE):
-            some = turns[first : first + _AT_ONCE]
-            answers = await asyncio.gather(*map(self._looked_at, some))
+        for first in range(0, len(seen), _AT_ONCE):
+            some = seen[first : first + _AT_ONCE]
+            answers = await asyncio.gather(*(self._looked_at(turn, views[turn.id], living) for turn in some))
             found += [turn for turn, is_ownerless in zip(some, answers, strict=True) if is_ownerless]
+        await self._hint_again([turn for turn in found if _waits(views[turn.id])])
         return found
 
     async def _renew_tickets(self, turns: Sequence[Turn]) -> None:
@@ -157,23 +161,42 @@ class Sweeper:
         except AxonError as error:
             _logger.warning("tickets.not_renewed", turns=len(turns), error=str(error))
 
-    async def _looked_at(self, turn: Turn) -> bool:
+    async def _views(self, turns: Sequence[Turn]) -> dict[str, LogView | None]:
+        """The log's view of each turn, by its id; without those of which the log cannot tell."""
+        ids = [turn.id for turn in turns]
+        with contextlib.suppress(AxonError):
+            return dict(zip(ids, await self._live.log.views(ids), strict=True))
+        found: dict[str, LogView | None] = {}
+        for id in ids:  # one by one: a part of the log may answer
+            try:
+                [found[id]] = await self._live.log.views([id])
+            except AxonError as error:
+                _logger.warning("turn.not_looked_at", turn=id, error=str(error))
+        return found
+
+    async def _hint_again(self, waiting: Sequence[Turn]) -> None:
+        """Repeats the hint of one waiting turn in each lane: the first one may have been lost."""
+        now = self._clock.now()
+        jobs = [turn.job for turn in waiting if turn.job.created <= now - _HINTED_S and turn.job.deadline > now]
+        for job in {job.lane: job for job in jobs}.values():
+            await self._dispatch.hint(job)
+
+    async def _looked_at(self, turn: Turn, view: LogView | None, living: frozenset[str]) -> bool:
         """Calls ``_ownerless``; a failure is logged, so that the other turns are still checked."""
         try:
-            return await self._ownerless(turn)
+            return await self._ownerless(turn, view, living)
         except AxonError as error:
             _logger.warning("turn.not_looked_at", turn=turn.id, error=str(error))
             return False
 
-    async def _ownerless(self, turn: Turn) -> bool:
+    async def _ownerless(self, turn: Turn, view: LogView | None, living: frozenset[str]) -> bool:
         """Whether the turn has no live owner. An expired or cancelled one, or one whose version is gone, is ended."""
-        view = await self._live.log.read(turn.id, after=_NO_CHUNKS)
         if view is None:
             return True
         if view.ended:
             self._ended.add(turn.id)
             return True
-        if await self._liveness.alive(view.owner):
+        if view.owner in living:
             return False
         if turn.job.deadline <= self._clock.now():
             await self._end(turn, view, TurnState.EXPIRED)
@@ -224,3 +247,8 @@ class Sweeper:
         [answer] = await self._live.log.append([(turn.id, last)])
         if answer.status is AppendStatus.OK:
             await self._ending.finish(turn.job, [*said.chunks, last])
+
+
+def _waits(view: LogView | None) -> bool:
+    """Whether the job waits in a lane, as far as the log knows: nobody has it, and nothing has ended it."""
+    return view is not None and not (view.owner or view.ended or view.cancelled)

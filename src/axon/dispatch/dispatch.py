@@ -86,7 +86,7 @@ class Dispatch:
         await self.hint(job)
 
     async def hint(self, job: Job, own: str = "") -> None:
-        """Notifies workers of a waiting job; a lost hint costs a few seconds, not the job."""
+        """Notifies workers of a waiting job; a lost hint costs a few seconds, until control repeats it."""
         with contextlib.suppress(AxonError):
             await self._wakeups.notify(work_channel(job.deployment), encode_hint(hint_of(job, own)))
 

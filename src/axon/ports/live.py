@@ -48,6 +48,9 @@ class TokenLog(Protocol):
     async def read(self, job_id: str, *, after: int) -> LogView | None:
         """The stream past seq ``after``, with the ends of choices whose last token is ``after``; None when missing."""
 
+    async def views(self, job_ids: Sequence[str]) -> Sequence[LogView | None]:
+        """The state of several jobs, in order, without their chunks; None for each that is missing."""
+
     async def flag(
         self, job_id: str, *, cancel: bool = False, asked: bool = False, reader_ttl_s: float | None = None
     ) -> bool:
@@ -116,8 +119,11 @@ class Shares(Protocol):
     """Virtual counters of the service that each tenant has received, for fair sharing. A missing counter counts as the
     minimum over active tenants, which a pool's workers keep under the empty name."""
 
-    async def charge(self, pool: str, amounts: Mapping[str, float], *, floor: float = 0.0) -> None:
-        """Adds to each tenant's counter, after lifting a missing counter or one below ``floor`` to ``floor``."""
+    async def charge(
+        self, pool: str, amounts: Mapping[str, float], *, floor: float = 0.0, asked: Sequence[str] = ()
+    ) -> Mapping[str, float]:
+        """Adds to each tenant's counter, after lifting a missing counter or one below ``floor`` to ``floor``. Returns
+        what ``counters`` would return for ``asked`` then."""
 
     async def counters(self, pool: str, tenants: Sequence[str]) -> Mapping[str, float]:
         """The counters of these tenants; those without one are left out."""

@@ -167,9 +167,6 @@ class Metrics:
         if engine is None:
             engine = self._engines[model] = _EngineMetrics(self, model)
         engine.report(counters)
-        for gpu in counters.gpus:
-            self.gpu_utilization.labels(str(gpu.index)).set(gpu.utilization)
-            self.gpu_memory.labels(str(gpu.index)).set(gpu.memory_bytes)
 
     def usage(self, tenant: str, usage: "Usage", ledger: "Ledger | None" = None) -> None:
         """Counts an ended turn's tokens."""
@@ -233,6 +230,7 @@ class _EngineMetrics:
     """The metrics of one model's engine, looked up once, because every step sets them."""
 
     def __init__(self, metrics: Metrics, model: str) -> None:
+        self._metrics = metrics
         self._running, self._batch = metrics.requests_running.labels(model), metrics.batch_size.labels(model)
         self._step = metrics.step.labels(model)
         self._blocks = [metrics.kv_blocks.labels(state, model) for state in ("free", "used", "cached")]
@@ -246,27 +244,47 @@ class _EngineMetrics:
         }
         self._seen = dict.fromkeys(self._counters, 0)
         """The engine's last counter values; the engine may have started later than this process."""
+        self._state: tuple[object, ...] | None = None
+        """What its gauges show."""
 
     def report(self, counters: EngineCounters) -> None:
-        self._running.set(counters.num_running)
-        self._batch.set(counters.num_running)
+        """Adds the engine's counters since the last report, and shows its state where it has changed."""
         if counters.step_s > 0:
             self._step.observe(counters.step_s)
+        for name, counter in self._counters.items():
+            if num := self._new(name, getattr(counters, name)):
+                counter.inc(num)
+        state = _state(counters)
+        if state != self._state:  # most steps change none of a dozen gauges, each with a lock
+            self._state = state
+            self._show(counters)
+
+    def _show(self, counters: EngineCounters) -> None:
+        self._running.set(counters.num_running)
+        self._batch.set(counters.num_running)
         blocks = (counters.blocks_free, counters.blocks_used, counters.blocks_cached)
         for gauge, num in zip(self._blocks, blocks, strict=True):
             gauge.set(num)
         self._kv_usage.set(counters.blocks_used / (sum(blocks) or 1))
+        for gpu in counters.gpus:
+            self._metrics.gpu_utilization.labels(str(gpu.index)).set(gpu.utilization)
+            self._metrics.gpu_memory.labels(str(gpu.index)).set(gpu.memory_bytes)
         taken = dict.fromkeys(Tier, 0)
         for priority, num in counters.running_by_priority.items():
             taken[Tier.of(priority)] += num
         for tier, num in taken.items():
             self._slots[tier].set(num)
-        for name, counter in self._counters.items():
-            counter.inc(self._new(name, getattr(counters, name)))
 
     def _new(self, name: str, count: int) -> int:
         seen, self._seen[name] = self._seen[name], count
         return count - seen if count >= seen else count
+
+
+def _state(counters: EngineCounters) -> tuple[object, ...]:
+    """What the engine's gauges show of these counters, to be compared with the last ones."""
+    gpus = tuple((gpu.index, gpu.utilization, gpu.memory_bytes) for gpu in counters.gpus)
+    blocks = (counters.blocks_free, counters.blocks_used, counters.blocks_cached)
+    return counters.num_running, blocks, gpus, dict(counters.running_by_priority)
 
 
 def _registry_of(collector: Collector) -> CollectorRegistry:

@@ -16,6 +16,7 @@ _PRIVATE_NAMES = frozenset(
         *("authorization", "cookie", "api_key", "apikey", "secret", "pepper", "password", "token"),
     }
 )
+_NUMBERS = (bool, int, float, type(None))
 _KEY = re.compile(r"axk_[0-9A-Za-z_-]+")
 _BEARER = re.compile(r"(?i)\b(bearer|basic)\s+[^\s'\",]+")
 _URL_PASSWORD = re.compile(r"(\w+://[^\s:/@]*):[^\s/@]+@")
@@ -33,24 +34,28 @@ _SPEAKS_OF_ITSELF = (
 
 def clean(value: object) -> object:
     """The value, safe to write."""
-    if value is None or isinstance(value, bool | int | float):
+    if isinstance(value, _NUMBERS):
         return value
+    if isinstance(value, str):
+        return clean_text(value)
     if isinstance(value, Mapping):
         return {str(name): clean_named(str(name), inner) for name, inner in value.items()}
     if isinstance(value, list | tuple | set | frozenset):
         return [clean(inner) for inner in value]
     if isinstance(value, BaseException):
         return describe(value)
-    return clean_text(value if isinstance(value, str) else repr(value))
+    return clean_text(repr(value))
 
 
 def clean_named(name: str, value: object) -> object:
     """The value of a named field, safe to write. Numbers pass under any name: a count of tokens reveals no text."""
-    private = name.lower() in _PRIVATE_NAMES and not isinstance(value, bool | int | float | None)
+    private = name.lower() in _PRIVATE_NAMES and not isinstance(value, _NUMBERS)
     return HIDDEN if private else clean(value)
 
 
 def clean_text(text: str) -> str:
+    if "axk_" not in text and "=" not in text and "://" not in text and len(text.split(maxsplit=1)) < 2:
+        return text  # most values are one word, in which none of the patterns can be
     text = _KEY.sub(f"axk_{HIDDEN}", text)
     text = _BEARER.sub(rf"\1 {HIDDEN}", text)
     text = _URL_PASSWORD.sub(rf"\1:{HIDDEN}@", text)

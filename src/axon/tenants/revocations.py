@@ -20,6 +20,8 @@ _MARK_S = 24 * 3600.0
 """Seconds that a flag lasts; it is renewed until the store has the revocation."""
 _SLOTS = tuple(f"revoking/{number}" for number in range(32))
 _EVERY_S = 2.0
+_LOOKS_PER_ROUND = 30
+"""While nothing waits, all slots are read once in so many looks, and otherwise the first, which is filled first."""
 _LATEST = "revoked-latest"
 """Cache key whose value changes with every revocation, so that watching many keys takes one read."""
 _UNSURE_S = 3.0
@@ -35,6 +37,8 @@ class Revocations:
         self._cache, self._keys, self._clock, self._leads = cache, keys, clock, leads
         self._latest: bytes | None = None
         self._changed_at = float("-inf")
+        self._num_quiet = 0
+        """How many looks in a row have found nothing."""
 
     async def revoke(self, key_id: str) -> bool:
         """Revokes a key everywhere; False when the store has no such key.
@@ -87,11 +91,14 @@ class Revocations:
                 _logger.warning("revocation.waits", error=str(error))
 
     async def look(self) -> None:
-        """Writes all postponed revocations to the store once."""
-        for slot in _SLOTS:
+        """Writes postponed revocations to the store. Slots are filled in their order, so that an empty first one means
+        that none waits, but for those that a control left behind; they are found within a minute."""
+        num_quiet, self._num_quiet = self._num_quiet, self._num_quiet + 1
+        for slot in _SLOTS if num_quiet % _LOOKS_PER_ROUND == 0 else _SLOTS[:1]:
             value = await self._cache.get(slot)
             if value is None:
                 continue
+            self._num_quiet = 0  # before it is written: after a failure the next look is at all of them
             key_id, at, _ = value.decode().rsplit(" ", 2)
             for name, kept in ((_mark(key_id), b"1"), (slot, value)):
                 await self._cache.put(name, kept, ttl_s=_MARK_S)

@@ -77,7 +77,8 @@ class Watching:
 
     async def _look_at_owners(self) -> None:
         """Starts every delivery whose owner's lease has lapsed, all at once: their readers wait."""
-        gone = {owner for owner in self._parked.owners if not await self._liveness.alive(owner)}
+        owners = self._parked.owners
+        gone = owners - await self._liveness.living(owners)
         await asyncio.gather(*map(self._intake.start, self._parked.take_of(gone)))
 
     async def _look_at(self, running: Running) -> None:

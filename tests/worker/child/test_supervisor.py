@@ -1,5 +1,6 @@
 """An engine that crashes or hangs: whose fault it was is found, and everybody else is answered as ever."""
 
+from dataclasses import replace
 from typing import Any, cast
 from unittest.mock import Mock
 
@@ -145,3 +146,28 @@ def test_every_choice_comes_into_the_engine_with_the_prompt_it_goes_on_from() ->
     supervisor._settle(StepOutput(emitted=[Emitted(add.id, 97) for add in asked]))
     served = [call.kwargs["prefilled"] for call in cast("Any", supervisor)._charge.call_args_list]
     assert served == [3, 3, 2, 2]
+
+
+def test_the_engine_is_told_of_a_stop_string_and_not_of_an_end_that_it_has_found_itself() -> None:
+    for finish, num_told in ((None, 1), ("length", 0)):
+        running = make_running(stop=["b"])
+        supervisor = make_supervisor(running)
+        sequence_id = running.choices[0].sequence_id or ""
+        token = ord("b") if finish is None else ord("a")
+        supervisor._settle(StepOutput(emitted=[Emitted(sequence_id, token, finish=finish)]))
+        assert running.choices[0].reason
+        assert running.choices[0].sequence_id is None
+        assert cast("Any", supervisor)._engine.abort.call_count == num_told
+
+
+def test_a_job_that_comes_or_goes_leaves_the_others_in_the_engine_as_they_are() -> None:
+    first = make_running()
+    supervisor = make_supervisor(first)
+    engine, hands = cast("Any", supervisor)._engine, cast("Any", supervisor)._hands
+    second = make_running()
+    second.job = replace(second.job, id="turn_2")
+    hands.take(second)
+    assert engine.add.call_count == 2
+    hands.forget(second)
+    assert (engine.add.call_count, engine.abort.call_count) == (2, 1)
+    assert first.choices[0].sequence_id is not None

@@ -27,6 +27,7 @@ class Heard:
         self.events = list[str]()
         self.hands.on_out.append(lambda running: self.events.append(f"out {self._ended(running)}"))
         self.hands.on_news.append(lambda running: self.events.append(f"news {self._ended(running)}"))
+        self.hands.on_enter.append(lambda running: self.events.append(f"enter {self._ended(running)}"))
         self.hands.on_fill.append(lambda: self.events.append("fill"))
         self.hands.on_room.append(lambda: self.events.append("room"))
 
@@ -43,7 +44,7 @@ class Heard:
 def test_a_job_that_is_taken_may_have_news_and_may_enter_the_engine() -> None:
     heard = Heard()
     heard.hands.take(running := make_running())
-    assert heard.events == ["news going on", "fill"]
+    assert heard.events == ["news going on", "enter going on"]
     assert heard.hands.holds(running)
 
 
@@ -51,7 +52,7 @@ def test_another_attempt_at_a_job_takes_the_place_of_the_first() -> None:
     heard = Heard()
     lost = heard.take(make_running())
     heard.hands.replace(lost, attempt := make_running())
-    assert heard.events == ["out going on", "news going on", "fill"]
+    assert heard.events == ["out going on", "news going on", "enter going on"]
     assert (heard.hands.holds(lost), heard.hands.holds(attempt)) == (False, True)
     heard.events.clear()
     heard.hands.forget(lost)
@@ -90,6 +91,13 @@ def test_a_job_that_is_forgotten_frees_its_slot() -> None:
     heard.hands.forget(running)
     assert heard.events == ["out going on", "fill", "room"]
     assert (len(heard.hands.running), heard.hands.trials.suspect) == (0, None)
+
+
+def test_nobody_else_is_concerned_by_the_end_of_a_job_that_was_no_suspect() -> None:
+    heard = Heard()
+    running = heard.take(make_running())
+    heard.hands.forget(running)
+    assert heard.events == ["out going on", "room"]
 
 
 def test_a_paused_job_leaves_its_slot_to_others_until_it_is_resumed() -> None:

@@ -1,21 +1,29 @@
 """Streams of tenants with limits: paced by the bucket, stopped by the budget, and nobody else is the slower for it."""
 
 import asyncio
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 
 from axon.adapters.live.memory_accounts import MemoryAccounts
-from axon.admission.admission import Admission, Entrant
+from axon.admission.admission import Admission, Allowed, Entrant, Pulse
 from axon.admission.config import AdmissionConfig
 from axon.admission.meters import Meters
 from axon.domain.account import Bounds, Round, Standing
 from axon.domain.job import Job
 from axon.domain.sampling import Sampling
 from axon.domain.tenant import Terms
+from axon.runtime.clock import FakeClock
+from axon.telemetry.metrics import Metrics
+from axon.worker.job.hands import Hands
+from axon.worker.job.pacing import Pacing
+from axon.worker.job.trials import Trials
 from axon.worker.worker import Worker
 from tests.contracts.builders import make_job
+from tests.worker.job.test_running import make_running
 from tests.worker.world import STEP_S, World
 
 PROMPT = 3
@@ -194,3 +202,24 @@ def test_a_spent_budget_stops_a_stream_with_a_complete_answer_that_says_why() ->
         assert turn.ledger.billed == PROMPT + len(turn.tokens)
 
     world.run(story)
+
+
+async def test_jobs_that_began_apart_come_to_share_a_call() -> None:
+    clock, hands, calls = FakeClock(), Hands(Trials(strike_limit=2)), list[list[str]]()
+
+    class Tickets:
+        async def beat(self, pulses: Sequence[Pulse]) -> Mapping[str, Allowed]:
+            calls.append([pulse.job.id for pulse in pulses])
+            return {}
+
+    pacing = Pacing(hands, Mock(holds=True), Tickets(), clock=clock, paced=Metrics().paced.labels("small"))
+    for tick in range(30):
+        if tick in (0, 2, 3):
+            running = make_running()
+            running.job = replace(running.job, id=f"turn_{tick}")
+            hands.take(running)
+            pacing.begin(running)
+        await pacing.beat()
+        clock.advance(0.2)
+    assert len(calls) <= 3 + 30 // 5
+    assert all(sorted(call) == ["turn_0", "turn_2", "turn_3"] for call in calls[3:])

@@ -115,9 +115,8 @@ class _Account:
         self.tokens.refill(bounds.tokens_per_minute, now)
         while self.settled and self.settled[first := next(iter(self.settled))] <= now:
             del self.settled[first]
-        for job_id, job in list(self.jobs.items()):
-            if job.until is not None and job.until <= now:
-                self._lapse(job_id, job, bounds)
+        for job_id in [each for each, job in self.jobs.items() if job.until is not None and job.until <= now]:
+            self._lapse(job_id, self.jobs[job_id], bounds)
         for budget in bounds.budgets:
             window, _ = self.budgets.get(budget.name, (-1, 0.0))
             if budget.window > window and budget.seed is not None:
@@ -185,16 +184,25 @@ class _Account:
     def _standing(
         self, bounds: Bounds, refused: Bound | None = None, reserved: dict[str, float] | None = None
     ) -> Standing:
-        inside = [job for job in self.jobs.values() if job.until is not None]
-        waiting = [job for job in inside if job.waits]
+        num_inside = num_waiting = 0
+        work = waiting_work = 0.0
+        for job in self.jobs.values():  # in one loop: every call looks at every job of the account
+            if job.until is None:
+                continue
+            left = job.reserved - job.used
+            num_inside += 1
+            work += left if left > 0 else 0.0
+            if job.waits:
+                num_waiting += 1
+                waiting_work += left if left > 0 else 0.0
         return Standing(
             refused=refused,
             requests=self.requests.amount,
             tokens=self.tokens.amount,
-            jobs=len(inside),
-            waiting=len(waiting),
-            work=sum(job.left for job in inside),
-            waiting_work=sum(job.left for job in waiting),
+            jobs=num_inside,
+            waiting=num_waiting,
+            work=work,
+            waiting_work=waiting_work,
             mean_output=self.mean_output,
             mean_s=self.mean_s,
             spent={name: spent for name, (_, spent) in self.budgets.items()},

@@ -137,19 +137,10 @@ class MemoryTokenLog:
         return [self._append(job_id, chunk) for job_id, chunk in batch]
 
     async def read(self, job_id: str, *, after: int) -> LogView | None:
-        stream = self._find(job_id)
-        if stream is None:
-            return None
-        return LogView(
-            body=stream.body,
-            epoch=stream.epoch,
-            owner=stream.owner,
-            last=stream.last,
-            ended=stream.ended,
-            cancelled=stream.cancelled(self._clock.monotonic()),
-            asked=stream.asked,
-            chunks=stream.past(after),
-        )
+        return self._view(job_id, after)
+
+    async def views(self, job_ids: Sequence[str]) -> Sequence[LogView | None]:
+        return [self._view(job_id, None) for job_id in job_ids]
 
     async def flag(
         self, job_id: str, *, cancel: bool = False, asked: bool = False, reader_ttl_s: float | None = None
@@ -189,6 +180,22 @@ class MemoryTokenLog:
         stream.cut(keep)
         if stream.ended:
             self._retain(job_id, stream)
+
+    def _view(self, job_id: str, after: int | None) -> LogView | None:
+        """The job with its chunks past seq ``after``; without chunks for None."""
+        stream = self._find(job_id)
+        if stream is None:
+            return None
+        return LogView(
+            body=stream.body,
+            epoch=stream.epoch,
+            owner=stream.owner,
+            last=stream.last,
+            ended=stream.ended,
+            cancelled=stream.cancelled(self._clock.monotonic()),
+            asked=stream.asked,
+            chunks=() if after is None else stream.past(after),
+        )
 
     def _append(self, job_id: str, chunk: Chunk) -> Appended:
         stream = self._find(job_id)

@@ -14,11 +14,14 @@ class MemoryShares:
         self._max_tenants = max_tenants
         self._pools: dict[str, dict[str, float]] = {}
 
-    async def charge(self, pool: str, amounts: Mapping[str, float], *, floor: float = 0.0) -> None:
+    async def charge(
+        self, pool: str, amounts: Mapping[str, float], *, floor: float = 0.0, asked: Sequence[str] = ()
+    ) -> Mapping[str, float]:
         counters = self._pools.setdefault(pool, {})
         for tenant, amount in amounts.items():
             counters[tenant] = max(floor, counters.get(tenant, 0.0)) + amount
         self._bound(pool)
+        return await self.counters(pool, asked)
 
     async def counters(self, pool: str, tenants: Sequence[str]) -> Mapping[str, float]:
         counters = self._pools.get(pool, {})

@@ -23,7 +23,7 @@ from axon.errors import DependencyDown, Misconfigured
 Server = Redis | RedisCluster
 Argument = str | bytes | int | float
 Run = tuple[Sequence[str], Sequence[Argument]]
-"""One run of a script: its keys, all of one slot, and its arguments."""
+"""One run of a script: its keys, in a cluster all of one slot, and its arguments."""
 
 _CLUSTER = "+cluster://"
 
@@ -46,6 +46,11 @@ class RedisClient:
         self._max_calls = max_calls
         self._server: Server | None = None
         self._is_layout_old = False
+
+    @property
+    def has_slots(self) -> bool:
+        """Whether the server is a cluster, where a script's keys must be of one slot."""
+        return _CLUSTER in self._url
 
     def another(self, *, deadline_s: float) -> "RedisClient":
         """A client of the same server for another event loop, still to be opened."""

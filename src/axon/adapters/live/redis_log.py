@@ -5,8 +5,9 @@ from ``<seq>-0`` on is resuming after that token.
 """
 
 from collections.abc import Sequence
+from typing import Any
 
-from axon.adapters.live.redis_client import RedisClient, milliseconds
+from axon.adapters.live.redis_client import Argument, RedisClient, Run, milliseconds
 from axon.adapters.live.redis_scripts import load
 from axon.domain.chunk import Chunk
 from axon.domain.ownership import LogView
@@ -19,6 +20,10 @@ _STATUS = {status.value.encode(): status for status in AppendStatus}
 _UNFINISHED_MS = milliseconds(24 * 3600)
 """Seconds that an unused, unended stream is kept: long after its job has expired."""
 
+_JOBS_PER_RUN = 32
+"""Jobs that one run of the script appends for at most: meanwhile the server does nothing else."""
+_NO_CHUNKS = 2**52
+"""A seq beyond every stream's end, for a look at a stream without its chunks."""
 _ASKED = 2
 """Value of the field ``cancel`` of a job whose client asked for its cancellation; any other cancelled job has 1."""
 
@@ -44,25 +49,19 @@ class RedisTokenLog:
     async def append(self, batch: Sequence[tuple[str, Chunk]]) -> Sequence[Appended]:
         if not batch:
             return []
-        runs = [(self._keys(job_id), self._arguments(job_id, chunk)) for job_id, chunk in batch]
-        return [Appended(_STATUS[status], last) for status, last in await self._client.run_all(_APPEND, runs)]
+        num_each = 1 if self._client.has_slots else _JOBS_PER_RUN
+        runs = [self._appends(batch[start : start + num_each]) for start in range(0, len(batch), num_each)]
+        answers = await self._client.run_all(_APPEND, runs)
+        return [Appended(_STATUS[status], last) for each in answers for status, last in each]
 
     async def read(self, job_id: str, *, after: int) -> LogView | None:
-        found = await self._client.run(_READ, self._keys(job_id), after)
-        if found is None:
-            return None
-        body, epoch, owner, last, ended, cancelled, entries = found
-        chunks = (decode(Chunk, entry).after(after) for entry in entries)
-        return LogView(
-            body=body,
-            epoch=epoch,
-            owner=owner.decode(),
-            last=last,
-            ended=bool(ended),
-            cancelled=bool(cancelled),
-            asked=cancelled == _ASKED,
-            chunks=tuple(chunk for chunk in chunks if chunk.tokens or chunk.ends or chunk.terminal),
-        )
+        return _view(await self._client.run(_READ, self._keys(job_id), after), after)
+
+    async def views(self, job_ids: Sequence[str]) -> Sequence[LogView | None]:
+        if not job_ids:
+            return []
+        runs = [(self._keys(job_id), (_NO_CHUNKS,)) for job_id in job_ids]
+        return [_view(found, _NO_CHUNKS) for found in await self._client.run_all(_READ, runs)]
 
     async def flag(
         self, job_id: str, *, cancel: bool = False, asked: bool = False, reader_ttl_s: float | None = None
@@ -75,18 +74,16 @@ class RedisTokenLog:
     async def forget(self, job_id: str, *, in_s: float) -> bool:
         return bool(await self._client.run(_FORGET, self._keys(job_id), milliseconds(in_s) if in_s > 0 else 0))
 
-    def _arguments(self, job_id: str, chunk: Chunk) -> tuple[str | bytes | int, ...]:
-        payload = encode(chunk) if chunk.tokens or chunk.ends or chunk.terminal else b""
-        return (
-            chunk.epoch,
-            chunk.first,
-            len(chunk.tokens),
-            int(bool(chunk.terminal)),
-            payload,
-            self._channel(job_id),
-            _UNFINISHED_MS,
-            self._retention_ms,
-        )
+    def _appends(self, batch: Sequence[tuple[str, Chunk]]) -> Run:
+        """One run of the script ``append`` for all of these jobs."""
+        keys: list[str] = []
+        arguments: list[Argument] = [_UNFINISHED_MS, self._retention_ms]
+        for job_id, chunk in batch:
+            payload = encode(chunk) if chunk.tokens or chunk.ends or chunk.terminal else b""
+            keys += self._keys(job_id)
+            arguments += (chunk.epoch, chunk.first, len(chunk.tokens), int(bool(chunk.terminal)))
+            arguments += (payload, self._channel(job_id))
+        return keys, arguments
 
     def _keys(self, job_id: str) -> tuple[str, str]:
         """Both keys share one cluster slot by their hash tag."""
@@ -94,6 +91,24 @@ class RedisTokenLog:
 
     def _channel(self, job_id: str) -> str:
         return self._client.channel(stream_channel(job_id))
+
+
+def _view(found: Any, after: int) -> LogView | None:
+    """The answer of the script ``read`` for the stream past seq ``after``."""
+    if found is None:
+        return None
+    body, epoch, owner, last, ended, cancelled, entries = found
+    chunks = (decode(Chunk, entry).after(after) for entry in entries)
+    return LogView(
+        body=body,
+        epoch=epoch,
+        owner=owner.decode(),
+        last=last,
+        ended=bool(ended),
+        cancelled=bool(cancelled),
+        asked=cancelled == _ASKED,
+        chunks=tuple(chunk for chunk in chunks if chunk.tokens or chunk.ends or chunk.terminal),
+    )
 
 
 def _ttl(seconds: float | None) -> int | str:

@@ -17,18 +17,26 @@ class RedisShares:
         self._client = client
         self._max_tenants = max_tenants
 
-    async def charge(self, pool: str, amounts: Mapping[str, float], *, floor: float = 0.0) -> None:
+    async def charge(
+        self, pool: str, amounts: Mapping[str, float], *, floor: float = 0.0, asked: Sequence[str] = ()
+    ) -> Mapping[str, float]:
         if not amounts:
-            return
+            return await self.counters(pool, asked)
         num_kept = max(1, int(self._max_tenants * _KEEP))
         flat = [part for pair in amounts.items() for part in pair]
-        await self._client.run(_CHARGE, [self._pool(pool)], _IDLE_MS, self._max_tenants, num_kept, floor, *flat)
+        bounds = (_IDLE_MS, self._max_tenants, num_kept, floor)
+        found = await self._client.run(_CHARGE, [self._pool(pool)], *bounds, len(asked), *asked, *flat)
+        return _known(asked, found)
 
     async def counters(self, pool: str, tenants: Sequence[str]) -> Mapping[str, float]:
         if not tenants:
             return {}
         found: Sequence[bytes | None] = await self._client.call("HMGET", self._pool(pool), *tenants)
-        return {name: float(counter) for name, counter in zip(tenants, found, strict=True) if counter is not None}
+        return _known(tenants, found)
 
     def _pool(self, pool: str) -> str:
         return self._client.key("shares", pool)
+
+
+def _known(tenants: Sequence[str], found: Sequence[bytes | None]) -> Mapping[str, float]:
+    return {name: float(counter) for name, counter in zip(tenants, found, strict=True) if counter is not None}

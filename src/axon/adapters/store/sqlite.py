@@ -9,16 +9,18 @@ import sqlite3
 import time
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 from sqlalchemy import URL, Engine, create_engine, event, text
 from sqlalchemy.dialects.sqlite import dialect as sqlite_dialect
+from sqlalchemy.exc import DBAPIError
 from sqlalchemy.ext.asyncio import AsyncEngine, create_async_engine
 from sqlalchemy.sql.dml import UpdateBase
 
 from axon.adapters.store.conversations import SqlConversations
-from axon.adapters.store.database import Database, Statement
+from axon.adapters.store.database import Database, Parameters, Statement
 from axon.adapters.store.driver_errors import translated
 from axon.adapters.store.keys import SqlKeys
 from axon.adapters.store.markers import SqlMarkers
@@ -226,7 +228,8 @@ class SqliteStore:
 class _Writer:
     """Runs transactions in a thread of its own, each with one hop to the thread and back.
 
-    The asynchronous driver takes a hop for every statement, its cursor and the commit.
+    The asynchronous driver takes a hop for every statement, its cursor and the commit. Statements that are known
+    beforehand go to the driver itself: SQLAlchemy's part of a transaction costs as much as SQLite's.
     """
 
     def __init__(self, engine: Engine) -> None:
@@ -244,14 +247,30 @@ class _Writer:
         self._engine.dispose()
 
     def _transact(self, statements: Sequence[Statement]) -> None:
+        known: list[tuple[str, list[Parameters]]] = []
+        for statement, parameters in statements:
+            if (compiled := self._compile(statement)) is None:
+                self._transact_any(statements)
+                return
+            text, constants = compiled
+            rows = [parameters] if isinstance(parameters, Mapping) else parameters
+            known.append((text, [{**constants, **row} for row in rows]))
+        self._transact_known(known)
+
+    def _transact_known(self, known: Sequence[tuple[str, list[Parameters]]]) -> None:
+        with closing(self._engine.raw_connection()) as pooled:  # the pool rolls back what is not committed
+            cursor = pooled.cursor()
+            try:
+                for text, rows in known:
+                    cursor.executemany(text, rows)
+                pooled.commit()
+            except sqlite3.Error as error:
+                raise DBAPIError.instance(None, None, error, sqlite3.Error, hide_parameters=True) from error
+
+    def _transact_any(self, statements: Sequence[Statement]) -> None:
         with self._engine.begin() as connection:
             for statement, parameters in statements:
-                if (compiled := self._compile(statement)) is None:
-                    connection.execute(statement, parameters)
-                    continue
-                text, constants = compiled
-                rows = [parameters] if isinstance(parameters, Mapping) else parameters
-                connection.exec_driver_sql(text, [{**constants, **row} for row in rows])
+                connection.execute(statement, parameters)
 
     def _compile(self, statement: UpdateBase) -> tuple[str, dict[str, Any]] | None:
         """Compiles a statement once: SQLAlchemy's own cache costs more than SQLite takes to write a turn."""

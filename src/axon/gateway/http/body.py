@@ -63,6 +63,10 @@ def at_most(num_entries: int) -> Any:
     return Field(max_length=num_entries), BeforeValidator(check)
 
 
+_ABSENT = msgspec.Raw()
+"""Stands for a field that a body does not have."""
+
+
 class Bodies:
     """Reads and parses bodies. Large ones are parsed in one thread, one after another, so that many at once take the
     memory of one."""
@@ -191,15 +195,14 @@ def _num_parts(raw: bytes) -> int:
 
 def _fields(kind: type[Wire], body: bytes, not_yet: Iterable[str], max_values: int) -> dict[str, Any]:
     """Returns the decoded values of the fields that ``kind`` and ``not_yet`` name, as far as the body has them."""
-    names = (*kind.model_fields, *(name for name in not_yet if name not in kind.model_fields))
-    decoder = _decoder(names, forbids=kind.model_config.get("extra") == "forbid")
+    names, decoder = _decoder(kind, tuple(not_yet))
     found: dict[str, Any] = {}
     budget, name = _Budget(kind, max_values), ""
     try:
         pieces = decoder.decode(body)
         for name in names:
-            if piece := bytes(getattr(pieces, name)):
-                budget.take(name, piece)
+            if (raw := getattr(pieces, name)) is not _ABSENT:
+                budget.take(name, piece := bytes(raw))
                 found[name] = msgspec.json.decode(piece)
     except RecursionError:
         raise InvalidInput(_MAX_DEPTH_ERROR, code="invalid_json") from None
@@ -234,10 +237,13 @@ class _Budget:
 
 
 @cache
-def _decoder(names: tuple[str, ...], *, forbids: bool) -> msgspec.json.Decoder[Any]:
-    """Returns a decoder that finds these fields in a JSON object and leaves their values as raw bytes."""
-    fields = [(name, msgspec.Raw, msgspec.Raw()) for name in names]
-    return msgspec.json.Decoder(msgspec.defstruct("Fields", fields, forbid_unknown_fields=forbids))
+def _decoder(kind: type[Wire], not_yet: tuple[str, ...]) -> tuple[tuple[str, ...], msgspec.json.Decoder[Any]]:
+    """Returns the names of the fields, and a decoder that finds them in a JSON object and leaves their values as raw
+    bytes."""
+    names = tuple(dict.fromkeys((*kind.model_fields, *not_yet)))
+    fields = [(name, msgspec.Raw, _ABSENT) for name in names]
+    forbids = kind.model_config.get("extra") == "forbid"
+    return names, msgspec.json.Decoder(msgspec.defstruct("Fields", fields, forbid_unknown_fields=forbids))
 
 
 def _shape_error(problem: str, field: str) -> InvalidInput:

@@ -50,8 +50,10 @@ class Entry:
         if self.ask.idempotency_key and (first := await self._admitted.duplicates.accepted(self.ask)):
             self.repeat(await self._admitted.duplicates.accept_again(first))
             return
-        job = replace(job, idempotency_key=self.ask.idempotency_key, body_digest=self.ask.body_digest)
-        job = await self._admitted.reserved(job, self.ask.meters)
+        ticket = await self._admitted.reserve(job, self.ask.meters)
+        job = replace(
+            job, idempotency_key=self.ask.idempotency_key, body_digest=self.ask.body_digest, ticket=str(ticket)
+        )
         accepted = await self._admitted.dispatch.accept(job)
         self._job, self.is_new = accepted, accepted == job
 
@@ -68,10 +70,10 @@ class Admitted:
         self.dispatch, self.duplicates = dispatch, duplicates
         self._ticket, self._admission = ticket, admission
 
-    async def reserved(self, job: Job, meters: Meters) -> Job:
-        """Reserves the tokens that the job may use, and returns the job with its ticket."""
+    async def reserve(self, job: Job, meters: Meters) -> Ticket:
+        """Reserves the tokens that the job may use, and returns its ticket."""
         self._ticket = await self._admission.reserve(self._ticket, job, meters)
-        return replace(job, ticket=str(self._ticket))
+        return self._ticket
 
     async def withdraw(self, tenant: str, job_id: str) -> None:
         """Gives the ticket back; if admission does not answer, the ticket expires by itself."""

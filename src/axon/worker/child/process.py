@@ -29,6 +29,8 @@ class EngineProcess:
         self._reader: asyncio.StreamReader | None = None
         self._writer: asyncio.StreamWriter | None = None
         self._decoder = Decoder()
+        self._unsent: list[bytes] = []
+        """Messages of this pass of the event loop, which are sent together: each sending wakes the engine."""
         self._note: int | None = None
 
     @property
@@ -125,5 +127,11 @@ class EngineProcess:
                 return list(messages)
 
     def _send(self, message: Start | Add | Abort) -> None:
+        if not self._unsent:
+            asyncio.get_running_loop().call_soon(self._flush)
+        self._unsent.append(encode(message))
+
+    def _flush(self) -> None:
+        unsent, self._unsent = self._unsent, []
         if self._writer is not None and not self._writer.is_closing():
-            self._writer.write(encode(message))
+            self._writer.write(b"".join(unsent))

@@ -99,6 +99,7 @@ class Supervisor:
         """Sequences that were aborted, oldest first: tokens that they still emit are counted as wasted."""
         hands.on_out.append(self.remove)
         hands.on_fill.append(self.fill)
+        hands.on_enter.append(self.enter)
 
     async def open(self) -> Ready:
         """Starts the first engine."""
@@ -135,6 +136,14 @@ class Supervisor:
                     self._add(running, choice)
             else:
                 self.remove(running)
+
+    def enter(self, running: Running) -> None:
+        """Adds the choices of one job, which was just taken in."""
+        if self._trials.suspect is not None:
+            self.fill()
+        elif self._is_up and running.terminal is None:
+            for choice in running.absent:
+                self._add(running, choice)
 
     def waited_s(self, running: Running) -> float:
         """Seconds for which a choice of the job has had no place in the engine's steps."""
@@ -175,7 +184,8 @@ class Supervisor:
             )
         )
 
-    def _abort(self, choices: Iterable[Choice]) -> None:
+    def _abort(self, choices: Iterable[Choice], *, have_ended: bool = False) -> None:
+        """Takes the choices out of the engine; it need not be told of those that it has ended itself."""
         ids = [choice.sequence_id for choice in choices if choice.sequence_id is not None]
         for sequence_id in ids:
             running, choice = self._sequences.pop(sequence_id)
@@ -184,7 +194,7 @@ class Supervisor:
             self._left[sequence_id] = running
         while len(self._left) > _MAX_LEFT:
             del self._left[next(iter(self._left))]
-        if ids:
+        if ids and not have_ended:
             self._engine.abort(ids)
 
     # --- what comes out of it
@@ -223,7 +233,8 @@ class Supervisor:
         self._charge(running.job, prefilled=prefilled, cached=cached, emitted=1)
         self.throughput.served(prefilled + cached + 1)
         if running.push(choice, emitted):
-            self._abort([choice])  # the engine does not know stop strings and would go on
+            # The engine does not know stop strings and would go on.
+            self._abort([choice], have_ended=emitted.finish is not None)
         self._hands.news(running)
         if running.terminal is not None:
             self._hands.acquit(running)

@@ -30,7 +30,9 @@ class Hands:
         self.on_out: list[Callable[[Running], None]] = []
         """Called with a job that must leave the engine now."""
         self.on_fill: list[Callable[[], None]] = []
-        """Called when jobs that are not in the engine may have to enter it."""
+        """Called when any jobs that are not in the engine may have to enter it."""
+        self.on_enter: list[Callable[[Running], None]] = []
+        """Called with one job that is to enter the engine."""
         self.on_room: list[Callable[[], None]] = []
         """Called when another job may be taken from the queue."""
         self._running: dict[str, Running] = {}
@@ -72,7 +74,8 @@ class Hands:
         """Takes the job in; one that has ended already only has its end to append."""
         self._running[running.job.id] = running
         self.news(running)
-        self._fill()
+        for callback in self.on_enter:
+            callback(running)
 
     def replace(self, lost: Running, attempt: Running) -> None:
         """A new attempt takes the place of one that was made here."""
@@ -86,8 +89,10 @@ class Hands:
             return
         del self._running[running.job.id]
         self._out(running)
+        was_suspect = self.trials.is_suspect(running.job.id)
         self.trials.gone(running.job.id)
-        self._fill()
+        if was_suspect:
+            self._fill()  # the next suspect may enter now, or all others
         for callback in self.on_room:
             callback()
 

@@ -101,6 +101,8 @@ class Running:
     @property
     def is_idle(self) -> bool:
         """Whether the job needs no slot in the engine now, although its end is not in the log."""
+        if self.limit is None:  # as of most jobs, and asked of every job each time that one is taken
+            return self.is_paused
         return self.is_paused or (self.is_held_back and self.terminal is not None)
 
     def enter(self, choice: Choice, sequence_id: str) -> None:

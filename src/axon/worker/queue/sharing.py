@@ -52,9 +52,11 @@ class Sharing:
         """Adds what was served here to the shared counters, and reads them."""
         served, active = self.served, self._active()
         amounts = served.take()
+        asked = sorted({LEVEL, *active, *amounts})
         if amounts or served.level > self._sent_level:
             level = served.level
-            await self._shares.charge(self._pool, {**amounts, LEVEL: 0.0}, floor=level)
+            found = await self._shares.charge(self._pool, {**amounts, LEVEL: 0.0}, floor=level, asked=asked)
             self._sent_level = level
-        asked = sorted({LEVEL, *active, *amounts})
-        served.learn(await self._shares.counters(self._pool, asked), active=active)
+        else:
+            found = await self._shares.counters(self._pool, asked)
+        served.learn(found, active=active)

@@ -36,8 +36,8 @@ _LOOK_S = 1.0
 """Seconds between two polls of the lanes, in case a hint was lost."""
 _LANES_AT_ONCE = 12
 """Lanes that one poll asks for."""
-_IDLE_LOOK, _BUSY_LOOK = 1 / 3, 1 / 24
-"""The share of the lanes without a recent hint that is polled each time, with free slots and without."""
+_LOOK_SHARE = 1 / 24
+"""The share of the lanes without a recent hint that is polled each time: control repeats hints of jobs that wait."""
 _RETRY_S = 0.2
 _REST_S = 1.0
 """Seconds for which nothing is taken after a delivery was given back for others."""
@@ -115,7 +115,7 @@ class Taking:
     async def look(self) -> None:
         """Polls lanes for jobs whose hint was lost; to poll costs the queue less than to take from an empty lane."""
         while True:
-            share = 1.0 if self._look_everywhere.is_set() else self._look_share
+            share = 1.0 if self._look_everywhere.is_set() else _LOOK_SHARE
             self._look_everywhere.clear()
             lanes = list(self._hearsay.suspected(self._now(), share=share))
             for first in range(0, len(lanes), _LANES_AT_ONCE):
@@ -136,10 +136,6 @@ class Taking:
         self._failures.reset()
         self._hearsay.find([lane for lane, depth in depths.items() if depth], self._now())
         self._woken.set()
-
-    @property
-    def _look_share(self) -> float:
-        return _BUSY_LOOK if self._hands.num_sequences >= self._hands.slots else _IDLE_LOOK
 
     async def run(self, start: Callable[[Delivery], Awaitable[None]]) -> None:
         """Takes until cancelled; ``start`` deals with each delivery, and raises for nothing that a service does."""
@@ -166,7 +162,7 @@ class Taking:
         if not self._hearsay or self._hands.is_closed or self._now() < self._resting_until:
             return []
         jobs, slots, now = self._hands.jobs, self._hands.slots, self._now()
-        num_held = self._hands.num_sequences
+        num_held = sum(job.choices for job in jobs)
         if num_held >= 2 * slots or self._hands.is_full:
             return []
         held = Counter[str]()
