@@ -1,6 +1,7 @@
 """Pins: one version for a session, the same for whoever asks, and a move only for a reason."""
 
 import itertools
+from dataclasses import replace
 
 import pytest
 from hypothesis import given
@@ -12,6 +13,7 @@ from axon.domain.pin import (
     LastPin,
     Pin,
     Reason,
+    Unheard,
     known_of,
     moved_to,
     next_pin,
@@ -119,6 +121,11 @@ def test_nobody_is_asked_to_choose_for_a_session_that_stays_and_none_moves_to_wh
     pin = Pin(0, version)
     assert next_pin(pin, KNOWN, choose) == pin
     assert bool(chosen) == (version != "small@v1")
+
+
+def test_a_view_that_is_not_fresh_moves_nobody_off_a_version_that_it_has_not_heard_of() -> None:
+    with pytest.raises(Unheard):
+        next_pin(Pin(0, "small@v9"), replace(KNOWN, is_fresh=False), lambda: "small@v1")
 
 
 def test_a_move_that_nobody_was_told_of_is_told_with_the_next() -> None:

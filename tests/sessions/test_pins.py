@@ -176,6 +176,22 @@ async def test_a_mark_that_nobody_knows_is_a_move(kept: Kept) -> None:
     assert found == Resolved(Pin(1, V2), Moved("mark-9", V2, "unknown_version"))
 
 
+async def test_a_view_that_is_not_fresh_refuses_what_it_has_not_heard_of(kept: Kept) -> None:
+    await kept.live.pins.pin(KEY, Pin(0, V3), ttl_s=60)
+    with pytest.raises(DependencyDown) as refusal:
+        await resolve(kept, always(V2), replace(known(), is_fresh=False))
+    assert refusal.value.code == "history_unavailable"
+    assert await kept.live.pins.get(KEY) == Pin(0, V3)
+
+
+async def test_a_pin_that_cannot_be_confirmed_fails_no_turn(kept: Kept, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def away(*_: Any, **__: Any) -> None:
+        raise DependencyDown
+
+    monkeypatch.setattr(kept.live.pins, "confirm", away)
+    await kept.sessions.pins.confirm(KEY, Pin(0, V1))
+
+
 async def test_asking_for_another_version_than_the_pinned_one_is_a_conflict(kept: Kept) -> None:
     assert (await resolve(kept, always(V1), asked=V1)).pin == Pin(0, V1)
     assert (await resolve(kept, asked=V1)).pin == Pin(0, V1)

@@ -8,10 +8,13 @@ from typing import Any
 from axon.domain.chunk import Chunk
 from axon.domain.job import Job
 from axon.domain.lane import lane_of
+from axon.domain.pin import Pin, pin_key
 from axon.domain.sampling import Sampling
 from axon.errors import AxonError, StreamDiverged
 from axon.gateway.turn.ask import Ask
 from axon.gateway.turn.reader import Reader
+from tests.sim.history import Resolution
+from tests.sim.rollout import COLD, LETTERS, number_of
 from tests.sim.world import DEPLOYMENT, NUM_LANES, World
 
 PROMPT = (1, 2, 3)
@@ -80,7 +83,7 @@ class Client:
             asked.talks = rng.random() < 0.8
             self.asked.append(asked)
             key = f"idem-{asked.name}" if rng.random() < 0.4 else ""
-            if await self._ask(asked, key):
+            if await self._ask(asked, key) and not asked.left:
                 await self._read(asked)
 
     async def _ask(self, asked: Asked, key: str) -> bool:
@@ -127,11 +130,12 @@ class Client:
                 created=now,
             )
             if not asked.talks:
-                return job
+                return await self._pinned(parts, asked, job)
             history = await parts["histories"].enter(held, self._name, f"conv_{self._name}", job_id, wait_s=1.0)
             told.append(frozenset(item.id for item in history.items))
             ordinal = history.ordinal + 1
-            return replace(job, session=history.session, ordinal=ordinal, prompt_ids=ordinal * PROMPT)
+            job = replace(job, session=history.session, ordinal=ordinal, prompt_ids=ordinal * PROMPT)
+            return await self._pinned(parts, asked, job)
 
         ask = Ask(
             prefix=f"resp_{asked.name}-",
@@ -143,8 +147,44 @@ class Client:
         async with AsyncExitStack() as held, parts["opening"].admitted(ask) as entry:
             if entry.is_new:
                 await entry.accept(await make(entry.id, entry.now))
+            if entry.is_new and entry.job.pin:
+                await parts["pins"].confirm(entry.job.pin, Pin(entry.job.generation, entry.job.version))
         found.append(entry.job.id)
         asked.told = told[0] if told and entry.is_new else None  # else the first one's job counts, not this one
+
+    async def _pinned(self, parts: dict[str, Any], asked: Asked, job: Job) -> Job:
+        """The job on the version that its session is pinned to, as a gateway with its own view decides it.
+
+        The move that it has to tell is in the job. A job may be put into the first version's lane, as a gateway of an
+        earlier release does, which knows no letters.
+        """
+        world = self._world
+        if world.plan is None:
+            return job
+        view, began = world.plan.view(parts["name"]), world.loop.monotonic()
+        name = job.session or (f"chat{asked.seed % 2}" if asked.seed % 5 else "")
+        key = pin_key(DEPLOYMENT, "", session=name)  # some chats are in one session with those of other clients
+        resolved = await parts["pins"].resolve(
+            key, first=False, choose=lambda: view.choose(key or job.id), known=view.known, session=job.session
+        )
+        version = resolved.pin.version
+        if world.plan.is_cold and not key:
+            version, asked.left = COLD, True  # it runs without a reader, whenever its version has a worker
+            job = replace(job, background=True, deadline=job.created + 300.0)
+        moved = resolved.moved is not None
+        if key:
+            at = world.loop.monotonic()
+            world.history.resolutions[job.id, job.created] = Resolution(key, resolved.pin, moved, began, at)
+        letter = LETTERS[version] if asked.seed % 7 else ""
+        return replace(
+            job,
+            version=version,
+            pin=key,
+            generation=resolved.pin.generation,
+            lane=lane_of(self._name, DEPLOYMENT, NUM_LANES, letter=letter),
+            prompt_ids=(*job.prompt_ids, number_of(version)),
+            trace="moved" if moved else "",
+        )
 
     async def _read(self, asked: Asked) -> None:
         """Reads to the end, over as many connections as it takes; some clients cancel, some never come back."""

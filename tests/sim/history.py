@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from axon.domain.chunk import Chunk
+from axon.domain.pin import Pin
 from axon.domain.turn import Turn
 
 if TYPE_CHECKING:
@@ -26,6 +27,18 @@ class LogCopy:
 
     tokens: list[int] = field(default_factory=list)
     ended: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Resolution:
+    """What a gateway decided about a turn's version before it rendered the turn."""
+
+    key: str
+    pin: Pin
+    is_told: bool
+    """Whether the turn tells that its session was moved."""
+    began: float
+    at: float
 
 
 class History:
@@ -51,6 +64,11 @@ class History:
         """Of jobs whose end was asked for, how many tokens the log had then."""
         self.lost_at = -1.0
         self.num_lost = 0
+        self.flushes: list[float] = []
+        self.resolutions: dict[tuple[str, float], Resolution] = {}
+        """By the job's id and the time at which it was made."""
+        self.opened_at: dict[str, tuple[float, int]] = {}
+        """By the turn's id: when the journal first had it, and how often the log had been lost then."""
         self.violation = ""
 
     def note(self, what: str) -> None:
@@ -101,6 +119,7 @@ class History:
         self.held_since.clear()
         self.lost_at = self._time()
         self.num_lost += 1
+        self.flushes.append(self._time())
 
     def tail_lost(self, job_id: str, keep: int) -> None:
         self.note(f"{job_id} lost its tail past {keep}")
@@ -118,11 +137,19 @@ class History:
             if said is not None and turn.id not in self.damaged and turn.usage.output_tokens != said:
                 raise self.broken(f"{turn.id} is billed {turn.usage.output_tokens}, and had said {said} when stopped")
         else:
+            self._check_body(turn)
             self.opened[turn.id] = turn
 
-    def acked(self, job_id: str) -> None:
+    def _check_body(self, turn: Turn) -> None:
+        """An accepted turn has one body: a repeated request changes none of it."""
+        at, num_lost = self.opened_at.setdefault(turn.id, (self._time(), self.num_lost))
+        before = self.opened.get(turn.id)
+        if before is not None and before.job != turn.job and num_lost == self.num_lost:
+            raise self.broken(f"{turn.id} was accepted with two bodies, first at {at:.3f}")
+
+    def acked(self, job_id: str, has_copy: bool) -> None:
         self.note(f"{job_id} acked")
-        if job_id not in self.ends:
+        if job_id not in self.ends and not has_copy:
             raise self.broken(f"{job_id} was acked before the journal had its end")
 
     def stored(self, turn: Turn, before: Turn | None) -> None:

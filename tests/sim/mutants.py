@@ -1,22 +1,25 @@
 """The rules of the protocol, broken one at a time. The simulation must notice each."""
 
 import contextlib
-from collections.abc import Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 from unittest.mock import patch
 
 from axon.adapters.live import memory_accounts
+from axon.adapters.live.memory_pins import MemoryPins
+from axon.control.gone import GoneVersions
 from axon.control.sweeper import Sweeper
 from axon.dispatch.dispatch import Dispatch
+from axon.dispatch.idempotency import First, Idempotency
 from axon.domain import append, ownership, stream, turn
 from axon.domain.account import Settlement
 from axon.domain.append import AppendStatus
 from axon.domain.chunk import Chunk
 from axon.domain.job import Job
 from axon.domain.ownership import ClaimStep, LogView
+from axon.domain.pin import Known, LastPin, Pin
 from axon.domain.turn import Turn, TurnState
-from axon.domain.wire import encode
 from axon.errors import AxonError
 from axon.gateway.turn.follow import Follower
 from axon.gateway.turn.reader import PollTimer, Reader
@@ -24,6 +27,7 @@ from axon.ports.live import Appended
 from axon.ports.queue import Delivery
 from axon.sessions.history import Histories
 from axon.sessions.lookup import Lookup
+from axon.sessions.pins import Resolved, SessionPins
 from axon.worker import claims
 from axon.worker.emit import Emitter
 from axon.worker.intake import Intake
@@ -138,7 +142,7 @@ def hand_over_that_acks() -> contextlib.AbstractContextManager[Any]:
 
 
 def cancel_after_done() -> contextlib.AbstractContextManager[Any]:
-    async def end(self: Sweeper, turn: Turn, view: LogView, state: TurnState) -> None:
+    async def end(self: Sweeper, turn: Turn, view: LogView, state: TurnState, **_: str) -> None:
         """Writes the end it wants without asking whether there is one."""
         last = Chunk(first=view.last + 1, epoch=view.epoch, terminal=state)
         await self._live.log.append([(turn.id, last)])
@@ -200,11 +204,121 @@ def turn_remembered_too_late() -> contextlib.AbstractContextManager[Any]:
 def twin_that_publishes_its_own_body() -> contextlib.AbstractContextManager[Any]:
     """A job that was opened under the same id before is accepted with another body."""
 
-    async def first(self: Dispatch, job: Job, opening: Any) -> Job:
-        opening.made = await self._open(job, encode(job))
-        return job
+    async def first(self: Dispatch, job: Job, body: bytes, creation: Any) -> tuple[Job, bytes]:
+        creation.made = await self._open(job, body)
+        return job, body
 
     return patch.object(Dispatch, "_first", first)
+
+
+def pin_that_overwrites() -> contextlib.AbstractContextManager[Any]:
+    async def pin(self: MemoryPins, key: str, wanted: Pin, *, ttl_s: float) -> Pin:
+        self._pins.put(key, wanted, ttl_s)
+        return wanted
+
+    return patch.object(MemoryPins, "pin", pin)
+
+
+def move_without_comparing() -> contextlib.AbstractContextManager[Any]:
+    async def move(self: MemoryPins, key: str, old: Pin, new: Pin, *, ttl_s: float) -> Pin:
+        self._pins.put(key, new, ttl_s)
+        return new
+
+    return patch.object(MemoryPins, "move", move)
+
+
+def pin_read_from_memory_after_a_move() -> contextlib.AbstractContextManager[Any]:
+    """A gateway keeps the pins that it has seen."""
+    resolve = SessionPins.resolve
+
+    async def remembered(self: SessionPins, key: str, **how: Any) -> Resolved:
+        kept = vars(self).setdefault("kept", {})
+        if key not in kept:
+            kept[key] = await resolve(self, key, **how)
+        return kept[key] if key else await resolve(self, key, **how)
+
+    return patch.object(SessionPins, "resolve", remembered)
+
+
+def missing_pin_chosen_anew() -> contextlib.AbstractContextManager[Any]:
+    """A session that ``live`` does not know begins where the percentage says."""
+
+    async def stored(self: SessionPins, key: str, session: str) -> None:
+        return None
+
+    return patch.object(SessionPins, "_stored", stored)
+
+
+def pin_read_without_the_barrier() -> contextlib.AbstractContextManager[Any]:
+    async def stored(self: SessionPins, key: str, session: str) -> LastPin | None:
+        return await self._pinned.last_pin(key, session=session)
+
+    return patch.object(SessionPins, "_stored", stored)
+
+
+def percentage_applied_to_pinned_sessions() -> contextlib.AbstractContextManager[Any]:
+    def next_pin(pin: Pin, known: Known, choose: Callable[[], str]) -> Pin:
+        return Pin(pin.generation, choose())
+
+    return patch("axon.sessions.pins.next_pin", next_pin)
+
+
+def move_that_is_not_told() -> contextlib.AbstractContextManager[Any]:
+    """A move is told by the gateway that makes it alone, which may die before its turn is accepted."""
+
+    def moved_to(pin: Pin, version: str, reason: str) -> Pin:
+        return Pin(pin.generation + 1, version)
+
+    return patch("axon.domain.pin.moved_to", moved_to)
+
+
+@contextlib.contextmanager
+def repeated_request_rendered_anew() -> Iterator[None]:
+    """A request that is sent again gets a new job, on the version that its session is on now."""
+    resolve = Idempotency.resolve
+
+    async def again(self: Idempotency, **asked: Any) -> Any:
+        found = await resolve(self, **asked)
+        return found.job.id if isinstance(found, First) and not found.claimed else found
+
+    with patch.object(Idempotency, "resolve", again), twin_that_publishes_its_own_body():
+        yield
+
+
+def foreign_job_acked_before_it_is_published() -> contextlib.AbstractContextManager[Any]:
+    forward = Passing.forward
+
+    async def acked(self: Passing, job: Job, delivery: Delivery, lane: str) -> None:
+        await self._queue.ack(delivery)
+        await forward(self, job, delivery, lane)
+
+    return patch.object(Passing, "forward", acked)
+
+
+def foreign_job_given_back_for_ever() -> contextlib.AbstractContextManager[Any]:
+    async def back(self: Passing, job: Job, delivery: Delivery, lane: str) -> None:
+        await self.give_back(job, delivery)
+
+    return patch.object(Passing, "forward", back)
+
+
+def sweep_that_stops_at_the_first_page() -> contextlib.AbstractContextManager[Any]:
+    pages = Sweeper._pages
+
+    async def first(self: Sweeper) -> AsyncIterator[Sequence[Turn]]:
+        async for turns in pages(self):
+            yield turns
+            return
+
+    return patch.object(Sweeper, "_pages", first)
+
+
+def cold_job_ended_as_version_gone() -> contextlib.AbstractContextManager[Any]:
+    async def is_gone(self: GoneVersions, job: Job) -> bool:
+        presences = await self._presences.all(job.deployment)
+        return job.version not in {presence.deployment.version for presence in presences}
+
+    return patch.object(GoneVersions, "is_gone", is_gone)
 
 
 MUTANTS: dict[str, Mutant] = {
@@ -230,5 +344,17 @@ MUTANTS: dict[str, Mutant] = {
         store_asked_after_silence_alone,
         turn_remembered_too_late,
         twin_that_publishes_its_own_body,
+        pin_that_overwrites,
+        move_without_comparing,
+        pin_read_from_memory_after_a_move,
+        missing_pin_chosen_anew,
+        pin_read_without_the_barrier,
+        percentage_applied_to_pinned_sessions,
+        move_that_is_not_told,
+        repeated_request_rendered_anew,
+        foreign_job_acked_before_it_is_published,
+        foreign_job_given_back_for_ever,
+        sweep_that_stops_at_the_first_page,
+        cold_job_ended_as_version_gone,
     )
 }

@@ -5,14 +5,19 @@ from dataclasses import dataclass, replace
 
 from axon.domain.account import Bounds, Round
 from axon.domain.conversation import answer_id
+from axon.domain.lane import letter_of
 from axon.domain.turn import Turn, TurnState
 from tests.sim.clients import Asked, Client
 from tests.sim.history import History, Violation
 from tests.sim.loop import SimLoop, Stuck
+from tests.sim.pins import check_pins
+from tests.sim.rollout import COLD, LETTERS
 from tests.sim.world import GRACE_S, TICKET_S, World, stream_of
 
 HORIZON_S = 5.0
 SETTLE_S = 90.0
+PATIENCE_S = 60.0
+"""How long after the last fault turns of a version without a worker may be the only ones that wait."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +66,11 @@ async def _settled(world: World, reading: list["asyncio.Task[None]"]) -> None:
         if world.history.violation:
             raise Violation
         if all(task.done() for task in reading) and _quiet(world):
-            return
+            if not world.is_cold:
+                return
+            world.start_cold()
+        elif world.is_cold and world.loop.monotonic() > deadline - SETTLE_S + PATIENCE_S:
+            raise world.history.broken(f"held up by turns of a cold version: {_unrest(world)}")
     raise world.history.broken(f"not settled: {_unrest(world)}")
 
 
@@ -70,12 +79,18 @@ def _quiet(world: World) -> bool:
 
 
 def _unrest(world: World) -> str:
-    unfinished = [turn_id for turn_id in world.history.opened if not _ended(world, turn_id)]
+    is_cold = world.is_cold
+    unfinished = [
+        turn_id
+        for turn_id, turn in world.history.opened.items()
+        if not _ended(world, turn_id) and not (is_cold and turn.job.version == COLD)
+    ]
     if unfinished:
         return f"{unfinished} have not ended"
     if any(queue.num_unacked for queue in world.queues):
         return "deliveries are not acked"
-    if sum(world.broker.depth(lane) for lane in [*world.broker._lanes, *world.broker._own]):
+    lanes = [*world.broker._lanes, *world.broker._own]
+    if sum(world.broker.depth(lane) for lane in lanes if not (is_cold and letter_of(lane, "sim") == LETTERS[COLD])):
         return "jobs are still waiting"
     if any(engine.num_sequences for engine in world.engines):
         return "sequences are left in an engine"
@@ -90,6 +105,8 @@ def _ended(world: World, turn_id: str) -> bool:
 def _check(world: World, asked: list[Asked]) -> None:
     for turn in world.store.all.values():
         _check_turn(world, turn)
+    if world.plan is not None:
+        check_pins(world, world.plan)
     refused = tuple(f"resp_{each.name}-" for each in asked if each.refused and not each.accepted)
     for each in asked:
         if each.accepted:

@@ -238,14 +238,21 @@ class SimConversations:
 class SimQueue(MemoryQueue):
     """A connection that can break and be made again within an instant."""
 
-    def __init__(self, broker: MemoryBroker, history: History) -> None:
+    def __init__(self, broker: MemoryBroker, history: History, connections: list["SimQueue"]) -> None:
         super().__init__(broker)
-        self._history = history
+        self._history, self._all = history, connections
 
     async def ack(self, delivery: Delivery) -> None:
         if delivery.tag in self._unacked:
-            self._history.acked(decode(Job, delivery.body).id)
+            self._history.acked(decode(Job, delivery.body).id, self.count_copies(delivery) > 1)
         await super().ack(delivery)
+
+    def count_copies(self, delivery: Delivery) -> int:
+        """How often the queue has the same job, for itself or in somebody's hands."""
+        waiting = [each.body for lane in self._broker._lanes.values() for each in lane]
+        offered = [each.body for lane in self._broker._own.values() for _, each in lane]
+        held = [each.body for queue in self._all for each in queue._unacked.values()]
+        return [*waiting, *offered, *held].count(delivery.body)
 
     async def offer(self, own: str, lane: str, body: bytes) -> bool:
         is_in = await super().offer(own, lane, body)

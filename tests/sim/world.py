@@ -17,6 +17,7 @@ from axon.adapters.queue.memory import MemoryBroker
 from axon.admission.admission import Admission
 from axon.admission.config import AdmissionConfig
 from axon.control.config import ControlConfig
+from axon.control.gone import GoneVersions
 from axon.control.persister import Persister
 from axon.control.sweeper import Sweeper
 from axon.dispatch.affinity import Affinity, Residences
@@ -47,6 +48,7 @@ from tests.sim.faults import Rates, Through, Way
 from tests.sim.history import History
 from tests.sim.loop import SimLoop
 from tests.sim.processes import Process
+from tests.sim.rollout import COLD, LETTERS, V1, V2, V3, Plan, number_of
 from tests.sim.services import SimConversations, SimJournal, SimMarkers, SimQueue, SimReader, SimStore, make_live
 
 DEPLOYMENT = "sim"
@@ -65,6 +67,11 @@ _METRICS = Metrics()
 structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.CRITICAL))
 
 
+def plan_of(seed: int, now: Callable[[], float]) -> Plan | None:
+    """Half of the worlds have several versions, by the seed, so that nothing else of a schedule depends on it."""
+    return Plan(seed, now) if seed % 2 else None
+
+
 def token_at(seed: int, choice: int, position: int, prompt_ids: Sequence[int]) -> int:
     """The one right token of a job's choice at a position."""
     return 32 + (seed * 31 + choice * 13 + position * 17 + sum(prompt_ids) * 7) % 90
@@ -79,7 +86,7 @@ def stream_of(job: Job) -> list[int]:
     """The one right stream of a job, in the order of position and choice."""
     lengths = [length_of(job, choice) for choice in range(job.choices)]
     return [
-        token_at(job.seed, choice, position, job.prompt_of(choice))
+        token_at(job.seed + number_of(job.version), choice, position, job.prompt_of(choice))
         for position in range(max(lengths))
         for choice in range(job.choices)
         if position < lengths[choice]
@@ -89,12 +96,12 @@ def stream_of(job: Job) -> list[int]:
 class SimEngine:
     """One token a step for each sequence; a life ends when its process or the nemesis says so."""
 
-    def __init__(self, world: "World", process: Process) -> None:
+    def __init__(self, world: "World", process: Process, version: str) -> None:
         self._world, self._process = world, process
         self._sequences: dict[str, tuple[Add, int]] = {}
         self._alive = True
         self._work = asyncio.Event()
-        self._salt = 0 if world.deterministic else world.rng.randrange(1000)
+        self._salt = number_of(version) + (0 if world.deterministic else world.rng.randrange(1000))
         self.pid = None
         self.in_step: frozenset[str] = frozenset()
 
@@ -152,6 +159,8 @@ class Node:
 
     name: str
     make: Callable[["Node"], None]
+    version: str = ""
+    """The version that a worker runs; empty for every one."""
     process: Process = field(init=False)
     parts: dict[str, Any] = field(default_factory=dict)
 
@@ -166,7 +175,9 @@ class World:
         self.deterministic = rng.random() < 0.6
         self.live = make_live(loop, self.history, rng)
         self.broker = MemoryBroker(clock=loop)
-        self.broker.declare(lane_names(DEPLOYMENT, NUM_LANES))
+        self.plan = plan_of(seed, loop.monotonic)
+        if self.plan is None:
+            self.broker.declare(lane_names(DEPLOYMENT, NUM_LANES))
         self.markers = SimMarkers()
         self.journal = SimJournal(self.history, self.markers, rng)
         self.store = SimStore(self.history)
@@ -179,13 +190,19 @@ class World:
         )
         self.healed = False
         self.terms = rng.choice([TERMS, TERMS, DRY])
+        self.is_cold = self.plan is not None and self.plan.is_cold
+        """Whether turns may wait for a version without a worker."""
+        self.terms = TERMS if self.is_cold else self.terms
         self.nodes = [
             *[Node(f"gateway{i}", self._make_gateway) for i in range(2)],
-            *[Node(f"worker{i}", self._make_worker) for i in range(2)],
+            *[Node(f"worker{i}", self._make_worker, version) for i, version in enumerate(self._versions())],
             *[Node(f"control{i}", self._make_control) for i in range(2)],
         ]
         for node in self.nodes:
             self.start(node)
+
+    def _versions(self) -> tuple[str, ...]:
+        return ("", "") if self.plan is None else (V1, V1, V2, V3)
 
     # --- nodes
 
@@ -225,7 +242,7 @@ class World:
         return way, Live(**cast("dict[str, Any]", live))
 
     def _connect(self, node: Node, way: Way) -> Any:
-        queue = SimQueue(self.broker, self.history)
+        queue = SimQueue(self.broker, self.history, self.queues)
         queue.connect_now()
         self.queues.append(queue)
         node.parts["queue"] = queue
@@ -246,6 +263,7 @@ class World:
             wakeups=live.wakeups,
             config=DispatchConfig(num_lanes=NUM_LANES),
             reader_grace_s=GRACE_S,
+            is_ours=lambda deployment: self.plan is not None and deployment == DEPLOYMENT,
             affinity=Affinity(
                 residences=Residences(live.cache, ttl_s=60.0),
                 presences=live.presences,
@@ -264,12 +282,13 @@ class World:
         kept = SimpleNamespace(turns=store, conversations=conversations, tombstones=None, pinned=store)
         sessions = make_sessions(live, cast("Any", kept), journal, self.loop, SessionsConfig())
         node.parts["histories"], node.parts["lookup"] = sessions.histories, sessions.lookup
+        node.parts["pins"], node.parts["name"] = sessions.pins, node.name
         follower = Follower(live, store, sessions.lookup, self.loop, reader_grace_s=GRACE_S, silence_s=15)
         node.parts["follower"] = follower
 
     def _make_worker(self, node: Node) -> None:
         live, queue, journal, store, ending, admission = self._services(node)
-        process = node.process
+        process, version = node.process, node.version
         worker = Worker(
             deployment=DEPLOYMENT,
             num_lanes=NUM_LANES,
@@ -279,7 +298,7 @@ class World:
             ending=ending,
             journal=journal,
             tokenizer=ByteTokenizer(),
-            make_engine=lambda: SimEngine(self, process),
+            make_engine=lambda: SimEngine(self, process, version),
             config=WorkerConfig(linger_s=0.5, checkpoint_s=0.5),
             reader_grace_s=GRACE_S,
             clock=self.loop,
@@ -287,17 +306,19 @@ class World:
             name=node.name,
             residences=Residences(live.cache, ttl_s=60.0),
             tickets=admission,
+            letter=LETTERS.get(version, ""),
+            letters=LETTERS.get,
         )
         node.parts["worker"] = worker
         self.history.owners[worker.identity.incarnation] = process
-        node.parts["working"] = process.spawn(self._work(worker))
-        announcer = Announcer(live.presences, lambda: self._presence(node.name, worker), every_s=1.0, clock=self.loop)
+        node.parts["working"] = process.spawn(self._work(worker, version))
+        announcer = Announcer(live.presences, lambda: self._presence(node, worker), every_s=1.0, clock=self.loop)
         process.spawn(announcer.run())
 
-    def _presence(self, name: str, worker: Worker) -> Presence:
-        deployment = ServedVersion(name=DEPLOYMENT, version="v1", max_model_len=100, created=0.0)
+    def _presence(self, node: Node, worker: Worker) -> Presence:
+        deployment = ServedVersion(name=DEPLOYMENT, version=node.version or "v1", max_model_len=100, created=0.0)
         return Presence(
-            worker=name,
+            worker=node.name,
             incarnation=worker.identity.incarnation,
             deployment=deployment,
             load=worker.load,
@@ -305,7 +326,8 @@ class World:
             at=self.loop.now(),
         )
 
-    async def _work(self, worker: Worker) -> None:
+    async def _work(self, worker: Worker, version: str) -> None:
+        worker.identity.version = version
         while True:
             try:
                 await worker.open()
@@ -329,6 +351,8 @@ class World:
             config=ControlConfig(orphan_s=4.0),
             retention_s=3600,
             clock=self.loop,
+            gone=GoneVersions(live.presences, self.loop, is_removed=lambda version: False if self.plan else None),
+            page=2,
         )
         node.process.spawn(sweeper.run())
         way, _ = self._reach(node)
@@ -349,9 +373,18 @@ class World:
             *(self._kill_engine, self._restart_broker, self._duplicate, self._lose_live, self._lose_tail),
             *(self._store_away, self._freeze_and_forget, self._lag_and_forget, self._drain_somebody),
         ]
+        for time, change in self.plan.events() if self.plan else ():
+            self.loop.call_later(time, change)
         while self.loop.monotonic() < horizon_s:
             await asyncio.sleep(self.rng.expovariate(1 / 0.6))
             self.rng.choice(faults)()
+
+    def start_cold(self) -> None:
+        """The version that nobody ran gets its first worker."""
+        self.history.note("the cold version starts")
+        self.is_cold = False
+        self.nodes.append(Node(f"worker{len(self.nodes)}", self._make_worker, COLD))
+        self.start(self.nodes[-1])
 
     def heal(self) -> None:
         self.history.note("healed")
@@ -424,6 +457,7 @@ class World:
         if self.history.opened:
             turn = self.rng.choice(list(self.history.opened.values()))
             self.history.note(f"{turn.id} is delivered once more")
+            self.broker.declare([turn.job.lane])
             self.broker.publish(turn.job.lane, encode(turn.job))
 
     def _lose_live(self) -> None:

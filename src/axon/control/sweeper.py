@@ -23,8 +23,6 @@ from axon.ports.queue import LANE_UNKNOWN, Queue
 from axon.ports.store import TurnStore
 from axon.runtime.clock import Clock
 
-_PAGE = 500
-"""Turns that are read from the store at a time."""
 _AT_ONCE = 16
 """Turns that are looked at concurrently."""
 _PURGE_S = 10.0
@@ -56,8 +54,10 @@ class Sweeper:
         renew: Callable[[Sequence[Job]], Awaitable[None]] | None = None,
         renew_s: float = 15.0,
         gone: GoneVersions | None = None,
+        page: int = 500,
     ) -> None:
-        """``gone`` knows the versions that nobody will ever answer for; without it every turn waits for a worker."""
+        """``gone`` knows the versions that nobody will ever answer for; without it every turn waits for a worker.
+        ``page`` turns are read from the store at a time."""
         self._turns, self._live, self._queue = turns, live, queue
         self._dispatch, self._ending, self._liveness = dispatch, ending, liveness
         self._readmit, self._leads, self._gone = readmit, leads, gone
@@ -69,6 +69,7 @@ class Sweeper:
         """By turn id and epoch: how many sweeps have found the owner's lease expired."""
         self._config, self._retention_s, self._clock = config, retention_s, clock
         self._purged_at = float("-inf")
+        self._page = page
 
     async def recover(self) -> int:
         """Puts every unfinished turn on the queue, after a start with an empty queue and log; returns how many."""
@@ -135,7 +136,7 @@ class Sweeper:
     async def _pages(self) -> AsyncIterator[Sequence[Turn]]:
         """All unfinished turns, the oldest first, a page at a time."""
         after: tuple[float, str] | None = None
-        while turns := await self._turns.unfinished(limit=_PAGE, after=after):
+        while turns := await self._turns.unfinished(limit=self._page, after=after):
             after = turns[-1].opened_at, turns[-1].id
             yield turns
 

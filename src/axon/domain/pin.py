@@ -80,10 +80,20 @@ class Known:
     """Marks of earlier releases, and the versions that they mean."""
     removed: frozenset[str] = frozenset()
     """Versions that are registered and not of the deployment any more."""
+    is_fresh: bool = True
+    """Whether the view of the registry is fresh. One that is not may miss a version that others have pinned."""
+
+
+class Unheard(Exception):
+    """A session is pinned to a version that a view which is not fresh does not know."""
 
 
 def known_of(
-    deployment: Deployment, versions: Mapping[str, Version], absent_s: Mapping[str, float] | None = None
+    deployment: Deployment,
+    versions: Mapping[str, Version],
+    absent_s: Mapping[str, float] | None = None,
+    *,
+    is_fresh: bool = True,
 ) -> Known:
     """What the registry says of a deployment's versions; ``absent_s`` as in ``Known``."""
     states = {member.version: member.state for member in deployment.members}
@@ -94,6 +104,7 @@ def known_of(
         patience_s=deployment.patience_s,
         marks={mark: version.id for version in own for mark in version.fingerprints},
         removed=frozenset(versions.keys() - states.keys()),
+        is_fresh=is_fresh,
     )
 
 
@@ -134,8 +145,10 @@ def renamed(pin: Pin, known: Known) -> Pin:
 
 
 def reason_to_move(pin: Pin, known: Known) -> Reason | None:
-    """Why a session cannot stay where it is pinned; None when it stays."""
+    """Why a session cannot stay where it is pinned; None when it stays. Raises ``Unheard``."""
     state = known.states.get(pin.version)
+    if state is None and not known.is_fresh:
+        raise Unheard
     if state is None:
         return Reason.REMOVED if pin.version in known.removed else Reason.UNKNOWN
     if state is MemberState.FAILED:

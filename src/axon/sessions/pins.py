@@ -4,12 +4,13 @@ The pin in ``live`` binds every gateway, and none keeps pins in its own memory. 
 turns in the store say it, read behind a barrier; without a store there is no fresh choice, but a refusal.
 """
 
+import contextlib
 from collections.abc import Callable
 from dataclasses import dataclass
 
 from axon.domain.moved import Moved
-from axon.domain.pin import Known, LastPin, Pin, Reason, moved_to, next_pin, stored_pin
-from axon.errors import Conflict, DependencyDown
+from axon.domain.pin import Known, LastPin, Pin, Reason, Unheard, moved_to, next_pin, stored_pin
+from axon.errors import AxonError, Conflict, DependencyDown
 from axon.ports.live import Pins
 from axon.ports.store import PinnedSessions
 from axon.runtime.clock import Clock
@@ -71,7 +72,10 @@ class SessionPins:
         for _ in range(_MAX_TRIES):
             if pin is None:
                 pin = await self._begun(key, choose, known, session, first=first)
-            wanted = next_pin(pin, known, choose)
+            try:
+                wanted = next_pin(pin, known, choose)
+            except Unheard as error:
+                raise _unavailable() from error
             if wanted == pin:
                 _require(pin, asked)
                 return Resolved(pin, pin.moved)
@@ -81,9 +85,10 @@ class SessionPins:
         raise _unavailable()
 
     async def confirm(self, key: str, pin: Pin) -> None:
-        """The turn was accepted: the pin lives on, and its move is told."""
+        """The turn was accepted: the pin lives on, and its move is told. When that is lost, the store knows the pin."""
         if key:
-            await self._pins.confirm(key, pin, ttl_s=self._life_s)
+            with contextlib.suppress(AxonError):
+                await self._pins.confirm(key, pin, ttl_s=self._life_s)
 
     async def count(self, version: str) -> int:
         """Number of sessions that are pinned to a version, of every turn that was accepted until now."""
