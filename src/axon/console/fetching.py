@@ -48,7 +48,9 @@ async def register(catalog: "Catalog", fetched: "FetchedVersion", *, deploys: bo
         )
         await catalog.add_model(model, version, deploys=deploys, actor=ACTOR)
         return
-    await catalog.add_version(version, actor=ACTOR)
+    known = snapshot.versions.get(version.id)
+    if known is None or known.digest != version.digest:  # the same one again changes nothing
+        await catalog.add_version(version, actor=ACTOR)
     if deploys and version.model not in snapshot.deployments:
         made = Deployment(name=version.model, model=version.model, created=0.0)
         await catalog.create_deployment(made, version.id, actor=ACTOR)

@@ -105,7 +105,8 @@ def add(
     from axon.console.fetching import fetch, register, show_fetched
 
     fetched = fetch(settings, name, source, label=label)
-    Place(store, data_dir, config_file, live).change(lambda catalog: register(catalog, fetched, deploys=deploy))
+    place = Place(store, data_dir, config_file, live)
+    place.change(lambda catalog: register(catalog, fetched, deploys=deploy), makes=True)
     show_fetched(fetched, as_json=as_json)
 
 

@@ -35,9 +35,10 @@ class Place:
         """The whole registry."""
         return in_store(self._settings, lambda admin: admin.catalog.snapshot())
 
-    def change(self, act: Callable[["Catalog"], Awaitable[T]]) -> T:
-        """Runs one change, and tells gateways of it where ``live`` is shared."""
-        return in_store(self._settings, lambda admin: act(admin.catalog), tells=True)
+    def change(self, act: Callable[["Catalog"], Awaitable[T]], *, makes: bool = False) -> T:
+        """Runs one change, and tells gateways of it where ``live`` is shared. ``makes``: a store that does not exist is
+        created."""
+        return in_store(self._settings, lambda admin: act(admin.catalog), makes=makes, tells=True)
 
 
 def show_record(record: "Record", sentence: str, *, as_json: bool) -> None:
