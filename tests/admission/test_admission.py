@@ -476,3 +476,17 @@ def test_windows_are_of_utc(name: str, window: int) -> None:
 def test_errors_of_limits_are_of_one_family() -> None:
     assert issubclass(BudgetSpent, LimitReached)
     assert issubclass(BudgetSpent, AxonError)
+
+
+@pytest.mark.parametrize("is_shared", [False, True])
+async def test_a_refused_duplicate_leaves_the_ticket_that_it_shares_with_an_accepted_turn(is_shared: bool) -> None:
+    async def shared() -> bool:
+        return is_shared
+
+    door = make_door()
+    await door.admit("turn_1")  # the first of two requests with one key, whose turn is accepted
+    admission = Admission(door.accounts, AdmissionConfig(backlog_total=1), door.clock, fleet="other")
+    await admission.admit(Entrant(job_id="turn_0", tenant="beta", terms=door.terms), Meters())
+    with pytest.raises(Overloaded):
+        await admission.admit(Entrant(job_id="turn_1", tenant="acme", terms=door.terms), Meters(), is_shared=shared)
+    assert (await door.look("tenant/acme")).jobs == int(is_shared)

@@ -85,8 +85,14 @@ class Admission:
         self._rivals: dict[str, Rivals] = {}
         self._stagger = Stagger()
 
-    async def admit(self, entrant: Entrant, meters: Meters) -> Ticket:
-        """Returns a ticket for the job, or raises a refusal with the time to retry after. Sets no tokens aside yet."""
+    async def admit(
+        self, entrant: Entrant, meters: Meters, *, is_shared: Callable[[], Awaitable[bool]] | None = None
+    ) -> Ticket:
+        """Returns a ticket for the job, or raises a refusal with the time to retry after. Sets no tokens aside yet.
+
+        ``is_shared`` says whether a duplicate request's turn has the same id, and with it the tenant's ticket, which
+        then outlives a refusal of this one.
+        """
         terms = entrant.terms
         bounds = limits.bounds_of(terms, self._clock.now())
         entry = Entry(job_id=entrant.job_id, least=1, ttl_s=self._config.ticket_s)
@@ -106,7 +112,9 @@ class Admission:
         try:
             await self._admit_fleet(ticket, entrant, tokens, own_waiting=standing.waiting - 1)
         except AxonError:
-            await self._accounts.settle([_withdrawn(_tenant(entrant.tenant), entrant.job_id, bounds, uncounted=True)])
+            if is_shared is None or not await is_shared():
+                withdrawn = _withdrawn(_tenant(entrant.tenant), entrant.job_id, bounds, uncounted=True)
+                await self._accounts.settle([withdrawn])
             raise
         return ticket
 

@@ -7,6 +7,7 @@ async with opening.admitted(ask) as entry:        the turn has a ticket; a repea
 
 from collections.abc import AsyncIterator
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext
+from functools import partial
 
 from axon.admission.admission import Admission, Entrant
 from axon.admission.meters import Meters
@@ -81,6 +82,7 @@ class Opening:
             pool=ask.pool,
             num_bytes=ask.num_bytes,
         )
-        ticket = await self._admission.admit(entrant, ask.meters)
+        is_shared = partial(self._duplicates.have_id, ask, job_id)
+        ticket = await self._admission.admit(entrant, ask.meters, is_shared=is_shared)
         admitted = Admitted(ticket, self._admission, self._dispatch, self._duplicates)
         return Entry(ask, job_id, self._clock.now(), admitted)
