@@ -269,6 +269,20 @@ async def test_what_a_stopped_fetch_left_is_checked_before_it_is_gone_on_with(
     assert same_bytes((await opened(cache, bucket_source(endpoint))).folder, files.content)
 
 
+async def test_a_whole_file_is_not_noted_before_its_checksum_was_compared(
+    cache: WeightsCache, files: Files, endpoint: str
+) -> None:
+    """A process that is killed between the two would leave wrong bytes that the next one takes for verified."""
+    files.content = {
+        "models/tiny/model.safetensors": bytes(8 * CHECKPOINT),
+        "models/tiny/SHA256SUMS": f"{'0' * 64}  model.safetensors\n".encode(),
+    }
+    for _ in range(2):
+        with pytest.raises(FetchFailed, match="differs from its checksum"):
+            await opened(cache, bucket_source(endpoint))
+        assert not whole(cache, "model.safetensors")
+
+
 def whole(cache: WeightsCache, name: str) -> bool:
     """Whether an unfinished fetch has noted the whole file."""
     found = [read_manifest(folder) for folder in (cache.root / "fetching").iterdir() if folder.is_dir()]

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from axon.errors import InvalidInput
+from axon.errors import FetchFailed, InvalidInput
 from axon.weights.cache import WeightsCache
 from axon.weights.opening import open_source
 from axon.weights.source import parse_source
@@ -37,6 +37,15 @@ async def test_a_gguf_file_is_taken_alone(cache: WeightsCache, tmp_path: Path) -
     (tmp_path / "y.gguf").write_bytes(b"GGUF")
     async with cache.opened(open_source(parse_source(str(tmp_path / "x.gguf")))) as weights:
         assert weights.gguf == weights.folder / "x.gguf"
+
+
+async def test_a_file_that_changes_while_it_is_read_is_noticed(tmp_path: Path) -> None:
+    folder = make(tmp_path / "mine")
+    source = open_source(parse_source(str(folder)))
+    file = next(each for each in (await source.listing()).files if each.name == "config.json")
+    (folder / "config.json").write_bytes(b"{}")
+    with pytest.raises(FetchFailed, match="has changed while it was read"):
+        _ = [chunk async for chunk in source.read(file, 0)]
 
 
 async def test_a_link_is_not_followed(cache: WeightsCache, tmp_path: Path) -> None:

@@ -71,11 +71,11 @@ def test_a_fetch_that_is_killed_again_and_again_ends_whole_and_asks_for_nothing_
     tmp_path: Path, files: Files, endpoint: str, seed: int
 ) -> None:
     rng = random.Random(seed)
-    files.pause_s = 0.01
+    files.pause_s = 0.02
     known: dict[str, int] = {}
     for _ in range(4):
         fetch, begun = Fetch(endpoint, tmp_path), len(files.gets)
-        goal = files.num_sent + rng.randrange(1, 1 << 20)
+        goal = files.num_sent + rng.randrange(1, 600_000)
         wait_until(lambda goal=goal: files.num_sent >= goal, "so many bytes")  # type: ignore[misc]
         fetch.kill()
         assert_asked_for_nothing_of(known, files, begun)
@@ -106,7 +106,7 @@ def test_two_processes_share_one_download(tmp_path: Path, files: Files, endpoint
 def test_whoever_waits_goes_on_when_the_process_that_fetches_is_killed(
     tmp_path: Path, files: Files, endpoint: str
 ) -> None:
-    files.pause_s = 0.02
+    files.pause_s = 0.25  # slow enough for the second to start meanwhile
     first = Fetch(endpoint, tmp_path)
     wait_until(lambda: files.num_sent > 0, "the first fetches")
     second = Fetch(endpoint, tmp_path)

@@ -36,6 +36,11 @@ class FolderSource:
         with os.fdopen(descriptor, "rb", buffering=0) as opened:
             opened.seek(offset)
             while chunk := await in_thread(opened.read, _CHUNK_BYTES):
+                if str(os.fstat(descriptor).st_mtime_ns) != file.tag:
+                    raise FetchFailed(
+                        f"{path} has changed while it was read. Start again when nobody writes there.",
+                        code="source_changed",
+                    )
                 yield chunk
 
     async def aclose(self) -> None:

@@ -108,8 +108,8 @@ class Transfer:
             while (chunk := await _next(chunks, self._config.timeout_s)) is not None:
                 await in_thread(draft.write, chunk)
                 self._reports.moved(len(chunk))
-                if draft.num_bytes > self._entry.size:
-                    return  # longer than stated: as wrong as a wrong digest
+                if draft.num_bytes >= self._entry.size:
+                    return  # a whole file is noted when its checksum was compared; a longer one is wrong
                 if draft.num_unsynced >= self._checkpoint:
                     await in_thread(draft.sync)
                     await self._reports.note(replace(self._entry, verified=draft.num_bytes, sha256=draft.sha256))
