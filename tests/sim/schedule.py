@@ -49,7 +49,11 @@ async def _live(seed: int, loop: SimLoop, kept: list[History]) -> int:
     world = World(seed, loop)
     kept.append(world.history)
     clients = [Client(world, f"client{number}") for number in range(world.rng.randint(2, 4))]
-    reading = [loop.create_task(client.run(world.rng.randint(1, 3))) for client in clients]
+    more = 0 if world.plan is None else 2  # sessions go on after their versions have changed
+    reading = [loop.create_task(client.run(world.rng.randint(1, 3) + more)) for client in clients]
+    if world.is_cold:
+        clients.append(Client(world, "patient"))
+        reading.append(loop.create_task(clients[-1].ask_cold(3)))
     await world.torment(HORIZON_S)
     world.heal()
     await _settled(world, reading)
