@@ -130,6 +130,42 @@ BREAKAGES = (
         new='any(part == "." for part in parts)',
         test="test_a_name_that_is_not_safe_refuses_the_whole_source",
     ),
+    Breakage(
+        name="rollout warms",
+        old="    if cold_pools:\n        missing",
+        new="    if False:\n        missing",
+        test="test_a_version_that_is_cold_in_a_pool_gets_nothing",
+    ),
+    Breakage(
+        name="rollout samples",
+        old="has_enough = min(seen.old.begun, seen.new.begun) >= tolerance.min_samples",
+        new="has_enough = True",
+        test="test_too_few_samples_hold_the_step_and_abort_nothing",
+    ),
+    Breakage(
+        name="rollout evidence",
+        old="support = range(max(0, bad - table.old), min(table.new, bad) + 1)",
+        new="support = range(max(0, bad - table.old), min(table.new, bad))",
+        test="test_the_expected_likelihood_ratio_is_at_most_one",
+    ),
+    Breakage(
+        name="rollout moves",
+        old="_MOVES = (Criterion.ERRORS, Criterion.MUTE)",
+        new="_MOVES = (Criterion.ERRORS,)",
+        test="test_a_version_that_errs_or_is_mute_fails_so_that_its_sessions_are_moved",
+    ),
+    Breakage(
+        name="rollout keeps counts",
+        old="led.observed |= await self._observations.all(rollout.id)",
+        new="led.observed = await self._observations.all(rollout.id)",
+        test="test_the_samples_of_a_gateway_that_is_gone_still_count",
+    ),
+    Breakage(
+        name="rollout mute",
+        old="self._unanswered.pop(turn).counts.mute += 1",
+        new="self._unanswered[turn].counts.mute += 1",
+        test="test_a_turn_is_mute_once_when_its_first_token_is_late",
+    ),
 )
 
 

@@ -485,8 +485,10 @@ async def test_a_refused_duplicate_leaves_the_ticket_that_it_shares_with_an_acce
 
     door = make_door()
     await door.admit("turn_1")  # the first of two requests with one key, whose turn is accepted
-    admission = Admission(door.accounts, AdmissionConfig(backlog_total=1), door.clock, fleet="other")
-    await admission.admit(Entrant(job_id="turn_0", tenant="beta", terms=door.terms), Meters())
+    admission = Admission(door.accounts, AdmissionConfig(backlog_total=1), door.clock)
+    await admission.admit(Entrant(job_id="turn_0", tenant="beta", terms=door.terms, deployment="other"), Meters())
     with pytest.raises(Overloaded):
-        await admission.admit(Entrant(job_id="turn_1", tenant="acme", terms=door.terms), Meters(), is_shared=shared)
+        await admission.admit(
+            Entrant(job_id="turn_1", tenant="acme", terms=door.terms, deployment="other"), Meters(), is_shared=shared
+        )
     assert (await door.look("tenant/acme")).jobs == int(is_shared)

@@ -23,6 +23,8 @@ class Wanted:
     offer: Offer
     version: str = ""
     """Id of the version that it asks for; empty for whichever its session is on."""
+    name: str = ""
+    """The name that was asked for, without a version: a deployment's or an alias."""
 
 
 class Offers:
@@ -57,9 +59,9 @@ class Offers:
         if named := find(self._view.snapshot, name):
             base = name if named.version == "" else name.rpartition("@")[0]
             is_allowed = allows(named.deployment.name) or allows(base)
-            return Wanted(self._of(named.deployment.name), named.version) if is_allowed else None
+            return Wanted(self._of(named.deployment.name), named.version, base) if is_allowed else None
         offer = self._announced.get(name)
-        return Wanted(offer) if offer is not None and allows(name) else None
+        return Wanted(offer, name=name) if offer is not None and allows(name) else None
 
     def listed(self, allows: Callable[[str], bool]) -> Sequence[Listed]:
         """What the tenant may use, in the order of the settings and then by name."""

@@ -58,7 +58,7 @@ async def target_of(
     """
     gateway, offer = gateway_of(request), wanted.offer
     key = pin_key(
-        offer.name,
+        wanted.name,
         identity_of(request).tenant,
         session=session,
         session_header=session_name(request),
