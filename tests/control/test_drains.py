@@ -59,7 +59,7 @@ class World:
         """What each gateway announces at every look."""
         self.drains = self.leader()
 
-    def leader(self) -> Drains:
+    def leader(self, min_age_s: float = 0.0) -> Drains:
         return Drains(
             self.registry,
             self.writer,
@@ -69,6 +69,7 @@ class World:
             self.clock,
             accept_timeout_s=ACCEPT_S,
             max_age_s=AGE_S,
+            min_age_s=min_age_s,
         )
 
     async def begin(self, state: MemberState, **changes: object) -> None:
@@ -113,6 +114,19 @@ class TestClosing:
         assert await world.look() is MemberState.DRAINING
         assert await world.look(PIN_S - 1.0) is MemberState.DRAINING
         assert await world.look(1.0) is MemberState.CLOSED
+
+    async def test_an_old_version_stays_for_a_while_so_that_a_rollout_can_be_taken_back(self, world: World) -> None:
+        world.drains = world.leader(min_age_s=3 * PIN_S)
+        await world.begin(MemberState.DRAINING)
+        await world.look()
+        assert await world.look(2 * PIN_S) is MemberState.DRAINING
+        assert await world.look(PIN_S) is MemberState.CLOSED
+
+    async def test_a_version_that_failed_is_not_kept_for_that(self, world: World) -> None:
+        world.drains = world.leader(min_age_s=3 * PIN_S)
+        await world.begin(MemberState.FAILED)
+        await world.look()
+        assert await world.look(PIN_S) is MemberState.CLOSED
 
     async def test_a_version_of_some_age_is_closed_though_sessions_are_pinned(self, world: World) -> None:
         await world.begin(MemberState.DRAINING)

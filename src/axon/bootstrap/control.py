@@ -114,6 +114,7 @@ async def open_control(
         VersionUses(services.store.turns, sessions.lookup, sessions.pins, services.queue),
         clock,
         accept_timeout_s=settings.dispatch.accept_timeout_s,
+        min_age_s=settings.control.min_drain_s,
         max_age_s=settings.control.max_drain_s,
         leads=leads,
     )

@@ -17,5 +17,7 @@ class ControlConfig:
     """Seconds between two checks of deadlines, orphans and retention."""
     orphan_s: float = 30.0
     """Seconds without an owner after which a turn whose lane is empty is put on the queue again."""
+    min_drain_s: float = 3600.0
+    """Seconds for which an old version stays at least after a rollout, so that `axon rollback` finds it running."""
     max_drain_s: float = 7 * 24 * 3600.0
     """Seconds for which an old version stays at most while sessions are pinned to it; then they are moved."""

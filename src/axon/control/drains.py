@@ -73,11 +73,12 @@ class Drains:
         *,
         accept_timeout_s: float,
         max_age_s: float,
+        min_age_s: float = 0.0,
         leads: Callable[[], bool] = lambda: True,
     ) -> None:
         self._store, self._writer, self._holders, self._leases = store, writer, holders, leases
         self._uses, self._clock, self._leads = uses, clock, leads
-        self._accept_timeout_s, self._max_age_s = accept_timeout_s, max_age_s
+        self._accept_timeout_s, self._max_age_s, self._min_age_s = accept_timeout_s, max_age_s, min_age_s
         self._waits: dict[tuple[str, Member], _Wait] = {}
 
     async def run(self) -> None:
@@ -120,7 +121,10 @@ class Drains:
     async def _close(self, deployment: Deployment, member: Member, wait: _Wait) -> None:
         if self._clock.monotonic() - wait.since < PIN_S:
             return
-        is_old = self._clock.now() - member.since > self._max_age_s
+        age_s = self._clock.now() - member.since
+        if member.state is MemberState.DRAINING and age_s < self._min_age_s:
+            return  # a rollout can still be taken back to it
+        is_old = age_s > self._max_age_s
         if not is_old:
             await self._uses.barrier()
             if await self._uses.pinned(member.version):
