@@ -37,6 +37,8 @@ def removed_in(view: RegistryFollower) -> Callable[[str], bool | None]:
         snapshot, model = view.snapshot, version.rpartition("@")[0]
         if any(deployment.member(version) for deployment in snapshot.deployments.values()):
             return False
+        if any(version in each.fingerprints for each in snapshot.versions.values()):
+            return False  # a mark of an earlier release, for a version that runs
         return True if version in snapshot.versions or model in snapshot.models else None
 
     return is_removed

@@ -125,6 +125,7 @@ async def open_worker(
         deployment = deployment_of(settings.model_name, model, engine, clock.now())
     else:
         deployment = await following.served(engine, name)
+        worker.identity.marks = frozenset(following.deployed.version.fingerprints)
     worker.identity.version = deployment.version
     announcer = make_announcer(worker, name, deployment, services.live, process.lifecycle, settings.worker, clock)
     stack.push_async_callback(announcer.leave)
