@@ -11,7 +11,7 @@ from axon.domain.registry.model import Model
 from axon.registry.catalog import Catalog
 from axon.registry.writer import RegistryWriter
 from axon.runtime.clock import SystemClock
-from tests.domain.registry.builders import version
+from tests.domain.registry.builders import nobody_pinned, version
 from tests.test_cli import Axon
 
 
@@ -22,7 +22,9 @@ def small(tmp_path: Path, axon: Axon) -> Axon:
     async def fill() -> None:
         store = SqliteStore(tmp_path / "data" / "axon.db")
         await store.open()
-        catalog = Catalog(store.registry, RegistryWriter(store.registry, SystemClock()), SystemClock())
+        catalog = Catalog(
+            store.registry, RegistryWriter(store.registry, SystemClock()), SystemClock(), pinned=nobody_pinned
+        )
         model = Model(name="small", max_model_len=8192, licence="mit", created=0.0)
         await catalog.add_model(model, version("v1"), actor="test")
         await catalog.add_version(version("v2"), actor="test")

@@ -13,6 +13,7 @@ from axon.registry.catalog import Catalog
 from axon.registry.writer import RegistryWriter
 from axon.runtime.clock import SystemClock
 from tests.console.test_registry import refused, said, small
+from tests.domain.registry.builders import nobody_pinned
 from tests.test_cli import Axon
 
 assert small  # the fixture
@@ -35,7 +36,9 @@ def warm(tmp_path: Path) -> None:
     async def act() -> None:
         store = SqliteStore(tmp_path / "data" / "axon.db")
         await store.open()
-        catalog = Catalog(store.registry, RegistryWriter(store.registry, SystemClock()), SystemClock())
+        catalog = Catalog(
+            store.registry, RegistryWriter(store.registry, SystemClock()), SystemClock(), pinned=nobody_pinned
+        )
         await catalog.change_deployment("chat", change, actor="control")
         await store.aclose()
 

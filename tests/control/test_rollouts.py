@@ -25,7 +25,7 @@ from axon.registry.catalog import Catalog
 from axon.registry.observations import Observations
 from axon.registry.writer import RegistryWriter
 from axon.runtime.clock import FakeClock
-from tests.domain.registry.builders import deployment, version
+from tests.domain.registry.builders import deployment, nobody_pinned, version
 
 PLANNED = Rollout(id="", old="", new="small@v2", steps=(1000, 5000), bake_s=60.0, began=0.0)
 
@@ -48,7 +48,7 @@ class World:
         self.store, self.clock = store, clock
         self.live = open_memory_live(clock, retention_s=60.0)
         writer = RegistryWriter(store.registry, clock)
-        self.catalog = Catalog(store.registry, writer, clock)
+        self.catalog = Catalog(store.registry, writer, clock, pinned=nobody_pinned)
         self.observations = Observations(self.live.cache)
         self.answer = "Paris"
         self.golden = GoldenChecks(self.ask)

@@ -219,7 +219,7 @@ async def test_only_a_turn_whose_version_is_gone_is_ended_as_such() -> None:
     for job in jobs:
         await live.log.open(job.id, encode(job), reader_ttl_s=None)
     turns = Turns([opened(job) for job in jobs])
-    gone = GoneVersions(live.presences, clock, is_removed={"v1": False, "v2": True}.get)
+    gone = GoneVersions(live.presences, clock, is_removed=lambda job: {"v1": False, "v2": True}[job.version])
     sweeper = await make_sweeper(turns, MemoryBroker(), clock=clock, live=live, gone=gone)
     await sweeper.sweep()
     assert [(turn.id, turn.state, turn.code) for turn in turns.ended] == [("turn_v2", TurnState.FAILED, "version_gone")]

@@ -11,7 +11,8 @@ import pytest
 from tests.engine.builders import RELATIVES, make_tiny_llama
 from tests.engine.load.convert.gguf_files import write_gguf
 from tests.journeys.conftest import PATIENT, Fresh
-from tests.journeys.server import Server, running
+from tests.journeys.server import Server, running, wait_until
+from tests.weights.models import make_model
 
 QUESTION: Any = [{"role": "user", "content": "he said"}]
 TWO = "one=echo;kind=echo,two=echo;kind=echo;max_model_len=128"
@@ -118,3 +119,22 @@ def test_a_model_that_cannot_be_found_ends_the_start_with_its_name(tmp_path: Pat
     assert ended.returncode != 0
     assert "/nowhere/at/all" in ended.stderr
     assert "Traceback" not in ended.stderr
+
+
+def test_a_registered_model_is_served_from_the_next_start_on(tmp_path: Path) -> None:
+    make_model(tmp_path / "tiny")
+    data, folder = tmp_path / "data", tmp_path / "tiny"
+    settings = {"engine_dtype": "float32", "models": "one=echo;kind=echo", "models_dir": tmp_path / "models"}
+    with running(data, **settings) as server, server.client() as http:
+        added = server.axon("models", "add", "tiny", str(folder), "--label", "v1", "--deploy")
+        assert added.returncode == 0, added.stderr
+        wait_until(lambda: len(http.get("/v1/models").json()["data"]) == 2, "the server has heard of it")
+        listed = {each["id"]: each["state"] for each in http.get("/v1/models").json()["data"]}
+        assert listed == {"one": "ready", "tiny": "loading"}
+    with running(data, **settings) as server, server.client() as http:
+        body = {"model": "tiny", "prompt": "he said", "max_tokens": 4, "temperature": 0}
+        answer = http.post("/v1/completions", json=body).json()
+        assert answer["system_fingerprint"] == "tiny@v1"
+        assert answer["usage"]["completion_tokens"] > 0
+        listed = {each["id"]: each["state"] for each in http.get("/v1/models").json()["data"]}
+        assert listed == {"one": "ready", "tiny": "ready"}

@@ -40,12 +40,15 @@ async def open_administration(
         async def in_store(key_id: str) -> bool:
             return await store.keys.revoke(key_id, at=clock.now())
 
+        async def pinned(version: str) -> int:
+            return await store.pinned.count(version, since=clock.now() - settings.sessions.pin_ttl_s)
+
         live = await _shared_live(settings, clock, stack) if tells else None
         revoke = Revocations(live.cache, store.keys, clock).revoke if live else in_store
         yield Administration(
             tenancy=Tenancy(store, clock, defaults=settings.admission.terms),
             keyring=Keyring(store.keys, revoke, lambda: load_pepper(settings), clock),
-            catalog=make_catalog(settings, store, clock, live),
+            catalog=make_catalog(settings, store, clock, live, pinned),
         )
 
 

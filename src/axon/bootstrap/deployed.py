@@ -1,6 +1,7 @@
 """The version of a registered deployment that this worker is to serve, and its settings and files. Starts no engine."""
 
 import asyncio
+from collections.abc import Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, replace
 
@@ -127,7 +128,36 @@ async def open_following(process: Process, services: Services, stack: AsyncExitS
     registry = make_follower(store, services.live, clock)
     await registry.open()
     deployed = await find_deployed(settings, registry.snapshot, services.live.presences)
-    return Following(deployed, registry, make_catalog(settings, store, clock, services.live), process.lifecycle)
+    return Following(
+        deployed, registry, make_catalog(settings, store, clock, services.live, _unasked), process.lifecycle
+    )
+
+
+async def open_all_following(process: Process, services: Services) -> Sequence[Following]:
+    """What a process that runs everything by itself is to serve of the registry: each version that a deployment
+    runs."""
+    settings, clock, store = process.settings, process.clock, services.store
+    registry = make_follower(store, services.live, clock)
+    await registry.open()
+    catalog = make_catalog(settings, store, clock, services.live, _unasked)
+    snapshot = registry.snapshot
+    return [
+        Following(_deployed(settings, snapshot, deployment, member.version), registry, catalog, process.lifecycle)
+        for deployment in snapshot.deployments.values()
+        for member in deployment.members
+        if member.state in RUNNING
+    ]
+
+
+async def _unasked(version: str) -> int:
+    """Counts nothing: a worker removes no version."""
+    return 0
+
+
+def _deployed(settings: Settings, snapshot: Snapshot, deployment: Deployment, version: str) -> Deployed:
+    record = snapshot.versions[version]
+    own = settings_of(settings, record, deployment.name)
+    return Deployed(deployment=deployment, version=record, settings=own)
 
 
 async def find_deployed(settings: Settings, snapshot: Snapshot, presences: Presences) -> Deployed:
@@ -147,8 +177,7 @@ async def find_deployed(settings: Settings, snapshot: Snapshot, presences: Prese
         wanted = version_to_serve(deployment, [each.deployment.version for each in others if not each.draining])
         if not wanted:
             raise Misconfigured(f"The deployment {name} has no version to run yet; add one to it.")
-    version = snapshot.versions[wanted]
-    return Deployed(deployment=deployment, version=version, settings=settings_of(settings, version, name))
+    return _deployed(settings, snapshot, deployment, wanted)
 
 
 def settings_of(settings: Settings, version: Version, deployment: str = "") -> Settings:

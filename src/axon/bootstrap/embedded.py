@@ -14,7 +14,7 @@ from axon.bootstrap.preflight import require_device
 from axon.bootstrap.presence import named
 from axon.bootstrap.process import announced, bound, counted, started
 from axon.bootstrap.services import open_services, require_pool
-from axon.bootstrap.workers import loading, open_workers, prepare_models
+from axon.bootstrap.workers import loading, open_workers, prepare_models, texts_of
 from axon.runtime.cores import usable_cores
 from axon.runtime.datafolder import locked
 from axon.settings import Settings
@@ -42,7 +42,7 @@ async def serve(settings: Settings, *, on_ready: Callable[[Ready], None], on_pro
     ):
         async with AsyncExitStack() as stack:
             services = await open_services(settings, process.clock, stack)
-            models = await prepare_models(settings, on_progress)
+            models = await prepare_models(process, services, on_progress, stack)
             control = await open_control(process, services, stack, stands_by=False)
             on_progress(loading(models), None)
             opening = asyncio.gather(open_workers(process, services, models, name, stack), _import_gateway())
@@ -51,7 +51,7 @@ async def serve(settings: Settings, *, on_ready: Callable[[Ready], None], on_pro
                 return 0
             working, _ = opened
             gateway = answering = await open_gateway(
-                process, services, [each.text for each in models], listener, probes_url, stack, working.served
+                process, services, texts_of(models), listener, probes_url, stack, working.served
             )
 
             async def begun() -> None:

@@ -2,9 +2,10 @@
 
 from collections.abc import Awaitable, Callable
 
+from axon.domain.job import Job
 from axon.ports.live import Live
 from axon.ports.store import Store
-from axon.registry.catalog import Catalog, nobody_pinned
+from axon.registry.catalog import Catalog
 from axon.registry.follower import RegistryFollower
 from axon.registry.holders import Holders
 from axon.registry.revisions import Revisions
@@ -23,23 +24,25 @@ def make_catalog(
     store: Store,
     clock: Clock,
     live: Live | None,
-    pinned: Callable[[str], Awaitable[int]] = nobody_pinned,
+    pinned: Callable[[str], Awaitable[int]],
 ) -> Catalog:
     """``pinned`` counts the sessions that are pinned to a version."""
     writer, rest_s = make_writer(store, clock, live), settings.sessions.turn_timeout_s
     return Catalog(store.registry, writer, clock, pinned=pinned, letter_rest_s=rest_s)
 
 
-def removed_in(view: RegistryFollower) -> Callable[[str], bool | None]:
-    """A function that tells whether a version was removed; None for one that the registry has never had."""
+def removed_in(view: RegistryFollower) -> Callable[[Job], bool | None]:
+    """A function that tells whether the version of a job was removed from its deployment; None for one that the
+    registry has never had. A view that is not fresh says of none that it is."""
 
-    def is_removed(version: str) -> bool | None:
-        snapshot, model = view.snapshot, version.rpartition("@")[0]
-        if any(deployment.member(version) for deployment in snapshot.deployments.values()):
+    def is_removed(job: Job) -> bool | None:
+        snapshot = view.snapshot
+        deployment = snapshot.deployments.get(job.deployment)
+        members = [snapshot.versions.get(member.version) for member in deployment.members] if deployment else []
+        if any(each and job.version in (each.id, *each.fingerprints) for each in members):
             return False
-        if any(version in each.fingerprints for each in snapshot.versions.values()):
-            return False  # a mark of an earlier release, for a version that runs
-        return True if version in snapshot.versions or model in snapshot.models else None
+        is_registered = job.version in snapshot.versions or job.version.rpartition("@")[0] in snapshot.models
+        return view.is_fresh if is_registered else None
 
     return is_removed
 

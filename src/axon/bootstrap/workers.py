@@ -1,12 +1,15 @@
-"""The workers inside ``axon serve``: one for each model of the settings, each with an engine process of its own."""
+"""The workers inside ``axon serve``: one for each model of the settings and each version that the registry runs, each
+with an engine process of its own."""
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Coroutine, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
+from typing import Any
 
+from axon.bootstrap.deployed import Following, open_all_following
 from axon.bootstrap.memory import require_memory
-from axon.bootstrap.model import Model, OnProgress, prepare_model
+from axon.bootstrap.model import Model, OnProgress, Text, prepare_model
 from axon.bootstrap.process import Part, Process
 from axon.bootstrap.services import Services
 from axon.bootstrap.worker import Working, open_worker
@@ -19,12 +22,9 @@ class Workers:
     """Workers whose engines are running and which take no jobs yet."""
 
     workings: tuple[Working, ...]
+    served: tuple[ServedVersion, ...]
+    """What those of the settings' models serve, in the order of the settings."""
     parts: tuple[Part, ...]
-
-    @property
-    def served(self) -> tuple[ServedVersion, ...]:
-        """What they serve, in the order of the settings."""
-        return tuple(each.deployment for each in self.workings)
 
     @property
     def engine_pids(self) -> tuple[int, ...]:
@@ -42,33 +42,66 @@ class Workers:
         )
 
 
-async def prepare_models(settings: Settings, on_progress: OnProgress) -> Sequence[Model]:
-    """Finds each model of the settings, converting what has to be converted once; raises ``Misconfigured`` if they do
-    not fit into memory together."""
-    each_model = settings.each_model()
-    models = [await asyncio.to_thread(prepare_model, each, on_progress) for each in each_model]
-    require_memory(each_model, models)
-    return models
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Prepared:
+    """A model whose files are here, to be loaded."""
+
+    settings: Settings
+    """The process's settings, with those of the model in their place."""
+    model: Model
+    following: Following | None = None
+    """What the registry says of it; None for a model of the settings."""
 
 
-def loading(models: Sequence[Model]) -> str:
+async def prepare_models(
+    process: Process, services: Services, on_progress: OnProgress, stack: AsyncExitStack
+) -> Sequence[Prepared]:
+    """Finds each model of the settings, then each version that the registry's deployments run, and fetches or converts
+    what has to be, once. Raises ``Misconfigured`` if they do not fit into memory together.
+
+    With shared services the registry's deployments are left to the workers of a fleet.
+    """
+    found = [
+        Prepared(settings=each, model=await asyncio.to_thread(prepare_model, each, on_progress))
+        for each in process.settings.each_model()
+    ]
+    if services.queue_forgets:
+        for following in await open_all_following(process, services):
+            model = await following.deployed.model(on_progress, stack)
+            found.append(Prepared(settings=following.deployed.settings, model=model, following=following))
+    require_memory([each.settings for each in found], [each.model for each in found])
+    return found
+
+
+def texts_of(prepared: Sequence[Prepared]) -> list[Text]:
+    """The texts of the settings' models; a gateway loads those of registered versions when they are asked for."""
+    return [each.model.text for each in prepared if each.following is None]
+
+
+def loading(prepared: Sequence[Prepared]) -> str:
     """The stage of the start in words."""
-    return "Loading the model" if len(models) == 1 else f"Loading {len(models)} models"
+    return "Loading the model" if len(prepared) == 1 else f"Loading {len(prepared)} models"
 
 
 async def open_workers(
-    process: Process, services: Services, models: Sequence[Model], name: str, stack: AsyncExitStack
+    process: Process, services: Services, prepared: Sequence[Prepared], name: str, stack: AsyncExitStack
 ) -> Workers:
     """Starts an engine for each model, all at once; the stack closes them. Raises the first error of any."""
-    opening = [
-        asyncio.ensure_future(open_worker(process, settings, services, model, name, stack))
-        for settings, model in zip(process.settings.each_model(), models, strict=True)
-    ]
+
+    def opened(each: Prepared) -> Coroutine[Any, Any, Working]:
+        # Workers of one deployment need names of their own.
+        own = f"{name}.{each.following.deployed.version.label}" if each.following else name
+        return open_worker(process, each.settings, services, each.model, own, stack, each.following)
+
+    opening = [asyncio.ensure_future(opened(each)) for each in prepared]
     try:
         workings = tuple(await asyncio.gather(*opening))
     finally:
-        for each in opening:
-            each.cancel()
+        for task in opening:
+            task.cancel()
         await asyncio.gather(*opening, return_exceptions=True)
+    of_settings = tuple(
+        working.deployment for each, working in zip(prepared, workings, strict=True) if each.following is None
+    )
     parts = [part for each in workings for part in each.parts]
-    return Workers(workings=workings, parts=(*parts, *services.background))
+    return Workers(workings=workings, served=of_settings, parts=(*parts, *services.background))

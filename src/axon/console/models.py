@@ -105,8 +105,7 @@ def add(
     from axon.console.fetching import fetch, register, show_fetched
 
     fetched = fetch(settings, name, source, label=label)
-    place = Place(store, data_dir, config_file, live)
-    place.change(lambda catalog: register(catalog, fetched, deploys=deploy), makes=True)
+    Place(settings=settings).change(lambda catalog: register(catalog, fetched, deploys=deploy), makes=True)
     show_fetched(fetched, as_json=as_json)
 
 

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from axon.domain.registry.record import Record
     from axon.domain.registry.snapshot import Snapshot
     from axon.registry.catalog import Catalog
+    from axon.settings import Settings
 
 ACTOR = "cli"
 """Who made a change, in the audit trail."""
@@ -28,8 +29,17 @@ Revision = Annotated[
 class Place:
     """The store that the flags name, and the ``live`` in which gateways are told of a change."""
 
-    def __init__(self, store: str | None, data_dir: Path | None, config_file: Path | None, live: str | None = None):
-        self._settings = of_store(store, data_dir, config_file, live)
+    def __init__(
+        self,
+        store: str | None = None,
+        data_dir: Path | None = None,
+        config_file: Path | None = None,
+        live: str | None = None,
+        *,
+        settings: "Settings | None" = None,
+    ) -> None:
+        """``settings`` that were loaded before go before the flags."""
+        self._settings = settings or of_store(store, data_dir, config_file, live)
 
     def read(self) -> "Snapshot":
         """The whole registry."""

@@ -22,9 +22,9 @@ class GoneVersions:
     """Call ``look`` before each round of questions."""
 
     def __init__(
-        self, presences: Presences, clock: Clock, *, is_removed: Callable[[str], bool | None] = lambda version: None
+        self, presences: Presences, clock: Clock, *, is_removed: Callable[[Job], bool | None] = lambda job: None
     ) -> None:
-        """``is_removed`` returns whether a registered version was removed; None for one that has no record."""
+        """``is_removed`` returns whether a job's registered version was removed; None for one that has no record."""
         self._presences, self._clock, self._is_removed = presences, clock, is_removed
         self._present: dict[str, AbstractSet[tuple[str, str]]] = {}
         """By deployment: pool and version of each worker that takes jobs."""
@@ -40,7 +40,7 @@ class GoneVersions:
 
     async def is_gone(self, job: Job) -> bool:
         """Whether no worker will ever run the job."""
-        if (removed := self._is_removed(job.version)) is not None:
+        if (removed := self._is_removed(job)) is not None:
             return removed
         key = job.deployment, job.version
         self._asked.add(key)

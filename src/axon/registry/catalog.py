@@ -31,11 +31,6 @@ _PAGE = 1000
 R = TypeVar("R", bound=Record)
 
 
-async def nobody_pinned(version: str) -> int:
-    """No session is pinned: for a registry whose sessions nobody counts."""
-    return 0
-
-
 class Catalog:
     """Operations of the admin API and the command line.
 
@@ -49,7 +44,7 @@ class Catalog:
         writer: RegistryWriter,
         clock: Clock,
         *,
-        pinned: Callable[[str], Awaitable[int]] = nobody_pinned,
+        pinned: Callable[[str], Awaitable[int]],
         letter_rest_s: float = 600.0,
     ) -> None:
         self._store, self._writer, self._clock = store, writer, clock

@@ -33,3 +33,7 @@ def deployment(*, going: Rollout | None = None, name: str = "small") -> Deployme
 def snapshot(*deployments: Deployment) -> Snapshot:
     versions = {each.id: each for each in (version("v1"), version("v2"))}
     return Snapshot(revision=7, versions=versions, deployments={each.name: each for each in deployments})
+
+
+async def nobody_pinned(version: str) -> int:
+    return 0

@@ -32,6 +32,7 @@ from axon.tenants.keyring import Keyring
 from axon.tenants.revocations import Revocations
 from axon.tenants.tenancy import Tenancy
 from tests.contracts.builders import make_ended, make_job
+from tests.domain.registry.builders import nobody_pinned
 from tests.gateway.offers.builders import make_offers
 
 PEPPER = b"pepper"
@@ -50,7 +51,9 @@ class Office:
         revocations = Revocations(MemoryCache(self.clock), store.keys, self.clock)
         self.tenancy = Tenancy(store, self.clock, defaults=DEFAULTS)
         self.keyring = Keyring(store.keys, revocations.revoke, lambda: PEPPER, self.clock)
-        self.catalog = Catalog(store.registry, RegistryWriter(store.registry, self.clock), self.clock)
+        self.catalog = Catalog(
+            store.registry, RegistryWriter(store.registry, self.clock), self.clock, pinned=nobody_pinned
+        )
         self.bodies = Bodies(GatewayConfig())
         gateway = SimpleNamespace(
             config=GatewayConfig(),

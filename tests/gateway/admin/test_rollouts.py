@@ -12,6 +12,7 @@ from axon.domain.registry import steps
 from axon.domain.registry.deployment import Deployment, MemberState
 from axon.registry.catalog import Catalog
 from axon.registry.writer import RegistryWriter
+from tests.domain.registry.builders import nobody_pinned
 from tests.gateway.admin.test_admin import Office, ok, opened_office, refused
 from tests.gateway.admin.test_registry import VERSION
 
@@ -41,7 +42,9 @@ async def warm(office: Office) -> None:
             old = steps.with_state(old, version, MemberState.READY, now=1.0)
         return steps.begin(old, cold_pools=(), now=office.clock.now())
 
-    catalog = Catalog(office.store.registry, RegistryWriter(office.store.registry, office.clock), office.clock)
+    catalog = Catalog(
+        office.store.registry, RegistryWriter(office.store.registry, office.clock), office.clock, pinned=nobody_pinned
+    )
     await catalog.change_deployment("small", change, actor="control")
 
 

@@ -32,7 +32,7 @@ async def serve_with_fronts(
         async with opened(settings, num) as parent:  # the fronts import their packages while the model is prepared
             process, fronts, stack = parent.process, parent.fronts, parent.stack
             services = await open_services(settings, process.clock, stack, for_fronts=True)
-            models = await prepare_models(settings, on_progress)
+            models = await prepare_models(process, services, on_progress, stack)
             control = await open_control(process, services, stack, stands_by=False)
             on_progress(loading(models), None)
             working = await process.unless_stopped(open_workers(process, services, models, name, stack))

@@ -29,6 +29,8 @@ class Fleet:
         self._has_pools, self._pools = has_pools, frozenset[str]()
         self._began, self._seen = clock.monotonic(), dict[str, float]()
         """Monotonic times at which the view began, and at which each version was last seen with a worker."""
+        self._present = frozenset[str]()
+        """Versions that had a worker at the last reading."""
         self._rates: dict[str, float] = {}
         """Tokens per second that each pool serves when it is busy."""
         self._with_free_slots = frozenset[str]()
@@ -85,8 +87,6 @@ class Fleet:
             code="model_mismatch",
             retry_after_s=_RETRY_AFTER_S,
         )
-
-    _present = frozenset[str]()
 
     def learn(self, presences: Sequence[Presence]) -> None:
         """Updates versions, pools, rates and metrics from the presences."""

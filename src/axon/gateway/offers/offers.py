@@ -89,6 +89,9 @@ class Offers:
     async def run(self) -> None:
         """Reads the workers' announcements, until cancelled."""
         while True:
+            gone = self._registered.keys() - self._view.snapshot.deployments.keys()
+            for name in gone:
+                del self._registered[name]
             await asyncio.gather(*(offer.fleet.look() for offer in self._all()))
             await asyncio.sleep(_POLL_S if self.are_known else _FIRST_POLL_S)
 

@@ -10,7 +10,7 @@ from axon.domain.registry.served import served_of
 from axon.domain.registry.snapshot import Snapshot
 from axon.domain.registry.version import Version
 from axon.domain.served_version import ServedVersion
-from axon.errors import Unavailable
+from axon.errors import NotFound, Unavailable
 from axon.gateway.offers.fleet import Fleet
 from axon.gateway.offers.offer import Listed, State
 from axon.sessions.prompt import Prompts
@@ -45,7 +45,7 @@ class RegisteredOffer:
     @property
     def is_known(self) -> bool:
         """Whether it has a stable version: workers may come later, its requests wait for them."""
-        return self._view.snapshot.deployments[self.name].stable in self._view.snapshot.versions
+        return self.deployment.stable in self._view.snapshot.versions
 
     def problem(self) -> Unavailable:
         return Unavailable(
@@ -54,7 +54,10 @@ class RegisteredOffer:
 
     @property
     def deployment(self) -> Deployment:
-        return self._view.snapshot.deployments[self.name]
+        """The record; raises ``NotFound`` once it is removed."""
+        if (found := self._view.snapshot.deployments.get(self.name)) is None:
+            raise NotFound(f"The model '{self.name}' does not exist any more.", code="model_not_found", param="model")
+        return found
 
     @property
     def is_fresh(self) -> bool:

@@ -5,8 +5,12 @@ from collections import OrderedDict
 from collections.abc import Awaitable, Callable
 
 from axon.domain.registry.version import Version
+from axon.errors import Unavailable
 from axon.sessions.prompt import Prompts
 
+_WAIT_S = 30.0
+"""Seconds that a request waits for a text; it is loaded further meanwhile."""
+_RETRY_AFTER_S = 5.0
 Load = Callable[[Version], Awaitable[Prompts]]
 
 
@@ -28,7 +32,12 @@ class LoadedTexts:
         task = self._loading.get(mark)
         if task is None:
             task = self._loading[mark] = asyncio.create_task(self._fill(version))
-        return await asyncio.shield(task)
+        try:
+            async with asyncio.timeout(_WAIT_S):
+                return await asyncio.shield(task)
+        except TimeoutError:
+            message = f"The tokenizer of {version.id} is still being fetched; try again soon."
+            raise Unavailable(message, code="text_unavailable", retry_after_s=_RETRY_AFTER_S) from None
 
     async def _fill(self, version: Version) -> Prompts:
         try:
