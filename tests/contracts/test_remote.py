@@ -132,6 +132,27 @@ async def test_a_notification_of_the_log_has_the_chunk_in_it(remote: Remote) -> 
     assert decode(Chunk, payload) == chunk
 
 
+def closed(*_: object) -> object:
+    """Every use of a transport of uvloop's that is closed, before anybody has been told."""
+    raise RuntimeError("unable to perform operation on <UnixTransport closed=True>; the handler is closed")
+
+
+async def test_who_notifies_does_not_fail_for_a_front_that_has_just_died(
+    remote: Remote, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    reader, writer = await asyncio.open_unix_connection(str(remote.path))
+    writer.write(frame(1, "listen", "channel"))
+    await until(lambda: remote.twins.wakeups.is_heard("channel"))
+    served = list(remote.server._connections.values())[-1]
+    with monkeypatch.context() as dead:
+        for use in ("is_closing", "get_write_buffer_size", "write"):
+            dead.setattr(served.transport, use, closed)
+        await remote.twins.wakeups.notify("channel", b"payload")
+    await remote.twins.wakeups.notify("channel", b"later")
+    assert b"later" in await asyncio.wait_for(reader.read(1 << 16), WAIT_S)
+    writer.transport.abort()
+
+
 async def test_a_front_that_reads_nothing_costs_the_hub_a_bounded_memory(
     remote: Remote, monkeypatch: pytest.MonkeyPatch
 ) -> None:

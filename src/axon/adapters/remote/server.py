@@ -143,7 +143,7 @@ class _Connection:
                 values = method.arguments.decode(raw)
             except msgspec.ValidationError as error:
                 refusal = DependencyDown(f"{name} was called with a wrong value: {error}", code=REFUSED)
-                self._writer.write(frame(number, FAILURE, Failure.of(refusal)))
+                self._send(frame(number, FAILURE, Failure.of(refusal)))
                 return
             answering = self._answer(number, method, method.call(bound, values))
             if never_waits:
@@ -159,13 +159,21 @@ class _Connection:
         except Exception:
             _logger.exception("front.call_failed", method=method.name)
             answer = frame(number, FAILURE, Failure.of(AxonError()))
-        self._writer.write(answer)
+        self._send(answer)
 
     def _listen(self, number: int, channel: str) -> None:
-        transport = self._writer.transport
-
         def notified(payload: bytes) -> None:
-            if transport.get_write_buffer_size() < _MAX_UNSENT_BYTES:
-                transport.write(frame(number, NOTIFIED, payload))
+            self._send(frame(number, NOTIFIED, payload), most_unsent=_MAX_UNSENT_BYTES)
 
         self._subscriptions[number] = self._live.wakeups.relay(channel, notified)
+
+    def _send(self, data: bytes, most_unsent: int | None = None) -> None:
+        """Sends to the front, unless it has hung up, or more than ``most_unsent`` bytes wait already.
+
+        Whoever notifies must not fail for a front that has died: uvloop raises ``RuntimeError`` for every use of a
+        transport that is closed, which may be known here only later.
+        """
+        transport = self._writer.transport
+        with contextlib.suppress(RuntimeError):
+            if not transport.is_closing() and (most_unsent is None or transport.get_write_buffer_size() < most_unsent):
+                transport.write(data)
