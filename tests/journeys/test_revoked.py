@@ -90,7 +90,7 @@ def run(server: Server, *arguments: str) -> None:
 
 @pytest.mark.anywhere
 def test_a_stored_answer_goes_on_when_its_key_is_revoked(fresh: Fresh) -> None:
-    server = fresh.start(engine_echo_step_s=0.002, sessions_reader_grace_s=300.0)
+    server = fresh.start(engine_echo_step_s=0.006, sessions_reader_grace_s=300.0)
     made = axon(server, "keys", "create", "--tenant", "acme")
     other = axon(server, "keys", "create", "--tenant", "acme")
     with holding(server, made["key"]) as acme, holding(server, other["key"]) as colleague:
@@ -109,10 +109,10 @@ def test_a_stored_answer_goes_on_when_its_key_is_revoked(fresh: Fresh) -> None:
 
 @pytest.mark.anywhere
 def test_a_suspended_tenants_streams_run_on(fresh: Fresh) -> None:
-    server = fresh.start(engine_echo_step_s=STEP_S)
+    server = fresh.start(engine_echo_step_s=0.01)
     made = axon(server, "keys", "create", "--tenant", "acme")
     with holding(server, made["key"]) as acme:
-        streamed = Reading(acme, "/v1/chat/completions", {**CHAT, "max_tokens": 800, "stream": True})
+        streamed = Reading(acme, "/v1/chat/completions", {**CHAT, "max_tokens": 1500, "stream": True})
         with streamed.going_on():
             wait_until(lambda: running(server) == 1, "it runs")
             run(server, "tenants", "suspend", "acme")
