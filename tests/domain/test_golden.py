@@ -9,6 +9,7 @@ import pytest
 
 from axon.domain import record, wire
 from axon.domain.chunk import Chunk, Details, End, Likely, ScoredToken, Token
+from axon.domain.cost import Amount, Cost, Rates
 from axon.domain.item import Item
 from axon.domain.job import Job
 from axon.domain.ledger import Ledger
@@ -80,6 +81,11 @@ OPENED = Turn(
     opened_at=1700000000.5,
     ended_at=None,
     job=JOB,
+)
+PRICED = replace(
+    JOB,
+    price="price_1",
+    rates=Rates(prompt=150_000_000, cached=30_000_000, output=10**18, currency="EUR"),
 )
 COMPLETED = Turn(
     v=1,
@@ -248,6 +254,10 @@ MEANT: dict[str, Job | Chunk | Turn | Presence | Residence | Marker] = {
     ),
     "job-pinned-v1": replace(
         JOB, tracestate="vendor=1", pin="9f86d081", generation=2, needs=("grammar",), price="price_1"
+    ),
+    "job-priced-v1": PRICED,
+    "turn-priced-v1": replace(
+        COMPLETED, job=PRICED, cost=Cost(price="price_1", amount=Amount(2**33, 999_999_999, "EUR"))
     ),
     "chunk-scored-v1": replace(
         CHUNK,

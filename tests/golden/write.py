@@ -196,6 +196,9 @@ RESPONSE_REPLY = {
     "metadata": {"order": "17"},
 }
 PINNED = {"tracestate": "vendor=1", "pin": "9f86d081", "generation": 2, "needs": ["grammar"], "price": "price_1"}
+RATES = {"prompt": 150_000_000, "cached": 30_000_000, "output": 10**18, "currency": "EUR"}
+COST = {"price": "price_1", "amount": {"units": 2**33, "nanos": 999_999_999, "currency": "EUR"}}
+PRICED = {"price": "price_1", "rates": RATES}
 SCORED = {
     **CHUNK,
     "tokens": [
@@ -242,6 +245,8 @@ PAYLOADS: dict[str, dict[str, Any]] = {
     "job-echo-bare-v1": {**JOB, "reply": {"route": "completion", "model": "small", "echo": "Say "}},
     "job-answer-v1": {**JOB, "reply": RESPONSE_REPLY},
     "job-pinned-v1": {**JOB, **PINNED},
+    "job-priced-v1": {**JOB, **PRICED},
+    "turn-priced-v1": {**COMPLETED, "job": {**JOB, **PRICED}, "cost": COST},
     "chunk-scored-v1": SCORED,
     "job-later": {**JOB, **LATER},
     "chunk-later": {**CHUNK, **LATER},

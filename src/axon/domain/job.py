@@ -4,10 +4,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from axon.domain.cost import Cost, Rates, amount_of
 from axon.domain.item import Item
 from axon.domain.moved import Moved
 from axon.domain.reply import ChatReply, Reply
 from axon.domain.sampling import Sampling
+from axon.domain.usage import Usage
 
 _SHORTEST_S = 5.0
 """Shortest reader lease in seconds: a reader's renewal may be late, or its gateway may have died."""
@@ -83,7 +85,9 @@ class Job:
     needs: tuple[str, ...] = ()
     """Features that a worker must support to run it; empty for those that every release has."""
     price: str = ""
-    """Id of the price that held when it was accepted."""
+    """Id of the price that held when it was accepted; empty for a version without a price."""
+    rates: Rates | None = None
+    """Figures of that price. They are kept in the job, because a price goes when its model is removed."""
     reply: Reply = field(default_factory=ChatReply)
     """The form in which the gateway writes the answer."""
     extra: Mapping[str, Any] = field(default_factory=dict)
@@ -103,6 +107,10 @@ class Job:
     def num_prompt_tokens(self) -> int:
         """Prompt tokens over all prompts."""
         return len(self.prompt_ids) + sum(map(len, self.more_prompts))
+
+    def cost_of(self, usage: Usage) -> Cost | None:
+        """The cost of this usage at the price that held when the job was accepted; None without a price."""
+        return None if self.rates is None else Cost(price=self.price, amount=amount_of(usage, self.rates))
 
     def reader_ttl_s(self, longest_s: float) -> float | None:
         """Seconds that a reader's lease on the stream lasts; None for a job that needs no reader. ``longest_s`` is the

@@ -13,6 +13,7 @@ from enum import StrEnum
 from typing import Any
 
 from axon.domain.chunk import Chunk, End, Token
+from axon.domain.cost import Cost
 from axon.domain.job import Job
 from axon.domain.ledger import Ledger, latest
 from axon.domain.usage import Usage
@@ -50,6 +51,8 @@ class Turn:
     usage: Usage = field(default_factory=Usage)
     ledger: Ledger | None = None
     """Tokens and time spent on it; None for a turn that no worker has run."""
+    cost: Cost | None = None
+    """The cost of its usage, fixed when it ends; None before, and for a turn without a price."""
     code: str = ""
     message: str = ""
     extra: Mapping[str, Any] = field(default_factory=dict)
@@ -86,18 +89,24 @@ def ended(turn: Turn, chunks: tuple[Chunk, ...], *, at: float) -> Turn:
     """The turn after its stream's terminal chunk; a turn that has ended stays as it is."""
     if turn.state.terminal:
         return turn
-    last = chunks[-1]
+    last, usage = chunks[-1], _usage(turn.job, chunks)
     return replace(
         turn,
         state=TurnState(last.terminal),
         ended_at=at,
         tokens=tuple(token for chunk in chunks for token in chunk.tokens),
         ends=tuple({end.choice: end for chunk in chunks for end in chunk.ends}.values()),
-        usage=_usage(turn.job, chunks),
+        usage=usage,
         ledger=_ledger(chunks),
+        cost=turn.job.cost_of(usage),
         code=last.code,
         message=last.message,
     )
+
+
+def cost_of(turn: Turn) -> Cost | None:
+    """The cost of an ended turn. A process of the release before ends turns without it, and keeps the job's rates."""
+    return turn.cost or (turn.job.cost_of(turn.usage) if turn.state.terminal else None)
 
 
 def supersedes(new: Turn, stored: Turn | None) -> bool:

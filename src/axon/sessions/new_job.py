@@ -7,6 +7,7 @@ from axon.domain.ids import new_seed
 from axon.domain.job import Job
 from axon.domain.lane import lane_of
 from axon.domain.moved import Moved
+from axon.domain.registry.price import Price
 from axon.domain.reply import Reply
 from axon.domain.sampling import Sampling
 from axon.domain.served_version import ServedVersion
@@ -42,10 +43,12 @@ def make_job(
     pin: str = "",
     generation: int = 0,
     moved: Moved | None = None,
+    price: Price | None = None,
 ) -> Job:
     """The job of an admitted turn, still without its ticket. ``sampling.max_tokens`` of 0 means as many as fit.
 
     ``tier`` is the requested one; the terms may lower it. ``pool`` is the pool of workers that is to run the job.
+    ``price`` is the one that holds for the version now.
     """
     tier = terms.tier(tier)
     return Job(
@@ -73,6 +76,8 @@ def make_job(
         pin=pin,
         generation=generation,
         moved=moved,
+        price=price.id if price else "",
+        rates=price.rates if price else None,
         reply=reply,
     )
 

@@ -3,6 +3,7 @@ from dataclasses import replace
 import pytest
 
 from axon.domain.registry.deployment import MemberState
+from axon.domain.registry.price import Price
 from axon.domain.registry.snapshot import Snapshot
 from axon.gateway.offers.offer import State
 from axon.gateway.offers.registered import RegisteredOffer
@@ -45,3 +46,10 @@ def test_its_state_says_whether_a_worker_runs_or_is_to_run(clock: FakeClock, min
     offer.fleet.learn([said("a", "small@v1")])
     assert offer.listed().state is State.READY
     assert offer.listed().label == "v1"
+
+
+def test_a_version_has_the_price_that_holds_at_a_time(clock: FakeClock) -> None:
+    prices = tuple(Price(id=f"p{since}", model="small", since=float(since)) for since in (10, 20))
+    offer = make_offer(clock, replace(snapshot(deployment()), prices=prices))
+    held = [offer.price("small@v1", at=at) for at in (9.9, 10.0, 19.9, 20.0)]
+    assert [price and price.id for price in held] == [None, "p10", "p10", "p20"]

@@ -11,7 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from axon.domain.chunk import Chunk, Details, End, Likely, Token
+from axon.domain.cost import Rates
 from axon.domain.job import Job
+from axon.domain.ledger import Ledger
 from axon.domain.reply import ChatReply, CompletionReply
 from axon.gateway.openai.frames import DONE, Writer, whole
 from tests.contracts.builders import make_job
@@ -252,6 +254,22 @@ def test_an_answer_that_its_budget_has_cut_off_says_so_in_words_that_clients_kno
     body = whole(job, [last])
     assert (body["choices"][0]["finish_reason"], body["axon"]) == ("length", {"stopped": "budget"})
     assert "axon" not in whole(job, [replace(last, code="")])
+
+
+@pytest.mark.parametrize("terminal", ["completed", "failed"])
+def test_a_ledger_tells_the_cost_of_the_whole_answer_to_a_reader_of_its_end_alone(terminal: str) -> None:
+    rates = Rates(prompt=1_000_000_000, cached=100_000_000, output=2_000_000_000, currency="USD")
+    job = make_job(prompt_ids=(1, 2, 3), price="price_1", rates=rates)
+    tokens = tuple(Token(0, number, "a") for number in range(4))
+    last = Chunk(first=1, epoch=1, tokens=tokens, terminal=terminal, cached=1, ledger=Ledger(queued=3, emitted=4))
+    told = []
+    for after in (0, 3):
+        writer = Writer(job, after=after, with_ledger=True)
+        frames = [json.loads(each[6:]) for each in frames_of(writer.frames(last.after(after)))[:-1]]
+        told.append(frames[-1]["axon"]["ledger"])
+    assert told[0] == told[1]
+    assert (told[0]["price"], told[0]["cost"]) == ("price_1", {"amount": "0.0000101", "currency": "USD"})
+    assert "price" not in whole(replace(job, price="", rates=None), [last], with_ledger=True)["axon"]["ledger"]
 
 
 class Unhurried(Writer):

@@ -1,6 +1,9 @@
 """Prices of a version's tokens, dated: a turn is billed at the price that held when it was accepted."""
 
 from dataclasses import dataclass
+from decimal import Decimal
+
+from axon.domain.cost import NANOS, Rates
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -23,3 +26,15 @@ class Price:
     since: float
     """Unix time from which it holds."""
     revision: int = 1
+
+    @property
+    def rates(self) -> Rates:
+        """Its figures for tokens, in nanos per million."""
+        return Rates(
+            prompt=_nanos(self.prompt), cached=_nanos(self.cached), output=_nanos(self.output), currency=self.currency
+        )
+
+
+def _nanos(units: float) -> int:
+    """The figure as it was written in decimals, not as the binary number next to it."""
+    return round(Decimal(str(units)) * NANOS)

@@ -9,6 +9,7 @@ import structlog
 from axon.domain.pin import Known
 from axon.domain.presence import Presence
 from axon.domain.registry.deployment import Deployment, Member, MemberState
+from axon.domain.registry.price import Price
 from axon.domain.served_version import ServedVersion
 from axon.errors import Unavailable
 from axon.gateway.offers.fleet import Fleet
@@ -101,6 +102,10 @@ class AnnouncedOffer:
         if max_model_len not in self._bounded:
             self._bounded = {max_model_len: self._prompts.within(max_model_len)}
         return self._bounded[max_model_len]
+
+    def price(self, version: str, *, at: float) -> Price | None:
+        """None: a version that is not registered has no price."""
+        return None
 
     def listed(self) -> Listed:
         assert self._stable is not None, "an offer that is not known is not listed"

@@ -7,6 +7,7 @@ from typing import Protocol
 from axon.domain.pin import Known
 from axon.domain.registry.deployment import Deployment
 from axon.domain.registry.model import Capability
+from axon.domain.registry.price import Price
 from axon.domain.served_version import ServedVersion
 from axon.errors import Unavailable
 from axon.gateway.offers.fleet import Fleet
@@ -67,6 +68,9 @@ class Offer(Protocol):
 
     async def prompts(self, version: str) -> Prompts:
         """Tokenizer and template of one of its versions, for its context length."""
+
+    def price(self, version: str, *, at: float) -> Price | None:
+        """The price that holds for one of its versions at a time; None where there is none."""
 
     def listed(self) -> Listed:
         """The deployment as it is listed."""

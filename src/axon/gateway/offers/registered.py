@@ -6,8 +6,9 @@ from typing import Protocol
 from axon.domain.pin import Known, known_of
 from axon.domain.registry.deployment import Deployment, MemberState
 from axon.domain.registry.model import Capability
+from axon.domain.registry.price import Price
 from axon.domain.registry.served import served_of
-from axon.domain.registry.snapshot import Snapshot
+from axon.domain.registry.snapshot import Snapshot, price_of
 from axon.domain.registry.version import Version
 from axon.domain.served_version import ServedVersion
 from axon.errors import NotFound, Unavailable
@@ -78,6 +79,9 @@ class RegisteredOffer:
         record = self._view.snapshot.versions[version]
         self._learned(self.name, record.max_model_len)
         return (await self._texts.of(record)).within(record.max_model_len)
+
+    def price(self, version: str, *, at: float) -> Price | None:
+        return price_of(self._view.snapshot, version, at=at)
 
     def listed(self) -> Listed:
         snapshot, deployment = self._view.snapshot, self.deployment

@@ -11,6 +11,7 @@ from typing import Any
 import msgspec
 
 from axon.domain.chunk import Chunk, End, Token
+from axon.domain.cost import Cost
 from axon.domain.job import Job
 from axon.domain.ledger import Ledger
 from axon.domain.reply import ChatReply, CompletionReply
@@ -34,9 +35,9 @@ def stopped_by(last: Chunk | Turn) -> str:
     return "budget" if last.code == BudgetSpent.code else ""
 
 
-def error_frame(error: AxonError, ledger: Ledger | None = None) -> bytes:
+def error_frame(error: AxonError, ledger: Ledger | None = None, cost: Cost | None = None) -> bytes:
     """Returns the frames that end a stream with an error."""
-    more = {"axon": {"ledger": ledger_body(ledger)}} if ledger else {}
+    more = {"axon": {"ledger": ledger_body(ledger, cost)}} if ledger else {}
     return b"data: " + _encode(body_of(error) | more) + b"\n\n" + DONE
 
 
@@ -51,10 +52,11 @@ def usage_body(usage: Usage) -> dict[str, Any]:
     }
 
 
-def ledger_body(ledger: Ledger | None) -> dict[str, Any] | None:
-    """Returns a turn's tokens and times, which show why it was slow."""
+def ledger_body(ledger: Ledger | None, cost: Cost | None) -> dict[str, Any] | None:
+    """Returns a turn's tokens and times, which show why it was slow, and its cost where it has a price."""
     if ledger is None:
         return None
+    priced = {"price": cost.price, "cost": cost.amount.shown()} if cost else {}
     return {
         "queued_tokens": ledger.queued,
         "prefilled_tokens": ledger.prefilled,
@@ -70,6 +72,7 @@ def ledger_body(ledger: Ledger | None) -> dict[str, Any] | None:
         "replay_s": round(ledger.replay_s, 4),
         "waited_s": round(ledger.waited_s, 4),
         "paced_s": round(ledger.paced_s, 4),
+        **priced,
     }
 
 
@@ -79,12 +82,12 @@ def moved_body(job: Job) -> dict[str, Any]:
     return {"moved": {"from": moved.old, "to": moved.new, "reason": moved.reason}} if moved else {}
 
 
-def more_of(job: Job, last: Chunk | Turn, *, with_ledger: bool) -> dict[str, Any]:
+def more_of(job: Job, last: Chunk | Turn, *, cost: Cost | None, with_ledger: bool) -> dict[str, Any]:
     """Returns the contents of the field ``axon`` of a whole answer, which OpenAI's API does not have: usually none."""
     more: dict[str, Any] = {"stopped": stopped} if (stopped := stopped_by(last)) else {}
     more |= moved_body(job)
     if with_ledger:
-        more["ledger"] = ledger_body(last.ledger)
+        more["ledger"] = ledger_body(last.ledger, cost)
     return more
 
 
@@ -127,7 +130,8 @@ class Writer:
             return self._plain(chunk)
         bodies = [body for body in self._choices(chunk) if body is not None]
         if error := failure(chunk, self._job.reply):
-            return b"".join(map(self._line, bodies)) + error_frame(error, chunk.ledger if self._with_ledger else None)
+            ledger = chunk.ledger if self._with_ledger else None
+            return b"".join(map(self._line, bodies)) + error_frame(error, ledger, self._cost())
         if not chunk.terminal:
             return b"".join(map(self._line, bodies))
         if self._include_usage:
@@ -138,7 +142,7 @@ class Writer:
             bodies[-1]["axon"] |= moved_body(self._job)
             bodies[-1]["axon"]["end"] = True  # tells the client that this is the end, not a broken connection
             if self._with_ledger:
-                bodies[-1]["axon"]["ledger"] = ledger_body(chunk.ledger)
+                bodies[-1]["axon"]["ledger"] = ledger_body(chunk.ledger, self._cost())
         return b"".join(map(self._line, bodies)) + DONE
 
     def silence(self) -> bytes:
@@ -204,6 +208,9 @@ class Writer:
             reasoning_tokens=self._reasoned,
         )
 
+    def _cost(self) -> Cost | None:
+        return self._job.cost_of(self._usage())
+
     def _body(self, body: dict[str, Any]) -> dict[str, Any]:
         return {**self._head, **body, "axon": {"seq": self._seq}}
 
@@ -226,7 +233,7 @@ def whole(job: Job, chunks: Sequence[Chunk], *, with_ledger: bool = False) -> di
         output_tokens=sum(map(len, said)),
         reasoning_tokens=max((chunk.reasoned for chunk in chunks), default=0),
     )
-    more = more_of(job, chunks[-1], with_ledger=with_ledger)
+    more = more_of(job, chunks[-1], cost=job.cost_of(usage), with_ledger=with_ledger)
     return {
         **_head(job, shape.whole_object),
         "choices": [

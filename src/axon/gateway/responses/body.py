@@ -52,7 +52,7 @@ def response_body(turn: Turn, *, status: str | None = None, with_ledger: bool = 
         "truncation": reply.truncation or "disabled",
         "usage": usage_body(turn.usage) if ended else None,
         "user": reply.user,
-        "axon": {"version": turn.job.version, **more_of(turn.job, turn, with_ledger=with_ledger and ended)},
+        "axon": {"version": turn.job.version, **more_of(job, turn, cost=turn.cost, with_ledger=with_ledger and ended)},
     }
 
 

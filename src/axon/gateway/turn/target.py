@@ -8,6 +8,7 @@ from starlette.requests import Request
 from axon.domain.moved import Moved
 from axon.domain.pin import Pin, pin_key
 from axon.domain.registry.deployment import Deployment
+from axon.domain.registry.price import Price
 from axon.domain.registry.snapshot import first_version
 from axon.domain.served_version import ServedVersion
 from axon.gateway.offers.offers import Wanted
@@ -30,6 +31,8 @@ class Target:
     pin: Pin
     moved: Moved | None = None
     """The session's move to this version, which the answer tells."""
+    price: Price | None = None
+    """The price that holds for the version now."""
 
     @property
     def letter(self) -> str:
@@ -79,4 +82,5 @@ async def target_of(
         key=key,
         pin=resolved.pin,
         moved=resolved.moved,
+        price=offer.price(version, at=entry.now),
     )
