@@ -11,6 +11,7 @@ from axon.domain.turn import Turn
 from axon.gateway.config import GatewayConfig
 from axon.gateway.http.auth import Identity
 from axon.gateway.http.body import Bodies
+from axon.gateway.http.scopes import check_names_version
 from axon.gateway.offers.offers import Offers, Wanted
 from axon.gateway.turn.follow import Follower
 from axon.gateway.turn.observer import TurnObserving
@@ -55,8 +56,15 @@ def identity_of(request: Request) -> Identity:
 
 
 def find_model(request: Request, model: str) -> Wanted:
-    """Returns what ``model`` names; raises ``NotFound`` if there is nothing of this name that the tenant may use."""
-    return gateway_of(request).offers.find(model, identity_of(request).terms.allows)
+    """Returns what ``model`` names; raises ``NotFound`` if there is nothing of this name that the tenant may use.
+
+    Raises ``Forbidden`` if it names one version and the caller's key may not.
+    """
+    who = identity_of(request)
+    wanted = gateway_of(request).offers.find(model, who.terms.allows)
+    if wanted.version:
+        check_names_version(who.scopes)
+    return wanted
 
 
 async def find_turn(request: Request, turn_id: str) -> Turn | None:
