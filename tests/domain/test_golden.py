@@ -12,6 +12,7 @@ from axon.domain.chunk import Chunk, Details, End, Likely, ScoredToken, Token
 from axon.domain.item import Item
 from axon.domain.job import Job
 from axon.domain.ledger import Ledger
+from axon.domain.moved import Moved
 from axon.domain.presence import Load, Presence
 from axon.domain.record import Marker
 from axon.domain.reply import ChatReply, CompletionReply, ResponseReply
@@ -249,6 +250,7 @@ MEANT: dict[str, Job | Chunk | Turn | Presence | Residence | Marker] = {
     "job-pinned-v1": replace(
         JOB, tracestate="vendor=1", pin="9f86d081", generation=2, needs=("grammar",), price="price_1"
     ),
+    "job-moved-v1": replace(JOB, moved=Moved("small@v1", "other@v1", "fallback"), fallback="spare"),
     "chunk-scored-v1": replace(
         CHUNK,
         tokens=(

@@ -242,6 +242,7 @@ PAYLOADS: dict[str, dict[str, Any]] = {
     "job-echo-bare-v1": {**JOB, "reply": {"route": "completion", "model": "small", "echo": "Say "}},
     "job-answer-v1": {**JOB, "reply": RESPONSE_REPLY},
     "job-pinned-v1": {**JOB, **PINNED},
+    "job-moved-v1": {**JOB, "moved": {"old": "small@v1", "new": "other@v1", "reason": "fallback"}, "fallback": "spare"},
     "chunk-scored-v1": SCORED,
     "job-later": {**JOB, **LATER},
     "chunk-later": {**CHUNK, **LATER},

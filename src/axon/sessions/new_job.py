@@ -42,6 +42,7 @@ def make_job(
     pin: str = "",
     generation: int = 0,
     moved: Moved | None = None,
+    fallback: str = "",
 ) -> Job:
     """The job of an admitted turn, still without its ticket. ``sampling.max_tokens`` of 0 means as many as fit.
 
@@ -73,6 +74,7 @@ def make_job(
         pin=pin,
         generation=generation,
         moved=moved,
+        fallback=fallback,
         reply=reply,
     )
 

@@ -55,13 +55,14 @@ def identity_of(request: Request) -> Identity:
     return identity
 
 
-def find_model(request: Request, model: str) -> Wanted:
+def find_model(request: Request, model: str, *, with_fallbacks: bool = False) -> Wanted:
     """Returns what ``model`` names; raises ``NotFound`` if there is nothing of this name that the tenant may use.
 
-    Raises ``Forbidden`` if it names one version and the caller's key may not.
+    ``with_fallbacks`` is for a turn, which a fallback may answer while the deployment itself has no version. Raises
+    ``Forbidden`` if it names one version and the caller's key may not.
     """
     who = identity_of(request)
-    wanted = gateway_of(request).offers.find(model, who.terms.allows)
+    wanted = gateway_of(request).offers.find(model, who.terms.allows, with_fallbacks=with_fallbacks)
     if wanted.version:
         check_names_version(who.scopes)
     return wanted

@@ -41,6 +41,7 @@ def job_of(
         pin=target.key,
         generation=target.pin.generation,
         moved=target.moved,
+        fallback=target.fallback,
         prompt_ids=prompt_ids,
         more_prompts=more_prompts,
         sampling=sampling,

@@ -5,11 +5,13 @@ from dataclasses import dataclass
 
 from starlette.requests import Request
 
+from axon.admission.place import Place
 from axon.domain.moved import Moved
 from axon.domain.pin import Pin, pin_key
 from axon.domain.registry.deployment import Deployment
 from axon.domain.registry.snapshot import first_version
 from axon.domain.served_version import ServedVersion
+from axon.gateway.offers.fallbacks import holder_of, known_among, offer_at
 from axon.gateway.offers.offers import Wanted
 from axon.gateway.turn.context import gateway_of, identity_of
 from axon.gateway.turn.entry import Entry
@@ -30,6 +32,8 @@ class Target:
     pin: Pin
     moved: Moved | None = None
     """The session's move to this version, which the answer tells."""
+    fallback: str = ""
+    """Name of the deployment, if it is not the asked one but a fallback of it; the answer tells that too."""
 
     @property
     def letter(self) -> str:
@@ -56,7 +60,7 @@ async def target_of(
     ``session`` names the conversation or the chain that the turn continues. ``is_first`` says that it is named by this
     very turn. Without a session, the request's session header names it, else its ``prompt_cache_key``.
     """
-    gateway, offer = gateway_of(request), wanted.offer
+    gateway, at = gateway_of(request), offer_at(wanted, entry.ask.deployment)
     key = pin_key(
         wanted.name,
         identity_of(request).tenant,
@@ -66,12 +70,15 @@ async def target_of(
     )
 
     def choose() -> str:
-        return wanted.version or first_version(offer.deployment, key or entry.id, is_fresh=offer.is_fresh)
+        return wanted.version or first_version(at.deployment, key or entry.id, is_fresh=at.is_fresh)
 
     resolved = await gateway.sessions.pins.resolve(
-        key, first=is_first, choose=choose, known=offer.known(), session=session, asked=wanted.version
+        key, first=is_first, choose=choose, known=known_among(wanted, at), session=session, asked=wanted.version
     )
     version = resolved.pin.version
+    offer = holder_of(version, wanted, at)
+    if offer is not at:
+        await entry.switch(Place(offer.name, offer.fleet.pool(entry.ask.terms.pool)))
     return Target(
         deployment=offer.deployment,
         served=offer.served(version),
@@ -79,4 +86,5 @@ async def target_of(
         key=key,
         pin=resolved.pin,
         moved=resolved.moved,
+        fallback=offer.name if offer is not wanted.offer else "",
     )
