@@ -13,6 +13,7 @@ from axon.admission.admission import Admission, Entrant, Pulse
 from axon.admission.config import AdmissionConfig
 from axon.admission.limits import FIRST_OUTPUT
 from axon.admission.meters import Meter, Meters
+from axon.admission.place import Place
 from axon.admission.ticket import Ticket, window_start, windows
 from axon.domain.account import Bounds, Round, Standing
 from axon.domain.job import Job
@@ -492,3 +493,41 @@ async def test_a_refused_duplicate_leaves_the_ticket_that_it_shares_with_an_acce
             Entrant(job_id="turn_1", tenant="acme", terms=door.terms, deployment="other"), Meters(), is_shared=shared
         )
     assert (await door.look("tenant/acme")).jobs == int(is_shared)
+
+
+def elsewhere(door: Door, job_id: str, *others: str, at: str = "small", tenant: str = "acme") -> Entrant:
+    places = tuple(Place(name) for name in others)
+    return Entrant(job_id=job_id, tenant=tenant, terms=door.terms, deployment=at, others=places)
+
+
+async def test_a_full_deployment_leaves_a_turn_to_the_first_fallback_that_is_not() -> None:
+    door = make_door(total=1)
+    fleets = [
+        (await door.admission.admit(elsewhere(door, f"turn_{number}", "spare", "last"), door.meters)).fleet
+        for number in range(3)
+    ]
+    assert fleets == ["small/", "spare/", "last/"]
+    with pytest.raises(Overloaded):
+        await door.admission.admit(elsewhere(door, "turn_3", "spare", "last"), door.meters)
+    assert (await door.look("tenant/acme")).jobs == 3, "the refused one left nothing"
+
+
+async def test_a_limit_of_the_tenants_own_is_not_evaded_by_a_fallback() -> None:
+    door = make_door(concurrent=1)
+    await door.admit("turn_0")
+    with pytest.raises(LimitReached):
+        await door.admission.admit(elsewhere(door, "turn_1", "spare"), door.meters)
+    assert (await door.look("fleet/spare/")).jobs == 0
+
+
+async def test_a_ticket_switches_to_the_account_of_another_deployment_unless_that_is_full() -> None:
+    door = make_door(total=1)
+    ticket = await door.admit("turn_0")
+    ticket = await door.admission.switch(ticket, elsewhere(door, "turn_0", at="spare"))
+    assert ticket.fleet == "spare/"
+    assert [(await door.look(f"fleet/{name}/")).jobs for name in ("small", "spare")] == [0, 1]
+    second = await door.admit("turn_1")
+    with pytest.raises(Overloaded):
+        await door.admission.switch(second, elsewhere(door, "turn_1", at="spare"))
+    await door.admission.withdraw(second, "acme", "turn_1")
+    assert [(await door.look(f"fleet/{name}/")).jobs for name in ("small", "spare")] == [0, 1]

@@ -13,6 +13,7 @@ from axon.domain.cost import Amount, Cost, Rates
 from axon.domain.item import Item
 from axon.domain.job import Job
 from axon.domain.ledger import Ledger
+from axon.domain.moved import Moved
 from axon.domain.presence import Load, Presence
 from axon.domain.record import Marker
 from axon.domain.reply import ChatReply, CompletionReply, ResponseReply
@@ -259,6 +260,7 @@ MEANT: dict[str, Job | Chunk | Turn | Presence | Residence | Marker] = {
     "turn-priced-v1": replace(
         COMPLETED, job=PRICED, cost=Cost(price="price_1", amount=Amount(2**33, 999_999_999, "EUR"))
     ),
+    "job-moved-v1": replace(JOB, moved=Moved("small@v1", "other@v1", "fallback"), fallback="spare"),
     "chunk-scored-v1": replace(
         CHUNK,
         tokens=(

@@ -1,5 +1,6 @@
 """Rollouts under load: new sessions go to the new version, and no conversation notices."""
 
+import json
 from collections.abc import Callable
 from math import sqrt
 
@@ -99,12 +100,16 @@ def test_sessions_of_an_aborted_version_are_moved_and_told(fresh: Callable[..., 
 @pytest.mark.services
 def test_a_version_is_asked_for_by_name_and_a_session_stays_where_it_is(fresh: Callable[..., Fleet]) -> None:
     fleet = fresh(**PATIENT).start(gateways=1, workers=1)
+    made = fleet.axon("keys", "create", "--scope", "inference", "--scope", "versions", "--json")
     with Registry(fleet) as registry, fleet.client(fleet.gateways[0].url) as http:
         registry.add("v1")
         registry.worker("v1")
         body = {"prompt": "abc", "max_tokens": 8}
         headers = {"x-axon-session": "mine"}
         wait_until(lambda: http.get(f"/v1/models/{MODEL}").status_code == 200, "it is registered")
+        refused = http.post("/v1/completions", json={**body, "model": "small@v1"}, headers=headers)
+        assert (refused.status_code, refused.json()["error"]["code"]) == (403, "insufficient_permissions")
+        http.headers["Authorization"] = f"Bearer {json.loads(made)['key']}"
         named = sent(http.post("/v1/completions", json={**body, "model": "small@v1"}, headers=headers))
         assert named["system_fingerprint"] == V1
         assert http.post("/v1/completions", json={**body, "model": "small@v7"}).status_code == 404

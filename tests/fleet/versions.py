@@ -67,6 +67,11 @@ class Registry:
         """One more worker of a version, ready."""
         return self._fleet.add("worker", worker_deployment=MODEL, worker_version=label, worker_announce_s=0.2)
 
+    def change(self, **said: object) -> None:
+        """Changes the deployment, as it is now."""
+        path = f"/v1/admin/deployments/{MODEL}"
+        sent(self.http.patch(path, json={"revision": sent(self.http.get(path))["revision"], **said}))
+
     def rollout(self, act: str = "", **body: object) -> dict[str, Any]:
         """Starts a rollout, or does something to it; without either it is looked at."""
         path = f"/v1/admin/deployments/{MODEL}/rollout"

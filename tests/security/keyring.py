@@ -30,6 +30,8 @@ class Keyring:
     """May read and nothing else."""
     asker: str
     """May ask models and nothing else."""
+    versioner: str
+    """May name versions, and ask nothing."""
     admin: str
     """May administer and nothing else."""
 
@@ -72,6 +74,7 @@ async def _make_keys(settings: Settings) -> Keyring:
             scopeless=await make("tenant-a"),
             reader=await make("tenant-a", Scope.READ),
             asker=await make("tenant-a", Scope.INFERENCE),
+            versioner=await make("tenant-a", Scope.VERSIONS),
             admin=await make("tenant-a", Scope.ADMIN),
         )
 

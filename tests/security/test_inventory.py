@@ -51,6 +51,7 @@ def test_a_key_opens_what_its_scopes_say_and_nothing_else(server: Server, keys: 
         keys.scopeless: frozenset[Scope](),
         keys.reader: frozenset({Scope.READ}),
         keys.asker: frozenset({Scope.INFERENCE}),
+        keys.versioner: frozenset({Scope.VERSIONS}),
         keys.admin: frozenset({Scope.ADMIN}),
         keys.mine: HOLDER,
     }

@@ -14,13 +14,14 @@ from typing import Protocol
 from axon.admission import limits, shedding
 from axon.admission.config import AdmissionConfig
 from axon.admission.meters import Meters
+from axon.admission.place import Place
 from axon.admission.rivals import Rivals
 from axon.admission.stagger import Stagger
 from axon.admission.ticket import Ticket, window_start
 from axon.domain.account import Beat, Bound, Bounds, Entry, Round, Settlement, Standing
 from axon.domain.job import Job
 from axon.domain.tenant import Terms, Tier
-from axon.errors import AxonError
+from axon.errors import AxonError, Overloaded
 from axon.ports.live import Accounts
 from axon.runtime.clock import Clock
 
@@ -43,8 +44,15 @@ class Entrant:
     tier: Tier = Tier.DEFAULT
     pool: str = ""
     """Pool of workers that is to run it; empty for the shared workers."""
+    others: tuple[Place, ...] = ()
+    """Where it may run instead while that is full, in this order."""
     num_bytes: int = 0
     """Size of the request's body."""
+
+    @property
+    def places(self) -> tuple[Place, ...]:
+        """Where it may run, in this order."""
+        return (Place(self.deployment, self.pool), *self.others)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -107,16 +115,25 @@ class Admission:
             tokens_per_minute=terms.tokens_per_minute,
             tokens_per_day=terms.tokens_per_day,
             tokens_per_month=terms.tokens_per_month,
-            fleet=f"{entrant.deployment}/{entrant.pool}",
         )
         try:
-            await self._admit_fleet(ticket, entrant, tokens, own_waiting=standing.waiting - 1)
+            return await self._admit_somewhere(ticket, entrant, tokens, own_waiting=standing.waiting - 1)
         except AxonError:
             if is_shared is None or not await is_shared():
                 withdrawn = _withdrawn(_tenant(entrant.tenant), entrant.job_id, bounds, uncounted=True)
                 await self._accounts.settle([withdrawn])
             raise
-        return ticket
+
+    async def switch(self, ticket: Ticket, entrant: Entrant) -> Ticket:
+        """Moves a ticket to the account of another deployment, on which the turn's session is; raises if that is full.
+
+        The tenant's own waiting turns are not forecast again: they were when the ticket was issued.
+        """
+        [place] = entrant.places
+        tokens = entrant.num_bytes / limits.BYTES_PER_TOKEN + ticket.expected
+        new = await self._admit_fleet(ticket, place, entrant, tokens, own_waiting=0)
+        await self._accounts.settle([_withdrawn(_fleet(ticket), entrant.job_id, Bounds())])
+        return new
 
     async def reserve(self, ticket: Ticket, job: Job, meters: Meters) -> Ticket:
         """Sets aside the turn's expected tokens, at most the size of the bucket."""
@@ -183,11 +200,24 @@ class Admission:
         if standing.refused:
             raise self._refusal(tenant, standing, bounds, tokens=0)
 
-    async def _admit_fleet(self, ticket: Ticket, entrant: Entrant, tokens: float, *, own_waiting: int) -> None:
-        config, terms = self._config, entrant.terms
+    async def _admit_somewhere(self, ticket: Ticket, entrant: Entrant, tokens: float, *, own_waiting: int) -> Ticket:
+        """The ticket for the first place that is not full; raises what the first one says if all are."""
+        first: Overloaded | None = None
+        for place in entrant.places:
+            try:
+                return await self._admit_fleet(ticket, place, entrant, tokens, own_waiting=own_waiting)
+            except Overloaded as error:
+                first = first or error
+        assert first is not None, "an entrant has a place"
+        raise first
+
+    async def _admit_fleet(
+        self, ticket: Ticket, place: Place, entrant: Entrant, tokens: float, *, own_waiting: int
+    ) -> Ticket:
+        config, terms, ticket = self._config, entrant.terms, replace(ticket, fleet=place.fleet)
         rivals = self._rivals.setdefault(ticket.fleet, Rivals())
         forecast = shedding.Forecast(
-            tokens_per_s=self._tokens_per_s(entrant.deployment, entrant.pool),
+            tokens_per_s=self._tokens_per_s(place.deployment, place.pool),
             own_waiting=own_waiting,
             share=rivals.share(entrant.tenant, terms.weight, self._clock.monotonic()),
             mean_work=rivals.mean_work,
@@ -204,6 +234,7 @@ class Admission:
         if standing.refused:
             vacancy_s = self._vacancy_s(entrant.tenant, standing, forecast.share)
             raise shedding.refusal(standing, bounds, forecast, vacancy_s=vacancy_s)
+        return ticket
 
     def _refusal(
         self, tenant: str, standing: Standing, bounds: Bounds, *, tokens: float, least: float = 1

@@ -8,7 +8,10 @@ from axon.bootstrap.process import Part, Process, Up, started
 from axon.bootstrap.registry import make_follower, make_writer, removed_in
 from axon.bootstrap.services import Services, open_persister, open_services, require_shared
 from axon.bootstrap.turn_parts import make_admission, make_dispatch, make_ending
+from axon.bootstrap.version_text import text_loader
 from axon.control.drains import Drains
+from axon.control.golden import GoldenChecks
+from axon.control.golden_turns import GoldenTurns
 from axon.control.gone import GoneVersions
 from axon.control.leader import Leader
 from axon.control.retention import Retention
@@ -18,6 +21,7 @@ from axon.control.version_uses import VersionUses
 from axon.ownership.liveness import Liveness
 from axon.registry.holders import Holders
 from axon.registry.observations import Observations
+from axon.sessions.prompt import Threads
 from axon.sessions.sessions import make_sessions
 from axon.settings import Settings
 from axon.tenants.revocations import Revocations
@@ -70,11 +74,12 @@ async def open_control(
     def is_ours(deployment: str) -> bool:
         return deployment in names or deployment in registry.snapshot.deployments
 
+    dispatch = make_dispatch(settings, services, is_ours=is_ours)
     sweeper = Sweeper(
         turns=services.store.turns,
         live=services.live,
         queue=services.queue,
-        dispatch=make_dispatch(settings, services, is_ours=is_ours),
+        dispatch=dispatch,
         ending=make_ending(settings, services, admission, clock),
         liveness=Liveness(services.live.leases, clock, lease_s=settings.worker.lease_s),
         readmit=admission.readmit,
@@ -94,18 +99,23 @@ async def open_control(
         leads=leads,
         clock=clock,
     )
+    sessions = make_sessions(services.live, services.store, services.journal, clock, settings.sessions)
+    threads = Threads()
+    stack.callback(threads.close)
+    turns = GoldenTurns(lambda: registry.snapshot, text_loader(settings, threads), dispatch, sessions.lookup, clock)
+    golden = GoldenChecks(turns.ask)
     rollouts = Rollouts(
         services.store.registry,
         make_writer(services.store, clock, services.live),
         Observations(services.live.cache),
         services.live.presences,
         clock,
+        golden=golden,
         leads=leads,
     )
     revocations = Revocations(services.live.cache, services.store.keys, clock, leads=leads)
     persister = await open_persister(settings, services, clock, stack)
     standing = (leader.run,) if stands_by else ()
-    sessions = make_sessions(services.live, services.store, services.journal, clock, settings.sessions)
     drains = Drains(
         services.store.registry,
         make_writer(services.store, clock, services.live),
@@ -118,6 +128,6 @@ async def open_control(
         max_age_s=settings.control.max_drain_s,
         leads=leads,
     )
-    led = (sweeper.run, retention.run, revocations.run, rollouts.run, drains.run)
+    led = (sweeper.run, retention.run, revocations.run, rollouts.run, golden.run, drains.run)
     parts = (*standing, registry.run, *led, *((persister.run,) if persister else ()))
     return Control(leader=leader, sweeper=sweeper, parts=parts)

@@ -82,6 +82,8 @@ class Job:
     moved: Moved | None = None
     """The move of its session to the version that it is asked of, if this is the first turn there. It is kept in the
     job, so that every reader is told the same."""
+    fallback: str = ""
+    """The deployment's name, if it is not the one that was asked but a fallback of it."""
     needs: tuple[str, ...] = ()
     """Features that a worker must support to run it; empty for those that every release has."""
     price: str = ""

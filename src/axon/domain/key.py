@@ -25,6 +25,8 @@ class Scope(StrEnum):
     """Use models, and manage the tenant's own answers."""
     READ = "read"
     """Read the tenant's own objects: models, answers, conversations, usage."""
+    VERSIONS = "versions"
+    """Ask for one version of a model (``name@version``), where the key may ask models at all."""
     ADMIN = "admin"
     """Manage tenants, plans and keys, and read everybody's usage."""
 

@@ -26,6 +26,8 @@ class Reason(StrEnum):
     """The version takes no more turns."""
     NO_WORKER = "no_worker"
     """No worker has had the version for longer than the deployment's patience."""
+    FALLBACK = "fallback"
+    """Its deployment is unavailable or full, and a fallback answers."""
     UNKNOWN = "unknown_version"
     """A mark of an earlier release that no registered version has."""
     CONFLICT = "pin_conflict"
@@ -80,6 +82,8 @@ class Known:
     """Marks of earlier releases, and the versions that they mean."""
     removed: frozenset[str] = frozenset()
     """Versions that are registered and not of the deployment any more."""
+    left: frozenset[str] = frozenset()
+    """Versions that only the asked deployment has, when one of its fallbacks is to answer."""
     is_fresh: bool = True
     """Whether the view of the registry is fresh. One that is not may miss a version that others have pinned."""
 
@@ -155,7 +159,9 @@ def reason_to_move(pin: Pin, known: Known) -> Reason | None:
         return Reason.FAILED
     if state is MemberState.CLOSED:
         return Reason.REMOVED
-    return Reason.NO_WORKER if known.absent_s.get(pin.version, 0.0) > known.patience_s else None
+    if known.absent_s.get(pin.version, 0.0) > known.patience_s:
+        return Reason.NO_WORKER
+    return Reason.FALLBACK if pin.version in known.left else None
 
 
 def next_pin(pin: Pin, known: Known, choose: Callable[[], str]) -> Pin:

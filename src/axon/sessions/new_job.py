@@ -44,6 +44,7 @@ def make_job(
     generation: int = 0,
     moved: Moved | None = None,
     price: Price | None = None,
+    fallback: str = "",
 ) -> Job:
     """The job of an admitted turn, still without its ticket. ``sampling.max_tokens`` of 0 means as many as fit.
 
@@ -78,6 +79,7 @@ def make_job(
         moved=moved,
         price=price.id if price else "",
         rates=price.rates if price else None,
+        fallback=fallback,
         reply=reply,
     )
 

@@ -142,6 +142,9 @@ class Metrics:
         self.sessions_moved = self._counter(
             "axon_sessions_moved_total", "Sessions moved to another version than they were on.", "reason"
         )
+        self.fallbacks = self._counter(
+            "axon_fallbacks_total", "Turns that a fallback answers for the asked deployment.", "from", "to"
+        )
         self.fenced_writes = self._counter(
             "axon_fenced_writes_total", "Appends refused because a later attempt owns the job."
         )

@@ -14,6 +14,7 @@ from axon.domain.chunk import Chunk, Details, End, Likely, Token
 from axon.domain.cost import Rates
 from axon.domain.job import Job
 from axon.domain.ledger import Ledger
+from axon.domain.moved import Moved
 from axon.domain.reply import ChatReply, CompletionReply
 from axon.gateway.openai.frames import DONE, Writer, whole
 from tests.contracts.builders import make_job
@@ -293,3 +294,23 @@ def test_a_frame_from_the_template_is_the_same_to_the_byte(
     job = job_of(1, route, include_usage=include_usage)
     quick, slow = Writer(job), Unhurried(job)
     assert [quick.frames(chunk) for chunk in chunks] == [slow.frames(chunk) for chunk in chunks]
+
+
+@pytest.mark.parametrize("reply", [ChatReply(), CompletionReply()])
+def test_a_move_and_a_fallback_are_told_in_the_first_and_last_frame_and_in_the_whole_answer(
+    reply: ChatReply | CompletionReply,
+) -> None:
+    job = make_job("turn_1", fallback="spare", moved=Moved("small@v1", "other@v1", "fallback"), reply=reply)
+    chunk = replace(stream_of([["a", "b", "c"]], ["stop"]), terminal="completed")
+    told = {"fallback": "spare", "moved": {"from": "small@v1", "to": "other@v1", "reason": "fallback"}}
+    cut = [
+        replace(chunk, tokens=chunk.tokens[:1], ends=(), terminal=""),
+        replace(chunk, first=2, tokens=chunk.tokens[1:]),
+    ]
+    writer = Writer(job)
+    frames = [json.loads(each.removeprefix(b"data: ")) for each in frames_of(b"".join(map(writer.frames, cut)))[:-1]]
+    axons = [{name: frame["axon"][name] for name in told if name in frame["axon"]} for frame in frames]
+    assert axons == [told, *[{}] * (len(frames) - 2), told]
+    assert whole(job, [chunk])["axon"] == told
+    resumed = frames_of(Writer(job, after=1).frames(cut[1]))
+    assert json.loads(resumed[-2].removeprefix(b"data: "))["axon"]["fallback"] == "spare"

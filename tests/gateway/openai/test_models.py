@@ -5,24 +5,26 @@ from typing import Any
 
 import pytest
 
+from axon.domain.key import HOLDER, Scope
 from axon.domain.tenant import Terms
-from axon.errors import NotFound
+from axon.errors import Forbidden, NotFound
 from axon.gateway.http.auth import Identity
 from axon.gateway.openai.models import index
 from axon.gateway.turn.context import find_model
 from axon.runtime.clock import FakeClock
 from tests.contracts.builders import make_presence
-from tests.gateway.offers.builders import make_announced, make_offers
+from tests.domain.registry.builders import deployment, snapshot
+from tests.gateway.offers.builders import FakeView, make_announced, make_offers
 
 
-def request(*models: str) -> Any:
+def request(*models: str, view: FakeView | None = None, scopes: frozenset[Scope] = HOLDER) -> Any:
     """Of a tenant that may ask these models, or all; the server has one that is called small."""
     clock = FakeClock()
     small = make_announced("small", clock, served=make_presence().deployment)
-    gateway = SimpleNamespace(offers=make_offers(clock, small))
+    gateway = SimpleNamespace(offers=make_offers(clock, small, view=view))
     return SimpleNamespace(
         app=SimpleNamespace(state=SimpleNamespace(gateway=gateway)),
-        scope={"axon.identity": Identity("key", "acme", terms=Terms(models=models))},
+        scope={"axon.identity": Identity("key", "acme", scopes, terms=Terms(models=models))},
     )
 
 
@@ -40,3 +42,13 @@ async def test_a_model_that_may_not_be_asked_is_answered_like_one_that_does_not_
         problems.append((refused.value.message.replace(model, "…"), refused.value.code, refused.value.param))
     assert problems[0] == problems[1]
     assert (await index(request("large")))["data"] == []
+
+
+def test_one_version_is_asked_for_with_a_key_that_may_and_names_are_for_every_key() -> None:
+    view = FakeView(snapshot(deployment()))
+    assert find_model(request(view=view), "small").version == ""
+    with pytest.raises(Forbidden, match=r"needs the scope 'versions', and has 'inference' and 'read'"):
+        find_model(request(view=view), "small@v2")
+    assert find_model(request(view=view, scopes=HOLDER | {Scope.VERSIONS}), "small@v2").version == "small@v2"
+    with pytest.raises(NotFound):
+        find_model(request("large", view=view), "small@v2")

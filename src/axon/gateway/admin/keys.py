@@ -23,8 +23,8 @@ class NewKey(AdminWire):
     """The id of the tenant that the key belongs to."""
     name: Name = ""
     """A reminder of what the key is for."""
-    scopes: Annotated[Many[str], Field(min_length=1, max_length=3)] | None = None
-    """Any of ``inference``, ``read`` and ``admin``; by default the first two."""
+    scopes: Annotated[Many[str], Field(min_length=1, max_length=len(Scope))] | None = None
+    """Any of ``inference``, ``read``, ``versions`` and ``admin``; by default the first two."""
     expires_in_s: float | None = None
     """Seconds until the key expires; by default it never does."""
 

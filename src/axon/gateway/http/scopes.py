@@ -1,7 +1,8 @@
 """Authorization: one table of the scopes that each route needs. A route that is not in the table lets nobody in.
 
 Routes that generate or change need ``inference``; routes that show what is stored need ``read``. A single answer may be
-fetched with either, because only whoever asked for it knows its id.
+fetched with either, because only whoever asked for it knows its id. ``versions`` opens no route: it lets a key that may
+use a route name one version of a model there.
 """
 
 from collections.abc import Mapping
@@ -114,6 +115,16 @@ async def check_scope(request: Request) -> None:
     if not needed & scopes:
         raise Forbidden(
             f"This API key may not do that: it needs the scope {_words(needed)}, and has {_words(scopes, 'and')}."
+        )
+
+
+def check_names_version(scopes: frozenset[Scope]) -> None:
+    """Raises ``Forbidden`` if a key with these scopes may not ask for one version of a model."""
+    if Scope.VERSIONS not in scopes:
+        raise Forbidden(
+            f"This API key may not ask for one version of a model: it needs the scope '{Scope.VERSIONS}', and has "
+            f"{_words(scopes, 'and')}. Without '@' and a version, its sessions are given one.",
+            param="model",
         )
 
 

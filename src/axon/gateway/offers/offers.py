@@ -25,6 +25,8 @@ class Wanted:
     """Id of the version that it asks for; empty for whichever its session is on."""
     name: str = ""
     """The name that was asked for, without a version: a deployment's or an alias."""
+    fallbacks: tuple[Offer, ...] = ()
+    """Deployments that may answer in its place, in this order: those that the tenant may use."""
 
 
 class Offers:
@@ -38,10 +40,10 @@ class Offers:
         self._view, self._make = view, registered
         self._registered: dict[str, RegisteredOffer] = {}
 
-    def find(self, name: str, allows: Callable[[str], bool]) -> Wanted:
+    def find(self, name: str, allows: Callable[[str], bool], *, with_fallbacks: bool = False) -> Wanted:
         """What a name means; raises ``NotFound`` if the tenant may use nothing of this name, whether or not it exists.
 
-        Raises ``Unavailable`` for a deployment that cannot take requests yet.
+        Raises ``Unavailable`` for a deployment that cannot take requests yet, unless a fallback will do.
         """
         wanted = self._wanted(name, allows)
         if wanted is None:
@@ -51,15 +53,19 @@ class Offers:
                 code="model_not_found",
                 param="model",
             )
-        if not wanted.offer.is_known:
+        has_stand_in = with_fallbacks and not wanted.version and any(each.is_known for each in wanted.fallbacks)
+        if not wanted.offer.is_known and not has_stand_in:
             raise wanted.offer.problem()
         return wanted
 
     def _wanted(self, name: str, allows: Callable[[str], bool]) -> Wanted | None:
         if named := find(self._view.snapshot, name):
             base = name if named.version == "" else name.rpartition("@")[0]
-            is_allowed = allows(named.deployment.name) or allows(base)
-            return Wanted(self._of(named.deployment.name), named.version, base) if is_allowed else None
+            if not allows(named.deployment.name) and not allows(base):
+                return None
+            others = named.deployment.fallbacks
+            fallbacks = tuple(self._of(each) for each in others if self._is_registered(each) and allows(each))
+            return Wanted(self._of(named.deployment.name), named.version, base, fallbacks)
         offer = self._announced.get(name)
         return Wanted(offer, name=name) if offer is not None and allows(name) else None
 
@@ -99,6 +105,9 @@ class Offers:
         registered = self._view.snapshot.deployments
         yield from (offer for name, offer in self._announced.items() if name not in registered)
         yield from (self._of(name) for name in sorted(registered))
+
+    def _is_registered(self, name: str) -> bool:
+        return name in self._view.snapshot.deployments
 
     def _of(self, name: str) -> RegisteredOffer:
         if name not in self._registered:

@@ -40,9 +40,9 @@ async def _accepted(request: Request) -> tuple[Entry, bool]:
     gateway, tenant = gateway_of(request), identity_of(request).tenant
     body = await gateway.bodies.read(request)
     ask = await gateway.bodies.parse(ChatRequest, body, NOT_YET)
-    messages, wanted = ask.texts(), find_model(request, ask.model)
+    messages, wanted = ask.texts(), find_model(request, ask.model, with_fallbacks=True)
     streams, keeps = bool(ask.stream), bool(ask.store)
-    async with admitted(request, body, _CHAT, wanted.offer, tier=ask.tier, keeps=keeps, streams=streams) as entry:
+    async with admitted(request, body, _CHAT, wanted, tier=ask.tier, keeps=keeps, streams=streams) as entry:
         if entry.is_new:
             with blaming("messages", "max_tokens"):
                 target = await target_of(request, entry, wanted, prompt_cache_key=ask.prompt_cache_key)

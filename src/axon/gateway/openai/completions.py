@@ -41,9 +41,9 @@ async def _accepted(request: Request) -> tuple[Entry, bool]:
     body = await gateway.bodies.read(request)
     ask = await gateway.bodies.parse(CompletionRequest, body, NOT_YET)
     ask.check()
-    asked, wanted = ask.prompts(), find_model(request, ask.model)
+    asked, wanted = ask.prompts(), find_model(request, ask.model, with_fallbacks=True)
     streams, keeps = bool(ask.stream), bool(ask.store)
-    async with admitted(request, body, _COMPLETION, wanted.offer, tier=ask.tier, keeps=keeps, streams=streams) as entry:
+    async with admitted(request, body, _COMPLETION, wanted, tier=ask.tier, keeps=keeps, streams=streams) as entry:
         if entry.is_new:
             with blaming("prompt", "max_tokens"):
                 target = await target_of(request, entry, wanted)

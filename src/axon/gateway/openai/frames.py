@@ -76,16 +76,18 @@ def ledger_body(ledger: Ledger | None, cost: Cost | None) -> dict[str, Any] | No
     }
 
 
-def moved_body(job: Job) -> dict[str, Any]:
-    """Returns the move of the job's session to another version, for the field ``axon``: usually nothing."""
+def told_body(job: Job) -> dict[str, Any]:
+    """Returns the move of the job's session to another version, and the deployment if it is a fallback of the asked
+    one, for the field ``axon``: usually nothing."""
     moved = job.moved
-    return {"moved": {"from": moved.old, "to": moved.new, "reason": moved.reason}} if moved else {}
+    body: dict[str, Any] = {"fallback": job.fallback} if job.fallback else {}
+    return body | {"moved": {"from": moved.old, "to": moved.new, "reason": moved.reason}} if moved else body
 
 
 def more_of(job: Job, last: Chunk | Turn, *, cost: Cost | None, with_ledger: bool) -> dict[str, Any]:
     """Returns the contents of the field ``axon`` of a whole answer, which OpenAI's API does not have: usually none."""
     more: dict[str, Any] = {"stopped": stopped} if (stopped := stopped_by(last)) else {}
-    more |= moved_body(job)
+    more |= told_body(job)
     if with_ledger:
         more["ledger"] = ledger_body(last.ledger, cost)
     return more
@@ -109,6 +111,8 @@ class Writer:
         self._include_usage, self._continuous_usage = reply.include_usage, reply.continuous_usage
         # Tokens 1 to n of a stream are the first tokens of its n choices: those up to ``after`` were opened before.
         self._unopened = set(range(after, job.choices)) if self._shape.opens() else set()
+        self._untold = {} if after or self._unopened else told_body(job)
+        """What the first frame has to tell, where no frame opens a choice."""
         self._closed: set[int] = set()
         self._head = _head(job, self._shape.chunk_object)
         self._template: tuple[bytes, bytes] | None = None
@@ -126,9 +130,12 @@ class Writer:
     def frames(self, chunk: Chunk) -> bytes:
         """Returns the frames of this chunk; no bytes while its tokens do not complete a character."""
         self._cached, self._reasoned = max(self._cached, chunk.cached), max(self._reasoned, chunk.reasoned)
-        if self._can_be_plain and not self._unopened and _is_plain(chunk):
+        if self._can_be_plain and not (self._unopened or self._untold) and _is_plain(chunk):
             return self._plain(chunk)
         bodies = [body for body in self._choices(chunk) if body is not None]
+        if bodies and self._untold:
+            bodies[0]["axon"] |= self._untold
+            self._untold = {}
         if error := failure(chunk, self._job.reply):
             ledger = chunk.ledger if self._with_ledger else None
             return b"".join(map(self._line, bodies)) + error_frame(error, ledger, self._cost())
@@ -139,7 +146,7 @@ class Writer:
         if bodies:
             if stopped := stopped_by(chunk):
                 bodies[-1]["axon"]["stopped"] = stopped
-            bodies[-1]["axon"] |= moved_body(self._job)
+            bodies[-1]["axon"] |= told_body(self._job)
             bodies[-1]["axon"]["end"] = True  # tells the client that this is the end, not a broken connection
             if self._with_ledger:
                 bodies[-1]["axon"]["ledger"] = ledger_body(chunk.ledger, self._cost())
@@ -183,7 +190,7 @@ class Writer:
         self._unopened.discard(choice)
         body = self._frame(choice, self._shape.delta(choice, tokens, first=first), found)
         if first:
-            body["axon"] |= moved_body(self._job)
+            body["axon"] |= told_body(self._job)
         return body
 
     def _close(self, end: End) -> dict[str, Any] | None:

@@ -69,11 +69,12 @@ async def _accepted(request: Request) -> tuple[Entry, "_Form"]:
     body = await gateway.bodies.read(request)
     ask = await gateway.bodies.parse(ResponseRequest, body, NOT_YET)
     ask.check()
-    items, wanted = items_of(ask.input or [], now=gateway.clock.now()), find_model(request, ask.model)
+    items = items_of(ask.input or [], now=gateway.clock.now())
+    wanted = find_model(request, ask.model, with_fallbacks=True)
     streams, keeps = bool(ask.stream), ask.stored
     async with (
         AsyncExitStack() as held,
-        admitted(request, body, _RESPONSE, wanted.offer, tier=ask.tier, keeps=keeps, streams=streams) as entry,
+        admitted(request, body, _RESPONSE, wanted, tier=ask.tier, keeps=keeps, streams=streams) as entry,
     ):
         if entry.is_new:
             history = await _history(request, ask, entry.id, held)

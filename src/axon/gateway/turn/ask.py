@@ -1,8 +1,10 @@
 """A request for a turn, as everything below HTTP sees it: its tenant, terms and tier. Knows no HTTP and no prompt."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
+from axon.admission.admission import Entrant
 from axon.admission.meters import Meters
+from axon.admission.place import Place
 from axon.domain.tenant import Terms, Tier
 
 
@@ -18,6 +20,8 @@ class Ask:
     """Name of the deployment that it asks."""
     tier: Tier = Tier.DEFAULT
     pool: str = ""
+    others: tuple[Place, ...] = ()
+    """Fallbacks of the deployment that may answer in its place while it is full, in this order."""
     num_bytes: int = 0
     """Size of the request's body in bytes, from which the prompt's length is estimated before it is tokenised."""
     keeps: bool = False
@@ -30,3 +34,22 @@ class Ask:
     """SHA-256 of the API's name and the body, in hex: a key may be repeated with the same body only."""
     meters: Meters = field(default_factory=Meters)
     """The tenant's limits and what is left of each; admission fills them in."""
+
+
+def asked_at(ask: Ask, place: Place) -> Ask:
+    """The request, asked of one place alone."""
+    return replace(ask, deployment=place.deployment, pool=place.pool, others=())
+
+
+def entrant_of(ask: Ask, job_id: str) -> Entrant:
+    """The request, as admission sees it."""
+    return Entrant(
+        job_id=job_id,
+        tenant=ask.tenant,
+        terms=ask.terms,
+        deployment=ask.deployment,
+        tier=ask.tier,
+        pool=ask.pool,
+        others=ask.others,
+        num_bytes=ask.num_bytes,
+    )

@@ -16,7 +16,8 @@ from axon.errors import AxonError, LimitReached, Unavailable
 from axon.gateway.http.errors import Gone
 from axon.gateway.http.held_bodies import release_body
 from axon.gateway.http.middleware import METERS
-from axon.gateway.offers.offer import Offer
+from axon.gateway.offers.fallbacks import places
+from axon.gateway.offers.offers import Wanted
 from axon.gateway.turn.ask import Ask
 from axon.gateway.turn.context import Gateway, find_turn, gateway_of, identity_of, reader_of
 from axon.gateway.turn.entry import Entry
@@ -36,21 +37,24 @@ class Api:
 
 @asynccontextmanager
 async def admitted(
-    request: Request, body: bytes, api: Api, offer: Offer, *, tier: Tier, keeps: bool, streams: bool
+    request: Request, body: bytes, api: Api, wanted: Wanted, *, tier: Tier, keeps: bool, streams: bool
 ) -> AsyncIterator[Entry]:
     """Admits the turn that this request asks for, and withdraws it unless its job is accepted inside the block.
 
-    Once it is accepted, the request's body does not count as held any more: the caller should drop it.
+    It is admitted at the asked deployment, or at the first of its fallbacks that can take it. Once it is accepted, the
+    request's body does not count as held any more: the caller should drop it.
     ``keeps`` says that the turn is stored, ``streams`` that its reader learns its id before its end.
     """
     gateway, who = gateway_of(request), identity_of(request)
+    first, *others = places(wanted, who.terms.pool)
     ask = Ask(
         prefix=api.prefix,
         tenant=who.tenant,
         terms=who.terms,
-        deployment=offer.name,
+        deployment=first.deployment,
         tier=who.terms.tier(tier),
-        pool=offer.fleet.pool(who.terms.pool),
+        pool=first.pool,
+        others=tuple(others),
         num_bytes=len(body),
         keeps=keeps,
         reader_grace_s=reader_grace_s(
@@ -66,6 +70,8 @@ async def admitted(
         release_body(request.scope)
         if entry.is_new:
             gateway.observer.begun(entry.job)
+            if entry.job.fallback:
+                gateway.metrics.fallbacks.labels(wanted.offer.name, entry.job.fallback).inc()
             await _confirm_pin(gateway, entry.job)
         if entry.is_new and ask.idempotency_key and last_event_id(request):
             raise Gone("The stream that this request began is not kept any more.")

@@ -11,6 +11,7 @@ from axon.domain.turn import Turn
 from axon.gateway.config import GatewayConfig
 from axon.gateway.http.auth import Identity
 from axon.gateway.http.body import Bodies
+from axon.gateway.http.scopes import check_names_version
 from axon.gateway.offers.offers import Offers, Wanted
 from axon.gateway.turn.follow import Follower
 from axon.gateway.turn.observer import TurnObserving
@@ -54,9 +55,17 @@ def identity_of(request: Request) -> Identity:
     return identity
 
 
-def find_model(request: Request, model: str) -> Wanted:
-    """Returns what ``model`` names; raises ``NotFound`` if there is nothing of this name that the tenant may use."""
-    return gateway_of(request).offers.find(model, identity_of(request).terms.allows)
+def find_model(request: Request, model: str, *, with_fallbacks: bool = False) -> Wanted:
+    """Returns what ``model`` names; raises ``NotFound`` if there is nothing of this name that the tenant may use.
+
+    ``with_fallbacks`` is for a turn, which a fallback may answer while the deployment itself has no version. Raises
+    ``Forbidden`` if it names one version and the caller's key may not.
+    """
+    who = identity_of(request)
+    wanted = gateway_of(request).offers.find(model, who.terms.allows, with_fallbacks=with_fallbacks)
+    if wanted.version:
+        check_names_version(who.scopes)
+    return wanted
 
 
 async def find_turn(request: Request, turn_id: str) -> Turn | None:

@@ -5,12 +5,13 @@ from dataclasses import replace
 
 from axon.admission.admission import Admission
 from axon.admission.meters import Meters
+from axon.admission.place import Place
 from axon.admission.ticket import Ticket
 from axon.dispatch.dispatch import Dispatch
 from axon.domain.job import Job
 from axon.domain.turn import Turn
 from axon.errors import AxonError
-from axon.gateway.turn.ask import Ask
+from axon.gateway.turn.ask import Ask, asked_at, entrant_of
 from axon.gateway.turn.duplicates import Duplicates
 
 
@@ -57,6 +58,13 @@ class Entry:
         accepted = await self._admitted.dispatch.accept(job)
         self._job, self.is_new = accepted, accepted == job
 
+    async def switch(self, place: Place) -> None:
+        """Has the turn admitted at another place, on which its session is; raises if that is full."""
+        assert self._admitted is not None, "a repeated request's job was accepted before"
+        ask = asked_at(self.ask, place)
+        await self._admitted.switch(ask, self.id)
+        self.ask = ask
+
     async def withdraw(self) -> None:
         """Gives the ticket back, unless a duplicate request's turn has the same id and with it the ticket."""
         if self._admitted is not None and not await self._admitted.duplicates.have_id(self.ask, self.id):
@@ -74,6 +82,10 @@ class Admitted:
         """Reserves the tokens that the job may use, and returns its ticket."""
         self._ticket = await self._admission.reserve(self._ticket, job, meters)
         return self._ticket
+
+    async def switch(self, ask: Ask, job_id: str) -> None:
+        """Moves the ticket to the place that is asked now."""
+        self._ticket = await self._admission.switch(self._ticket, entrant_of(ask, job_id))
 
     async def withdraw(self, tenant: str, job_id: str) -> None:
         """Gives the ticket back; if admission does not answer, the ticket expires by itself."""

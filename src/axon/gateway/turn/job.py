@@ -42,6 +42,7 @@ def job_of(
         generation=target.pin.generation,
         moved=target.moved,
         price=target.price,
+        fallback=target.fallback,
         prompt_ids=prompt_ids,
         more_prompts=more_prompts,
         sampling=sampling,

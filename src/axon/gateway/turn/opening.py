@@ -9,7 +9,7 @@ from collections.abc import AsyncIterator
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext
 from functools import partial
 
-from axon.admission.admission import Admission, Entrant
+from axon.admission.admission import Admission
 from axon.admission.meters import Meters
 from axon.admission.quota import Quota
 from axon.dispatch.dispatch import Dispatch
@@ -17,7 +17,7 @@ from axon.dispatch.idempotency import First, Idempotency
 from axon.domain.ids import new_id
 from axon.domain.storage import Stored
 from axon.domain.tenant import Terms
-from axon.gateway.turn.ask import Ask
+from axon.gateway.turn.ask import Ask, asked_at, entrant_of
 from axon.gateway.turn.duplicates import Duplicates
 from axon.gateway.turn.entry import Admitted, Entry
 from axon.runtime.clock import Clock
@@ -73,16 +73,9 @@ class Opening:
 
     async def _admit(self, ask: Ask, job_id: str) -> Entry:
         """Asks admission for a ticket and returns the turn's entry; raises if the turn is refused."""
-        entrant = Entrant(
-            job_id=job_id,
-            tenant=ask.tenant,
-            terms=ask.terms,
-            deployment=ask.deployment,
-            tier=ask.tier,
-            pool=ask.pool,
-            num_bytes=ask.num_bytes,
-        )
+        entrant = entrant_of(ask, job_id)
         is_shared = partial(self._duplicates.have_id, ask, job_id)
         ticket = await self._admission.admit(entrant, ask.meters, is_shared=is_shared)
         admitted = Admitted(ticket, self._admission, self._dispatch, self._duplicates)
-        return Entry(ask, job_id, self._clock.now(), admitted)
+        place = next(each for each in entrant.places if each.fleet == ticket.fleet)
+        return Entry(asked_at(ask, place), job_id, self._clock.now(), admitted)

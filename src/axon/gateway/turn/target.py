@@ -5,12 +5,14 @@ from dataclasses import dataclass
 
 from starlette.requests import Request
 
+from axon.admission.place import Place
 from axon.domain.moved import Moved
 from axon.domain.pin import Pin, pin_key
 from axon.domain.registry.deployment import Deployment
 from axon.domain.registry.price import Price
 from axon.domain.registry.snapshot import first_version
 from axon.domain.served_version import ServedVersion
+from axon.gateway.offers.fallbacks import holder_of, known_among, offer_at
 from axon.gateway.offers.offers import Wanted
 from axon.gateway.turn.context import gateway_of, identity_of
 from axon.gateway.turn.entry import Entry
@@ -33,6 +35,8 @@ class Target:
     """The session's move to this version, which the answer tells."""
     price: Price | None = None
     """The price that holds for the version now."""
+    fallback: str = ""
+    """Name of the deployment, if it is not the asked one but a fallback of it; the answer tells that too."""
 
     @property
     def letter(self) -> str:
@@ -59,7 +63,7 @@ async def target_of(
     ``session`` names the conversation or the chain that the turn continues. ``is_first`` says that it is named by this
     very turn. Without a session, the request's session header names it, else its ``prompt_cache_key``.
     """
-    gateway, offer = gateway_of(request), wanted.offer
+    gateway, at = gateway_of(request), offer_at(wanted, entry.ask.deployment)
     key = pin_key(
         wanted.name,
         identity_of(request).tenant,
@@ -69,12 +73,15 @@ async def target_of(
     )
 
     def choose() -> str:
-        return wanted.version or first_version(offer.deployment, key or entry.id, is_fresh=offer.is_fresh)
+        return wanted.version or first_version(at.deployment, key or entry.id, is_fresh=at.is_fresh)
 
     resolved = await gateway.sessions.pins.resolve(
-        key, first=is_first, choose=choose, known=offer.known(), session=session, asked=wanted.version
+        key, first=is_first, choose=choose, known=known_among(wanted, at), session=session, asked=wanted.version
     )
     version = resolved.pin.version
+    offer = holder_of(version, wanted, at)
+    if offer is not at:
+        await entry.switch(Place(offer.name, offer.fleet.pool(entry.ask.terms.pool)))
     return Target(
         deployment=offer.deployment,
         served=offer.served(version),
@@ -83,4 +90,5 @@ async def target_of(
         pin=resolved.pin,
         moved=resolved.moved,
         price=offer.price(version, at=entry.now),
+        fallback=offer.name if offer is not wanted.offer else "",
     )
