@@ -45,3 +45,11 @@ def test_its_state_says_whether_a_worker_runs_or_is_to_run(clock: FakeClock, min
     offer.fleet.learn([said("a", "small@v1")])
     assert offer.listed().state is State.READY
     assert offer.listed().label == "v1"
+
+
+def test_a_view_that_is_not_fresh_says_that_it_may_miss_a_version(clock: FakeClock) -> None:
+    view = FakeView(snapshot(deployment()))
+    offer = RegisteredOffer("small", view, make_fleet("small", clock), FakeTexts(), lambda name, length: None)
+    assert offer.known().is_fresh
+    view.is_fresh = False
+    assert not offer.known().is_fresh
