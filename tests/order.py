@@ -26,6 +26,7 @@ LONGEST = (
     "test_command.py",
     "test_rabbitmq_queue.py",
     "test_rolling.py",
+    "test_rollout_scene.py",
     "test_fuzz.py",
 )
 """By name, wherever they are. One that was begun last would keep one core busy while the other has nothing to do."""

@@ -10,6 +10,9 @@ from tests.fleet.fleet import Fleet
 from tests.fleet.member import Member
 
 MODEL = "small"
+OTHER = "other"
+SHIFTS = {"small@v1": 0, "small@v2": 1, "small@v3": 2, "other@v1": 3}
+"""By how many tokens each version rotates what it was told."""
 
 
 def rotated(text: str, shift: int) -> str:
@@ -17,9 +20,9 @@ def rotated(text: str, shift: int) -> str:
     return text[shift:] + text[:shift]
 
 
-def version_body(label: str, **more: str) -> dict[str, Any]:
-    """A version of the echo model; ``v2`` rotates by 1, ``v3`` by 2."""
-    shift = int(label.removeprefix("v")) - 1
+def version_body(label: str, model: str = MODEL, **more: str) -> dict[str, Any]:
+    """A version of an echo model."""
+    shift = SHIFTS[f"{model}@{label}"]
     return {
         "label": label,
         "source": "echo",
@@ -53,19 +56,20 @@ class Registry:
     def __exit__(self, *_: object) -> None:
         self.http.close()
 
-    def add(self, label: str = "v1", **more: str) -> None:
+    def add(self, label: str = "v1", model: str = MODEL, *, patience_s: float = 2.0, **more: str) -> None:
         """A version; with the first one the model and its deployment too."""
+        body = version_body(label, model, **more)
         if label != "v1":
-            sent(self.http.post(f"/v1/admin/models/{MODEL}/versions", json=version_body(label, **more)))
+            sent(self.http.post(f"/v1/admin/models/{model}/versions", json=body))
             return
-        sent(self.http.post("/v1/admin/models", json={"id": MODEL}))
-        sent(self.http.post(f"/v1/admin/models/{MODEL}/versions", json=version_body(label, **more)))
-        body = {"id": MODEL, "model": MODEL, "version": label, "num_lanes": 4, "patience_s": 2.0}
+        sent(self.http.post("/v1/admin/models", json={"id": model}))
+        sent(self.http.post(f"/v1/admin/models/{model}/versions", json=body))
+        body = {"id": model, "model": model, "version": label, "num_lanes": 4, "patience_s": patience_s}
         sent(self.http.post("/v1/admin/deployments", json=body))
 
-    def worker(self, label: str) -> Member:
+    def worker(self, label: str, model: str = MODEL) -> Member:
         """One more worker of a version, ready."""
-        return self._fleet.add("worker", worker_deployment=MODEL, worker_version=label, worker_announce_s=0.2)
+        return self._fleet.add("worker", worker_deployment=model, worker_version=label, worker_announce_s=0.2)
 
     def change(self, **said: object) -> None:
         """Changes the deployment, as it is now."""

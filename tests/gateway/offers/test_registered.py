@@ -53,3 +53,11 @@ def test_a_version_has_the_price_that_holds_at_a_time(clock: FakeClock) -> None:
     offer = make_offer(clock, replace(snapshot(deployment()), prices=prices))
     held = [offer.price("small@v1", at=at) for at in (9.9, 10.0, 19.9, 20.0)]
     assert [price and price.id for price in held] == [None, "p10", "p10", "p20"]
+
+
+def test_a_view_that_is_not_fresh_says_that_it_may_miss_a_version(clock: FakeClock) -> None:
+    view = FakeView(snapshot(deployment()))
+    offer = RegisteredOffer("small", view, make_fleet("small", clock), FakeTexts(), lambda name, length: None)
+    assert offer.known().is_fresh
+    view.is_fresh = False
+    assert not offer.known().is_fresh

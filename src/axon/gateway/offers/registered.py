@@ -70,7 +70,7 @@ class RegisteredOffer:
         staying = (MemberState.READY, MemberState.DRAINING)
         present = [member.version for member in deployment.members if member.state in staying]
         absent_s = {version: self.fleet.absent_s(version) for version in present if version != deployment.stable}
-        return known_of(deployment, self._view.snapshot.versions, absent_s, is_fresh=self._view.is_fresh)
+        return known_of(deployment, self._view.snapshot.versions, absent_s, is_fresh=self.is_fresh)
 
     def served(self, version: str) -> ServedVersion:
         return served_of(self._view.snapshot.versions[version], self.deployment)
