@@ -7,10 +7,12 @@ from functools import partial
 import pytest
 
 from axon.domain.access import Access
+from axon.domain.cost import Amount, Cost, Rates
 from axon.domain.key import HOLDER, Scope
 from axon.domain.tenant import Limits, Plan, Tenant, Tier
 from axon.domain.turn import opened
-from axon.domain.usage import Usage, UsageSum
+from axon.domain.usage import Usage
+from axon.domain.usage_sum import UsageSum
 from axon.errors import Conflict
 from axon.ports.store import Store
 from tests.contracts.backends import StoreBackend
@@ -223,10 +225,58 @@ class TestUsage:
         assert await store.usage.sums(since=0.0, until=days, by_day=True) == [spent("acme", "2024-10-03", 1, 1)]
         assert await store.usage.sums(since=0.0, until=1.0, tenant="bee") == []
 
+    async def test_costs_are_summed_exactly_one_sum_for_each_currency(self, store: Store) -> None:
+        await store.keys.add(make_key())
+        jobs = [
+            make_job("free"),
+            make_job("a", price="p1", rates=Rates(prompt=1_000_000, output=7_000_000, currency="USD")),
+            make_job("b", price="p2", rates=Rates(output=10**18, currency="USD")),
+            make_job("c", price="p2", rates=Rates(output=10**18, currency="USD"), deployment="large"),
+            make_job("d", price="p3", rates=Rates(cached=3_000_000, currency="EUR")),
+        ]
+        most = make_ended(jobs[2], num_tokens=10)
+        turns = [
+            make_ended(jobs[0]),
+            make_ended(jobs[1]),
+            most,
+            make_ended(jobs[3], num_tokens=10),
+            make_ended(jobs[4]),
+        ]
+        await store.turns.apply(turns)
+        sums = partial(store.usage.sums, since=0.0, until=1_000.0)
+        [spent] = await sums()
+        assert (spent.num_turns, spent.usage.output_tokens) == (5, 26)
+        assert spent.costs == (Amount.of(3, "EUR"), Amount.of(2 * 10**13 + 16, "USD"))
+        assert [each.costs for each in await sums(by_day=True)] == [spent.costs]
+        assert [(each.model, each.num_turns, each.costs) for each in await sums(by_model=True)] == [
+            ("large", 1, (Amount.of(10**13, "USD"),)),
+            ("small", 4, (Amount.of(3, "EUR"), Amount.of(10**13 + 16, "USD"))),
+        ]
+
+    async def test_a_sum_may_be_more_than_64_bits_hold_in_nanos(self, store: Store) -> None:
+        await store.keys.add(make_key())
+        rates = Rates(output=10**18, currency="USD")
+        ends = [make_ended(make_job(f"turn_{number}", price="p", rates=rates)) for number in range(3)]
+        amount = Amount.of(2**63 - 1, "USD")
+        await store.turns.apply([replace(turn, cost=Cost(price="p", amount=amount)) for turn in ends])
+        [spent] = await store.usage.sums(since=0.0, until=1_000.0)
+        assert spent.costs == (Amount.of(3 * (2**63 - 1), "USD"),)
+
+    async def test_a_turn_that_an_earlier_release_ended_costs_what_its_job_says(self, store: Store) -> None:
+        await store.keys.add(make_key())
+        job = make_job(price="p", rates=Rates(output=5_000_000, currency="USD"))
+        await store.turns.apply([replace(make_ended(job), cost=None)])
+        [spent] = await store.usage.sums(since=0.0, until=1_000.0)
+        assert spent.costs == (Amount.of(10, "USD"),)
+
     async def test_a_purged_turn_counts_as_it_did(self, store: Store) -> None:
         await store.keys.add(make_key())
-        await store.turns.apply([make_ended(make_job())])
+        turn = make_ended(make_job(price="p", rates=Rates(output=5_000_000, currency="USD")))
+        await store.turns.apply([turn])
         before = await store.usage.sums(since=0.0, until=1_000.0)
         assert before[0].num_turns == 1
         await store.turns.purge(ended_before=1_000.0)
         assert await store.usage.sums(since=0.0, until=1_000.0) == before
+        purged = await store.turns.get(turn.id)
+        assert purged is not None
+        assert purged.cost == turn.cost == Cost(price="p", amount=Amount.of(10, "USD"))

@@ -1,4 +1,4 @@
-"""``axon usage``: usage summed by tenant and day, from the store."""
+"""``axon usage``: usage and cost summed by tenant, day and model, from the store."""
 
 import sys
 from collections.abc import Sequence
@@ -10,7 +10,7 @@ import typer
 
 from axon.console.administration import check_known, in_store, seconds, show_json
 from axon.console.flags import ConfigFile, DataDir, Json, Store, of_store
-from axon.domain.usage import UsageSum
+from axon.domain.usage_sum import UsageSum
 from axon.errors import Misconfigured
 from axon.runtime.clock import SystemClock
 
@@ -18,10 +18,12 @@ if TYPE_CHECKING:
     from axon.bootstrap.administration import Administration
 
 _COLUMNS = ("turns", "prompt_tokens", "cached_tokens", "output_tokens", "total_tokens")
+_PARTS = ("day", "model")
 
 
 class By(StrEnum):
     DAY = "day"
+    MODEL = "model"
     TENANT = "tenant"
 
 
@@ -31,18 +33,19 @@ def usage(
     until: Annotated[
         str | None, typer.Option(metavar="DAY", help="The day before which it ends; now, unless given.")
     ] = None,
-    by: Annotated[By, typer.Option(help="A line a day, or a line a tenant.")] = By.TENANT,
+    by: Annotated[By, typer.Option(help="A line a day, a model or a tenant.")] = By.TENANT,
     store: Store = None,
     data_dir: DataDir = None,
     config_file: ConfigFile = None,
     as_json: Json = False,
 ) -> None:
-    """Show what tenants have used, in tokens. Days are UTC; a turn counts on the day it ended.
+    """Show what tenants have used, in tokens and in money. Days are UTC; a turn counts on the day it ended.
 
     \b
     Examples:
       axon usage
       axon usage --tenant acme --since 7d --by day
+      axon usage --by model
       axon usage --since 2026-11-01 --until 2026-12-01 --json
     """
     settings = of_store(store, data_dir, config_file)
@@ -50,16 +53,17 @@ def usage(
     start, end = _time(since, "--since", now), _time(until, "--until", now) if until else now
     if start >= end:
         raise Misconfigured("--since must be earlier than --until, which is now unless it is given.")
-    by_day = by is By.DAY
 
     async def act(admin: "Administration") -> Sequence[UsageSum]:
-        sums = await admin.tenancy.usage(since=start, until=end, tenant=tenant, by_day=by_day)
+        sums = await admin.tenancy.usage(
+            since=start, until=end, tenant=tenant, by_day=by is By.DAY, by_model=by is By.MODEL
+        )
         if tenant is not None and not sums:
             await check_known(admin, tenant, now)
         return sums
 
     found = in_store(settings, act)
-    listed = [_facts(spent, by_day=by_day) for spent in found]
+    listed = [_facts(spent) for spent in found]
     if as_json:
         show_json(listed)
         return
@@ -68,15 +72,26 @@ def usage(
         return
     from axon.console.tables import print_table
 
-    columns = ("tenant", *(("day",) if by_day else ()), *_COLUMNS)
-    print_table(columns, [[str(facts[column]) for column in columns] for facts in listed])
+    columns = ("tenant", *(part for part in _PARTS if part == by), *_COLUMNS)
+    rows = [[str(facts[column]) for column in columns] for facts in listed]
+    print_table((*columns, "cost"), [[*row, _cost(spent)] for row, spent in zip(rows, found, strict=True)])
 
 
-def _facts(spent: UsageSum, *, by_day: bool) -> dict[str, Any]:
+def _cost(spent: UsageSum) -> str:
+    return " + ".join(f"{amount.text} {amount.currency}" for amount in spent.costs)
+
+
+def _facts(spent: UsageSum) -> dict[str, Any]:
     tokens = spent.usage
     sums = (spent.num_turns, tokens.prompt_tokens, tokens.cached_tokens, tokens.output_tokens, tokens.total_tokens)
-    day = spent.day if by_day else None
-    return {"object": "usage", "tenant": spent.tenant, "day": day, **dict(zip(_COLUMNS, sums, strict=True))}
+    return {
+        "object": "usage",
+        "tenant": spent.tenant,
+        "day": spent.day or None,
+        "model": spent.model or None,
+        **dict(zip(_COLUMNS, sums, strict=True)),
+        "costs": [amount.shown() for amount in spent.costs],
+    }
 
 
 def _time(text: str, flag: str, now: float) -> float:

@@ -16,14 +16,3 @@ class Usage:
     @property
     def total_tokens(self) -> int:
         return self.prompt_tokens + self.output_tokens
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class UsageSum:
-    """Sum of the usage of a tenant's ended turns."""
-
-    tenant: str
-    day: str = ""
-    """``2026-11-15`` in UTC, the day on which they ended; empty where the sum is over all days."""
-    num_turns: int
-    usage: Usage

@@ -13,7 +13,7 @@ from axon.domain.registry.snapshot import Snapshot
 from axon.domain.storage import Stored
 from axon.domain.tenant import Plan, Tenant
 from axon.domain.turn import Turn, TurnState
-from axon.domain.usage import UsageSum
+from axon.domain.usage_sum import UsageSum
 from axon.errors import DependencyDown
 
 
@@ -118,9 +118,16 @@ class UsageStore(Protocol):
     """Sums of usage; a turn counts at the time of its end."""
 
     async def sums(
-        self, *, since: float, until: float, tenant: str | None = None, by_day: bool = False
+        self,
+        *,
+        since: float,
+        until: float,
+        tenant: str | None = None,
+        by_day: bool = False,
+        by_model: bool = False,
     ) -> Sequence[UsageSum]:
-        """One sum per tenant (and per day with ``by_day``) over the turns that ended from ``since`` to ``until``."""
+        """One sum per tenant over the turns that ended from ``since`` to ``until``; per day with ``by_day``, and per
+        deployment with ``by_model``."""
 
 
 class StorageStore(Protocol):

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from axon.domain.storage import Stored
 from axon.domain.tenant import DEFAULT_PLAN, Limits, Plan, Tenant, Terms, check_id, check_limits, check_name, terms_of
-from axon.domain.usage import UsageSum
+from axon.domain.usage_sum import UsageSum
 from axon.errors import Conflict, NotFound
 from axon.ports.store import Store
 from axon.runtime.clock import Clock
@@ -131,10 +131,16 @@ class Tenancy:
         return math.fsum(terms.reserved for terms in held if not terms.pool)
 
     async def usage(
-        self, *, since: float, until: float, tenant: str | None = None, by_day: bool = False
+        self,
+        *,
+        since: float,
+        until: float,
+        tenant: str | None = None,
+        by_day: bool = False,
+        by_model: bool = False,
     ) -> Sequence[UsageSum]:
-        """Usage of the turns that ended from ``since`` to ``until``, per tenant or of one tenant."""
-        return await self._store.usage.sums(since=since, until=until, tenant=tenant, by_day=by_day)
+        """Usage and cost of the turns that ended from ``since`` to ``until``, per tenant or of one tenant."""
+        return await self._store.usage.sums(since=since, until=until, tenant=tenant, by_day=by_day, by_model=by_model)
 
     async def _check(self, tenant: Tenant) -> None:
         check_name(tenant.name)

@@ -15,6 +15,7 @@ import structlog
 
 from axon.adapters.live.memory_cache import MemoryCache
 from axon.adapters.store.sqlite import SqliteStore
+from axon.domain.cost import Rates
 from axon.domain.key import HOLDER, Scope, parse_key
 from axon.domain.tenant import Limits, Tenant, Terms
 from axon.gateway.admin.bodies import Admin
@@ -371,8 +372,9 @@ class TestKeys:
 class TestUsage:
     async def test_usage_comes_by_day_by_tenant_and_as_ones_own(self, admin: httpx.AsyncClient, office: Office) -> None:
         now = office.clock.now()  # 2023-11-14
+        rates = Rates(output=250_000_000_000, currency="USD")
         for number, tenant in enumerate(("ops", "acme", "acme")):
-            job = make_job(f"turn_{number}", tenant=tenant)
+            job = make_job(f"turn_{number}", tenant=tenant, price=f"p{number}", rates=rates)
             await office.store.turns.apply([make_ended(job, at=now - 86400.0 * number)])
         reader = await office.key("acme", Scope.READ)
         by_day = await ok(admin.get("/v1/admin/usage", params={"since": "2023-11-01"}))
@@ -387,17 +389,22 @@ class TestUsage:
                 "object": "usage",
                 "tenant": "acme",
                 "day": None,
+                "model": None,
                 "turns": 2,
                 "prompt_tokens": 6,
                 "cached_tokens": 2,
                 "output_tokens": 4,
                 "total_tokens": 10,
+                "costs": [{"amount": "0.001", "currency": "USD"}],
             }
         ]
+        by_model = await ok(admin.get("/v1/admin/usage", params={"by": "model", "tenant": "acme"}))
+        assert by_model["data"] == [{**by_tenant["data"][0], "model": "small"}]
         async with office.client(reader) as acme:
             own = await ok(acme.get("/v1/usage"))
             assert [each["day"] for each in own["data"]] == ["2023-11-13", "2023-11-12"]
             assert {each["tenant"] for each in own["data"]} == {"acme"}
+            assert [each["costs"][0]["amount"] for each in own["data"]] == ["0.0005", "0.0005"]
 
     async def test_a_time_that_is_none_is_refused(self, admin: httpx.AsyncClient) -> None:
         usage = "/v1/admin/usage"

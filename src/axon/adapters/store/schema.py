@@ -14,7 +14,7 @@ from sqlalchemy import (
     Text,
 )
 
-HEAD = "0008"
+HEAD = "0009"
 """Id of the migration that creates these tables."""
 
 metadata = MetaData()
@@ -118,6 +118,9 @@ turns = Table(
     Column("bytes", BigInteger, nullable=False, server_default="0"),
     Column("pin", Text, nullable=False, server_default=""),
     Column("generation", Integer, nullable=False, server_default="0"),
+    Column("price", Text, nullable=False, server_default=""),
+    Column("cost_nanos", BigInteger, nullable=False, server_default="0"),
+    Column("currency", Text, nullable=False, server_default=""),
 )
 
 # A covering index: a month's usage of a busy tenant is read from the index alone.
@@ -128,6 +131,9 @@ Index(
     turns.c.prompt_tokens,
     turns.c.cached_tokens,
     turns.c.output_tokens,
+    turns.c.cost_nanos,
+    turns.c.currency,
+    turns.c.deployment,
 )
 Index("turns_by_rank", turns.c.rank, turns.c.opened_at, turns.c.id)
 Index(

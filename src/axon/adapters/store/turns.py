@@ -1,8 +1,8 @@
 """Turns in a database: the columns that queries use, and the encoded turn as a body.
 
 A purged turn keeps its row and loses its body. It is read back from the columns alone: ids, state, times, usage,
-ledger and code stay; prompt, tokens, messages, sampling and reply are empty. A job without a prompt marks a purged
-turn.
+ledger, cost and code stay; prompt, tokens, messages, sampling and reply are empty. A job without a prompt marks a
+purged turn.
 """
 
 import logging
@@ -41,11 +41,12 @@ from axon.adapters.store.driver_errors import (
 from axon.domain import conversation, erasure, wire
 from axon.domain.chunk import End, Token
 from axon.domain.conversation import Entry
+from axon.domain.cost import Amount, Cost
 from axon.domain.item import Item
 from axon.domain.job import Job
 from axon.domain.ledger import Ledger
 from axon.domain.sampling import Sampling
-from axon.domain.turn import Turn, TurnState
+from axon.domain.turn import Turn, TurnState, cost_of
 from axon.domain.usage import Usage
 from axon.errors import DependencyDown
 
@@ -285,7 +286,7 @@ def _purgeable(*due: ColumnElement[bool]) -> Select[tuple[str]]:
 
 
 def _row(turn: Turn) -> dict[str, Any]:
-    body = wire.encode(turn)
+    body, cost = wire.encode(turn), cost_of(turn)
     return {
         "id": turn.id,
         "tenant": turn.tenant,
@@ -308,6 +309,9 @@ def _row(turn: Turn) -> dict[str, Any]:
         "bytes": len(body),
         "pin": turn.job.pin,
         "generation": turn.job.generation,
+        "price": turn.job.price,
+        "cost_nanos": cost.amount.total_nanos if cost else 0,
+        "currency": cost.amount.currency if cost else "",
     }
 
 
@@ -376,8 +380,10 @@ def _remains(row: Row[Any]) -> Turn:
         retain=row.retain,
         pin=row.pin,
         generation=row.generation,
+        price=row.price,
     )
     usage = Usage(prompt_tokens=row.prompt_tokens, cached_tokens=row.cached_tokens, output_tokens=row.output_tokens)
+    cost = Cost(price=row.price, amount=Amount.of(row.cost_nanos, row.currency)) if row.currency else None
     return Turn(
         id=row.id,
         tenant=row.tenant,
@@ -386,5 +392,6 @@ def _remains(row: Row[Any]) -> Turn:
         ended_at=row.ended_at,
         job=job,
         usage=usage,
+        cost=cost,
         code=row.code,
     )

@@ -9,10 +9,17 @@ from sqlalchemy import ColumnElement, Integer, Row, Select, cast, func, select
 from axon.adapters.store import schema
 from axon.adapters.store.database import Database
 from axon.adapters.store.driver_errors import known_ids_only
-from axon.domain.usage import Usage, UsageSum
+from axon.domain.cost import NANOS, Amount
+from axon.domain.usage import Usage
+from axon.domain.usage_sum import UsageSum
 
 _COLUMNS = schema.turns.c
 _DAY_S = 86400
+_COST = (
+    func.sum(_COLUMNS.cost_nanos // NANOS).label("units"),
+    func.sum(_COLUMNS.cost_nanos % NANOS).label("nanos"),
+)
+"""Whole units and the rest apart: SQLite's sums have 64 bits, which hold nine billion units in nanos."""
 
 
 class SqlUsage:
@@ -23,20 +30,29 @@ class SqlUsage:
         self._day = _day(database.dialect)
 
     async def sums(
-        self, *, since: float, until: float, tenant: str | None = None, by_day: bool = False
+        self,
+        *,
+        since: float,
+        until: float,
+        tenant: str | None = None,
+        by_day: bool = False,
+        by_model: bool = False,
     ) -> Sequence[UsageSum]:
+        query = self.query(since, until, tenant, by_day=by_day, by_model=by_model)
         rows: Sequence[Row[Any]] = ()
         with known_ids_only():
             async with self._database.connect() as connection:
-                rows = (await connection.execute(self.query(since, until, tenant, by_day=by_day))).all()
-        return [_sum(row) for row in rows]
+                rows = (await connection.execute(query)).all()
+        return _merged([_sum(row) for row in rows])
 
-    def query(self, since: float, until: float, tenant: str | None, *, by_day: bool) -> Select[Any]:
+    def query(
+        self, since: float, until: float, tenant: str | None, *, by_day: bool = False, by_model: bool = False
+    ) -> Select[Any]:
         """Sums tenant by tenant through the index; tenants are found by their keys, since every turn needed one."""
         sums = [func.sum(_COLUMNS[name]).label(name) for name in ("prompt_tokens", "cached_tokens", "output_tokens")]
-        groups = [_COLUMNS.tenant, *([self._day] if by_day else [])]
-        columns = [_COLUMNS.tenant, (self._day if by_day else None), func.count().label("num_turns"), *sums]
-        query = select(*(column for column in columns if column is not None))
+        parts = [*([self._day] if by_day else []), *([_COLUMNS.deployment] if by_model else [])]
+        groups = [_COLUMNS.tenant, *parts, _COLUMNS.currency]
+        query = select(*groups, func.count().label("num_turns"), *sums, *_COST)
         query = query.where(_COLUMNS.ended_at >= since, _COLUMNS.ended_at < until)
         if tenant is not None:
             query = query.where(_COLUMNS.tenant == tenant)
@@ -58,6 +74,19 @@ def _sum(row: Row[Any]) -> UsageSum:
     return UsageSum(
         tenant=row.tenant,
         day="" if day is None else datetime.fromtimestamp(day * _DAY_S, UTC).strftime("%Y-%m-%d"),
+        model=getattr(row, "deployment", ""),
         num_turns=row.num_turns,
         usage=Usage(prompt_tokens=row.prompt_tokens, cached_tokens=row.cached_tokens, output_tokens=row.output_tokens),
+        costs=(Amount.of(int(row.units) * NANOS + int(row.nanos), row.currency),) if row.currency else (),
     )
+
+
+def _merged(sums: Sequence[UsageSum]) -> Sequence[UsageSum]:
+    """Adds up the sums of one tenant, day and model, which come one for each currency, next to each other."""
+    merged: list[UsageSum] = []
+    for each in sums:
+        if merged and merged[-1].of == each.of:
+            merged[-1] = merged[-1].plus(each)
+        else:
+            merged.append(each)
+    return merged

@@ -10,7 +10,7 @@ from starlette.requests import Request
 from axon.domain.key import Key
 from axon.domain.storage import Stored
 from axon.domain.tenant import Limits, Plan, Tenant, Terms, Tier
-from axon.domain.usage import UsageSum
+from axon.domain.usage_sum import UsageSum
 from axon.errors import InvalidInput
 from axon.gateway.http.body import Many, Wire
 from axon.gateway.turn.context import gateway_of, identity_of
@@ -137,16 +137,18 @@ def key_body(key: Key, now: float) -> dict[str, Any]:
 
 
 def usage_body(spent: UsageSum) -> dict[str, Any]:
-    """Returns the JSON of a tenant's usage, of one day or of all."""
+    """Returns the JSON of a tenant's usage, of one day or model or of all."""
     return {
         "object": "usage",
         "tenant": spent.tenant,
         "day": spent.day or None,
+        "model": spent.model or None,
         "turns": spent.num_turns,
         "prompt_tokens": spent.usage.prompt_tokens,
         "cached_tokens": spent.usage.cached_tokens,
         "output_tokens": spent.usage.output_tokens,
         "total_tokens": spent.usage.total_tokens,
+        "costs": [amount.shown() for amount in spent.costs],
     }
 
 

@@ -1,4 +1,4 @@
-"""Routes of /v1/usage and /v1/admin/usage: tokens used by tenant and day. Knows no price.
+"""Routes of /v1/usage and /v1/admin/usage: tokens used and their cost, by tenant, day and model.
 
 An admin key sees every tenant's usage, a key with the scope ``read`` its own tenant's.
 """
@@ -9,7 +9,7 @@ from typing import Any
 from fastapi import APIRouter
 from starlette.requests import Request
 
-from axon.domain.usage import UsageSum
+from axon.domain.usage_sum import UsageSum
 from axon.errors import InvalidInput
 from axon.gateway.admin.bodies import admin_of, usage_body
 from axon.gateway.http.paging import DEFAULT_LIMIT, Look, page_of
@@ -20,7 +20,7 @@ _MAX_SPAN = timedelta(days=366)
 _DEFAULT_SPAN = timedelta(days=30)
 _FIRST_YEAR = 1971
 """Days before this year are refused: no usage is older."""
-_USAGE: Look[UsageSum] = Look(lambda spent: f"{spent.tenant}/{spent.day}", usage_body)
+_USAGE: Look[UsageSum] = Look(lambda spent: "/".join(filter(None, spent.of)), usage_body)
 
 
 @router.get("/v1/usage", summary="Retrieve your usage")
@@ -50,11 +50,14 @@ async def everybody(
     limit: str = DEFAULT_LIMIT,
     order: str = "asc",
 ) -> dict[str, Any]:
-    """Lists the usage of every tenant, or of one ``tenant``, summed ``by`` day or tenant; by default of 30 days."""
-    if by not in ("day", "tenant"):
-        raise InvalidInput("'by' must be 'day' or 'tenant'.", param="by")
+    """Lists the usage of every tenant, or of one ``tenant``, by default of 30 days. It is summed ``by`` day, model or
+    tenant; ``costs`` has an amount for each currency."""
+    if by not in ("day", "model", "tenant"):
+        raise InvalidInput("'by' must be 'day', 'model' or 'tenant'.", param="by")
     start, end = _span(since, until, admin_of(request).clock.now())
-    sums = await admin_of(request).tenancy.usage(since=start, until=end, tenant=tenant or None, by_day=by == "day")
+    sums = await admin_of(request).tenancy.usage(
+        since=start, until=end, tenant=tenant or None, by_day=by == "day", by_model=by == "model"
+    )
     return page_of(sums, _USAGE, after=after, limit=limit, order=order)
 
 
