@@ -26,9 +26,9 @@ def priced(registry: Registry, **figures: float) -> str:
 
 def expected(usage: dict[str, Any], *, prompt: str, cached: str, output: str) -> Decimal:
     """The cost of an answer's usage, by hand."""
-    num_cached = usage["prompt_tokens_details"]["cached_tokens"]
-    computed = (usage["prompt_tokens"] - num_cached) * Decimal(prompt)
-    return (computed + num_cached * Decimal(cached) + usage["completion_tokens"] * Decimal(output)) / 1_000_000
+    num_cached, num_output = int(usage["prompt_tokens_details"]["cached_tokens"]), int(usage["completion_tokens"])
+    num_computed = int(usage["prompt_tokens"]) - num_cached
+    return (num_computed * Decimal(prompt) + num_cached * Decimal(cached) + num_output * Decimal(output)) / 1_000_000
 
 
 def ledger_of(answer: dict[str, Any]) -> dict[str, Any]:
