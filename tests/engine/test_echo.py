@@ -54,6 +54,20 @@ def test_an_abort_frees_everything() -> None:
     engine.check()
 
 
+def test_it_fails_the_share_that_it_is_told_to_and_answers_the_others() -> None:
+    engine = make_echo(echo_fails=0.5)
+    adds = [make_add(str(number), prompt=[7, 8], max_tokens=10, seed=number) for number in range(100)]
+    for add in adds:
+        engine.add(add)
+    refused, ended = [], []
+    while engine.has_work:
+        output = engine.step()
+        refused += [each.id for each in output.refused]
+        ended += [each.id for each in output.emitted if each.token == EOS_ID]
+    assert 30 < len(refused) < 70
+    assert sorted([*refused, *ended]) == sorted(add.id for add in adds)
+
+
 def test_its_end_token_is_the_byte_tokenizers() -> None:
     assert ByteTokenizer.EOS_ID == EOS_ID
     assert make_echo().ready().eos_ids == [EOS_ID]

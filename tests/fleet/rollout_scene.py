@@ -23,6 +23,8 @@ from pathlib import Path
 
 import openai
 
+from axon.domain.pin import pin_key
+from axon.domain.registry.rollout import WHOLE, bucket_of
 from tests.fleet.fleet import ECHO, Fleet, shared_place
 from tests.fleet.member import Member
 from tests.fleet.talks import Talk, Talks
@@ -36,6 +38,9 @@ SETTLED_S = 1.5
 """Seconds after a change from which on every gateway that is not cut off follows it."""
 RETRIES = openai.DEFAULT_MAX_RETRIES
 _UNLIKELY = 1e-4
+_TENANT = "default"
+_ENGINE = {"echo_step_s": "0.005"}
+"""Answers take a third of a second, so that every fault finds some under way."""
 _WIDTH, _LENGTH = 8, 4
 _STAGE_S = 300.0
 _PATIENT_COMPARISON = {"slower": 100.0}
@@ -53,10 +58,19 @@ class Stage:
     ended: float = 0.0
     found: Counter[str] = field(default_factory=Counter)
     """The versions on which its conversations began."""
+    rollout: str = ""
+    """Id of the rollout that runs in it; empty where none does."""
+    dealt_otherwise: int = 0
+    """Named sessions that did not begin where their bucket says: a gateway's view was stale, so it chose the stable."""
 
     def has(self, talk: Talk) -> bool:
         """Whether a conversation began in it, and not in its first moments."""
         return talk.model == MODEL and self.began + SETTLED_S <= talk.began and 0 < talk.heard <= self.ended
+
+    def is_new(self, talk: Talk) -> bool:
+        """Whether a session that has a name of its own is to begin on the new version."""
+        key = pin_key(talk.model, _TENANT, session_header=talk.name)
+        return bool(self.rollout) and bucket_of(self.rollout, key) < self.share * WHOLE
 
     def chance(self, new: str) -> float:
         """Probability of a number of new sessions that is at least as far off."""
@@ -106,7 +120,7 @@ class Scene:
 
     def open(self) -> "Scene":
         for model in (MODEL, OTHER):
-            self.registry.add("v1", model, patience_s=60.0)
+            self.registry.add("v1", model, engine=_ENGINE, patience_s=60.0)
         for model in (MODEL, OTHER):
             self._start("v1", model)
         return self
@@ -114,7 +128,7 @@ class Scene:
     def run(self, old: str, new: str, num_turns: int, *, with_faults: bool = False) -> Pass:
         """The rollout under conversations; each stage lasts for its part of the turns."""
         done = Pass(f"{MODEL}@{old}", f"{MODEL}@{new}")
-        self.registry.add(new)
+        self.registry.add(new, engine=_ENGINE)
         faults = self._faults(old, new) if with_faults else {}
         began = time.monotonic()
         talks = Talks(
@@ -131,6 +145,7 @@ class Scene:
             for name, share, act in plan:
                 act()
                 stage = Stage(name, share, time.monotonic())
+                stage.rollout = self.registry.rollout()["id"] if share else ""
                 done.stages.append(stage)
                 threads = [threading.Thread(target=self._strike, args=(fault, done)) for fault in faults.get(name, ())]
                 for thread in threads:
@@ -195,6 +210,8 @@ class Scene:
         done.asked_again = talks.asked_again
         for stage in done.stages:
             stage.found = talks.first_versions(where=stage.has)
+            named = [talk for talk in talks.talks if stage.has(talk) and not talk.is_chain]
+            stage.dealt_otherwise = sum(stage.is_new(talk) != (talk.said[0] == done.new) for talk in named)
 
 
 def _more(talks: Talks, num_turns: float) -> None:
@@ -252,6 +269,7 @@ def _line(each: Pass) -> dict[str, object]:
         "failed": len(each.failures),
         "strayed": len(each.strays),
         "unlikely": [stage.name for stage in each.unlikely],
+        "dealt_otherwise": sum(stage.dealt_otherwise for stage in each.stages),
         "asked_again": dict(each.asked_again),
         "faults": each.faults,
         "wall_s": round(each.wall_s, 1),

@@ -2,6 +2,7 @@
 answer tell its version."""
 
 import json
+from collections.abc import Mapping
 from typing import Any
 
 import httpx
@@ -56,9 +57,11 @@ class Registry:
     def __exit__(self, *_: object) -> None:
         self.http.close()
 
-    def add(self, label: str = "v1", model: str = MODEL, *, patience_s: float = 2.0, **more: str) -> None:
-        """A version; with the first one the model and its deployment too."""
-        body = version_body(label, model, **more)
+    def add(
+        self, label: str = "v1", model: str = MODEL, *, engine: Mapping[str, str] | None = None, patience_s: float = 2.0
+    ) -> None:
+        """A version with these settings of its engine; with the first one the model and its deployment too."""
+        body = version_body(label, model, **(engine or {}))
         if label != "v1":
             sent(self.http.post(f"/v1/admin/models/{model}/versions", json=body))
             return

@@ -56,6 +56,8 @@ class EngineConfig:
     """Seconds that the echo engine takes for a step."""
     echo_shift: int = 0
     """Tokens by which the echo engine rotates what it repeats, so that two versions of it can be told apart."""
+    echo_fails: float = 0.0
+    """Share of requests that the echo engine fails, for tests of a version that errs."""
 
     @property
     def num_local_ranks(self) -> int:

@@ -7,10 +7,13 @@ wrong echo.
 import os
 import time
 from array import array
+from dataclasses import replace
 
+from axon.domain.failure import Failure
 from axon.engine.batch import Batch, Draw, Drawn, Span
 from axon.engine.config import EngineConfig, for_device
 from axon.engine.core import EngineCore
+from axon.engine.protocol.messages import Add, Refused, StepOutput
 from axon.engine.sample.uniform import uniform
 from axon.engine.schedule.blocks import BlockPool
 from axon.engine.schedule.policy import make_policy
@@ -48,6 +51,23 @@ class EchoEngine(EngineCore):
             EchoRunner(num_blocks, config.block_size, config.echo_step_s, config.echo_shift),
             kernel=_kernel(config),
         )
+        self._fails, self._failing = config.echo_fails, list[Refused]()
+
+    @property
+    def has_work(self) -> bool:
+        return super().has_work or bool(self._failing)
+
+    def add(self, add: Add) -> None:
+        """Fails the share of sequences that it is told to, and takes in the others."""
+        if self._fails and uniform(add.seed, add.choice, 0) < self._fails:
+            self._failing.append(Refused(add.id, Failure.ENGINE_CRASH, "The echo engine was told to fail."))
+        else:
+            super().add(add)
+
+    def step(self) -> StepOutput:
+        failing, self._failing = self._failing, []
+        output = super().step()
+        return replace(output, refused=[*output.refused, *failing])
 
 
 def _kernel(config: EngineConfig) -> str:

@@ -2,6 +2,7 @@ from unittest.mock import Mock
 
 import pytest
 
+from axon.domain import wire
 from axon.domain.chunk import Chunk, Token
 from axon.domain.failure import Failure
 from axon.domain.registry.samples import Outcome
@@ -10,7 +11,8 @@ from axon.gateway.turn.observer import TurnObserving, outcome_of
 
 
 def ended(state: TurnState, code: str = "") -> Chunk:
-    return Chunk(first=4, epoch=1, terminal=state, code=code)
+    """The last chunk, as it is read from the log: its state is plain text there."""
+    return wire.decode(Chunk, wire.encode(Chunk(first=4, epoch=1, terminal=state, code=code)))
 
 
 @pytest.mark.parametrize(

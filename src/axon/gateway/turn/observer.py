@@ -20,9 +20,9 @@ _OWN_FAULTS = frozenset(
 
 def outcome_of(last: Chunk) -> Outcome:
     """How a turn's terminal chunk counts for its version."""
-    if last.terminal is TurnState.FAILED:
+    if last.terminal == TurnState.FAILED:
         return Outcome.OK if last.code in _OWN_FAULTS else Outcome.ERROR
-    return Outcome.ERROR if last.terminal is TurnState.EXPIRED else Outcome.OK
+    return Outcome.ERROR if last.terminal == TurnState.EXPIRED else Outcome.OK
 
 
 class TurnObserving:
