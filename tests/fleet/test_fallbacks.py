@@ -37,7 +37,7 @@ SPARE = (rotated(PROMPT, 1), "small@v2", "spare")
 def test_a_full_or_lost_deployment_is_answered_for_and_its_session_stays_there(fresh: Callable[..., Fleet]) -> None:
     fleet = fresh(**PATIENT, admission_backlog_total=2).start(gateways=1, workers=1)
     with Registry(fleet) as registry, fleet.client(fleet.gateways[0].url) as http:
-        registry.add("v1", echo_step_s="0.05")
+        registry.add("v1", engine={"echo_step_s": "0.05"})
         registry.add("v2")
         spare = {"id": "spare", "model": MODEL, "version": "v2", "num_lanes": 4}
         sent(registry.http.post("/v1/admin/deployments", json=spare))

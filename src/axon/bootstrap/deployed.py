@@ -105,7 +105,7 @@ class Following:
         return member.letter if member else None
 
     async def _run(self) -> None:
-        """Stops the process, which then begins again, when the version is not run any more."""
+        """Stops the process, which then begins again, when the version has left its deployment."""
         while True:
             if not self._is_run():
                 break
@@ -117,9 +117,9 @@ class Following:
         await asyncio.Event().wait()
 
     def _is_run(self) -> bool:
-        deployment = self._registry.snapshot.deployments.get(self.deployed.deployment.name)
-        member = deployment.member(self.deployed.version.id) if deployment else None
-        return member is not None and member.state in RUNNING
+        """Whether the version is a member of its deployment. One that failed or is closed still has its workers: a
+        gateway that has not heard of it yet may have accepted a turn."""
+        return self.letter_of(self.deployed.version.id) is not None
 
 
 async def open_following(process: Process, services: Services, stack: AsyncExitStack) -> Following:
