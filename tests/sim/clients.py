@@ -80,7 +80,7 @@ class Client:
             if asked.seed % 2:  # by the seed, so that nothing else of a schedule depends on it
                 asked.more_prompts = tuple((place,) for place in range(1, choices))
             asked.patience_s = _PATIENCES_S[asked.seed % len(_PATIENCES_S)]
-            asked.talks = rng.random() < 0.8
+            asked.talks = rng.random() < (0.8 if self._world.plan is None else 0.4)
             self.asked.append(asked)
             key = f"idem-{asked.name}" if rng.random() < 0.4 else ""
             if await self._ask(asked, key) and not asked.left:
