@@ -63,7 +63,7 @@ class Plan:
         """What a gateway sees now; it lags behind by a time that changes now and then."""
         until, lag_s = self._lags.get(gateway, (-1.0, 0.0))
         if until < self._now():
-            lag_s = self._rng.choice([0.0, 0.3, MAX_LAG_S])
+            lag_s = self._rng.choice([0.0, MAX_LAG_S])
             self._lags[gateway] = self._now() + 1.0, lag_s
         return View(self._at(self._now() - lag_s), lag_s < FRESH_S)
 
