@@ -119,6 +119,26 @@ async def test_of_two_who_move_a_session_at_once_the_loser_adopts_the_winners_pi
     assert kept.moves == ["version_failed"]
 
 
+@pytest.mark.parametrize("compares", [True, False])
+async def test_two_who_have_both_read_the_old_pin_end_up_with_one_unless_a_move_does_not_compare(
+    kept: Kept, compares: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    view = Known(states={V1: MemberState.FAILED, V2: READY, V3: READY})
+    await kept.live.pins.pin(KEY, Pin(0, V1), ttl_s=60)
+    both, moves = asyncio.Barrier(2), kept.live.pins.move
+
+    async def move(key: str, old: Pin, new: Pin, *, ttl_s: float) -> Pin | None:
+        await both.wait()
+        if not compares:
+            await kept.live.pins.drop(key)
+            return await kept.live.pins.pin(key, new, ttl_s=ttl_s)
+        return await moves(key, old, new, ttl_s=ttl_s)
+
+    monkeypatch.setattr(kept.live.pins, "move", move)
+    found = await asyncio.gather(*[resolve(kept, always(version), view) for version in (V2, V3)])
+    assert len({each.pin for each in found}) == (1 if compares else 2)
+
+
 async def test_a_move_that_lost_its_pin_on_the_way_asks_the_store_again(kept: Kept) -> None:
     """Another gateway's move was accepted, and ``live`` forgot it while this one was about to move the session."""
     await accepted(kept, V1)

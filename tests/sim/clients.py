@@ -56,6 +56,8 @@ class Asked:
     """In its client's conversation."""
     told: frozenset[str] | None = None
     """The answers that it was told of; None when it was accepted without asking."""
+    gateway: int | None = None
+    """The gateway that it is sent to; None for any."""
     readings: list[Reading] = field(default_factory=list)
 
     @property
@@ -80,7 +82,7 @@ class Client:
             if asked.seed % 2:  # by the seed, so that nothing else of a schedule depends on it
                 asked.more_prompts = tuple((place,) for place in range(1, choices))
             asked.patience_s = _PATIENCES_S[asked.seed % len(_PATIENCES_S)]
-            asked.talks = rng.random() < 0.8
+            asked.talks = rng.random() < (0.8 if self._world.plan is None else 0.4)
             self.asked.append(asked)
             key = f"idem-{asked.name}" if rng.random() < 0.4 else ""
             if await self._ask(asked, key) and not asked.left:
@@ -111,7 +113,8 @@ class Client:
 
     async def _ask_in_two_tabs(self, asked: Asked) -> bool:
         """Asks twice at once in the same session, whose name nobody locks; the second answer is not read."""
-        tab = replace(asked, name=f"{asked.name}t", seed=asked.seed + 10, left=True, readings=[])
+        tab = replace(asked, name=f"{asked.name}t", seed=asked.seed + 20, left=True, readings=[])
+        asked.gateway, tab.gateway = self._world.rng.sample([0, 1], 2)
         accepted, _ = await asyncio.gather(self._send(asked, ""), self._send(tab, ""))
         if tab.accepted or tab.refused:
             self.asked.append(tab)
@@ -121,7 +124,7 @@ class Client:
         """Asks a gateway, again under its key when the answer is lost; True when it was accepted."""
         for _ in range(tries if key else 1):
             found: list[str] = []
-            if await self._at_a_gateway(lambda parts, f=found: self._open(parts, asked, key, f)):
+            if await self._at_a_gateway(lambda parts, f=found: self._open(parts, asked, key, f), asked.gateway):
                 [asked.job_id] = found
                 asked.accepted = True
                 return True
@@ -179,7 +182,8 @@ class Client:
         if world.plan is None:
             return job
         view, began = world.plan.view(parts["name"]), world.loop.monotonic()
-        name = job.session or (f"chat{asked.seed % 2}" if asked.seed % 5 else "")
+        second = int(began) if asked.seed % 4 > 1 else 0  # some of these sessions are short
+        name = job.session or (f"chat{asked.seed % 2}.{second}" if asked.seed % 5 else "")
         key = pin_key(DEPLOYMENT, "", session=name)  # some chats are in one session with those of other clients
         resolved = await parts["pins"].resolve(
             key, first=False, choose=lambda: view.choose(key or job.id), known=view.known, session=job.session
@@ -257,9 +261,10 @@ class Client:
         reading.terminal = chunk.terminal
         return bool(chunk.terminal) or len(reading.ids) >= cut_after
 
-    async def _at_a_gateway(self, work: Any) -> bool:
+    async def _at_a_gateway(self, work: Any, number: int | None = None) -> bool:
         """Runs work inside a gateway's process; False when it was refused or the gateway was lost on the way."""
-        node = self._world.rng.choice([node for node in self._world.nodes if "opening" in node.parts])
+        nodes = [node for node in self._world.nodes if "opening" in node.parts]
+        node = self._world.rng.choice(nodes) if number is None else nodes[number]
         if not node.process.alive:
             await asyncio.sleep(0.05)
             return False

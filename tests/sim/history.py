@@ -131,6 +131,7 @@ class History:
 
     def journalled(self, turn: Turn) -> None:
         self.note(f"{turn.id} journalled as {turn.state}")
+        self.opened_at.setdefault(turn.id, (self._time(), self.num_lost))
         if turn.state.terminal:
             self.ends[turn.id].append(turn)
             said = self.said_at_stop.get(turn.id)
@@ -142,7 +143,7 @@ class History:
 
     def _check_body(self, turn: Turn) -> None:
         """An accepted turn has one body: a repeated request changes none of it."""
-        at, num_lost = self.opened_at.setdefault(turn.id, (self._time(), self.num_lost))
+        at, num_lost = self.opened_at[turn.id]
         before = self.opened.get(turn.id)
         if before is not None and before.job != turn.job and num_lost == self.num_lost:
             raise self.broken(f"{turn.id} was accepted with two bodies, first at {at:.3f}")

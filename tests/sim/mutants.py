@@ -219,14 +219,6 @@ def pin_that_overwrites() -> contextlib.AbstractContextManager[Any]:
     return patch.object(MemoryPins, "pin", pin)
 
 
-def move_without_comparing() -> contextlib.AbstractContextManager[Any]:
-    async def move(self: MemoryPins, key: str, old: Pin, new: Pin, *, ttl_s: float) -> Pin:
-        self._pins.put(key, new, ttl_s)
-        return new
-
-    return patch.object(MemoryPins, "move", move)
-
-
 def pin_read_from_memory_after_a_move() -> contextlib.AbstractContextManager[Any]:
     """A gateway keeps the pins that it has seen."""
     resolve = SessionPins.resolve
@@ -345,7 +337,6 @@ MUTANTS: dict[str, Mutant] = {
         turn_remembered_too_late,
         twin_that_publishes_its_own_body,
         pin_that_overwrites,
-        move_without_comparing,
         pin_read_from_memory_after_a_move,
         missing_pin_chosen_anew,
         pin_read_without_the_barrier,

@@ -12,7 +12,7 @@ from axon.domain.registry.snapshot import first_version
 LETTERS = {"sim@v1": "", "sim@v2": "b", "sim@v3": "c", "sim@v4": "d"}
 """Letters of the versions; the last one is cold: it has no worker until everything else is over."""
 V1, V2, V3, COLD = LETTERS
-FRESH_S, MAX_LAG_S = 1.0, 1.8
+FRESH_S, MAX_LAG_S = 1.0, 1.1
 _SHARES = (0, WHOLE // 2, WHOLE)
 
 
@@ -56,14 +56,14 @@ class Plan:
     def events(self) -> list[tuple[float, Callable[[], None]]]:
         """Changes of the deployment, with their times."""
         story = self._rng.choice([self._failing, self._promoting, self._taking_back])
-        times = sorted(self._rng.uniform(0.3, 4.5) for _ in range(4))
+        times = sorted(self._rng.uniform(0.2, 2.5) for _ in range(4))
         return list(zip(times, story(), strict=True))
 
     def view(self, gateway: str) -> View:
         """What a gateway sees now; it lags behind by a time that changes now and then."""
         until, lag_s = self._lags.get(gateway, (-1.0, 0.0))
         if until < self._now():
-            lag_s = self._rng.choice([0.0, 0.1, 0.5, MAX_LAG_S])
+            lag_s = self._rng.choice([0.0, MAX_LAG_S])
             self._lags[gateway] = self._now() + 1.0, lag_s
         return View(self._at(self._now() - lag_s), lag_s < FRESH_S)
 
