@@ -11,7 +11,7 @@ from axon.weights.source import Bucket, Check, Listing, StatedFile
 if TYPE_CHECKING:
     from obstore.store import S3Store
 
-_CHUNK_BYTES = 1 << 20
+_CHUNK_BYTES = 256 << 10
 _STATUS = re.compile(r"status code: (\d{3})")
 _MD5 = re.compile(r"[0-9a-f]{32}")
 
