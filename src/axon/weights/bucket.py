@@ -1,5 +1,6 @@
 """Objects of an S3-compatible store, read with obstore. Endpoint, region and credentials come from AWS_ variables."""
 
+import asyncio
 import re
 from collections.abc import AsyncGenerator
 from datetime import timedelta
@@ -33,13 +34,16 @@ class BucketSource:
         store, prefix = self._store(), self._location.prefix
         import obstore
 
-        files = []
+        def listed() -> list[StatedFile]:
+            # In a thread: obstore's own threads abort Python 3.11 when it ends soon after an awaited listing.
+            return [
+                _stated(each["path"].removeprefix(prefix).removeprefix("/"), each["size"], each["e_tag"] or "")
+                for batch in obstore.list(store, prefix or None, chunk_size=1000)
+                for each in batch
+            ]
+
         try:
-            async for batch in obstore.list(store, prefix or None, chunk_size=1000):
-                files += [
-                    _stated(each["path"].removeprefix(prefix).removeprefix("/"), each["size"], each["e_tag"] or "")
-                    for each in batch
-                ]
+            files = await asyncio.to_thread(listed)
         except (obstore.exceptions.BaseError, OSError) as error:
             raise self._explained(error) from error
         if not files:
