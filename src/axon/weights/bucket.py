@@ -35,7 +35,7 @@ class BucketSource:
         import obstore
 
         def listed() -> list[StatedFile]:
-            # In a thread: obstore's own threads abort Python 3.11 when it ends soon after an awaited listing.
+            # In a thread: a process ending soon after an awaited listing was seen to abort (SIGABRT, cause not known)
             return [
                 _stated(each["path"].removeprefix(prefix).removeprefix("/"), each["size"], each["e_tag"] or "")
                 for batch in obstore.list(store, prefix or None, chunk_size=1000)
