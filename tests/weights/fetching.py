@@ -17,6 +17,7 @@ async def main(endpoint: str, source: str, models_dir: str, uid: str = "") -> in
     if uid:
         import obstore.store  # noqa: F401 - while it can still be read
 
+        await asyncio.to_thread(int)  # imports its pool
         os.setuid(int(uid))
     cache = WeightsCache(Path(models_dir), QUICK, checkpoint_bytes=CHECKPOINT)
     try:

@@ -1,5 +1,6 @@
 """Objects of an S3-compatible store, read with obstore. Endpoint, region and credentials come from AWS_ variables."""
 
+import asyncio
 import re
 from collections.abc import AsyncGenerator
 from datetime import timedelta
@@ -11,7 +12,7 @@ from axon.weights.source import Bucket, Check, Listing, StatedFile
 if TYPE_CHECKING:
     from obstore.store import S3Store
 
-_CHUNK_BYTES = 1 << 20
+_CHUNK_BYTES = 256 << 10
 _STATUS = re.compile(r"status code: (\d{3})")
 _MD5 = re.compile(r"[0-9a-f]{32}")
 
@@ -33,13 +34,16 @@ class BucketSource:
         store, prefix = self._store(), self._location.prefix
         import obstore
 
-        files = []
+        def listed() -> list[StatedFile]:
+            # In a thread: a process ending soon after an awaited listing was seen to abort (SIGABRT, cause not known)
+            return [
+                _stated(each["path"].removeprefix(prefix).removeprefix("/"), each["size"], each["e_tag"] or "")
+                for batch in obstore.list(store, prefix or None, chunk_size=1000)
+                for each in batch
+            ]
+
         try:
-            async for batch in obstore.list(store, prefix or None, chunk_size=1000):
-                files += [
-                    _stated(each["path"].removeprefix(prefix).removeprefix("/"), each["size"], each["e_tag"] or "")
-                    for each in batch
-                ]
+            files = await asyncio.to_thread(listed)
         except (obstore.exceptions.BaseError, OSError) as error:
             raise self._explained(error) from error
         if not files:

@@ -24,7 +24,7 @@ from axon.runtime.clock import Clock, SystemClock
 from axon.weights import checking, locks
 from axon.weights.config import WeightsConfig
 from axon.weights.filling import Filling
-from axon.weights.manifest import Entry, Manifest, new_manifest, read_manifest, write_whole
+from axon.weights.manifest import Entry, Manifest, drop_drafts, new_manifest, read_manifest, write_whole
 from axon.weights.names import check_digest, choose
 from axon.weights.progress import Meter, OnProgress, Progress, ignore
 from axon.weights.room import Room
@@ -160,6 +160,7 @@ class WeightsCache:
     async def _filled(self, source: Source, folder: Path, wanted: Manifest, on_progress: OnProgress) -> Manifest:
         """Fetches what the folder lacks; goes on with what an earlier fetch of the same files left there."""
         os.makedirs(folder, exist_ok=True)
+        drop_drafts(folder)
         manifest = read_manifest(folder)
         if manifest is None or _bare(manifest) != _bare(wanted):
             manifest = wanted

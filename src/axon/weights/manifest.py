@@ -111,6 +111,12 @@ def write_manifest(folder: Path, manifest: Manifest) -> None:
     write_whole(folder / MANIFEST, encode(manifest))
 
 
+def drop_drafts(folder: Path) -> None:
+    """Removes drafts of the manifest that killed processes left; only for whoever alone writes here."""
+    for draft in folder.glob(f".{MANIFEST}.*"):
+        draft.unlink(missing_ok=True)
+
+
 def write_whole(path: Path, content: bytes) -> None:
     """Writes a file atomically: synced beside its target, then renamed."""
     draft = path.with_name(f".{path.name}.{os.getpid()}")
