@@ -47,6 +47,11 @@ class Traffic:
     shares: tuple[float, ...] = (0.05, 0.25, 0.5)
     """Shares of the new version; one hundred percent has no old version to compare with, so it is left out."""
     bake_s: int = 300
+    own_noise: float = 0.1
+    """Standard deviation of the logarithm of the factor that each version's workers have of their own, which the
+    comparison cannot tell from a difference between the versions."""
+    own_memory: float = 0.8
+    """Correlation of that factor from one second to the next."""
 
 
 TRAFFIC = Traffic()
@@ -91,7 +96,13 @@ def _observed(quality: Quality, traffic: Traffic, tolerance: Tolerance, rng: np.
     begun = np.repeat(np.arange(num_s), arrivals)
     is_new = rng.random(len(begun)) < share[begun]
     level = _autocorrelated(rng, num_s, sd=0.4, memory=0.95) + np.log(3.0) * _patches(rng, num_s, every_s=300, for_s=20)
-    shared = _Shared(level=level, errs=_patches(rng, num_s, every_s=400, for_s=5), num_s=num_s)
+    shared = _Shared(
+        level=level,
+        errs=_patches(rng, num_s, every_s=400, for_s=5),
+        num_s=num_s,
+        own_noise=traffic.own_noise,
+        own_memory=traffic.own_memory,
+    )
     now = Observed()
     sides = [_events(begun[mask], each, shared, tolerance, rng) for mask, each in ((~is_new, GOOD), (is_new, quality))]
     yield now
@@ -110,6 +121,8 @@ class _Shared:
     errs: Array
     """1 in the seconds in which one turn in five fails, else 0."""
     num_s: int
+    own_noise: float
+    own_memory: float
 
 
 def _patches(rng: np.random.Generator, num_s: int, *, every_s: float, for_s: int) -> Array:
@@ -142,7 +155,7 @@ class _Side:
 
 def _events(begun: Array, quality: Quality, shared: _Shared, tolerance: Tolerance, rng: np.random.Generator) -> _Side:
     num, num_s = len(begun), shared.num_s
-    own = _autocorrelated(rng, num_s, sd=0.1, memory=0.8)
+    own = _autocorrelated(rng, num_s, sd=shared.own_noise, memory=shared.own_memory)
     level = np.exp(shared.level[begun] + own[begun]) * quality.slower
     ttft = 0.4 * level * np.exp(rng.normal(0.0, 0.6, num))
     itl = 0.02 * level * np.exp(rng.normal(0.0, 0.25, num))
