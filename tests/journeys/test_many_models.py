@@ -55,14 +55,14 @@ def test_a_chat_at_the_terminal_switches_between_them(both: Server) -> None:
         "--url",
         both.url,
         "--model",
-        "tiny",
+        "small",
         "--max-tokens",
         "16",
-        said="/model\nhe said\n/model small\nhe said\n",
+        said="/model\nhe said\n/model tiny\nhe said\n",
     )
     assert said.returncode == 0, said.stderr
-    assert "* tiny" in said.stdout
-    assert "Talking to small." in said.stdout
+    assert "* small" in said.stdout
+    assert "Talking to tiny." in said.stdout
 
 
 def test_each_model_has_its_own_context_and_engine_and_both_outlive_a_crash(fresh: Fresh) -> None:

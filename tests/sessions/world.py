@@ -1,5 +1,6 @@
 """Sessions on the twins, with a journal that lags when it is told to, and turns that are answered by hand."""
 
+import asyncio
 from collections.abc import AsyncIterator, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import replace
@@ -32,6 +33,7 @@ class LaggingJournal:
         self._store = store
         self.records: list[Turn] = []
         self.stuck = False
+        self._writing = asyncio.Lock()
 
     async def append(self, turns: Sequence[Turn]) -> None:
         self.records += turns
@@ -39,8 +41,9 @@ class LaggingJournal:
     async def barrier(self, *, timeout_s: float) -> None:
         if self.stuck:
             raise DependencyDown("behind", code="journal_behind")
-        written, self.records = self.records, []
-        await self._store.turns.apply(written)
+        async with self._writing:  # who comes while another's records are written waits for them too
+            written, self.records = self.records, []
+            await self._store.turns.apply(written)
 
 
 class CountedTurns:

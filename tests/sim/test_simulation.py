@@ -13,14 +13,17 @@ from tests.sim.search import report, search, search_all
 SECONDS = float(os.environ.get("SIM_SECONDS") or long.share(300))
 MUTANT_SECONDS = 120.0
 FOUND_AT = {
-    "append_ignores_the_epoch": 207,
+    "append_ignores_the_epoch": 79,
     "barrier_skipped": 80,
     "beat_after_the_settling": 47,
     "cancel_after_done": 94,
     "claim_without_a_lease_check": 40,
     "epoch_restarting_after_a_flush": 587,
+    "hand_over_that_acks": 58,
+    "pin_read_without_the_barrier": 173,
+    "pin_that_overwrites": 37,
     "settle_twice": 42,
-    "store_asked_after_silence_alone": 253,
+    "store_asked_after_silence_alone": 5,
     "tokens_after_a_stop": 32,
 }
 """The first schedule that found the broken rule, where it took a while: the search begins there, and goes on from there
