@@ -17,6 +17,7 @@ _SOON = {"min_samples": 20, "mute_s": 1.0}
 
 
 @pytest.mark.services
+@pytest.mark.long
 @pytest.mark.timeout(300)
 @pytest.mark.parametrize(
     ("worse", "reason", "state"),
