@@ -16,6 +16,7 @@ import structlog
 
 from axon.domain.registry.deployment import Deployment, Member, MemberState
 from axon.domain.registry.letters import left
+from axon.domain.registry.snapshot import Snapshot
 from axon.errors import AxonError
 from axon.ports.live import Leases
 from axon.ports.store import RegistryStore
@@ -80,6 +81,8 @@ class Drains:
         self._uses, self._clock, self._leads = uses, clock, leads
         self._accept_timeout_s, self._max_age_s, self._min_age_s = accept_timeout_s, max_age_s, min_age_s
         self._waits: dict[tuple[str, Member], _Wait] = {}
+        self._snapshot = Snapshot(revision=-1)
+        """What was read last; it is read again when the registry's revision has changed."""
 
     async def run(self) -> None:
         """Looks once a second while this process leads, until cancelled."""
@@ -95,13 +98,18 @@ class Drains:
 
     async def look(self) -> None:
         """Does the next thing for each member that drains or is closed."""
-        snapshot, run_id = await self._store.snapshot(), await self._leases.run_id()
+        if self._snapshot.revision != await self._store.revision():
+            self._snapshot = await self._store.snapshot()
         due = [
             (deployment, member)
-            for deployment in snapshot.deployments.values()
+            for deployment in self._snapshot.deployments.values()
             for member in deployment.members
             if _is_going(deployment, member)
         ]
+        if not due:
+            self._waits = {}
+            return
+        run_id = await self._leases.run_id()
         waits = {(deployment.name, member): self._wait(deployment, member, run_id) for deployment, member in due}
         self._waits = waits
         for deployment, member in due:
