@@ -104,9 +104,10 @@ async def open_control(
     stack.callback(threads.close)
     turns = GoldenTurns(lambda: registry.snapshot, text_loader(settings, threads), dispatch, sessions.lookup, clock)
     golden = GoldenChecks(turns.ask)
+    writer = make_writer(services.store, clock, services.live)
     rollouts = Rollouts(
         services.store.registry,
-        make_writer(services.store, clock, services.live),
+        writer,
         Observations(services.live.cache),
         services.live.presences,
         clock,
@@ -118,7 +119,7 @@ async def open_control(
     standing = (leader.run,) if stands_by else ()
     drains = Drains(
         services.store.registry,
-        make_writer(services.store, clock, services.live),
+        writer,
         Holders(services.live.cache),
         services.live.leases,
         VersionUses(services.store.turns, sessions.lookup, sessions.pins, services.queue),

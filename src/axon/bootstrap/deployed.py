@@ -122,7 +122,7 @@ class Following:
         return self.letter_of(self.deployed.version.id) is not None
 
 
-async def open_following(process: Process, services: Services, stack: AsyncExitStack) -> Following:
+async def open_following(process: Process, services: Services) -> Following:
     """Reads the registry and finds what this worker is to serve."""
     settings, clock, store = process.settings, process.clock, services.store
     registry = make_follower(store, services.live, clock)

@@ -53,7 +53,7 @@ async def _serve(settings: Settings, on_ready: Callable[[Up], None], on_progress
             )
             url = stack.enter_context(probing)  # loading takes long: probes report "starting" meanwhile
             services = await open_services(settings, process.clock, stack)
-            following = await open_following(process, services, stack) if config.deployment else None
+            following = await open_following(process, services) if config.deployment else None
             own = following.deployed.settings if following else settings
             if following is None:
                 model = await asyncio.to_thread(prepare_model, own, on_progress)

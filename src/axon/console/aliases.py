@@ -5,7 +5,7 @@ from typing import Annotated
 import typer
 
 from axon.console.flags import ConfigFile, DataDir, Json, Live, Store
-from axon.console.registry import ACTOR, Place, Revision, show_record, show_records
+from axon.console.registry import ACTOR, RegistryAccess, Revision, show_record, show_records
 
 app = typer.Typer(help="Set, list and remove aliases of deployments.", no_args_is_help=True)
 
@@ -20,7 +20,7 @@ def index(store: Store = None, data_dir: DataDir = None, config_file: ConfigFile
     Example:
       axon aliases list
     """
-    found = Place(store, data_dir, config_file).read()
+    found = RegistryAccess(store, data_dir, config_file).read()
     columns = {
         "alias": lambda alias: alias.name,
         "deployment": lambda alias: alias.deployment,
@@ -46,8 +46,8 @@ def set_(
     Example:
       axon aliases set best qwen3
     """
-    place = Place(store, data_dir, config_file, live)
-    made = place.change(lambda catalog: catalog.set_alias(name, deployment, revision=revision, actor=ACTOR))
+    access = RegistryAccess(store, data_dir, config_file, live)
+    made = access.change(lambda catalog: catalog.set_alias(name, deployment, revision=revision, actor=ACTOR))
     show_record(made, f"{name} stands for {made.deployment}.", as_json=as_json)
 
 
@@ -66,6 +66,6 @@ def remove(
     Example:
       axon aliases remove best
     """
-    place = Place(store, data_dir, config_file, live)
-    place.change(lambda catalog: catalog.remove_alias(name, revision=revision, actor=ACTOR))
+    access = RegistryAccess(store, data_dir, config_file, live)
+    access.change(lambda catalog: catalog.remove_alias(name, revision=revision, actor=ACTOR))
     print(f"Alias {name} is removed.")

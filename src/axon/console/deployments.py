@@ -7,7 +7,7 @@ import typer
 
 from axon.console.administration import seconds, show_json
 from axon.console.flags import ConfigFile, DataDir, Json, Live, Store
-from axon.console.registry import ACTOR, Place, Revision, number, show_record, show_records
+from axon.console.registry import ACTOR, RegistryAccess, Revision, number, show_record, show_records
 from axon.errors import Misconfigured
 
 if TYPE_CHECKING:
@@ -41,7 +41,7 @@ def index(store: Store = None, data_dir: DataDir = None, config_file: ConfigFile
       axon deployments list
       axon deployments list --json
     """
-    found = Place(store, data_dir, config_file).read()
+    found = RegistryAccess(store, data_dir, config_file).read()
     show_records(
         list(found.deployments.values()),
         {
@@ -68,7 +68,7 @@ def show(
     Example:
       axon deployments show qwen3
     """
-    found = Place(store, data_dir, config_file).read()
+    found = RegistryAccess(store, data_dir, config_file).read()
     from axon.console.tables import print_table
     from axon.registry.facts import facts_of
     from axon.registry.rules import deployment_of
@@ -109,7 +109,7 @@ def create(
       axon deployments create qwen3 --model qwen3 --version v1
       axon deployments create qwen3-batch --model qwen3 --version v1 --min-replicas 0 --idle 10m --pool batch
     """
-    place = Place(store, data_dir, config_file, live)
+    access = RegistryAccess(store, data_dir, config_file, live)
     said = _said(
         min_replicas=min_replicas,
         max_replicas=max_replicas,
@@ -126,7 +126,7 @@ def create(
 
     asked = Deployment(name=name, model=model, created=0.0, **said)
     named = version if "@" in version else version_id(model, version)
-    made = place.change(lambda catalog: catalog.create_deployment(asked, named, actor=ACTOR))
+    made = access.change(lambda catalog: catalog.create_deployment(asked, named, actor=ACTOR))
     show_record(made, f"Deployment {name} is made: sessions begin on {made.stable}.", as_json=as_json)
 
 
@@ -156,7 +156,7 @@ def change(
       axon deployments change qwen3 --max-replicas 4
       axon deployments change qwen3 --fallback qwen3-small --revision 12
     """
-    place = Place(store, data_dir, config_file, live)
+    access = RegistryAccess(store, data_dir, config_file, live)
     if fallback and no_fallbacks:
         raise Misconfigured("Say --fallback or --no-fallbacks, not both.")
     said = _said(
@@ -171,7 +171,7 @@ def change(
     )
     if not said:
         raise Misconfigured("There is nothing to change: say --max-replicas, --pool or another setting.")
-    new = place.change(
+    new = access.change(
         lambda catalog: catalog.change_deployment(
             name, lambda old: replace(old, **said), revision=revision, actor=ACTOR
         )
@@ -194,8 +194,8 @@ def remove(
     Example:
       axon deployments remove qwen3-batch
     """
-    place = Place(store, data_dir, config_file, live)
-    place.change(lambda catalog: catalog.remove_deployment(name, revision=revision, actor=ACTOR))
+    access = RegistryAccess(store, data_dir, config_file, live)
+    access.change(lambda catalog: catalog.remove_deployment(name, revision=revision, actor=ACTOR))
     print(f"Deployment {name} is removed.")
 
 

@@ -9,7 +9,7 @@ import typer
 
 from axon.console.administration import show_json
 from axon.console.flags import ApiKey, ConfigFile, DataDir, Json, Live, Set, Store, Url, load
-from axon.console.registry import ACTOR, Place, Revision, show_records
+from axon.console.registry import ACTOR, RegistryAccess, Revision, show_records
 from axon.errors import Unavailable
 
 if TYPE_CHECKING:
@@ -49,7 +49,7 @@ def index(
       axon models list --registered
     """
     if registered:
-        _list_registered(Place(store, data_dir, config_file).read(), as_json=as_json)
+        _list_registered(RegistryAccess(store, data_dir, config_file).read(), as_json=as_json)
         return
     _list_served(load({"data_dir": data_dir}, config_file).settings, url=url, key=key, as_json=as_json)
 
@@ -68,7 +68,7 @@ def show(
     Example:
       axon models show qwen3
     """
-    found = Place(store, data_dir, config_file).read()
+    found = RegistryAccess(store, data_dir, config_file).read()
     from axon.registry.rules import model_of
 
     model = model_of(found, name)
@@ -105,7 +105,7 @@ def add(
     from axon.console.fetching import fetch, register, show_fetched
 
     fetched = fetch(settings, name, source, label=label)
-    Place(settings=settings).change(lambda catalog: register(catalog, fetched, deploys=deploy), makes=True)
+    RegistryAccess(settings=settings).change(lambda catalog: register(catalog, fetched, deploys=deploy), makes=True)
     show_fetched(fetched, as_json=as_json)
 
 
@@ -127,12 +127,12 @@ def remove(
       axon models remove qwen3@v1
       axon models remove qwen3
     """
-    place = Place(store, data_dir, config_file, live)
+    access = RegistryAccess(store, data_dir, config_file, live)
     if "@" in name:
-        place.change(lambda catalog: catalog.remove_version(name, revision=revision, actor=ACTOR))
+        access.change(lambda catalog: catalog.remove_version(name, revision=revision, actor=ACTOR))
         print(f"Version {name} is removed.")
     else:
-        place.change(lambda catalog: catalog.remove_model(name, revision=revision, actor=ACTOR))
+        access.change(lambda catalog: catalog.remove_model(name, revision=revision, actor=ACTOR))
         print(f"Model {name} is removed.")
 
 

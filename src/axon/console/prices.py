@@ -7,7 +7,7 @@ import typer
 
 from axon.console.administration import moment
 from axon.console.flags import ConfigFile, DataDir, Json, Live, Store
-from axon.console.registry import ACTOR, Place, number, show_record, show_records
+from axon.console.registry import ACTOR, RegistryAccess, number, show_record, show_records
 from axon.errors import Misconfigured
 from axon.runtime.clock import SystemClock
 
@@ -29,7 +29,7 @@ def index(
       axon prices list
       axon prices list --model qwen3 --json
     """
-    found = Place(store, data_dir, config_file).read()
+    found = RegistryAccess(store, data_dir, config_file).read()
     show_records(
         [price for price in reversed(found.prices) if model in (None, price.model)],
         {
@@ -69,7 +69,7 @@ def add(
       axon prices add qwen3 --prompt 0.15 --cached 0.03 --output 0.60
       axon prices add qwen3 --version v2 --prompt 0.20 --output 0.80 --since 2027-01-01
     """
-    place = Place(store, data_dir, config_file, live)
+    access = RegistryAccess(store, data_dir, config_file, live)
     from axon.domain.registry.price import Price
     from axon.domain.registry.version import version_id
 
@@ -84,7 +84,7 @@ def add(
         currency=currency,
         since=SystemClock().now() if since is None else _time(since),
     )
-    made = place.change(lambda catalog: catalog.add_price(price, actor=ACTOR))
+    made = access.change(lambda catalog: catalog.add_price(price, actor=ACTOR))
     sentence = f"{made.version or made.model} has a price from {moment(made.since)} on."
     show_record(made, sentence, as_json=as_json)
 

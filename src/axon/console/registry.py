@@ -26,7 +26,7 @@ Revision = Annotated[
 ]
 
 
-class Place:
+class RegistryAccess:
     """The store that the flags name, and the ``live`` in which gateways are told of a change."""
 
     def __init__(

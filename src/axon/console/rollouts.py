@@ -9,7 +9,7 @@ import typer
 
 from axon.console.administration import moment, seconds, show_done, show_json
 from axon.console.flags import ConfigFile, DataDir, Json, Live, Store
-from axon.console.registry import ACTOR, Place, Revision, number
+from axon.console.registry import ACTOR, RegistryAccess, Revision, number
 from axon.errors import Misconfigured
 
 if TYPE_CHECKING:
@@ -54,7 +54,7 @@ def start(
       axon rollouts start qwen3 v2 --steps 5,25,50,100 --bake 10m --golden golden.json
       axon rollouts start qwen3 v2 --bake 0s --tolerate slower=1.5
     """
-    place = Place(store, data_dir, config_file, live)
+    access = RegistryAccess(store, data_dir, config_file, live)
     bake_s, checks, bounds = seconds(bake, "--bake"), _golden(golden), _tolerance(tolerance)
     from axon.domain.registry.rollout import STEPS, Rollout
     from axon.domain.registry.version import version_id
@@ -62,10 +62,10 @@ def start(
     from axon.registry.rules import deployment_of
 
     shares = STEPS if steps is None else shares_of(_percents(steps))
-    model = deployment_of(place.read(), name).model
+    model = deployment_of(access.read(), name).model
     new = version if "@" in version else version_id(model, version)
     planned = Rollout(id="", old="", new=new, steps=shares, bake_s=bake_s, began=0.0, golden=checks, tolerance=bounds)
-    made = place.change(lambda catalog: catalog.start_rollout(name, planned, revision=revision, actor=ACTOR))
+    made = access.change(lambda catalog: catalog.start_rollout(name, planned, revision=revision, actor=ACTOR))
     _show(made, f"The rollout of {new} in {name} waits until it has a worker in every pool.", as_json=as_json)
 
 
@@ -79,7 +79,7 @@ def status(
     Example:
       axon rollouts status qwen3
     """
-    found = Place(store, data_dir, config_file).read()
+    found = RegistryAccess(store, data_dir, config_file).read()
     from axon.console.tables import print_table
     from axon.registry.rollout_facts import rollout_facts, rollout_of
     from axon.registry.rules import deployment_of
@@ -124,8 +124,8 @@ def pause(
     """
     from axon.domain.registry import steps
 
-    place = Place(store, data_dir, config_file, live)
-    _step(place, name, lambda old, now: steps.pause(old), "is paused", as_json=as_json)
+    access = RegistryAccess(store, data_dir, config_file, live)
+    _step(access, name, lambda old, now: steps.pause(old), "is paused", as_json=as_json)
 
 
 @app.command()
@@ -145,8 +145,8 @@ def resume(
     """
     from axon.domain.registry import steps
 
-    place = Place(store, data_dir, config_file, live)
-    _step(place, name, lambda old, now: steps.resume(old, now=now), "goes on", as_json=as_json)
+    access = RegistryAccess(store, data_dir, config_file, live)
+    _step(access, name, lambda old, now: steps.resume(old, now=now), "goes on", as_json=as_json)
 
 
 @app.command()
@@ -166,8 +166,8 @@ def step(
     """
     from axon.domain.registry import steps
 
-    place = Place(store, data_dir, config_file, live)
-    _step(place, name, lambda old, now: steps.step(old, now=now), "goes on", as_json=as_json)
+    access = RegistryAccess(store, data_dir, config_file, live)
+    _step(access, name, lambda old, now: steps.step(old, now=now), "goes on", as_json=as_json)
 
 
 @app.command()
@@ -188,8 +188,8 @@ def promote(
     """
     from axon.domain.registry import steps
 
-    place = Place(store, data_dir, config_file, live)
-    _step(place, name, lambda old, now: steps.promote(old, now=now, reason=reason), "is promoted", as_json=as_json)
+    access = RegistryAccess(store, data_dir, config_file, live)
+    _step(access, name, lambda old, now: steps.promote(old, now=now, reason=reason), "is promoted", as_json=as_json)
 
 
 @app.command()
@@ -213,7 +213,7 @@ def abort(
     def act(old: "Deployment", now: float) -> "Deployment":
         return steps.abort(old, now=now, reason=reason, moves=True)
 
-    _step(Place(store, data_dir, config_file, live), name, act, "is aborted", as_json=as_json)
+    _step(RegistryAccess(store, data_dir, config_file, live), name, act, "is aborted", as_json=as_json)
 
 
 def rollback(
@@ -235,17 +235,17 @@ def rollback(
     """
     from axon.domain.registry import steps
 
-    place = Place(store, data_dir, config_file, live)
-    _step(place, name, lambda old, now: steps.rollback(old, now=now, reason=reason), "is rolled back", as_json=as_json)
+    access = RegistryAccess(store, data_dir, config_file, live)
+    _step(access, name, lambda old, now: steps.rollback(old, now=now, reason=reason), "is rolled back", as_json=as_json)
 
 
 def _step(
-    place: Place, name: str, act: Callable[["Deployment", float], "Deployment"], what: str, *, as_json: bool
+    access: RegistryAccess, name: str, act: Callable[["Deployment", float], "Deployment"], what: str, *, as_json: bool
 ) -> None:
     from axon.runtime.clock import SystemClock
 
     now = SystemClock().now()
-    made = place.change(lambda catalog: catalog.change_deployment(name, lambda old: act(old, now), actor=ACTOR))
+    made = access.change(lambda catalog: catalog.change_deployment(name, lambda old: act(old, now), actor=ACTOR))
     rollout = made.rollout
     assert rollout is not None
     share = f"{number(rollout.share / 100)} % of new sessions begin on it" if rollout.share else "no rollout runs now"

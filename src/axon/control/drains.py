@@ -23,10 +23,11 @@ from axon.ports.store import RegistryStore
 from axon.registry.holders import SILENT_S, Holders
 from axon.registry.writer import RegistryWriter
 from axon.runtime.clock import Clock
+from axon.sessions.pins import UNACCEPTED_S
 
 ACTOR = "control"
-PIN_S = 60.0
-"""Seconds after which a pin expires whose turn was not accepted: so long a drain lasts at least."""
+PIN_S = UNACCEPTED_S
+"""A drain lasts at least as long as a pin whose turn was not accepted."""
 _EVERY_S = 1.0
 
 _logger = structlog.get_logger("axon.control")
@@ -104,7 +105,7 @@ class Drains:
             (deployment, member)
             for deployment in self._snapshot.deployments.values()
             for member in deployment.members
-            if _is_going(deployment, member)
+            if _is_leaving(deployment, member)
         ]
         if not due:
             self._waits = {}
@@ -169,7 +170,7 @@ class Drains:
         return await self._writer.write([(old, new)], actor=ACTOR) is not None
 
 
-def _is_going(deployment: Deployment, member: Member) -> bool:
+def _is_leaving(deployment: Deployment, member: Member) -> bool:
     """Whether the member is on its way out: no rollout brings it back, and new sessions do not begin on it."""
     rollout = deployment.rollout
     is_rolled_out = rollout is not None and not rollout.state.is_over and member.version in (rollout.old, rollout.new)

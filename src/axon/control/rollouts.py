@@ -101,7 +101,9 @@ class Rollouts:
                 await self._look_at(deployment)
             except AxonError as error:
                 _logger.warning("rollout.failed", deployment=deployment.name, error=str(error))
-        going = {each.rollout.id for each in snapshot.deployments.values() if each.rollout and _is_going(each.rollout)}
+        going = {
+            each.rollout.id for each in snapshot.deployments.values() if each.rollout and not each.rollout.state.is_over
+        }
         for rollout_id in self._led.keys() - going:
             del self._led[rollout_id]
             if self._golden:
@@ -122,7 +124,7 @@ class Rollouts:
                 return  # the next look goes on from what is stored
             if rollout and rollout.state is RolloutState.WAITING:
                 await self._try_to_begin(deployment, rollout, presences)
-        if rollout and _is_going(rollout) and rollout.state is not RolloutState.WAITING:
+        if rollout and not rollout.state.is_over and rollout.state is not RolloutState.WAITING:
             await self._go_on(deployment, rollout)
 
     def _with_ready(self, deployment: Deployment, presences: Sequence[Presence]) -> Deployment:
@@ -192,7 +194,3 @@ class Rollouts:
             return
         log = _logger.warning if event == "rollout.aborted" else _logger.info
         log(event, deployment=old.name, **said, **facts)
-
-
-def _is_going(rollout: Rollout) -> bool:
-    return not rollout.state.is_over

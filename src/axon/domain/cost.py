@@ -21,11 +21,11 @@ class Rates:
     """Figures of a price, in nanos per million tokens. A job carries them, so that its cost needs no registry."""
 
     prompt: int = 0
-    """Of prompt tokens that were not found in the prefix cache."""
+    """The figure for prompt tokens that were not found in the prefix cache."""
     cached: int = 0
-    """Of prompt tokens that were found in the prefix cache."""
+    """The figure for prompt tokens that were found in the prefix cache."""
     output: int = 0
-    """Of tokens of the answer."""
+    """The figure for tokens of the answer."""
     currency: str
 
 

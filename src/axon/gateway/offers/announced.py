@@ -139,5 +139,5 @@ class AnnouncedOffer:
             created=found.created,
         )
         if is_news:
-            _logger.info("fleet.deployment", model=found.name, version=found.version, workers=len(versions))
+            _logger.info("fleet.deployment", model=found.name, version=found.version, num_versions=len(versions))
             self._learned(found)

@@ -1,6 +1,5 @@
 """Makes an ``Ask`` of an HTTP request and opens its turn; a repeated request finds its turn. Knows no API's body."""
 
-import contextlib
 import hashlib
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -12,14 +11,14 @@ from axon.domain.job import Job
 from axon.domain.pin import Pin
 from axon.domain.tenant import Tier
 from axon.domain.turn import Turn
-from axon.errors import AxonError, LimitReached, Unavailable
+from axon.errors import LimitReached, Unavailable
 from axon.gateway.http.errors import Gone
 from axon.gateway.http.held_bodies import release_body
 from axon.gateway.http.middleware import METERS
 from axon.gateway.offers.fallbacks import places
 from axon.gateway.offers.offers import Wanted
 from axon.gateway.turn.ask import Ask
-from axon.gateway.turn.context import Gateway, find_turn, gateway_of, identity_of, reader_of
+from axon.gateway.turn.context import find_turn, gateway_of, identity_of, reader_of
 from axon.gateway.turn.entry import Entry
 from axon.gateway.turn.headers import idempotency_key, reader_grace_s
 from axon.gateway.turn.position import last_event_id
@@ -72,7 +71,7 @@ async def admitted(
             gateway.observer.begun(entry.job)
             if entry.job.fallback:
                 gateway.metrics.fallbacks.labels(wanted.offer.name, entry.job.fallback).inc()
-            await _confirm_pin(gateway, entry.job)
+            await gateway.sessions.pins.confirm(entry.job.pin, Pin(entry.job.generation, entry.job.version))
         if entry.is_new and ask.idempotency_key and last_event_id(request):
             raise Gone("The stream that this request began is not kept any more.")
         if not entry.is_new:
@@ -80,13 +79,6 @@ async def admitted(
     except (LimitReached, Unavailable) as error:
         gateway.metrics.rejected.labels(error.code, gateway.metrics.tenants.label(who.tenant)).inc()
         raise
-
-
-async def _confirm_pin(gateway: Gateway, job: Job) -> None:
-    """Lets the pin of an accepted turn's session live on. If that fails it expires, and the turn itself tells it."""
-    if job.pin:
-        with contextlib.suppress(AxonError):
-            await gateway.sessions.pins.confirm(job.pin, Pin(job.generation, job.version))
 
 
 async def _found_again(request: Request, job: Job) -> Turn:
