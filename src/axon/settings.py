@@ -264,7 +264,7 @@ def _from_environ(environ: Mapping[str, str]) -> dict[str, object]:
 
 def _find_file(file: Path | None, environ: Mapping[str, str]) -> Path | None:
     if file is None and (named := environ.get("AXON_CONFIG")):
-        file = Path(named).expanduser()
+        file = Path(os.path.expanduser(named))
     if file is not None and not file.is_file():
         raise Misconfigured(f"The settings file {file} does not exist. Create it, or name another with --config.")
     if file is None and Path(_DEFAULT_FILE).is_file():
@@ -353,7 +353,7 @@ def _accept(name: str, value: object, place: str) -> object:
     if hint is float and type(value) is int:
         value = float(value)
     if hint is Path and isinstance(value, str | Path) and str(value):
-        return Path(value).expanduser().absolute()
+        return Path(os.path.expanduser(value)).absolute()
     if type(value) is not hint:
         raise Misconfigured(f"{place} must be {type_text(hint)}, not {_quoted(name, value)}.")
     if isinstance(value, int | float) and not isinstance(value, bool):

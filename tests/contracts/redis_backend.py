@@ -19,7 +19,7 @@ class RedisLives:
 
     def __init__(self, server: RedisServer, *, retention_s: float) -> None:
         self._prefix = f"test-{secrets.token_hex(4)}"
-        self.live = RedisLive(server.url, retention_s=retention_s, prefix=self._prefix)
+        self.live = RedisLive(server.url, retention_s=retention_s, prefix=self._prefix, deadline_s=20.0)
         self._admin: Any = server.admin()
 
     async def pass_time(self, seconds: float) -> None:

@@ -25,7 +25,7 @@ pytestmark = pytest.mark.services
 
 LANE = "small/00"
 DEADLINE_S = 2.0
-SLACK_S = 1.0
+SLACK_S = 10.0
 
 
 @asynccontextmanager

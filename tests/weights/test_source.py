@@ -32,6 +32,7 @@ def test_every_form_has_its_location(text: str, location: Location) -> None:
 def test_a_path_is_made_absolute_and_its_home_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HOME", "/home/me")
     assert parse_source("~/x").text == "/home/me/x"
+    assert parse_source("~nobody-of-this-machine/x").text.endswith("/~nobody-of-this-machine/x")
     assert Path(parse_source("x").text).is_absolute()
 
 

@@ -1,5 +1,6 @@
 """Where a model's files come from: the text SOURCE as a location, and what every source can do. Opens nothing."""
 
+import os
 import re
 from collections.abc import AsyncGenerator
 from dataclasses import dataclass
@@ -114,7 +115,7 @@ def parse_source(text: str) -> Location:
         raise InvalidInput(f"{text!r} is no source: give {FORMS}.", param="source")
     scheme, found, rest = text.partition("://")
     if not found:
-        return LocalPath(path=Path(text).expanduser().absolute())
+        return LocalPath(path=Path(os.path.expanduser(text)).absolute())
     match scheme:
         case "hf":
             return _parse_hub(text, rest)
