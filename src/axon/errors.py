@@ -150,6 +150,12 @@ class Conflict(AxonError):
     code = "idempotency_key_reused"
 
 
+class StaleTerm(Conflict):
+    """The order comes from a leader that has been replaced meanwhile."""
+
+    code = "stale_term"
+
+
 class Busy(Conflict):
     """Another turn of this conversation is still running; try again soon."""
 
