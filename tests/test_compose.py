@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml  # type: ignore[import-untyped]
+import yaml
 
 FILE = Path(__file__).resolve().parent.parent / "compose.yaml"
 SERVICES = ["redis", "rabbitmq", "postgres"]
