@@ -1,6 +1,7 @@
 """Settings: where values come from, and what is refused."""
 
 from pathlib import Path
+from typing import ClassVar
 
 import pytest
 
@@ -196,3 +197,23 @@ def test_defaults_pass_their_own_checks() -> None:
     defaults = load({}, {}).shown()
     given = {name: value for name, value in defaults.items() if name != "pepper"}
     assert load(given, {}).shown() == defaults
+
+
+class TestGroupsOfHosts:
+    POD: ClassVar = {"LWS_GROUP_SIZE": "2", "LWS_LEADER_ADDRESS": "large-0.large.serving", "LWS_WORKER_INDEX": "1"}
+
+    def test_a_pod_of_a_group_knows_its_place(self) -> None:
+        loaded = load({"engine.tensor_parallel": 16}, self.POD)
+        engine, worker = loaded.settings.engine, loaded.settings.worker
+        assert (engine.rendezvous, engine.num_local_ranks) == ("tcp://large-0.large.serving:29500", 8)
+        assert worker.host_index == 1
+        assert loaded.origins["engine.rendezvous"] == "LeaderWorkerSet"
+
+    def test_what_somebody_sets_comes_first(self) -> None:
+        loaded = load({}, {**self.POD, "AXON_ENGINE_RENDEZVOUS": "tcp://gpu-0:1"})
+        assert loaded.settings.engine.rendezvous == "tcp://gpu-0:1"
+
+    @pytest.mark.parametrize("size", ["", "1", "two", "-3"])
+    def test_a_group_of_one_or_of_nonsense_is_none(self, size: str) -> None:
+        loaded = load({}, {**self.POD, "LWS_GROUP_SIZE": size})
+        assert (loaded.settings.engine.rendezvous, loaded.settings.worker.host_index) == ("", 0)

@@ -57,6 +57,8 @@ _MAY_BE_ZERO = {
         "sessions.retention_s",
     ),
 }
+_RENDEZVOUS_PORT = 29500
+"""Where the ranks of a LeaderWorkerSet's group meet, on the host that leads."""
 _URL_PASSWORD = re.compile(r"(?<=://)([^:/@]*):[^/@]*@")
 _QUERY_PASSWORD = re.compile(r"(?i)(?<=[?&])(\w*password)=[^&\s]*")
 _TRUTH = {"1": True, "true": True, "yes": True, "on": True, "0": False, "false": False, "no": False, "off": False}
@@ -190,6 +192,7 @@ def load(
     values: dict[str, object] = {"data_dir": _default_data_dir(environ)}
     origins = dict.fromkeys(_specs(), "default")
     for layer, origin in (
+        (_from_group(environ), lambda _: "LeaderWorkerSet"),
         (_from_file(path := _find_file(file, environ)), lambda _: str(path)),
         (_from_environ(environ), variable_of),
         (_from_flags(flags or {}, spelled), lambda _: "flag"),
@@ -245,6 +248,18 @@ def _walk(owner: type, prefix: str) -> Iterable[tuple[str, _Spec]]:
             yield from _walk(hints[each.name], f"{each.name}.")
         else:
             yield prefix + each.name, _Spec(hints[each.name], each, owner)
+
+
+def _from_group(environ: Mapping[str, str]) -> dict[str, object]:
+    """What LeaderWorkerSet tells a pod of the group that it is in; nothing outside of one, or in one of one pod."""
+    size, address, index = (environ.get(f"LWS_{word}", "") for word in ("GROUP_SIZE", "LEADER_ADDRESS", "WORKER_INDEX"))
+    if not address or not size.isdigit() or int(size) < 2:
+        return {}
+    return {
+        "engine.hosts": int(size),
+        "engine.rendezvous": f"tcp://{address}:{_RENDEZVOUS_PORT}",
+        "worker.host_index": int(index) if index.isdigit() else 0,
+    }
 
 
 def _from_environ(environ: Mapping[str, str]) -> dict[str, object]:

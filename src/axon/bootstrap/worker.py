@@ -1,6 +1,7 @@
 """Assembles a worker, for ``axon worker`` and for the worker inside ``axon serve``."""
 
 import asyncio
+import threading
 from collections.abc import Callable
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
@@ -10,9 +11,11 @@ from axon.bootstrap.model import Model, OnProgress, deployment_of, prepare_model
 from axon.bootstrap.preflight import require_device
 from axon.bootstrap.presence import make_announcer, named
 from axon.bootstrap.process import Part, Process, Up, counted, started
+from axon.bootstrap.ranks import Ranks
 from axon.bootstrap.services import Services, make_affinity, open_services, require_pool, require_shared
 from axon.bootstrap.turn_parts import make_admission, make_ending
 from axon.domain.served_version import ServedVersion
+from axon.errors import Misconfigured
 from axon.runtime.datafolder import shared
 from axon.settings import Settings
 from axon.worker.child.process import EngineProcess
@@ -59,6 +62,10 @@ async def _serve(settings: Settings, on_ready: Callable[[Up], None], on_progress
                 model = await asyncio.to_thread(prepare_model, own, on_progress)
             else:
                 model = await following.deployed.model(on_progress, stack)
+            if config.host_index:
+                parts = (*services.background, *(following.parts if following else ()))
+                code = await _compute(process, own, model, parts, on_ready)
+                return None if following and following.is_over else code
             on_progress("Loading the model", None)
             opening = open_worker(process, own, services, model, name, stack, following)
             working = await process.unless_stopped(opening)
@@ -81,6 +88,31 @@ async def _serve(settings: Settings, on_ready: Callable[[Up], None], on_progress
                 running=lambda: counted(len(worker.jobs), "answer"),
             )
             return None if following and following.is_over else code
+
+
+async def _compute(
+    process: Process, settings: Settings, model: Model, parts: tuple[Part, ...], on_ready: Callable[[Up], None]
+) -> int:
+    """Runs this host's ranks of an engine that another host leads, until a signal stops it."""
+    if model.folder is None:
+        raise Misconfigured("The echo engine has no ranks: worker.host_index is for a model on several hosts.")
+    where, count = settings.engine.rendezvous, settings.engine.num_local_ranks
+    ranks, stop = Ranks(model.folder, where, count), threading.Event()
+
+    async def compute() -> None:
+        try:
+            await asyncio.to_thread(ranks.run, stop)
+        finally:
+            stop.set()
+
+    async def begun() -> None:
+        process.lifecycle.ready = True
+        on_ready(Up(role="worker", facts=(("Ranks", str(count)), ("Of the engine at", where))))
+
+    async def drain() -> None:
+        stop.set()
+
+    return await process.run((compute, *parts), started=begun, drain=drain)
 
 
 async def open_worker(

@@ -48,9 +48,12 @@ class EngineConfig:
     """Address at which ranks of other hosts join (``axon rank``): ``tcp://HOST:PORT``; empty: all are on this host."""
     local_ranks: int = 1
     """Ranks that this host starts itself if ``rendezvous`` is set; it waits for the others to join."""
+    hosts: int = 1
+    """Hosts that the ranks are spread over equally, in place of ``local_ranks``; LeaderWorkerSet's environment sets it,
+    ``rendezvous`` and ``worker.host_index``."""
     join_timeout_s: float = 60.0
     """Seconds that the ranks of other hosts may take to join."""
-    rank_timeout_s: float = 10.0
+    rank_timeout_s: float = 2.0
     """Seconds of silence after which a rank counts as dead, and the whole group with it."""
     echo_step_s: float = 0.0
     """Seconds that the echo engine takes for a step."""
@@ -64,6 +67,8 @@ class EngineConfig:
         """Ranks on the leading rank's host, itself included."""
         if not self.rendezvous:
             return self.tensor_parallel
+        if self.hosts > 1:
+            return max(1, self.tensor_parallel // self.hosts)
         return min(max(1, self.local_ranks), self.tensor_parallel)
 
 

@@ -17,6 +17,8 @@ class WorkerConfig:
     version: str = ""
     """Label of the version of the deployment that it serves; empty takes the one that needs a worker most, and another
     one when that is removed."""
+    host_index: int = 0
+    """Place of this host among ``engine.hosts``: 0 leads and takes jobs, the others are ranks of its engine."""
     metrics_host: str = "127.0.0.1"
     """Address of the metrics and probes of ``axon worker``."""
     metrics_port: int = 8002

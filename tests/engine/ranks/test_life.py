@@ -12,8 +12,10 @@ import pytest
 from axon.engine.engine import Engine
 from axon.engine.protocol.codec import Decoder, Failed, encode
 from axon.engine.protocol.messages import Ready
+from axon.engine.ranks.address import open_listener
 from axon.engine.ranks.link import LOST_EXIT_CODE
 from axon.engine.ranks.protocol import KINDS, VERSION, Join
+from axon.errors import Misconfigured
 from tests.engine.builders import make_add, make_tiny_llama, run_to_end, with_config
 from tests.engine.ranks.group import CUTTABLE, Group, alive, children_of, kill, opened, wait_until_gone
 from tests.journeys.server import wait_until
@@ -31,7 +33,7 @@ def cuttable(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture
 def working(cuttable: Path) -> Iterator[Group]:
     """Two ranks in the middle of an answer."""
-    with opened(cuttable, 2, rank_timeout_s=5.0) as group:
+    with opened(cuttable, 2) as group:
         group.ready()
         group.send(ENDLESS)
         group.step()
@@ -73,6 +75,39 @@ def test_a_rank_that_cannot_load_says_why(cuttable: Path, tmp_path: Path) -> Non
     assert "is not the one that the leading rank has" in group.receive(Failed).message
     assert rank.wait(timeout=30) == 1
     group.close()
+
+
+def test_a_rank_that_comes_late_is_waited_for(cuttable: Path) -> None:
+    port = free_port()
+    group = Group(cuttable, 2, rendezvous=f"tcp://127.0.0.1:{port}", hosts=2)
+    wait_until(lambda: can_connect(port), "it listens")
+    rank = start_rank(port)
+    group.ready()
+    assert group.run([SHORT]) == run_to_end(Engine(with_config(), cuttable), [SHORT])
+    group.end()
+    assert rank.wait(timeout=30) == 0
+
+
+def test_hosts_that_cannot_share_the_ranks_are_refused(cuttable: Path) -> None:
+    group = Group(cuttable, 4, rendezvous=f"tcp://127.0.0.1:{free_port()}", hosts=3)
+    assert "cannot be spread equally over 3 hosts" in group.receive(Failed).message
+    group.end()
+
+
+def test_a_host_whose_name_is_not_known_yet_waits_for_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    answers = iter([socket.gaierror(-2, "unknown"), socket.gaierror(-2, "unknown")])
+    real = socket.create_server
+
+    def create(address: tuple[str, int], **options: object) -> socket.socket:
+        if (error := next(answers, None)) is not None:
+            raise error
+        return real(("127.0.0.1", 0))
+
+    monkeypatch.setattr(socket, "create_server", create)
+    open_listener("tcp://gpu-0.group:29500", patience_s=60.0).close()
+    answers = iter([socket.gaierror(-2, "unknown")])
+    with pytest.raises(Misconfigured, match="unknown"):
+        open_listener("tcp://gpu-0.group:29500")
 
 
 def test_ranks_that_do_not_come_are_named(cuttable: Path) -> None:

@@ -65,11 +65,29 @@ def test_what_a_rank_sends_is_what_the_formula_says(cuttable: Path, pair: Group)
 
     A prompt of 8 is a tile of 8 rows; the leading rank sends no logits.
     """
-    architecture = read_architecture(cuttable)
-    before = pair.last.sent_bytes
-    pair.run([make_add(prompt=[200 + index for index in range(8)], max_tokens=1, ignore_eos=True)])
-    sent = pair.last.sent_bytes - before
-    assert sent == (2 * architecture.num_layers + 1) * 8 * architecture.hidden_size * 4
+    assert sent_for_a_tile(pair) == formula(cuttable, ranks=2)
+
+
+@pytest.mark.long
+def test_eight_ranks_say_what_one_says_and_send_what_the_formula_says(cuttable: Path) -> None:
+    whole = run_to_end(Engine(with_config(), cuttable), make_adds())
+    with opened(cuttable, 8, rank_timeout_s=60.0) as group:
+        assert group.ready().kernel == "torch-float32-tp8"
+        assert group.run(make_adds()) == whole
+        assert sent_for_a_tile(group) == formula(cuttable, ranks=8)
+
+
+def sent_for_a_tile(group: Group) -> int:
+    """Bytes that the leading rank sends for a prompt of 8."""
+    before = group.last.sent_bytes
+    group.run([make_add(prompt=[200 + index for index in range(8)], max_tokens=1, ignore_eos=True)])
+    return group.last.sent_bytes - before
+
+
+def formula(folder: Path, *, ranks: int) -> float:
+    """What docs/gpu.md says of all-reduces: 2 (n - 1) / n of each one's numbers, of 4 bytes."""
+    architecture = read_architecture(folder)
+    return 2 * (ranks - 1) / ranks * (2 * architecture.num_layers + 1) * 8 * architecture.hidden_size * 4
 
 
 @pytest.mark.model

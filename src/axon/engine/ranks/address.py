@@ -11,13 +11,21 @@ _RETRY_S = 0.2
 _CONNECT_S = 5.0
 
 
-def open_listener(rendezvous: str) -> socket.socket:
-    """A socket that listens at the rendezvous; without one, on loopback at a free port."""
+def open_listener(rendezvous: str, *, patience_s: float = 0.0) -> socket.socket:
+    """A socket that listens at the rendezvous; without one, on loopback at a free port.
+
+    A host's name may be known some time after the host is: it is looked up again for ``patience_s`` seconds.
+    """
     host, port = parse(rendezvous) if rendezvous else (LOCAL, 0)
-    try:
-        return socket.create_server((host, port), family=socket.AF_INET6 if ":" in host else socket.AF_INET)
-    except OSError as error:
-        raise Misconfigured(f"engine.rendezvous = {rendezvous} cannot be listened on: {error.strerror}") from error
+    deadline = time.monotonic() + patience_s
+    while True:
+        try:
+            return socket.create_server((host, port), family=socket.AF_INET6 if ":" in host else socket.AF_INET)
+        except OSError as error:
+            if isinstance(error, socket.gaierror) and time.monotonic() < deadline:
+                time.sleep(_RETRY_S)
+                continue
+            raise Misconfigured(f"engine.rendezvous = {rendezvous} cannot be listened on: {error.strerror}") from error
 
 
 def connect(rendezvous: str, *, patience_s: float) -> socket.socket:

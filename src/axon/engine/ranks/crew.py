@@ -42,7 +42,7 @@ class Crew:
     def open(self, model_dir: Path, fingerprint: str, *, nccl: bool) -> None:
         """Starts or awaits every rank and has it load its part; raises ``Misconfigured`` if one does not come."""
         try:
-            with open_listener(self._config.rendezvous) as listener:
+            with open_listener(self._config.rendezvous, patience_s=self._config.join_timeout_s) as listener:
                 self._start_local(listener.getsockname()[1])
                 self._await(listener)
             for rank, link in self._links.items():

@@ -13,6 +13,7 @@ from axon.engine.parallel.group import Alone, Group, TorchGroup
 from axon.engine.parallel.partition import Share
 from axon.engine.ranks.fingerprint import fingerprint
 from axon.engine.runner import Flight, Launcher, Runner
+from axon.errors import Misconfigured
 
 if TYPE_CHECKING:
     from axon.engine.ranks.crew import Crew
@@ -53,6 +54,11 @@ def open_group(config: EngineConfig, model_dir: Path) -> tuple["Crew | None", Gr
         return None, Alone()
     from axon.engine.ranks.crew import Crew  # a single engine needs no codec, which may not be installed
 
+    if config.rendezvous and config.tensor_parallel % max(1, config.hosts):
+        raise Misconfigured(
+            f"{config.tensor_parallel} ranks (engine.tensor_parallel) cannot be spread equally over {config.hosts} "
+            "hosts (engine.hosts)."
+        )
     # Ranks that share a GPU, as on a test machine, cannot use NCCL.
     nccl = config.device == "cuda" and torch.cuda.device_count() >= config.num_local_ranks
     stay_local(config)
