@@ -53,6 +53,7 @@ def make_presence(
     version: str = "v1",
     free_slots: int = 4,
     draining: bool = False,
+    zone: str = "",
     at: float = 200.0,
 ) -> Presence:
     return Presence(
@@ -61,6 +62,7 @@ def make_presence(
         deployment=ServedVersion(name=deployment, version=version, max_model_len=2048, created=100.0),
         load=Load(slots=4, free_slots=free_slots, num_tokens=17),
         draining=draining,
+        zone=zone,
         at=at,
     )
 

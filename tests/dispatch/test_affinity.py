@@ -120,3 +120,37 @@ def test_the_turns_of_a_chat_share_its_beginning_and_other_chats_and_tenants_do_
     assert chat_affinity("acme", first) != chat_affinity("acme", other)
     assert chat_affinity("acme", first) != chat_affinity("else", first)
     assert chat_affinity("acme", first[:1])
+
+
+class TestZones:
+    async def opened(self, *, zone: str = "a", free_slots: int = 2, other: str = "b") -> Fleet:
+        fleet = Fleet()
+        fleet.affinity = Affinity(
+            residences=fleet.residences,
+            presences=fleet.live.presences,
+            own_lanes=fleet.queue,
+            config=DispatchConfig(),
+            clock=fleet.clock,
+            zone=zone,
+        )
+        await fleet.queue.open()
+        await fleet.live.presences.put(make_presence("w1", free_slots=free_slots, zone="a"), ttl_s=60.0)
+        await fleet.live.presences.put(make_presence("w2", zone=other), ttl_s=60.0)
+        return fleet
+
+    async def test_a_first_turn_goes_to_a_worker_of_its_gateways_zone(self) -> None:
+        fleet = await self.opened()
+        assert await fleet.affinity.offer(make_job(session="new"), b"job") == OWN
+
+    async def test_a_full_zone_leaves_it_to_all(self) -> None:
+        fleet = await self.opened(free_slots=0)
+        assert await fleet.affinity.offer(make_job(session="new"), b"job") is None
+
+    async def test_where_all_are_in_one_zone_the_lane_will_do(self) -> None:
+        fleet = await self.opened(other="a")
+        assert await fleet.affinity.offer(make_job(session="new"), b"job") is None
+
+    async def test_who_holds_a_session_comes_before_who_is_near(self) -> None:
+        fleet = await self.opened(zone="b")
+        await fleet.residences.put(make_job(), make_residence("w1", at=fleet.clock.now()))
+        assert await fleet.affinity.offer(follow_up(), b"job") == OWN

@@ -8,6 +8,7 @@ from tests.faults import (
     rabbitmq_faults,
     redis_faults,
     worker_faults,
+    zone_faults,
 )
 from tests.faults.fault import Fault
 from tests.faults.stage import KINDS
@@ -19,6 +20,7 @@ _ALL: list[Fault] = [
     *rabbitmq_faults.FAULTS,
     *redis_faults.FAULTS,
     *postgres_faults.FAULTS,
+    *zone_faults.FAULTS,
     *alone_faults.FAULTS,
 ]
 

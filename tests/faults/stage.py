@@ -4,6 +4,7 @@ plain    Redis, RabbitMQ and PostgreSQL, each on its own
 ways     the same behind forwarders: Redis with a replica, PostgreSQL with a synchronous standby, and a way of the first
          worker's own to RabbitMQ
 cluster  three RabbitMQ nodes behind a forwarder
+zones    both: every service has what takes over in another zone, and half of the fleet is in each
 small    Redis and PostgreSQL on small disks
 alone    one process with no service at all, its data folder and its log on a small disk
 """
@@ -32,7 +33,9 @@ if TYPE_CHECKING:
     from tests.faults.history import Ask
     from tests.fleet.member import Role
 
-Kind = Literal["plain", "ways", "cluster", "small", "alone"]
+Kind = Literal["plain", "ways", "cluster", "zones", "small", "alone"]
+ZONES = ("a", "b")
+"""The first one is lost."""
 KINDS: tuple[Kind, ...] = get_args(Kind)
 _CACHE = Path(__file__).resolve().parents[2] / ".cache" / "faults"
 _OTHER_TENANT = "other"
@@ -86,6 +89,9 @@ class Stage:
         if self.kind == "alone":
             self.fleet.make("gateway").command = "serve"
             return self.fleet.processes
+        if self.kind == "zones":
+            both: list[Role] = ["worker", "control", "gateway"]
+            return [self.fleet.make(role, zone=zone) for zone in ZONES for role in both]
         own = {"queue": self.queue_way_url} if self.kind == "ways" else {}
         roles: list[Role] = ["worker", "control", "control", "gateway", "gateway"]
         return [self.fleet.make("worker", **own), *map(self.fleet.make, roles)]
@@ -95,10 +101,10 @@ class Stage:
         place = self.place = Place(folder=self.folder, rabbit=rabbit, urls={"queue": rabbit.url})
         self._open_redis()
         self._open_postgres()
-        if self.kind in ("ways", "cluster"):
+        if self.kind in ("ways", "cluster", "zones"):
             self.rabbit_way = self._way(rabbit.port)
             self.queue_way_url = rabbit.url.replace(f":{rabbit.port}/", f":{self.rabbit_way.port}/")
-        if self.kind == "cluster":
+        if self.kind in ("cluster", "zones"):
             place.urls["queue"] = self.queue_way_url
         return place
 
@@ -107,7 +113,7 @@ class Stage:
         self.base_fds = {process.name: process.num_fds for process in self.fleet.processes}
 
     def _rabbit(self) -> RabbitServer:
-        if self.kind != "cluster":
+        if self.kind not in ("cluster", "zones"):
             return rabbitmq.started_victim()
         require("rabbitmq-server", "epmd")
         self.cluster = RabbitCluster(self.folder / "rabbitmq")
@@ -119,7 +125,7 @@ class Stage:
         self.redis = RedisServer(self._disk("redis"))
         self._started(self.redis.start, self.redis.kill)
         self.place.live_port, url = self.redis.port, self.redis.url
-        if self.kind == "ways":
+        if self.kind in ("ways", "zones"):
             self.new_replica()
             self.redis_way = self._way(self.redis.port)
             url = f"redis://127.0.0.1:{self.redis_way.port}"
@@ -134,7 +140,7 @@ class Stage:
         self.postgres = PostgresServer(self._disk("postgres"), {"max_wal_size": "64MB"})
         self._started(self.postgres.start, self.postgres.kill)
         self.place.store_url = url = self.postgres.create_database()
-        if self.kind == "ways":
+        if self.kind in ("ways", "zones"):
             self.standby = self.postgres.standby(self.folder / "standby")
             self._stack.callback(self.standby.kill)
             self.postgres_way = self._way(self.postgres.port)

@@ -222,7 +222,7 @@ async def open_gateway(
         observer=observer,
     )
     admission = make_admission(settings, services, clock, offers.tokens_per_s)
-    _, affinity = make_affinity(settings.dispatch, services, clock)
+    _, affinity = make_affinity(settings.dispatch, services, clock, zone=settings.zone)
     dispatch = make_dispatch(settings, services, affinity, offers.has)
     idempotency = Idempotency(services.live.log, store.turns)
     quota = Quota(store.storage.stored, clock)

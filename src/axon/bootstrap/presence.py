@@ -39,6 +39,8 @@ def make_announcer(
     lifecycle: Lifecycle,
     config: WorkerConfig,
     clock: Clock,
+    *,
+    zone: str = "",
 ) -> Announcer:
     def presence() -> Presence:
         return Presence(
@@ -47,6 +49,7 @@ def make_announcer(
             deployment=deployment,
             load=worker.load,
             pool=config.pool,
+            zone=zone,
             draining=lifecycle.draining,
             at=clock.now(),
         )

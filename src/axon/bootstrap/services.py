@@ -156,7 +156,7 @@ async def open_remote(path: Path, clock: Clock, stack: AsyncExitStack) -> Servic
 
 
 def make_affinity(
-    config: DispatchConfig, services: Services, clock: Clock
+    config: DispatchConfig, services: Services, clock: Clock, *, zone: str = ""
 ) -> tuple[Residences, Affinity] | tuple[None, None]:
     """The parts of cache affinity; None where it is off, or where there can be only one worker."""
     if not config.affinity or services.queue_forgets:
@@ -164,7 +164,12 @@ def make_affinity(
     live = services.live
     residences = Residences(live.cache, ttl_s=config.affinity_s)
     return residences, Affinity(
-        residences=residences, presences=live.presences, own_lanes=services.queue, config=config, clock=clock
+        residences=residences,
+        presences=live.presences,
+        own_lanes=services.queue,
+        config=config,
+        clock=clock,
+        zone=zone,
     )
 
 

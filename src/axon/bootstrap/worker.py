@@ -159,7 +159,9 @@ async def open_worker(
         deployment = await following.served(engine, name)
         worker.identity.marks = frozenset(following.deployed.version.fingerprints)
     worker.identity.version = deployment.version
-    announcer = make_announcer(worker, name, deployment, services.live, process.lifecycle, settings.worker, clock)
+    announcer = make_announcer(
+        worker, name, deployment, services.live, process.lifecycle, settings.worker, clock, zone=settings.zone
+    )
     stack.push_async_callback(announcer.leave)
     return Working(
         worker=worker,

@@ -1,4 +1,5 @@
-"""Cache affinity: sends a follow-up turn to the worker that holds its conversation's KV blocks, if that has free slots.
+"""Affinity: sends a follow-up turn to the worker that holds its conversation's KV blocks, and a first one to a worker
+of the gateway's zone, if these have free slots.
 
 An optimisation only: if anything is missing, stale or full, the turn goes to its tenant's lane. Knows no HTTP.
 """
@@ -14,7 +15,7 @@ from axon.dispatch.config import DispatchConfig
 from axon.domain.job import Job
 from axon.domain.lane import letter_of, own_lane
 from axon.domain.presence import Presence
-from axon.domain.residence import Residence, choose_worker
+from axon.domain.residence import Residence, choose_near, choose_worker
 from axon.domain.wire import decode, encode
 from axon.errors import AxonError
 from axon.ports.live import Cache, Presences
@@ -56,10 +57,17 @@ class Affinity:
     """Offers turns to workers through their own lanes."""
 
     def __init__(
-        self, *, residences: Residences, presences: Presences, own_lanes: OwnLanes, config: DispatchConfig, clock: Clock
+        self,
+        *,
+        residences: Residences,
+        presences: Presences,
+        own_lanes: OwnLanes,
+        config: DispatchConfig,
+        clock: Clock,
+        zone: str = "",
     ) -> None:
         self._residences, self._presences, self._own_lanes = residences, presences, own_lanes
-        self._config, self._clock = config, clock
+        self._config, self._clock, self._zone = config, clock, zone
         self._seen: dict[str, tuple[float, Sequence[Presence]]] = {}
         self._offered: dict[tuple[str, str], tuple[float, int]] = {}
         """By deployment and worker: the time of its last announcement, and the slots offered here since."""
@@ -77,9 +85,11 @@ class Affinity:
 
     async def _find(self, job: Job) -> Presence | None:
         residence = await self._residences.find(job)
-        if residence is None:
+        if residence is None and not self._zone:
             return None
         presences = await self._present(job.deployment)
+        if residence is None:
+            return choose_near(job, presences, zone=self._zone)
         return choose_worker(job, residence, presences, now=self._clock.now(), max_age_s=self._config.affinity_s)
 
     async def _present(self, deployment: str) -> Sequence[Presence]:

@@ -34,6 +34,8 @@ class Presence:
     load: Load
     pool: str = ""
     """The worker's pool; empty for the shared one."""
+    zone: str = ""
+    """Zone that the worker runs in; empty where there is one zone."""
     draining: bool = False
     """Whether it finishes its jobs and takes no new ones."""
     at: float

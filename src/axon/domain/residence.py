@@ -39,12 +39,28 @@ def choose_worker(
     """
     if residence is None or now - residence.at > max_age_s or len(job.prompt_ids) <= residence.num_prompt:
         return None
-    serving = [
-        presence
-        for presence in presences
-        if presence.deployment.version == job.version and is_of_pool(job.lane, job.deployment, presence.pool)
-    ]
+    serving = _serving(job, presences)
     for presence in serving:
         if presence.incarnation == residence.incarnation and len(serving) > 1:
             return presence if not presence.draining and presence.load.free_slots >= job.choices else None
     return None
+
+
+def choose_near(job: Job, presences: Iterable[Presence], *, zone: str) -> Presence | None:
+    """The worker of the zone that a turn without a residence goes to: the one with most free slots. None where no
+    worker of the zone has some, or where all workers are of it: then the tenant's lane leads there as well."""
+    serving = _serving(job, presences)
+    near = [each for each in serving if each.zone == zone and not each.draining]
+    roomy = [each for each in near if each.load.free_slots >= job.choices]
+    if not zone or not roomy or len(near) == len(serving):
+        return None
+    return max(roomy, key=lambda each: (each.load.free_slots, each.worker))
+
+
+def _serving(job: Job, presences: Iterable[Presence]) -> list[Presence]:
+    """The workers of the job's version and pool."""
+    return [
+        presence
+        for presence in presences
+        if presence.deployment.version == job.version and is_of_pool(job.lane, job.deployment, presence.pool)
+    ]
