@@ -237,7 +237,6 @@ def test_a_stream_that_declines_the_grace_ends_with_its_connection(fresh: Fresh)
     wait_until(lambda: cancelled(server, "left") == 2, "they are counted")
 
 
-@pytest.mark.anywhere
 def test_a_stream_that_shortens_the_grace_is_cancelled_when_that_is_over(fresh: Fresh) -> None:
     server = fresh.start(engine_echo_step_s=STEP_S, sessions_reader_grace_s=300.0)
     headers = {"x-axon-reader-grace": "3"}
@@ -269,7 +268,6 @@ def test_a_grace_beyond_the_servers_own_is_the_servers_own(fresh: Fresh) -> None
         wait_until(lambda: running(server) == 0, "nothing runs for nobody")
 
 
-@pytest.mark.anywhere
 def test_two_readers_of_a_stream_do_not_stop_it_for_each_other(fresh: Fresh) -> None:
     server = fresh.start(engine_echo_step_s=0.002, sessions_reader_grace_s=300.0)
     headers = {"x-axon-reader-grace": "0"}

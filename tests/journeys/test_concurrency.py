@@ -18,7 +18,6 @@ PROMPTS = [
 ]
 
 
-@pytest.mark.anywhere
 @pytest.mark.model
 def test_eight_streams_at_once_say_what_each_says_alone(real: Server) -> None:
     def complete(prompt: str) -> str:
@@ -33,7 +32,6 @@ def test_eight_streams_at_once_say_what_each_says_alone(real: Server) -> None:
     assert together == alone
 
 
-@pytest.mark.anywhere
 def test_two_hundred_requests_at_once_are_each_answered_with_their_own(echo: Server) -> None:
     def complete(index: int) -> str:
         body = {"model": "echo", "prompt": f"number {index}.", "max_tokens": 64, "temperature": 0}

@@ -81,7 +81,6 @@ def test_an_openai_client_is_served_by_either_process(pair: Server) -> None:
     assert len(answers) == 1
 
 
-@pytest.mark.anywhere
 def test_a_stream_of_a_killed_process_is_resumed_at_the_other_and_its_counters_stay(pair: Server) -> None:
     fronts = fronts_of(pair)
     with openai.OpenAI(base_url=f"{pair.url}/v1", api_key=pair.key) as api:
@@ -101,7 +100,6 @@ def test_a_stream_of_a_killed_process_is_resumed_at_the_other_and_its_counters_s
     assert "front.ended" in pair.log
 
 
-@pytest.mark.anywhere
 def test_a_killed_process_takes_only_its_own_connections_with_it(pair: Server) -> None:
     one, other = fronts_of(pair)
     with pair.client() as mine, pair.client() as others:
@@ -120,7 +118,6 @@ def test_a_killed_process_takes_only_its_own_connections_with_it(pair: Server) -
     assert len(text_of(begun)) == 300
 
 
-@pytest.mark.anywhere
 def test_no_request_is_lost_while_one_process_after_the_other_is_restarted(pair: Server) -> None:
     """A front that is told to stop by itself ends its answers and is replaced; new connections go to the other."""
     headers = {"Authorization": f"Bearer {pair.key}"}
@@ -133,7 +130,6 @@ def test_no_request_is_lost_while_one_process_after_the_other_is_restarted(pair:
             assert reply.status_code == 200, reply.text
 
 
-@pytest.mark.anywhere
 def test_a_process_that_hangs_is_replaced(pair: Server) -> None:
     hung, _ = fronts_of(pair)
     os.kill(hung, signal.SIGSTOP)
@@ -149,7 +145,6 @@ def test_a_second_server_cannot_take_the_port_beside_the_first(pair: Server, tmp
     assert f"Cannot listen on 127.0.0.1:{port}" in ran.stderr
 
 
-@pytest.mark.anywhere
 def test_a_stop_lets_answers_end_and_leaves_no_process(fresh: Fresh) -> None:
     server = fresh.start(gateway_processes=2, **SLOW)
     fronts = fronts_of(server)
@@ -166,7 +161,6 @@ def test_a_stop_lets_answers_end_and_leaves_no_process(fresh: Fresh) -> None:
     assert not (server.data_dir / "fronts.sock").exists()
 
 
-@pytest.mark.anywhere
 def test_a_second_signal_ends_all_processes_at_once(fresh: Fresh) -> None:
     server = fresh.start(gateway_processes=2, engine_echo_step_s=1.0)
     fronts = fronts_of(server)
@@ -178,7 +172,6 @@ def test_a_second_signal_ends_all_processes_at_once(fresh: Fresh) -> None:
     assert not [pid for pid in fronts if is_alive(pid)]
 
 
-@pytest.mark.anywhere
 def test_the_hubs_death_ends_its_processes_and_a_stream_goes_on_after_a_restart(fresh: Fresh) -> None:
     server = fresh.start(gateway_processes=2, **SLOW)
     fronts = fronts_of(server)

@@ -230,7 +230,6 @@ def test_one_turn_at_a_time_in_a_conversation(fresh: Fresh) -> None:
     assert waited.output_text == f"user: on\nassistant: {said}\nuser: two\nassistant:"
 
 
-@pytest.mark.anywhere
 def test_the_client_retries_a_busy_conversation_by_itself(fresh: Fresh) -> None:
     server = fresh.start(engine_echo_step_s=0.02, sessions_busy_wait_s=0)
     with client(server, max_retries=5) as api:
@@ -297,6 +296,7 @@ def test_what_is_not_stored_is_nowhere_once_it_was_read(fresh: Fresh) -> None:
         assert "canary" not in repr(rows)
 
 
+@pytest.mark.everywhere
 def test_what_was_erased_does_not_come_back_after_a_restart(fresh: Fresh) -> None:
     server = fresh.start(engine_echo_step_s=0.005)
     with client(server) as api:
@@ -494,7 +494,6 @@ def test_a_response_is_not_continued_as_a_chat_stream(echo: Server) -> None:
         assert http.post("/v1/responses", json=go_on).json()["error"]["code"] == "previous_response_not_found"
 
 
-@pytest.mark.anywhere
 @pytest.mark.model
 def test_a_kept_conversation_answers_as_the_same_messages_sent_whole(real: Server) -> None:
     asked = ["What is the capital of France?", "And of Italy?", "Which of the two is larger?"]
@@ -554,6 +553,7 @@ def test_the_page_of_the_api_names_every_route(echo: Server) -> None:
     assert {"input", "previous_response_id", "conversation", "truncation"} <= set(body["properties"])
 
 
+@pytest.mark.everywhere
 def test_a_cancel_that_was_answered_outlives_a_killed_server(fresh: Fresh) -> None:
     server = fresh.start(engine_echo_step_s=0.03)
     with client(server) as api:

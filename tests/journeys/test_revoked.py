@@ -52,7 +52,6 @@ class Reading:
             self._thread.join()
 
 
-@pytest.mark.anywhere
 @pytest.mark.parametrize("by", ["command line", "http"])
 def test_a_revoked_keys_streams_and_waiting_requests_end_at_once(fresh: Fresh, by: str) -> None:
     server = fresh.start(engine_echo_step_s=STEP_S, sessions_reader_grace_s=300.0)
@@ -88,7 +87,6 @@ def run(server: Server, *arguments: str) -> None:
     subprocess.run(command, env=server.environment, check=True, capture_output=True)
 
 
-@pytest.mark.anywhere
 def test_a_stored_answer_goes_on_when_its_key_is_revoked(fresh: Fresh) -> None:
     server = fresh.start(engine_echo_step_s=0.006, sessions_reader_grace_s=300.0)
     made = axon(server, "keys", "create", "--tenant", "acme")
@@ -107,7 +105,6 @@ def test_a_stored_answer_goes_on_when_its_key_is_revoked(fresh: Fresh) -> None:
         wait_until(lambda: status() == "incomplete", "it went on to its length", timeout_s=60)
 
 
-@pytest.mark.anywhere
 def test_a_suspended_tenants_streams_run_on(fresh: Fresh) -> None:
     server = fresh.start(engine_echo_step_s=0.01)
     made = axon(server, "keys", "create", "--tenant", "acme")
