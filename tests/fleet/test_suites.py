@@ -34,7 +34,7 @@ from tests.journeys.test_resumed_responses import (  # noqa: F401
 )
 
 
-@pytest.mark.long
+@pytest.mark.long("programs")
 @pytest.mark.timeout(1200)
 @pytest.mark.parametrize("command", [*((program,) for program in CHATS), *LOAD_CASES], ids=" ".join)
 def test_a_program_runs_as_it_does_against_openai(echo: Server, tmp_path: Path, command: tuple[str, ...]) -> None:

@@ -45,6 +45,7 @@ def test_a_rank_that_dies_takes_its_group_with_it(working: Group) -> None:
     assert b"rank 1" in working.process.stderr.read()  # type: ignore[union-attr]
 
 
+@pytest.mark.long("ranks")
 def test_a_rank_that_stands_still_is_noticed_and_ended(working: Group) -> None:
     [rank] = working.rank_pids()
     kill(rank, signal.SIGSTOP)
@@ -52,12 +53,14 @@ def test_a_rank_that_stands_still_is_noticed_and_ended(working: Group) -> None:
     wait_until_gone([rank])
 
 
+@pytest.mark.long("ranks")
 def test_ranks_end_with_the_one_that_leads(working: Group) -> None:
     ranks = working.rank_pids()
     kill(working.process.pid)
     wait_until_gone(ranks)
 
 
+@pytest.mark.long("ranks")
 def test_ranks_end_when_the_worker_hangs_up(working: Group) -> None:
     ranks = working.rank_pids()
     code, errors = working.close()
@@ -65,6 +68,7 @@ def test_ranks_end_when_the_worker_hangs_up(working: Group) -> None:
     wait_until_gone(ranks)
 
 
+@pytest.mark.long("ranks")
 def test_a_rank_that_cannot_load_says_why(cuttable: Path, tmp_path: Path) -> None:
     port = free_port()
     other = make_tiny_llama(tmp_path / "other", **CUTTABLE | {"num_hidden_layers": 1})
@@ -75,6 +79,7 @@ def test_a_rank_that_cannot_load_says_why(cuttable: Path, tmp_path: Path) -> Non
     group.close()
 
 
+@pytest.mark.long("ranks")
 def test_ranks_that_do_not_come_are_named(cuttable: Path) -> None:
     port = free_port()
     group = Group(cuttable, 4, rendezvous=f"tcp://127.0.0.1:{port}", join_timeout_s=5.0)
@@ -86,6 +91,7 @@ def test_ranks_that_do_not_come_are_named(cuttable: Path) -> None:
     group.end()
 
 
+@pytest.mark.long("ranks")
 def test_the_leading_hosts_own_ranks_join_where_the_rendezvous_is(cuttable: Path) -> None:
     """It need not be on every address of the host."""
     group = Group(cuttable, 2, rendezvous=f"tcp://127.0.0.2:{free_port()}", local_ranks=2)
@@ -94,6 +100,7 @@ def test_the_leading_hosts_own_ranks_join_where_the_rendezvous_is(cuttable: Path
     group.end()
 
 
+@pytest.mark.long("ranks")
 def test_who_is_no_rank_is_turned_away(cuttable: Path) -> None:
     port = free_port()
     group = Group(cuttable, 2, rendezvous=f"tcp://127.0.0.1:{port}", join_timeout_s=60.0)
@@ -111,6 +118,7 @@ def test_who_is_no_rank_is_turned_away(cuttable: Path) -> None:
     assert rank.wait(timeout=30) == 0
 
 
+@pytest.mark.long("ranks")
 def test_a_process_tree_elsewhere_joins_and_comes_again_after_the_group_has_died(
     cuttable: Path, tmp_path: Path
 ) -> None:
@@ -135,6 +143,7 @@ def test_a_process_tree_elsewhere_joins_and_comes_again_after_the_group_has_died
         wait_until_gone(ranks)
 
 
+@pytest.mark.long("ranks")
 def test_ranks_elsewhere_end_with_the_command_that_started_them(cuttable: Path, tmp_path: Path) -> None:
     with start_ranks(f"tcp://127.0.0.1:{free_port()}", cuttable, tmp_path, "--count", "2") as node:
         wait_until(lambda: len(children_of(node.pid)) == 2, "both are started")
