@@ -59,7 +59,7 @@ async def test_a_close_that_can_wake_nobody_ends_in_its_time() -> None:
         ready=nothing,
     )
     with patch.object(gateway, "_CLOSE_S", 0.01):
-        await asyncio.wait_for(answering.close(), 10)
+        await asyncio.wait_for(answering.close(), 60)
     assert http.force_exit
 
 

@@ -132,7 +132,7 @@ class Server:
 
     def metric(self, name: str) -> float:
         """The sum of a metric's samples."""
-        text = httpx.get(self.metrics_url).text
+        text = httpx.get(self.metrics_url, timeout=60).text
         return sum(float(line.rsplit(" ", 1)[1]) for line in text.splitlines() if re.match(rf"{name}(\{{|\s)", line))
 
 

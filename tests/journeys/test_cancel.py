@@ -171,7 +171,7 @@ def test_a_foreign_turn_is_answered_exactly_like_an_unknown_one(fresh: Fresh) ->
 def sent(server: Server, body: dict[str, Any], path: str = "/v1/chat/completions", headers: str = "") -> socket.socket:
     """A request on a connection of its own, which nobody reads."""
     address = urlsplit(server.url)
-    client = socket.create_connection((address.hostname, address.port), timeout=10)
+    client = socket.create_connection((address.hostname, address.port), timeout=60)
     client.sendall(posted(server, body, path, headers))
     return client
 

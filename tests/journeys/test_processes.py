@@ -65,8 +65,8 @@ def test_clients_of_one_port_meet_both_processes_and_the_metrics_are_their_sum(p
     assert met == set(fronts)
     wait_until(lambda: pair.metric("axon_requests_total") - before == 24, "every request is counted once")
     assert pair.metric("axon_build_info") == 1
-    assert httpx.get(pair.metrics_url.replace("/metrics", "/readyz")).status_code == 200
-    assert httpx.get(pair.metrics_url.replace("/metrics", "/livez")).status_code == 200
+    assert httpx.get(pair.metrics_url.replace("/metrics", "/readyz"), timeout=60).status_code == 200
+    assert httpx.get(pair.metrics_url.replace("/metrics", "/livez"), timeout=60).status_code == 200
     assert "served by 2 processes" in pair.screen
 
 
@@ -152,7 +152,10 @@ def test_a_stop_lets_answers_end_and_leaves_no_process(fresh: Fresh) -> None:
         stream = pieces(reply.iter_lines())
         got = [next(stream)]
         os.kill(server.pid, signal.SIGTERM)
-        wait_until(lambda: httpx.get(server.metrics_url.replace("/metrics", "/readyz")).status_code == 503, "it drains")
+        wait_until(
+            lambda: httpx.get(server.metrics_url.replace("/metrics", "/readyz"), timeout=60).status_code == 503,
+            "it drains",
+        )
         got += stream
     assert got[-1].finish == "length"
     assert len(text_of(got)) == 300
@@ -167,7 +170,10 @@ def test_a_second_signal_ends_all_processes_at_once(fresh: Fresh) -> None:
     with server.client() as http, http.stream("POST", "/v1/completions", json={**BODY, "stream": True}) as reply:
         next(pieces(reply.iter_lines()))
         os.kill(server.pid, signal.SIGTERM)
-        wait_until(lambda: httpx.get(server.metrics_url.replace("/metrics", "/readyz")).status_code == 503, "it drains")
+        wait_until(
+            lambda: httpx.get(server.metrics_url.replace("/metrics", "/readyz"), timeout=60).status_code == 503,
+            "it drains",
+        )
         assert server.stop() == 0
     assert not [pid for pid in fronts if is_alive(pid)]
 
