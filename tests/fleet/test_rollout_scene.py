@@ -12,7 +12,7 @@ _STORMY = ("v2", "v3") if whole() else ("v1", "v2")
 
 
 @pytest.mark.services
-@pytest.mark.long
+@pytest.mark.long("rollouts")
 @pytest.mark.timeout(1200)
 def test_no_turn_fails_and_no_conversation_changes_its_version_while_versions_come_and_go() -> None:
     passes = []

@@ -25,6 +25,7 @@ def begun(registry: Registry) -> bool:
 
 
 @pytest.mark.services
+@pytest.mark.long("rollouts")
 def test_conversations_keep_their_version_while_a_rollout_goes_up_is_rolled_back_and_is_run_again(
     fresh: Callable[..., Fleet],
 ) -> None:

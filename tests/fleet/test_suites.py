@@ -1,4 +1,7 @@
-"""The suites of resuming and of other people's clients, on a fleet: the same tests, another server."""
+"""The suites of resuming and of other people's clients, on a fleet: the same tests, another server.
+
+One server, in the journeys, keeps its things on the same services; a short run has a tenth of them here.
+"""
 
 from pathlib import Path
 
@@ -32,6 +35,8 @@ from tests.journeys.test_resumed_responses import (  # noqa: F401
     test_a_stream_cut_many_times_is_the_same_stream,
     test_the_official_client_resumes,
 )
+
+pytestmark = pytest.mark.long("suites")
 
 
 @pytest.mark.long("programs")
