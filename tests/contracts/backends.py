@@ -148,15 +148,20 @@ STORES: Mapping[str, Opener] = {
     "remote": remote_stores,
     "postgres": postgres_stores,
     "pgbouncer": pgbouncer_stores,
+}
+JOURNALED: Mapping[str, Opener] = {
+    **STORES,
     "rabbitmq+sqlite": partial(rabbitmq_stores, under=sqlite_stores),
     "rabbitmq+postgres": partial(rabbitmq_stores, under=postgres_stores),
 }
+"""Stores with each journal before them; without it, they are those above."""
 SERVICES = frozenset(
     {"redis", "redis-cluster", "rabbitmq", "postgres", "pgbouncer", "rabbitmq+sqlite", "rabbitmq+postgres"}
 )
 
 
 def rows(table: Mapping[str, Opener]) -> list[ParameterSet]:
-    """A suite's parameters."""
+    """A suite's parameters. Through pgbouncer a short run asks a tenth of what it asks PostgreSQL itself."""
     marks = {name: [pytest.mark.services] if name in SERVICES else [] for name in table}
+    marks |= {"pgbouncer": [*marks.get("pgbouncer", ()), pytest.mark.long("pgbouncer")]}
     return [pytest.param(opener, id=name, marks=marks[name]) for name, opener in table.items()]

@@ -1,7 +1,9 @@
 """The journal's contract: what it has taken is durable and, behind a barrier, in the store."""
 
 import asyncio
+from collections.abc import AsyncIterator
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
@@ -9,8 +11,14 @@ from axon.domain.turn import opened
 from axon.errors import DependencyDown
 from axon.ports.journal import Journal
 from axon.ports.store import Store
-from tests.contracts.backends import StoreBackend
+from tests.contracts.backends import JOURNALED, StoreBackend, rows
 from tests.contracts.builders import make_ended, make_job
+
+
+@pytest.fixture(params=rows(JOURNALED))
+async def stores(request: pytest.FixtureRequest, tmp_path: Path, no_task_is_left: None) -> AsyncIterator[StoreBackend]:
+    async with request.param(tmp_path) as backend:
+        yield backend
 
 
 @pytest.fixture
