@@ -72,7 +72,7 @@ def whole(api: OpenAI, request: dict[str, Any], route: str) -> dict[int, str]:
 
 
 def test_many_streams_over_a_network_that_cuts_say_what_was_said(slow: Server) -> None:
-    num_streams = 200 if long.whole() else 60
+    num_streams = 200 if long.whole() else 24
     with (
         OpenAI(base_url=f"{slow.url}/v1", api_key=slow.key, max_retries=4) as straight,
         cutting(slow.url, seed=5) as network,

@@ -145,14 +145,3 @@ def test_sigterm_lets_running_answers_end_and_takes_no_new_ones(fresh: Fresh) ->
     assert rest[-1].finish == "length"
     assert len(text_of([first, *rest]).encode()) >= 290
     assert server.stop() == 0
-
-
-@pytest.mark.model
-def test_the_real_model_says_the_same_after_its_engine_was_killed(fresh: Fresh) -> None:
-    server = fresh.start(engine_kind="axon")
-    body = {"model": "smollm2-135m-instruct", "prompt": "Once upon a time", "max_tokens": 60, "temperature": 0}
-    with server.client() as http:
-        undisturbed = http.post("/v1/completions", json=body).json()["choices"][0]["text"]
-    got = read_killing(server, {**body, "stream": True}, at_pieces=(15,))
-    assert text_of(got) == undisturbed
-    assert server.metric("axon_failovers_total") == 1

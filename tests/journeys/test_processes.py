@@ -37,11 +37,13 @@ def fronts_of(server: Server) -> list[int]:
 
 def is_serving(server: Server) -> bool:
     """Whether every front accepts connections, so that the parent hands none over."""
-    served = set()
+    served: set[int] = set()
     for _ in range(24):
         with server.client() as http, http.stream("GET", "/v1/models") as reply:
             served.add(holder(reply, front_pids(server.pid)))
-    return len(served) == 2
+        if len(served) == 2:
+            return True
+    return False
 
 
 def stream_at(server: Server, front: int, http: httpx.Client) -> Iterator[Any]:

@@ -494,28 +494,6 @@ def test_a_response_is_not_continued_as_a_chat_stream(echo: Server) -> None:
         assert http.post("/v1/responses", json=go_on).json()["error"]["code"] == "previous_response_not_found"
 
 
-@pytest.mark.model
-def test_a_kept_conversation_answers_as_the_same_messages_sent_whole(real: Server) -> None:
-    asked = ["What is the capital of France?", "And of Italy?", "Which of the two is larger?"]
-    greedy: dict[str, Any] = {"model": "smollm2-135m-instruct", "temperature": 0}
-    messages: list[Any] = [{"role": "system", "content": "Answer in one sentence."}]
-    with client(real) as api:
-        talk = api.conversations.create()
-        previous: str | None = None
-        for text in asked:
-            messages.append({"role": "user", "content": text})
-            whole = api.chat.completions.create(**greedy, messages=messages, max_tokens=40)
-            fields: dict[str, Any] = {**greedy, "input": text, "instructions": "Answer in one sentence."}
-            kept = api.responses.create(**fields, conversation=talk.id, max_output_tokens=40)
-            chained = api.responses.create(**fields, previous_response_id=previous, max_output_tokens=40)
-            assert kept.output_text == chained.output_text == whole.choices[0].message.content
-            assert kept.usage is not None
-            assert whole.usage is not None
-            assert kept.usage.input_tokens == whole.usage.prompt_tokens
-            messages.append({"role": "assistant", "content": kept.output_text})
-            previous = chained.id
-
-
 @pytest.mark.parametrize(
     ("path", "body", "param"),
     [

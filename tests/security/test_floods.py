@@ -65,7 +65,7 @@ def healthy(server: Server) -> Iterator[Callable[[], int]]:
     over = threading.Event()
 
     def go_on() -> None:
-        while not over.is_set():
+        while not over.wait(0.02):
             try:
                 status = ask(server)
                 (answered if status == 200 else failures).append(status)
