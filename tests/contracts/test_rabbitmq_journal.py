@@ -52,12 +52,12 @@ async def eventually(true: Callable[[], bool], timeout_s: float = 10.0) -> None:
             await asyncio.sleep(0.02)
 
 
-async def behind_a_barrier(journal: RabbitJournal, timeout_s: float = 30.0) -> None:
+async def behind_a_barrier(journal: RabbitJournal, timeout_s: float = 60.0) -> None:
     """Waits for a barrier to be passed, while the broker may still be coming back."""
     async with asyncio.timeout(timeout_s):
         while True:
             try:
-                await journal.barrier(timeout_s=30.0)
+                await journal.barrier(timeout_s=5.0)
             except DependencyDown:
                 await asyncio.sleep(0.05)
             else:

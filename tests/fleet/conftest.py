@@ -19,14 +19,14 @@ def fleets() -> Iterator[Callable[..., Fleet]]:
     with tempfile.TemporaryDirectory(prefix="axon-fleet-") as name, ExitStack() as stack:
         folder = Path(name)
         folder.chmod(0o755)
-        yield lambda **settings: shared_fleet(folder, stack, **{"dispatch_num_lanes": FEW_LANES, **settings})
+        yield lambda **settings: shared_fleet(folder, stack, **{"dispatch_num_lanes": FEW_LANES, **PATIENT, **settings})
 
 
 @pytest.fixture(scope="session")
 def fleet() -> Iterator[Fleet]:
     """Two gateways, two workers, one control, shared by the journeys that leave it as it was."""
     with fleets() as make:
-        yield make(engine_echo_step_s=0.005, admission_requests_per_minute=100_000, **PATIENT).start()
+        yield make(engine_echo_step_s=0.005, admission_requests_per_minute=100_000).start()
 
 
 @pytest.fixture(scope="session")

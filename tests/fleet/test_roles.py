@@ -264,7 +264,7 @@ def test_a_second_signal_ends_a_process_at_once(fresh: Callable[..., Fleet]) -> 
             wait_until(lambda: member.probe("/readyz") != 200, "it drains")  # noqa: B023
             assert member.alive, "it waits for what runs"
             member.send(signal.SIGTERM)
-            assert member.wait(20) in (0, -signal.SIGTERM)
+            assert member.wait() in (0, -signal.SIGTERM)
 
 
 @pytest.mark.services

@@ -18,13 +18,13 @@ from tests.journeys.sse import pieces, text_of
 
 PROMPT = "Many hands make light work. " * 12
 BODY: dict[str, Any] = {"model": "echo", "prompt": PROMPT, "max_tokens": 300, "ignore_eos": True, "temperature": 0}
-SLOW: Settings = {"engine_echo_step_s": 0.01, **PATIENT}
+SLOW: Settings = {"engine_echo_step_s": 0.01}
 
 
 @pytest.fixture(scope="module")
 def pair(place: Callable[[], Settings], tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     """A server of two fronts, for the tests of this file; it replaces those that they kill."""
-    settings = {"engine_kind": "echo", "gateway_processes": 2, **SLOW, **place()}
+    settings = {"engine_kind": "echo", "gateway_processes": 2, **SLOW, **PATIENT, **place()}
     with running(tmp_path_factory.mktemp("pair") / "data", **settings) as server:
         yield server
 

@@ -41,7 +41,7 @@ def working(cuttable: Path) -> Iterator[Group]:
 def test_a_rank_that_dies_takes_its_group_with_it(working: Group) -> None:
     [rank] = working.rank_pids()
     kill(rank)
-    assert working.process.wait(timeout=30) != 0
+    assert working.process.wait(timeout=60) != 0
     assert b"rank 1" in working.process.stderr.read()  # type: ignore[union-attr]
 
 
@@ -75,7 +75,7 @@ def test_a_rank_that_cannot_load_says_why(cuttable: Path, tmp_path: Path) -> Non
     group = Group(cuttable, 2, rendezvous=f"tcp://127.0.0.1:{port}")
     rank = start_rank(port, "--model-dir", str(other), "--patience-s", "60")
     assert "is not the one that the leading rank has" in group.receive(Failed).message
-    assert rank.wait(timeout=30) == 1
+    assert rank.wait(timeout=60) == 1
     group.close()
 
 
@@ -84,7 +84,7 @@ def test_ranks_that_do_not_come_are_named(cuttable: Path) -> None:
     port = free_port()
     group = Group(cuttable, 4, rendezvous=f"tcp://127.0.0.1:{port}", join_timeout_s=5.0)
     wait_until(lambda: can_connect(port), "it listens")
-    with socket.create_connection(("127.0.0.1", port), timeout=30) as first:
+    with socket.create_connection(("127.0.0.1", port), timeout=60) as first:
         first.sendall(encode(Join(version=VERSION)))
         message = group.receive(Failed).message
     assert "ranks [2, 3] have not joined" in message
@@ -105,17 +105,17 @@ def test_who_is_no_rank_is_turned_away(cuttable: Path) -> None:
     port = free_port()
     group = Group(cuttable, 2, rendezvous=f"tcp://127.0.0.1:{port}", join_timeout_s=60.0)
     wait_until(lambda: can_connect(port), "it listens")
-    with socket.create_connection(("127.0.0.1", port), timeout=30) as stranger:
+    with socket.create_connection(("127.0.0.1", port), timeout=60) as stranger:
         stranger.sendall(b"GET / HTTP/1.1\r\n\r\n" * 4)
         assert read_all(stranger) is not None
-    with socket.create_connection(("127.0.0.1", port), timeout=30) as old:
+    with socket.create_connection(("127.0.0.1", port), timeout=60) as old:
         old.sendall(encode(Join(version=VERSION + 1)))
         words = [word for word in Decoder(KINDS).feed(read_all(old)) if isinstance(word, Failed)]
         assert "its version of Axon is another" in words[0].message
     rank = start_rank(port)
     assert group.receive(Ready).kernel == "torch-float32-tp2"
     group.end()
-    assert rank.wait(timeout=30) == 0
+    assert rank.wait(timeout=60) == 0
 
 
 @pytest.mark.long("ranks")
@@ -133,13 +133,13 @@ def test_a_process_tree_elsewhere_joins_and_comes_again_after_the_group_has_died
                 [rank] = children_of(node.pid)
                 assert group.run([SHORT]) == tokens
                 kill(rank)
-                assert group.process.wait(timeout=30) != 0
+                assert group.process.wait(timeout=60) != 0
                 group.close()
             wait_until(lambda: children_of(node.pid), "it joins again")
         finally:
             ranks = children_of(node.pid)
             node.terminate()
-        assert node.wait(timeout=30) == 0
+        assert node.wait(timeout=60) == 0
         wait_until_gone(ranks)
 
 
