@@ -7,6 +7,7 @@ from tests.long import share, whole
 
 _TURNS = 1000
 _TALKS = 100
+_WIDTH = 8 if whole() else 4
 _STORMY = ("v2", "v3") if whole() else ("v1", "v2")
 """The pass among faults, which is the only one of a short run."""
 
@@ -19,7 +20,7 @@ def test_no_turn_fails_and_no_conversation_changes_its_version_while_versions_co
     with scene() as opened:
         if whole():
             passes.append(opened.run("v1", "v2", _TURNS))
-        passes.append(opened.run(*_STORMY, int(share(_TURNS)), with_faults=True))
+        passes.append(opened.run(*_STORMY, int(share(_TURNS)), width=_WIDTH, with_faults=True))
     show(passes)
     for each in passes:
         assert each.failures == []
