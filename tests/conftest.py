@@ -1,8 +1,10 @@
 """What every test folder shares: a clock, profiles, the order of tests, servers that are forked. Knows no adapter."""
 
 import os
+from collections.abc import Iterator
 
 import pytest
+import structlog
 from hypothesis import HealthCheck, settings
 
 from axon.runtime.clock import FakeClock
@@ -73,6 +75,13 @@ def _file(item: pytest.Item) -> str:
 def _params(item: pytest.Item) -> dict[str, object]:
     callspec = getattr(item, "callspec", None)
     return {} if callspec is None else dict(callspec.params)
+
+
+@pytest.fixture(autouse=True)
+def logs_are_as_they_were() -> Iterator[None]:
+    """Whatever a test has set for logs, the next one finds nothing filtered."""
+    yield
+    structlog.reset_defaults()
 
 
 @pytest.fixture
