@@ -41,7 +41,12 @@ $(STAMP): pyproject.toml requirements.lock
 serve: $(STAMP) ## Serve the default model on http://127.0.0.1:8000
 	@exec $(BIN)/axon serve $(SERVE_ARGS)
 
-test: check install-services ## Check, then run all tests, shuffled; where every server is installed, none may skip
+# The types take a core for more than a minute: beside the tests, which also wait.
+test: check-rules install-services ## Check, and run all tests, shuffled; where every server is installed, none may skip
+	@$(MAKE) --no-print-directory -j 2 check-types run-tests
+
+.PHONY: run-tests
+run-tests:
 	@if scripts/install-services --check; then export REQUIRE_SERVERS=1; fi; $(TEST) $(PYTEST_ARGS)
 
 test-long: $(STAMP) install-services ## Run the corpora and soaks whole, of which make test runs a tenth (hours)
@@ -55,10 +60,10 @@ check: $(STAMP) ## Format, lint, types, import rules, docs, dependencies
 	@$(MAKE) --no-print-directory -j 2 --output-sync=target check-types check-rules
 
 .PHONY: check-types check-rules
-check-types:
+check-types: $(STAMP)
 	$(BIN)/mypy
 
-check-rules:
+check-rules: $(STAMP)
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/lint-imports

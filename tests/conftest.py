@@ -1,8 +1,10 @@
 """What every test folder shares: a clock, profiles, the order of tests, servers that are forked. Knows no adapter."""
 
 import os
+from collections.abc import Iterator
 
 import pytest
+import structlog
 from hypothesis import HealthCheck, settings
 
 from axon.runtime.clock import FakeClock
@@ -39,35 +41,47 @@ def _order(config: pytest.Config) -> str:
     return "order: as written" if seed is None else f"order: shuffled; TEST_SEED={seed} repeats it"
 
 
-@pytest.hookimpl(tryfirst=True)  # before tests that share a fixture's parameter are put together
+@pytest.hookimpl(tryfirst=True)  # before marks are chosen from, and tests that share a fixture's parameter put together
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     seed = config.stash[_SEED]
+    for item in items:
+        if "place" in _params(item) and not item.get_closest_marker("everywhere"):
+            item.add_marker("anywhere")
     if not long.whole():
         _leave_out(config, items, seed)
-    items[:] = ordered([(item.nodeid.partition("::")[0], item) for item in items], seed)
+    items[:] = ordered([(_file(item), item) for item in items], seed)
 
 
 def _leave_out(config: pytest.Config, items: list[pytest.Item], seed: int | None) -> None:
-    """Of each test that is marked long, a tenth of its cases stays; of each case that is marked anywhere, one place."""
+    """Of each corpus that is marked long, a tenth of its cases stays; of each case that runs anywhere, one place."""
     corpora: dict[str, list[pytest.Item]] = {}
     places: dict[tuple[str, str], list[pytest.Item]] = {}
     for item in items:
         test = item.nodeid.partition("[")[0]
-        if item.get_closest_marker("long"):
-            corpora.setdefault(test, []).append(item)
+        if mark := item.get_closest_marker("long"):
+            corpora.setdefault(mark.args[0] if mark.args else test, []).append(item)
         elif item.get_closest_marker("anywhere"):
-            places.setdefault((test, _but_for_its_place(item)), []).append(item)
+            places.setdefault((test, repr({**_params(item), "place": ""})), []).append(item)
     out = {item for cases in corpora.values() for item in long.left_out(cases, seed)}
-    out |= {item for (test, _), cases in places.items() for item in long.left_out(cases, long.drawn(test, seed))}
+    out |= {item for cases in places.values() for item in long.left_out(cases, long.drawn_for(_file(cases[0]), seed))}
     config.hook.pytest_deselected(items=list(out))
     items[:] = [item for item in items if item not in out]
 
 
-def _but_for_its_place(item: pytest.Item) -> str:
-    """What the case is, wherever it runs."""
+def _file(item: pytest.Item) -> str:
+    return item.nodeid.partition("::")[0]
+
+
+def _params(item: pytest.Item) -> dict[str, object]:
     callspec = getattr(item, "callspec", None)
-    params = {} if callspec is None else {**callspec.params, "place": ""}
-    return repr(params)
+    return {} if callspec is None else dict(callspec.params)
+
+
+@pytest.fixture(autouse=True)
+def logs_are_as_they_were() -> Iterator[None]:
+    """Whatever a test has set for logs, the next one finds nothing filtered."""
+    yield
+    structlog.reset_defaults()
 
 
 @pytest.fixture

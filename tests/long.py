@@ -1,8 +1,9 @@
 """How much of the long tests a run does: all of it in ``make test-long``, a tenth in ``make test``.
 
-A corpus is a test with many cases and the mark ``long``: of those, every tenth is run, and which ones the run's seed
-decides, so that ten orders see all of them. A soak asks for its ``share``. A test with the mark ``anywhere`` asserts
-the same at every place that servers keep things in: a short run has it at one of them, which its seed and name decide.
+A corpus is a test with many cases and the mark ``long``, or all tests whose mark names the same corpus, as in
+``long("ranks")``: of those, every tenth is run, and which ones the run's seed decides, so that ten orders see all of
+them. A soak asks for its ``share``. A journey asserts the same at every place that servers keep things in: a short run
+has it at one of them, which its seed and file decide, unless its mark is ``everywhere``.
 """
 
 import os
@@ -30,6 +31,6 @@ def left_out(cases: Sequence[T], seed: int | None) -> list[T]:
     return [case for index, case in enumerate(cases) if index % PART != first]
 
 
-def drawn(test: str, seed: int | None) -> int:
-    """A seed of the test's own, so that a run does not have all tests at one place."""
-    return (seed or 0) ^ zlib.crc32(test.encode())
+def drawn_for(file: str, seed: int | None) -> int:
+    """A seed of the file's own: a run has all its tests at one place, where they share a server, but not all files."""
+    return (seed or 0) ^ zlib.crc32(file.encode())

@@ -306,7 +306,7 @@ def test_ctrl_c_stops_the_answer_and_not_the_chat(axon: Axon, server_url: str, t
         typed.wait_for("small heard 3")
         typed.wait_for("> ")
         typed.type("\x04")
-        assert typed.process.wait(timeout=30) == 0
+        assert typed.process.wait(timeout=60) == 0
     history = tmp_path / "data" / "chat-history"
     assert "be slow" in history.read_text()
     assert history.stat().st_mode & 0o077 == 0

@@ -1,8 +1,15 @@
 """A short run does a tenth of what is long."""
 
+import os
+import subprocess
+import sys
+from pathlib import Path
+
 import pytest
 
 from tests import long
+
+REPOSITORY = Path(__file__).resolve().parents[1]
 
 CASES = [*range(95)]
 
@@ -28,12 +35,69 @@ def test_a_soak_lasts_a_tenth_of_its_time(monkeypatch: pytest.MonkeyPatch, asked
     assert long.share(600.0) == seconds
 
 
-def test_a_run_has_some_tests_at_each_place_and_another_run_has_them_at_the_other() -> None:
-    def place(test: str, seed: int | None) -> str:
-        [at] = {"embedded", "services"} - set(long.left_out(["embedded", "services"], long.drawn(test, seed)))
+def test_a_run_has_some_files_at_each_place_and_another_run_has_them_at_the_other() -> None:
+    def place(file: str, seed: int | None) -> str:
+        [at] = {"embedded", "services"} - set(long.left_out(["embedded", "services"], long.drawn_for(file, seed)))
         return at
 
-    tests = [f"tests/test_it.py::test_{number}" for number in range(20)]
+    files = [f"tests/test_{number}.py" for number in range(20)]
     for seed in (None, 4):
-        assert {place(test, seed) for test in tests} == {"embedded", "services"}
-    assert all(place(test, 4) != place(test, 5) for test in tests)
+        assert {place(file, seed) for file in files} == {"embedded", "services"}
+    assert all(place(file, 4) != place(file, 5) for file in files)
+
+
+FILE = """
+import pytest
+
+@pytest.fixture(params=["embedded", "services"])
+def place(request): return request.param
+
+def test_here_or_there(place): ...
+@pytest.mark.parametrize("number", range(2))
+def test_twice_here_or_there(place, number): ...
+@pytest.mark.everywhere
+def test_here_and_there(place): ...
+@pytest.mark.long("some")
+@pytest.mark.parametrize("number", range(5))
+def test_some(number): ...
+@pytest.mark.long("some")
+@pytest.mark.parametrize("number", range(5))
+def test_some_more(number): ...
+@pytest.mark.long
+@pytest.mark.parametrize("number", range(5))
+def test_others(number): ...
+"""
+
+
+def collected(folder: Path, *options: str, **environ: str) -> list[str]:
+    """The tests that a run of the file would have."""
+    (folder / "conftest.py").write_text("from tests.conftest import *\nfrom tests.conftest import _SEED\n")
+    (folder / "test_it.py").write_text(FILE)
+    done = subprocess.run(
+        [
+            *(sys.executable, "-m", "pytest", "-q", "--collect-only", *options, str(folder)),
+            *("-c", str(REPOSITORY / "pyproject.toml"), "--rootdir", str(folder)),
+        ],
+        cwd=REPOSITORY,
+        env={**os.environ, "PYTHONPATH": str(REPOSITORY), "TEST_SEED": "3", "TEST_LONG": "", **environ},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    return [line.partition("::")[2] for line in done.stdout.splitlines() if "::" in line]
+
+
+def test_a_short_run_has_a_file_at_one_place_and_a_tenth_of_a_named_corpus(tmp_path: Path) -> None:
+    found = collected(tmp_path)
+    places = {test.partition("[")[2][:-1].partition("-")[0] for test in found if "here_or_there" in test}
+    assert len(places) == 1
+    assert sum("here_or_there" in test for test in found) == 3
+    assert sum("here_and_there" in test for test in found) == 2
+    assert sum("test_some" in test for test in found) == sum("test_others" in test for test in found) == 1
+
+
+def test_a_long_run_has_every_place_and_every_case(tmp_path: Path) -> None:
+    found = collected(tmp_path, "-m", "long or anywhere", TEST_LONG="1")
+    assert sum("here_or_there" in test for test in found) == 6
+    assert sum("test_some" in test for test in found) == 10
+    assert sum("test_others" in test for test in found) == 5

@@ -219,4 +219,4 @@ def test_a_paused_group_can_be_resumed(tmp_path: Path) -> None:
         server.wait()
         server.pause()
         server.resume()
-        server.wait(timeout_s=30)
+        server.wait(timeout_s=60)

@@ -28,6 +28,7 @@ def run(module: str) -> tuple[list[str], dict[str, Any]]:
     return lines, json.loads(lines[-1])
 
 
+@pytest.mark.long("benchmarks")
 def test_the_comparison_prints_its_command_a_table_and_a_json_line() -> None:
     lines, result = run("benchmarks.cpu")
     assert lines[0] == "python -m benchmarks.cpu --smoke"
@@ -41,7 +42,7 @@ def test_the_comparison_prints_its_command_a_table_and_a_json_line() -> None:
     assert 0 < result["loads"]["chat"]["engines"]["axon"]["streams"]["2"]["answer_tokens"] <= 16
 
 
-@pytest.mark.long
+@pytest.mark.long("benchmarks")
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_an_interrupted_comparison_leaves_no_server_behind(number: signal.Signals) -> None:
     with subprocess.Popen(
@@ -113,7 +114,7 @@ def affinity() -> None:
     assert result["rows"]["with affinity"]["found"] == 1
 
 
-@pytest.mark.long
+@pytest.mark.long("benchmarks")
 @pytest.mark.parametrize(
     "check",
     [path, memory, fairness, pytest.param(affinity, marks=pytest.mark.services)],

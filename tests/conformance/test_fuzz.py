@@ -29,7 +29,7 @@ def fuzzed(tmp_path: Path) -> Iterator[Server]:
         yield server
 
 
-@pytest.mark.long
+@pytest.mark.long("fuzz")
 @pytest.mark.timeout(7200)
 def test_no_request_makes_the_server_fail(fuzzed: Server, tmp_path: Path) -> None:
     engines = fuzzed.engine_pids()
@@ -37,7 +37,7 @@ def test_no_request_makes_the_server_fail(fuzzed: Server, tmp_path: Path) -> Non
     assert fuzzed.engine_pids() == engines, "the engine was restarted"
 
 
-@pytest.mark.long
+@pytest.mark.long("fuzz")
 @pytest.mark.timeout(7200)
 def test_no_request_makes_the_admin_api_fail(fuzzed: Server, tmp_path: Path) -> None:
     made = fuzzed.axon("keys", "create", "--tenant", "ops", "--scope", "admin", "--scope", "read")

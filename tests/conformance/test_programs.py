@@ -26,7 +26,7 @@ def test_it_runs_as_it_does_against_openai(echo: Server, tmp_path: Path, program
     assert runs(echo, tmp_path, program)
 
 
-@pytest.mark.long
+@pytest.mark.long("programs")
 @pytest.mark.timeout(1200)
 @pytest.mark.parametrize(("program", "kind"), LOAD_CASES)
 def test_a_load_generator_runs_as_it_does_against_openai(echo: Server, tmp_path: Path, program: str, kind: str) -> None:

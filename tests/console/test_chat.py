@@ -108,4 +108,4 @@ def test_what_is_typed_ahead_does_not_stand_in_the_answer_and_is_asked_next(axon
         typed.wait_for("(cut after 1024 tokens")
         typed.wait_for("> ")
         typed.type("\x04")
-        assert typed.process.wait(timeout=30) == 0
+        assert typed.process.wait(timeout=60) == 0

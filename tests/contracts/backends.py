@@ -27,7 +27,7 @@ from tests.contracts.rabbitmq_backend import rabbitmq_queues, rabbitmq_stores
 from tests.contracts.redis_backend import redis_lives
 from tests.contracts.remote_backend import remote_lives, remote_queues, remote_stores
 
-RETENTION_S = 0.2
+RETENTION_S = 600.0
 """How long the backends keep an ended stream."""
 
 
@@ -46,6 +46,9 @@ class LiveBackend(Protocol):
     def live(self) -> Live: ...
 
     async def pass_time(self, seconds: float) -> None: ...
+
+    async def grow_old(self, seconds: float) -> None:
+        """Everything that is kept for a time has so much less of it left."""
 
     async def lose_everything(self) -> None:
         """The service restarts with nothing in it."""
@@ -85,6 +88,9 @@ class MemoryLives:
 
     async def pass_time(self, seconds: float) -> None:
         self.clock.advance(seconds)
+
+    async def grow_old(self, seconds: float) -> None:
+        await self.pass_time(seconds)
 
     async def lose_everything(self) -> None:
         self.live.lose_everything()
@@ -142,15 +148,20 @@ STORES: Mapping[str, Opener] = {
     "remote": remote_stores,
     "postgres": postgres_stores,
     "pgbouncer": pgbouncer_stores,
+}
+JOURNALED: Mapping[str, Opener] = {
+    **STORES,
     "rabbitmq+sqlite": partial(rabbitmq_stores, under=sqlite_stores),
     "rabbitmq+postgres": partial(rabbitmq_stores, under=postgres_stores),
 }
+"""Stores with each journal before them; without it, they are those above."""
 SERVICES = frozenset(
     {"redis", "redis-cluster", "rabbitmq", "postgres", "pgbouncer", "rabbitmq+sqlite", "rabbitmq+postgres"}
 )
 
 
 def rows(table: Mapping[str, Opener]) -> list[ParameterSet]:
-    """A suite's parameters."""
+    """A suite's parameters. Through pgbouncer a short run asks a tenth of what it asks PostgreSQL itself."""
     marks = {name: [pytest.mark.services] if name in SERVICES else [] for name in table}
+    marks |= {"pgbouncer": [*marks.get("pgbouncer", ()), pytest.mark.long("pgbouncer")]}
     return [pytest.param(opener, id=name, marks=marks[name]) for name, opener in table.items()]

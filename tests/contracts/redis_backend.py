@@ -25,6 +25,11 @@ class RedisLives:
     async def pass_time(self, seconds: float) -> None:
         await asyncio.sleep(seconds)
 
+    async def grow_old(self, seconds: float) -> None:
+        for key in self._keys():
+            if (left_ms := self._admin.pttl(key)) > 0:
+                self._admin.pexpire(key, max(0, left_ms - round(1000 * seconds)))
+
     async def lose_everything(self) -> None:
         for key in self._keys():
             self._admin.delete(key)

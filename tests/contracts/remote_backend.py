@@ -68,6 +68,9 @@ class Remote:
     async def pass_time(self, seconds: float) -> None:
         self.clock.advance(seconds)
 
+    async def grow_old(self, seconds: float) -> None:
+        await self.pass_time(seconds)
+
     async def lose_everything(self) -> None:
         self.twins.lose_everything()
 

@@ -70,9 +70,11 @@ class TestRates:
         self, lives: LiveBackend, accounts: Accounts
     ) -> None:
         bounds = Bounds(tokens_per_minute=6000)
+        began = time.monotonic()
         await admit(accounts, "a", bounds, tokens=6000)
         await lives.pass_time(0.2)
-        assert (await look(accounts, bounds)).tokens == pytest.approx(20, abs=15)
+        tokens = (await look(accounts, bounds)).tokens
+        assert 15 < tokens < 25 + 100 * (time.monotonic() - began)  # 100 a second, on a slow machine too
         await settle(accounts, "a", bounds=bounds)
         assert (await look(accounts, bounds)).tokens == pytest.approx(6000)
 

@@ -63,16 +63,16 @@ class TestPins:
         self, lives: LiveBackend, pins: Pins
     ) -> None:
         for key in ("kept", "left"):
-            await pins.pin(key, OLD, ttl_s=0.1)
+            await pins.pin(key, OLD, ttl_s=0.5)
         assert await pins.confirm("kept", OLD, ttl_s=10) == OLD
-        await lives.pass_time(0.2)
+        await lives.pass_time(0.6)
         assert await pins.get("left") is None
         assert await pins.get("kept") == OLD
 
     async def test_confirming_another_pin_prolongs_nothing(self, lives: LiveBackend, pins: Pins) -> None:
-        await pins.pin(KEY, OLD, ttl_s=0.1)
+        await pins.pin(KEY, OLD, ttl_s=0.5)
         assert await pins.confirm(KEY, Pin(0, "small@v2"), ttl_s=10) == OLD
-        await lives.pass_time(0.2)
+        await lives.pass_time(0.6)
         assert await pins.get(KEY) is None
         assert await pins.confirm(KEY, OLD, ttl_s=10) is None
         assert await pins.get(KEY) is None

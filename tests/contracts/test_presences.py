@@ -16,21 +16,21 @@ def presences(live: Live) -> Presences:
 
 async def test_what_a_worker_says_comes_back_as_it_said_it(presences: Presences) -> None:
     said = make_presence("w1", free_slots=3, draining=True)
-    assert await presences.put(said, ttl_s=1.0)
+    assert await presences.put(said, ttl_s=10.0)
     assert await presences.all("small") == [said]
 
 
 async def test_workers_come_by_their_names_and_the_last_word_counts(presences: Presences) -> None:
     for name in ("w2", "w1", "w3"):
-        assert await presences.put(make_presence(name), ttl_s=1.0)
-    assert await presences.put(make_presence("w1", free_slots=0), ttl_s=1.0)
+        assert await presences.put(make_presence(name), ttl_s=10.0)
+    assert await presences.put(make_presence("w1", free_slots=0), ttl_s=10.0)
     found = await presences.all("small")
     assert [(each.worker, each.load.free_slots) for each in found] == [("w1", 0), ("w2", 4), ("w3", 4)]
 
 
 async def test_deployments_do_not_share_their_workers(presences: Presences) -> None:
-    await presences.put(make_presence("w1", deployment="small"), ttl_s=1.0)
-    await presences.put(make_presence("w1", "other-life", deployment="large"), ttl_s=1.0)
+    await presences.put(make_presence("w1", deployment="small"), ttl_s=10.0)
+    await presences.put(make_presence("w1", "other-life", deployment="large"), ttl_s=10.0)
     assert [each.incarnation for each in await presences.all("large")] == ["other-life"]
     assert await presences.all("medium") == []
 
@@ -43,9 +43,9 @@ async def test_a_worker_that_says_nothing_for_its_time_is_missing(lives: LiveBac
 
 
 async def test_a_worker_that_goes_on_saying_it_stays(lives: LiveBackend, presences: Presences) -> None:
-    for _ in range(3):
-        assert await presences.put(make_presence("w1"), ttl_s=0.4)
-        await lives.pass_time(0.2)
+    for ttl_s in (0.1, 10.0):
+        assert await presences.put(make_presence("w1"), ttl_s=ttl_s)
+    await lives.pass_time(0.2)
     assert len(await presences.all("small")) == 1
 
 

@@ -52,7 +52,7 @@ async def eventually(true: Callable[[], bool], timeout_s: float = 10.0) -> None:
             await asyncio.sleep(0.02)
 
 
-async def behind_a_barrier(journal: RabbitJournal, timeout_s: float = 30.0) -> None:
+async def behind_a_barrier(journal: RabbitJournal, timeout_s: float = 60.0) -> None:
     """Waits for a barrier to be passed, while the broker may still be coming back."""
     async with asyncio.timeout(timeout_s):
         while True:
@@ -80,7 +80,7 @@ async def test_without_a_persister_a_barrier_is_not_passed_and_nothing_is_lost(s
             await journal.barrier(timeout_s=0.1)
         assert late.value.code == "journal_behind"
         async with persisting(url, prefix, store):
-            await journal.barrier(timeout_s=5.0)
+            await journal.barrier(timeout_s=30.0)
         assert await store.turns.unfinished(limit=10) == turns(3)
 
 
@@ -89,14 +89,14 @@ async def test_of_two_persisters_one_works_and_the_other_takes_over_with_nothing
     async with opened_journal(url, prefix, store) as journal:
         async with persisting(url, prefix, store) as first:
             await journal.append(turns(50))
-            await journal.barrier(timeout_s=5.0)
+            await journal.barrier(timeout_s=30.0)
             async with persisting(url, prefix, store) as second:
                 await journal.append(turns(100)[50:])
-                await journal.barrier(timeout_s=5.0)
+                await journal.barrier(timeout_s=30.0)
                 assert (first.counts.num_written, second.counts.num_written) == (100, 0)
         async with persisting(url, prefix, store) as third:
             await journal.append(turns(150)[100:])
-            await journal.barrier(timeout_s=5.0)
+            await journal.barrier(timeout_s=30.0)
             assert third.counts.num_written == 50
         assert len(await store.turns.unfinished(limit=1000)) == 150
 
@@ -148,7 +148,7 @@ async def test_a_record_nobody_can_read_lies_aside_with_its_reason(store: Sqlite
     async with persisting(url, prefix, store) as persister, opened_journal(url, prefix, store) as journal:
         await publisher.publish(journal_name(prefix), b"junk")
         await journal.append(turns(2))
-        await journal.barrier(timeout_s=5.0)
+        await journal.barrier(timeout_s=30.0)
         assert persister.counts.num_set_aside == 1
         assert len(await store.turns.unfinished(limit=10)) == 2
         assert await waiting(url, f"{journal_name(prefix)}.aside") == 1
@@ -161,7 +161,7 @@ async def test_a_journal_replayed_and_reordered_changes_nothing(store: SqliteSto
     async with persisting(url, prefix, store), opened_journal(url, prefix, store) as journal:
         await journal.append([*turns(20), *ends])
         await journal.append([*reversed(ends), *turns(20), *ends])
-        await journal.barrier(timeout_s=5.0)
+        await journal.barrier(timeout_s=30.0)
         assert [await store.turns.get(each.id) for each in ends] == ends
         assert await store.turns.unfinished(limit=10) == []
 

@@ -174,7 +174,7 @@ class TestHandingOver:
             async with opened(victim, new_prefix()) as queue:
                 await queue.publish(LANE, b"a")
                 held = await take(queue)
-                async with asyncio.timeout(10.0):
+                async with asyncio.timeout(60.0):
                     while await queue.depths([LANE]) != {LANE: 1}:
                         continue
                 await queue.ack(held)
@@ -239,7 +239,7 @@ class TestBrokerLost:
             finally:
                 victim.resume()
             await recovered(lambda: queue.depths([LANE]))
-            async with asyncio.timeout(5.0):  # the get that was given up is given back
+            async with asyncio.timeout(60.0):  # the get that was given up is given back
                 while b"next" not in [delivery.body for delivery in await drain(queue)]:
                     continue
             await queue.ack(held)
@@ -258,7 +258,7 @@ class TestBrokerLost:
                 victim.resume()
             await recovered(lambda: queue.depths([LANE]))
             await queue.ack(held)
-            async with asyncio.timeout(10.0):
+            async with asyncio.timeout(60.0):
                 while (back := await drain(queue)) == []:
                     continue
             assert [(delivery.body, delivery.redelivered) for delivery in back] == [(b"held", True)]

@@ -99,7 +99,7 @@ async def test_a_journal_that_is_not_open_refuses() -> None:
     with pytest.raises(DependencyDown):
         await journal.append([turn("a")])
     with pytest.raises(DependencyDown):
-        await journal.barrier(timeout_s=1.0)
+        await journal.barrier(timeout_s=30.0)
     await journal.aclose()
 
 
@@ -132,7 +132,7 @@ async def test_an_interrupted_close_leaves_no_caller_waiting() -> None:
     journal = SqliteJournal(SlowWriter())
     await journal.open()
     calls = [asyncio.ensure_future(journal.append([turn(turn_id)])) for turn_id in "ab"]
-    calls.append(asyncio.ensure_future(journal.barrier(timeout_s=5.0)))
+    calls.append(asyncio.ensure_future(journal.barrier(timeout_s=30.0)))
     await asyncio.sleep(0)
     with pytest.raises(TimeoutError):
         async with asyncio.timeout(0.01):

@@ -121,7 +121,7 @@ async def running(reader: Reader, store: Store, **options: object) -> AsyncItera
 
 
 async def eventually(true: Callable[[], bool]) -> None:
-    async with asyncio.timeout(5.0):
+    async with asyncio.timeout(60.0):
         while True:
             if true():
                 return

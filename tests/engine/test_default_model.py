@@ -128,7 +128,7 @@ def adds(prompts: list[list[int]], sampling: dict[str, Any]) -> list[Add]:
     return make_adds(prompts, sampling)
 
 
-@pytest.mark.long
+@pytest.mark.long("int8")
 @pytest.mark.parametrize("sampling", SAMPLINGS, ids=str, scope="class")
 class TestInt8:
     """What is shipped: whatever happens around a sequence, its tokens and logprobs stay the same to the last bit."""

@@ -55,7 +55,7 @@ class Peer:
     def close(self) -> tuple[int, str]:
         """Hangs up; returns the exit code and what stands on stderr."""
         self.socket.close()
-        _, errors = self.process.communicate(timeout=30)
+        _, errors = self.process.communicate(timeout=60)
         return self.process.returncode, errors.decode()
 
 
@@ -114,7 +114,7 @@ def test_it_leaves_in_the_middle_of_work_too(peer: Peer) -> None:
 def test_poison_kills_it_at_once(peer: Peer) -> None:
     peer.send(Start(config=ECHO), make_add(prompt=[1, *POISON, 2]))
     peer.receive(Ready)
-    assert peer.process.wait(timeout=30) == POISON_EXIT_CODE
+    assert peer.process.wait(timeout=60) == POISON_EXIT_CODE
 
 
 def test_a_model_that_cannot_be_loaded_is_reported(peer: Peer, tmp_path: Path) -> None:
@@ -129,7 +129,7 @@ def test_a_message_it_does_not_take_ends_it_with_a_trace(peer: Peer) -> None:
     peer.send(Start(config=ECHO))
     peer.receive(Ready)
     peer.send(Failed("nonsense"))
-    assert peer.process.wait(timeout=30) == 1
+    assert peer.process.wait(timeout=60) == 1
     assert "does not take Failed" in peer.close()[1]
 
 

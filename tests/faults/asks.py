@@ -19,9 +19,10 @@ _NUM_TOKENS = (40, 80)
 _NUM_PROMPT_CHARS = (20, 80)
 _LONG_PROMPT_CHARS = 300
 _AT_ONCE = 12
+NUM_ASKS = 30
 
 
-def make_asks(seed: int, num_asks: int = 30) -> list[Ask]:
+def make_asks(seed: int, num_asks: int = NUM_ASKS) -> list[Ask]:
     """Greedy ones, seeded ones, and pairs of answers to one prompt; every fifth prompt takes a while to read."""
     rng = random.Random(f"asks/{seed}")
     return [_ask(number, rng) for number in range(num_asks)]

@@ -164,20 +164,20 @@ def check_nothing_left(stage: Stage, *, forgets: bool = False, but: Set[str] = f
             found.append(Violation("left", f"{what}: {look()}"))
 
     settled(lambda: not place.messages(), "the queues are empty and nothing is held", _SETTLE_S, place.messages)
-    settled(lambda: place.leases() == living, "the leases are those of the living", 10.0, place.leases)
+    settled(lambda: place.leases() == living, "the leases are those of the living", 60.0, place.leases)
     ended = {turn_id for turn_id, rank in place.ranks().items() if rank} - but
     if not forgets:
         settled(
-            lambda: not place.tickets() & ended, "no ended turn has a ticket", 10.0, lambda: place.tickets() & ended
+            lambda: not place.tickets() & ended, "no ended turn has a ticket", 60.0, lambda: place.tickets() & ended
         )
-    settled(lambda: not place.lasting_keys(), "no key stays for ever", 10.0, place.lasting_keys)
+    settled(lambda: not place.lasting_keys(), "no key stays for ever", 60.0, place.lasting_keys)
     for process in fleet.workers or fleet.processes:
         for metric in ("axon_requests_running", r'axon_kv_blocks\{.*state="used"\}'):
-            settled(lambda: process.metric(metric) == 0, f"{metric} is 0", 10.0, lambda: process.metric(metric))  # noqa: B023
+            settled(lambda: process.metric(metric) == 0, f"{metric} is 0", 60.0, lambda: process.metric(metric))  # noqa: B023
     for process in fleet.processes:
         limit = stage.base_fds.get(process.name, 0) + _MORE_FDS
         what = f"at most {limit} descriptors of {process.name}"
-        settled(lambda: process.num_fds <= limit, what, 10.0, lambda: process.num_fds)  # noqa: B023
+        settled(lambda: process.num_fds <= limit, what, 60.0, lambda: process.num_fds)  # noqa: B023
     return found
 
 

@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     from tests.fleet.member import Role
 
 _STEP_S = 0.02
+_NUM_ASKS = 10
+"""Different requests; every fifth has a prompt that takes a while to read."""
 
 
 @pytest.fixture(scope="module")
@@ -34,7 +36,7 @@ def seed() -> int:
 @pytest.fixture(scope="module")
 def stages(seed: int) -> Iterator[Stages]:
     """The stage of one fault is that of the next of its kind."""
-    opened = Stages(seed=seed, step_s=_STEP_S)
+    opened = Stages(seed=seed, step_s=_STEP_S, num_asks=_NUM_ASKS)
     yield opened
     opened.close()
 

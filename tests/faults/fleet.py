@@ -21,7 +21,7 @@ from tests.services import warm
 from tests.services.process import wait_for
 
 _STOP_S = 30.0
-_probing = httpx.Client(timeout=5, verify=False, limits=httpx.Limits(max_keepalive_connections=0))
+_probing = httpx.Client(timeout=20, verify=False, limits=httpx.Limits(max_keepalive_connections=0))
 """One for all: to make a client takes longer than to ask."""
 
 

@@ -49,7 +49,7 @@ class Place:
 
     def live(self) -> redis.Redis:
         """Straight to the live service; close it."""
-        return redis.Redis(port=self.live_port, protocol=2, socket_timeout=5.0)
+        return redis.Redis(port=self.live_port, protocol=2, socket_timeout=30.0)
 
     def job(self, stream_id: str) -> dict[bytes, bytes]:
         """The live service's own note of a job; empty when it has none."""
@@ -127,7 +127,7 @@ class Place:
         return turns
 
     def _rows(self, columns: str) -> list[tuple[Any, ...]]:
-        with psycopg.connect(self.store_url, autocommit=True, connect_timeout=5) as connection:
+        with psycopg.connect(self.store_url, autocommit=True, connect_timeout=30) as connection:
             return connection.execute(f"SELECT {columns} FROM turns".encode()).fetchall()
 
 
@@ -162,5 +162,5 @@ class LonePlace(Place):
 
     def _rows(self, columns: str) -> list[tuple[Any, ...]]:
         file = self.data_dir / "axon.db"
-        with contextlib.closing(sqlite3.connect(f"file:{file}?mode=ro", uri=True, timeout=5.0)) as connection:
+        with contextlib.closing(sqlite3.connect(f"file:{file}?mode=ro", uri=True, timeout=30.0)) as connection:
             return connection.execute(f"SELECT {columns} FROM turns").fetchall()

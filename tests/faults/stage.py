@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal, get_args
 
 from tests.faults import model
-from tests.faults.asks import make_asks, undisturbed
+from tests.faults.asks import NUM_ASKS, make_asks, undisturbed
 from tests.faults.fleet import Fleet, Process
 from tests.faults.place import LonePlace, Place
 from tests.faults.proxy import Forwarder
@@ -45,9 +45,9 @@ _DISK_BYTES = {"redis": 24 << 20, "postgres": 256 << 20, "alone": 48 << 20}
 class Stage:
     """``open`` once; what a fault breaks, it heals, so that the next finds it well."""
 
-    def __init__(self, kind: Kind, *, seed: int, step_s: float = model.STEP_S) -> None:
+    def __init__(self, kind: Kind, *, seed: int, step_s: float = model.STEP_S, num_asks: int = NUM_ASKS) -> None:
         self.kind, self.seed = kind, seed
-        self._step_s = step_s
+        self._step_s, self._num_asks = step_s, num_asks
         self._stack = ExitStack()
         self._numbers = itertools.count()
         self.rabbits: list[RabbitServer] = []
@@ -81,7 +81,7 @@ class Stage:
         if self.kind != "alone":
             self.place.rabbit.sync()
         self.keys = {"default": self.place.key, _OTHER_TENANT: self.fleet.processes[0].make_key(_OTHER_TENANT)}
-        self.asks = undisturbed(self.fleet.gateways[0], make_asks(self.seed), _CACHE)
+        self.asks = undisturbed(self.fleet.gateways[0], make_asks(self.seed, self._num_asks), _CACHE)
         self.note_base()
 
     def _processes(self) -> list[Process]:
@@ -166,15 +166,15 @@ class Stage:
 class Stages:
     """The stage that is open: kept while the next fault is of the same kind."""
 
-    def __init__(self, *, seed: int, step_s: float = model.STEP_S) -> None:
-        self._seed, self._step_s = seed, step_s
+    def __init__(self, *, seed: int, step_s: float = model.STEP_S, num_asks: int = NUM_ASKS) -> None:
+        self._seed, self._step_s, self._num_asks = seed, step_s, num_asks
         self._open: Stage | None = None
 
     def get(self, kind: Kind) -> Stage:
         if self._open is not None and self._open.kind != kind:
             self.close()
         if self._open is None:
-            self._open = Stage(kind, seed=self._seed, step_s=self._step_s).open()
+            self._open = Stage(kind, seed=self._seed, step_s=self._step_s, num_asks=self._num_asks).open()
         return self._open
 
     def close(self) -> None:

@@ -13,7 +13,7 @@ from tests.services.disk import can_mount
 
 pytestmark = [pytest.mark.services, pytest.mark.timeout(400)]
 
-_NUM_REQUESTS = 24
+_NUM_REQUESTS = 16
 
 
 @pytest.mark.parametrize("fault", [fault for fault in FAULTS if fault.tested == "always"], ids=lambda fault: fault.name)

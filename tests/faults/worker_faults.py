@@ -16,7 +16,7 @@ def _killed(scene: Scene, worker: Process, jobs: list[str]) -> None:
     worker.kill()
     scene.prove(state_of(worker.pid) == "X", "the worker's process is gone")
     lost = worker.incarnation
-    scene.wait(lambda: lost not in scene.place.leases(), "its lease has lapsed", 10.0)
+    scene.wait(lambda: lost not in scene.place.leases(), "its lease has lapsed", 60.0)
     scene.wait(lambda: not scene.place.jobs(lost), "others have what it had", 60.0)
     worker.start()
 
@@ -53,7 +53,7 @@ def paused(scene: Scene) -> None:
     jobs = list(scene.place.jobs(worker.incarnation))
     scene.strike(jobs)
     scene.prove(jobs and state_of(worker.pid) == "T", "it stands still with jobs in its hands")
-    scene.wait(lambda: worker.incarnation not in scene.place.leases(), "its lease has lapsed", 10.0)
+    scene.wait(lambda: worker.incarnation not in scene.place.leases(), "its lease has lapsed", 60.0)
     scene.wait(lambda: not scene.place.jobs(worker.incarnation), "others have what it had", 60.0)
     scene.prove(state_of(worker.pid) == "T", "it has stood still until then")
     worker.resume()

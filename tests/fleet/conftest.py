@@ -13,19 +13,20 @@ from tests.journeys.conftest import FEW_LANES, PATIENT
 
 
 @contextmanager
-def _fleets() -> Iterator[Callable[..., Fleet]]:
+def fleets() -> Iterator[Callable[..., Fleet]]:
+    """Makes fleets, not started, that end with the block."""
     # Not below pytest's own folder, which is shut to the user that nginx runs as.
     with tempfile.TemporaryDirectory(prefix="axon-fleet-") as name, ExitStack() as stack:
         folder = Path(name)
         folder.chmod(0o755)
-        yield lambda **settings: shared_fleet(folder, stack, **{"dispatch_num_lanes": FEW_LANES, **settings})
+        yield lambda **settings: shared_fleet(folder, stack, **{"dispatch_num_lanes": FEW_LANES, **PATIENT, **settings})
 
 
 @pytest.fixture(scope="session")
 def fleet() -> Iterator[Fleet]:
     """Two gateways, two workers, one control, shared by the journeys that leave it as it was."""
-    with _fleets() as make:
-        yield make(engine_echo_step_s=0.005, admission_requests_per_minute=100_000, **PATIENT).start()
+    with fleets() as make:
+        yield make(engine_echo_step_s=0.005, admission_requests_per_minute=100_000).start()
 
 
 @pytest.fixture(scope="session")
@@ -43,12 +44,12 @@ def echo(slow: Face) -> Face:
 @pytest.fixture(scope="session")
 def fuzzed() -> Iterator[Face]:
     """A fleet whose model's context is short."""
-    with _fleets() as make:
+    with fleets() as make:
         yield Face(make(engine_max_model_len=128).start())
 
 
 @pytest.fixture
 def fresh() -> Iterator[Callable[..., Fleet]]:
     """Makes a fleet of the test's own, not started."""
-    with _fleets() as make:
+    with fleets() as make:
         yield make

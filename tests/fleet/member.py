@@ -95,13 +95,13 @@ class Member:
     def probe(self, path: str) -> int:
         """What it answers to a probe; 0 when it does not."""
         try:
-            return httpx.get(self.probe_url + path, timeout=5).status_code
+            return httpx.get(self.probe_url + path, timeout=20).status_code
         except httpx.TransportError:
             return 0
 
     def metric(self, name: str) -> float:
         """The sum of a metric's samples."""
-        lines = httpx.get(f"{self.probe_url}/metrics", timeout=5).text.splitlines()
+        lines = httpx.get(f"{self.probe_url}/metrics", timeout=60).text.splitlines()
         return sum(float(line.rsplit(" ", 1)[1]) for line in lines if re.match(rf"{name}(\{{|\s)", line))
 
     def send(self, number: int) -> None:

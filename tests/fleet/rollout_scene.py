@@ -125,8 +125,8 @@ class Scene:
             self._start("v1", model)
         return self
 
-    def run(self, old: str, new: str, num_turns: int, *, with_faults: bool = False) -> Pass:
-        """The rollout under conversations; each stage lasts for its part of the turns."""
+    def run(self, old: str, new: str, num_turns: int, *, width: int = _WIDTH, with_faults: bool = False) -> Pass:
+        """The rollout under conversations, so many at a time; each stage lasts for its part of the turns."""
         done = Pass(f"{MODEL}@{old}", f"{MODEL}@{new}")
         self.registry.add(new, engine=_ENGINE)
         faults = self._faults(old, new) if with_faults else {}
@@ -134,7 +134,7 @@ class Scene:
         talks = Talks(
             [self._fleet.url],
             self._fleet.key,
-            width=_WIDTH,
+            width=width,
             length=_LENGTH,
             retries=RETRIES,
             models=(MODEL, OTHER),

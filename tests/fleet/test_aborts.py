@@ -7,7 +7,6 @@ import pytest
 from tests.fleet.fleet import Fleet
 from tests.fleet.talks import Talks
 from tests.fleet.versions import MODEL, Registry
-from tests.journeys.conftest import PATIENT
 from tests.journeys.server import wait_until
 
 V1, V2 = "small@v1", "small@v2"
@@ -31,7 +30,7 @@ _SOON = {"min_samples": 20, "mute_s": 1.0}
 def test_a_version_that_is_worse_is_taken_back_by_itself(
     fresh: Callable[..., Fleet], worse: dict[str, str], reason: str, state: str
 ) -> None:
-    fleet = fresh(**PATIENT).start(gateways=2, workers=1)
+    fleet = fresh().start(gateways=2, workers=1)
     with Registry(fleet) as registry:
         registry.add("v1", engine={"echo_step_s": _STEP_S})
         registry.worker("v1")

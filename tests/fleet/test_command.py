@@ -96,7 +96,7 @@ def test_a_port_that_somebody_has_is_refused_before_anything_is_started(folder: 
             assert not command.folder.exists()
 
 
-@pytest.mark.long
+@pytest.mark.long("make fleet")
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_it_is_stopped_while_a_worker_does_not_get_ready(folder: Path, number: signal.Signals) -> None:
     os.mkfifo(model := folder / "model.gguf")  # nobody writes to it: whoever reads it waits
@@ -109,6 +109,7 @@ def test_it_is_stopped_while_a_worker_does_not_get_ready(folder: Path, number: s
         assert command.left_behind == []
 
 
+@pytest.mark.long("make fleet")
 def test_it_says_which_of_its_processes_ended_and_how(folder: Path) -> None:
     with started(folder, "--engine", "echo") as command:
         command.wait_for("ctrl-c stops everything")

@@ -10,7 +10,6 @@ import pytest
 
 from tests.fleet.fleet import Fleet
 from tests.fleet.versions import MODEL, Registry, rotated, sent
-from tests.journeys.conftest import PATIENT
 from tests.journeys.server import wait_until
 
 PROMPT = "abcdef"
@@ -35,7 +34,7 @@ SPARE = (rotated(PROMPT, 1), "small@v2", "spare")
 
 @pytest.mark.services
 def test_a_full_or_lost_deployment_is_answered_for_and_its_session_stays_there(fresh: Callable[..., Fleet]) -> None:
-    fleet = fresh(**PATIENT, admission_backlog_total=2).start(gateways=1, workers=1)
+    fleet = fresh(admission_backlog_total=2).start(gateways=1, workers=1)
     with Registry(fleet) as registry, fleet.client(fleet.gateways[0].url) as http:
         registry.add("v1", engine={"echo_step_s": "0.05"})
         registry.add("v2")

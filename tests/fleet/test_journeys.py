@@ -51,7 +51,9 @@ def test_the_operator_meets_the_fleet_by_a_file_that_a_shell_reads(fleet: Fleet,
         check=True,
         timeout=60,
     ).stdout.strip()
-    assert httpx.get(f"{fleet.url}/v1/models", headers={"Authorization": f"Bearer {key}"}).status_code == 200
+    assert (
+        httpx.get(f"{fleet.url}/v1/models", headers={"Authorization": f"Bearer {key}"}, timeout=60).status_code == 200
+    )
 
 
 def test_an_unmodified_client_chats_through_the_edge(fleet: Fleet) -> None:

@@ -9,7 +9,6 @@ import pytest
 from tests.fleet.fleet import Fleet
 from tests.fleet.talks import Talks
 from tests.fleet.versions import MODEL, Registry, sent
-from tests.journeys.conftest import PATIENT
 from tests.journeys.server import wait_until
 
 V1, V2 = "small@v1", "small@v2"
@@ -25,10 +24,11 @@ def begun(registry: Registry) -> bool:
 
 
 @pytest.mark.services
+@pytest.mark.long("rollouts")
 def test_conversations_keep_their_version_while_a_rollout_goes_up_is_rolled_back_and_is_run_again(
     fresh: Callable[..., Fleet],
 ) -> None:
-    fleet = fresh(**PATIENT).start(gateways=2, workers=1)
+    fleet = fresh().start(gateways=2, workers=1)
     with Registry(fleet) as registry:
         registry.add("v1")
         for _ in range(2):
@@ -71,7 +71,7 @@ def test_conversations_keep_their_version_while_a_rollout_goes_up_is_rolled_back
 
 @pytest.mark.services
 def test_sessions_of_an_aborted_version_are_moved_and_told(fresh: Callable[..., Fleet]) -> None:
-    fleet = fresh(**PATIENT).start(gateways=1, workers=1)
+    fleet = fresh().start(gateways=1, workers=1)
     with Registry(fleet) as registry, fleet.client(fleet.gateways[0].url) as http:
         registry.add("v1")
         registry.worker("v1")
@@ -99,7 +99,7 @@ def test_sessions_of_an_aborted_version_are_moved_and_told(fresh: Callable[..., 
 
 @pytest.mark.services
 def test_a_version_is_asked_for_by_name_and_a_session_stays_where_it_is(fresh: Callable[..., Fleet]) -> None:
-    fleet = fresh(**PATIENT).start(gateways=1, workers=1)
+    fleet = fresh().start(gateways=1, workers=1)
     made = fleet.axon("keys", "create", "--scope", "inference", "--scope", "versions", "--json")
     with Registry(fleet) as registry, fleet.client(fleet.gateways[0].url) as http:
         registry.add("v1")

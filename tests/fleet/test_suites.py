@@ -1,4 +1,7 @@
-"""The suites of resuming and of other people's clients, on a fleet: the same tests, another server."""
+"""The suites of resuming and of other people's clients, on a fleet: the same tests, another server.
+
+One server, in the journeys, keeps its things on the same services; a short run has a tenth of them here.
+"""
 
 from pathlib import Path
 
@@ -33,8 +36,10 @@ from tests.journeys.test_resumed_responses import (  # noqa: F401
     test_the_official_client_resumes,
 )
 
+pytestmark = pytest.mark.long("suites")
 
-@pytest.mark.long
+
+@pytest.mark.long("programs")
 @pytest.mark.timeout(1200)
 @pytest.mark.parametrize("command", [*((program,) for program in CHATS), *LOAD_CASES], ids=" ".join)
 def test_a_program_runs_as_it_does_against_openai(echo: Server, tmp_path: Path, command: tuple[str, ...]) -> None:

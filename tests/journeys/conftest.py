@@ -12,7 +12,7 @@ from tests.services.require import require
 
 Settings = dict[str, Any]
 PATIENT: Settings = {"dispatch_accept_timeout_s": 20.0}
-"""For servers that nobody breaks: the cores may be busy."""
+"""For servers whose services nobody breaks: the cores may be busy."""
 FEW_LANES = 4
 """Enough for the tenants of a test; the broker that all tests share has those of every server at once."""
 
@@ -70,5 +70,5 @@ class Fresh:
 
     def start(self, **settings: object) -> Server:
         """Another server on the same data, whatever became of the one before."""
-        chosen = {"engine_kind": "echo", **self._settings, **settings}
+        chosen = {"engine_kind": "echo", **PATIENT, **self._settings, **settings}
         return self._stack.enter_context(running(self._data_dir, **chosen))

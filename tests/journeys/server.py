@@ -25,7 +25,7 @@ COLD = True
 """For a server that is not forked from a warm process: the test is about its start."""
 
 
-def wait_until(true: Callable[[], object], what: str, timeout_s: float = 30.0) -> None:
+def wait_until(true: Callable[[], object], what: str, timeout_s: float = 60.0) -> None:
     """Waits for the thing itself, not for a time."""
     deadline = time.monotonic() + timeout_s
     while not true():
@@ -132,7 +132,7 @@ class Server:
 
     def metric(self, name: str) -> float:
         """The sum of a metric's samples."""
-        text = httpx.get(self.metrics_url).text
+        text = httpx.get(self.metrics_url, timeout=60).text
         return sum(float(line.rsplit(" ", 1)[1]) for line in text.splitlines() if re.match(rf"{name}(\{{|\s)", line))
 
 

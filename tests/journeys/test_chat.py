@@ -19,16 +19,6 @@ def client(server: Server, **arguments: object) -> OpenAI:
     )
 
 
-@pytest.mark.model
-def test_the_default_model_knows_the_capital_of_france(real: Server) -> None:
-    with client(real) as api:
-        answer = api.chat.completions.create(model="smollm2-135m-instruct", messages=QUESTION, temperature=0)  # type: ignore[arg-type]
-    assert "Paris" in (answer.choices[0].message.content or "")
-    assert answer.choices[0].finish_reason == "stop"
-    assert answer.usage is not None
-    assert answer.usage.total_tokens == answer.usage.prompt_tokens + answer.usage.completion_tokens
-
-
 def test_the_official_client_streams_a_chat(echo: Server) -> None:
     with client(echo) as api:
         whole = api.chat.completions.create(model="echo", messages=QUESTION, temperature=0)  # type: ignore[arg-type]

@@ -6,6 +6,7 @@ import signal
 from typing import Any
 
 import httpx
+import pytest
 
 from tests.journeys.conftest import Fresh
 from tests.journeys.server import Server, wait_until
@@ -62,6 +63,7 @@ def test_a_response_has_its_ledger_on_request_and_keeps_it(echo: Server) -> None
         assert not any("ledger" in frame.get("response", {}).get("axon", {}) for frame in others)
 
 
+@pytest.mark.everywhere
 def test_a_turn_that_lost_its_engine_says_so_and_is_billed_once(fresh: Fresh) -> None:
     server = fresh.start(engine_echo_step_s=0.02)
     [engine] = server.engine_pids()
@@ -89,6 +91,7 @@ def test_a_cancelled_response_is_billed_what_it_said(fresh: Fresh) -> None:
     assert found["axon"]["ledger"]["billed_tokens"] == found["usage"]["total_tokens"]
 
 
+@pytest.mark.everywhere
 def test_ledgers_sum_to_their_tenants_bill(fresh: Fresh) -> None:
     server = fresh.start()
     with server.client() as http:

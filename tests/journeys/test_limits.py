@@ -37,7 +37,6 @@ def test_a_spent_budget_stops_a_stream_and_refuses_the_next_request_for_good(fre
     assert again.value.code == "insufficient_quota", "what was used is in the store"
 
 
-@pytest.mark.anywhere
 def test_a_stream_whose_bucket_has_run_dry_goes_on_and_others_are_told_when_to_come_back(fresh: Fresh) -> None:
     server = fresh.start(admission_tokens_per_minute=600)
     body = {**ASK, "max_tokens": 630, "stream": True}

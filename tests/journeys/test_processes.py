@@ -18,13 +18,13 @@ from tests.journeys.sse import pieces, text_of
 
 PROMPT = "Many hands make light work. " * 12
 BODY: dict[str, Any] = {"model": "echo", "prompt": PROMPT, "max_tokens": 300, "ignore_eos": True, "temperature": 0}
-SLOW: Settings = {"engine_echo_step_s": 0.01, **PATIENT}
+SLOW: Settings = {"engine_echo_step_s": 0.01}
 
 
 @pytest.fixture(scope="module")
 def pair(place: Callable[[], Settings], tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     """A server of two fronts, for the tests of this file; it replaces those that they kill."""
-    settings = {"engine_kind": "echo", "gateway_processes": 2, **SLOW, **place()}
+    settings = {"engine_kind": "echo", "gateway_processes": 2, **SLOW, **PATIENT, **place()}
     with running(tmp_path_factory.mktemp("pair") / "data", **settings) as server:
         yield server
 
@@ -37,11 +37,13 @@ def fronts_of(server: Server) -> list[int]:
 
 def is_serving(server: Server) -> bool:
     """Whether every front accepts connections, so that the parent hands none over."""
-    served = set()
+    served: set[int] = set()
     for _ in range(24):
         with server.client() as http, http.stream("GET", "/v1/models") as reply:
             served.add(holder(reply, front_pids(server.pid)))
-    return len(served) == 2
+        if len(served) == 2:
+            return True
+    return False
 
 
 def stream_at(server: Server, front: int, http: httpx.Client) -> Iterator[Any]:
@@ -65,8 +67,8 @@ def test_clients_of_one_port_meet_both_processes_and_the_metrics_are_their_sum(p
     assert met == set(fronts)
     wait_until(lambda: pair.metric("axon_requests_total") - before == 24, "every request is counted once")
     assert pair.metric("axon_build_info") == 1
-    assert httpx.get(pair.metrics_url.replace("/metrics", "/readyz")).status_code == 200
-    assert httpx.get(pair.metrics_url.replace("/metrics", "/livez")).status_code == 200
+    assert httpx.get(pair.metrics_url.replace("/metrics", "/readyz"), timeout=60).status_code == 200
+    assert httpx.get(pair.metrics_url.replace("/metrics", "/livez"), timeout=60).status_code == 200
     assert "served by 2 processes" in pair.screen
 
 
@@ -81,7 +83,6 @@ def test_an_openai_client_is_served_by_either_process(pair: Server) -> None:
     assert len(answers) == 1
 
 
-@pytest.mark.anywhere
 def test_a_stream_of_a_killed_process_is_resumed_at_the_other_and_its_counters_stay(pair: Server) -> None:
     fronts = fronts_of(pair)
     with openai.OpenAI(base_url=f"{pair.url}/v1", api_key=pair.key) as api:
@@ -101,7 +102,6 @@ def test_a_stream_of_a_killed_process_is_resumed_at_the_other_and_its_counters_s
     assert "front.ended" in pair.log
 
 
-@pytest.mark.anywhere
 def test_a_killed_process_takes_only_its_own_connections_with_it(pair: Server) -> None:
     one, other = fronts_of(pair)
     with pair.client() as mine, pair.client() as others:
@@ -120,7 +120,6 @@ def test_a_killed_process_takes_only_its_own_connections_with_it(pair: Server) -
     assert len(text_of(begun)) == 300
 
 
-@pytest.mark.anywhere
 def test_no_request_is_lost_while_one_process_after_the_other_is_restarted(pair: Server) -> None:
     """A front that is told to stop by itself ends its answers and is replaced; new connections go to the other."""
     headers = {"Authorization": f"Bearer {pair.key}"}
@@ -133,7 +132,6 @@ def test_no_request_is_lost_while_one_process_after_the_other_is_restarted(pair:
             assert reply.status_code == 200, reply.text
 
 
-@pytest.mark.anywhere
 def test_a_process_that_hangs_is_replaced(pair: Server) -> None:
     hung, _ = fronts_of(pair)
     os.kill(hung, signal.SIGSTOP)
@@ -149,7 +147,6 @@ def test_a_second_server_cannot_take_the_port_beside_the_first(pair: Server, tmp
     assert f"Cannot listen on 127.0.0.1:{port}" in ran.stderr
 
 
-@pytest.mark.anywhere
 def test_a_stop_lets_answers_end_and_leaves_no_process(fresh: Fresh) -> None:
     server = fresh.start(gateway_processes=2, **SLOW)
     fronts = fronts_of(server)
@@ -157,7 +154,10 @@ def test_a_stop_lets_answers_end_and_leaves_no_process(fresh: Fresh) -> None:
         stream = pieces(reply.iter_lines())
         got = [next(stream)]
         os.kill(server.pid, signal.SIGTERM)
-        wait_until(lambda: httpx.get(server.metrics_url.replace("/metrics", "/readyz")).status_code == 503, "it drains")
+        wait_until(
+            lambda: httpx.get(server.metrics_url.replace("/metrics", "/readyz"), timeout=60).status_code == 503,
+            "it drains",
+        )
         got += stream
     assert got[-1].finish == "length"
     assert len(text_of(got)) == 300
@@ -166,19 +166,20 @@ def test_a_stop_lets_answers_end_and_leaves_no_process(fresh: Fresh) -> None:
     assert not (server.data_dir / "fronts.sock").exists()
 
 
-@pytest.mark.anywhere
 def test_a_second_signal_ends_all_processes_at_once(fresh: Fresh) -> None:
     server = fresh.start(gateway_processes=2, engine_echo_step_s=1.0)
     fronts = fronts_of(server)
     with server.client() as http, http.stream("POST", "/v1/completions", json={**BODY, "stream": True}) as reply:
         next(pieces(reply.iter_lines()))
         os.kill(server.pid, signal.SIGTERM)
-        wait_until(lambda: httpx.get(server.metrics_url.replace("/metrics", "/readyz")).status_code == 503, "it drains")
+        wait_until(
+            lambda: httpx.get(server.metrics_url.replace("/metrics", "/readyz"), timeout=60).status_code == 503,
+            "it drains",
+        )
         assert server.stop() == 0
     assert not [pid for pid in fronts if is_alive(pid)]
 
 
-@pytest.mark.anywhere
 def test_the_hubs_death_ends_its_processes_and_a_stream_goes_on_after_a_restart(fresh: Fresh) -> None:
     server = fresh.start(gateway_processes=2, **SLOW)
     fronts = fronts_of(server)

@@ -116,39 +116,6 @@ def test_more_choices_than_a_request_may_have_are_refused_by_name(echo: Server) 
         assert long.value.code == "context_length_exceeded"
 
 
-@pytest.mark.model
-def test_the_best_of_several_answers_is_returned_and_all_are_counted(real: Server) -> None:
-    asked: dict[str, Any] = {
-        "model": "smollm2-135m-instruct",
-        "prompt": ["The sky is", "My dog"],
-        "seed": 5,
-        "temperature": 1,
-        "max_tokens": 8,
-        "logprobs": 0,
-    }
-    with client(real) as api:
-        made = api.completions.create(**asked, n=4)
-        best = api.completions.create(**asked, n=2, best_of=4)
-        plain = api.completions.create(**{**asked, "logprobs": None}, best_of=4)
-
-    def likelihood(choice: Any) -> float:
-        logprobs: list[float] = choice.logprobs.token_logprobs
-        return sum(logprobs) / len(logprobs)
-
-    right = [
-        choice.text
-        for first in (0, 4)
-        for choice in sorted(made.choices[first : first + 4], key=likelihood, reverse=True)[:2]
-    ]
-    assert [choice.text for choice in best.choices] == right
-    assert [choice.index for choice in best.choices] == [0, 1, 2, 3]
-    assert [(choice.text, choice.logprobs) for choice in plain.choices] == [(right[0], None), (right[2], None)]
-    assert made.usage is not None
-    assert {answer.usage.completion_tokens for answer in (made, best, plain) if answer.usage} == {
-        made.usage.completion_tokens
-    }
-
-
 @pytest.mark.parametrize("more", [{"best_of": 2, "stream": True}, {"best_of": 1, "n": 2}, {"best_of": 129}])
 def test_a_best_of_that_cannot_be_is_refused_by_name(echo: Server, more: dict[str, Any]) -> None:
     with client(echo) as api, pytest.raises(openai.BadRequestError) as refused:
@@ -181,38 +148,6 @@ def test_an_echoed_prompt_has_its_log_probabilities(echo: Server) -> None:
     told = {event.choices[0].index: event.choices[0] for event in streamed if event.choices[0].text}
     assert told[0].logprobs == only
     assert (told[0].text, told[1].text) == ("aß", "x")
-
-
-@pytest.mark.model
-def test_an_echoed_text_is_as_likely_as_when_it_was_said(real: Server) -> None:
-    asked: dict[str, Any] = {"model": "smollm2-135m-instruct", "temperature": 0, "logprobs": 3}
-    prompt = list(range(1000, 1150))
-    with client(real) as api:
-        said = api.completions.create(**asked, prompt=prompt, max_tokens=12, extra_body={"ignore_eos": True}).choices[0]
-        with real.client() as http:
-            top = http.post(
-                "/v1/completions", json={**asked, "prompt": prompt, "max_tokens": 12, "echo": True, "ignore_eos": True}
-            )
-    again = top.json()["choices"][0]
-    assert said.logprobs is not None
-    assert again["text"].endswith(said.text)
-    assert again["logprobs"]["token_logprobs"][150:] == said.logprobs.token_logprobs
-    assert again["logprobs"]["top_logprobs"][150:] == said.logprobs.top_logprobs
-    assert again["logprobs"]["token_logprobs"][0] is None
-    assert len(again["logprobs"]["tokens"]) == len(again["logprobs"]["text_offset"]) == 162
-    with client(real) as api:  # now its words are the prompt, and were the likeliest
-        text = "The capital of France is Paris. The capital of Italy is"
-        whole = api.completions.create(**asked, prompt=text, max_tokens=4).choices[0]
-        echoed = api.completions.create(**asked, prompt=text + whole.text, max_tokens=0, echo=True).choices[0]
-    assert whole.logprobs is not None
-    assert echoed.logprobs is not None
-    assert echoed.text == text + whole.text
-    assert echoed.logprobs.tokens is not None
-    assert echoed.logprobs.tokens[-4:] == whole.logprobs.tokens
-    assert echoed.logprobs.token_logprobs is not None
-    assert echoed.logprobs.token_logprobs[-4:] == whole.logprobs.token_logprobs
-    assert echoed.logprobs.top_logprobs is not None
-    assert echoed.logprobs.top_logprobs[-4:] == whole.logprobs.top_logprobs
 
 
 def test_what_cannot_be_said_of_an_echoed_prompt_is_refused_by_name(echo: Server) -> None:

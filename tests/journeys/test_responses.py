@@ -230,7 +230,6 @@ def test_one_turn_at_a_time_in_a_conversation(fresh: Fresh) -> None:
     assert waited.output_text == f"user: on\nassistant: {said}\nuser: two\nassistant:"
 
 
-@pytest.mark.anywhere
 def test_the_client_retries_a_busy_conversation_by_itself(fresh: Fresh) -> None:
     server = fresh.start(engine_echo_step_s=0.02, sessions_busy_wait_s=0)
     with client(server, max_retries=5) as api:
@@ -297,6 +296,7 @@ def test_what_is_not_stored_is_nowhere_once_it_was_read(fresh: Fresh) -> None:
         assert "canary" not in repr(rows)
 
 
+@pytest.mark.everywhere
 def test_what_was_erased_does_not_come_back_after_a_restart(fresh: Fresh) -> None:
     server = fresh.start(engine_echo_step_s=0.005)
     with client(server) as api:
@@ -494,29 +494,6 @@ def test_a_response_is_not_continued_as_a_chat_stream(echo: Server) -> None:
         assert http.post("/v1/responses", json=go_on).json()["error"]["code"] == "previous_response_not_found"
 
 
-@pytest.mark.anywhere
-@pytest.mark.model
-def test_a_kept_conversation_answers_as_the_same_messages_sent_whole(real: Server) -> None:
-    asked = ["What is the capital of France?", "And of Italy?", "Which of the two is larger?"]
-    greedy: dict[str, Any] = {"model": "smollm2-135m-instruct", "temperature": 0}
-    messages: list[Any] = [{"role": "system", "content": "Answer in one sentence."}]
-    with client(real) as api:
-        talk = api.conversations.create()
-        previous: str | None = None
-        for text in asked:
-            messages.append({"role": "user", "content": text})
-            whole = api.chat.completions.create(**greedy, messages=messages, max_tokens=40)
-            fields: dict[str, Any] = {**greedy, "input": text, "instructions": "Answer in one sentence."}
-            kept = api.responses.create(**fields, conversation=talk.id, max_output_tokens=40)
-            chained = api.responses.create(**fields, previous_response_id=previous, max_output_tokens=40)
-            assert kept.output_text == chained.output_text == whole.choices[0].message.content
-            assert kept.usage is not None
-            assert whole.usage is not None
-            assert kept.usage.input_tokens == whole.usage.prompt_tokens
-            messages.append({"role": "assistant", "content": kept.output_text})
-            previous = chained.id
-
-
 @pytest.mark.parametrize(
     ("path", "body", "param"),
     [
@@ -554,6 +531,7 @@ def test_the_page_of_the_api_names_every_route(echo: Server) -> None:
     assert {"input", "previous_response_id", "conversation", "truncation"} <= set(body["properties"])
 
 
+@pytest.mark.everywhere
 def test_a_cancel_that_was_answered_outlives_a_killed_server(fresh: Fresh) -> None:
     server = fresh.start(engine_echo_step_s=0.03)
     with client(server) as api:

@@ -36,7 +36,6 @@ def answers(client: httpx.Client, status: int, code: str | None = None) -> bool:
     return reply.status_code == status and (code is None or reply.json()["error"]["code"] == code)
 
 
-@pytest.mark.anywhere
 def test_a_tenants_life(fresh: Fresh) -> None:
     server = fresh.start()
     axon(server, "plans", "create", "pro", "--limit", "weight=2")
@@ -76,7 +75,6 @@ def test_a_tenants_life(fresh: Fresh) -> None:
     wait_until(lambda: spent() >= 5, "what was answered is counted")
 
 
-@pytest.mark.anywhere
 def test_when_a_key_was_last_used_is_known_soon_after(fresh: Fresh) -> None:
     server = fresh.start()
     made = axon(server, "keys", "create", "--tenant", "acme")

@@ -4,6 +4,7 @@ from concurrent.futures import ThreadPoolExecutor
 from uuid import uuid4
 
 import httpx
+import pytest
 
 from tests.journeys.server import Server
 
@@ -11,6 +12,7 @@ NUM_OF_EACH = 4
 NUM_ROUNDS = 6
 
 
+@pytest.mark.everywhere
 def test_of_two_bodies_under_one_key_at_once_one_is_answered_and_the_other_is_a_conflict(echo: Server) -> None:
     headers = {"Authorization": f"Bearer {echo.key}"}
 

@@ -218,7 +218,7 @@ async def test_a_lower_revision_in_live_is_passed_over(world: World) -> None:
 
 async def test_a_hint_is_followed_at_once(world: World) -> None:
     await world.follower.open()
-    async with asyncio.timeout(10), asyncio.TaskGroup() as tasks:
+    async with asyncio.timeout(60.0), asyncio.TaskGroup() as tasks:
         running = tasks.create_task(world.follower.run())
         for number in range(1, 6):
             await world.write()

@@ -170,7 +170,7 @@ def seen_by_owner(server: Server, room: Room, headers: Headers) -> dict[str, Any
 
 
 def running(server: Server, keys: Keyring, response_id: str) -> bool:
-    reply = httpx.get(f"{server.url}/v1/responses/{response_id}", headers=dict(bearer(keys.mine)))
+    reply = httpx.get(f"{server.url}/v1/responses/{response_id}", headers=dict(bearer(keys.mine)), timeout=60)
     return str(json.loads(reply.text)["status"]) == "in_progress"
 
 

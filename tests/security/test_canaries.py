@@ -141,7 +141,9 @@ def _wrong_keys(story: Story) -> None:
 def _broken_off(story: Story) -> None:
     long = {**CHAT, "stream": True, "ignore_eos": True, "max_tokens": 4000}
     headers = {"Authorization": f"Bearer {story.server.key}"}
-    with httpx.stream("POST", f"{story.server.url}/v1/chat/completions", json=long, headers=headers) as stream:
+    with httpx.stream(
+        "POST", f"{story.server.url}/v1/chat/completions", json=long, headers=headers, timeout=60
+    ) as stream:
         next(stream.iter_lines())
     running = story.ask("/v1/responses", {**ASK, "background": True, "ignore_eos": True}).json()
     story.ask(f"/v1/responses/{running['id']}/cancel")
@@ -191,7 +193,7 @@ def seen(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactor
     with running(tmp_path_factory.mktemp("canaries") / "data", COLD, **settings) as server:
         story = Story(server)
         tell(story)
-        metrics = httpx.get(server.metrics_url).text
+        metrics = httpx.get(server.metrics_url, timeout=60).text
         pids = [server.pid, *server.engine_pids()]
         commands = "".join(Path(f"/proc/{pid}/{name}").read_text() for pid in pids for name in ("cmdline", "comm"))
         secret = server.key.split("_", 2)[2]

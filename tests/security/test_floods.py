@@ -17,7 +17,8 @@ import pytest
 from tests.journeys.server import Server, running, wait_until
 from tests.security.raw import PATIENCE_S, answers, connected, request
 
-NUM = 600
+NUM = 300
+"""Connections that are held, where 200 are taken."""
 _MORE_FDS = 8
 _MORE_BYTES = 96 << 20
 ASK = {"model": "echo", "prompt": "hello", "max_tokens": 1}
@@ -64,7 +65,7 @@ def healthy(server: Server) -> Iterator[Callable[[], int]]:
     over = threading.Event()
 
     def go_on() -> None:
-        while not over.is_set():
+        while not over.wait(0.02):
             try:
                 status = ask(server)
                 (answered if status == 200 else failures).append(status)
@@ -178,8 +179,8 @@ def test_a_client_that_takes_little_at_a_time_gets_everything(small: Server) -> 
     key = f"Authorization: Bearer {small.key}"
     with connected(small) as line:
         line.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
-        line.sendall(request("/openapi.json", key).replace(b"Connection: close\r\n", b"") * 5)
-        assert [answer.status for answer in answers(line, most=5)] == [200] * 5
+        line.sendall(request("/openapi.json", key).replace(b"Connection: close\r\n", b"") * 2)
+        assert [answer.status for answer in answers(line, most=2)] == [200] * 2
 
 
 def test_a_body_that_is_said_to_be_too_large_is_refused_before_it_is_sent(small: Server) -> None:

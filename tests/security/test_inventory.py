@@ -71,10 +71,10 @@ def test_a_key_opens_what_its_scopes_say_and_nothing_else(server: Server, keys: 
 @pytest.mark.parametrize("path", [*PATHS, *_LOST])
 def test_no_method_of_a_path_says_anything_without_a_key(server: Server, room: Room, path: str) -> None:
     if path in OPEN:
-        assert httpx.get(server.url + path).status_code == 200
+        assert httpx.get(server.url + path, timeout=60).status_code == 200
         return
     for method in (*METHODS, "TRACE"):
-        reply = httpx.request(method, server.url + _filled(path, room))
+        reply = httpx.request(method, server.url + _filled(path, room), timeout=60)
         assert reply.status_code == 401, method
 
 

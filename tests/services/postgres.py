@@ -105,7 +105,7 @@ class PostgresServer:
 
     def execute(self, statement: str, database: str = "postgres") -> list[tuple[object, ...]]:
         """One statement as the server's owner; its rows, where it has some."""
-        with psycopg.connect(self.database_url(database), autocommit=True, connect_timeout=5) as connection:
+        with psycopg.connect(self.database_url(database), autocommit=True, connect_timeout=30) as connection:
             cursor = connection.execute(statement.encode())
             return cursor.fetchall() if cursor.description else []
 

@@ -71,7 +71,7 @@ class RabbitServer:
     def remove(self) -> None:
         """Ends the node, and its epmd, which would outlive it."""
         self._process.kill()
-        wait_for(self._end_epmd, "epmd has seen its node go and ends", timeout_s=10.0)
+        wait_for(self._end_epmd, "epmd has seen its node go and ends", timeout_s=60.0)
 
     def ctl(self, *words: str) -> str:
         """Runs ``rabbitmqctl`` on this node."""

@@ -80,7 +80,7 @@ class RedisServer:
 
     def admin(self) -> redis.Redis:
         """For what no port offers; close it."""
-        return redis.Redis(port=self.port, protocol=2, socket_timeout=5.0)
+        return redis.Redis(port=self.port, protocol=2, socket_timeout=30.0)
 
     def replica(self, folder: Path) -> "RedisServer":
         """A started copy that follows this one."""

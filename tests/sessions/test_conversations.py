@@ -106,7 +106,7 @@ class TestErasure:
         assert view.cancelled
         await kept.answer(running, "SECRET", state="cancelled")
         assert await kept.lookup.find(running.id) is None
-        await kept.journal.barrier(timeout_s=1)
+        await kept.journal.barrier(timeout_s=30.0)
         stored = await kept.store.turns.get(running.id)
         assert stored is not None
         assert (stored.job.purged, stored.tokens) == (True, ())
@@ -121,7 +121,7 @@ class TestErasure:
         with pytest.raises(NotFound):
             await kept.open("d", conversation=talk.id)
         await kept.answer(running, "C")
-        await kept.journal.barrier(timeout_s=1)
+        await kept.journal.barrier(timeout_s=30.0)
         for turn in (*turns, running):
             stored = await kept.store.turns.get(turn.id)
             assert stored is not None
@@ -131,7 +131,7 @@ class TestErasure:
     async def test_a_conversation_whose_erasure_failed_can_be_erased_again(self, kept: Kept) -> None:
         talk = await kept.conversations.create(TENANT, [], {})
         turn = await kept.say("secret", conversation=talk.id)
-        await kept.journal.barrier(timeout_s=1)
+        await kept.journal.barrier(timeout_s=30.0)
         kept.journal.stuck = True
         with pytest.raises(DependencyDown):
             await kept.conversations.delete(TENANT, talk.id)

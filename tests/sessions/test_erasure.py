@@ -32,7 +32,7 @@ async def test_the_tombstone_stands_before_anything_is_waited_for(kept: Kept) ->
     assert await is_marked(kept, turn_mark(job.id))
     assert await kept.lookup.in_log(job.id) is None
     kept.journal.stuck = False
-    await kept.journal.barrier(timeout_s=1)
+    await kept.journal.barrier(timeout_s=30.0)
     stored = await kept.store.turns.get(job.id)
     assert stored is not None
     assert (stored.job.purged, stored.tokens, stored.job.items) == (True, (), ())
@@ -66,7 +66,7 @@ async def test_a_turn_that_does_not_stop_in_time_is_hidden_at_once_and_loses_its
     assert view.cancelled
     assert await kept.lookup.in_log(job.id) is None
     await kept.answer(job, "SECRET")
-    await kept.journal.barrier(timeout_s=1)
+    await kept.journal.barrier(timeout_s=30.0)
     stored = await kept.store.turns.get(job.id)
     assert stored is not None
     assert (stored.job.purged, stored.tokens) == (True, ())
@@ -96,7 +96,7 @@ async def test_a_session_takes_all_of_its_turns_and_no_other(kept: Kept) -> None
     assert await is_marked(kept, session_mark(first.session))
     purged = {}
     for job in (first, second, other):
-        await kept.journal.barrier(timeout_s=1)
+        await kept.journal.barrier(timeout_s=30.0)
         stored = await kept.store.turns.get(job.id)
         assert stored is not None
         purged[job.id] = stored.job.purged

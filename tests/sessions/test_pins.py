@@ -235,7 +235,7 @@ async def test_an_erased_session_leaves_no_pin(kept: Kept) -> None:
     job = await kept.open("secret")
     [turn] = kept.journal.records
     kept.journal.records = [replace(turn, job=replace(job, pin=KEY))]
-    await kept.journal.barrier(timeout_s=1)
+    await kept.journal.barrier(timeout_s=30.0)
     await kept.answer(replace(job, pin=KEY), "SECRET")
     await kept.live.pins.pin(KEY, Pin(0, V1), ttl_s=60)
     await kept.erasure.session(job.session)

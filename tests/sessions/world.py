@@ -111,7 +111,7 @@ class Kept:
 
     async def end_again(self, job: Job, *, state: str) -> None:
         """The log loses what an ended turn has said, and another worker, to whom it is delivered, ends it otherwise."""
-        await self.journal.barrier(timeout_s=1)
+        await self.journal.barrier(timeout_s=30.0)
         self.live.log.lose_tail(job.id, keep=0)
         view = await self.live.log.read(job.id, after=0)
         assert view is not None

@@ -1,7 +1,12 @@
 """One seed's life: torment, heal, settle down; then every promise is checked."""
 
 import asyncio
+import logging
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
+
+import structlog
 
 from axon.domain.account import Bounds, Round
 from axon.domain.conversation import answer_id
@@ -37,12 +42,24 @@ def run(seed: int) -> Outcome:
     kept: list[History] = []
     num_turns, problem = 0, ""
     try:
-        num_turns = loop.run(_live(seed, loop, kept))
+        with _silence():
+            num_turns = loop.run(_live(seed, loop, kept))
     except Stuck as error:
         problem = str(error)
     except Violation:
         pass
     return Outcome(seed, kept[0].violation or problem, kept[0].events, num_turns)
+
+
+@contextmanager
+def _silence() -> Iterator[None]:
+    """Nothing is logged in the block; afterwards as before."""
+    before = structlog.get_config()
+    structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.CRITICAL))
+    try:
+        yield
+    finally:
+        structlog.configure(**before)
 
 
 async def _live(seed: int, loop: SimLoop, kept: list[History]) -> int:

@@ -4,14 +4,11 @@ Everything but the services is production code: what survives here is what runs 
 """
 
 import asyncio
-import logging
 import random
 from collections.abc import AsyncIterator, Callable, Sequence
 from dataclasses import dataclass, field, replace
 from types import SimpleNamespace
 from typing import Any, cast
-
-import structlog
 
 from axon.adapters.queue.memory import MemoryBroker
 from axon.admission.admission import Admission
@@ -63,8 +60,6 @@ TICKET_S = 8.0
 DRY = replace(TERMS, tokens_per_minute=60.0)
 """A long answer comes at the rate of the refill."""
 _METRICS = Metrics()
-
-structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.CRITICAL))
 
 
 def plan_of(seed: int, now: Callable[[], float]) -> Plan | None:

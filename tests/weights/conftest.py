@@ -12,7 +12,7 @@ from axon.weights.config import WeightsConfig
 from axon.weights.source import Bucket, parse_source
 from tests.weights.object_server import Files, s3_server
 
-QUICK = WeightsConfig(retry_s=0.01, timeout_s=5.0, tries=3)
+QUICK = WeightsConfig(retry_s=0.01, timeout_s=60.0, tries=3)
 CHECKPOINT = 128 << 10
 
 
@@ -53,7 +53,7 @@ def endpoint(files: Files) -> Iterator[str]:
 def bucket_source(endpoint: str, text: str = "s3://models/tiny") -> BucketSource:
     location = parse_source(text)
     assert isinstance(location, Bucket)
-    return BucketSource(location, endpoint=endpoint, timeout_s=5.0)
+    return BucketSource(location, endpoint=endpoint, timeout_s=60.0)
 
 
 @pytest.fixture

@@ -30,7 +30,7 @@ def endpoint(files: Files) -> Iterator[str]:
 def hub_source(endpoint: str, text: str = "hf://maker/tiny@main", revision: str = "") -> HubSource:
     location = parse_source(text)
     assert isinstance(location, HubRepo)
-    return HubSource(location, endpoint=endpoint, revision=revision, timeout_s=5.0)
+    return HubSource(location, endpoint=endpoint, revision=revision, timeout_s=60.0)
 
 
 async def test_a_repository_is_fetched_at_its_commit(cache: WeightsCache, files: Files, endpoint: str) -> None:

@@ -48,7 +48,7 @@ class Fetch:
 
     def kill(self) -> None:
         self.process.kill()
-        self.process.communicate(timeout=30)
+        self.process.communicate(timeout=60)
 
     def said(self) -> tuple[int, str]:
         out, _ = self.process.communicate(timeout=60)

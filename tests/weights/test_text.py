@@ -11,7 +11,7 @@ from tests.weights.conftest import bucket_source
 from tests.weights.models import make_model
 from tests.weights.object_server import Files
 
-_TIMEOUT_S = 5.0
+_TIMEOUT_S = 60.0
 
 
 def no_gguf(_: Path, __: Path) -> None:

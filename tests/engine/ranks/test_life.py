@@ -43,10 +43,11 @@ def working(cuttable: Path) -> Iterator[Group]:
 def test_a_rank_that_dies_takes_its_group_with_it(working: Group) -> None:
     [rank] = working.rank_pids()
     kill(rank)
-    assert working.process.wait(timeout=30) != 0
+    assert working.process.wait(timeout=60) != 0
     assert b"rank 1" in working.process.stderr.read()  # type: ignore[union-attr]
 
 
+@pytest.mark.long("ranks")
 def test_a_rank_that_stands_still_is_noticed_and_ended(working: Group) -> None:
     [rank] = working.rank_pids()
     kill(rank, signal.SIGSTOP)
@@ -54,12 +55,14 @@ def test_a_rank_that_stands_still_is_noticed_and_ended(working: Group) -> None:
     wait_until_gone([rank])
 
 
+@pytest.mark.long("ranks")
 def test_ranks_end_with_the_one_that_leads(working: Group) -> None:
     ranks = working.rank_pids()
     kill(working.process.pid)
     wait_until_gone(ranks)
 
 
+@pytest.mark.long("ranks")
 def test_ranks_end_when_the_worker_hangs_up(working: Group) -> None:
     ranks = working.rank_pids()
     code, errors = working.close()
@@ -67,16 +70,18 @@ def test_ranks_end_when_the_worker_hangs_up(working: Group) -> None:
     wait_until_gone(ranks)
 
 
+@pytest.mark.long("ranks")
 def test_a_rank_that_cannot_load_says_why(cuttable: Path, tmp_path: Path) -> None:
     port = free_port()
     other = make_tiny_llama(tmp_path / "other", **CUTTABLE | {"num_hidden_layers": 1})
     group = Group(cuttable, 2, rendezvous=f"tcp://127.0.0.1:{port}")
     rank = start_rank(port, "--model-dir", str(other), "--patience-s", "60")
     assert "is not the one that the leading rank has" in group.receive(Failed).message
-    assert rank.wait(timeout=30) == 1
+    assert rank.wait(timeout=60) == 1
     group.close()
 
 
+@pytest.mark.long("ranks")
 def test_a_rank_that_comes_late_is_waited_for(cuttable: Path) -> None:
     port = free_port()
     group = Group(cuttable, 2, rendezvous=f"tcp://127.0.0.1:{port}", hosts=2)
@@ -88,6 +93,7 @@ def test_a_rank_that_comes_late_is_waited_for(cuttable: Path) -> None:
     assert rank.wait(timeout=30) == 0
 
 
+@pytest.mark.long("ranks")
 def test_hosts_that_cannot_share_the_ranks_are_refused(cuttable: Path) -> None:
     group = Group(cuttable, 4, rendezvous=f"tcp://127.0.0.1:{free_port()}", hosts=3)
     assert "cannot be spread equally over 3 hosts" in group.receive(Failed).message
@@ -110,17 +116,19 @@ def test_a_host_whose_name_is_not_known_yet_waits_for_it(monkeypatch: pytest.Mon
         open_listener("tcp://gpu-0.group:29500")
 
 
+@pytest.mark.long("ranks")
 def test_ranks_that_do_not_come_are_named(cuttable: Path) -> None:
     port = free_port()
     group = Group(cuttable, 4, rendezvous=f"tcp://127.0.0.1:{port}", join_timeout_s=5.0)
     wait_until(lambda: can_connect(port), "it listens")
-    with socket.create_connection(("127.0.0.1", port), timeout=30) as first:
+    with socket.create_connection(("127.0.0.1", port), timeout=60) as first:
         first.sendall(encode(Join(version=VERSION)))
         message = group.receive(Failed).message
     assert "ranks [2, 3] have not joined" in message
     group.end()
 
 
+@pytest.mark.long("ranks")
 def test_the_leading_hosts_own_ranks_join_where_the_rendezvous_is(cuttable: Path) -> None:
     """It need not be on every address of the host."""
     group = Group(cuttable, 2, rendezvous=f"tcp://127.0.0.2:{free_port()}", local_ranks=2)
@@ -129,23 +137,25 @@ def test_the_leading_hosts_own_ranks_join_where_the_rendezvous_is(cuttable: Path
     group.end()
 
 
+@pytest.mark.long("ranks")
 def test_who_is_no_rank_is_turned_away(cuttable: Path) -> None:
     port = free_port()
     group = Group(cuttable, 2, rendezvous=f"tcp://127.0.0.1:{port}", join_timeout_s=60.0)
     wait_until(lambda: can_connect(port), "it listens")
-    with socket.create_connection(("127.0.0.1", port), timeout=30) as stranger:
+    with socket.create_connection(("127.0.0.1", port), timeout=60) as stranger:
         stranger.sendall(b"GET / HTTP/1.1\r\n\r\n" * 4)
         assert read_all(stranger) is not None
-    with socket.create_connection(("127.0.0.1", port), timeout=30) as old:
+    with socket.create_connection(("127.0.0.1", port), timeout=60) as old:
         old.sendall(encode(Join(version=VERSION + 1)))
         words = [word for word in Decoder(KINDS).feed(read_all(old)) if isinstance(word, Failed)]
         assert "its version of Axon is another" in words[0].message
     rank = start_rank(port)
     assert group.receive(Ready).kernel == "torch-float32-tp2"
     group.end()
-    assert rank.wait(timeout=30) == 0
+    assert rank.wait(timeout=60) == 0
 
 
+@pytest.mark.long("ranks")
 def test_a_process_tree_elsewhere_joins_and_comes_again_after_the_group_has_died(
     cuttable: Path, tmp_path: Path
 ) -> None:
@@ -160,16 +170,17 @@ def test_a_process_tree_elsewhere_joins_and_comes_again_after_the_group_has_died
                 [rank] = children_of(node.pid)
                 assert group.run([SHORT]) == tokens
                 kill(rank)
-                assert group.process.wait(timeout=30) != 0
+                assert group.process.wait(timeout=60) != 0
                 group.close()
             wait_until(lambda: children_of(node.pid), "it joins again")
         finally:
             ranks = children_of(node.pid)
             node.terminate()
-        assert node.wait(timeout=30) == 0
+        assert node.wait(timeout=60) == 0
         wait_until_gone(ranks)
 
 
+@pytest.mark.long("ranks")
 def test_ranks_elsewhere_end_with_the_command_that_started_them(cuttable: Path, tmp_path: Path) -> None:
     with start_ranks(f"tcp://127.0.0.1:{free_port()}", cuttable, tmp_path, "--count", "2") as node:
         wait_until(lambda: len(children_of(node.pid)) == 2, "both are started")

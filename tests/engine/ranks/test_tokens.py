@@ -35,7 +35,7 @@ def pair(cuttable: Path) -> Iterator[Group]:
         yield group
 
 
-@pytest.mark.long
+@pytest.mark.long("ranks")
 @pytest.mark.parametrize(("name", "size"), [*((name, 2) for name in RELATIVES), (next(iter(RELATIVES)), 4)])
 def test_greedy_tokens_of_every_architecture_equal_those_of_one_rank(name: str, size: int, tmp_path: Path) -> None:
     folder = make_tiny_llama(tmp_path / name, **RELATIVES[name] | CUTTABLE)
@@ -45,6 +45,7 @@ def test_greedy_tokens_of_every_architecture_equal_those_of_one_rank(name: str, 
         assert group.run(make_adds()) == whole
 
 
+@pytest.mark.long("ranks")
 def test_sampled_tokens_and_a_vocabulary_that_does_not_divide(tmp_path: Path) -> None:
     folder = make_tiny_llama(tmp_path / "odd", **CUTTABLE | {"vocab_size": 271, "tie_word_embeddings": False})
     sampling: dict[str, Any] = {"temperature": 0.9, "top_p": 0.9, "presence_penalty": 0.4}
@@ -91,6 +92,7 @@ def formula(folder: Path, *, ranks: int) -> float:
 
 
 @pytest.mark.model
+@pytest.mark.long("ranks")
 def test_three_ranks_of_the_default_model_say_what_one_says(default_model: Path) -> None:
     assert json.loads((default_model / "config.json").read_text())["num_attention_heads"] == 9
     add = make_add(prompt=[1, 4093, 198, 1780, 314, 260, 3575, 282, 4649, 47, 2, 198], max_tokens=6)

@@ -430,7 +430,6 @@ async def test_every_route_refuses_a_key_without_its_scope(office: Office) -> No
 
 
 async def test_a_change_is_logged_with_who_made_it_and_no_secret(admin: httpx.AsyncClient) -> None:
-    structlog.reset_defaults()  # whatever another test has set: nothing is filtered here
     with structlog.testing.capture_logs() as lines:
         made = await ok(admin.post("/v1/admin/keys", json={"tenant": "ops"}))
         await ok(admin.post("/v1/admin/tenants", json={"id": "acme", "limits": {"weight": 2}}))

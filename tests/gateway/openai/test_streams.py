@@ -51,7 +51,7 @@ async def said(kept: Kept, num_tokens: int) -> None:
 async def ended(kept: Kept, num_tokens: int, state: str = "completed") -> None:
     """The chat has ended, and the store knows."""
     await kept.end(CHAT, make_chunk(1, num_tokens, epoch=await accepted(kept), terminal=state, ends=(End(0, "stop"),)))
-    await kept.journal.barrier(timeout_s=1)
+    await kept.journal.barrier(timeout_s=30.0)
 
 
 def asking(kept: Kept, *, tenant: str = TENANT, **headers: str) -> Request:

@@ -113,7 +113,6 @@ def test_a_worker_that_ends_logs_what_it_held_what_it_handed_over_and_that_it_st
         await world.until(lambda: len(first.hands.running) == 3)
         await world.start(name="second")
         await asyncio.sleep(3.0)
-        structlog.reset_defaults()  # whatever another test has set: nothing is filtered here
         with structlog.testing.capture_logs() as lines:
             assert await first.drain(60.0)
             await world.stop(first)

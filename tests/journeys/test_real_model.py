@@ -1,0 +1,141 @@
+"""The default model behind a server, which these journeys share: its engine takes seconds to start."""
+
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import pytest
+
+from tests.journeys.server import Server
+from tests.journeys.sse import text_of
+from tests.journeys.test_chat import QUESTION
+from tests.journeys.test_failover import read_killing
+from tests.journeys.test_responses import client
+
+pytestmark = pytest.mark.model
+
+GREEDY: dict[str, Any] = {"model": "smollm2-135m-instruct", "temperature": 0}
+PROMPTS = [
+    "The capital of France is",
+    "def fibonacci(n):",
+    "Once upon a time in a small village,",
+    "1, 2, 3, 4,",
+    "Water boils at",
+    "The three laws of robotics are",
+    "Der schnellste Weg nach Hause ist",
+    "In the beginning",
+]
+
+
+def test_the_default_model_knows_the_capital_of_france(real: Server) -> None:
+    with client(real) as api:
+        answer = api.chat.completions.create(**GREEDY, messages=QUESTION)
+    assert "Paris" in (answer.choices[0].message.content or "")
+    assert answer.choices[0].finish_reason == "stop"
+    assert answer.usage is not None
+    assert answer.usage.total_tokens == answer.usage.prompt_tokens + answer.usage.completion_tokens
+
+
+def test_a_kept_conversation_answers_as_the_same_messages_sent_whole(real: Server) -> None:
+    asked = ["What is the capital of France?", "And of Italy?", "Which of the two is larger?"]
+    messages: list[Any] = [{"role": "system", "content": "Answer in one sentence."}]
+    with client(real) as api:
+        talk = api.conversations.create()
+        previous: str | None = None
+        for text in asked:
+            messages.append({"role": "user", "content": text})
+            whole = api.chat.completions.create(**GREEDY, messages=messages, max_tokens=40)
+            fields: dict[str, Any] = {**GREEDY, "input": text, "instructions": "Answer in one sentence."}
+            kept = api.responses.create(**fields, conversation=talk.id, max_output_tokens=40)
+            chained = api.responses.create(**fields, previous_response_id=previous, max_output_tokens=40)
+            assert kept.output_text == chained.output_text == whole.choices[0].message.content
+            assert kept.usage is not None
+            assert whole.usage is not None
+            assert kept.usage.input_tokens == whole.usage.prompt_tokens
+            messages.append({"role": "assistant", "content": kept.output_text})
+            previous = chained.id
+
+
+def test_the_best_of_several_answers_is_returned_and_all_are_counted(real: Server) -> None:
+    asked = {
+        **GREEDY,
+        "prompt": ["The sky is", "My dog"],
+        "seed": 5,
+        "temperature": 1,
+        "max_tokens": 8,
+        "logprobs": 0,
+    }
+    with client(real) as api:
+        made = api.completions.create(**asked, n=4)
+        best = api.completions.create(**asked, n=2, best_of=4)
+        plain = api.completions.create(**{**asked, "logprobs": None}, best_of=4)
+
+    def likelihood(choice: Any) -> float:
+        logprobs: list[float] = choice.logprobs.token_logprobs
+        return sum(logprobs) / len(logprobs)
+
+    right = [
+        choice.text
+        for first in (0, 4)
+        for choice in sorted(made.choices[first : first + 4], key=likelihood, reverse=True)[:2]
+    ]
+    assert [choice.text for choice in best.choices] == right
+    assert [choice.index for choice in best.choices] == [0, 1, 2, 3]
+    assert [(choice.text, choice.logprobs) for choice in plain.choices] == [(right[0], None), (right[2], None)]
+    assert made.usage is not None
+    assert {answer.usage.completion_tokens for answer in (made, best, plain) if answer.usage} == {
+        made.usage.completion_tokens
+    }
+
+
+def test_an_echoed_text_is_as_likely_as_when_it_was_said(real: Server) -> None:
+    asked = {**GREEDY, "logprobs": 3}
+    prompt = list(range(1000, 1150))
+    with client(real) as api:
+        said = api.completions.create(**asked, prompt=prompt, max_tokens=12, extra_body={"ignore_eos": True}).choices[0]
+        with real.client() as http:
+            top = http.post(
+                "/v1/completions", json={**asked, "prompt": prompt, "max_tokens": 12, "echo": True, "ignore_eos": True}
+            )
+    again = top.json()["choices"][0]
+    assert said.logprobs is not None
+    assert again["text"].endswith(said.text)
+    assert again["logprobs"]["token_logprobs"][150:] == said.logprobs.token_logprobs
+    assert again["logprobs"]["top_logprobs"][150:] == said.logprobs.top_logprobs
+    assert again["logprobs"]["token_logprobs"][0] is None
+    assert len(again["logprobs"]["tokens"]) == len(again["logprobs"]["text_offset"]) == 162
+    with client(real) as api:  # now its words are the prompt, and were the likeliest
+        text = "The capital of France is Paris. The capital of Italy is"
+        whole = api.completions.create(**asked, prompt=text, max_tokens=4).choices[0]
+        echoed = api.completions.create(**asked, prompt=text + whole.text, max_tokens=0, echo=True).choices[0]
+    assert whole.logprobs is not None
+    assert echoed.logprobs is not None
+    assert echoed.text == text + whole.text
+    assert echoed.logprobs.tokens is not None
+    assert echoed.logprobs.tokens[-4:] == whole.logprobs.tokens
+    assert echoed.logprobs.token_logprobs is not None
+    assert echoed.logprobs.token_logprobs[-4:] == whole.logprobs.token_logprobs
+    assert echoed.logprobs.top_logprobs is not None
+    assert echoed.logprobs.top_logprobs[-4:] == whole.logprobs.top_logprobs
+
+
+def test_eight_streams_at_once_say_what_each_says_alone(real: Server) -> None:
+    def complete(prompt: str) -> str:
+        body = {**GREEDY, "prompt": prompt, "max_tokens": 20}
+        with real.client() as http:
+            text: str = http.post("/v1/completions", json=body).json()["choices"][0]["text"]
+            return text
+
+    alone = [complete(prompt) for prompt in PROMPTS]
+    with ThreadPoolExecutor(8) as pool:
+        together = list(pool.map(complete, PROMPTS))
+    assert together == alone
+
+
+def test_it_says_the_same_after_its_engine_was_killed(real: Server) -> None:
+    body = {**GREEDY, "prompt": "Once upon a time", "max_tokens": 60}
+    failovers = real.metric("axon_failovers_total")
+    with real.client() as http:
+        undisturbed = http.post("/v1/completions", json=body).json()["choices"][0]["text"]
+    got = read_killing(real, {**body, "stream": True}, at_pieces=(15,))
+    assert text_of(got) == undisturbed
+    assert real.metric("axon_failovers_total") == failovers + 1
