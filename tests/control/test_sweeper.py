@@ -25,7 +25,7 @@ from axon.ownership.ending import Ending
 from axon.ownership.liveness import Liveness
 from axon.ports.live import Live
 from axon.runtime.clock import FakeClock
-from tests.contracts.builders import make_job
+from tests.contracts.builders import claim_epoch, make_job
 
 
 class Turns:
@@ -162,8 +162,7 @@ async def test_the_ticket_of_a_turn_that_has_ended_is_not_renewed_though_the_sto
     broker.declare([job.lane])
     live = open_memory_live(clock, retention_s=60)
     await live.log.open(job.id, encode(job), reader_ttl_s=None)
-    epoch = await live.log.claim(job.id, "w1", over=0)
-    assert epoch is not None
+    epoch = await claim_epoch(live.log, job.id, "w1", over=0)
     await live.log.append([(job.id, Chunk(first=1, epoch=epoch, terminal=TurnState.COMPLETED))])
     sweeper = await make_sweeper(Turns([opened(job)]), broker, renewed=renewed, clock=clock, live=live)
     await sweeper.sweep()

@@ -22,6 +22,7 @@ from axon.domain.append import AppendStatus
 from axon.domain.chunk import Chunk
 from axon.domain.conversation import Conversation, Entry, entry_of
 from axon.domain.job import Job
+from axon.domain.ownership import Claimed
 from axon.domain.pin import LastPin, last_pin
 from axon.domain.turn import Turn
 from axon.domain.wire import decode, encode
@@ -40,13 +41,13 @@ class SimTokenLog(MemoryTokenLog):
         super().__init__(clock, wakeups, retention_s=3600.0)
         self._history, self._rng = history, rng
 
-    async def claim(self, job_id: str, owner: str, *, over: int) -> int | None:
+    async def claim(self, job_id: str, owner: str, *, over: int) -> Claimed | None:
         before = self._streams.get(job_id)
         old_owner = before.owner if before else ""
-        epoch = await super().claim(job_id, owner, over=over)
-        if epoch is not None:
+        claimed = await super().claim(job_id, owner, over=over)
+        if claimed is not None:
             self._history.claimed(job_id, owner, old_owner)
-        return epoch
+        return claimed
 
     async def append(self, batch: Sequence[tuple[str, Chunk]]) -> Sequence[Appended]:
         answers = await super().append(batch)

@@ -22,6 +22,7 @@ FOUND_AT = {
     "hand_over_that_acks": 58,
     "pin_read_without_the_barrier": 173,
     "pin_that_overwrites": 37,
+    "release_that_forgets_the_crash_count": 74,
     "settle_twice": 42,
     "store_asked_after_silence_alone": 5,
     "tokens_after_a_stop": 32,

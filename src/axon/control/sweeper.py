@@ -238,13 +238,13 @@ class Sweeper:
 
     async def _end(self, turn: Turn, view: LogView, state: TurnState, *, code: str = "", message: str = "") -> None:
         """Claims the job in order to write its terminal chunk."""
-        epoch = await self._live.log.claim(turn.id, _OWNER, over=view.epoch)
-        if epoch is None:
+        claimed = await self._live.log.claim(turn.id, _OWNER, over=view.epoch)
+        if claimed is None:
             return  # another process has claimed it meanwhile
         said = await self._live.log.read(turn.id, after=0)
         if said is None:
             return  # the log has lost it meanwhile: a later sweep ends the turn
-        last = Chunk(first=said.last + 1, epoch=epoch, terminal=state, code=code, message=message)
+        last = Chunk(first=said.last + 1, epoch=claimed.epoch, terminal=state, code=code, message=message)
         [answer] = await self._live.log.append([(turn.id, last)])
         if answer.status is AppendStatus.OK:
             await self._ending.finish(turn.job, [*said.chunks, last])

@@ -7,7 +7,7 @@ import structlog
 from axon.domain.chunk import Chunk
 from axon.domain.job import Job
 from axon.domain.job_body import Beyond, read_job
-from axon.domain.ownership import ClaimStep, claim_step
+from axon.domain.ownership import Claimed, ClaimStep, LogView, claim_step
 from axon.domain.turn import Turn, TurnState
 from axon.errors import DependencyDown
 from axon.ownership.ending import Ending
@@ -92,6 +92,7 @@ class Claims:
             if view is None:
                 await self.reopen(job, delivery)
                 continue
+            job = _body_of(view, delivery) or job
             step = claim_step(view, me=self._owner, owner_alive=await self._liveness.alive(view.owner))
             match step:
                 case ClaimStep.FINISH:
@@ -100,8 +101,10 @@ class Claims:
                     return None
                 case ClaimStep.PARK:
                     return Busy(view.owner)
-            epoch = await self._live.log.claim(job.id, self._owner, over=view.epoch)
-            if epoch is not None and (running := await self._rebuilt(job, delivery, epoch, stored, bool(view.epoch))):
+            claimed = await self._live.log.claim(job.id, self._owner, over=view.epoch)
+            if claimed is not None and (
+                running := await self._rebuilt(job, delivery, claimed, stored, attempted=bool(view.epoch))
+            ):
                 if step is ClaimStep.CANCEL:
                     running.end(TurnState.CANCELLED)
                 return running
@@ -117,11 +120,16 @@ class Claims:
         view = await self._live.log.read(running.job.id, after=0)
         if view is None or view.ended or (view.owner and view.owner != self._owner):
             return False
-        epoch = await self._live.log.claim(running.job.id, self._owner, over=view.epoch)
-        if epoch is None:
+        claimed = await self._live.log.claim(running.job.id, self._owner, over=view.epoch)
+        if claimed is None:
             return False
-        running.epoch, running.sent = epoch, view.last
+        running.epoch, running.sent = claimed.epoch, view.last
         return True
+
+    async def again(self, running: Running, *, crashes: int) -> Running | Busy | None:
+        """Claims a job of ours once more, whose engine has died, with its new crash count; as ``claim``."""
+        await self._live.log.release(running.job.id, running.epoch, crashes=crashes)
+        return await self.claim(running.job, running.delivery)
 
     async def reopen(self, job: Job, delivery: Delivery) -> None:
         """Opens the job's stream in the log again, with the body of the delivery."""
@@ -139,16 +147,30 @@ class Claims:
             return None
 
     async def _rebuilt(
-        self, job: Job, delivery: Delivery, epoch: int, stored: Turn | None, attempted: bool
+        self, job: Job, delivery: Delivery, claimed: Claimed, stored: Turn | None, *, attempted: bool
     ) -> Running | None:
         # The log is read again after the claim: the previous owner may have appended until then.
         view = await self._live.log.read(job.id, after=0)
         if view is None:
             return None
-        running = Running(job=job, delivery=delivery, epoch=epoch, tokenizer=self._tokenizer, clock=self._clock)
+        running = Running(
+            job=job,
+            delivery=delivery,
+            epoch=claimed.epoch,
+            crashes=claimed.crashes,
+            tokenizer=self._tokenizer,
+            clock=self._clock,
+        )
         running.replay(_longer(view.chunks, stored), attempted=attempted)
         running.sent = view.last
         return running
+
+
+def _body_of(view: LogView, delivery: Delivery) -> Job | None:
+    """The job as the log has it, where the delivery has another one: a repeated request may have opened it again after
+    the log had lost it, and an id has one body."""
+    found = read_job(view.body) if view.body != delivery.body else None
+    return found if isinstance(found, Job) else None
 
 
 def _longer(chunks: tuple[Chunk, ...], stored: Turn | None) -> tuple[Chunk, ...]:

@@ -154,7 +154,7 @@ class Worker:
             tasks.create_task(self._taking.look())
             tasks.create_task(self._taking.run(self._intake.start))
             tasks.create_task(self._taking.sharing.run())
-            tasks.create_task(self._supervisor.run(self._intake.replay))
+            tasks.create_task(self._supervisor.run(self._passing.scatter, self._intake.replay))
             tasks.create_task(self._watching.run())
             tasks.create_task(self._watching.listen())
             tasks.create_task(self._emitter.run())
