@@ -13,6 +13,8 @@ from dataclasses import dataclass
 
 SUSPECT_CRASHES = 2
 """A job with so many crashes runs in an engine with nothing but suspects."""
+_FEW = 4
+"""Suspects that are tried one at a time, not by halves."""
 _QUOTA = 8
 """Tokens that clear a suspect; each crash with the job alone multiplies them by as much again."""
 _LONGEST_QUOTA = 512
@@ -23,14 +25,14 @@ def halves(suspects: Sequence[str], mute: Collection[str]) -> tuple[tuple[str, .
     """The suspects in two parts, of which the first is to be tried first.
 
     ``mute`` are those that have never gained a token: most culprits are among them, because they crash at their prompt.
-    They are the first part where they are no more than half, and else come first.
+    Where they are no more than half of all, the first part is half of them. Of a few, one at a time is tried: that
+    costs some tokens' time for each, and a crash the start of an engine.
     """
     first = tuple(job_id for job_id in suspects if job_id in mute)
-    rest = tuple(job_id for job_id in suspects if job_id not in mute)
-    if first and 2 * len(first) <= len(suspects):
-        return first, rest
-    ordered = first + rest
-    return ordered[: len(ordered) // 2], ordered[len(ordered) // 2 :]
+    ordered = first + tuple(job_id for job_id in suspects if job_id not in mute)
+    num_likely = len(first) if first and 2 * len(first) <= len(ordered) else len(ordered)
+    size = 1 if num_likely <= _FEW else num_likely // 2
+    return ordered[:size], ordered[size:]
 
 
 @dataclass(slots=True)

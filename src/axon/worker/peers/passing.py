@@ -89,9 +89,9 @@ class Passing:
 
         What does not fit stays, and so do suspects: the next engine here is one with nothing else in it.
         """
-        running = self._hands.running
+        room, running = await self._room(), self._hands.running
         held = [self._held(each) for each in running.values() if each.terminal is None and not each.is_leaving]
-        chosen = [running[job_id] for job_id in self._free(held, room=await self._room())]
+        chosen = [running[job_id] for job_id in self._free(held, room=room)]
         given = await asyncio.gather(*map(self._give_up, chosen))
         _logger.info("jobs.scattered", jobs=sum(given), left=len(running))
         if any(given):
