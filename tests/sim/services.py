@@ -28,7 +28,7 @@ from axon.domain.turn import Turn
 from axon.domain.wire import decode, encode
 from axon.errors import DependencyDown
 from axon.ports.journal import Record
-from axon.ports.live import Appended, stream_channel
+from axon.ports.live import Appended, lifeline, stream_channel
 from axon.ports.queue import Delivery
 from axon.runtime.clock import Clock
 from tests.sim.history import History
@@ -80,8 +80,21 @@ class SimTokenLog(MemoryTokenLog):
             self._history.tail_lost(job_id, keep)
 
 
+class SimWakeups(MemoryWakeups):
+    """The twin, which hears at once when a process dies that listened."""
+
+    def __init__(self, history: History) -> None:
+        super().__init__()
+        self._history = history
+
+    async def counts(self, channels: Sequence[str]) -> Sequence[int | None]:
+        dead = {lifeline(owner) for owner, process in self._history.owners.items() if not process.alive}
+        found = await super().counts(channels)
+        return [0 if channel in dead else count for channel, count in zip(channels, found, strict=True)]
+
+
 def make_live(clock: Clock, history: History, rng: random.Random) -> MemoryLive:
-    wakeups = MemoryWakeups()
+    wakeups = SimWakeups(history)
     return MemoryLive(
         log=SimTokenLog(clock, wakeups, history, rng),
         leases=SimLeases(clock, history),

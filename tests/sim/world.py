@@ -367,7 +367,7 @@ class World:
             queue=queue,
             dispatch=self._dispatch(live, journal, queue),
             ending=ending,
-            liveness=Liveness(live.leases, self.loop, lease_s=1.5),
+            liveness=Liveness(live.leases, self.loop, lease_s=1.5, wakeups=live.wakeups),
             readmit=admission.readmit,
             renew=admission.renew,
             renew_s=TICKET_S / 4,

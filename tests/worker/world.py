@@ -219,6 +219,13 @@ class World:
         await worker.aclose()
         await queue.aclose()
 
+    def lose_connection(self, worker: Worker) -> None:
+        """The worker lives, and what it holds returns to the queue."""
+        _, queue = self._running[worker]
+        for delivery in reversed(queue._unacked.values()):
+            self.broker.put_first(delivery)
+        queue._unacked.clear()
+
     def kill(self, worker: Worker) -> None:
         """It is gone without a word; what it held returns to the queue."""
         task, queue = self._running.pop(worker)

@@ -197,9 +197,18 @@ class Wakeups(Protocol):
     def listen(self, channel: str) -> AbstractAsyncContextManager[Listener]:
         """Subscribes to the channel from the moment the context is entered."""
 
+    async def counts(self, channels: Sequence[str]) -> Sequence[int | None]:
+        """The number of listeners of each channel, without those whose connection is closed, as that of a process that
+        has died; None for each of which the service cannot tell."""
+
 
 STOPS = "stops"
 """Channel on which workers receive the ids of cancelled jobs."""
+
+
+def lifeline(owner: str) -> str:
+    """Channel to which an owner listens while it lives; nothing is sent there."""
+    return f"lifeline/{owner}"
 
 
 def stream_channel(job_id: str) -> str:

@@ -93,7 +93,7 @@ class Claims:
                 await self.reopen(job, delivery)
                 continue
             job = _body_of(view, delivery) or job
-            step = claim_step(view, me=self._owner, owner_alive=await self._liveness.alive(view.owner))
+            step = claim_step(view, me=self._owner, owner_alive=await self._is_alive(view.owner, delivery))
             match step:
                 case ClaimStep.FINISH:
                     await self._ending.finish(job, view.chunks)
@@ -108,6 +108,14 @@ class Claims:
                 if step is ClaimStep.CANCEL:
                     running.end(TurnState.CANCELLED)
                 return running
+
+    async def _is_alive(self, owner: str, delivery: Delivery) -> bool:
+        """Whether the owner's lease holds, and not both of its connections are gone: that to the queue, which has
+        delivered the job again, and that to the live service."""
+        if not await self._liveness.alive(owner):
+            return False
+        is_other = delivery.redelivered and owner != self._owner
+        return not (is_other and await self._liveness.cut_off({owner}))
 
     async def restore(self, running: Running) -> bool:
         """Claims a job again that the log has forgotten, so that it is appended from seq 1; False when it is not ours.

@@ -150,7 +150,7 @@ def test_a_job_that_comes_with_two_crashes_is_a_suspect_and_one_that_has_ended_i
     first.crashes = second.crashes = 2
     second.end(TurnState.CANCELLED)
     heard.hands.take(second)
-    assert heard.hands.trials.on_trial == ()
+    assert not heard.hands.trials.on_trial
     heard.hands.take(first)
     assert heard.hands.trials.on_trial == (first.job.id,)
 

@@ -48,7 +48,7 @@ class _Record:
 
     @property
     def quota(self) -> int:
-        return min(_QUOTA ** (1 + self.num_alone), _LONGEST_QUOTA)
+        return min(int(_QUOTA ** (1 + self.num_alone)), _LONGEST_QUOTA)
 
 
 @dataclass(slots=True, eq=False)
