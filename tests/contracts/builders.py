@@ -11,6 +11,7 @@ from axon.domain.residence import Residence
 from axon.domain.sampling import Sampling
 from axon.domain.served_version import ServedVersion
 from axon.domain.turn import Turn, ended, opened
+from axon.ports.live import TokenLog
 
 
 def make_job(job_id: str = "turn_1", **changes: Any) -> Job:
@@ -28,6 +29,13 @@ def make_job(job_id: str = "turn_1", **changes: Any) -> Job:
         session="sess_1",
     )
     return replace(job, **changes)
+
+
+async def claim_epoch(log: TokenLog, job_id: str, owner: str, *, over: int) -> int:
+    """Claims a job that can be claimed; its new epoch."""
+    claimed = await log.claim(job_id, owner, over=over)
+    assert claimed is not None
+    return claimed.epoch
 
 
 def make_chunk(first: int, count: int = 1, *, epoch: int = 0, terminal: str = "", ends: tuple[End, ...] = ()) -> Chunk:

@@ -16,13 +16,12 @@ from axon.domain.account import Bounds, Entry
 from axon.domain.chunk import Chunk
 from axon.errors import DependencyDown
 from axon.runtime.clock import FakeClock
-from tests.contracts.builders import make_chunk
+from tests.contracts.builders import claim_epoch, make_chunk
 
 
 async def end(log: MemoryTokenLog, job_id: str, count: int = 1) -> None:
     await log.open(job_id, b"job", reader_ttl_s=None)
-    epoch = await log.claim(job_id, "w1", over=0)
-    assert epoch is not None
+    epoch = await claim_epoch(log, job_id, "w1", over=0)
     await log.append([(job_id, make_chunk(1, count, epoch=epoch, terminal="completed"))])
 
 

@@ -25,7 +25,7 @@ from axon.domain.wire import decode
 from axon.errors import AxonError, DependencyDown, Misconfigured
 from axon.ports.live import Appended, AppendStatus, TokenLog, stream_channel
 from axon.runtime.clock import FakeClock
-from tests.contracts.builders import make_chunk
+from tests.contracts.builders import claim_epoch, make_chunk
 from tests.services.redis import RedisServer, shared_server
 from tests.services.require import require
 
@@ -77,9 +77,7 @@ async def opened(server: RedisServer, **options: Any) -> AsyncIterator[RedisLive
 
 async def claimed(log: TokenLog, job_id: str = JOB) -> int:
     assert await log.open(job_id, b"job", reader_ttl_s=None)
-    epoch = await log.claim(job_id, "w1", over=0)
-    assert epoch is not None
-    return epoch
+    return await claim_epoch(log, job_id, "w1", over=0)
 
 
 async def append(log: TokenLog, chunk: Chunk, job_id: str = JOB) -> Appended:
@@ -432,7 +430,8 @@ class TestKeeping:
                 chance.random()
                 if told[0][0] == "claim" and told[0][1] is not None:
                     assert told[1][1] is not None
-                    epochs.append((told[0][1], told[1][1]))
+                    assert told[0][1].crashes == told[1][1].crashes
+                    epochs.append((told[0][1].epoch, told[1][1].epoch))
                 else:
                     assert told[0] == told[1]
 
@@ -451,7 +450,7 @@ async def act(log: TokenLog, state: Any, epoch: int) -> tuple[str, Any]:
         case ["claim"]:
             return "claim", await log.claim(JOB, "w1", over=epoch)
         case ["release"]:
-            await log.release(JOB, epoch)
+            await log.release(JOB, epoch, crashes=chance.randrange(4))
             return "release", None
         case ["flag"]:
             return "flag", await log.flag(JOB, cancel=chance.random() < 0.3, reader_ttl_s=60.0)

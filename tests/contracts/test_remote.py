@@ -22,7 +22,7 @@ from axon.errors import AxonError, Conflict, DependencyDown
 from axon.ports.live import stream_channel
 from axon.runtime.clock import SystemClock
 from axon.runtime.framing import Framer
-from tests.contracts.builders import make_job
+from tests.contracts.builders import claim_epoch, make_job
 from tests.contracts.remote_backend import Remote, until
 
 WAIT_S = 10.0
@@ -122,8 +122,7 @@ async def test_a_call_that_is_never_answered_ends_by_its_deadline(
 async def test_a_notification_of_the_log_has_the_chunk_in_it(remote: Remote) -> None:
     log = remote.live.log
     await log.open("job", b"body", reader_ttl_s=None)
-    epoch = await log.claim("job", "worker", over=0)
-    assert epoch is not None
+    epoch = await claim_epoch(log, "job", "worker", over=0)
     chunk = Chunk(first=1, epoch=epoch, tokens=(Token(0, 7, "seven"),))
     async with remote.live.wakeups.listen(stream_channel("job")) as listener:
         await log.append([("job", chunk)])

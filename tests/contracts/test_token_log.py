@@ -11,7 +11,7 @@ from axon.domain.chunk import Chunk, End, Token
 from axon.domain.ownership import LogView
 from axon.ports.live import STOPS, Appended, AppendStatus, Live, TokenLog, stream_channel
 from tests.contracts.backends import RETENTION_S, LiveBackend
-from tests.contracts.builders import make_chunk
+from tests.contracts.builders import claim_epoch, make_chunk
 
 JOB = "turn_1"
 
@@ -29,9 +29,7 @@ async def epoch(log: TokenLog) -> int:
 
 async def claimed(log: TokenLog, *, reader_ttl_s: float | None = None) -> int:
     assert await log.open(JOB, b"job", reader_ttl_s=reader_ttl_s)
-    epoch = await log.claim(JOB, "w1", over=0)
-    assert epoch is not None
-    return epoch
+    return await claim_epoch(log, JOB, "w1", over=0)
 
 
 async def append(log: TokenLog, chunk: Chunk, job_id: str = JOB) -> Appended:
@@ -65,15 +63,14 @@ class TestOpening:
         assert await log.claim(JOB, "w1", over=0) is None
         assert not await log.flag(JOB, cancel=True)
         assert await append(log, make_chunk(1)) == Appended(AppendStatus.MISSING, 0)
-        await log.release(JOB, 1)
+        await log.release(JOB, 1, crashes=0)
 
 
 class TestViews:
     async def test_several_jobs_are_looked_at_together_and_without_their_chunks(self, log: TokenLog) -> None:
         for job_id in (JOB, "other"):
             await log.open(job_id, b"job", reader_ttl_s=None)
-        epoch = await log.claim(JOB, "w1", over=0)
-        assert epoch is not None
+        epoch = await claim_epoch(log, JOB, "w1", over=0)
         await append(log, make_chunk(1, epoch=epoch))
         await log.flag("other", cancel=True, asked=True)
         mine, unknown, other = await log.views([JOB, "unknown", "other"])
@@ -98,16 +95,37 @@ class TestClaiming:
         assert claims[1] is None
 
     async def test_a_later_claim_has_a_higher_epoch_at_the_same_instant(self, log: TokenLog, epoch: int) -> None:
-        second = await log.claim(JOB, "w2", over=epoch)
-        assert second is not None
+        second = await claim_epoch(log, JOB, "w2", over=epoch)
         assert second > epoch
 
     async def test_a_release_frees_the_job_under_its_own_epoch_only(self, log: TokenLog, epoch: int) -> None:
-        await log.release(JOB, epoch - 1)
+        await log.release(JOB, epoch - 1, crashes=0)
         assert (await read(log)).owner == "w1"
-        await log.release(JOB, epoch)
+        await log.release(JOB, epoch, crashes=0)
         view = await read(log)
         assert (view.owner, view.epoch) == ("", epoch)
+
+    async def test_a_job_is_claimed_first_without_a_crash(self, log: TokenLog) -> None:
+        await log.open(JOB, b"job", reader_ttl_s=None)
+        claimed = await log.claim(JOB, "w1", over=0)
+        assert claimed is not None
+        assert claimed.crashes == 0
+
+    async def test_the_crash_count_of_a_release_comes_with_every_later_claim(self, log: TokenLog, epoch: int) -> None:
+        await log.release(JOB, epoch, crashes=2)
+        second = await log.claim(JOB, "w2", over=epoch)
+        assert second is not None
+        assert (second.crashes, (await read(log)).owner) == (2, "w2")
+        third = await log.claim(JOB, "w3", over=second.epoch)  # after w2's lease has lapsed
+        assert third is not None
+        assert third.crashes == 2
+
+    async def test_a_release_that_comes_too_late_changes_no_crash_count(self, log: TokenLog, epoch: int) -> None:
+        second = await claim_epoch(log, JOB, "w2", over=epoch)
+        await log.release(JOB, epoch, crashes=5)
+        third = await log.claim(JOB, "w3", over=second)
+        assert third is not None
+        assert third.crashes == 0
 
     async def test_a_claim_on_an_ended_job_is_refused(self, log: TokenLog, epoch: int) -> None:
         await append(log, make_chunk(1, epoch=epoch, terminal="completed"))
@@ -116,8 +134,7 @@ class TestClaiming:
     async def test_a_cancelled_job_can_be_claimed_to_write_its_end(self, log: TokenLog) -> None:
         await log.open(JOB, b"job", reader_ttl_s=None)
         await log.flag(JOB, cancel=True)
-        epoch = await log.claim(JOB, "w1", over=0)
-        assert epoch is not None
+        epoch = await claim_epoch(log, JOB, "w1", over=0)
         assert (await append(log, make_chunk(1, 0, epoch=epoch, terminal="cancelled"))).status is AppendStatus.OK
 
 

@@ -54,6 +54,21 @@ async def test_a_listener_who_left_does_not_silence_the_others(wakeups: Wakeups)
         assert await stays.next(30.0) == b"x"
 
 
+async def test_listeners_are_counted_by_channel_or_nobody_can_tell(wakeups: Wakeups) -> None:
+    async with wakeups.listen("c"), wakeups.listen("d"):
+        counts = await wakeups.counts(["c", "d", "nobody"])
+        assert counts in ([1, 1, 0], [None, None, None])
+    assert await wakeups.counts([]) == []
+
+
+async def test_who_has_left_is_not_counted(wakeups: Wakeups) -> None:
+    async with wakeups.listen("c"):
+        pass
+    async with asyncio.timeout(5.0):
+        while await wakeups.counts(["c"]) not in ([0], [None]):  # noqa: ASYNC110 - a service notices it by itself
+            await asyncio.sleep(0.01)
+
+
 async def test_a_slow_listener_hears_the_newest_and_the_notifier_never_waits(wakeups: Wakeups) -> None:
     async with wakeups.listen("c") as listener:
         for number in range(5_000):

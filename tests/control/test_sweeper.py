@@ -23,9 +23,9 @@ from axon.domain.wire import encode
 from axon.errors import DependencyDown
 from axon.ownership.ending import Ending
 from axon.ownership.liveness import Liveness
-from axon.ports.live import Live
+from axon.ports.live import Live, lifeline
 from axon.runtime.clock import FakeClock
-from tests.contracts.builders import make_job
+from tests.contracts.builders import claim_epoch, make_job
 
 
 class Turns:
@@ -96,7 +96,7 @@ async def make_sweeper(
             is_ours=is_ours,
         ),
         ending=Ending(turns, settle, clock),
-        liveness=Liveness(live.leases, clock, lease_s=1.5),
+        liveness=Liveness(live.leases, clock, lease_s=1.5, wakeups=live.wakeups),
         readmit=readmit,
         config=ControlConfig(sweep_s=0.01),
         retention_s=60,
@@ -162,8 +162,7 @@ async def test_the_ticket_of_a_turn_that_has_ended_is_not_renewed_though_the_sto
     broker.declare([job.lane])
     live = open_memory_live(clock, retention_s=60)
     await live.log.open(job.id, encode(job), reader_ttl_s=None)
-    epoch = await live.log.claim(job.id, "w1", over=0)
-    assert epoch is not None
+    epoch = await claim_epoch(live.log, job.id, "w1", over=0)
     await live.log.append([(job.id, Chunk(first=1, epoch=epoch, terminal=TurnState.COMPLETED))])
     sweeper = await make_sweeper(Turns([opened(job)]), broker, renewed=renewed, clock=clock, live=live)
     await sweeper.sweep()
@@ -301,11 +300,11 @@ class Waiting:
         self.turns, self.broker = Turns([opened(job) for job in self.jobs]), MemoryBroker()
         self.broker.declare(["small/01", "small/02"])
 
-    async def hints(self) -> list[str]:
-        """The lanes that one sweep hints at."""
+    async def hints(self, *, watch: bool = False) -> list[str]:
+        """The lanes that one sweep hints at, or one look at the owners' lifelines."""
         found = []
         async with self.live.wakeups.listen(work_channel(self.jobs[0].deployment)) as listener:
-            await self.sweeper.sweep()
+            await (self.sweeper.watch() if watch else self.sweeper.sweep())
             while payload := await listener.next(0.0):
                 found.append(decode_hint(payload).lane)
         return found
@@ -315,6 +314,26 @@ class Waiting:
             await self.log.open(job.id, encode(job), reader_ttl_s=None)
         self.sweeper = await make_sweeper(self.turns, self.broker, clock=self.clock, live=self.live)
         return self
+
+
+async def test_the_lanes_of_an_owner_whose_lifeline_is_cut_are_hinted_at_a_few_times() -> None:
+    waiting = await Waiting().open()
+    await waiting.live.leases.hold("w1", 10.0)
+    for job in waiting.jobs[:2]:
+        await waiting.log.claim(job.id, "w1", over=0)
+    async with waiting.live.wakeups.listen(lifeline("w1")):
+        await waiting.sweeper.sweep()
+        assert await waiting.hints(watch=True) == []
+    assert [await waiting.hints(watch=True) for _ in range(4)] == [["small/01"], ["small/01"], ["small/01"], []]
+
+
+async def test_who_stands_by_looks_at_no_lifeline() -> None:
+    waiting = await Waiting().open()
+    await waiting.live.leases.hold("w1", 10.0)
+    await waiting.log.claim("turn_1", "w1", over=0)
+    await waiting.sweeper.sweep()
+    waiting.sweeper._leads = lambda: False
+    assert await waiting.hints(watch=True) == []
 
 
 async def test_the_hint_of_a_job_that_waits_is_repeated_once_for_each_lane() -> None:

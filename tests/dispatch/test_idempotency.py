@@ -15,7 +15,7 @@ from axon.domain.turn import Turn, ended, opened
 from axon.domain.wire import encode
 from axon.errors import Conflict
 from axon.runtime.clock import FakeClock
-from tests.contracts.builders import make_job
+from tests.contracts.builders import claim_epoch, make_job
 
 PREFIX, TENANT, KEY, DIGEST = "chatcmpl_", "acme", "order-17", "body-1"
 
@@ -57,8 +57,7 @@ class Place:
 
     async def end(self, job: Job, state: str) -> None:
         """In log and store, as a worker does."""
-        epoch = await self.live.log.claim(job.id, "worker", over=0)
-        assert epoch is not None
+        epoch = await claim_epoch(self.live.log, job.id, "worker", over=0)
         chunk = Chunk(first=1, epoch=epoch, terminal=state)
         await self.live.log.append([(job.id, chunk)])
         await self.turns.apply([ended(opened(job), (chunk,), at=200.0)])

@@ -1,5 +1,8 @@
 """One process with no service: killed, and without room on its disk."""
 
+import os
+import signal
+
 import httpx
 
 from tests.faults.checkers import HANGS_S
@@ -15,6 +18,16 @@ def killed(scene: Scene) -> None:
     scene.prove(state_of(server.pid) == "X", "the process is gone")
     server.start()
     scene.prove("turns.recovered" in server.log, "it took up again what had not ended")
+
+
+def engine_killed(scene: Scene) -> None:
+    """The engine of the only process is killed: its jobs are replayed in the next one."""
+    [server] = scene.fleet.processes
+    num_restarts, engine = server.num_engine_restarts, server.engine_pid
+    scene.strike()
+    os.kill(engine, signal.SIGKILL)
+    scene.wait(lambda: state_of(engine) == "X", "the engine's process is gone")
+    scene.wait(lambda: server.num_engine_restarts > num_restarts, "there is a new one", 60.0)
 
 
 def disk_full(scene: Scene) -> None:
@@ -37,6 +50,15 @@ def _refused(scene: Scene, url: str) -> bool:
 
 
 FAULTS = [
+    Fault(
+        name="engine killed alone",
+        happen=engine_killed,
+        stage="alone",
+        rounds=2,
+        num_clients=12,
+        goal_s=3.0,
+        root=True,
+    ),
     Fault(name="the only process killed", happen=killed, stage="alone", rounds=2, num_clients=12, root=True),
     Fault(name="SQLite's disk full", happen=disk_full, stage="alone", num_clients=12, root=True),
 ]

@@ -44,6 +44,15 @@ class Process(Member):
         return {self.role: self.pid} | dict(zip(["engine"], self.engine_pids(), strict=False))
 
     @property
+    def engine_pid(self) -> int:
+        """Of the engine that it runs now, as it said itself: a spare one that waits for its turn is another."""
+        return int(re.findall(r'"msg": "engine\.(?:re)?started".*"pid": (\d+)', self.log)[-1])
+
+    @property
+    def num_engine_restarts(self) -> int:
+        return self.log.count('"engine.restarted"')
+
+    @property
     def key(self) -> str:
         """The one that the fleet's first gateway made."""
         return self._place.key

@@ -1,6 +1,7 @@
 """Jobs that come twice, and a job that kills whoever runs it: one answer, one row, one bill, and nobody else hurt."""
 
 import asyncio
+import math
 from collections.abc import Sequence
 
 import httpx
@@ -14,8 +15,8 @@ from tests.faults.fault import Fault, Scene
 from tests.faults.model import NAME, POISON_ID
 
 _POISON_S = 120.0
-_MOST_CRASHES = 3
 _NUM_INNOCENT = 31
+_MOST_CRASHES = 3 + math.ceil(math.log2(1 + _NUM_INNOCENT))
 
 
 def delivered_twice(scene: Scene) -> None:
@@ -74,10 +75,12 @@ def poison(scene: Scene) -> None:
     scene.strike()
     headers = {"Authorization": f"Bearer {scene.stage.keys['default']}"}
     body = {"model": NAME, "prompt": [POISON_ID] * 3, "max_tokens": 40, "temperature": 0}
+    asked_at = scene.work.now
     reply = httpx.post(f"{scene.fleet.urls[0]}/v1/completions", json=body, headers=headers, timeout=_POISON_S)
+    ended_s = scene.work.now - asked_at
     crashes = worker.metric("axon_failovers_total") - deaths
     scene.fleet.start(*others)
-    scene.prove(crashes >= 1, "engines died of it")
+    scene.prove(crashes >= 1, f"{crashes:g} engines died of it, and it was ended after {ended_s:.1f} s")
     condemned = [turn.id for turn in scene.place.turns() if POISON_ID in turn.job.prompt_ids]
     scene.condemned |= dict.fromkeys(condemned, "worker_crash")
 
@@ -94,5 +97,5 @@ def poison(scene: Scene) -> None:
 
 FAULTS = [
     Fault(name="jobs delivered twice", happen=delivered_twice, tested="one of ten"),
-    Fault(name="poison among 31", happen=poison, num_clients=_NUM_INNOCENT),
+    Fault(name="poison among 31", happen=poison, num_clients=_NUM_INNOCENT, goal_s=10.0),
 ]

@@ -5,7 +5,9 @@ from collections.abc import Sequence
 import pytest
 
 from axon.adapters.live.memory_leases import MemoryLeases
+from axon.adapters.live.memory_wakeups import MemoryWakeups
 from axon.ownership.liveness import Liveness
+from axon.ports.live import lifeline
 from axon.runtime.clock import FakeClock
 
 LEASE_S = 1.5
@@ -129,3 +131,30 @@ async def test_many_owners_are_asked_about_together(leases: MemoryLeases, clock:
     assert asked == [["dead", "w1", "w2"]]
     assert await liveness.living({""}) == frozenset()
     assert len(asked) == 1
+
+
+async def test_an_owner_without_a_listener_on_its_lifeline_is_cut_off(leases: MemoryLeases, clock: FakeClock) -> None:
+    wakeups = MemoryWakeups()
+    liveness = Liveness(leases, clock, lease_s=LEASE_S, wakeups=wakeups)
+    async with wakeups.listen(lifeline("here")):
+        assert await liveness.cut_off({"", "here", "gone"}) == {"gone"}
+    assert await liveness.cut_off({""}) == frozenset()
+
+
+async def test_nobody_is_cut_off_after_the_service_lost_its_memory(leases: MemoryLeases, clock: FakeClock) -> None:
+    liveness = Liveness(leases, clock, lease_s=LEASE_S, wakeups=MemoryWakeups())
+    assert await liveness.cut_off({"worker"}) == {"worker"}
+    leases.lose_everything()
+    assert await liveness.cut_off({"worker"}) == frozenset()
+    clock.advance(3 * LEASE_S + 0.01)
+    assert await liveness.cut_off({"worker"}) == {"worker"}
+
+
+async def test_nobody_is_cut_off_where_the_service_cannot_tell(leases: MemoryLeases, clock: FakeClock) -> None:
+    class Cluster(MemoryWakeups):
+        async def counts(self, channels: Sequence[str]) -> Sequence[int | None]:
+            return [None] * len(channels)
+
+    assert await Liveness(leases, clock, lease_s=LEASE_S).cut_off({"worker"}) == frozenset()
+    cluster = Liveness(leases, clock, lease_s=LEASE_S, wakeups=Cluster())
+    assert await cluster.cut_off({"worker"}) == frozenset()

@@ -21,7 +21,7 @@ from axon.ownership.ending import Ending
 from axon.runtime.clock import SystemClock
 from axon.sessions.config import SessionsConfig
 from axon.sessions.sessions import make_sessions
-from tests.contracts.builders import make_job
+from tests.contracts.builders import claim_epoch, make_job
 
 TENANT = "acme"
 
@@ -98,8 +98,7 @@ class Kept:
 
     async def answer(self, job: Job, text: str, state: str = "completed", reason: str = "stop") -> Job:
         """Ends an accepted turn as a worker does."""
-        epoch = await self.live.log.claim(job.id, "w1", over=0)
-        assert epoch is not None
+        epoch = await claim_epoch(self.live.log, job.id, "w1", over=0)
         end = Chunk(first=1, epoch=epoch, tokens=(Token(0, 1, text),), ends=(End(0, reason),), terminal=state)
         await self.end(job, end)
         return job
@@ -115,8 +114,7 @@ class Kept:
         self.live.log.lose_tail(job.id, keep=0)
         view = await self.live.log.read(job.id, after=0)
         assert view is not None
-        epoch = await self.live.log.claim(job.id, "w2", over=view.epoch)
-        assert epoch is not None
+        epoch = await claim_epoch(self.live.log, job.id, "w2", over=view.epoch)
         await self.end(job, Chunk(first=1, epoch=epoch, tokens=(), ends=(), terminal=state))
 
     async def say(self, text: str, **where: Any) -> Job:

@@ -15,7 +15,7 @@ from axon.gateway.turn.ask import Ask
 from axon.gateway.turn.reader import Reader
 from tests.sim.history import Resolution
 from tests.sim.rollout import COLD, LETTERS, number_of
-from tests.sim.world import DEPLOYMENT, NUM_LANES, World
+from tests.sim.world import DEPLOYMENT, NUM_LANES, POISON_SEED, World
 
 PROMPT = (1, 2, 3)
 _GIVE_UP_S = 60.0
@@ -95,6 +95,12 @@ class Client:
             self.asked.append(asked)
             await self._send(asked, "")
 
+    async def ask_poison(self) -> None:
+        """Asks once, for an answer in the background that no engine survives."""
+        await asyncio.sleep(1.0)
+        self.asked.append(asked := Asked(f"{self._name}.0", POISON_SEED, 8, 1))
+        await self._send(asked, "")
+
     async def _ask(self, asked: Asked, key: str) -> bool:
         """Sends the request; some come with a twin: another request under the same key at the same time."""
         if self._world.plan is not None and not key and not asked.talks:
@@ -148,6 +154,7 @@ class Client:
                 seed=asked.seed,
                 deadline=now + 40.0,
                 created=now,
+                background=asked.seed == POISON_SEED,
             )
             if not asked.talks:
                 return await self._pinned(parts, asked, job)

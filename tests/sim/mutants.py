@@ -7,6 +7,7 @@ from typing import Any
 from unittest.mock import patch
 
 from axon.adapters.live import memory_accounts
+from axon.adapters.live.memory_log import MemoryTokenLog
 from axon.adapters.live.memory_pins import MemoryPins
 from axon.control.gone import GoneVersions
 from axon.control.sweeper import Sweeper
@@ -139,6 +140,15 @@ def hand_over_that_acks() -> contextlib.AbstractContextManager[Any]:
         await self._queue.ack(running.delivery)
 
     return patch.object(Passing, "_put_back", put_back)
+
+
+def release_that_forgets_the_crash_count() -> contextlib.AbstractContextManager[Any]:
+    release = MemoryTokenLog.release
+
+    async def forgetful(self: MemoryTokenLog, job_id: str, epoch: int, *, crashes: int) -> None:
+        await release(self, job_id, epoch, crashes=0)
+
+    return patch.object(MemoryTokenLog, "release", forgetful)
 
 
 def cancel_after_done() -> contextlib.AbstractContextManager[Any]:
@@ -329,6 +339,7 @@ MUTANTS: dict[str, Mutant] = {
         ticket_that_never_lapses,
         park_that_forgets,
         hand_over_that_acks,
+        release_that_forgets_the_crash_count,
         cancel_after_done,
         tokens_after_a_stop,
         barrier_skipped,

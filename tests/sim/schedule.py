@@ -10,6 +10,7 @@ import structlog
 
 from axon.domain.account import Bounds, Round
 from axon.domain.conversation import answer_id
+from axon.domain.failure import Failure
 from axon.domain.lane import letter_of
 from axon.domain.turn import Turn, TurnState
 from tests.sim.clients import Asked, Client
@@ -17,7 +18,7 @@ from tests.sim.history import History, Violation
 from tests.sim.loop import SimLoop, Stuck
 from tests.sim.pins import check_pins
 from tests.sim.rollout import COLD, LETTERS
-from tests.sim.world import GRACE_S, TICKET_S, World, stream_of
+from tests.sim.world import GRACE_S, POISON_SEED, TICKET_S, World, stream_of
 
 HORIZON_S = 5.0
 SETTLE_S = 90.0
@@ -71,6 +72,9 @@ async def _live(seed: int, loop: SimLoop, kept: list[History]) -> int:
     if world.is_cold:
         clients.append(Client(world, "patient"))
         reading.append(loop.create_task(clients[-1].ask_cold(3)))
+    if world.is_poisoned:
+        clients.append(Client(world, "poisoner"))
+        reading.append(loop.create_task(clients[-1].ask_poison()))
     await world.torment(HORIZON_S)
     world.heal()
     await _settled(world, reading)
@@ -126,6 +130,7 @@ def _ended(world: World, turn_id: str) -> bool:
 def _check(world: World, asked: list[Asked]) -> None:
     for turn in world.store.all.values():
         _check_turn(world, turn)
+        _check_crash(world, turn)
     if world.plan is not None:
         check_pins(world, world.plan)
     refused = tuple(f"resp_{each.name}-" for each in asked if each.refused and not each.accepted)
@@ -174,6 +179,15 @@ def _check_turn(world: World, turn: Turn) -> None:
     ended_at = (turn.ended_at or 0.0) - world.loop.now() + world.loop.monotonic()
     if ended_at > quiet_since and turn.id not in history.told and not (log is not None and log.ended):
         raise history.broken(f"{turn.id} has ended, and the log does not know")
+
+
+def _check_crash(world: World, turn: Turn) -> None:
+    """Who crashes engines is found out, and nobody else is ended for it."""
+    is_poison, is_convicted = turn.job.seed == POISON_SEED, turn.code == Failure.ENGINE_CRASH
+    if is_poison and turn.state in (TurnState.COMPLETED, TurnState.EXPIRED):
+        raise world.history.broken(f"{turn.id} crashed {world.num_poisoned} engines and was not found out")
+    if is_convicted and not is_poison and turn.job.seed not in world.struck:
+        raise world.history.broken(f"{turn.id} was ended for a crash that it had no part in")
 
 
 def _check_readings(world: World, asked: Asked, turn: Turn) -> None:

@@ -22,12 +22,13 @@ from axon.domain.append import AppendStatus
 from axon.domain.chunk import Chunk
 from axon.domain.conversation import Conversation, Entry, entry_of
 from axon.domain.job import Job
+from axon.domain.ownership import Claimed
 from axon.domain.pin import LastPin, last_pin
 from axon.domain.turn import Turn
 from axon.domain.wire import decode, encode
 from axon.errors import DependencyDown
 from axon.ports.journal import Record
-from axon.ports.live import Appended, stream_channel
+from axon.ports.live import Appended, lifeline, stream_channel
 from axon.ports.queue import Delivery
 from axon.runtime.clock import Clock
 from tests.sim.history import History
@@ -40,13 +41,13 @@ class SimTokenLog(MemoryTokenLog):
         super().__init__(clock, wakeups, retention_s=3600.0)
         self._history, self._rng = history, rng
 
-    async def claim(self, job_id: str, owner: str, *, over: int) -> int | None:
+    async def claim(self, job_id: str, owner: str, *, over: int) -> Claimed | None:
         before = self._streams.get(job_id)
         old_owner = before.owner if before else ""
-        epoch = await super().claim(job_id, owner, over=over)
-        if epoch is not None:
+        claimed = await super().claim(job_id, owner, over=over)
+        if claimed is not None:
             self._history.claimed(job_id, owner, old_owner)
-        return epoch
+        return claimed
 
     async def append(self, batch: Sequence[tuple[str, Chunk]]) -> Sequence[Appended]:
         answers = await super().append(batch)
@@ -79,8 +80,21 @@ class SimTokenLog(MemoryTokenLog):
             self._history.tail_lost(job_id, keep)
 
 
+class SimWakeups(MemoryWakeups):
+    """The twin, which hears at once when a process dies that listened."""
+
+    def __init__(self, history: History) -> None:
+        super().__init__()
+        self._history = history
+
+    async def counts(self, channels: Sequence[str]) -> Sequence[int | None]:
+        dead = {lifeline(owner) for owner, process in self._history.owners.items() if not process.alive}
+        found = await super().counts(channels)
+        return [0 if channel in dead else count for channel, count in zip(channels, found, strict=True)]
+
+
 def make_live(clock: Clock, history: History, rng: random.Random) -> MemoryLive:
-    wakeups = MemoryWakeups()
+    wakeups = SimWakeups(history)
     return MemoryLive(
         log=SimTokenLog(clock, wakeups, history, rng),
         leases=SimLeases(clock, history),

@@ -59,6 +59,10 @@ TICKET_S = 8.0
 """A ticket that nobody renews for so long is void."""
 DRY = replace(TERMS, tokens_per_minute=60.0)
 """A long answer comes at the rate of the refill."""
+POISON_SEED = 5000
+"""Seed of the job that crashes every engine before its first token."""
+POISON_STEPS = 20
+"""Steps that its prompt takes: by then, an engine that died of it before is up again."""
 _METRICS = Metrics()
 
 
@@ -96,6 +100,8 @@ class SimEngine:
         self._sequences: dict[str, tuple[Add, int]] = {}
         self._alive = True
         self._work = asyncio.Event()
+        self._num_poisonous = 0
+        """Steps since a poisonous job came in."""
         self._salt = number_of(version) + (0 if world.deterministic else world.rng.randrange(1000))
         self.pid = None
         self.in_step: frozenset[str] = frozenset()
@@ -113,8 +119,14 @@ class SimEngine:
                 continue
             await asyncio.sleep(STEP_S)
             await self._process.gate()
+            self._num_poisonous = (self._num_poisonous + 1) if POISON_SEED in self.seeds else 0
+            if self._alive and self._num_poisonous >= POISON_STEPS:
+                self._world.history.note(f"the engine of {self._process.name} is poisoned")
+                self._world.num_poisoned += 1
+                self.die()
             if self._alive:
-                yield StepOutput(emitted=[self._emit(*entry) for entry in list(self._sequences.values())])
+                speaking = [entry for entry in self._sequences.values() if entry[0].seed != POISON_SEED]
+                yield StepOutput(emitted=[self._emit(*entry) for entry in speaking])
 
     def _emit(self, add: Add, position: int) -> Emitted:
         token = token_at(add.seed + self._salt, add.choice, position, add.prompt_ids)
@@ -142,6 +154,11 @@ class SimEngine:
     async def aclose(self) -> None:
         self.die()
         self._world.engines.pop(self, None)
+
+    @property
+    def seeds(self) -> set[int]:
+        """Those of the jobs in it."""
+        return {add.seed for add, _ in self._sequences.values()}
 
     @property
     def num_sequences(self) -> int:
@@ -185,6 +202,12 @@ class World:
         )
         self.healed = False
         self.terms = rng.choice([TERMS, TERMS, DRY])
+        self.is_poisoned = seed % 6 == 2
+        """Whether a client sends a job that crashes every engine."""
+        self.num_poisoned = 0
+        """Engines that have died of it."""
+        self.struck: set[int] = set()
+        """Seeds of jobs whose engine was killed by the nemesis: to them that looks like a poison's doing."""
         self.is_cold = self.plan is not None and self.plan.is_cold
         """Whether turns may wait for a version without a worker."""
         self.terms = TERMS if self.is_cold else self.terms
@@ -339,7 +362,7 @@ class World:
             queue=queue,
             dispatch=self._dispatch(live, journal, queue),
             ending=ending,
-            liveness=Liveness(live.leases, self.loop, lease_s=1.5),
+            liveness=Liveness(live.leases, self.loop, lease_s=1.5, wakeups=live.wakeups),
             readmit=admission.readmit,
             renew=admission.renew,
             renew_s=TICKET_S / 4,
@@ -441,6 +464,7 @@ class World:
         if self.engines:
             engine = self.rng.choice(list(self.engines))
             self.history.note(f"the engine of {engine._process.name} dies")
+            self.struck |= engine.seeds
             engine.die()
 
     def _restart_broker(self) -> None:

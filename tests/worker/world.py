@@ -51,8 +51,9 @@ class StubEngine:
         self.in_step: frozenset[str] = frozenset()
 
     async def open(self, *, timeout_s: float) -> Ready:
-        await asyncio.sleep(0.2)
+        await asyncio.sleep(self._world.start_s)
         self._world.num_engines += 1
+        self._world.engines[tuple(self._owners)] = self
         slots = self._world.slots
         return Ready(kernel="stub", max_model_len=1000, max_sequences=slots, num_blocks=1, block_size=1)
 
@@ -131,7 +132,11 @@ class World:
         """``crash`` or ``hang``: what a step with a sequence of this seed does."""
         self.starved: set[tuple[str, int]] = set()
         """Seeds whose sequences find no blocks, at a worker or, without a name, anywhere."""
+        self.start_s = 0.2
+        """Seconds that an engine takes to start."""
         self.num_engines = 0
+        self.engines: dict[tuple[str, ...], StubEngine] = {}
+        """The engine that was last started for each worker."""
         self.loop = SimLoop()
         self.live = open_memory_live(self.loop, retention_s=3600.0)
         self.broker = MemoryBroker(clock=self.loop)
@@ -214,6 +219,13 @@ class World:
         await worker.aclose()
         await queue.aclose()
 
+    def lose_connection(self, worker: Worker) -> None:
+        """The worker lives, and what it holds returns to the queue."""
+        _, queue = self._running[worker]
+        for delivery in reversed(queue._unacked.values()):
+            self.broker.put_first(delivery)
+        queue._unacked.clear()
+
     def kill(self, worker: Worker) -> None:
         """It is gone without a word; what it held returns to the queue."""
         task, queue = self._running.pop(worker)
@@ -260,6 +272,19 @@ class World:
     def num_unacked(self) -> int:
         """Deliveries that workers hold."""
         return sum(len(queue._unacked) for _, queue in self._running.values())
+
+    def engine_of(self, worker: Worker) -> StubEngine:
+        """The worker's present engine."""
+        return self.engines[worker.identity.incarnation,]
+
+    async def known(self, num_workers: int) -> None:
+        """So many workers have announced themselves."""
+        while len(await self.live.presences.all(DEPLOYMENT)) < num_workers:  # noqa: ASYNC110 - virtual time
+            await asyncio.sleep(0.01)
+
+    async def settled(self) -> None:
+        """Long enough for every worker to have announced what it has."""
+        await asyncio.sleep(0.5)
 
     async def until(self, true: Callable[[], object]) -> None:
         while not true():  # noqa: ASYNC110 - virtual time costs nothing

@@ -81,7 +81,7 @@ async def open_control(
         queue=services.queue,
         dispatch=dispatch,
         ending=make_ending(settings, services, admission, clock),
-        liveness=Liveness(services.live.leases, clock, lease_s=settings.worker.lease_s),
+        liveness=Liveness(services.live.leases, clock, lease_s=settings.worker.lease_s, wakeups=services.live.wakeups),
         readmit=admission.readmit,
         renew=admission.renew,
         renew_s=settings.admission.ticket_s / 4,

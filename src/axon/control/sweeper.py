@@ -29,6 +29,10 @@ _PURGE_S = 10.0
 """Turns past their retention time are looked for this often, or ten times in the retention time if that is more."""
 _HINTED_S = 1.0
 """Seconds after which the hint of a job that still waits is repeated."""
+_WATCHES_PER_SWEEP = 5
+_HINTS = 3
+"""How often the jobs of an owner whose lifeline is cut are hinted at: the first hint may come before the jobs are back
+in their lanes."""
 _OWNER = "sweeper"
 
 _logger = structlog.get_logger("axon.control")
@@ -67,6 +71,10 @@ class Sweeper:
         """Ids of turns that have ended in the log and not yet in the store."""
         self._silent: Counter[tuple[str, int]] = Counter()
         """By turn id and epoch: how many sweeps have found the owner's lease expired."""
+        self._owned: dict[str, dict[str, Job]] = {}
+        """By owner and lane: one of the jobs that a live owner had at the last sweep."""
+        self._num_hinted: Counter[str] = Counter()
+        """How often the jobs of an owner whose lifeline is cut were hinted at."""
         self._config, self._retention_s, self._clock = config, retention_s, clock
         self._purged_at = float("-inf")
         self._page = page
@@ -102,11 +110,25 @@ class Sweeper:
     async def run(self) -> None:
         """Sweeps while this process leads, until cancelled; a standby only watches for lost leases."""
         while True:
-            await asyncio.sleep(self._config.sweep_s)
+            for _ in range(_WATCHES_PER_SWEEP):
+                await asyncio.sleep(self._config.sweep_s / _WATCHES_PER_SWEEP)
+                with contextlib.suppress(AxonError):
+                    await self.watch()
             try:
                 await (self.sweep() if self._leads() else self._liveness.look())
             except AxonError as error:
                 _logger.warning("sweep.failed", error=str(error))
+
+    async def watch(self) -> None:
+        """Tells workers to look for the jobs of an owner whose lifeline is cut: the queue delivers them again, and says
+        so to nobody."""
+        if not self._leads():
+            return
+        for owner in await self._liveness.cut_off(self._owned):
+            self._num_hinted[owner] += 1
+            if self._num_hinted[owner] <= _HINTS:
+                for job in self._owned[owner].values():
+                    await self._dispatch.hint(job)
 
     async def sweep(self) -> None:
         """Checks all unfinished turns once, page by page."""
@@ -118,6 +140,7 @@ class Sweeper:
         self._renewed_at = now if renews else self._renewed_at
         ownerless_since: dict[str, float] = {}
         unfinished_ids: set[str] = set()
+        self._owned = {}
         async for turns in self._pages():
             unfinished_ids.update(turn.id for turn in turns)
             for turn in await self._ownerless_of(turns):
@@ -128,6 +151,7 @@ class Sweeper:
                 await self._renew_tickets(turns)
         self._ownerless_since = ownerless_since
         self._silent = Counter({seen: num for seen, num in self._silent.items() if seen[0] in unfinished_ids})
+        self._num_hinted = Counter({owner: num for owner, num in self._num_hinted.items() if owner in self._owned})
         self._ended &= unfinished_ids
         if now - self._purged_at >= min(_PURGE_S, self._retention_s / 10):
             self._purged_at = now
@@ -144,6 +168,9 @@ class Sweeper:
         """The turns without a live owner; those that wait in their lanes are hinted at again."""
         views = await self._views(turns)
         living = await self._liveness.living({view.owner for view in views.values() if view is not None})
+        for turn in turns:
+            if (view := views.get(turn.id)) is not None and view.owner in living:
+                self._owned.setdefault(view.owner, {})[turn.job.lane] = turn.job
         seen = [turn for turn in turns if turn.id in views]
         found: list[Turn] = []
         for first in range(0, len(seen), _AT_ONCE):
@@ -238,13 +265,13 @@ class Sweeper:
 
     async def _end(self, turn: Turn, view: LogView, state: TurnState, *, code: str = "", message: str = "") -> None:
         """Claims the job in order to write its terminal chunk."""
-        epoch = await self._live.log.claim(turn.id, _OWNER, over=view.epoch)
-        if epoch is None:
+        claimed = await self._live.log.claim(turn.id, _OWNER, over=view.epoch)
+        if claimed is None:
             return  # another process has claimed it meanwhile
         said = await self._live.log.read(turn.id, after=0)
         if said is None:
             return  # the log has lost it meanwhile: a later sweep ends the turn
-        last = Chunk(first=said.last + 1, epoch=epoch, terminal=state, code=code, message=message)
+        last = Chunk(first=said.last + 1, epoch=claimed.epoch, terminal=state, code=code, message=message)
         [answer] = await self._live.log.append([(turn.id, last)])
         if answer.status is AppendStatus.OK:
             await self._ending.finish(turn.job, [*said.chunks, last])

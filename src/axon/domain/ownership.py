@@ -26,6 +26,15 @@ class LogView:
     chunks: tuple[Chunk, ...] = ()
 
 
+@dataclass(frozen=True, slots=True)
+class Claimed:
+    """A job that was claimed."""
+
+    epoch: int
+    crashes: int = 0
+    """Engines that have died with the job in their step, as the last release said; 0 after the log lost its memory."""
+
+
 class ClaimStep(Enum):
     """A worker's next step with a delivery."""
 

@@ -11,7 +11,7 @@ from typing import Protocol
 from axon.domain.account import Bounds, Entry, Round, Settlement, Standing
 from axon.domain.append import AppendStatus as AppendStatus
 from axon.domain.chunk import Chunk
-from axon.domain.ownership import LogView
+from axon.domain.ownership import Claimed, LogView
 from axon.domain.pin import Pin
 from axon.domain.presence import Presence
 
@@ -34,12 +34,12 @@ class TokenLog(Protocol):
     async def open(self, job_id: str, body: bytes, *, reader_ttl_s: float | None) -> bool:
         """Creates the job's stream; False when it exists. With ``reader_ttl_s`` None the job needs no reader."""
 
-    async def claim(self, job_id: str, owner: str, *, over: int) -> int | None:
-        """Claims the job (compare-and-set): raises its epoch from ``over`` and returns the new one. None when the
-        job is missing or ended, or has another epoch."""
+    async def claim(self, job_id: str, owner: str, *, over: int) -> Claimed | None:
+        """Claims the job (compare-and-set): raises its epoch from ``over``, and returns the new one with the crash
+        count of the last release. None when the job is missing or ended, or has another epoch."""
 
-    async def release(self, job_id: str, epoch: int) -> None:
-        """Gives up the claim of this epoch, if it still holds."""
+    async def release(self, job_id: str, epoch: int, *, crashes: int) -> None:
+        """Gives up the claim of this epoch, if it still holds, and stores the job's crash count for the next claim."""
 
     async def append(self, batch: Sequence[tuple[str, Chunk]]) -> Sequence[Appended]:
         """Appends one chunk to each of several streams. Each is a compare-and-set: the epoch must be the stored one,
@@ -197,9 +197,18 @@ class Wakeups(Protocol):
     def listen(self, channel: str) -> AbstractAsyncContextManager[Listener]:
         """Subscribes to the channel from the moment the context is entered."""
 
+    async def counts(self, channels: Sequence[str]) -> Sequence[int | None]:
+        """The number of listeners of each channel, without those whose connection is closed, as that of a process that
+        has died; None for each of which the service cannot tell."""
+
 
 STOPS = "stops"
 """Channel on which workers receive the ids of cancelled jobs."""
+
+
+def lifeline(owner: str) -> str:
+    """Channel to which an owner listens while it lives; nothing is sent there."""
+    return f"lifeline/{owner}"
 
 
 def stream_channel(job_id: str) -> str:

@@ -7,7 +7,7 @@ import structlog
 from axon.domain.chunk import Chunk
 from axon.domain.job import Job
 from axon.domain.job_body import Beyond, read_job
-from axon.domain.ownership import ClaimStep, claim_step
+from axon.domain.ownership import Claimed, ClaimStep, LogView, claim_step
 from axon.domain.turn import Turn, TurnState
 from axon.errors import DependencyDown
 from axon.ownership.ending import Ending
@@ -92,7 +92,8 @@ class Claims:
             if view is None:
                 await self.reopen(job, delivery)
                 continue
-            step = claim_step(view, me=self._owner, owner_alive=await self._liveness.alive(view.owner))
+            job = _body_of(view, delivery) or job
+            step = claim_step(view, me=self._owner, owner_alive=await self._is_alive(view.owner, delivery))
             match step:
                 case ClaimStep.FINISH:
                     await self._ending.finish(job, view.chunks)
@@ -100,11 +101,21 @@ class Claims:
                     return None
                 case ClaimStep.PARK:
                     return Busy(view.owner)
-            epoch = await self._live.log.claim(job.id, self._owner, over=view.epoch)
-            if epoch is not None and (running := await self._rebuilt(job, delivery, epoch, stored, bool(view.epoch))):
+            claimed = await self._live.log.claim(job.id, self._owner, over=view.epoch)
+            if claimed is not None and (
+                running := await self._rebuilt(job, delivery, claimed, stored, attempted=bool(view.epoch))
+            ):
                 if step is ClaimStep.CANCEL:
                     running.end(TurnState.CANCELLED)
                 return running
+
+    async def _is_alive(self, owner: str, delivery: Delivery) -> bool:
+        """Whether the owner's lease holds, and not both of its connections are gone: that to the queue, which has
+        delivered the job again, and that to the live service."""
+        if not await self._liveness.alive(owner):
+            return False
+        is_other = delivery.redelivered and owner != self._owner
+        return not (is_other and await self._liveness.cut_off({owner}))
 
     async def restore(self, running: Running) -> bool:
         """Claims a job again that the log has forgotten, so that it is appended from seq 1; False when it is not ours.
@@ -117,11 +128,16 @@ class Claims:
         view = await self._live.log.read(running.job.id, after=0)
         if view is None or view.ended or (view.owner and view.owner != self._owner):
             return False
-        epoch = await self._live.log.claim(running.job.id, self._owner, over=view.epoch)
-        if epoch is None:
+        claimed = await self._live.log.claim(running.job.id, self._owner, over=view.epoch)
+        if claimed is None:
             return False
-        running.epoch, running.sent = epoch, view.last
+        running.epoch, running.sent = claimed.epoch, view.last
         return True
+
+    async def again(self, running: Running, *, crashes: int) -> Running | Busy | None:
+        """Claims a job of ours once more, whose engine has died, with its new crash count; as ``claim``."""
+        await self._live.log.release(running.job.id, running.epoch, crashes=crashes)
+        return await self.claim(running.job, running.delivery)
 
     async def reopen(self, job: Job, delivery: Delivery) -> None:
         """Opens the job's stream in the log again, with the body of the delivery."""
@@ -139,16 +155,30 @@ class Claims:
             return None
 
     async def _rebuilt(
-        self, job: Job, delivery: Delivery, epoch: int, stored: Turn | None, attempted: bool
+        self, job: Job, delivery: Delivery, claimed: Claimed, stored: Turn | None, *, attempted: bool
     ) -> Running | None:
         # The log is read again after the claim: the previous owner may have appended until then.
         view = await self._live.log.read(job.id, after=0)
         if view is None:
             return None
-        running = Running(job=job, delivery=delivery, epoch=epoch, tokenizer=self._tokenizer, clock=self._clock)
+        running = Running(
+            job=job,
+            delivery=delivery,
+            epoch=claimed.epoch,
+            crashes=claimed.crashes,
+            tokenizer=self._tokenizer,
+            clock=self._clock,
+        )
         running.replay(_longer(view.chunks, stored), attempted=attempted)
         running.sent = view.last
         return running
+
+
+def _body_of(view: LogView, delivery: Delivery) -> Job | None:
+    """The job as the log has it, where the delivery has another one: a repeated request may have opened it again after
+    the log had lost it, and an id has one body."""
+    found = read_job(view.body) if view.body != delivery.body else None
+    return found if isinstance(found, Job) else None
 
 
 def _longer(chunks: tuple[Chunk, ...], stored: Turn | None) -> tuple[Chunk, ...]:

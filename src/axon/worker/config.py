@@ -40,7 +40,8 @@ class WorkerConfig:
     crowded_s: float = 3.0
     """A job that has had no place in the engine's steps for this long, because KV blocks or slots were missing, goes on
     at another worker that has free slots."""
-    strike_limit: int = 2
-    """A job that crashed the engine this many times, alone in it and without gaining a token, is ended as failed."""
+    strike_limit: int = 3
+    """A job that was in this many crashes of an engine, in the last one alone and without gaining a token, is ended as
+    failed."""
     checkpoint_s: float = 5.0
     """Seconds between two writes of a long answer's tokens so far to the journal."""

@@ -126,7 +126,8 @@ class Intake:
             return
         claimed: Running | Busy | None
         try:
-            claimed = await self._claims.claim(running.job, running.delivery)
+            crashes = self._hands.trials.crashes(running.job.id)
+            claimed = await self._claims.again(running, crashes=crashes)
         except AxonError as error:
             _logger.warning("claim.failed", turn=running.job.id, error=str(error), next="parked and tried again")
             claimed = Busy()

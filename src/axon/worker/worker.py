@@ -37,6 +37,7 @@ from axon.worker.job.pacing import Pacing, Tickets
 from axon.worker.job.progress import Progress
 from axon.worker.job.trials import Trials
 from axon.worker.lease import make_lease
+from axon.worker.lifeline import Lifeline
 from axon.worker.peers.handover import leaving
 from axon.worker.peers.load import measure_load
 from axon.worker.peers.passing import Passing
@@ -91,7 +92,8 @@ class Worker:
         )
         hands = self.hands = Hands(Trials(strike_limit=config.strike_limit))
         parked = self._parked = Parked()
-        liveness = Liveness(live.leases, clock, lease_s=config.lease_s)
+        liveness = Liveness(live.leases, clock, lease_s=config.lease_s, wakeups=live.wakeups)
+        self._lifeline = Lifeline(incarnation, live.wakeups)
         lease = self._lease = make_lease(incarnation, live.leases, liveness, config, clock)
         own_lane = me.name if residences else ""
         taking = self._taking = Taking(
@@ -150,11 +152,12 @@ class Worker:
         """Works until cancelled."""
         async with asyncio.TaskGroup() as tasks:
             tasks.create_task(self._lease.run())
+            tasks.create_task(self._lifeline.run())
             tasks.create_task(self._taking.listen())
             tasks.create_task(self._taking.look())
             tasks.create_task(self._taking.run(self._intake.start))
             tasks.create_task(self._taking.sharing.run())
-            tasks.create_task(self._supervisor.run(self._intake.replay))
+            tasks.create_task(self._supervisor.run(self._passing.scatter, self._intake.replay))
             tasks.create_task(self._watching.run())
             tasks.create_task(self._watching.listen())
             tasks.create_task(self._emitter.run())

@@ -20,7 +20,7 @@ from axon.gateway.turn.follow import Follower
 from axon.runtime.clock import FakeClock
 from axon.sessions import erasure
 from axon.telemetry.metrics import Metrics
-from tests.contracts.builders import make_chunk, make_job
+from tests.contracts.builders import claim_epoch, make_chunk, make_job
 from tests.sessions.world import TENANT, Kept, open_kept
 
 CHAT = make_job("chatcmpl-1", tenant=TENANT, session="", retain=True, reply=ChatReply(model="echo"))
@@ -38,9 +38,7 @@ async def accepted(kept: Kept) -> int:
     """Accepts the chat and claims it; returns its epoch."""
     await kept.live.log.open(CHAT.id, encode(CHAT), reader_ttl_s=None)
     await kept.journal.append([opened(CHAT)])
-    epoch = await kept.live.log.claim(CHAT.id, "w1", over=0)
-    assert epoch is not None
-    return epoch
+    return await claim_epoch(kept.live.log, CHAT.id, "w1", over=0)
 
 
 async def said(kept: Kept, num_tokens: int) -> None:

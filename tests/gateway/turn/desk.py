@@ -14,7 +14,7 @@ from axon.gateway.turn.follow import Follower
 from axon.runtime.clock import FakeClock
 from axon.sessions.lookup import Lookup
 from axon.telemetry.metrics import Metrics
-from tests.contracts.builders import make_chunk
+from tests.contracts.builders import claim_epoch, make_chunk
 
 
 class NoStore:
@@ -41,8 +41,7 @@ class Desk:
 
     async def open(self) -> None:
         await self.live.log.open(self.job.id, encode(self.job), reader_ttl_s=None)
-        epoch = await self.live.log.claim(self.job.id, "w1", over=0)
-        assert epoch is not None
+        epoch = await claim_epoch(self.live.log, self.job.id, "w1", over=0)
         self._epoch = epoch
 
     async def say(self, first: int, count: int = 1, *, terminal: str = "") -> None:

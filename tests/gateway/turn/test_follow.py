@@ -20,7 +20,7 @@ from axon.gateway.turn.reader import Reader as Present
 from axon.ports.live import stream_channel
 from axon.runtime.clock import FakeClock
 from axon.sessions.lookup import Lookup
-from tests.contracts.builders import make_chunk, make_ended, make_job
+from tests.contracts.builders import claim_epoch, make_chunk, make_ended, make_job
 
 JOB = make_job("chatcmpl-1")
 SILENCE_S, GRACE_S = 15.0, 30.0
@@ -75,8 +75,7 @@ class Stream:
 
     async def claim(self) -> None:
         """Another attempt begins."""
-        epoch = await self.live.log.claim(JOB.id, "w1", over=self.epoch)
-        assert epoch is not None
+        epoch = await claim_epoch(self.live.log, JOB.id, "w1", over=self.epoch)
         self.epoch = epoch
 
     async def say(self, first: int, count: int = 1, *, terminal: str = "") -> None:

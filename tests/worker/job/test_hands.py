@@ -23,7 +23,7 @@ class Heard:
     """Hands, and what they announce; ``ended`` says whether the job had its end by then."""
 
     def __init__(self) -> None:
-        self.hands = Hands(Trials(strike_limit=2))
+        self.hands = Hands(Trials(strike_limit=3))
         self.events = list[str]()
         self.hands.on_out.append(lambda running: self.events.append(f"out {self._ended(running)}"))
         self.hands.on_news.append(lambda running: self.events.append(f"news {self._ended(running)}"))
@@ -39,6 +39,11 @@ class Heard:
         self.hands.take(running)
         self.events.clear()
         return running
+
+    def suspect(self, *job_ids: str) -> None:
+        """Two engines have died with these jobs."""
+        for _ in range(2):
+            assert self.hands.trials.crashed(dict.fromkeys(job_ids, 0)) == []
 
 
 def test_a_job_that_is_taken_may_have_news_and_may_enter_the_engine() -> None:
@@ -78,19 +83,19 @@ def test_a_job_leaves_the_engine_before_it_ends_and_tells_the_log_after(end: Cal
 def test_the_end_of_a_suspect_lets_the_others_back_into_the_engine() -> None:
     heard = Heard()
     running = heard.take(make_running())
-    heard.hands.trials.crashed({running.job.id: 0, "other": 0})
+    heard.suspect(running.job.id, "other")
     heard.hands.end(running, TurnState.EXPIRED)
     assert heard.events == ["out going on", "news ended", "fill"]
-    assert heard.hands.trials.suspect == "other"
+    assert heard.hands.trials.on_trial == ("other",)
 
 
 def test_a_job_that_is_forgotten_frees_its_slot() -> None:
     heard = Heard()
     running = heard.take(make_running())
-    heard.hands.trials.crashed({running.job.id: 0})
+    heard.suspect(running.job.id)
     heard.hands.forget(running)
     assert heard.events == ["out going on", "fill", "room"]
-    assert (len(heard.hands.running), heard.hands.trials.suspect) == (0, None)
+    assert (len(heard.hands.running), heard.hands.trials.on_trial) == (0, ())
 
 
 def test_nobody_else_is_concerned_by_the_end_of_a_job_that_was_no_suspect() -> None:
@@ -114,7 +119,7 @@ def test_a_paused_job_leaves_its_slot_to_others_until_it_is_resumed() -> None:
 def test_a_job_on_trial_is_not_paused() -> None:
     heard = Heard()
     running = heard.take(make_running())
-    heard.hands.trials.crashed({running.job.id: 0})
+    heard.suspect(running.job.id)
     heard.hands.pause(running)
     assert (running.is_paused, heard.events) == (False, [])
 
@@ -123,10 +128,10 @@ def test_a_job_that_waits_for_its_trial_is_not_paused() -> None:
     """It would be paused still when its trial comes, and everybody would wait for its tenant's bucket."""
     heard = Heard()
     first, second = heard.take(make_running("first")), heard.take(make_running("second"))
-    heard.hands.trials.crashed({first.job.id: 0, second.job.id: 0})
+    heard.suspect(first.job.id, second.job.id)
     heard.hands.pause(second)
     heard.hands.end(first, TurnState.EXPIRED)
-    assert heard.hands.trials.suspect == second.job.id
+    assert heard.hands.trials.on_trial == (second.job.id,)
     assert second.absent == second.choices
 
 
@@ -139,8 +144,27 @@ def test_a_job_that_is_withdrawn_stays_out_of_the_engine_until_it_is_reinstated(
     assert (running.absent, heard.events[1:]) == (running.choices, ["fill"])
 
 
+def test_a_job_that_comes_with_two_crashes_is_a_suspect_and_one_that_has_ended_is_not() -> None:
+    heard = Heard()
+    first, second = make_running("first"), make_running("second")
+    first.crashes = second.crashes = 2
+    second.end(TurnState.CANCELLED)
+    heard.hands.take(second)
+    assert not heard.hands.trials.on_trial
+    heard.hands.take(first)
+    assert heard.hands.trials.on_trial == (first.job.id,)
+
+
+def test_a_new_engine_is_filled_and_makes_room() -> None:
+    heard = Heard()
+    heard.hands.has_engine = False
+    heard.hands.restored()
+    assert heard.hands.has_engine
+    assert heard.events == ["fill", "room"]
+
+
 def test_hands_are_full_with_sixteen_jobs_a_slot() -> None:
-    hands = Hands(Trials(strike_limit=2))
+    hands = Hands(Trials(strike_limit=3))
     hands.slots = 2
     for number in range(31):
         hands.take(make_running(f"turn_{number}"))

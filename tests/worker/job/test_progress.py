@@ -26,7 +26,7 @@ from axon.worker.job.progress import Progress
 from axon.worker.job.running import Running
 from axon.worker.job.trials import Trials
 from axon.worker.lease import LoopLease
-from tests.contracts.builders import make_job
+from tests.contracts.builders import claim_epoch, make_job
 
 TOKENIZER = ByteTokenizer()
 CLOCK = SystemClock()
@@ -206,8 +206,7 @@ async def test_the_log_counts_unless_it_lost_what_was_written(
 ) -> None:
     job = replace(make_job(), deadline=CLOCK.now() + 60)
     await live.log.open(job.id, encode(job), reader_ttl_s=30)
-    epoch = await live.log.claim(job.id, "worker-1", over=0)
-    assert epoch is not None
+    epoch = await claim_epoch(live.log, job.id, "worker-1", over=0)
     await live.log.append([(job.id, chunk_of(logged, epoch=epoch))])
     running = await taken(job, live, so_far(job, chunk_of(written)))
     assert running is not None

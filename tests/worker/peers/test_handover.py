@@ -281,8 +281,8 @@ def test_a_slow_release_does_not_cost_a_delivery_its_way_back() -> None:
         await asyncio.sleep(1.5)
         release, give_back = world.live.log.release, first._passing._queue.give_back
 
-        async def release_slowly(job_id: str, epoch: int) -> None:
-            await release(job_id, epoch)
+        async def release_slowly(job_id: str, epoch: int, *, crashes: int) -> None:
+            await release(job_id, epoch, crashes=crashes)
             await asyncio.sleep(4.0)
 
         async def give_back_slowly(delivery: Delivery) -> None:
@@ -310,9 +310,9 @@ def test_a_job_that_was_parked_while_it_was_released_is_not_given_back_too() -> 
         await asyncio.sleep(1.5)
         release, returned = world.live.log.release, list[Delivery]()
 
-        async def release_and_park(job_id: str, epoch: int) -> None:
+        async def release_and_park(job_id: str, epoch: int, *, crashes: int) -> None:
             first._emitter._park(first.hands.running[job_id])
-            await release(job_id, epoch)
+            await release(job_id, epoch, crashes=crashes)
 
         async def note(delivery: Delivery) -> None:
             returned.append(delivery)
@@ -338,7 +338,7 @@ def test_a_worker_that_cannot_release_its_jobs_in_time_still_lets_its_lease_go()
         await world.until(lambda: first.hands.running)
         dropped = list[str]()
 
-        async def hang(job_id: str, epoch: int) -> None:
+        async def hang(job_id: str, epoch: int, *, crashes: int) -> None:
             await asyncio.sleep(1000.0)
 
         async def drop(owner: str) -> None:

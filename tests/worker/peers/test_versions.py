@@ -9,7 +9,7 @@ from axon.domain.chunk import Chunk
 from axon.domain.lane import with_letter
 from axon.domain.presence import Presence
 from axon.worker.peers.versions import is_served
-from tests.contracts.builders import make_presence
+from tests.contracts.builders import claim_epoch, make_presence
 from tests.worker.world import World
 
 presences = st.lists(
@@ -56,8 +56,7 @@ def test_a_job_whose_version_nobody_has_is_kept_until_somebody_ends_it() -> None
         await asyncio.sleep(60.0)
         world.check(ours)
         assert gone.id not in world.kept.turns  # only control knows whether its version comes back
-        epoch = await world.live.log.claim(gone.id, "sweeper", over=0)
-        assert epoch is not None
+        epoch = await claim_epoch(world.live.log, gone.id, "sweeper", over=0)
         await world.live.log.append([(gone.id, Chunk(first=1, epoch=epoch, terminal="failed", code="version_gone"))])
         await world.until(lambda: gone.id in world.kept.turns)
         turn = world.kept.turns[gone.id]

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from axon.adapters.live.memory_wakeups import MemoryWakeups
 from axon.domain import append
 from axon.domain.chunk import Chunk
-from axon.domain.ownership import LogView, next_epoch
+from axon.domain.ownership import Claimed, LogView, next_epoch
 from axon.domain.wire import encode
 from axon.errors import DependencyDown
 from axon.ports.live import STOPS, Appended, AppendStatus, stream_channel
@@ -29,6 +29,7 @@ class _Stream:
     read_until: float | None
     epoch: int = 0
     owner: str = ""
+    crashes: int = 0
     last: int = 0
     ended: bool = False
     cancel: bool = False
@@ -119,18 +120,18 @@ class MemoryTokenLog:
         self._streams[job_id] = _Stream(body, read_until)
         return True
 
-    async def claim(self, job_id: str, owner: str, *, over: int) -> int | None:
+    async def claim(self, job_id: str, owner: str, *, over: int) -> Claimed | None:
         stream = self._find(job_id)
         if stream is None or stream.ended or stream.epoch != over:
             return None
         stream.epoch = next_epoch(stream.epoch, self._clock.now())
         stream.owner = owner
-        return stream.epoch
+        return Claimed(stream.epoch, stream.crashes)
 
-    async def release(self, job_id: str, epoch: int) -> None:
+    async def release(self, job_id: str, epoch: int, *, crashes: int) -> None:
         stream = self._find(job_id)
         if stream is not None and not stream.ended and stream.epoch == epoch:
-            stream.owner = ""
+            stream.owner, stream.crashes = "", crashes
             self._wakeups.wake(stream_channel(job_id))
 
     async def append(self, batch: Sequence[tuple[str, Chunk]]) -> Sequence[Appended]:

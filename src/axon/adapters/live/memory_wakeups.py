@@ -1,6 +1,6 @@
 """Embedded wakeups: notifications between tasks of one event loop; without a listener they are lost."""
 
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 
 from axon.adapters.live.buffered_listener import BufferedListener
@@ -33,6 +33,9 @@ class MemoryWakeups:
     def is_heard(self, channel: str) -> bool:
         """Whether anybody listens to the channel."""
         return channel in self._channels
+
+    async def counts(self, channels: Sequence[str]) -> Sequence[int | None]:
+        return [len(self._channels.get(channel, ())) for channel in channels]
 
     def wake(self, channel: str, payload: bytes = b"") -> None:
         """``notify`` for another embedded port in the same process."""

@@ -10,7 +10,7 @@ from typing import Any
 from axon.adapters.live.redis_client import Argument, RedisClient, Run, milliseconds
 from axon.adapters.live.redis_scripts import load
 from axon.domain.chunk import Chunk
-from axon.domain.ownership import LogView
+from axon.domain.ownership import Claimed, LogView
 from axon.domain.wire import decode, encode
 from axon.ports.live import STOPS, Appended, AppendStatus, stream_channel
 
@@ -39,12 +39,12 @@ class RedisTokenLog:
         made = await self._client.run(_OPEN, self._keys(job_id), body, _ttl(reader_ttl_s), _UNFINISHED_MS)
         return bool(made)
 
-    async def claim(self, job_id: str, owner: str, *, over: int) -> int | None:
-        epoch: int | None = await self._client.run(_CLAIM, self._keys(job_id), owner, over, _UNFINISHED_MS)
-        return epoch
+    async def claim(self, job_id: str, owner: str, *, over: int) -> Claimed | None:
+        claimed = await self._client.run(_CLAIM, self._keys(job_id), owner, over, _UNFINISHED_MS)
+        return Claimed(*claimed) if claimed else None
 
-    async def release(self, job_id: str, epoch: int) -> None:
-        await self._client.run(_RELEASE, self._keys(job_id)[:1], epoch, self._channel(job_id))
+    async def release(self, job_id: str, epoch: int, *, crashes: int) -> None:
+        await self._client.run(_RELEASE, self._keys(job_id)[:1], epoch, self._channel(job_id), crashes)
 
     async def append(self, batch: Sequence[tuple[str, Chunk]]) -> Sequence[Appended]:
         if not batch:

@@ -7,7 +7,7 @@ because a notification may have been missed.
 import asyncio
 import logging
 import math
-from collections.abc import AsyncIterator, Coroutine
+from collections.abc import AsyncIterator, Coroutine, Sequence
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from typing import Any
@@ -73,6 +73,12 @@ class RedisWakeups:
 
     async def notify(self, channel: str, payload: bytes = b"") -> None:
         await self._client.call("PUBLISH", self._client.channel(channel), payload)
+
+    async def counts(self, channels: Sequence[str]) -> Sequence[int | None]:
+        if self._client.has_slots or not channels:
+            return [None] * len(channels)  # a cluster's node knows its own listeners alone
+        answer = await self._client.call("PUBSUB", "NUMSUB", *map(self._client.channel, channels))
+        return list(answer[1::2])
 
     @asynccontextmanager
     async def listen(self, channel: str) -> AsyncIterator[BufferedListener]:

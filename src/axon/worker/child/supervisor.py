@@ -64,6 +64,8 @@ class Charge(Protocol):
 
 Replay = Callable[[Running], Awaitable[None]]
 """Claims a job again that was in an engine that died, for a new attempt."""
+Scatter = Callable[[], Awaitable[None]]
+"""Hands jobs of a dead engine to workers with room; those that stay are replayed in the next engine."""
 
 
 class Supervisor:
@@ -116,22 +118,21 @@ class Supervisor:
     async def aclose(self) -> None:
         await self._engine.aclose()
 
-    async def run(self, replay: Replay) -> None:
-        """Reads what the engine emits; when it dies, starts a new one and replays the jobs that were in flight."""
+    async def run(self, scatter: Scatter, replay: Replay) -> None:
+        """Reads what the engine emits; when it dies, hands its jobs on, starts a new one and replays what stays."""
         while True:
             async for output in self._engine.outputs():
                 self._settle(output)
-            await self._restart(replay)
+            await self._restart(scatter, replay)
 
     # --- what is in the engine
 
     def fill(self) -> None:
-        """Adds every choice that is to run and is not in the engine; while a job is on trial, removes all others."""
+        """Adds every choice that is to run and is not in the engine; while jobs are on trial, removes all others."""
         if not self._is_up:
             return  # an engine is being started, and is filled then
-        suspect = self._trials.suspect
         for running in self._hands.running.values():
-            if running.terminal is None and suspect in (None, running.job.id):
+            if running.terminal is None and self._trials.may_run(running.job.id):
                 for choice in running.absent:
                     self._add(running, choice)
             else:
@@ -139,7 +140,7 @@ class Supervisor:
 
     def enter(self, running: Running) -> None:
         """Adds the choices of one job, which was just taken in."""
-        if self._trials.suspect is not None:
+        if self._trials.on_trial:
             self.fill()
         elif self._is_up and running.terminal is None:
             for choice in running.absent:
@@ -258,21 +259,20 @@ class Supervisor:
             self._watchdog.got_work(now)
             self._engine.kill()
 
-    async def _restart(self, replay: Replay) -> None:
+    async def _restart(self, scatter: Scatter, replay: Replay) -> None:
         _logger.warning("engine.died", pid=self._engine.pid, running=len(self._hands.running), next="restarted")
         self._metrics.failovers.labels(cause="engine_died").inc()
-        self._is_up = False
-        in_step = self._engine.in_step
-        await self._engine.aclose()
-        self._judge(in_step)
-        await self._start_another()
-        self._is_up = True
+        self._is_up = self._hands.has_engine = False
+        self._judge(self._engine.in_step)
+        await asyncio.gather(self._start_another(), scatter())
         self._watchdog.started()
-        for running in list(self._hands.running.values()):
-            await replay(running)
+        await asyncio.gather(*map(replay, list(self._hands.running.values())))
+        self._is_up = True
+        self._hands.restored()
         _logger.info("engine.restarted", pid=self._engine.pid, running=len(self._hands.running))
 
     async def _start_another(self) -> None:
+        await self._engine.aclose()
         backoff_s = _FIRST_BACKOFF_S
         while True:
             self._engine = self._make_engine()
@@ -286,14 +286,17 @@ class Supervisor:
                 backoff_s = min(2 * backoff_s, _LONGEST_BACKOFF_S)
 
     def _judge(self, in_step: frozenset[str]) -> None:
-        """Suspects the jobs of the step in which the engine died, and ends one that has killed it alone too often."""
+        """Counts the crash against the jobs of the step in which the engine died, and ends one that is guilty."""
         inside, self._sequences, self._waiting_since = self._sequences, {}, {}
         self._left = {}
         for _, choice in inside.values():
             choice.sequence_id = None
         suspects = [running for sequence_id, (running, _) in inside.items() if sequence_id in in_step]
         suspects = suspects or [running for running, _ in inside.values()]
-        guilty = self._trials.crashed({running.job.id: running.gained for running in suspects})
+        guilty = self._trials.crashed(
+            {running.job.id: running.gained for running in suspects},
+            mute={running.job.id for running in suspects if not running.tokens},
+        )
         for running in suspects:
             if running.job.id in guilty:
                 message = "This request crashed the engine repeatedly."

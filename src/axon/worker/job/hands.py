@@ -25,6 +25,8 @@ class Hands:
         """Sequences that the engine runs at once; known when the engine is up."""
         self.is_closed = False
         """The worker is draining: it takes nothing more."""
+        self.has_engine = True
+        """False from an engine's death until the next one is up: others take what waits in the lanes meanwhile."""
         self.on_news: list[Callable[[Running], None]] = []
         """Called with a job that has something to append to the log."""
         self.on_out: list[Callable[[Running], None]] = []
@@ -73,6 +75,8 @@ class Hands:
     def take(self, running: Running) -> None:
         """Takes the job in; one that has ended already only has its end to append."""
         self._running[running.job.id] = running
+        if running.terminal is None:
+            self.trials.took(running.job.id, crashes=running.crashes, is_mute=not running.tokens)
         self.news(running)
         for callback in self.on_enter:
             callback(running)
@@ -89,10 +93,8 @@ class Hands:
             return
         del self._running[running.job.id]
         self._out(running)
-        was_suspect = self.trials.is_suspect(running.job.id)
-        self.trials.gone(running.job.id)
-        if was_suspect:
-            self._fill()  # the next suspect may enter now, or all others
+        if self.trials.gone(running.job.id):
+            self._fill()  # the next suspects may enter now, or all others
         for callback in self.on_room:
             callback()
 
@@ -121,17 +123,23 @@ class Hands:
 
     def acquit(self, running: Running) -> None:
         """A job that has ended is no suspect any more, however long its end takes to be written."""
-        if self.trials.suspect == running.job.id:
-            self.trials.gone(running.job.id)
+        if self.trials.gone(running.job.id):
             self._fill()
 
-    # --- a job's time in the engine
+    # --- the engine, and a job's time in it
+
+    def restored(self) -> None:
+        """A new engine is up after the last one's death, and jobs may be taken again."""
+        self.has_engine = True
+        self._fill()
+        for callback in self.on_room:
+            callback()
 
     def pause(self, running: Running) -> None:
         """Takes the job out of the engine because enough of its tokens are held back.
 
-        A suspect is not paused: nobody else runs from the start of its trial until it has crashed the engine or gained
-        its tokens, so that a pause would leave the engine idle.
+        A suspect is not paused: nobody else runs from the start of its trial until the engine has crashed or the
+        suspects have gained their tokens, so that a pause would leave the engine idle.
         """
         if self.trials.is_suspect(running.job.id):
             return

@@ -35,6 +35,8 @@ class Running:
     job: Job
     delivery: Delivery
     epoch: int
+    crashes: int = 0
+    """Engines that had died with the job in their step when it was claimed."""
     tokenizer: Tokenizer
     clock: Clock = field(default_factory=SystemClock)
     tokens: list[Token] = field(default_factory=list)

@@ -11,7 +11,7 @@ CROWDED_S = 1.0
 def measure_load(hands: Hands, supervisor: Supervisor, now: float) -> Load:
     """The load at the monotonic time ``now``; also lets the throughput close its window."""
     num_sequences, slots = hands.num_sequences, hands.slots
-    is_crowded = hands.is_full or supervisor.longest_wait_s >= CROWDED_S
+    is_crowded = hands.is_full or not hands.has_engine or supervisor.longest_wait_s >= CROWDED_S
     supervisor.throughput.look(now, is_busy=num_sequences >= slots)
     return Load(
         slots=slots,

@@ -5,7 +5,7 @@ A hand-over is a planned failover: the next worker goes on from the log as after
 
 import asyncio
 import contextlib
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Protocol
@@ -25,13 +25,15 @@ from axon.worker.config import WorkerConfig
 from axon.worker.identity import Identity
 from axon.worker.job.hands import Hands
 from axon.worker.job.running import Running
-from axon.worker.peers.handover import Held, crowded, room_elsewhere
+from axon.worker.peers.handover import Held, crowded, leaving, room_elsewhere
 from axon.worker.peers.load import CROWDED_S
 from axon.worker.queue.parked import Parked
 from axon.worker.queue.taking import Taking
 
 _RELEASE_TIMEOUT_S = 5.0
 _POLL_S = 0.02
+_WAKE_AGAIN_S = (0.05, 0.2)
+"""Seconds before each repetition of the hints of jobs that were given back."""
 _ROUND_S = 0.5
 """Least time between two rounds: by then the workers that took jobs have announced that they have fewer free slots."""
 
@@ -73,12 +75,7 @@ class Passing:
         """Hands over what ``choose`` picks of the jobs that have not ended, as far as other workers have free slots."""
         if self._clock.monotonic() < self._next_round_at:
             return
-        me, hands = self._identity, self._hands
-        try:
-            presences = await self._live.presences.all(me.deployment)
-        except AxonError:
-            return  # no other worker is known
-        room = room_elsewhere(presences, me=me.incarnation, version=me.version, pool=me.pool)
+        hands, room = self._hands, await self._room()
         held = [self._held(running) for running in hands.running.values() if running.terminal is None]
         num_given = 0
         for job_id in choose(held, room=room):
@@ -87,16 +84,32 @@ class Passing:
         if num_given:
             self._next_round_at = self._clock.monotonic() + _ROUND_S
 
+    async def scatter(self) -> None:
+        """The engine has died: hands its jobs to workers with room, all at once, as far as they may run beside others.
+
+        What does not fit stays, and so do suspects: the next engine here is one with nothing else in it.
+        """
+        room, running = await self._room(), self._hands.running
+        held = [self._held(each) for each in running.values() if each.terminal is None and not each.is_leaving]
+        chosen = [running[job_id] for job_id in self._free(held, room=room)]
+        given = await asyncio.gather(*map(self._give_up, chosen))
+        _logger.info("jobs.scattered", jobs=sum(given), left=len(running))
+        if any(given):
+            await self._wake_again({each.job.lane: each.job for each in chosen}.values())
+
     async def relieve(self) -> None:
         """Hands over jobs that have had no place in the engine's steps for too long.
 
         A worker that took more sequences than it has slots does so soon: what waits here would have been taken by
-        another worker. No job is handed over while a suspect is on trial, because all others wait for the trial.
+        another worker. While there is no engine, or suspects have it for themselves, all others may go.
         """
+        if not self._hands.has_engine or self._hands.trials.on_trial:
+            await self.hand_over(self._free)
+            return
         patience_s = self._crowded_s
         if self._hands.num_sequences > self._hands.slots:
             patience_s = min(patience_s, CROWDED_S)
-        if self._hands.is_closed or self._hands.trials.suspect or self._supervisor.longest_wait_s < patience_s:
+        if self._hands.is_closed or self._supervisor.longest_wait_s < patience_s:
             return
         await self.hand_over(partial(crowded, patience_s=patience_s))
 
@@ -135,7 +148,7 @@ class Passing:
         """Gives up every job and every delivery, so that another worker, or the next start, goes on at once."""
         for running in list(self._hands.running.values()):
             with contextlib.suppress(AxonError):
-                await self._live.log.release(running.job.id, running.epoch)
+                await self._live.log.release(running.job.id, running.epoch, crashes=self._crashes(running))
                 await self._queue.give_back(running.delivery)
                 await self._wake_others(running.job)
         for delivery in self._parked.take():
@@ -148,6 +161,23 @@ class Passing:
     async def _wake(self, hint: Hint) -> None:
         await self._live.wakeups.notify(work_channel(self._identity.deployment), encode_hint(hint))
 
+    async def _wake_again(self, jobs: Iterable[Job]) -> None:
+        """Repeats the hints: the queue does not confirm a return, so that the first one may have come before it."""
+        for pause_s in _WAKE_AGAIN_S:
+            await asyncio.sleep(pause_s)
+            with contextlib.suppress(AxonError):
+                for job in jobs:
+                    await self._wake_others(job)
+
+    async def _room(self) -> int:
+        """Free slots of other workers; 0 when none is known."""
+        me = self._identity
+        try:
+            presences = await self._live.presences.all(me.deployment)
+        except AxonError:
+            return 0
+        return room_elsewhere(presences, me=me.incarnation, version=me.version, pool=me.pool)
+
     def _held(self, running: Running) -> Held:
         job = running.job
         return Held(
@@ -156,6 +186,15 @@ class Passing:
             num_left=job.choices * job.sampling.max_tokens - len(running.tokens),
             waited_s=self._supervisor.waited_s(running),
         )
+
+    def _free(self, held: Sequence[Held], *, room: int) -> list[str]:
+        """The jobs that need an engine and may run beside others."""
+        running, trials = self._hands.running, self._hands.trials
+        free = [each for each in held if not running[each.job_id].is_paused and not trials.is_suspect(each.job_id)]
+        return leaving(free, room=room)
+
+    def _crashes(self, running: Running) -> int:
+        return self._hands.trials.crashes(running.job.id)
 
     async def _give_up(self, running: Running) -> bool:
         """Hands the job over; it goes on here when that fails."""
@@ -176,7 +215,7 @@ class Passing:
                     await asyncio.sleep(_POLL_S)
                 if running.terminal is not None or not hands.holds(running):
                     return False
-                await self._live.log.release(running.job.id, running.epoch)
+                await self._live.log.release(running.job.id, running.epoch, crashes=self._crashes(running))
         except (AxonError, TimeoutError) as error:
             _logger.warning("job.not_handed_over", turn=running.job.id, error=str(error), next="goes on here")
             return False

@@ -158,8 +158,9 @@ class Taking:
                 await start(delivery)
 
     def _asked(self) -> list[str]:
-        """The lanes to take from, in this order; none while there is no room."""
-        if not self._hearsay or self._hands.is_closed or self._now() < self._resting_until:
+        """The lanes to take from, in this order; none while there is no room, or no engine."""
+        hands = self._hands
+        if not self._hearsay or hands.is_closed or not hands.has_engine or self._now() < self._resting_until:
             return []
         jobs, slots, now = self._hands.jobs, self._hands.slots, self._now()
         num_held = sum(job.choices for job in jobs)
