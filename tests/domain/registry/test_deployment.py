@@ -21,6 +21,8 @@ def test_only_what_is_not_hot_and_needs_no_replica_may_be_cold(min_replicas: int
 
 def test_a_record_from_before_hot_deployments_reads_as_one_that_is_not_hot() -> None:
     row = row_of(SMALL)
-    old = {name: value for name, value in msgspec.json.decode(row.body).items() if name not in ("hot", "cold_patience_s")}
+    old = {
+        name: value for name, value in msgspec.json.decode(row.body).items() if name not in ("hot", "cold_patience_s")
+    }
     read = record_of(replace(row, body=msgspec.json.encode(old).decode()))
     assert read == SMALL

@@ -12,7 +12,7 @@ GIVEN = ("", *LETTERS[1:])
 def free_letter(deployment: Deployment, *, at: float, rest_s: float) -> str | None:
     """The letter that a new version of the deployment gets; None when none is free.
 
-    A letter whose version has left rests for ``rest_s`` seconds, one turn's time, and for the deployment's patience with
+    A letter whose version has left rests for ``rest_s`` seconds, one turn's time, and the deployment's patience with
     cold starts: until then a turn of that version may wait in its lanes.
     """
     taken = {member.letter for member in deployment.members}
