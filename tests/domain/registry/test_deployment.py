@@ -12,10 +12,13 @@ SMALL = Deployment(name="small", model="small", created=1.0)
 
 
 @pytest.mark.parametrize(
-    ("min_replicas", "hot", "least"), [(0, False, 0), (0, True, 1), (1, False, 1), (3, False, 3), (3, True, 3)]
+    ("min_replicas", "idle_s", "hot", "least"),
+    [(0, 60, False, 0), (0, 60, True, 1), (0, 0, False, 1), (1, 60, False, 1), (3, 60, False, 3), (3, 0, True, 3)],
 )
-def test_only_what_is_not_hot_and_needs_no_replica_may_be_cold(min_replicas: int, hot: bool, least: int) -> None:
-    found = replace(SMALL, min_replicas=min_replicas, hot=hot)
+def test_only_what_needs_no_replica_has_an_idle_time_and_is_not_hot_may_be_cold(
+    min_replicas: int, idle_s: float, hot: bool, least: int
+) -> None:
+    found = replace(SMALL, min_replicas=min_replicas, idle_s=idle_s, hot=hot)
     assert (found.least_replicas, found.may_be_cold) == (least, least == 0)
 
 

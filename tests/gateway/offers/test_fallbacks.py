@@ -98,7 +98,7 @@ def test_a_tenants_pool_without_a_worker_is_as_good_as_none() -> None:
 
 def test_a_cold_one_is_waited_for_unless_its_start_takes_longer_than_its_patience() -> None:
     view = make_view()
-    cold = replace(view.snapshot.deployments["small"], min_replicas=0, cold_patience_s=100.0)
+    cold = replace(view.snapshot.deployments["small"], min_replicas=0, idle_s=60.0, cold_patience_s=100.0)
     view.snapshot = replace(view.snapshot, deployments={**view.snapshot.deployments, "small": cold})
     room = Room(view)
     room.see(spare="other@v1")

@@ -41,7 +41,7 @@ def test_versions_that_take_no_turns_are_known_by_their_state(clock: FakeClock) 
 
 @pytest.mark.parametrize(("min_replicas", "state"), [(1, State.LOADING), (0, State.COLD)])
 def test_its_state_says_whether_a_worker_runs_or_is_to_run(clock: FakeClock, min_replicas: int, state: State) -> None:
-    offer = make_offer(clock, snapshot(replace(deployment(), min_replicas=min_replicas)))
+    offer = make_offer(clock, snapshot(replace(deployment(), min_replicas=min_replicas, idle_s=60.0)))
     assert offer.listed().state is state
     offer.fleet.learn([said("a", "small@v1")])
     assert offer.listed().state is State.READY
@@ -49,7 +49,7 @@ def test_its_state_says_whether_a_worker_runs_or_is_to_run(clock: FakeClock, min
 
 
 def cold(clock: FakeClock, **more: object) -> RegisteredOffer:
-    found = replace(deployment(), min_replicas=0, **more)  # type: ignore[arg-type]
+    found = replace(deployment(), min_replicas=0, idle_s=60.0, **more)  # type: ignore[arg-type]
     return make_registered("small", clock, FakeView(snapshot(found)))
 
 

@@ -32,7 +32,7 @@ class World:
         self.asked: list[Place] = []
         self.is_away = False
         watch = Watch(self.read, ColdStarts(self.cache), LastAsked(self.cache), clock)
-        view = FakeView(snapshot(replace(deployment(), min_replicas=0)))
+        view = FakeView(snapshot(replace(deployment(), min_replicas=0, idle_s=60.0)))
         self.offers = make_offers(clock, view=view, watch=watch)
 
     async def read(self, places: Sequence[Place]) -> Sequence[Line]:
@@ -77,7 +77,7 @@ async def test_a_reader_learns_its_place_and_the_measured_time_of_a_start(world:
 
 async def test_the_line_is_read_until_it_is_empty_and_not_while_workers_run(world: World) -> None:
     world.offers.accepted(QUEUED, Line(waiting=2))
-    world.small.fleet.learn([said("a", "small@v1")])
+    world.small.fleet.learn([said("a", "small@v1"), said("b", "small@v2")])
     world.lines[Place("small")] = Line(waiting=1)
     offers = [world.small]
     watch = world.offers._watch
@@ -101,3 +101,14 @@ async def test_a_deployment_that_was_asked_is_noted_once_with_its_last_time(worl
     clock.advance(60.0)
     assert await LastAsked(world.cache).of("small", now=clock.now()) == asked_at + 0.5
     assert await world.cache.get("asked/unknown") is None
+
+
+async def test_a_version_beside_the_stable_one_has_its_own_measured_start(world: World) -> None:
+    await ColdStarts(world.cache).put("small@v2", ColdStart(seconds=7.0, at=0.0))
+    world.small.fleet.learn([said("a", "small@v1")])
+    watch = world.offers._watch
+    assert watch is not None
+    await watch.look([world.small])
+    job = replace(QUEUED, version="small@v2", lane="small:b/00", queued=1)
+    world.offers.accepted(job, Line(waiting=1))
+    assert world.offers.wait_of(job) == Wait(state=State.LOADING, position=1, expected_s=7.0)

@@ -87,12 +87,13 @@ class Deployment:
     @property
     def least_replicas(self) -> int:
         """Replicas that run even if nobody asks: 0 for a deployment that may be cold."""
-        return max(1, self.min_replicas) if self.hot else self.min_replicas
+        return 0 if self.may_be_cold else max(1, self.min_replicas)
 
     @property
     def may_be_cold(self) -> bool:
-        """Whether it may run nowhere until it is asked."""
-        return self.least_replicas == 0
+        """Whether it may run nowhere until it is asked: it needs no replica, has a time after which it counts as idle,
+        and is not hot."""
+        return not self.hot and self.min_replicas == 0 and self.idle_s > 0
 
     def member(self, version: str) -> Member | None:
         """The member with this version's id."""

@@ -7,6 +7,7 @@ import structlog
 
 from axon.admission.line import Line
 from axon.admission.place import Place
+from axon.domain.registry.served import RUNNING
 from axon.errors import AxonError
 from axon.gateway.offers.registered import RegisteredOffer
 from axon.registry.cold_starts import ColdStarts
@@ -61,7 +62,8 @@ class Watch:
         for (offer, pool), line in zip(pools, lines, strict=True):
             offer.starts.saw(pool, line)
         for offer in watched:
-            await self._measure(offer, offer.deployment.stable)
+            for version in _missing(offer):
+                await self._measure(offer, version)
 
     async def _measure(self, offer: RegisteredOffer, version: str) -> None:
         now = self._clock.monotonic()
@@ -73,4 +75,10 @@ class Watch:
 
 
 def _is_watched(offer: RegisteredOffer) -> bool:
-    return offer.deployment.stable not in offer.fleet.versions or offer.starts.is_wanted
+    return bool(_missing(offer)) or offer.starts.is_wanted
+
+
+def _missing(offer: RegisteredOffer) -> list[str]:
+    """Versions of the deployment that have no worker."""
+    members = offer.deployment.members
+    return [each.version for each in members if each.state in RUNNING and each.version not in offer.fleet.versions]
