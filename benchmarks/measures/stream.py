@@ -134,7 +134,7 @@ async def latency(stage: Stage, num_jobs: int, *, seconds: float, step_s: float)
 async def _read(follower: Follower, job: Job, log: _CountedLog, seen: list[float]) -> None:
     async for chunk in follower.follow(job.id, after=0):
         now = time.perf_counter()
-        if chunk is not None and (asked_at := log.asked_at.get((job.id, chunk.last))):
+        if isinstance(chunk, Chunk) and (asked_at := log.asked_at.get((job.id, chunk.last))):
             seen.append(now - asked_at)
 
 

@@ -523,11 +523,11 @@ async def test_a_limit_of_the_tenants_own_is_not_evaded_by_a_fallback() -> None:
 async def test_a_ticket_switches_to_the_account_of_another_deployment_unless_that_is_full() -> None:
     door = make_door(total=1)
     ticket = await door.admit("turn_0")
-    ticket = await door.admission.switch(ticket, elsewhere(door, "turn_0", at="spare"))
+    ticket = await door.admission.switch(ticket, elsewhere(door, "turn_0", at="spare"), door.meters)
     assert ticket.fleet == "spare/"
     assert [(await door.look(f"fleet/{name}/")).jobs for name in ("small", "spare")] == [0, 1]
     second = await door.admit("turn_1")
     with pytest.raises(Overloaded):
-        await door.admission.switch(second, elsewhere(door, "turn_1", at="spare"))
+        await door.admission.switch(second, elsewhere(door, "turn_1", at="spare"), door.meters)
     await door.admission.withdraw(second, "acme", "turn_1")
     assert [(await door.look(f"fleet/{name}/")).jobs for name in ("small", "spare")] == [0, 1]

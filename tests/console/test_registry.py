@@ -55,6 +55,13 @@ def test_a_deployment_is_made_shown_changed_and_removed(small: Axon) -> None:
     changed = said(small, "deployments", "change", "small", "--max-replicas", "3", "--idle", "10m", "--json")
     new = json.loads(changed)
     assert (new["max_replicas"], new["idle_s"], new["patience_s"]) == (3, 600.0, 60.0)
+    hot = said(
+        small, "deployments", "change", "small", "--hot", "--cold-patience", "2m", "--min-replicas", "0", "--json"
+    )
+    new = json.loads(hot)
+    assert (new["hot"], new["cold_patience_s"], new["min_replicas"]) == (True, 120.0, 0)
+    new = json.loads(said(small, "deployments", "change", "small", "--no-hot", "--min-replicas", "1", "--json"))
+    assert (new["hot"], new["cold_patience_s"]) == (False, 120.0)
     refused(small, 1, "has changed meanwhile", "deployments", "change", "small", "--pool", "x", "--revision", "1")
     shown = said(small, "deployments", "show", "small")
     assert "1 to 3" in shown

@@ -1,5 +1,6 @@
 """Accepting over the twins: one id has one body, and lanes of ours are declared where they are missing."""
 
+import asyncio
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -111,3 +112,22 @@ async def test_a_log_that_forgets_the_first_one_in_between_is_asked_again(monkey
     monkeypatch.setattr(services.live.log, "read", forgetful)
     assert await (await services.dispatch()).accept(twin) == twin
     assert await (await services.dispatch()).accept(third) == twin
+
+
+async def test_jobs_that_find_a_lane_missing_at_the_same_time_declare_it_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    services = Services()
+    dispatch = await services.dispatch()
+    declare, declared = dispatch._queue.declare, list[str]()
+
+    async def slowly(lanes: Sequence[str]) -> None:
+        await asyncio.sleep(0)
+        declared.extend(lanes)
+        await declare(lanes)
+
+    monkeypatch.setattr(dispatch._queue, "declare", slowly)
+    jobs = [make_job(f"turn_{number}") for number in range(20)]
+    assert await asyncio.gather(*map(dispatch.accept, jobs)) == jobs
+    assert declared == ["small/00"]
+    services.broker._lanes.clear()
+    await dispatch.accept(make_job("turn_later"))
+    assert declared == ["small/00", "small/00"], "the queue has lost it meanwhile"

@@ -261,6 +261,7 @@ MEANT: dict[str, Job | Chunk | Turn | Presence | Residence | Marker] = {
         COMPLETED, job=PRICED, cost=Cost(price="price_1", amount=Amount(2**33, 999_999_999, "EUR"))
     ),
     "job-moved-v1": replace(JOB, moved=Moved("small@v1", "other@v1", "fallback"), fallback="spare"),
+    "job-queued-v1": replace(JOB, queued=3),
     "chunk-scored-v1": replace(
         CHUNK,
         tokens=(

@@ -248,6 +248,7 @@ PAYLOADS: dict[str, dict[str, Any]] = {
     "job-priced-v1": {**JOB, **PRICED},
     "turn-priced-v1": {**COMPLETED, "job": {**JOB, **PRICED}, "cost": COST},
     "job-moved-v1": {**JOB, "moved": {"old": "small@v1", "new": "other@v1", "reason": "fallback"}, "fallback": "spare"},
+    "job-queued-v1": {**JOB, "queued": 3},
     "chunk-scored-v1": SCORED,
     "job-later": {**JOB, **LATER},
     "chunk-later": {**CHUNK, **LATER},

@@ -253,6 +253,7 @@ class TestDeployments:
             ({"devices": -1}, "devices"),
             ({"idle_s": -0.5}, "idle_s"),
             ({"patience_s": float("nan")}, "patience_s"),
+            ({"cold_patience_s": -1.0}, "cold_patience_s"),
             ({"pool": "Gold!"}, "pool"),
             ({"fallbacks": ("small",)}, "fallbacks"),
             ({"fallbacks": ("other", "other")}, "fallbacks"),

@@ -13,6 +13,7 @@ from typing import Protocol
 
 from axon.admission import limits, shedding
 from axon.admission.config import AdmissionConfig
+from axon.admission.line import line_of
 from axon.admission.meters import Meters
 from axon.admission.place import Place
 from axon.admission.rivals import Rivals
@@ -117,21 +118,21 @@ class Admission:
             tokens_per_month=terms.tokens_per_month,
         )
         try:
-            return await self._admit_somewhere(ticket, entrant, tokens, own_waiting=standing.waiting - 1)
+            return await self._admit_somewhere(ticket, entrant, meters, tokens, own_waiting=standing.waiting - 1)
         except AxonError:
             if is_shared is None or not await is_shared():
                 withdrawn = _withdrawn(_tenant(entrant.tenant), entrant.job_id, bounds, uncounted=True)
                 await self._accounts.settle([withdrawn])
             raise
 
-    async def switch(self, ticket: Ticket, entrant: Entrant) -> Ticket:
+    async def switch(self, ticket: Ticket, entrant: Entrant, meters: Meters) -> Ticket:
         """Moves a ticket to the account of another deployment, on which the turn's session is; raises if that is full.
 
         The tenant's own waiting turns are not forecast again: they were when the ticket was issued.
         """
         [place] = entrant.places
         tokens = entrant.num_bytes / limits.BYTES_PER_TOKEN + ticket.expected
-        new = await self._admit_fleet(ticket, place, entrant, tokens, own_waiting=0)
+        new = await self._admit_fleet(ticket, place, entrant, meters, tokens, own_waiting=0)
         await self._accounts.settle([_withdrawn(_fleet(ticket), entrant.job_id, Bounds())])
         return new
 
@@ -200,19 +201,21 @@ class Admission:
         if standing.refused:
             raise self._refusal(tenant, standing, bounds, tokens=0)
 
-    async def _admit_somewhere(self, ticket: Ticket, entrant: Entrant, tokens: float, *, own_waiting: int) -> Ticket:
+    async def _admit_somewhere(
+        self, ticket: Ticket, entrant: Entrant, meters: Meters, tokens: float, *, own_waiting: int
+    ) -> Ticket:
         """The ticket for the first place that is not full; raises what the first one says if all are."""
         first: Overloaded | None = None
         for place in entrant.places:
             try:
-                return await self._admit_fleet(ticket, place, entrant, tokens, own_waiting=own_waiting)
+                return await self._admit_fleet(ticket, place, entrant, meters, tokens, own_waiting=own_waiting)
             except Overloaded as error:
                 first = first or error
         assert first is not None, "an entrant has a place"
         raise first
 
     async def _admit_fleet(
-        self, ticket: Ticket, place: Place, entrant: Entrant, tokens: float, *, own_waiting: int
+        self, ticket: Ticket, place: Place, entrant: Entrant, meters: Meters, tokens: float, *, own_waiting: int
     ) -> Ticket:
         config, terms, ticket = self._config, entrant.terms, replace(ticket, fleet=place.fleet)
         rivals = self._rivals.setdefault(ticket.fleet, Rivals())
@@ -234,6 +237,7 @@ class Admission:
         if standing.refused:
             vacancy_s = self._vacancy_s(entrant.tenant, standing, forecast.share)
             raise shedding.refusal(standing, bounds, forecast, vacancy_s=vacancy_s)
+        meters.line = line_of(standing)
         return ticket
 
     def _refusal(

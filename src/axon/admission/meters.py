@@ -1,6 +1,8 @@
-"""State of a tenant's rate limits as one request saw it, for the ``x-ratelimit`` headers. Decides nothing."""
+"""A tenant's rate limits and the line of turns as one request saw them, for its answer's headers. Decides nothing."""
 
 from dataclasses import dataclass
+
+from axon.admission.line import Line
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,6 +19,8 @@ class Meters:
 
     def __init__(self) -> None:
         self.seen: dict[str, Meter] = {}
+        self.line = Line()
+        """The line in which the request was admitted, itself included."""
 
     def note(self, name: str, remaining: float, *, per_minute: float) -> None:
         """Records what remains in a bucket; a limit of 0 means unlimited and is not recorded."""

@@ -202,6 +202,7 @@ async def open_gateway(
     await registry.open()
     stack.push_async_callback(registry.aclose)
     offers = make_offers(process, services, texts, served, registry, bodies, stack)
+    await offers.look()  # otherwise every model would seem to have no worker in the first second
     sessions = make_sessions(
         services.live,
         store,

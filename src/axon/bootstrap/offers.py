@@ -2,13 +2,17 @@
 
 from collections.abc import Callable, Sequence
 from contextlib import AsyncExitStack
+from functools import partial
 from typing import TYPE_CHECKING
 
+from axon.admission.line import read_lines
 from axon.bootstrap.model import Text
 from axon.bootstrap.process import Process
 from axon.bootstrap.services import Services
 from axon.bootstrap.version_text import text_loader
 from axon.domain.served_version import ServedVersion
+from axon.registry.cold_starts import ColdStarts
+from axon.registry.last_asked import LastAsked
 from axon.sessions.prompt import Prompts, Threads
 
 if TYPE_CHECKING:
@@ -47,6 +51,7 @@ def make_offers(
     from axon.gateway.offers.offers import Offers
     from axon.gateway.offers.registered import RegisteredOffer
     from axon.gateway.offers.texts import LoadedTexts
+    from axon.gateway.offers.watch import Watch
 
     settings, threads, contexts = process.settings, Threads(), Contexts(bodies)
     stack.callback(threads.close)
@@ -69,9 +74,11 @@ def make_offers(
     ]
 
     def registered(name: str) -> RegisteredOffer:
-        return RegisteredOffer(name, view, fleet_of(name), loaded, contexts.learn)
+        return RegisteredOffer(name, view, fleet_of(name), loaded, contexts.learn, process.clock.monotonic)
 
-    return Offers(announced, view, registered)
+    live = services.live
+    watch = Watch(partial(read_lines, live.accounts), ColdStarts(live.cache), LastAsked(live.cache), process.clock)
+    return Offers(announced, view, registered, watch)
 
 
 def _fleets(process: Process, services: Services) -> "Callable[[str], Fleet]":

@@ -1,6 +1,7 @@
 """Assembles a worker, for ``axon worker`` and for the worker inside ``axon serve``."""
 
 import asyncio
+import contextlib
 import threading
 from collections.abc import Callable
 from contextlib import AsyncExitStack
@@ -14,9 +15,13 @@ from axon.bootstrap.process import Part, Process, Up, counted, started
 from axon.bootstrap.ranks import Ranks
 from axon.bootstrap.services import Services, make_affinity, open_services, require_pool, require_shared
 from axon.bootstrap.turn_parts import make_admission, make_ending
+from axon.domain.fleet.cold_start import ColdStart
 from axon.domain.served_version import ServedVersion
-from axon.errors import Misconfigured
+from axon.errors import AxonError, Misconfigured
+from axon.registry.cold_starts import ColdStarts
+from axon.runtime.clock import Clock
 from axon.runtime.datafolder import shared
+from axon.runtime.process_age import process_age_s
 from axon.settings import Settings
 from axon.worker.child.process import EngineProcess
 from axon.worker.peers.presence import Announcer
@@ -38,13 +43,17 @@ async def serve(settings: Settings, *, on_ready: Callable[[Up], None], on_progre
     run any more begins again with another one."""
     require_shared(settings, "worker")
     require_pool(settings)
-    while (code := await _serve(settings, on_ready, on_progress)) is None:
-        pass
+    before_s = 0.0
+    while (code := await _serve(settings, on_ready, on_progress, before_s)) is None:
+        before_s = process_age_s()
     return code
 
 
-async def _serve(settings: Settings, on_ready: Callable[[Up], None], on_progress: OnProgress) -> int | None:
-    """Serves one version; returns the exit code, or None if its version is not run any more."""
+async def _serve(
+    settings: Settings, on_ready: Callable[[Up], None], on_progress: OnProgress, before_s: float
+) -> int | None:
+    """Serves one version; returns the exit code, or None if its version is not run any more. ``before_s`` is the age of
+    the process at which the last one ended; 0 for the first."""
     require_device(settings.engine)
     config = settings.worker
     with shared(settings.data_dir), named(settings) as name, started(settings) as process:
@@ -76,6 +85,8 @@ async def _serve(settings: Settings, on_ready: Callable[[Up], None], on_progress
 
             async def begun() -> None:
                 process.lifecycle.ready = True
+                if following is not None:
+                    await note_start(services, working.deployment.version, process_age_s() - before_s, process.clock)
                 on_ready(Up(role="worker", facts=(*facts, ("Metrics", f"{url}/metrics"))))
 
             async def drain() -> None:
@@ -169,6 +180,12 @@ async def open_worker(
         deployment=deployment,
         parts=(worker.run, announcer.run),
     )
+
+
+async def note_start(services: Services, version: str, seconds: float, clock: Clock) -> None:
+    """Records how long a version took to start, which tells those who wait for the next start how long that may be."""
+    with contextlib.suppress(AxonError):
+        await ColdStarts(services.live.cache).put(version, ColdStart(seconds=seconds, at=clock.now()))
 
 
 def _facts(working: Working, name: str, pool: str) -> tuple[tuple[str, str], ...]:

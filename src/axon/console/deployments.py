@@ -26,6 +26,13 @@ Patience = Annotated[
     str | None,
     typer.Option(metavar="TIME", help="Time without a worker after which a version's sessions are moved."),
 ]
+Hot = Annotated[
+    bool | None, typer.Option("--hot/--no-hot", help="It never goes cold: at least one worker runs, asked or not.")
+]
+ColdPatience = Annotated[
+    str | None,
+    typer.Option(metavar="TIME", help="Time that a turn may wait for the first worker, beyond a turn's own time."),
+]
 Fallbacks = Annotated[
     list[str] | None,
     typer.Option("--fallback", metavar="NAME", help="A deployment that answers in its place; repeatable, in order."),
@@ -93,6 +100,8 @@ def create(
     memory_bytes: Memory = None,
     devices: Devices = None,
     idle: Idle = None,
+    hot: Hot = None,
+    cold_patience: ColdPatience = None,
     patience: Patience = None,
     num_lanes: Annotated[int | None, typer.Option(help="Lanes of each tier and version; fixed for good.")] = None,
     fallback: Fallbacks = None,
@@ -108,6 +117,7 @@ def create(
     Examples:
       axon deployments create qwen3 --model qwen3 --version v1
       axon deployments create qwen3-batch --model qwen3 --version v1 --min-replicas 0 --idle 10m --pool batch
+      axon deployments create qwen3-main --model qwen3 --version v1 --hot
     """
     access = RegistryAccess(store, data_dir, config_file, live)
     said = _said(
@@ -117,6 +127,8 @@ def create(
         memory_bytes=memory_bytes,
         devices=devices,
         idle_s=_time(idle, "--idle"),
+        hot=hot,
+        cold_patience_s=_time(cold_patience, "--cold-patience"),
         patience_s=_time(patience, "--patience"),
         num_lanes=num_lanes,
         fallbacks=fallback and tuple(fallback),
@@ -139,6 +151,8 @@ def change(
     memory_bytes: Memory = None,
     devices: Devices = None,
     idle: Idle = None,
+    hot: Hot = None,
+    cold_patience: ColdPatience = None,
     patience: Patience = None,
     fallback: Fallbacks = None,
     no_fallbacks: Annotated[bool, typer.Option("--no-fallbacks", help="No other answers in its place.")] = False,
@@ -166,6 +180,8 @@ def change(
         memory_bytes=memory_bytes,
         devices=devices,
         idle_s=_time(idle, "--idle"),
+        hot=hot,
+        cold_patience_s=_time(cold_patience, "--cold-patience"),
         patience_s=_time(patience, "--patience"),
         fallbacks=() if no_fallbacks else fallback and tuple(fallback),
     )
@@ -218,7 +234,9 @@ def _settings(deployment: "Deployment") -> list[tuple[str, str]]:
         ("pool", deployment.pool or "-"),
         ("memory_bytes", str(deployment.memory_bytes or "-")),
         ("devices", str(deployment.devices or "-")),
+        ("hot", "yes" if deployment.hot else "no"),
         ("idle_s", number(deployment.idle_s) if deployment.idle_s else "never cold"),
+        ("cold_patience_s", number(deployment.cold_patience_s)),
         ("patience_s", number(deployment.patience_s)),
         ("num_lanes", str(deployment.num_lanes)),
         ("fallbacks", ", ".join(deployment.fallbacks) or "-"),

@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+from collections import Counter
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from functools import partial
@@ -54,6 +55,9 @@ class Dispatch:
         self._reader_grace_s = reader_grace_s
         self._affinity = affinity
         self._is_ours = is_ours
+        self._declaring: dict[str, asyncio.Lock] = {}
+        self._num_declared: Counter[str] = Counter()
+        """How often each lane was declared here because the queue did not know it."""
 
     async def accept(self, job: Job, *, again: bool = False) -> Job:
         """Returns the accepted job; raises when acceptance is unknown. Idempotent.
@@ -135,14 +139,23 @@ class Dispatch:
     async def _enqueue(self, job: Job, body: bytes) -> None:
         """Publishes to the tenant's lane. A lane of ours that the queue does not know is declared, and the job
         published once more: a version may be asked for before its first worker is there."""
+        before = self._num_declared[job.lane]
         try:
             await self._queue.publish(job.lane, body)
         except DependencyDown as error:
             is_ours = self._is_ours(job.deployment) and is_lane_of(job.lane, job.deployment)
             if error.code != LANE_UNKNOWN or not is_ours:
                 raise
-            await self._queue.declare([job.lane])
+            await self._declare(job.lane, before)
             await self._queue.publish(job.lane, body)
+
+    async def _declare(self, lane: str, before: int) -> None:
+        """Declares a lane, unless that was done since ``before``: many first jobs of a cold model come at once, and a
+        broker takes its time for each declaration."""
+        async with self._declaring.setdefault(lane, asyncio.Lock()):
+            if self._num_declared[lane] == before:
+                await self._queue.declare([lane])
+                self._num_declared[lane] += 1
 
     async def _open(self, job: Job, body: bytes) -> bool:
         return await self._log.open(job.id, body, reader_ttl_s=job.reader_ttl_s(self._reader_grace_s))

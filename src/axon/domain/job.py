@@ -82,6 +82,9 @@ class Job:
     moved: Moved | None = None
     """The move of its session to the version that it is asked of, if this is the first turn there. It is kept in the
     job, so that every reader is told the same."""
+    queued: int = 0
+    """Its place in the line, from 1 on, if its version had no worker when it was accepted: its deadline has the
+    deployment's patience with cold starts in it, and its readers are told how it waits. 0 if one was there."""
     fallback: str = ""
     """The deployment's name, if it is not the one that was asked but a fallback of it."""
     needs: tuple[str, ...] = ()

@@ -62,6 +62,12 @@ def is_of_pool(lane: str, deployment: str, pool: str) -> bool:
     return parts is not None and (parts["pool"] or "") == pool
 
 
+def pool_of(lane: str, deployment: str) -> str:
+    """The pool whose workers take from the lane; empty for the shared one."""
+    parts = _parts(lane, deployment)
+    return (parts["pool"] or "") if parts else ""
+
+
 def letter_of(lane: str, deployment: str) -> str:
     """The letter of the lane's version; empty for the first version."""
     parts = _parts(lane, deployment)

@@ -191,7 +191,7 @@ def _check_deployment(snapshot: Snapshot, deployment: Deployment) -> None:
             raise InvalidInput(f"'{member.version}' is no version of '{deployment.model}'.", param="version")
     _check_range("min_replicas", deployment.min_replicas, 0, MAX_REPLICAS)
     _check_range("max_replicas", deployment.max_replicas, max(1, deployment.min_replicas), MAX_REPLICAS)
-    for name in ("memory_bytes", "devices", "idle_s", "patience_s"):
+    for name in ("memory_bytes", "devices", "idle_s", "patience_s", "cold_patience_s"):
         _check_range(name, getattr(deployment, name), 0, _MOST)
     _check_range("num_lanes", deployment.num_lanes, 1, MAX_LANES)
     if not is_pool(deployment.pool):

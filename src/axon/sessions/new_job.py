@@ -45,11 +45,13 @@ def make_job(
     moved: Moved | None = None,
     price: Price | None = None,
     fallback: str = "",
+    queued: int = 0,
 ) -> Job:
     """The job of an admitted turn, still without its ticket. ``sampling.max_tokens`` of 0 means as many as fit.
 
     ``tier`` is the requested one; the terms may lower it. ``pool`` is the pool of workers that is to run the job.
-    ``price`` is the one that holds for the version now.
+    ``price`` is the one that holds for the version now. ``queued`` is its place in the line, if it waits for a first
+    worker.
     """
     tier = terms.tier(tier)
     return Job(
@@ -80,6 +82,7 @@ def make_job(
         price=price.id if price else "",
         rates=price.rates if price else None,
         fallback=fallback,
+        queued=queued,
         reply=reply,
     )
 

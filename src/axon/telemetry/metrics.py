@@ -142,6 +142,9 @@ class Metrics:
         self.sessions_moved = self._counter(
             "axon_sessions_moved_total", "Sessions moved to another version than they were on.", "reason"
         )
+        self.cold_turns = self._counter(
+            "axon_cold_turns_total", "Turns accepted while their version had no worker, which wait for one.", "model"
+        )
         self.fallbacks = self._counter(
             "axon_fallbacks_total", "Turns that a fallback answers for the asked deployment.", "from", "to"
         )

@@ -8,7 +8,7 @@ from axon.domain.registry.deployment import Deployment, FreedLetter
 from axon.domain.registry.letters import free_letter, joined, left
 from axon.errors import Conflict
 
-EMPTY = Deployment(name="small", model="small", created=1.0)
+EMPTY = Deployment(name="small", model="small", created=1.0, cold_patience_s=0.0)
 
 
 def with_versions(num: int) -> Deployment:
@@ -56,3 +56,8 @@ def test_while_one_rests_another_free_letter_is_given() -> None:
 def test_of_two_times_at_which_a_letter_was_freed_the_later_holds() -> None:
     twice = replace(EMPTY, freed=(FreedLetter(letter="", at=1.0), FreedLetter(letter="", at=500.0)))
     assert free_letter(twice, at=700.0, rest_s=600.0) == "b"
+
+
+def test_a_letter_rests_for_as_long_as_a_turn_may_wait_for_a_cold_start() -> None:
+    patient = replace(EMPTY, cold_patience_s=300.0, freed=(FreedLetter(letter="", at=100.0),))
+    assert [free_letter(patient, at=at, rest_s=600.0) for at in (999.0, 1000.0)] == ["b", ""]

@@ -193,8 +193,11 @@ class TestDeployments:
         made = await ok(admin.post(f"{URL}/deployments", json=ask))
         assert (made["stable"], made["min_replicas"], made["rollout"]) == ("small@v1", 1, None)
         change = {"min_replicas": 0, "max_replicas": 4, "idle_s": 600, "fallbacks": [], "revision": made["revision"]}
+        change |= {"hot": True, "cold_patience_s": 45}
+        assert (made["hot"], made["cold_patience_s"]) == (False, 300.0)
         changed = await ok(admin.patch(f"{URL}/deployments/gold", json=change))
         assert (changed["max_replicas"], changed["idle_s"], changed["fallbacks"]) == (4, 600.0, [])
+        assert (changed["hot"], changed["cold_patience_s"]) == (True, 45.0)
         assert (changed["pool"], changed["members"]) == ("gold", made["members"])
         listed = await ok(admin.get(f"{URL}/deployments"))
         assert [each["id"] for each in listed["data"]] == ["gold", "small"]

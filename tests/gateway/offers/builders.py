@@ -11,6 +11,7 @@ from axon.gateway.offers.announced import AnnouncedOffer
 from axon.gateway.offers.fleet import Fleet
 from axon.gateway.offers.offers import Offers
 from axon.gateway.offers.registered import RegisteredOffer
+from axon.gateway.offers.watch import Watch
 from axon.runtime.clock import FakeClock
 from axon.sessions.prompt import Prompts, Threads
 from axon.telemetry.metrics import Metrics
@@ -56,10 +57,17 @@ def make_announced(name: str, clock: FakeClock, **more: Any) -> AnnouncedOffer:
     return AnnouncedOffer(make_fleet(name, clock), make_prompts(), text=TEXT, num_lanes=4, learned=learned, **more)
 
 
-def make_offers(clock: FakeClock, *announced: AnnouncedOffer, view: FakeView | None = None) -> Offers:
+def make_offers(
+    clock: FakeClock, *announced: AnnouncedOffer, view: FakeView | None = None, watch: Watch | None = None
+) -> Offers:
     view = view or FakeView()
 
     def registered(name: str) -> RegisteredOffer:
-        return RegisteredOffer(name, view, make_fleet(name, clock), FakeTexts(), lambda name, length: None)
+        return make_registered(name, clock, view)
 
-    return Offers(announced, view, registered)
+    return Offers(announced, view, registered, watch)
+
+
+def make_registered(name: str, clock: FakeClock, view: FakeView) -> RegisteredOffer:
+    fleet = make_fleet(name, clock)
+    return RegisteredOffer(name, view, fleet, FakeTexts(), lambda name, length: None, clock.monotonic)

@@ -6,7 +6,7 @@ from axon.domain.presence import Presence
 from axon.domain.served_version import ServedVersion
 from axon.errors import Unavailable
 from axon.gateway.offers.announced import AnnouncedOffer, elected
-from axon.gateway.offers.offer import State
+from axon.gateway.offers.wait import State
 from axon.runtime.clock import FakeClock
 from tests.gateway.offers.builders import TEXT, make_announced, said
 

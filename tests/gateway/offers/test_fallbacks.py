@@ -4,12 +4,14 @@ from dataclasses import replace
 
 import pytest
 
+from axon.admission.line import Line
 from axon.admission.place import Place
 from axon.domain.pin import Pin, Reason, next_pin, reason_to_move
 from axon.domain.registry.deployment import Deployment, Member, MemberState
 from axon.errors import NotFound, Unavailable
 from axon.gateway.offers.fallbacks import holder_of, is_available, known_among, offer_at, places
 from axon.gateway.offers.offers import Offers, Wanted
+from axon.gateway.offers.registered import RegisteredOffer
 from axon.runtime.clock import FakeClock
 from tests.domain.registry.builders import deployment, snapshot, version
 from tests.gateway.offers.builders import FakeView, make_offers, said
@@ -91,8 +93,28 @@ def test_a_tenants_pool_without_a_worker_is_as_good_as_none() -> None:
     offer_at(room.wanted(), "spare").fleet.learn([replace(said("a", "other@v1"), pool="gold")])
     assert places(room.wanted(), "gold") == (Place("spare", "gold"),)
     room.see(small="small@v1", spare="other@v1")
-    with pytest.raises(Unavailable, match="pool 'gold'"):
-        places(room.wanted(), "gold")
+    assert places(room.wanted(), "gold") == (Place("small", "gold"),), "it waits for a worker in its pool"
+
+
+def test_a_cold_one_is_waited_for_unless_its_start_takes_longer_than_its_patience() -> None:
+    view = make_view()
+    cold = replace(view.snapshot.deployments["small"], min_replicas=0, idle_s=60.0, cold_patience_s=100.0)
+    view.snapshot = replace(view.snapshot, deployments={**view.snapshot.deployments, "small": cold})
+    room = Room(view)
+    room.see(spare="other@v1")
+    assert places(room.wanted(), "") == (SMALL, SPARE), "nobody knows how long a start takes"
+    offer = room.wanted().offer
+    assert isinstance(offer, RegisteredOffer)
+    offer.starts.measured("small@v1", 99.0)
+    assert places(room.wanted(), "gold") == (Place("small", "gold"),)
+    offer.starts.measured("small@v1", 101.0)
+    assert places(room.wanted(), "") == (SPARE,)
+    offer.starts.measured("small@v1", 20.0)
+    offer.saw("", Line(waiting=1))
+    room.clock.advance(100.0)
+    assert places(room.wanted(), "") == (SMALL, SPARE)
+    room.clock.advance(1.0)
+    assert places(room.wanted(), "") == (SPARE,), "it has been starting for longer than anybody waits"
 
 
 def test_one_version_is_asked_of_its_own_deployment_only() -> None:

@@ -67,3 +67,20 @@ def test_what_workers_serve_counts_for_their_pool_while_none_of_it_has_room(flee
     assert (fleet.tokens_per_s(), fleet.tokens_per_s("gold")) == (400.0, None)
     fleet.learn([busy("a", "", 0.0), busy("c", "gold", 50.0)])
     assert (fleet.tokens_per_s(), fleet.tokens_per_s("gold")) == (400.0, 50.0)
+
+
+def test_a_pool_without_a_worker_has_no_rate_and_keeps_the_last_one_for_a_forecast(fleet: Fleet) -> None:
+    busy = replace(said("a"), load=replace(said("a").load, tokens_per_s=100.0, free_slots=0))
+    fleet.learn([busy])
+    assert (fleet.tokens_per_s(), fleet.last_tokens_per_s()) == (100.0, 100.0)
+    fleet.learn([replace(busy, draining=True)])
+    assert (fleet.tokens_per_s(), fleet.last_tokens_per_s()) == (None, 100.0)
+    fleet.learn([])
+    assert (fleet.tokens_per_s(), fleet.last_tokens_per_s(), fleet.last_tokens_per_s("gold")) == (None, 100.0, None)
+
+
+def test_a_version_is_there_in_the_pool_of_a_worker_that_stays(fleet: Fleet) -> None:
+    fleet.learn([said("a", "v1"), replace(said("b", "v2"), pool="gold"), said("c", "v3", draining=True)])
+    there = [(version, pool) for version in ("v1", "v2", "v3") for pool in ("", "gold") if fleet.has(version, pool)]
+    assert there == [("v1", ""), ("v2", "gold")]
+    assert [fleet.has_pool(pool) for pool in ("", "gold", "other")] == [True, True, False]

@@ -16,6 +16,7 @@ from axon.domain.job import Job
 from axon.domain.ledger import Ledger
 from axon.domain.moved import Moved
 from axon.domain.reply import ChatReply, CompletionReply
+from axon.gateway.offers.wait import State, Wait
 from axon.gateway.openai.frames import DONE, Writer, whole
 from tests.contracts.builders import make_job
 
@@ -314,3 +315,18 @@ def test_a_move_and_a_fallback_are_told_in_the_first_and_last_frame_and_in_the_w
     assert whole(job, [chunk])["axon"] == told
     resumed = frames_of(Writer(job, after=1).frames(cut[1]))
     assert json.loads(resumed[-2].removeprefix(b"data: "))["axon"]["fallback"] == "spare"
+
+
+def test_a_keep_alive_frame_says_how_a_turn_waits_until_it_runs() -> None:
+    def told(frame: bytes) -> Any:
+        body = json.loads(frame.removeprefix(b"data: "))
+        assert body["choices"][0]["delta"] == {}
+        return body["axon"].get("queue")
+
+    writer = Writer(make_job(queued=2), wait=Wait(state=State.COLD, position=2, expected_s=9.0))
+    assert writer.opening() == b""
+    assert told(writer.silence()) == {"state": "cold", "position": 2, "expected_wait_s": 9.0}
+    assert writer.queued(Wait(state=State.LOADING, position=1)) == b"", "no frame before the first token"
+    assert told(writer.silence()) == {"state": "loading", "position": 1, "expected_wait_s": None}
+    assert b"queue" not in writer.frames(Chunk(first=1, epoch=1, tokens=(Token(0, 1, "a"),)))
+    assert told(writer.silence()) is None

@@ -1,6 +1,7 @@
 """A response's events: numbered without gaps, the same however the stream was cut, resumed or kept."""
 
 import json
+from dataclasses import replace
 from typing import Any
 
 import msgspec
@@ -17,6 +18,7 @@ from axon.domain.job import Job
 from axon.domain.reply import ResponseReply
 from axon.domain.turn import TurnState, ended, opened
 from axon.errors import StreamDiverged
+from axon.gateway.offers.wait import State, Wait
 from axon.gateway.responses.events import Writer, last_number
 from tests.contracts.builders import make_job
 from tests.domain.strategies import cut_chunk, cuts
@@ -198,3 +200,33 @@ def test_a_reader_beyond_the_last_event_learns_the_end(job: Job, stream: Chunk, 
         assert [event(each)["code"] for each in got] == ["stream_diverged"]
     else:
         assert got == whole[-1:]
+
+
+def events_of(frames: bytes) -> list[dict[str, Any]]:
+    return [json.loads(frame.partition(b"\ndata: ")[2]) for frame in frames.split(b"\n\n") if frame]
+
+
+def test_a_turn_that_waits_for_a_first_worker_is_queued_until_its_first_token() -> None:
+    waits = [Wait(state=State.COLD, position=2, expected_s=9.0), Wait(state=State.LOADING, position=1)]
+    writer = Writer(replace(JOB, queued=2), wait=waits[0])
+    created, first = events_of(writer.opening())
+    assert (created["type"], created["response"]["status"]) == ("response.created", "queued")
+    assert (first["type"], first["sequence_number"], first["response"]["status"]) == ("response.queued", 1, "queued")
+    assert first["axon"]["queue"] == {"state": "cold", "position": 2, "expected_wait_s": 9.0}
+    [again] = events_of(writer.queued(waits[1]))
+    assert (again["type"], again["sequence_number"]) == ("response.queued", 1)
+    assert again["axon"]["queue"] == {"state": "loading", "position": 1, "expected_wait_s": None}
+    rest = events_of(writer.frames(whole_stream(["a"], "completed", "stop")))
+    assert [each["type"] for each in rest][:2] == ["response.in_progress", "response.output_item.added"]
+    assert [each["sequence_number"] for each in rest] == list(range(2, 2 + len(rest)))
+    assert writer.queued(waits[1]) == b"", "it runs"
+
+
+def test_events_of_a_turn_that_waited_have_the_same_numbers_when_they_are_read_again() -> None:
+    job, chunk = replace(JOB, queued=1), whole_stream(["a", "b"], "completed", "stop")
+    first = Writer(job, wait=Wait(state=State.COLD, position=1))
+    whole = events_of(first.opening() + first.frames(chunk))
+    del whole[1]["axon"]  # how it waits is told to those who wait
+    for after in range(len(whole)):
+        later = Writer(job, after=after)
+        assert events_of(later.opening() + later.frames(chunk)) == whole[after + 1 :]

@@ -15,7 +15,9 @@ from axon.domain.turn import Turn, opened
 from axon.domain.wire import encode
 from axon.errors import DependencyDown, Draining, StreamDiverged
 from axon.gateway.http.errors import Gone
+from axon.gateway.offers.wait import State, Wait
 from axon.gateway.turn.follow import Follower
+from axon.gateway.turn.notices import Notices
 from axon.gateway.turn.reader import Reader as Present
 from axon.ports.live import stream_channel
 from axon.runtime.clock import FakeClock
@@ -96,8 +98,11 @@ class Stream:
         await self.wake()
 
     @asynccontextmanager
-    async def reader(self, after: int = 0, found: Turn | None = None) -> AsyncIterator["Reader"]:
-        async with aclosing(self.follower.follow(JOB.id, after=after, reader=Present(found=found))) as chunks:
+    async def reader(
+        self, after: int = 0, found: Turn | None = None, notices: Notices | None = None
+    ) -> AsyncIterator["Reader"]:
+        following = self.follower.follow(JOB.id, after=after, reader=Present(found=found), notices=notices)
+        async with aclosing(following) as chunks:
             reader = Reader(chunks)
             try:
                 yield reader
@@ -109,16 +114,19 @@ class Stream:
 class Reader:
     """Reads as fast as it is told something."""
 
-    def __init__(self, chunks: AsyncGenerator[Chunk | None, None]) -> None:
+    def __init__(self, chunks: AsyncGenerator[Chunk | Wait | None, None]) -> None:
         self.ids: list[int] = []
         self.terminal = ""
         self.num_silences = 0
+        self.waits: list[Wait] = []
         self.task = asyncio.create_task(self._read(chunks))
 
-    async def _read(self, chunks: AsyncGenerator[Chunk | None, None]) -> None:
+    async def _read(self, chunks: AsyncGenerator[Chunk | Wait | None, None]) -> None:
         async for chunk in chunks:
             if chunk is None:
                 self.num_silences += 1
+            elif isinstance(chunk, Wait):
+                self.waits.append(chunk)
             else:
                 self.ids += [token.id for token in chunk.tokens]
                 self.terminal = chunk.terminal
@@ -386,3 +394,25 @@ async def test_a_stream_is_told_that_it_has_a_reader(clock: FakeClock) -> None:
         view = await stream.live.log.read(JOB.id, after=0)
     assert view is not None
     assert not view.cancelled
+
+
+async def test_a_reader_of_a_turn_that_nobody_has_claimed_is_told_how_it_waits(clock: FakeClock) -> None:
+    stream = Stream(clock)
+    await stream.live.log.open(JOB.id, encode(JOB), reader_ttl_s=None)
+    waits = [Wait(state=State.LOADING, position=position) for position in (3, 2, 1)]
+    seen = [waits[0]]
+    async with stream.reader(notices=Notices(lambda: seen[-1], waits[0], now=clock.monotonic())) as reader:
+        await stream.pass_s(3)
+        assert reader.waits == []
+        for wait in waits[1:]:
+            seen.append(wait)
+            await stream.pass_s(3)
+        assert reader.waits == waits[1:]
+        assert reader.num_silences == 0
+        await stream.claim()
+        seen.append(waits[0])
+        await stream.pass_s(3)
+        assert reader.waits == waits[1:], "a worker has it"
+        await stream.say(1, 2, terminal="completed")
+        await stream.wake()
+        assert await reader.end() == "completed"

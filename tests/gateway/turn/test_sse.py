@@ -8,6 +8,7 @@ import pytest
 
 from axon.domain.chunk import Chunk
 from axon.errors import AxonError
+from axon.gateway.offers.wait import Wait
 from axon.gateway.turn.sse import stream
 from tests.contracts.builders import make_job
 from tests.gateway.turn.desk import Desk
@@ -29,6 +30,9 @@ class Plain:
         if chunk.terminal:
             return b"end"
         return b"" if chunk.first % 2 == 0 else b"%d-%d " % (chunk.first, chunk.last)
+
+    def queued(self, wait: Wait) -> bytes:
+        return b"%d in line " % wait.position
 
     def silence(self) -> bytes:
         return b"... "

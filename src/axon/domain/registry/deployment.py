@@ -71,6 +71,10 @@ class Deployment:
     """GPUs of one replica; 0 for the CPU."""
     idle_s: float = 0.0
     """Seconds without a request after which it may go cold; 0 for never."""
+    hot: bool = False
+    """Whether it never goes cold: at least one replica runs, whatever ``min_replicas`` and ``idle_s`` say."""
+    cold_patience_s: float = 300.0
+    """Seconds that a turn may wait for a first worker to start, beyond the time that a turn may take."""
     patience_s: float = 60.0
     """Seconds for which a version may have no worker before its sessions are moved to the stable version."""
     num_lanes: int = 32
@@ -79,6 +83,17 @@ class Deployment:
     """Deployments that answer in its place while it is unavailable or full, in this order."""
     created: float
     revision: int = 1
+
+    @property
+    def least_replicas(self) -> int:
+        """Replicas that run even if nobody asks: 0 for a deployment that may be cold."""
+        return 0 if self.may_be_cold else max(1, self.min_replicas)
+
+    @property
+    def may_be_cold(self) -> bool:
+        """Whether it may run nowhere until it is asked: it needs no replica, has a time after which it counts as idle,
+        and is not hot."""
+        return not self.hot and self.min_replicas == 0 and self.idle_s > 0
 
     def member(self, version: str) -> Member | None:
         """The member with this version's id."""

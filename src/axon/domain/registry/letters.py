@@ -12,10 +12,11 @@ GIVEN = ("", *LETTERS[1:])
 def free_letter(deployment: Deployment, *, at: float, rest_s: float) -> str | None:
     """The letter that a new version of the deployment gets; None when none is free.
 
-    A letter whose version has left rests for ``rest_s`` seconds, one turn's deadline: until then a turn of that version
-    may wait in its lanes.
+    A letter whose version has left rests for ``rest_s`` seconds, one turn's time, and the deployment's patience with
+    cold starts: until then a turn of that version may wait in its lanes.
     """
     taken = {member.letter for member in deployment.members}
+    rest_s += deployment.cold_patience_s
     resting = {freed.letter for freed in deployment.freed if freed.at + rest_s > at}
     return next((letter for letter in GIVEN if letter not in taken | resting), None)
 
@@ -26,7 +27,7 @@ def joined(deployment: Deployment, version: str, *, at: float, rest_s: float) ->
         raise Conflict(f"The deployment '{deployment.name}' has the version '{version}'.", code="version_in_use")
     letter = free_letter(deployment, at=at, rest_s=rest_s)
     if letter is None:
-        raise Conflict(_none_free(deployment, rest_s), code="too_many_versions")
+        raise Conflict(_none_free(deployment, rest_s + deployment.cold_patience_s), code="too_many_versions")
     freed = tuple(each for each in deployment.freed if each.letter != letter)
     return replace(deployment, members=(*deployment.members, _member(version, letter, at)), freed=freed)
 

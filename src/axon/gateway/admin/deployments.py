@@ -32,7 +32,7 @@ class NewDeployment(AdminWire):
     version: str
     """The version that sessions begin on: its label or its id."""
     min_replicas: int = 1
-    """Workers that serve it at least."""
+    """Workers that serve it at least; 0 lets it go cold."""
     max_replicas: int = 1
     """Workers that serve it at most."""
     pool: str = ""
@@ -43,6 +43,10 @@ class NewDeployment(AdminWire):
     """GPUs of one replica; 0 for the CPU."""
     idle_s: float = 0.0
     """Seconds without a request after which it may go cold; 0 for never."""
+    hot: bool = False
+    """Whether it never goes cold: at least one worker runs, whatever ``min_replicas`` and ``idle_s`` say."""
+    cold_patience_s: float = 300.0
+    """Seconds that a turn may wait for a first worker to start, beyond the time that a turn may take."""
     patience_s: float = 60.0
     """Seconds for which a version may have no worker before its sessions are moved to the stable version."""
     num_lanes: int = 32
@@ -62,6 +66,8 @@ class DeploymentChange(AdminWire):
     memory_bytes: int | None = None
     devices: int | None = None
     idle_s: float | None = None
+    hot: bool | None = None
+    cold_patience_s: float | None = None
     patience_s: float | None = None
     fallbacks: Fallbacks | None = None
 

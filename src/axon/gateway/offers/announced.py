@@ -13,7 +13,8 @@ from axon.domain.registry.price import Price
 from axon.domain.served_version import ServedVersion
 from axon.errors import Unavailable
 from axon.gateway.offers.fleet import Fleet
-from axon.gateway.offers.offer import Listed, State
+from axon.gateway.offers.offer import Listed
+from axon.gateway.offers.wait import State
 from axon.sessions.prompt import Prompts
 
 _logger = structlog.get_logger("axon.gateway")
@@ -89,6 +90,17 @@ class AnnouncedOffer:
     @property
     def is_fresh(self) -> bool:
         return True
+
+    def pool(self, name: str) -> str:
+        """Raises ``Unavailable`` if the pool has no worker: nobody starts one for a deployment without a record."""
+        return self.fleet.pool(name)
+
+    def awaits_worker(self, version: str, pool: str) -> bool:
+        """False: its workers come and go by themselves."""
+        return False
+
+    def starts_in_time(self) -> bool:
+        return False
 
     def known(self) -> Known:
         """Every version that a worker announces is ready; a session on any other one is moved."""

@@ -10,18 +10,19 @@ from dataclasses import replace
 from axon.admission.place import Place
 from axon.domain.pin import Known
 from axon.domain.registry.served import RUNNING
-from axon.errors import Unavailable
 from axon.gateway.offers.offer import Offer
 from axon.gateway.offers.offers import Wanted
 
 
-def is_available(offer: Offer) -> bool:
-    """Whether a deployment has a version, and has had a worker within its patience."""
+def is_available(offer: Offer, pool: str = "") -> bool:
+    """Whether a deployment has a version, and has had a worker within its patience and has one in the tenant's pool; or
+    is cold, and is likely to start within its patience with cold starts."""
     if not offer.is_known:
         return False
     running = [member.version for member in offer.deployment.members if member.state in RUNNING]
     absent_s = min(map(offer.fleet.absent_s, running), default=math.inf)
-    return absent_s <= offer.deployment.patience_s
+    is_there = absent_s <= offer.deployment.patience_s and offer.fleet.has_pool(pool)
+    return is_there or offer.starts_in_time()
 
 
 def places(wanted: Wanted, pool: str) -> tuple[Place, ...]:
@@ -36,16 +37,13 @@ def places(wanted: Wanted, pool: str) -> tuple[Place, ...]:
             return found
         if not wanted.offer.is_known:
             raise wanted.offer.problem()
-    return (Place(wanted.offer.name, wanted.offer.fleet.pool(pool)),)
+    return (Place(wanted.offer.name, wanted.offer.pool(pool)),)
 
 
 def _available(wanted: Wanted, pool: str) -> Iterator[Place]:
     for offer in (wanted.offer, *wanted.fallbacks):
-        if is_available(offer):
-            try:
-                yield Place(offer.name, offer.fleet.pool(pool))
-            except Unavailable:  # the tenant's pool has no worker there
-                continue
+        if is_available(offer, pool):
+            yield Place(offer.name, offer.pool(pool))
 
 
 def offer_at(wanted: Wanted, deployment: str) -> Offer:

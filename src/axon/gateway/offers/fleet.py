@@ -27,6 +27,8 @@ class Fleet:
         self.name = name
         self._presences, self._clock, self._metrics = presences, clock, metrics
         self._has_pools, self._pools = has_pools, frozenset[str]()
+        self._served = frozenset[tuple[str, str]]()
+        """Pool and version of each worker that stays, at the last reading."""
         self._began, self._seen = clock.monotonic(), dict[str, float]()
         """Monotonic times at which the view began, and at which each version was last seen with a worker."""
         self._present = frozenset[str]()
@@ -39,13 +41,19 @@ class Fleet:
         """Called with the presences of each reading."""
 
     def tokens_per_s(self, pool: str = "") -> float | None:
-        """Returns the tokens per second that a pool serves when it is busy; None if unknown, or if it has free slots.
+        """Returns the tokens per second that a pool serves when it is busy; None if unknown, or if it has free slots or
+        no worker.
 
         The rate is measured only while the pool is busy. If an idle pool had a rate, one that was measured too low
-        would shed requests for ever, and the pool would never be busy enough to correct it.
+        would shed requests for ever, and the pool would never be busy enough to correct it. A pool without a worker
+        refuses nobody by a rate: what it is asked waits until one starts.
         """
-        pool = pool if self._has_pools else ""
-        return None if pool in self._with_free_slots else self._rates.get(pool)
+        pool = self.pool_of(pool)
+        return None if pool in self._with_free_slots or pool not in self._pools else self._rates.get(pool)
+
+    def last_tokens_per_s(self, pool: str = "") -> float | None:
+        """The rate that a pool had when it was last busy, whether or not it has workers now; None if it never was."""
+        return self._rates.get(self.pool_of(pool))
 
     def absent_s(self, version: str) -> float:
         """Seconds for which the version has had no worker that stays; 0 while it has one."""
@@ -56,14 +64,26 @@ class Fleet:
         """The versions that had a worker at the last reading."""
         return self._present
 
+    def has(self, version: str, pool: str = "") -> bool:
+        """Whether the version had a worker in the pool at the last reading."""
+        return (self.pool_of(pool), version) in self._served
+
+    def has_pool(self, name: str) -> bool:
+        """Whether turns of a tenant whose terms name this pool find a worker there; those of the shared one wait."""
+        pool = self.pool_of(name)
+        return not pool or pool in self._pools
+
+    def pool_of(self, name: str) -> str:
+        """Returns the pool for the turns of a tenant whose terms name this one, whether or not it has a worker."""
+        return name if self._has_pools else ""
+
     def pool(self, name: str) -> str:
         """Returns the pool for the turns of a tenant whose terms name this one; raises ``Unavailable`` if it is empty.
 
         Turns of the shared pool (an empty name) are accepted even while it has no worker, and wait in their lane.
         """
-        if not name or not self._has_pools:
-            return ""
-        if name not in self._pools:
+        name = self.pool_of(name)
+        if not self.has_pool(name):
             raise Unavailable(
                 f"The pool '{name}', which serves this tenant, has no worker now; try again later.",
                 code="pool_unavailable",
@@ -94,6 +114,7 @@ class Fleet:
         self._metrics.workers.labels(self.name).set(len(staying))
         self._metrics.free_slots.labels(self.name).set(sum(presence.load.free_slots for presence in staying))
         self._pools = frozenset(presence.pool for presence in staying)
+        self._served = frozenset((presence.pool, presence.deployment.version) for presence in staying)
         self._present = frozenset(presence.deployment.version for presence in staying)
         self._seen |= dict.fromkeys(self._present, self._clock.monotonic())
         self._rate(presences)

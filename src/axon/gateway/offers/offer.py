@@ -1,7 +1,6 @@
 """What a gateway needs to know of a deployment that it offers. Knows no request."""
 
 from dataclasses import dataclass
-from enum import StrEnum
 from typing import Protocol
 
 from axon.domain.pin import Known
@@ -11,17 +10,8 @@ from axon.domain.registry.price import Price
 from axon.domain.served_version import ServedVersion
 from axon.errors import Unavailable
 from axon.gateway.offers.fleet import Fleet
+from axon.gateway.offers.wait import State
 from axon.sessions.prompt import Prompts
-
-
-class State(StrEnum):
-    """Whether a deployment can answer at once."""
-
-    READY = "ready"
-    LOADING = "loading"
-    """It shall run, and none of its workers has announced itself yet."""
-    COLD = "cold"
-    """It runs nowhere, and is started when it is asked."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,6 +49,16 @@ class Offer(Protocol):
     @property
     def is_fresh(self) -> bool:
         """Whether the deployment is what the registry says now; otherwise sessions begin on the stable version."""
+
+    def pool(self, name: str) -> str:
+        """The pool for the turns of a tenant whose terms name this one; raises ``Unavailable`` if it has no worker and
+        nobody starts one."""
+
+    def awaits_worker(self, version: str, pool: str) -> bool:
+        """Whether a turn that is accepted now waits in its lane until the version has a first worker in the pool."""
+
+    def starts_in_time(self) -> bool:
+        """Whether it has no worker because nobody has asked, and one is likely to start within its patience."""
 
     def known(self) -> Known:
         """What is known of the versions that a session may be pinned to."""

@@ -2,13 +2,18 @@
 
 import asyncio
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
+from axon.admission.line import Line
+from axon.domain.job import Job
+from axon.domain.lane import pool_of
 from axon.domain.registry.snapshot import find
 from axon.errors import NotFound, Unavailable
 from axon.gateway.offers.announced import AnnouncedOffer
 from axon.gateway.offers.offer import Listed, Offer
 from axon.gateway.offers.registered import RegisteredOffer, View
+from axon.gateway.offers.wait import State, Wait
+from axon.gateway.offers.watch import Watch
 
 _POLL_S = 1.0
 """Interval at which the workers' presences are read."""
@@ -33,11 +38,15 @@ class Offers:
     """Finds what a name means. A registered deployment goes before one of the settings with the same name."""
 
     def __init__(
-        self, announced: Sequence[AnnouncedOffer], view: View, registered: Callable[[str], RegisteredOffer]
+        self,
+        announced: Sequence[AnnouncedOffer],
+        view: View,
+        registered: Callable[[str], RegisteredOffer],
+        watch: Watch | None = None,
     ) -> None:
-        """``registered`` makes the offer of a registered deployment."""
+        """``registered`` makes the offer of a registered deployment; ``watch`` reads who waits for them."""
         self._announced = {offer.name: offer for offer in announced}
-        self._view, self._make = view, registered
+        self._view, self._make, self._watch = view, registered, watch
         self._registered: dict[str, RegisteredOffer] = {}
 
     def find(self, name: str, allows: Callable[[str], bool], *, with_fallbacks: bool = False) -> Wanted:
@@ -82,6 +91,28 @@ class Offers:
         offer = next((offer for offer in self._all() if offer.name == deployment), None)
         return offer.fleet.tokens_per_s(pool) if offer else None
 
+    def accepted(self, job: Job, line: Line) -> None:
+        """Notes that a deployment was asked, and the line that its turn was accepted into."""
+        if not self._is_registered(job.deployment):
+            return
+        if self._watch is not None:
+            self._watch.asked(job.deployment)
+        if job.queued:
+            self._of(job.deployment).saw(pool_of(job.lane, job.deployment), line)
+
+    def wait_of(self, job: Job, *, is_new: bool = False) -> Wait | None:
+        """How a turn waits for the first worker of its version, if that had none when it was accepted; else None.
+
+        Ask only for a turn that no worker has claimed. The first one that a cold deployment is asked finds it cold
+        (``is_new``); after that it is loading.
+        """
+        if not job.queued or not self._is_registered(job.deployment):
+            return None
+        offer, pool = self._of(job.deployment), pool_of(job.lane, job.deployment)
+        wait = offer.wait(job.version, pool, job.queued)
+        was_cold = is_new and job.queued == 1 and offer.deployment.may_be_cold
+        return replace(wait, state=State.COLD) if wait and was_cold and wait.state is State.LOADING else wait
+
     @property
     def are_known(self) -> bool:
         """Whether requests for any deployment can be accepted."""
@@ -93,13 +124,19 @@ class Offers:
         return next(problems, Unavailable("No model is deployed yet; add one.", code="no_model"))
 
     async def run(self) -> None:
-        """Reads the workers' announcements, until cancelled."""
+        """Reads the workers' announcements and the lines of those without one, until cancelled."""
         while True:
-            gone = self._registered.keys() - self._view.snapshot.deployments.keys()
-            for name in gone:
-                del self._registered[name]
-            await asyncio.gather(*(offer.fleet.look() for offer in self._all()))
+            await self.look()
             await asyncio.sleep(_POLL_S if self.are_known else _FIRST_POLL_S)
+
+    async def look(self) -> None:
+        """Reads them once."""
+        gone = self._registered.keys() - self._view.snapshot.deployments.keys()
+        for name in gone:
+            del self._registered[name]
+        await asyncio.gather(*(offer.fleet.look() for offer in self._all()))
+        if self._watch is not None:
+            await self._watch.look([self._of(name) for name in sorted(self._view.snapshot.deployments)])
 
     def _all(self) -> Iterator[Offer]:
         registered = self._view.snapshot.deployments

@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from typing import Protocol
 
+from axon.admission.line import Line
 from axon.domain.pin import Known, known_of
 from axon.domain.registry.deployment import Deployment, MemberState
 from axon.domain.registry.model import Capability
@@ -13,7 +14,9 @@ from axon.domain.registry.version import Version
 from axon.domain.served_version import ServedVersion
 from axon.errors import NotFound, Unavailable
 from axon.gateway.offers.fleet import Fleet
-from axon.gateway.offers.offer import Listed, State
+from axon.gateway.offers.offer import Listed
+from axon.gateway.offers.starts import Starts
+from axon.gateway.offers.wait import State, Wait
 from axon.sessions.prompt import Prompts
 
 
@@ -38,10 +41,19 @@ class Texts(Protocol):
 class RegisteredOffer:
     """A deployment as its record describes it; ``name`` must be one of the view's."""
 
-    def __init__(self, name: str, view: View, fleet: Fleet, texts: Texts, learned: Callable[[str, int], None]) -> None:
-        """``learned`` is called with the deployment's name and context length when a prompt for it is to be read."""
-        self.name, self.fleet = name, fleet
-        self._view, self._texts, self._learned = view, texts, learned
+    def __init__(
+        self,
+        name: str,
+        view: View,
+        fleet: Fleet,
+        texts: Texts,
+        learned: Callable[[str, int], None],
+        now: Callable[[], float],
+    ) -> None:
+        """``learned`` is called with the deployment's name and context length when a prompt for it is to be read;
+        ``now`` returns the monotonic time."""
+        self.name, self.fleet, self.starts = name, fleet, Starts()
+        self._view, self._texts, self._learned, self._now = view, texts, learned, now
 
     @property
     def is_known(self) -> bool:
@@ -64,9 +76,49 @@ class RegisteredOffer:
     def is_fresh(self) -> bool:
         return self._view.is_fresh
 
-    def known(self) -> Known:
-        """The states of its versions, and for how long those that sessions may stay on have had no worker."""
+    def pool(self, name: str) -> str:
+        """Whether or not it has a worker: the turn waits in its lane, and is demand for one."""
+        return self.fleet.pool_of(name)
+
+    def awaits_worker(self, version: str, pool: str) -> bool:
+        return not self.fleet.has(version, pool)
+
+    def starts_in_time(self) -> bool:
         deployment = self.deployment
+        return deployment.may_be_cold and self.starts.is_in_time(
+            deployment.stable, deployment.cold_patience_s, self._now()
+        )
+
+    def saw(self, pool: str, line: Line) -> None:
+        """Records the line of a pool, which a turn has just joined."""
+        self.starts.saw(pool, line)
+        self.look_at_starts()
+
+    def look_at_starts(self) -> None:
+        """Notes since when a worker is wanted, by what was last read of workers and lines."""
+        deployment = self.deployment
+        has_worker = deployment.stable in self.fleet.versions
+        self.starts.look(self._now(), has_worker=has_worker, shall_run=not deployment.may_be_cold)
+
+    def wait(self, version: str, pool: str, queued: int) -> Wait | None:
+        """How a turn waits that was the ``queued``-th in line when it was accepted; None if nobody waits any more."""
+        line, has_worker = self.starts.line(pool), self.fleet.has(version, pool)
+        if (position := min(queued, line.waiting)) < 1:
+            return None
+        rate, ahead = self.fleet.last_tokens_per_s(pool), line.work * (position - 1) / line.waiting
+        start_s = 0.0 if has_worker else self.starts.remaining_s(version, self._now())
+        behind_s = ahead / rate if rate else (None if ahead and has_worker else 0.0)
+        expected_s = None if start_s is None or behind_s is None else start_s + behind_s
+        return Wait(state=State.READY if has_worker else State.LOADING, position=position, expected_s=expected_s)
+
+    def known(self) -> Known:
+        """The states of its versions, and for how long those that sessions may stay on have had no worker.
+
+        A version of a deployment that is cold as a whole is not absent: it starts when it is asked.
+        """
+        deployment = self.deployment
+        if deployment.may_be_cold and not self.fleet.versions:
+            return known_of(deployment, self._view.snapshot.versions, {}, is_fresh=self.is_fresh)
         staying = (MemberState.READY, MemberState.DRAINING)
         present = [member.version for member in deployment.members if member.state in staying]
         absent_s = {version: self.fleet.absent_s(version) for version in present if version != deployment.stable}
@@ -96,4 +148,4 @@ class RegisteredOffer:
     def _state(self, deployment: Deployment) -> State:
         if deployment.stable in self.fleet.versions:
             return State.READY
-        return State.LOADING if deployment.min_replicas else State.COLD
+        return State.COLD if deployment.may_be_cold and not self.starts.is_wanted else State.LOADING

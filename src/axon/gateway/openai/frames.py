@@ -20,9 +20,11 @@ from axon.domain.turn import Turn
 from axon.domain.usage import Usage
 from axon.errors import AxonError, BudgetSpent
 from axon.gateway.http.errors import body_of
+from axon.gateway.offers.wait import Wait
 from axon.gateway.openai import best_of
 from axon.gateway.openai.outcome import failure
 from axon.gateway.openai.shape import shape_of, text_of
+from axon.gateway.turn.waiting import wait_body
 
 DONE = b"data: [DONE]\n\n"
 _MARK = Token(0, 0, "\x00")
@@ -100,7 +102,15 @@ class Writer:
     token up to that seq, of all choices.
     """
 
-    def __init__(self, job: Job, *, after: int = 0, with_ids: bool = False, with_ledger: bool = False) -> None:
+    def __init__(
+        self,
+        job: Job,
+        *,
+        after: int = 0,
+        with_ids: bool = False,
+        with_ledger: bool = False,
+        wait: Wait | None = None,
+    ) -> None:
         self._job = job
         self._with_ledger = with_ledger
         self._with_ids = with_ids
@@ -118,6 +128,8 @@ class Writer:
         self._template: tuple[bytes, bytes] | None = None
         self._can_be_plain = job.choices == 1 and not (with_ids or self._continuous_usage)
         self._can_be_plain &= self._shape.speaks([_MARK])
+        self._wait = wait
+        """How the turn waits, as last heard; None once it runs."""
 
     def opening(self) -> bytes:
         """Returns no bytes: nothing is sent before the first token."""
@@ -127,8 +139,14 @@ class Writer:
         """Returns the frames that end the stream with this error."""
         return error_frame(error)
 
+    def queued(self, wait: Wait) -> bytes:
+        """Returns no bytes: many clients take the first frame for the first token. A keep-alive frame tells it."""
+        self._wait = wait
+        return b""
+
     def frames(self, chunk: Chunk) -> bytes:
         """Returns the frames of this chunk; no bytes while its tokens do not complete a character."""
+        self._wait = None
         self._cached, self._reasoned = max(self._cached, chunk.cached), max(self._reasoned, chunk.reasoned)
         if self._can_be_plain and not (self._unopened or self._untold) and _is_plain(chunk):
             return self._plain(chunk)
@@ -153,8 +171,12 @@ class Writer:
         return b"".join(map(self._line, bodies)) + DONE
 
     def silence(self) -> bytes:
-        """Returns a keep-alive frame without text, so that no proxy closes a stream that pauses."""
-        return self._line(self._frame(0, self._shape.empty))
+        """Returns a keep-alive frame without text, so that no proxy closes a stream that pauses. It says how a turn
+        waits that no worker has taken."""
+        body = self._frame(0, self._shape.empty)
+        if self._wait is not None:
+            body["axon"]["queue"] = wait_body(self._wait)
+        return self._line(body)
 
     def _plain(self, chunk: Chunk) -> bytes:
         """Returns the same frame as for any other chunk, with the text pasted into a template: most frames differ in

@@ -126,7 +126,7 @@ def usage_body(usage: Usage) -> dict[str, Any]:
 
 def queued(job: Job) -> str:
     """Returns the status with which a response begins."""
-    return "queued" if job.background else "in_progress"
+    return "queued" if job.background or job.queued else "in_progress"
 
 
 def _cut_off(turn: Turn) -> bool:

@@ -3,6 +3,9 @@
     created (queued) in_progress  item.added part.added  delta …  text.done part.done item.done  completed | …
     └───────── the job ─────────┘ └── the first text ─┘  └ each ┘ └──────────────── the end ─────────────────┘
 
+A turn that waits for the first worker of its version is ``queued`` until it has a token; while it waits, that event is
+repeated with its number whenever its place in the line or the time that it may take has changed.
+
 A model's reasoning is an item of its own before the answer; it ends where the answer begins.
 
 Events are numbered from 0 without gaps, and depend on the job and its tokens alone, not on how the log cut the tokens
@@ -20,6 +23,7 @@ from axon.domain.conversation import answer, answer_id
 from axon.domain.job import Job
 from axon.domain.turn import Turn, TurnState, ended, opened
 from axon.errors import AxonError, StreamDiverged
+from axon.gateway.offers.wait import Wait
 from axon.gateway.openai.shape import thinking_of
 from axon.gateway.responses.body import (
     likelihoods,
@@ -32,6 +36,7 @@ from axon.gateway.responses.body import (
     thought_part,
 )
 from axon.gateway.responses.items import part_body
+from axon.gateway.turn.waiting import wait_body
 
 _SILENCE = b": \n\n"
 _BEYOND = 1 << 53
@@ -52,9 +57,12 @@ def last_number(turn: Turn) -> int:
 class Writer:
     """Encodes one reader's events past the number ``after``. It must be given the stream from its first token on."""
 
-    def __init__(self, job: Job, *, after: int = -1, with_ledger: bool = False) -> None:
-        self._job, self._after, self._with_ledger = job, after, with_ledger
+    def __init__(self, job: Job, *, after: int = -1, with_ledger: bool = False, wait: Wait | None = None) -> None:
+        """``wait`` says how the turn waits now."""
+        self._job, self._after, self._with_ledger, self._wait = job, after, with_ledger, wait
         self._number = 0
+        self._has_begun = not job.queued
+        """Whether ``response.in_progress`` has its number."""
         self._chunks: list[Chunk] = []
         self._thoughts: list[str] = []
         self._in_reasoning = False
@@ -73,14 +81,21 @@ class Writer:
         """Returns the events that come before the first token."""
         turn = opened(self._job)
         frames = self._event("response.created", {"response": response_body(turn, status=queued(self._job))})
-        if self._job.background:
-            frames += self._event("response.queued", {"response": response_body(turn, status="queued")})
-        return frames + self._event("response.in_progress", {"response": response_body(turn)})
+        if self._job.background or self._job.queued:
+            frames += self._event("response.queued", self._queued_body(self._wait))
+        return frames if self._job.queued else frames + self._in_progress()
+
+    def queued(self, wait: Wait) -> bytes:
+        """Returns the event that says how the turn waits now. It repeats the last number, as a reader that comes back
+        need not have it."""
+        return b"" if self._has_begun else _frame("response.queued", self._number - 1, self._queued_body(wait))
 
     def frames(self, chunk: Chunk) -> bytes:
         """Returns the events of this chunk; a token that does not complete a character adds none."""
         self._chunks.append(chunk)
-        return b"".join(self._of_chunk(chunk))
+        begun = b"" if self._has_begun else self._in_progress()
+        self._has_begun = True
+        return begun + b"".join(self._of_chunk(chunk))
 
     def silence(self) -> bytes:
         """Returns an SSE comment, which keeps the connection alive and has no number."""
@@ -91,6 +106,13 @@ class Writer:
         response's own events."""
         body = {"code": error.code, "message": error.message, "param": error.param}
         return _frame("error", max(self._number - 1, self._after, 0), body)
+
+    def _in_progress(self) -> bytes:
+        return self._event("response.in_progress", {"response": response_body(opened(self._job))})
+
+    def _queued_body(self, wait: Wait | None) -> dict[str, Any]:
+        body: dict[str, Any] = {"response": response_body(opened(self._job), status="queued")}
+        return body | {"axon": {"queue": wait_body(wait)}} if wait is not None else body
 
     def _of_chunk(self, chunk: Chunk) -> Iterator[bytes]:
         """Yields the events of this chunk's tokens and, if it is the terminal one, those of the end."""

@@ -21,6 +21,7 @@ from axon.gateway.http.errors import Gone
 from axon.gateway.http.paging import DEFAULT_LIMIT, page_of
 from axon.gateway.http.schema import body_of_kind
 from axon.gateway.offers.offers import Wanted
+from axon.gateway.offers.wait import Wait
 from axon.gateway.openai.outcome import failure
 from axon.gateway.openai.sentences import blaming
 from axon.gateway.responses import events
@@ -36,6 +37,7 @@ from axon.gateway.turn.headers import STREAM_HEADER, wants_ledger
 from axon.gateway.turn.job import job_of
 from axon.gateway.turn.sse import stream
 from axon.gateway.turn.target import target_of
+from axon.gateway.turn.waiting import wait_body, wait_headers, wait_of
 from axon.gateway.turn.whole import answered
 from axon.sessions.conversations import require_room
 from axon.sessions.prompt import Prompts
@@ -213,15 +215,15 @@ def _form(ask: ResponseRequest) -> _Form:
 
 async def _answer(request: Request, entry: Entry, form: _Form) -> Response:
     """Returns the HTTP response for an accepted turn."""
-    job, found = entry.job, entry.found
+    job, found, wait = entry.job, entry.found, await wait_of(request, entry)
     if form is _Form.STREAM:
-        return _stream(request, job, after=-1, found=found, started=job.created)
+        return _stream(request, job, after=-1, found=found, started=job.created, wait=wait)
     if form is _Form.PRESENT:
-        return await _object(request, found or opened(job))
+        return await _object(request, found or opened(job), wait)
     chunks = await answered(request, job, found=found)
     if error := failure(chunks[-1], job.reply):
         raise error
-    return await _object(request, ended(opened(job), tuple(chunks), at=gateway_of(request).clock.now()))
+    return await _object(request, ended(opened(job), tuple(chunks), at=gateway_of(request).clock.now()), wait)
 
 
 async def _history(request: Request, ask: ResponseRequest, job_id: str, held: AsyncExitStack) -> History:
@@ -308,19 +310,32 @@ async def _find(request: Request, response_id: str, *, unstored: bool = False) -
     return turn
 
 
-async def _object(request: Request, turn: Turn) -> Response:
-    """Returns the response as one JSON object; its status is ``queued`` until a worker has claimed the job."""
-    begun = turn.state.terminal or await gateway_of(request).sessions.lookup.is_claimed(turn.id)
+async def _object(request: Request, turn: Turn, wait: Wait | None = None) -> Response:
+    """Returns the response as one JSON object; its status is ``queued`` until a worker has claimed the job.
+
+    ``wait`` says how the turn waited when it was accepted, which the headers tell.
+    """
+    gateway = gateway_of(request)
+    begun = turn.state.terminal or await gateway.sessions.lookup.is_claimed(turn.id)
     body = response_body(turn, status=None if begun else "queued", with_ledger=wants_ledger(request))
-    return Response(msgspec.json.encode(body), media_type="application/json", headers={STREAM_HEADER: turn.id})
+    if not begun and (now := gateway.offers.wait_of(turn.job)):
+        body["axon"]["queue"] = wait_body(now)
+    headers = {STREAM_HEADER: turn.id, **wait_headers(wait)}
+    return Response(msgspec.json.encode(body), media_type="application/json", headers=headers)
 
 
 def _stream(
-    request: Request, job: Job, *, after: int, found: Turn | None = None, started: float | None = None
+    request: Request,
+    job: Job,
+    *,
+    after: int,
+    found: Turn | None = None,
+    started: float | None = None,
+    wait: Wait | None = None,
 ) -> Response:
     """Streams the events past number ``after``. All tokens are read from the first on, as they number the events."""
-    writer = events.Writer(job, after=after, with_ledger=wants_ledger(request))
-    return stream(request, job, writer, found=found, started=started)
+    writer = events.Writer(job, after=after, with_ledger=wants_ledger(request), wait=wait)
+    return stream(request, job, writer, found=found, started=started, wait=wait)
 
 
 def _busy_wait_s(request: Request) -> float:

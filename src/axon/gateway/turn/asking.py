@@ -69,6 +69,9 @@ async def admitted(
         release_body(request.scope)
         if entry.is_new:
             gateway.observer.begun(entry.job)
+            gateway.offers.accepted(entry.job, ask.meters.line)
+            if entry.job.queued:
+                gateway.metrics.cold_turns.labels(entry.job.deployment).inc()
             if entry.job.fallback:
                 gateway.metrics.fallbacks.labels(wanted.offer.name, entry.job.fallback).inc()
             await gateway.sessions.pins.confirm(entry.job.pin, Pin(entry.job.generation, entry.job.version))

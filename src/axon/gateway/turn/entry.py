@@ -85,7 +85,7 @@ class Admitted:
 
     async def switch(self, ask: Ask, job_id: str) -> None:
         """Moves the ticket to the place that is asked now."""
-        self._ticket = await self._admission.switch(self._ticket, entrant_of(ask, job_id))
+        self._ticket = await self._admission.switch(self._ticket, entrant_of(ask, job_id), ask.meters)
 
     async def withdraw(self, tenant: str, job_id: str) -> None:
         """Gives the ticket back; if admission does not answer, the ticket expires by itself."""

@@ -16,6 +16,8 @@ from axon.domain.turn import Turn
 from axon.domain.wire import decode
 from axon.errors import DependencyDown, Draining, KeyRevoked
 from axon.gateway.http.errors import Gone
+from axon.gateway.offers.wait import Wait
+from axon.gateway.turn.notices import Notices
 from axon.gateway.turn.reader import PollTimer, Reader
 from axon.ports.live import Live, stream_channel
 from axon.ports.store import TurnStore
@@ -103,9 +105,12 @@ class Follower:
         return "" if job.id in self._followed.values() else cause  # last: it looks at every reader
 
     async def follow(
-        self, job_id: str, *, after: int, reader: Reader | None = None
-    ) -> AsyncGenerator[Chunk | None, None]:
-        """Yields the chunks past seq ``after`` up to the terminal one, and None after each ``silence_s`` of silence."""
+        self, job_id: str, *, after: int, reader: Reader | None = None, notices: Notices | None = None
+    ) -> AsyncGenerator[Chunk | Wait | None, None]:
+        """Yields the chunks past seq ``after`` up to the terminal one, and None after each ``silence_s`` of silence.
+
+        With ``notices`` it also yields how the turn waits, when that has changed, until a worker has claimed it.
+        """
         cursor, reader = Cursor(after), reader or Reader()
         grace_s = reader.ttl_s(self._reader_grace_s)
         timer = PollTimer(self._clock.monotonic(), reader.end)
@@ -124,6 +129,8 @@ class Follower:
                     return
                 if is_last:
                     raise Draining("The server is shutting down; the stream goes on and can be picked up at another.")
+                if notices is not None and not timer.is_claimed and (wait := notices.due(self._clock.monotonic())):
+                    yield wait
                 payload = await listener.next(self._wait_s(timer, grace_s)) or b""
                 now = self._clock.monotonic()
                 if now - timer.heartbeat_at > grace_s / 3:
@@ -182,11 +189,13 @@ class Follower:
     async def _fresh(self, job_id: str, cursor: Cursor, payload: bytes, timer: PollTimer) -> list[Chunk]:
         """Returns the unread chunks: the one in the wake-up's payload if it comes next, otherwise those of the log."""
         if payload:
+            timer.is_claimed = True
             taken = cursor.take(decode(Chunk, payload))
             if not isinstance(taken, Reread):
                 return [taken] if taken else []
         # All reads come before the cursor moves: an error after a move would lose the chunks that the cursor took.
         view = await self._live.log.read(job_id, after=cursor.seq)
+        timer.is_claimed |= view is not None and view.epoch > 0
         if timer.end is not None and (view is None or not view.ended):
             return cursor.take_all(_chunks_of(timer.end))
         if view is None:

@@ -52,6 +52,8 @@ class PollTimer:
     """Time at which the log last accepted a heartbeat, which says that the stream has a reader."""
     heartbeat_failed: bool = False
     """Whether the last heartbeat was lost, so that it must be repeated soon."""
+    is_claimed: bool = False
+    """Whether a worker has been seen to have claimed the turn."""
     down_since: float | None = None
     """Time since which the log has not answered; None while it does."""
     _silence_at_store_read_s: float = 0.0

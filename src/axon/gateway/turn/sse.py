@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine, Mapping
 from contextlib import aclosing
+from functools import partial
 from typing import Any, Protocol
 
 from starlette.requests import Request
@@ -13,10 +14,13 @@ from axon.domain.chunk import Chunk
 from axon.domain.job import Job
 from axon.domain.turn import Turn
 from axon.errors import AxonError
+from axon.gateway.offers.wait import Wait
 from axon.gateway.turn.context import Gateway, gateway_of, reader_of
 from axon.gateway.turn.headers import STREAM_HEADER
 from axon.gateway.turn.latency import Latency
+from axon.gateway.turn.notices import Notices
 from axon.gateway.turn.reader import Reader
+from axon.gateway.turn.waiting import wait_headers
 
 _HEADERS = {"cache-control": "no-cache", "x-accel-buffering": "no"}
 
@@ -29,6 +33,9 @@ class Writer(Protocol):
 
     def frames(self, chunk: Chunk) -> bytes:
         """Returns the frames of this chunk."""
+
+    def queued(self, wait: Wait) -> bytes:
+        """Returns the frames that say how the turn waits for a worker, which has changed."""
 
     def silence(self) -> bytes:
         """Returns a keep-alive frame without content, so that no proxy closes a stream that pauses."""
@@ -45,16 +52,18 @@ def stream(
     after: int = 0,
     found: Turn | None = None,
     started: float | None = None,
+    wait: Wait | None = None,
 ) -> Response:
     """Returns a response that sends the stream past seq ``after`` as server-sent events.
 
     A client that disconnects may resume for as long as the stream is kept. ``found`` is the turn as a client that came
-    back has found it; ``started`` is the time in seconds from which the time to the first token is measured.
+    back has found it; ``started`` is the time in seconds from which the time to the first token is measured. ``wait``
+    says how the turn waits now, which the headers tell.
     """
     gateway, reader = gateway_of(request), reader_of(request, job, found)
     return _EventStream(
-        _events(gateway, reader, job, writer, after, Latency(gateway.metrics, started)),
-        headers={**_HEADERS, STREAM_HEADER: job.id},
+        _events(gateway, reader, job, writer, after, Latency(gateway.metrics, started), wait),
+        headers={**_HEADERS, STREAM_HEADER: job.id, **wait_headers(wait)},
         left=lambda: leave(gateway, reader),
     )
 
@@ -66,18 +75,24 @@ async def leave(gateway: Gateway, reader: Reader) -> None:
 
 
 async def _events(
-    gateway: Gateway, reader: Reader, job: Job, writer: Writer, after: int, latency: Latency
+    gateway: Gateway, reader: Reader, job: Job, writer: Writer, after: int, latency: Latency, wait: Wait | None
 ) -> AsyncGenerator[bytes, None]:
     """Yields the frames of a stream; an error ends it with the writer's error frame."""
     if opening := writer.opening():
         yield opening
+    notices: Notices | None = None
+    if job.queued and not after:
+        notices = Notices(partial(gateway.offers.wait_of, job), wait, now=gateway.clock.monotonic())
     try:
-        async with aclosing(gateway.follower.follow(job.id, after=after, reader=reader)) as chunks:
+        async with aclosing(gateway.follower.follow(job.id, after=after, reader=reader, notices=notices)) as chunks:
             async for chunk in chunks:
-                frame = writer.silence() if chunk is None else writer.frames(chunk)
+                if isinstance(chunk, Wait):
+                    frame = writer.queued(chunk)
+                else:
+                    frame = writer.silence() if chunk is None else writer.frames(chunk)
                 if frame:
                     yield frame
-                if chunk is not None and chunk.tokens:
+                if isinstance(chunk, Chunk) and chunk.tokens:
                     latency.saw(len(chunk.tokens), gateway.clock.now())
     except AxonError as error:
         yield writer.error(error)

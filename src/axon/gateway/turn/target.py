@@ -38,6 +38,14 @@ class Target:
     fallback: str = ""
     """Name of the deployment, if it is not the asked one but a fallback of it; the answer tells that too."""
 
+    awaits_worker: bool = False
+    """Whether the version has no worker yet in the turn's pool: the turn waits in its lane until one starts."""
+
+    @property
+    def patience_s(self) -> float:
+        """Seconds that are added to the turn's time for the start of a worker."""
+        return self.deployment.cold_patience_s if self.awaits_worker else 0.0
+
     @property
     def letter(self) -> str:
         """The version's letter in the names of lanes."""
@@ -81,7 +89,7 @@ async def target_of(
     version = resolved.pin.version
     offer = holder_of(version, wanted, at)
     if offer is not at:
-        await entry.switch(Place(offer.name, offer.fleet.pool(entry.ask.terms.pool)))
+        await entry.switch(Place(offer.name, offer.pool(entry.ask.terms.pool)))
     return Target(
         deployment=offer.deployment,
         served=offer.served(version),
@@ -91,4 +99,5 @@ async def target_of(
         moved=resolved.moved,
         price=offer.price(version, at=entry.now),
         fallback=offer.name if offer is not wanted.offer else "",
+        awaits_worker=offer.awaits_worker(version, entry.ask.pool),
     )

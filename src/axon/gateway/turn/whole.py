@@ -41,5 +41,5 @@ async def _collect(gateway: Gateway, job: Job, reader: Reader, chunks: list[Chun
     """Adds the stream's chunks to ``chunks``."""
     async with aclosing(gateway.follower.follow(job.id, after=0, reader=reader)) as stream:
         async for chunk in stream:
-            if chunk is not None:
+            if isinstance(chunk, Chunk):
                 chunks.append(chunk)

@@ -1,0 +1,84 @@
+"""Watches deployments that have no worker: reads who waits for them and how long their starts take, and notes when each
+deployment was last asked. Knows no request."""
+
+from collections.abc import Awaitable, Callable, Iterable, Sequence
+
+import structlog
+
+from axon.admission.line import Line
+from axon.admission.place import Place
+from axon.domain.registry.served import RUNNING
+from axon.errors import AxonError
+from axon.gateway.offers.registered import RegisteredOffer
+from axon.registry.cold_starts import ColdStarts
+from axon.registry.last_asked import LastAsked
+from axon.runtime.clock import Clock
+from axon.telemetry.sparse import Sparse
+
+_MEASURED_S = 10.0
+"""Seconds after which the measured start of a version without a worker is read again."""
+
+_logger = structlog.get_logger("axon.gateway")
+Lines = Callable[[Sequence[Place]], Awaitable[Sequence[Line]]]
+
+
+class Watch:
+    """``look`` about once a second. What ``live`` does not answer stays as it was."""
+
+    def __init__(self, lines: Lines, cold_starts: ColdStarts, last_asked: LastAsked, clock: Clock) -> None:
+        """``lines`` reads the lines of places."""
+        self._lines, self._cold_starts, self._last_asked, self._clock = lines, cold_starts, last_asked, clock
+        self._asked: dict[str, float] = {}
+        """Deployments that were asked since the last note, each with the Unix time of its last request."""
+        self._read_at: dict[str, float] = {}
+        """By version: the monotonic time at which its measured start was last read."""
+        self._failures = Sparse()
+
+    def asked(self, deployment: str) -> None:
+        """Remembers that a deployment is asked now; ``look`` writes it down."""
+        self._asked[deployment] = self._clock.now()
+
+    async def look(self, offers: Iterable[RegisteredOffer]) -> None:
+        """Reads lines and starts of those without a worker or with turns in line, and notes who was asked."""
+        known = [each for each in offers if each.is_known]
+        try:
+            await self._note()
+            await self._read([each for each in known if _is_watched(each)])
+            self._failures.reset()
+        except AxonError as error:
+            if (held_back := self._failures.pass_at(self._clock.monotonic())) is not None:
+                _logger.warning("starts.not_watched", error=str(error), held_back=held_back)
+        for offer in known:
+            offer.look_at_starts()
+
+    async def _note(self) -> None:
+        asked, self._asked = self._asked, {}
+        for deployment, at in asked.items():
+            await self._last_asked.put(deployment, at)
+
+    async def _read(self, watched: Sequence[RegisteredOffer]) -> None:
+        pools = [(offer, pool) for offer in watched for pool in sorted(offer.starts.pools | {""})]
+        lines = await self._lines([Place(offer.name, pool) for offer, pool in pools])
+        for (offer, pool), line in zip(pools, lines, strict=True):
+            offer.starts.saw(pool, line)
+        for offer in watched:
+            for version in _missing(offer):
+                await self._measure(offer, version)
+
+    async def _measure(self, offer: RegisteredOffer, version: str) -> None:
+        now = self._clock.monotonic()
+        if now - self._read_at.get(version, float("-inf")) < _MEASURED_S:
+            return
+        self._read_at[version] = now
+        if (measured := await self._cold_starts.of(version)) is not None:
+            offer.starts.measured(version, measured.seconds)
+
+
+def _is_watched(offer: RegisteredOffer) -> bool:
+    return bool(_missing(offer)) or offer.starts.is_wanted
+
+
+def _missing(offer: RegisteredOffer) -> list[str]:
+    """Versions of the deployment that have no worker."""
+    members = offer.deployment.members
+    return [each.version for each in members if each.state in RUNNING and each.version not in offer.fleet.versions]

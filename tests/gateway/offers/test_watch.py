@@ -1,0 +1,114 @@
+"""What a gateway reads of deployments that have no worker, and notes of those that are asked."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import pytest
+
+from axon.adapters.live.memory_cache import MemoryCache
+from axon.admission.line import Line
+from axon.admission.place import Place
+from axon.domain.fleet.cold_start import ColdStart
+from axon.errors import DependencyDown
+from axon.gateway.offers.registered import RegisteredOffer
+from axon.gateway.offers.wait import State, Wait
+from axon.gateway.offers.watch import Watch
+from axon.registry.cold_starts import ColdStarts
+from axon.registry.last_asked import LastAsked
+from axon.runtime.clock import FakeClock
+from tests.contracts.builders import make_job
+from tests.domain.registry.builders import deployment, snapshot
+from tests.gateway.offers.builders import FakeView, make_offers, said
+
+QUEUED = make_job("turn_1", deployment="small", version="small@v1", lane="small/00", queued=2)
+
+
+class World:
+    """A gateway with one cold deployment, whose line and cache a test sets."""
+
+    def __init__(self, clock: FakeClock) -> None:
+        self.clock, self.cache = clock, MemoryCache(clock)
+        self.lines: dict[Place, Line] = {}
+        self.asked: list[Place] = []
+        self.is_away = False
+        watch = Watch(self.read, ColdStarts(self.cache), LastAsked(self.cache), clock)
+        view = FakeView(snapshot(replace(deployment(), min_replicas=0, idle_s=60.0)))
+        self.offers = make_offers(clock, view=view, watch=watch)
+
+    async def read(self, places: Sequence[Place]) -> Sequence[Line]:
+        self.asked = list(places)
+        if self.is_away:
+            raise DependencyDown("live is away")
+        return [self.lines.get(place, Line()) for place in places]
+
+    @property
+    def small(self) -> RegisteredOffer:
+        offer = self.offers.find("small", lambda name: True).offer
+        assert isinstance(offer, RegisteredOffer)
+        return offer
+
+
+@pytest.fixture
+def world(clock: FakeClock) -> World:
+    return World(clock)
+
+
+async def test_turns_of_other_gateways_that_wait_make_a_cold_deployment_load(world: World) -> None:
+    await world.offers.look()
+    assert world.small.listed().state is State.COLD
+    world.lines[Place("small")] = Line(waiting=3)
+    await world.offers.look()
+    assert world.small.listed().state is State.LOADING
+    world.is_away = True
+    await world.offers.look()
+    assert world.small.listed().state is State.LOADING, "what cannot be read stays"
+
+
+async def test_a_reader_learns_its_place_and_the_measured_time_of_a_start(world: World) -> None:
+    await ColdStarts(world.cache).put("small@v1", ColdStart(seconds=12.0, at=0.0))
+    await world.offers.look()
+    world.offers.accepted(QUEUED, Line(waiting=2, work=10.0))
+    assert world.offers.wait_of(QUEUED) == Wait(state=State.LOADING, position=2, expected_s=12.0)
+    first = replace(QUEUED, queued=1)
+    assert world.offers.wait_of(first, is_new=True) == Wait(state=State.COLD, position=1, expected_s=12.0)
+    assert world.offers.wait_of(replace(QUEUED, queued=0)) is None
+    assert world.offers.wait_of(replace(QUEUED, deployment="other", lane="other/00")) is None
+
+
+async def test_the_line_is_read_until_it_is_empty_and_not_while_workers_run(world: World) -> None:
+    world.offers.accepted(QUEUED, Line(waiting=2))
+    world.small.fleet.learn([said("a", "small@v1"), said("b", "small@v2")])
+    world.lines[Place("small")] = Line(waiting=1)
+    offers = [world.small]
+    watch = world.offers._watch
+    assert watch is not None
+    await watch.look(offers)
+    assert world.offers.wait_of(QUEUED) == Wait(state=State.READY, position=1, expected_s=0.0)
+    world.lines.clear()
+    await watch.look(offers)
+    assert world.offers.wait_of(QUEUED) is None
+    await watch.look(offers)
+    assert world.asked == [], "there is nothing to watch"
+
+
+async def test_a_deployment_that_was_asked_is_noted_once_with_its_last_time(world: World, clock: FakeClock) -> None:
+    asked_at = clock.now()
+    world.offers.accepted(QUEUED, Line())
+    clock.advance(0.5)
+    world.offers.accepted(QUEUED, Line())
+    world.offers.accepted(replace(QUEUED, deployment="unknown"), Line())
+    await world.offers.look()
+    clock.advance(60.0)
+    assert await LastAsked(world.cache).of("small", now=clock.now()) == asked_at + 0.5
+    assert await world.cache.get("asked/unknown") is None
+
+
+async def test_a_version_beside_the_stable_one_has_its_own_measured_start(world: World) -> None:
+    await ColdStarts(world.cache).put("small@v2", ColdStart(seconds=7.0, at=0.0))
+    world.small.fleet.learn([said("a", "small@v1")])
+    watch = world.offers._watch
+    assert watch is not None
+    await watch.look([world.small])
+    job = replace(QUEUED, version="small@v2", lane="small:b/00", queued=1)
+    world.offers.accepted(job, Line(waiting=1))
+    assert world.offers.wait_of(job) == Wait(state=State.LOADING, position=1, expected_s=7.0)
