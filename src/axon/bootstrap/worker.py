@@ -11,11 +11,12 @@ from axon.bootstrap.preflight import require_device
 from axon.bootstrap.presence import make_announcer, named
 from axon.bootstrap.process import Part, Process, Up, counted, started
 from axon.bootstrap.services import Services, make_affinity, open_services, require_pool, require_shared
+from axon.bootstrap.spare import make_engine, open_spare
 from axon.bootstrap.turn_parts import make_admission, make_ending
 from axon.domain.served_version import ServedVersion
 from axon.runtime.datafolder import shared
 from axon.settings import Settings
-from axon.worker.child.process import EngineProcess
+from axon.worker.child.spare import SpareEngine
 from axon.worker.peers.presence import Announcer
 from axon.worker.worker import Worker
 
@@ -35,14 +36,18 @@ async def serve(settings: Settings, *, on_ready: Callable[[Up], None], on_progre
     run any more begins again with another one."""
     require_shared(settings, "worker")
     require_pool(settings)
-    while (code := await _serve(settings, on_ready, on_progress)) is None:
-        pass
-    return code
-
-
-async def _serve(settings: Settings, on_ready: Callable[[Up], None], on_progress: OnProgress) -> int | None:
-    """Serves one version; returns the exit code, or None if its version is not run any more."""
     require_device(settings.engine)
+    async with AsyncExitStack() as stack:
+        spare = await open_spare(settings, stack)
+        while (code := await _serve(settings, on_ready, on_progress, spare)) is None:
+            pass
+        return code
+
+
+async def _serve(
+    settings: Settings, on_ready: Callable[[Up], None], on_progress: OnProgress, spare: SpareEngine | None
+) -> int | None:
+    """Serves one version; returns the exit code, or None if its version is not run any more."""
     config = settings.worker
     with shared(settings.data_dir), named(settings) as name, started(settings) as process:
         async with AsyncExitStack() as stack:
@@ -60,7 +65,7 @@ async def _serve(settings: Settings, on_ready: Callable[[Up], None], on_progress
             else:
                 model = await following.deployed.model(on_progress, stack)
             on_progress("Loading the model", None)
-            opening = open_worker(process, own, services, model, name, stack, following)
+            opening = open_worker(process, own, services, model, name, stack, following, spare)
             working = await process.unless_stopped(opening)
             if working is None:
                 return 0
@@ -75,7 +80,12 @@ async def _serve(settings: Settings, on_ready: Callable[[Up], None], on_progress
                 await worker.drain(settings.lifecycle.drain_s)
 
             code = await process.run(
-                (*working.parts, *services.background, *(following.parts if following else ())),
+                (
+                    *working.parts,
+                    *services.background,
+                    *(following.parts if following else ()),
+                    *((spare.run,) if spare else ()),
+                ),
                 started=begun,
                 drain=drain,
                 running=lambda: counted(len(worker.jobs), "answer"),
@@ -91,9 +101,10 @@ async def open_worker(
     name: str,
     stack: AsyncExitStack,
     following: Following | None = None,
+    spare: SpareEngine | None = None,
 ) -> Working:
-    """Starts the engine; the stack closes the worker. ``settings`` are those of its model; a registered version is
-    served by what ``following`` says."""
+    """Starts the engine, out of the spare process if there is one; the stack closes the worker. ``settings`` are those
+    of its model; a registered version is served by what ``following`` says."""
     if following is not None:
         following.deployed.check_text(model)
     clock = process.clock
@@ -108,7 +119,7 @@ async def open_worker(
         ending=make_ending(settings, services, admission, clock),
         journal=services.journal,
         tokenizer=model.text.tokenizer,
-        make_engine=lambda: EngineProcess(settings.engine, model.folder),
+        make_engine=lambda: make_engine(settings, model, spare),
         config=settings.worker,
         reader_grace_s=settings.sessions.reader_grace_s,
         clock=clock,
