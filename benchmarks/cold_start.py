@@ -130,7 +130,7 @@ def run(options: argparse.Namespace) -> dict[str, list[Figures]]:
     """The figures of each way's starts; the ways take turns."""
     ways = ways_of(options)
     seen: dict[str, list[Figures]] = {name: [] for name in ways}
-    for number in range(options.rounds + 1):
+    for number in range(2 if options.smoke else options.rounds + 1):
         for name, way in ways.items():
             figures = way()
             if number:  # the first start packs weights and fills the page cache
@@ -146,13 +146,15 @@ def main() -> None:
     parser.add_argument("--xllamacpp", type=Path)
     options = parser.parse_args()
     now = datetime.now(UTC)
+    command = f"python -m benchmarks.cold_start {' '.join(sys.argv[1:])}".strip()
+    print(command, flush=True)
     before = load_average()
     seen = run(options)
     rows = {name: median(starts) for name, starts in seen.items()}
     print(table(rows))
     report = {
         "benchmark": "cold_start",
-        "command": f"python -m benchmarks.cold_start {' '.join(sys.argv[1:])}".strip(),
+        "command": command,
         "date": now.isoformat(timespec="seconds"),
         "machine": machine(),
         "load_average": [before, load_average()],

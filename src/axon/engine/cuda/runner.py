@@ -179,6 +179,8 @@ class CudaRunner:
             else:
                 self._chunk_graphs[key.size] = self._record_chunks(key.size)
         except torch.OutOfMemoryError:
+            if self._group.is_cut:
+                raise  # the other ranks would go on
             logger.warning("no memory for more CUDA graphs: steps without one are launched kernel by kernel")
             self._plan.give_up()
         return not self._plan.is_done
