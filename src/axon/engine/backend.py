@@ -51,7 +51,7 @@ def open_backend(
         max_model_len=max_model_len,
         group=group,
         device=device,
-        open_weights=open_weights or torch_backend.Weights,
+        open_weights=open_weights,
     )
 
 

@@ -129,10 +129,10 @@ def warm_up(config: EngineConfig) -> None:
 
 def _receive_start(channel: Channel) -> tuple[Start, list[Message]]:
     messages = _receive_some(channel)
-    if isinstance(messages[0], Warm):
+    if isinstance(first := messages[0], Warm):
         _name_process(SPARE)
-        warm_up(messages.pop(0).config)
-        messages = messages or _receive_some(channel)
+        warm_up(first.config)
+        messages = messages[1:] or _receive_some(channel)
     start, *rest = messages
     if not isinstance(start, Start):
         raise TypeError(f"the first frame must be Start, not {type(start).__name__}")

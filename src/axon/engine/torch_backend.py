@@ -32,13 +32,13 @@ def open_model(
     max_model_len: int,
     group: Group | None = None,
     device: torch.device | None = None,
-    open_weights: OpenWeights = Weights,
+    open_weights: OpenWeights | None = None,
 ) -> Backend:
     """Loads the model, or this rank's part of it, with the device and dtype that ``config`` names."""
     group = group or Alone()
     local = group.share.of(architecture)
     suffix = f"-tp{group.share.size}" if group.is_cut else ""
-    with open_weights(model_dir, DTYPES[config.dtype]) as weights:
+    with (open_weights or Weights)(model_dir, DTYPES[config.dtype]) as weights:
         source: Any = Shards(weights, architecture, group.share) if group.is_cut else weights
         if config.device == "cuda":
             from axon.engine.cuda.startup import open_runner

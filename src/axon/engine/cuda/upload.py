@@ -7,6 +7,7 @@ may be compiled, loaded and rehearsed on them.
 
 import os
 import queue
+import sys
 import threading
 from collections.abc import Iterable
 from contextlib import AbstractContextManager, nullcontext
@@ -25,6 +26,8 @@ _CHUNK_BYTES = 16 << 20
 _MAX_THREADS = 8
 _BUFFERS = 2
 """Pinned buffers of a thread: one is read into while the device copies from the other."""
+_SWITCH_S = 0.0002
+"""How long a thread may keep the interpreter meanwhile: with Python's 5 ms a chunk would wait for the main thread."""
 _NAMES = {torch.float32: "F32", torch.bfloat16: "BF16"}
 
 
@@ -47,12 +50,15 @@ class Upload:
         self._device = device
         self._chunks: queue.SimpleQueue[_Chunk | None] = queue.SimpleQueue()
         self._error: BaseException | None = None
+        self._switch_s = 0.0
         self._threads = [
             threading.Thread(target=self._copy, name=f"axon-upload-{index}", daemon=True)
             for index in range(min(_MAX_THREADS, usable_cores()))
         ]
 
     def __enter__(self) -> Self:
+        self._switch_s = sys.getswitchinterval()
+        sys.setswitchinterval(_SWITCH_S)
         for thread in self._threads:
             thread.start()
         return self
@@ -107,6 +113,8 @@ class Upload:
             self._chunks.put(None)
         for thread in self._threads:
             thread.join()
+        if self._threads:
+            sys.setswitchinterval(self._switch_s)
         self._threads = []
 
     def _copy(self) -> None:
@@ -144,7 +152,7 @@ class _Copier:
         if self._events[self._index] is not None:
             self._events[self._index].synchronize()
         buffer = self._buffers[self._index][: len(chunk.target)]
-        self._read(chunk, memoryview(buffer.numpy()))
+        self._read(chunk, buffer.numpy().data)
         with self._on_stream():
             if chunk.zeroed is not None:
                 self._stream.wait_event(chunk.zeroed)
