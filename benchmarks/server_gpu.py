@@ -41,7 +41,6 @@ from tokenizers import Tokenizer, decoders, models, pre_tokenizers  # noqa: E402
 from axon.bootstrap.fronts.sizing import num_processes  # noqa: E402
 from axon.domain.sampling import Sampling  # noqa: E402
 from axon.engine.config import EngineConfig  # noqa: E402
-from axon.engine.load.architecture import read_architecture  # noqa: E402
 from axon.engine.protocol.messages import Add  # noqa: E402
 from axon.gateway.config import GatewayConfig  # noqa: E402
 from axon.runtime.cores import usable_cores  # noqa: E402
@@ -51,13 +50,13 @@ from benchmarks.measures.clients import Clients  # noqa: E402
 from benchmarks.measures.cpu_time import ENGINE, cpu_by_part, read_processes  # noqa: E402
 from benchmarks.measures.figures import Figures, median  # noqa: E402
 from benchmarks.measures.load import Ask, Endpoint, figures_of, make_prompt  # noqa: E402
+from benchmarks.measures.random_model import write_weights  # noqa: E402
 
 SMOKE: dict[str, Any] = {
     "model_type": "llama", "hidden_size": 64, "intermediate_size": 128, "num_hidden_layers": 2,
     "num_attention_heads": 4, "num_key_value_heads": 2, "head_dim": 16, "vocab_size": 512, "rope_theta": 10000.0,
     "rms_norm_eps": 1e-5, "tie_word_embeddings": False, "max_position_embeddings": 2304,
 }  # fmt: skip
-POOL_NUMBERS = 1 << 26
 MODEL = "random"
 
 
@@ -67,7 +66,7 @@ def write_model(folder: Path, config: dict[str, Any], device: str) -> None:
     (folder / "config.json").write_text(json.dumps(config))
     _write_tokenizer(folder / "tokenizer.json", config["vocab_size"])
     (folder / "tokenizer_config.json").write_text("{}")
-    _write_weights(folder, device)
+    write_weights(folder, device)
 
 
 def _write_tokenizer(path: Path, vocab_size: int) -> None:
@@ -78,35 +77,6 @@ def _write_tokenizer(path: Path, vocab_size: int) -> None:
     tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
     tokenizer.decoder = decoders.ByteLevel()
     tokenizer.save(str(path))
-
-
-def _write_weights(folder: Path, device: str) -> None:
-    """Norms of one; everything else from one row of small random numbers, from another place in it for each tensor."""
-    shapes = read_architecture(folder).tensor_shapes()
-    header: dict[str, Any] = {}
-    end = 0
-    for name, shape in shapes.items():
-        size = 2 * torch.Size(shape).numel()
-        header[name] = {"dtype": "BF16", "shape": list(shape), "data_offsets": [end, end + size]}
-        end += size
-    text = json.dumps(header).encode()
-    torch.manual_seed(0)
-    pool = memoryview(_bytes(torch.randn(POOL_NUMBERS, device=device) * 0.02))
-    with (folder / "model.safetensors").open("wb") as file:
-        file.write(len(text).to_bytes(8, "little") + text)
-        for index, (name, shape) in enumerate(shapes.items()):
-            size = 2 * torch.Size(shape).numel()
-            if "norm" in name:
-                file.write(_bytes(torch.ones(shape)))
-                continue
-            start = index * 7919 * 2 % len(pool)
-            while size:
-                size -= file.write(pool[start : start + size])
-                start = 0
-
-
-def _bytes(numbers: torch.Tensor) -> bytes:
-    return numbers.to(torch.bfloat16).cpu().view(torch.int16).numpy().tobytes()
 
 
 @contextmanager

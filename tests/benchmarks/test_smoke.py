@@ -122,3 +122,11 @@ def affinity() -> None:
 )
 def test_a_benchmark_that_starts_servers_prints_its_command_and_every_part(check: Callable[[], None]) -> None:
     check()
+
+
+def test_cold_starts_of_engines_and_of_a_whole_server_are_timed() -> None:
+    lines, result = run("benchmarks.cold_start")
+    assert lines[0] == "python -m benchmarks.cold_start --smoke"
+    assert result["rows"].keys() == {"engine, cold process", "engine, spare process", "axon serve"}
+    assert all(row["first_token_s"] > 0 for row in result["rows"].values())
+    assert result["rows"]["engine, spare process"]["rss_mb"] > 0

@@ -1,8 +1,11 @@
 """Where an engine runs, and what its settings leave to the device."""
 
+import ctypes
+
 import pytest
 import torch
 
+from axon.engine import backend
 from axon.engine.backend import choose_device
 from axon.engine.config import EngineConfig, for_device
 from axon.errors import Misconfigured
@@ -10,7 +13,7 @@ from axon.errors import Misconfigured
 
 @pytest.fixture(params=[False, True], ids=["no GPU", "a GPU"])
 def has_gpu(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> bool:
-    monkeypatch.setattr(torch.cuda, "is_available", lambda: request.param)
+    monkeypatch.setattr(backend, "has_gpu", lambda: request.param)
     return bool(request.param)
 
 
@@ -26,9 +29,20 @@ def test_arithmetic_that_a_gpu_does_not_have_stays_on_the_cpu(has_gpu: bool) -> 
 
 
 def test_a_gpu_that_is_asked_for_must_be_there(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
+    monkeypatch.setattr(backend, "has_gpu", lambda: False)
     with pytest.raises(Misconfigured, match="no NVIDIA GPU"):
         choose_device(EngineConfig(device="cuda"))
+
+
+@pytest.mark.parametrize("driver", [False, True])
+def test_torch_is_asked_for_a_gpu_only_where_its_driver_is(monkeypatch: pytest.MonkeyPatch, driver: bool) -> None:
+    def load(name: str) -> None:
+        if not driver:
+            raise OSError(name)
+
+    monkeypatch.setattr(ctypes, "CDLL", load)
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    assert backend.has_gpu() == driver
 
 
 def test_what_is_left_open_is_chosen_by_the_device_and_the_rest_is_kept() -> None:

@@ -1,5 +1,6 @@
 """An engine whose batches are launched plans one step ahead; what it emits is what it would emit step by step."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import pytest
@@ -35,11 +36,11 @@ class EchoLauncher:
         return Landed(drawn)
 
 
-def make_core(*, ahead: bool, blocks: int = 40) -> EngineCore:
+def make_core(*, ahead: bool, blocks: int = 40, later: Callable[[], bool] | None = None) -> EngineCore:
     scheduler = make_scheduler(blocks=blocks)
     runner = EchoRunner(scheduler.pool.num_blocks, scheduler.pool.block_size, 0.0)
     launcher = EchoLauncher(runner) if ahead else None
-    return EngineCore(scheduler, runner, kernel="echo", launcher=launcher)
+    return EngineCore(scheduler, runner, kernel="echo", launcher=launcher, later=later)
 
 
 @dataclass
@@ -72,6 +73,35 @@ def test_the_first_step_launches_and_the_second_emits() -> None:
     assert core.has_work
     assert [each.token for each in core.step().emitted] == [7]
     assert not core.has_work
+
+
+@pytest.mark.parametrize("ahead", [False, True])
+def test_what_can_wait_is_done_piece_by_piece_behind_the_first_tokens(ahead: bool) -> None:
+    left = [1, 2, 3]
+
+    def later() -> bool:
+        left.pop()
+        return bool(left)
+
+    core = make_core(ahead=ahead, later=later)
+    core.add(make_add(prompt=[7, 8], max_tokens=9, ignore_eos=True))
+    while not core.step().emitted:
+        assert len(left) == 3
+    assert len(left) == 3
+    core.step()
+    assert len(left) == 2
+    while core.has_work:
+        core.step()
+    assert left == []
+    assert not core.tend()
+
+
+def test_an_idle_engine_does_what_can_wait() -> None:
+    left = [1, 2]
+    core = make_core(ahead=True, later=lambda: bool(left.pop()) and bool(left))
+    assert core.tend()
+    assert not core.tend()
+    assert left == []
 
 
 def test_a_step_tells_how_many_run_of_each_priority_and_how_many_have_yielded() -> None:

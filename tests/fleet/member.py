@@ -156,7 +156,7 @@ class Member:
 
     def engine_pids(self) -> list[int]:
         children = Path(f"/proc/{self.pid}/task/{self.pid}/children").read_text().split()
-        return [pid for pid in map(int, children) if b"axon.engine" in Path(f"/proc/{pid}/cmdline").read_bytes()]
+        return [pid for pid in map(int, children) if Path(f"/proc/{pid}/comm").read_text() == "axon-engine\n"]
 
     def environment(self) -> dict[str, str]:
         """Of its process, or of a command that is to meet the same services."""

@@ -97,7 +97,7 @@ class Server:
 
     def engine_pids(self) -> list[int]:
         children = Path(f"/proc/{self.pid}/task/{self.pid}/children").read_text().split()
-        return [pid for pid in map(int, children) if b"axon.engine" in Path(f"/proc/{pid}/cmdline").read_bytes()]
+        return [pid for pid in map(int, children) if Path(f"/proc/{pid}/comm").read_text() == "axon-engine\n"]
 
     def stop(self, number: int = signal.SIGTERM, timeout_s: float = 60.0) -> int:
         """Sends the signal and returns the exit code."""

@@ -14,6 +14,7 @@ from axon.bootstrap.preflight import require_device
 from axon.bootstrap.presence import named
 from axon.bootstrap.process import announced, bound, counted, started
 from axon.bootstrap.services import open_services, require_pool
+from axon.bootstrap.spare import open_spare
 from axon.bootstrap.workers import loading, open_workers, prepare_models, texts_of
 from axon.runtime.cores import usable_cores
 from axon.runtime.datafolder import locked
@@ -42,10 +43,11 @@ async def serve(settings: Settings, *, on_ready: Callable[[Ready], None], on_pro
     ):
         async with AsyncExitStack() as stack:
             services = await open_services(settings, process.clock, stack)
+            spare = await open_spare(settings, stack)
             models = await prepare_models(process, services, on_progress, stack)
             control = await open_control(process, services, stack, stands_by=False)
             on_progress(loading(models), None)
-            opening = asyncio.gather(open_workers(process, services, models, name, stack), _import_gateway())
+            opening = asyncio.gather(open_workers(process, services, models, name, stack, spare), _import_gateway())
             opened = await process.unless_stopped(opening)
             if opened is None:
                 return 0

@@ -14,6 +14,7 @@ from axon.bootstrap.presence import make_announcer, named
 from axon.bootstrap.process import Part, Process, Up, counted, started
 from axon.bootstrap.ranks import Ranks
 from axon.bootstrap.services import Services, make_affinity, open_services, require_pool, require_shared
+from axon.bootstrap.spare import make_engine, open_spare
 from axon.bootstrap.turn_parts import make_admission, make_ending
 from axon.domain.fleet.cold_start import ColdStart
 from axon.domain.served_version import ServedVersion
@@ -23,7 +24,7 @@ from axon.runtime.clock import Clock
 from axon.runtime.datafolder import shared
 from axon.runtime.process_age import process_age_s
 from axon.settings import Settings
-from axon.worker.child.process import EngineProcess
+from axon.worker.child.spare import SpareEngine
 from axon.worker.peers.presence import Announcer
 from axon.worker.worker import Worker
 
@@ -43,18 +44,24 @@ async def serve(settings: Settings, *, on_ready: Callable[[Up], None], on_progre
     run any more begins again with another one."""
     require_shared(settings, "worker")
     require_pool(settings)
+    require_device(settings.engine)
     before_s = 0.0
-    while (code := await _serve(settings, on_ready, on_progress, before_s)) is None:
-        before_s = process_age_s()
-    return code
+    async with AsyncExitStack() as stack:
+        spare = await open_spare(settings, stack)
+        while (code := await _serve(settings, on_ready, on_progress, before_s, spare)) is None:
+            before_s = process_age_s()
+        return code
 
 
 async def _serve(
-    settings: Settings, on_ready: Callable[[Up], None], on_progress: OnProgress, before_s: float
+    settings: Settings,
+    on_ready: Callable[[Up], None],
+    on_progress: OnProgress,
+    before_s: float,
+    spare: SpareEngine | None,
 ) -> int | None:
     """Serves one version; returns the exit code, or None if its version is not run any more. ``before_s`` is the age of
     the process at which the last one ended; 0 for the first."""
-    require_device(settings.engine)
     config = settings.worker
     with shared(settings.data_dir), named(settings) as name, started(settings) as process:
         async with AsyncExitStack() as stack:
@@ -76,7 +83,7 @@ async def _serve(
                 code = await _compute(process, own, model, parts, on_ready)
                 return None if following and following.is_over else code
             on_progress("Loading the model", None)
-            opening = open_worker(process, own, services, model, name, stack, following)
+            opening = open_worker(process, own, services, model, name, stack, following, spare)
             working = await process.unless_stopped(opening)
             if working is None:
                 return 0
@@ -93,7 +100,12 @@ async def _serve(
                 await worker.drain(settings.lifecycle.drain_s)
 
             code = await process.run(
-                (*working.parts, *services.background, *(following.parts if following else ())),
+                (
+                    *working.parts,
+                    *services.background,
+                    *(following.parts if following else ()),
+                    *((spare.run,) if spare else ()),
+                ),
                 started=begun,
                 drain=drain,
                 running=lambda: counted(len(worker.jobs), "answer"),
@@ -134,9 +146,10 @@ async def open_worker(
     name: str,
     stack: AsyncExitStack,
     following: Following | None = None,
+    spare: SpareEngine | None = None,
 ) -> Working:
-    """Starts the engine; the stack closes the worker. ``settings`` are those of its model; a registered version is
-    served by what ``following`` says."""
+    """Starts the engine, out of the spare process if there is one; the stack closes the worker. ``settings`` are those
+    of its model; a registered version is served by what ``following`` says."""
     if following is not None:
         following.deployed.check_text(model)
     clock = process.clock
@@ -151,7 +164,7 @@ async def open_worker(
         ending=make_ending(settings, services, admission, clock),
         journal=services.journal,
         tokenizer=model.text.tokenizer,
-        make_engine=lambda: EngineProcess(settings.engine, model.folder),
+        make_engine=lambda: make_engine(settings, model, spare),
         config=settings.worker,
         reader_grace_s=settings.sessions.reader_grace_s,
         clock=clock,

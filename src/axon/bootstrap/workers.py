@@ -15,6 +15,7 @@ from axon.bootstrap.services import Services
 from axon.bootstrap.worker import Working, open_worker
 from axon.domain.served_version import ServedVersion
 from axon.settings import Settings
+from axon.worker.child.spare import SpareEngine
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -84,14 +85,22 @@ def loading(prepared: Sequence[Prepared]) -> str:
 
 
 async def open_workers(
-    process: Process, services: Services, prepared: Sequence[Prepared], name: str, stack: AsyncExitStack
+    process: Process,
+    services: Services,
+    prepared: Sequence[Prepared],
+    name: str,
+    stack: AsyncExitStack,
+    spare: SpareEngine | None = None,
 ) -> Workers:
-    """Starts an engine for each model, all at once; the stack closes them. Raises the first error of any."""
+    """Starts an engine for each model, all at once; the stack closes them. Raises the first error of any.
+
+    All of them share one spare engine process.
+    """
 
     def opened(each: Prepared) -> Coroutine[Any, Any, Working]:
         # Workers of one deployment need names of their own.
         own = f"{name}.{each.following.deployed.version.label}" if each.following else name
-        return open_worker(process, each.settings, services, each.model, own, stack, each.following)
+        return open_worker(process, each.settings, services, each.model, own, stack, each.following, spare)
 
     opening = [asyncio.ensure_future(opened(each)) for each in prepared]
     try:
@@ -104,4 +113,5 @@ async def open_workers(
         working.deployment for each, working in zip(prepared, workings, strict=True) if each.following is None
     )
     parts = [part for each in workings for part in each.parts]
+    parts += [spare.run] if spare else []
     return Workers(workings=workings, served=of_settings, parts=(*parts, *services.background))

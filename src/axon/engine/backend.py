@@ -1,95 +1,96 @@
-"""The backend of an engine process: chooses device and arithmetic, loads the model, sizes its KV memory."""
+"""The backend of an engine process: chooses device and arithmetic, loads the model, sizes its KV memory.
 
+It imports torch only where the model runs on it: of an int8 engine's start, that import took three quarters.
+"""
+
+import ctypes
 import logging
-from collections.abc import Callable
-from contextlib import AbstractContextManager
-from dataclasses import dataclass, replace
+import sys
+from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Literal
 
-import torch
-
-from axon.engine.config import EngineConfig
+from axon.engine.config import EngineConfig, num_blocks_in
 from axon.engine.load.architecture import Architecture
-from axon.engine.load.weights import Weights
-from axon.engine.parallel.group import Alone, Group
-from axon.engine.parallel.shards import Shards
-from axon.engine.pytorch.attention import Attention
-from axon.engine.pytorch.kv_memory import KVMemory, block_bytes
-from axon.engine.pytorch.llama import Llama
-from axon.engine.pytorch.runner import ModelRunner
-from axon.engine.runner import Launcher, Runner
+from axon.engine.runner import Backend
 from axon.errors import Misconfigured
 from axon.runtime.cores import usable_cores
 
+if TYPE_CHECKING:
+    import torch
+
+    from axon.engine.parallel.group import Group
+    from axon.engine.torch_backend import OpenWeights
+
 logger = logging.getLogger(__name__)
 
-DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16}
-OpenWeights = Callable[[Path, torch.dtype], AbstractContextManager[Weights]]
+_ON_GPU = ("float32", "bfloat16")
+"""The dtypes that run on a GPU."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Backend:
-    """A loaded model and what runs its batches."""
-
-    runner: Runner
-    num_blocks: int
-    kernel: str
-    launcher: Launcher | None = None
-    """The runner again, where it computes asynchronously; else None."""
-
-
-@torch.inference_mode()
 def open_backend(
     config: EngineConfig,
     model_dir: Path,
     architecture: Architecture,
     *,
     max_model_len: int,
-    group: Group | None = None,
-    device: torch.device | None = None,
-    open_weights: OpenWeights = Weights,
+    group: "Group | None" = None,
+    device: "torch.device | None" = None,
+    open_weights: "OpenWeights | None" = None,
 ) -> Backend:
     """Loads the model, or this rank's part of it, with the device and dtype that ``config`` names."""
     if config.dtype == "int8":
         return _open_native(config, model_dir, architecture, max_model_len)
-    group = group or Alone()
-    local = group.share.of(architecture)
-    suffix = f"-tp{group.share.size}" if group.is_cut else ""
-    with open_weights(model_dir, DTYPES[config.dtype]) as weights:
-        source: Any = Shards(weights, architecture, group.share) if group.is_cut else weights
-        if config.device == "cuda":
-            from axon.engine.cuda.startup import open_runner
+    from axon.engine import torch_backend
 
-            device = device or torch.device("cuda", 0)
-            runner, num_blocks = open_runner(
-                config, local, source, max_model_len=max_model_len, device=device, group=group
-            )
-            kernel = f"cuda-{config.dtype}{suffix}"
-            return Backend(runner=runner, launcher=runner, num_blocks=num_blocks, kernel=kernel)
-        model = _load_torch(config, local, source, group)
-    group.connect()
-    num_blocks = num_blocks_in(config, block_bytes(local, config.block_size, DTYPES[config.dtype]))
-    attention = Attention(local, KVMemory(local, num_blocks, config.block_size, DTYPES[config.dtype]))
-    runner_here = ModelRunner(model, attention, group)
-    return Backend(runner=runner_here, num_blocks=num_blocks, kernel=f"torch-{config.dtype}{suffix}")
+    return torch_backend.open_model(
+        config,
+        model_dir,
+        architecture,
+        max_model_len=max_model_len,
+        group=group,
+        device=device,
+        open_weights=open_weights,
+    )
 
 
-def _load_torch(config: EngineConfig, architecture: Architecture, weights: Any, group: Group) -> Llama:
-    """The model in plain PyTorch, in any of its dtypes: the reference for the other backends."""
-    torch.set_num_threads(config.threads or max(1, torch.get_num_threads() // config.num_local_ranks))
-    return Llama(architecture, weights, group)
+def warm_up(config: EngineConfig) -> None:
+    """Does what the start of any model with this config needs first: imports, the kernels' library, a CUDA context."""
+    device = choose_device(config)
+    if device == "cuda" or config.dtype in _ON_GPU or config.tensor_parallel > 1:
+        from axon.engine import torch_backend
+
+        torch_backend.warm_up(device)
+        return
+    from axon.engine.native import library, runner  # noqa: F401
+
+    with suppress(Misconfigured):  # a model that needs the kernels says so when it starts
+        library.load()
 
 
 def choose_device(config: EngineConfig) -> Literal["cpu", "cuda"]:
     """The device that an engine with this config runs on; raises ``Misconfigured`` if it cannot run there."""
-    has_gpu = torch.cuda.is_available()
-    if config.device == "cuda" and not has_gpu:
+    runs_there = config.dtype == "auto" or config.dtype in _ON_GPU
+    if config.device == "cpu" or (config.device == "auto" and not runs_there):
+        return "cpu"
+    found = has_gpu()
+    if config.device == "cuda" and not found:
         raise Misconfigured("engine.device = cuda, but torch finds no NVIDIA GPU")
-    runs_there = config.dtype == "auto" or config.dtype in DTYPES
     if config.device == "cuda" and not runs_there:
         raise Misconfigured(f"engine.dtype = {config.dtype} does not run on a GPU; bfloat16 and float32 do")
-    return "cuda" if config.device != "cpu" and has_gpu and runs_there else "cpu"
+    return "cuda" if found else "cpu"
+
+
+def has_gpu() -> bool:
+    """Whether torch finds an NVIDIA GPU; torch is imported for it only where the driver's library is there."""
+    try:
+        ctypes.CDLL("libcuda.so.1")
+    except OSError:
+        return False
+    import torch
+
+    return torch.cuda.is_available()
 
 
 def choose_dtype(config: EngineConfig, architecture: Architecture) -> EngineConfig:
@@ -128,18 +129,11 @@ def _open_native(config: EngineConfig, model_dir: Path, architecture: Architectu
     from axon.engine.native import library, model, runner
 
     _require_native(config, architecture)
-    torch.set_num_threads(1)  # the kernels have threads of their own
+    if "torch" in sys.modules:
+        sys.modules["torch"].set_num_threads(1)  # the kernels have threads of their own
     num_blocks = num_blocks_in(config, model.block_bytes(architecture))
     threads = config.threads or usable_cores()
     native = runner.open_runner(
         architecture, model_dir, num_blocks=num_blocks, threads=threads, max_model_len=max_model_len
     )
     return Backend(runner=native, num_blocks=num_blocks, kernel=library.kernel_id())
-
-
-def num_blocks_in(config: EngineConfig, bytes_per_block: int) -> int:
-    """Number of blocks that fit into ``kv_memory_bytes``; raises ``Misconfigured`` if not even one does."""
-    num_blocks = config.kv_memory_bytes // bytes_per_block
-    if num_blocks < 1:
-        raise Misconfigured(f"kv_memory_bytes = {config.kv_memory_bytes} holds not even one block")
-    return num_blocks

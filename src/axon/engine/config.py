@@ -3,6 +3,8 @@
 from dataclasses import dataclass, replace
 from typing import Literal
 
+from axon.errors import Misconfigured
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EngineConfig:
@@ -94,3 +96,11 @@ def for_device(config: EngineConfig, device: Literal["cpu", "cuda"]) -> EngineCo
     """The config with the defaults of the device in the place of zeros."""
     chosen = {name: default for name, default in _DEFAULTS[device].items() if not getattr(config, name)}
     return replace(config, device=device, **chosen)  # type: ignore[arg-type]
+
+
+def num_blocks_in(config: EngineConfig, bytes_per_block: int) -> int:
+    """Number of blocks that fit into ``kv_memory_bytes``; raises ``Misconfigured`` if not even one does."""
+    num_blocks = config.kv_memory_bytes // bytes_per_block
+    if num_blocks < 1:
+        raise Misconfigured(f"kv_memory_bytes = {config.kv_memory_bytes} holds not even one block")
+    return num_blocks

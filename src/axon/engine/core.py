@@ -45,11 +45,16 @@ class EngineCore:
         kernel: str,
         controller: StepController | None = None,
         launcher: Launcher | None = None,
+        later: Callable[[], bool] | None = None,
     ) -> None:
+        """``later`` does a piece of the start that can wait, and returns whether more is left."""
         self._scheduler = scheduler
         self._runner = runner
         self._controller = controller or FixedController(StepLimits(max_prefill_tokens=scheduler.max_prefill_tokens))
         self._launcher = launcher
+        self._later = later
+        self._has_landed = False
+        """Whether a step's results have come: what can wait goes behind the first tokens."""
         self._flying: _Flying | None = None
         self._landed_at = 0.0
         self._kernel = kernel
@@ -85,16 +90,25 @@ class EngineCore:
 
     def step(self) -> StepOutput:
         """Computes one batch and returns its output; with a launcher, the output of the batch before it."""
+        if self._has_landed:
+            self.tend()
         started_at = time.perf_counter()
         limits = self._controller.limits(self._scheduler)
         batch = self._scheduler.schedule(time.time(), limits)
         self._note_ids(batch)
         done = self._compute(batch, started_at)
+        self._has_landed = self._has_landed or bool(done.batch.spans)
         emitted = self._scheduler.settle(done.batch, done.drawn)
         self._note_ids()
         step_s = time.perf_counter() - started_at
         self._controller.observe(done.batch, step_s=step_s, compute_s=done.compute_s)
         return self._output(emitted, self._count(done.batch, step_s))
+
+    def tend(self) -> bool:
+        """Does a piece of the start that was left for later; returns whether more is left."""
+        if self._later is not None and not self._later():
+            self._later = None
+        return self._later is not None
 
     def check(self) -> None:
         """Proves the engine's bookkeeping; raises AssertionError where it is wrong."""

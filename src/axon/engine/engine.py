@@ -3,19 +3,18 @@
 from dataclasses import replace
 from math import inf
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-import torch
-
-from axon.engine.backend import Backend, OpenWeights, choose_device, choose_dtype, open_backend
+from axon.engine.backend import choose_device, choose_dtype, open_backend
 from axon.engine.batch import Batch
 from axon.engine.config import EngineConfig, for_device
 from axon.engine.core import EngineCore
 from axon.engine.cuda.nvml import open_gauge
 from axon.engine.load.architecture import read_architecture
-from axon.engine.load.weights import Weights
 from axon.engine.parallel.partition import refuse_impossible
 from axon.engine.protocol.messages import Counters
 from axon.engine.ranks.leader import Leader, open_group
+from axon.engine.runner import Backend
 from axon.engine.schedule.blocks import BlockPool
 from axon.engine.schedule.controller import StepController
 from axon.engine.schedule.feedback_controller import FeedbackController
@@ -23,12 +22,14 @@ from axon.engine.schedule.learned_controller import LearnedController
 from axon.engine.schedule.policy import make_policy
 from axon.engine.schedule.scheduler import Scheduler
 
+if TYPE_CHECKING:
+    from axon.engine.torch_backend import OpenWeights
+
 
 class Engine(EngineCore):
     """Runs a Llama on this machine's cores or its GPU; of several ranks, this is the leading one."""
 
-    @torch.inference_mode()
-    def __init__(self, config: EngineConfig, model_dir: Path, open_weights: OpenWeights = Weights) -> None:
+    def __init__(self, config: EngineConfig, model_dir: Path, open_weights: "OpenWeights | None" = None) -> None:
         config = for_device(config, choose_device(config))
         architecture = read_architecture(model_dir)
         refuse_impossible(architecture, config.tensor_parallel)
@@ -61,6 +62,7 @@ class Engine(EngineCore):
             kernel=backend.kernel,
             controller=make_controller(config, backend, leads=leader is not None),
             launcher=(leader or backend.launcher) if backend.launcher else None,
+            later=backend.later,
         )
 
     def _count(self, batch: Batch, step_s: float) -> Counters:
@@ -68,12 +70,14 @@ class Engine(EngineCore):
         if self._gauge is None and self.crew is None:
             return counters
         gpus = self._gauge() if self._gauge else []
-        return replace(counters, sent_bytes=self.group.traffic.sent_bytes, gpus=gpus)
+        sent_bytes = self.group.traffic.sent_bytes if self.group else 0
+        return replace(counters, sent_bytes=sent_bytes, gpus=gpus)
 
     def close(self) -> None:
         """Ends the other ranks, where there are any."""
         if self.crew is not None:
             self.crew.close()
+        if self.group is not None:
             self.group.close()
 
 
@@ -92,5 +96,7 @@ def make_controller(config: EngineConfig, backend: Backend, *, leads: bool) -> S
 
 def uuids_of(count: int) -> list[str]:
     """The UUIDs of the first GPUs that torch sees, as the driver writes them."""
+    import torch
+
     devices = range(min(count, torch.cuda.device_count()))
     return [f"GPU-{torch.cuda.get_device_properties(index).uuid}" for index in devices]

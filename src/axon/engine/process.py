@@ -1,6 +1,7 @@
 """The engine process: ``python -m axon.engine.process --fd N``. Frames in, frames out; knows no worker.
 
-In: ``Start``, then ``Add`` and ``Abort``. Out: ``Ready`` (or ``Failed``), then one ``StepOutput`` a step.
+In: ``Warm`` if it is a spare, ``Start``, then ``Add`` and ``Abort``. Out: ``Ready`` (or ``Failed``), then one
+``StepOutput`` a step.
 It ends when its peer closes the socket, so it never outlives the worker that started it.
 """
 
@@ -11,15 +12,20 @@ import socket
 import sys
 import traceback
 from collections.abc import Callable, Sequence
-from contextlib import closing
+from contextlib import closing, suppress
 from pathlib import Path
 from typing import Protocol
 
-from axon.engine.protocol.codec import Decoder, Failed, Message, Start, encode
+from axon.engine.config import EngineConfig
+from axon.engine.protocol.codec import Decoder, Failed, Message, Start, Warm, encode
 from axon.engine.protocol.crash_note import CrashNote
 from axon.engine.protocol.messages import Abort, Add, Ready, StepOutput
 from axon.errors import AxonError
 
+logger = logging.getLogger(__name__)
+
+ENGINE, SPARE = "axon-engine", "axon-spare"
+"""The process's name as an engine, and before it as a spare; at most 15 characters."""
 _RECEIVE_BYTES = 1 << 20
 _IDLE_CHECK_S = 1.0
 
@@ -34,6 +40,7 @@ class Steps(Protocol):
     def abort(self, ids: list[str]) -> None: ...
     def note_steps(self, note: Callable[[Sequence[str]], None]) -> None: ...
     def step(self) -> StepOutput: ...
+    def tend(self) -> bool: ...
     def check(self) -> None: ...
     def close(self) -> None: ...
 
@@ -109,14 +116,40 @@ def serve(channel: Channel, note: CrashNote | None = None) -> int:
         return 0
 
 
+def warm_up(config: EngineConfig) -> None:
+    """Imports what engines with this config need; an error is logged and left to ``start_engine``, which reports it."""
+    import axon.engine.engine  # noqa: F401
+    from axon.engine import backend
+
+    try:
+        backend.warm_up(config)
+    except Exception as error:
+        logger.warning("the spare engine process could not prepare itself: %s", error)
+
+
 def _receive_start(channel: Channel) -> tuple[Start, list[Message]]:
-    messages: list[Message] = []
-    while not messages:
-        messages = channel.receive(None)
+    messages = _receive_some(channel)
+    if isinstance(first := messages[0], Warm):
+        _name_process(SPARE)
+        warm_up(first.config)
+        messages = messages[1:] or _receive_some(channel)
     start, *rest = messages
     if not isinstance(start, Start):
         raise TypeError(f"the first frame must be Start, not {type(start).__name__}")
+    _name_process(ENGINE)
     return start, rest
+
+
+def _name_process(name: str) -> None:
+    """Sets the process's name, which ``top`` and ``ps -o comm`` show; only Linux has one."""
+    with suppress(OSError):
+        Path("/proc/self/comm").write_text(name)
+
+
+def _receive_some(channel: Channel) -> list[Message]:
+    while not (messages := channel.receive(None)):
+        pass
+    return messages
 
 
 def _take(engine: Steps, messages: list[Message]) -> None:
@@ -131,8 +164,8 @@ def _take(engine: Steps, messages: list[Message]) -> None:
 
 
 def _receive_work(channel: Channel, engine: Steps) -> list[Message]:
-    """Waits only if the engine is idle; after an idle second the engine proves its bookkeeping."""
-    if engine.has_work:
+    """Waits only if the engine is idle and has started whole; after an idle second it proves its bookkeeping."""
+    if engine.has_work or engine.tend():
         return channel.receive(0.0)
     messages = channel.receive(_IDLE_CHECK_S)
     if messages:

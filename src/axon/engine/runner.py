@@ -1,5 +1,7 @@
 """The contract of what computes batches, synchronously or launched. Names no backend."""
 
+from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Protocol
 
 from axon.engine.batch import Batch, Drawn
@@ -27,3 +29,16 @@ class Launcher(Protocol):
     def launch(self, batch: Batch) -> Flight:
         """Starts a batch; its placeholders stand for the tokens that the batch launched before it draws."""
         ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Backend:
+    """A loaded model and what runs its batches."""
+
+    runner: Runner
+    num_blocks: int
+    kernel: str
+    launcher: Launcher | None = None
+    """The runner again, where it computes asynchronously; else None."""
+    later: Callable[[], bool] | None = None
+    """Does a piece of the start that can wait until tokens flow; returns whether more is left."""

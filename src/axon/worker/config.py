@@ -33,6 +33,9 @@ class WorkerConfig:
     """An event loop that has not run for this long counts as hung: the worker's lease is renewed no more."""
     engine_start_timeout_s: float = 120.0
     """An engine that is not ready after this long, or makes no first step within it, is killed and replaced."""
+    spare_engine: bool = True
+    """Keeps one engine process ready, with everything imported and no model loaded, which takes over when an engine
+    dies. It needs about 40 MB of memory for ``int8`` on a CPU; where less than 1 GiB is free, there is none."""
     step_timeout_s: float = 30.0
     """An engine with work that makes no step for this long, or ten times its longest step, is killed and replaced."""
     linger_s: float = 2.0

@@ -274,6 +274,21 @@ def open_in(group: Any, folder: Path, **changes: Any) -> EngineCore:
     return EngineCore(scheduler, opened.runner, kernel=opened.kernel, launcher=opened.launcher)
 
 
+def graphs_recorded_between_steps_change_no_token(make_folder: Folders) -> None:
+    """Steps without a graph, with one, and those beside which one is recorded."""
+    for name, changes in {"tiny": {}, **WIDE}.items():
+        folder = make_folder(changes)
+        config: dict[str, Any] = {"block_size": 64, "max_batch_tokens": 256, "kv_memory_bytes": 1 << 26}
+        adds = make_adds(9, SAMPLINGS["warm"], max_tokens=40)
+        late, early = on_gpu(folder, **config), on_gpu(folder, **config)
+        while early.tend():
+            pass
+        assert run_to_end(late, adds) == run_to_end(early, adds), name
+        while late.tend():
+            pass
+        assert run_to_end(late, adds) == run_to_end(early, adds), name
+
+
 def the_gpu_is_watched(make_folder: Folders) -> None:
     engine = on_gpu(make_folder({}))
     run_to_end(engine, make_adds(4, SAMPLINGS["greedy"]))
@@ -306,6 +321,7 @@ CHECKS: list[Callable[[Folders], None]] = [
     memory_is_filled_to_the_fraction,
     the_gpu_is_watched,
     a_group_of_one_over_nccl_changes_nothing,
+    graphs_recorded_between_steps_change_no_token,
     two_ranks_on_one_gpu_say_what_one_says,
 ]
 

@@ -13,7 +13,8 @@ from axon.worker.child.process import EngineProcess
 
 async def test_messages_of_one_pass_are_sent_together_and_in_their_order() -> None:
     process = EngineProcess(EngineConfig(kind="echo"), None)
-    writer = cast("Any", process)._writer = Mock(is_closing=Mock(return_value=False))
+    writer = Mock(is_closing=Mock(return_value=False))
+    cast("Any", process)._launched = Mock(writer=writer)
     for number in range(3):
         process.add(Add(id=str(number), prompt_ids=[1], sampling=Sampling(max_tokens=1), seed=0))
     process.abort(["1"])

@@ -16,6 +16,7 @@ from axon.bootstrap.model import OnProgress
 from axon.bootstrap.presence import named
 from axon.bootstrap.process import counted
 from axon.bootstrap.services import Services, open_services
+from axon.bootstrap.spare import open_spare
 from axon.bootstrap.workers import loading, open_workers, prepare_models
 from axon.runtime.datafolder import locked
 from axon.settings import Settings
@@ -32,10 +33,11 @@ async def serve_with_fronts(
         async with opened(settings, num) as parent:  # the fronts import their packages while the model is prepared
             process, fronts, stack = parent.process, parent.fronts, parent.stack
             services = await open_services(settings, process.clock, stack, for_fronts=True)
+            spare = await open_spare(settings, stack)
             models = await prepare_models(process, services, on_progress, stack)
             control = await open_control(process, services, stack, stands_by=False)
             on_progress(loading(models), None)
-            working = await process.unless_stopped(open_workers(process, services, models, name, stack))
+            working = await process.unless_stopped(open_workers(process, services, models, name, stack, spare))
             if working is None:
                 return 0
             hub = await _serve_ports(settings, services, stack)

@@ -2,9 +2,10 @@
 
 A step is launched while the one before it runs: the tokens which that one draws stay on the device as input. A step of
 decodes is one CUDA graph, and so is one with few prompt tokens; one with many is launched kernel by kernel, because its
-computation hides the launches.
+computation hides the launches. So is every step whose graph is not recorded yet.
 """
 
+import logging
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -16,6 +17,7 @@ import torch
 from axon.domain.sampling import Sampling
 from axon.engine.batch import PLACEHOLDER, Batch, Draw, Drawn, Span
 from axon.engine.cuda import tuning
+from axon.engine.cuda.graph_plan import GraphKey, GraphPlan
 from axon.engine.cuda.jit import launch, overlaps
 from axon.engine.cuda.kv_memory import KVBlocks
 from axon.engine.cuda.model import CudaLlama
@@ -23,6 +25,8 @@ from axon.engine.cuda.row_kernels import write_tables
 from axon.engine.cuda.sampler import DeviceSampler, Special
 from axon.engine.cuda.step_arrays import Chunks, Decodes, Packed, halve, layout, order, pack_mixed
 from axon.engine.cuda.table_slots import Slots
+
+logger = logging.getLogger(__name__)
 
 _RING = 4
 """Sets of host buffers, used in rotation; at most two steps are in flight."""
@@ -83,6 +87,7 @@ class CudaRunner:
         self._slots = Slots(max_rows, kv.table_width)
         self._sizes = tuning.ladder(max_rows)
         self._chunk_sizes = tuning.chunk_ladder(model.num_weights, max_tokens)
+        self._plan = GraphPlan(decode_sizes=self._sizes, chunk_sizes=self._chunk_sizes)
         self._graphs: dict[int, tuple[Any, torch.Tensor]] = {}
         self._chunk_graphs: dict[int, _ChunkGraph] = {}
         self._sampled = torch.zeros(max_draws, dtype=torch.int32, device=self.device)
@@ -100,6 +105,15 @@ class CudaRunner:
         self._fetched = [torch.zeros(max_draws, dtype=torch.int32, pin_memory=pinned) for _ in range(_RING)]
         self._events = [torch.cuda.Event() for _ in range(_RING)] if pinned else []  # type: ignore[no-untyped-call]
         self._ring_index = 0
+
+        padding = torch.zeros(words, dtype=torch.int32)
+        views = self._decodes.views(padding.numpy(), np.float32, np.float64)
+        self._decodes.pad(views, 0, self._decodes.max_rows, self._slots)
+        self._padding = padding.to(self.device)
+        """The inputs of a step of decodes that writes to the spare block alone."""
+        self._recording: Any = torch.cuda.Stream() if pinned else None  # type: ignore[no-untyped-call]
+        self._pool: Any = None
+        """The memory that all graphs share."""
 
     def run(self, batch: Batch) -> list[Drawn]:
         """Launches a step and waits for it."""
@@ -133,38 +147,68 @@ class CudaRunner:
             spans = [_rehearsed(index, 1, plain) for index in range(count)]
             self.run(Batch((*spans, _rehearsed(count, 2, cut))))
         self._slots.forget()
+        if not self._group.is_cut:
+            self._rehearse_decodes()
 
     @torch.inference_mode()
+    def _rehearse_decodes(self) -> None:
+        """Launches a step of decodes of each size, on padding: its kernels differ from those of mixed steps."""
+        self._words.copy_(self._padding)
+        for size in self._sizes:
+            self._compute_decodes(size)
+
     def capture(self) -> None:
-        """Records a CUDA graph for each number of rows; the largest first, whose memory the others share."""
-        stream = torch.cuda.Stream()  # type: ignore[no-untyped-call]
-        pool = None
-        self._decodes.pad(self._staged_views[0], 0, self._decodes.max_rows, self._slots)
-        self._words.copy_(self._staged[0])
+        """Records the CUDA graph of each number of rows."""
+        while not self._plan.is_done:
+            self.capture_next()
 
-        def record(compute: Callable[[], torch.Tensor]) -> tuple[Any, torch.Tensor]:
-            nonlocal pool
-            stream.wait_stream(torch.cuda.current_stream())
-            with torch.cuda.stream(stream):
-                compute()
-            torch.cuda.current_stream().wait_stream(stream)
-            torch.cuda.synchronize()
-            graph = torch.cuda.CUDAGraph()
-            with torch.cuda.graph(graph, pool=pool):
-                logits = compute()
-            pool = graph.pool()
-            return graph, logits
+    def capture_largest(self) -> None:
+        """Records the largest graphs, whose memory the others share; ``capture_next`` records these."""
+        for _ in self._plan.largest:
+            self.capture_next()
 
-        for size in reversed(self._chunk_sizes):
-            shapes = Chunks(size, self._model.queries_per_tile)
-            padding = shapes.pad({}, self._slots.spare_slot)
-            words = torch.zeros(layout(padding)[1], dtype=torch.int32, device=self.device)
-            inputs = self._send(padding, words)
-            graph, logits = record(partial(self._compute_chunks, inputs, 0, self._sampled, self._sampled))
-            self._chunk_graphs[size] = _ChunkGraph(shapes, words, inputs, graph, logits)
-        for size in reversed(self._sizes):
-            self._graphs[size] = record(partial(self._compute_decodes, size))
+    @torch.inference_mode()
+    def capture_next(self) -> bool:
+        """Records one of the missing graphs, which steps do without until then; returns whether more are missing."""
+        key = self._plan.take()
+        if key is None or self.device.type != "cuda" or not self._group.records:
+            return False
+        try:
+            if key.kind == "decodes":
+                self._graphs[key.size] = self._record(partial(self._compute_decodes, key.size))
+            else:
+                self._chunk_graphs[key.size] = self._record_chunks(key.size)
+        except torch.OutOfMemoryError:
+            if self._group.is_cut:
+                raise  # the other ranks would go on
+            logger.warning("no memory for more CUDA graphs: steps without one are launched kernel by kernel")
+            self._plan.give_up()
+        return not self._plan.is_done
+
+    def _record_chunks(self, size: int) -> _ChunkGraph:
+        shapes = Chunks(size, self._model.queries_per_tile)
+        padding = shapes.pad({}, self._slots.spare_slot)
+        words = torch.zeros(layout(padding)[1], dtype=torch.int32, device=self.device)
+        inputs = self._send(padding, words)
+        graph, logits = self._record(partial(self._compute_chunks, inputs, 0, self._sampled, self._sampled))
+        return _ChunkGraph(shapes, words, inputs, graph, logits)
+
+    def _record(self, compute: Callable[[], torch.Tensor]) -> tuple[Any, torch.Tensor]:
+        """Records what ``compute`` launches, after running it once on padding; a step in flight is not disturbed."""
+        sampled = self._sampled.clone()  # the next step's placeholders stand for these
+        self._words.copy_(self._padding)
+        here = torch.cuda.current_stream()
+        self._recording.wait_stream(here)
+        with torch.cuda.stream(self._recording):
+            compute()
+        here.wait_stream(self._recording)
         torch.cuda.synchronize()
+        graph = torch.cuda.CUDAGraph()
+        with torch.cuda.graph(graph, pool=self._pool):
+            logits = compute()
+        self._pool = graph.pool()
+        self._sampled.copy_(sampled)
+        return graph, logits
 
     def _launch_decodes(self, spans: Sequence[Span]) -> dict[int, Drawn]:
         count = len(spans)
@@ -178,6 +222,7 @@ class CudaRunner:
             graph, logits = self._graphs[size]
             graph.replay()
         else:
+            self._plan.miss(GraphKey("decodes", size))
             logits = self._compute_decodes(size)
         specials = self._specials(list(enumerate(spans)), packed)
         return self._draw_specials(logits, specials, self._inputs, self._sampled) if specials else {}
@@ -238,6 +283,8 @@ class CudaRunner:
         if len(spans) > Chunks.MAX_SPANS:
             return None
         num_tokens = sum(len(span.token_ids) for span in spans)
+        if best := next((size for size in self._chunk_sizes if size >= num_tokens), None):
+            self._plan.miss(GraphKey("chunks", best))
         return next((graph for size, graph in sorted(self._chunk_graphs.items()) if size >= num_tokens), None)
 
     def _compute_chunks(

@@ -1,4 +1,8 @@
-"""Opens a model on a GPU: loads it, measures the largest step, and fills the remaining memory with KV blocks."""
+"""Opens a model on a GPU: loads it, measures the largest step, and fills the remaining memory with KV blocks.
+
+While the weights are on their way, every kind of step is run once on what has arrived of them: kernels are compiled or
+loaded meanwhile. Of a single rank's CUDA graphs only the largest are recorded here; the others follow between steps.
+"""
 
 import torch
 
@@ -9,7 +13,9 @@ from axon.engine.cuda.kv_memory import KVBlocks, block_bytes, blocks_in
 from axon.engine.cuda.layers import Source
 from axon.engine.cuda.model import CudaLlama
 from axon.engine.cuda.runner import CudaRunner
+from axon.engine.cuda.upload import Upload
 from axon.engine.load.architecture import Architecture
+from axon.engine.load.weights import Weights
 from axon.engine.parallel.group import Alone, Group
 from axon.errors import Misconfigured
 
@@ -31,7 +37,20 @@ def open_runner(
 
     All ranks of a group do this at the same time, and all get as many blocks as fit on the one with the least memory.
     """
-    group = group or Alone()
+    if isinstance(weights, Weights) and device.type == "cuda":
+        with Upload(weights, device) as upload:
+            return _open_on(config, architecture, upload, max_model_len, device, group or Alone())
+    return _open_on(config, architecture, weights, max_model_len, device, group or Alone())
+
+
+def _open_on(
+    config: EngineConfig,
+    architecture: Architecture,
+    weights: Source,
+    max_model_len: int,
+    device: torch.device,
+    group: Group,
+) -> tuple[CudaRunner, int]:
     max_rows = min(config.max_sequences, config.max_batch_tokens)
     model = CudaLlama(architecture, weights, device, max_model_len=max_model_len, max_rows=max_rows, group=group)
     group.connect()
@@ -41,8 +60,13 @@ def open_runner(
     else:
         runner, num_blocks = _open_largest(config, model, max_model_len, max_rows, num_blocks)
     runner.rehearse()
+    if isinstance(weights, Upload):
+        weights.finish()  # before graphs are recorded: other threads must not call the driver meanwhile
     if device.type == "cuda" and group.records:
-        runner.capture()
+        if group.is_cut:
+            runner.capture()
+        else:
+            runner.capture_largest()
     return runner, num_blocks
 
 

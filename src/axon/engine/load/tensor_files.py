@@ -17,12 +17,15 @@ _MAX_HEADER_BYTES = 100_000_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TensorInfo:
-    """The file, shape and dtype of a tensor."""
+    """The file, shape and dtype of a tensor, and where in the file it lies."""
 
     path: Path
     shape: tuple[int, ...]
     dtype: str
     """As safetensors names it: F32, BF16, …"""
+    offset: int
+    """Its first byte, from the start of the file."""
+    num_bytes: int
 
 
 def find_tensors(model_dir: Path) -> dict[str, TensorInfo]:
@@ -105,7 +108,13 @@ def _read_header(path: Path) -> dict[str, TensorInfo]:
         header.pop("__metadata__", None)
         expected = 8 + header_bytes + max((each["data_offsets"][1] for each in header.values()), default=0)
         tensors = {
-            name: TensorInfo(path=path, shape=tuple(each["shape"]), dtype=each["dtype"])
+            name: TensorInfo(
+                path=path,
+                shape=tuple(each["shape"]),
+                dtype=each["dtype"],
+                offset=8 + header_bytes + each["data_offsets"][0],
+                num_bytes=each["data_offsets"][1] - each["data_offsets"][0],
+            )
             for name, each in header.items()
         }
     except (ValueError, KeyError, TypeError, AttributeError, IndexError):

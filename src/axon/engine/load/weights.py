@@ -9,7 +9,7 @@ from typing import Any, Self
 import torch
 from safetensors import safe_open
 
-from axon.engine.load.tensor_files import find_tensors
+from axon.engine.load.tensor_files import TensorInfo, find_tensors
 from axon.errors import Misconfigured
 
 
@@ -18,12 +18,14 @@ class Weights:
 
     def __init__(self, model_dir: Path, dtype: torch.dtype) -> None:
         self._model_dir = model_dir
-        self._dtype = dtype
+        self.dtype = dtype
+        """The dtype that the model computes in."""
         self._stack = ExitStack()
+        self._tensors: dict[str, TensorInfo] = {}
         self._file_of: dict[str, Any] = {}
 
     def __enter__(self) -> Self:
-        tensors = find_tensors(self._model_dir)
+        self._tensors = tensors = find_tensors(self._model_dir)
         files = {
             path: self._stack.enter_context(safe_open(path, framework="pt"))
             for path in sorted({tensor.path for tensor in tensors.values()})
@@ -36,16 +38,21 @@ class Weights:
     ) -> None:
         self._stack.close()
 
+    def info(self, name: str) -> TensorInfo:
+        """Where a tensor lies."""
+        self._find(name)
+        return self._tensors[name]
+
     def take(self, name: str) -> torch.Tensor:
         """One tensor, in the dtype that the model computes in."""
         tensor: torch.Tensor = self._find(name).get_tensor(name)
-        return tensor.to(self._dtype)
+        return tensor.to(self.dtype)
 
     def take_part(self, name: str, dim: int, start: int, stop: int) -> torch.Tensor:
         """The slice ``start`` to ``stop`` of a tensor along a dimension; only that part is read."""
         mapped = self._find(name).get_slice(name)
         tensor: torch.Tensor = mapped[start:stop] if dim == 0 else mapped[:, start:stop]
-        return tensor.to(self._dtype)
+        return tensor.to(self.dtype)
 
     def take_stacked(self, names: Iterable[str]) -> torch.Tensor:
         """Several tensors concatenated along their outputs, so that one product computes them all."""

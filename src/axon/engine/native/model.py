@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from axon.engine.load.architecture import Architecture
 from axon.engine.native import library
-from axon.engine.native.packed_weights import Packed
+from axon.engine.native.packed_file import PackedFile
 from axon.errors import Misconfigured
 
 Ints = npt.NDArray[np.int32]
@@ -42,7 +42,7 @@ class NativeModel:
     def __init__(
         self,
         architecture: Architecture,
-        packed: Packed,
+        packed: PackedFile,
         *,
         num_blocks: int,
         threads: int,
@@ -113,7 +113,7 @@ class NativeModel:
         if getattr(self, "_handle", None) is not None:
             self.close()
 
-    def _set_weights(self, architecture: Architecture, packed: Packed) -> None:
+    def _set_weights(self, architecture: Architecture, packed: PackedFile) -> None:
         self._set_linear(packed, -1, 0, "embedding")
         self._set_linear(packed, -1, 1, "embedding" if architecture.tied_embedding else "head")
         self._set_vector(-1, 0, packed["norm"])
@@ -124,7 +124,7 @@ class NativeModel:
                 if f"{layer}.{name}" in packed:
                     self._set_vector(layer, which, packed[f"{layer}.{name}"])
 
-    def _set_linear(self, packed: Packed, layer: int, which: int, name: str) -> None:
+    def _set_linear(self, packed: PackedFile, layer: int, which: int, name: str) -> None:
         panels, scales = packed[f"{name}.panels"], packed[f"{name}.scales"]
         self._kept += [panels, scales]
         self._library.axon_set_linear(

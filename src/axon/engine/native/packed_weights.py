@@ -1,57 +1,40 @@
 """A model folder's weights in the kernels' layout: int8 panels in one file, written once, memory-mapped at start.
 
-The file is kept beside the model (or in the cache) with a manifest that identifies its source; the manifest is written
-last, so a partly written file is never taken for a whole one.
+The file is kept beside the model, or in the cache of the user's home if the model's folder is read-only.
 """
 
 import hashlib
-import json
 import logging
 import os
-import tempfile
+import shutil
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import suppress
 from pathlib import Path
-from typing import IO, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
-import torch
 
 from axon.engine.load.architecture import Architecture
-from axon.engine.load.weights import Weights
 from axon.engine.native.library import LANES
+from axon.engine.native.packed_file import Array, PackedFile, open_file, write_file
+
+if TYPE_CHECKING:
+    from axon.engine.load.weights import Weights
 
 logger = logging.getLogger(__name__)
 
-FORMAT = 2
+FORMAT = 3
 FILE = "native-int8.bin"
-MANIFEST = "native-int8.json"
-_ALIGNMENT = 64
+_OLD_MANIFEST = "native-int8.json"
+"""Stood beside the file in formats before 3."""
+MOST_BYTES = 64 << 30
+"""Bytes of packed weights that are kept for models in read-only folders."""
 
-Array = npt.NDArray[Any]
 Floats = npt.NDArray[np.float32]
 Panels = npt.NDArray[np.int8]
 Halves = npt.NDArray[np.uint16]
 Take = Callable[[str], Floats]
-
-
-class Packed:
-    """The memory-mapped file: arrays by name, never copied."""
-
-    def __init__(self, folder: Path) -> None:
-        manifest = json.loads((folder / MANIFEST).read_text(encoding="utf-8"))
-        self._pieces: dict[str, Any] = manifest["pieces"]
-        self._bytes = np.memmap(folder / FILE, mode="r")
-
-    def __contains__(self, name: str) -> bool:
-        return name in self._pieces
-
-    def __getitem__(self, name: str) -> Array:
-        offset, shape, dtype = self._pieces[name]
-        size = int(np.prod(shape)) * np.dtype(dtype).itemsize
-        piece: Array = self._bytes[offset : offset + size].view(dtype).reshape(shape)
-        return piece
 
 
 def default_folder() -> Path:
@@ -59,22 +42,56 @@ def default_folder() -> Path:
     return Path.home() / ".cache" / "axon" / "packed"
 
 
-def ensure_packed(architecture: Architecture, model_dir: Path, group_size: int, spare: Path | None = None) -> Packed:
-    """Opens the packed weights; makes them if they are missing or of another model, format or group size.
+def ensure_packed(
+    architecture: Architecture,
+    model_dir: Path,
+    group_size: int,
+    spare: Path | None = None,
+    most_bytes: int = MOST_BYTES,
+) -> PackedFile:
+    """Maps the packed weights; makes them if they are missing, damaged, or of another model, format or group size.
 
-    They are kept beside the model, or in a folder below ``spare`` if the model's folder is read-only.
+    They are kept beside the model, or in a folder below ``spare`` if the model's folder is read-only. There those used
+    least recently are removed beyond ``most_bytes``.
     """
     source = _fingerprint(model_dir, group_size)
-    elsewhere = (spare or default_folder()) / source[:16]
+    cache = spare or default_folder()
+    elsewhere = cache / source[:16]
     for folder in (model_dir, elsewhere):
-        if _is_packed(folder, source):
-            return Packed(folder)
+        if packed := open_file(folder / FILE, source):
+            _mark_used(folder, elsewhere)
+            return packed
     folder = model_dir if os.access(model_dir, os.W_OK) else elsewhere
     logger.warning("packing the weights as int8 (once, some seconds) into %s", folder)
     folder.mkdir(parents=True, exist_ok=True)
+    import torch  # only here: a start that finds its packed weights does without it
+
+    from axon.engine.load.weights import Weights
+
     with Weights(model_dir, torch.float32) as weights:
-        _write(folder, source, _pieces(architecture, weights, group_size))
-    return Packed(folder)
+        packed = write_file(folder / FILE, source, _pieces(architecture, weights, group_size))
+    (folder / _OLD_MANIFEST).unlink(missing_ok=True)
+    if folder == elsewhere:
+        _remove_oldest(cache, most_bytes, but=folder)
+    return packed
+
+
+def _mark_used(folder: Path, elsewhere: Path) -> None:
+    if folder == elsewhere:
+        with suppress(OSError):
+            os.utime(folder)
+
+
+def _remove_oldest(cache: Path, most_bytes: int, *, but: Path) -> None:
+    """Removes the folders used least recently until the rest has ``most_bytes``; mapped files stay readable."""
+    folders = [each for each in cache.iterdir() if (each / FILE).is_file()]
+    left = sum((each / FILE).stat().st_size for each in folders)
+    for folder in sorted(folders, key=lambda each: each.stat().st_mtime_ns):
+        if left <= most_bytes:
+            return
+        if folder != but:
+            left -= (folder / FILE).stat().st_size
+            shutil.rmtree(folder, ignore_errors=True)
 
 
 def quantise(weight: Floats, group_size: int) -> tuple[Panels, Halves]:
@@ -112,7 +129,7 @@ def interleave(gate: Floats, up: Floats, group_size: int) -> Floats:
     return both.reshape(2, size // LANES, LANES, -1).transpose(1, 0, 2, 3).reshape(2 * size, -1)
 
 
-def _pieces(architecture: Architecture, weights: Weights, group_size: int) -> Iterator[tuple[str, Array]]:
+def _pieces(architecture: Architecture, weights: "Weights", group_size: int) -> Iterator[tuple[str, Array]]:
     def take(name: str) -> Floats:
         values: Floats = weights.take(name).numpy()
         return values
@@ -163,39 +180,3 @@ def _fingerprint(model_dir: Path, group_size: int) -> str:
     files = [(path.name, path.stat().st_size, path.stat().st_mtime_ns) for path in model_dir.glob("*.safetensors")]
     config = (model_dir / "config.json").read_text(encoding="utf-8")
     return hashlib.sha256(repr((FORMAT, group_size, sorted(files), config)).encode()).hexdigest()
-
-
-def _is_packed(folder: Path, source: str) -> bool:
-    try:
-        manifest = json.loads((folder / MANIFEST).read_text(encoding="utf-8"))
-        return bool(manifest["source"] == source and manifest["num_bytes"] == (folder / FILE).stat().st_size)
-    except (OSError, ValueError, KeyError):
-        return False
-
-
-def _write(folder: Path, source: str, pieces: Iterator[tuple[str, Array]]) -> None:
-    places: dict[str, tuple[int, tuple[int, ...], str]] = {}
-    (folder / MANIFEST).unlink(missing_ok=True)
-    with _replacing(folder / FILE) as file:
-        for name, array in pieces:
-            file.write(b"\0" * (-file.tell() % _ALIGNMENT))
-            places[name] = (file.tell(), array.shape, array.dtype.str)
-            file.write(array.data)
-        num_bytes = file.tell()
-    with _replacing(folder / MANIFEST) as file:
-        file.write(json.dumps({"source": source, "num_bytes": num_bytes, "pieces": places}).encode())
-
-
-@contextmanager
-def _replacing(path: Path) -> Iterator[IO[bytes]]:
-    """A temporary file that replaces ``path`` atomically once it is whole and on disk."""
-    with tempfile.NamedTemporaryFile(dir=path.parent, prefix=path.name, delete=False) as file:
-        try:
-            yield file.file
-            file.flush()
-            os.fsync(file.fileno())
-            os.chmod(file.name, 0o644)
-            os.replace(file.name, path)
-        except BaseException:
-            os.unlink(file.name)
-            raise

@@ -21,6 +21,13 @@ class Start:
     model_dir: str = ""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Warm:
+    """Before ``Start``: the process shall import what engines with this config need, and wait."""
+
+    config: EngineConfig
+
+
 @dataclass(frozen=True, slots=True)
 class Failed:
     """The engine's last message when it cannot start."""
@@ -28,11 +35,11 @@ class Failed:
     message: str
 
 
-Message = Start | Add | Abort | Ready | StepOutput | Failed
+Message = Warm | Start | Add | Abort | Ready | StepOutput | Failed
 
 _PAIR = msgspec.msgpack.Decoder(tuple[str, msgspec.Raw])
 _ENCODER = msgspec.msgpack.Encoder()
-_KINDS: tuple[type, ...] = (Start, Add, Abort, Ready, StepOutput, Failed)
+_KINDS: tuple[type, ...] = (Warm, Start, Add, Abort, Ready, StepOutput, Failed)
 
 
 def encode(message: Any) -> bytes:

@@ -5,17 +5,15 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import torch
-
 from axon.engine.batch import Batch, Drawn
 from axon.engine.config import EngineConfig
-from axon.engine.parallel.group import Alone, Group, TorchGroup
 from axon.engine.parallel.partition import Share
 from axon.engine.ranks.fingerprint import fingerprint
 from axon.engine.runner import Flight, Launcher, Runner
 from axon.errors import Misconfigured
 
 if TYPE_CHECKING:
+    from axon.engine.parallel.group import Group
     from axon.engine.ranks.crew import Crew
 
 _SETTLE_S = 2.0
@@ -48,10 +46,13 @@ class Leader:
         return self._launcher.launch(batch)
 
 
-def open_group(config: EngineConfig, model_dir: Path) -> tuple["Crew | None", Group]:
-    """Gathers the ranks that the settings ask for; raises ``Misconfigured`` if they do not come."""
+def open_group(config: EngineConfig, model_dir: Path) -> tuple["Crew | None", "Group | None"]:
+    """Gathers the ranks that the settings ask for, none for one rank; raises ``Misconfigured`` if they do not come."""
     if config.tensor_parallel == 1:
-        return None, Alone()
+        return None, None
+    import torch
+
+    from axon.engine.parallel.group import TorchGroup
     from axon.engine.ranks.crew import Crew  # a single engine needs no codec, which may not be installed
 
     if config.rendezvous and config.tensor_parallel % max(1, config.hosts):
