@@ -4,9 +4,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from axon.domain.fleet.demand import Demand
 from axon.domain.fleet.reconcile import Decided, Ensure, Memory, Pace, Stop, reconcile
 from axon.domain.fleet.replica import Group, Launched, LaunchState, ReplicaName, ReplicaSpec
-from axon.domain.fleet.sight import Demand, Sight, Target
+from axon.domain.fleet.sight import Sight, Target
 from axon.domain.presence import Load, Presence
 from axon.domain.registry.deployment import Deployment, Member, MemberState
 from axon.domain.registry.snapshot import Snapshot
@@ -16,7 +17,7 @@ from tests.domain.registry import builders
 ONE, TWO = Group("small"), Group("small", "b")
 """The groups of the first and the second version."""
 VERSIONS = {"": "small@v1", "b": "small@v2"}
-NOBODY = {ONE: Demand(), TWO: Demand()}
+NOBODY = {group: Demand(waiting=0, unfinished=0) for group in (ONE, TWO)}
 
 
 def deployed(*, states: Sequence[MemberState] = (MemberState.READY,), **changes: Any) -> Deployment:

@@ -4,9 +4,10 @@ from dataclasses import replace
 
 import pytest
 
+from axon.domain.fleet.demand import Demand
 from axon.domain.fleet.desired import Idle, least, wanted
 from axon.domain.fleet.replica import Group
-from axon.domain.fleet.sight import Demand, Target
+from axon.domain.fleet.sight import Target
 from axon.domain.registry.deployment import Deployment, MemberState
 from axon.domain.registry.rollout import RolloutState
 from axon.domain.registry.version import EngineSettings
@@ -60,7 +61,7 @@ def test_it_goes_cold_when_it_was_idle_for_its_time_and_not_before() -> None:
     idle = Idle()
     for seconds, demand, wants in ((0, 0, 1), (59, 0, 1), (0, 1, 1), (59, 0, 1), (59, 0, 1), (2, 0, 0)):
         fleet.now += seconds
-        fleet.demand = {ONE: Demand(unfinished=demand)}
+        fleet.demand = {ONE: Demand(waiting=0, unfinished=demand)}
         targets, idle = least(fleet.sight(), idle, now=fleet.now)
         assert targets[ONE].count == wants
     assert targets[ONE] == Target(0, "idle for 60 s")

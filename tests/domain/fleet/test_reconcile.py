@@ -4,9 +4,9 @@ from dataclasses import replace
 
 import pytest
 
+from axon.domain.fleet.demand import Demand
 from axon.domain.fleet.reconcile import Ensure, Memory, Pace, Stop, reconcile
 from axon.domain.fleet.replica import Group, LaunchState
-from axon.domain.fleet.sight import Demand
 from axon.domain.registry.deployment import MemberState
 from tests.domain.fleet.builders import NOBODY, ONE, TWO, Fleet, deployed, launched, present, registry, to
 
@@ -208,7 +208,7 @@ def test_a_group_without_a_target_keeps_what_it_has() -> None:
 
 def test_a_group_of_a_pool_that_its_deployment_has_left_is_drained() -> None:
     gold = Group("small", "", "gold")
-    fleet = settled(gold.replica(0), demand={**NOBODY, gold: Demand()})
+    fleet = settled(gold.replica(0), demand={**NOBODY, gold: Demand(waiting=0, unfinished=0)})
     assert names(fleet.look(to(0)).orders, Stop) == ["small#gold-0"]
 
 

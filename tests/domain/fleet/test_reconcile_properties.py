@@ -5,9 +5,10 @@ from dataclasses import replace
 from hypothesis import given
 from hypothesis import strategies as st
 
+from axon.domain.fleet.demand import Demand
 from axon.domain.fleet.reconcile import Ensure, Memory, Pace, Stop, reconcile
 from axon.domain.fleet.replica import Group, Launched, LaunchState
-from axon.domain.fleet.sight import Demand, Sight, Target
+from axon.domain.fleet.sight import Sight, Target
 from axon.domain.registry.deployment import MemberState
 from axon.domain.registry.snapshot import Snapshot
 from tests.domain.fleet.builders import ONE, TWO, Fleet, deployed, launched, present, registry
@@ -25,7 +26,8 @@ replicas = st.builds(
 )
 lists = st.lists(replicas, max_size=12, unique_by=lambda each: each.name)
 targets = st.dictionaries(groups, st.integers(0, 9).map(lambda count: Target(count, "drawn")))
-demands = st.dictionaries(groups, st.builds(Demand, st.integers(0, 2), st.integers(0, 2)))
+counts = st.none() | st.integers(0, 2)
+demands = st.dictionaries(groups, st.builds(Demand, waiting=counts, unfinished=counts))
 members = st.tuples(st.sampled_from([MemberState.READY, MemberState.DRAINING]), st.sampled_from(MemberState))
 registries = st.builds(
     lambda states, least: registry(deployed(states=states, max_replicas=least)), members, st.integers(1, 8)
@@ -91,7 +93,7 @@ def test_the_last_replica_is_not_stopped_while_somebody_waits_or_nobody_knows(
     orders = reconcile(sight, aims, remembered(sight, looks), now=100.0, pace=pace).orders
     stopped = {order.name for order in orders if isinstance(order, Stop)}
     for group in (ONE, TWO):
-        demand = sight.demand.get(group)
+        demand = sight.demand_of(group)
         version = {ONE: "small@v1", TWO: "small@v2"}[group]
         usable = {
             each.name
@@ -123,7 +125,7 @@ def test_more_replicas_wanted_never_start_fewer_or_stop_more(
 def test_it_reaches_what_is_wanted_and_then_orders_nothing(
     found: list[Launched], aims: dict[Group, Target], snapshot: Snapshot
 ) -> None:
-    idle = dict.fromkeys(GROUPS, Demand())
+    idle = dict.fromkeys(GROUPS, Demand(waiting=0, unfinished=0))
     fleet = Fleet(snapshot=snapshot, demand=idle, replicas={each.name: each for each in found})
     looks = fleet.settle({ONE: Target(0, ""), TWO: Target(0, ""), **aims}, looks=50)
     last = looks[-1]

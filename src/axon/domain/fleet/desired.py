@@ -107,7 +107,7 @@ def _why(deployment: Deployment) -> str:
 def _cold(sight: Sight, group: Group, each: Wanted, *, idle_s: float) -> Target:
     """The target of a group that may have no replica."""
     runs, rollout = any(_is_run(sight, group)), each.deployment.rollout
-    demand, limit_s = sight.demand.get(group), each.deployment.idle_s
+    demand, limit_s = sight.demand_of(group), each.deployment.idle_s
     if rollout and not rollout.state.is_over and rollout.new == each.member.version:
         return Target(1, "it is rolled out")
     if demand is None:

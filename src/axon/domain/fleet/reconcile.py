@@ -229,7 +229,7 @@ def _target(
         aim = Target(len(serving), "nothing says how many")
     else:
         aim = Target(0, f"its deployment runs in the pool '{of.deployment.pool}'")
-    demand = sight.demand.get(group)
+    demand = sight.demand_of(group)
     if aim.count or (demand is not None and not demand) or (demand is None and not serving):
         return aim
     return Target(1, f"{aim.reason}, but {'its demand is not known' if demand is None else demand}")
@@ -262,7 +262,7 @@ def _serving(own: Sequence[Launched], version: str, ready: frozenset[ReplicaName
 def _ready(sight: Sight) -> frozenset[ReplicaName]:
     """The launched replicas that take jobs, by what they announce."""
     announced = {each.worker for each in sight.presences or () if not each.draining}
-    return frozenset(each.name for each in sight.launched or () if str(each.name) in announced)
+    return frozenset(each.name for each in sight.launched or () if each.announced in announced)
 
 
 def _drains(each: Launched) -> bool:
@@ -282,7 +282,7 @@ def _remembered(sight: Sight, memory: Memory, *, now: float, pace: Pace) -> tupl
     if sight.presences is None or sight.run_id is None:
         return memory, "which workers announce themselves is not known"
     announced = {each.worker for each in sight.presences}
-    present = frozenset(each.name for each in launched if str(each.name) in announced)
+    present = frozenset(each.name for each in launched if each.announced in announced)
     expected = memory.seen & {each.name for each in launched if each.state is LaunchState.RUNNING}
     missing = bool(expected) and 2 * len(expected - present) >= len(expected)
     is_new_run = sight.run_id != memory.run_id

@@ -95,3 +95,10 @@ class Launched:
     zone: str = ""
     problem: str = ""
     """Why it does not run, in words: the last line that it wrote, or what the cluster says."""
+    worker: str = ""
+    """Name under which its worker announces itself; empty where that is the replica's name."""
+
+    @property
+    def announced(self) -> str:
+        """Name of its worker's presence."""
+        return self.worker or str(self.name)

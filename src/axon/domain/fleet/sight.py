@@ -3,25 +3,10 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
+from axon.domain.fleet.demand import Demand
 from axon.domain.fleet.replica import Group, Launched
 from axon.domain.presence import Presence
 from axon.domain.registry.snapshot import Snapshot
-
-
-@dataclass(frozen=True, slots=True)
-class Demand:
-    """Work for one group that has been accepted and has not ended."""
-
-    waiting: int = 0
-    """Jobs in its lanes."""
-    unfinished: int = 0
-    """Accepted turns that have not ended, as far as they are in the store: waiting ones and running ones."""
-
-    def __bool__(self) -> bool:
-        return self.waiting > 0 or self.unfinished > 0
-
-    def __str__(self) -> str:
-        return f"{self.waiting} jobs wait, {self.unfinished} turns are unfinished"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,6 +22,11 @@ class Sight:
     """Id of the run of ``live``, which carries the presences."""
     demand: Mapping[Group, Demand] = field(default_factory=dict)
     """A group that is missing here has a demand that is not known."""
+
+    def demand_of(self, group: Group) -> Demand | None:
+        """The group's demand; None if it is not known whether there is any."""
+        demand = self.demand.get(group)
+        return demand if demand is not None and demand.is_known else None
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,1 @@
+"""Launchers: replicas as children on this machine, and a twin in memory."""
