@@ -9,7 +9,7 @@ from typing import Annotated, NoReturn
 
 import typer
 
-from axon.console import aliases, deployments, keys, models, plans, prices, roles, rollouts, tenants, usage
+from axon.console import aliases, deployments, fleet, keys, models, plans, prices, roles, rollouts, tenants, usage
 from axon.console.flags import ApiKey, ConfigFile, DataDir, Json, Set, Url, load
 from axon.errors import AxonError, InvalidInput, Misconfigured
 
@@ -32,6 +32,7 @@ for _name, _commands in (
         ("rollouts", rollouts),
         ("aliases", aliases),
         ("prices", prices),
+        ("fleet", fleet),
     ),
 ):
     app.add_typer(_commands.app, name=_name)

@@ -14,7 +14,8 @@
     ├── NotFound                  unknown, another tenant's or gone: the caller cannot tell which
     ├── TooLarge
     ├── Conflict                  the same idempotency key with another body
-    │   └── Busy                  one turn at a time; comes with a time to retry after
+    │   ├── Busy                  one turn at a time; comes with a time to retry after
+    │   └── StaleTerm             an order of a leader that has been replaced
     ├── LimitReached              the tenant's own limit; comes with a time to retry after
     │   ├── BudgetSpent           its tokens of the day or month are used up; no retry helps
     │   └── StorageFull           its quota of stored bytes or objects is used up; no retry helps

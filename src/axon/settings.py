@@ -213,6 +213,14 @@ def client_variable(name: Literal["AXON_API_KEY", "AXON_URL", "AXON_LOG_LEVEL"])
     return os.environ.get(name) or None
 
 
+def environment_of(settings: Settings) -> dict[str, str]:
+    """The environment of another process that shall have these settings: every one of them, and what this process has
+    besides. Faults that are injected here are not injected there."""
+    shown = {name: _value(replace(settings, failpoints=""), name) for name in _specs()}
+    own = {variable_of(name): _text(value) for name, value in shown.items() if value is not None}
+    return {name: text for name, text in os.environ.items() if not name.startswith("AXON_")} | own
+
+
 def describe() -> list[Described]:
     """Every setting with its type, default and sentence, in the order of the code."""
     return [
@@ -389,10 +397,20 @@ def _check_range(name: str, value: float, place: str) -> None:
         raise Misconfigured(f"{place} must be {'0 or more' if zero else 'more than 0'}, not {value}.")
 
 
-def _show(settings: Settings, spec: _Spec, name: str) -> object:
+def _value(settings: Settings, name: str) -> object:
     value: object = settings
     for part in name.split("."):
         value = getattr(value, part)
+    return value
+
+
+def _text(value: object) -> str:
+    """A value as an environment variable has it."""
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def _show(settings: Settings, spec: _Spec, name: str) -> object:
+    value = _value(settings, name)
     if spec.field.metadata.get("secret"):
         return HIDDEN if value else ""
     return str(value) if isinstance(value, Path) else hide(value)

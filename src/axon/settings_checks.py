@@ -3,6 +3,7 @@
 import re
 from collections.abc import Mapping
 
+from axon.domain.fleet.replica import parse_replica
 from axon.errors import Misconfigured
 from axon.gateway.config import GatewayConfig
 from axon.runtime.config import LifecycleConfig
@@ -10,12 +11,18 @@ from axon.worker.config import WorkerConfig
 
 _MOST_LAG_EVERY_S = 5.0
 _WORKER_NAME = re.compile(r"[A-Za-z0-9._-]{1,64}")
+_MAX_REPLICA_CHARS = 200
 _ORIGIN = re.compile(
     r"\*|(?!https://[^/]*:443$|http://[^/]*:80$)"
     r"[a-z][a-z0-9+.-]*://([a-z0-9_-]+(\.[a-z0-9_-]+)*\.?|\[[0-9a-f:.]+\])(:[1-9][0-9]{0,4})?"
 )
 """An origin as browsers write it (RFC 6454): in lower case, without the port that its scheme has anyway. A setting that
 is written otherwise would equal no browser's header."""
+
+
+def _is_replica(name: str) -> bool:
+    """Whether a launcher has given the name."""
+    return len(name) <= _MAX_REPLICA_CHARS and parse_replica(name) is not None
 
 
 def check_together(
@@ -32,7 +39,7 @@ def check_together(
             f"lifecycle.lag_every_s must be at most {_MOST_LAG_EVERY_S:g}, not {lifecycle.lag_every_s:g}: "
             "/livez would call the process stuck."
         )
-    if worker.name and not _WORKER_NAME.fullmatch(worker.name):
+    if worker.name and not _WORKER_NAME.fullmatch(worker.name) and not _is_replica(worker.name):
         raise Misconfigured(
             f"worker.name must have 1 to 64 letters, digits, dots, dashes or underscores, not {worker.name!r}."
         )

@@ -123,6 +123,14 @@ class TestTurns:
 
 
 class TestUnfinished:
+    async def test_unfinished_turns_are_counted_by_deployment_and_version(self, store: Store) -> None:
+        jobs = [
+            make_job(f"turn_{n}", deployment=name, version=name[0]) for n, name in enumerate(("small", "small", "big"))
+        ]
+        await store.turns.apply([*map(opened, jobs), make_ended(make_job("turn_9", deployment="small", version="s"))])
+        counted = {(each.deployment, each.version): each.count for each in await store.turns.count_unfinished()}
+        assert counted == {("small", "s"): 2, ("big", "b"): 1}
+
     async def test_unfinished_turns_are_listed_oldest_first_up_to_the_limit(self, store: Store) -> None:
         turns = [opened(make_job(f"turn_{number}", created=created)) for number, created in enumerate((3.0, 1.0, 2.0))]
         await store.turns.apply([*turns, make_ended(make_job("over", created=0.0))])

@@ -3,24 +3,31 @@
 python -m tests.fleet                                  the default model, two gateways, two workers, one control
 python -m tests.fleet --engine echo --workers 4        no model; answers repeat the prompt
 python -m tests.fleet --dir data --port 8000           in a folder that is kept, on a port of your choice
+python -m tests.fleet --launcher process               control runs the workers of a registered deployment itself
 """
 
 import argparse
 import errno
+import json
 import os
 import re
 import shlex
 import signal
 import socket
+import subprocess
 import sys
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
+from functools import partial
 from pathlib import Path
 
-from axon.settings import Settings
+from axon.engine.load.convert.gguf import default_gguf
+from axon.settings import Settings, load
 from tests.fleet.fleet import Fleet
 from tests.fleet.member import Member
+from tests.fleet.versions import register_echo
+from tests.journeys.server import wait_until
 from tests.services.__main__ import ignore_signals, in_folder, start
 from tests.services.require import find
 
@@ -49,7 +56,13 @@ def main() -> int:
             running.callback(fleet.stop)
             running.enter_context(_logs_shown(fleet))
             roles = {"gateways": options.gateways, "workers": options.workers, "controls": options.controls}
-            fleet.start(**roles, edge_port=options.port, timeout_s=_START_S)
+            if options.launcher == "none":
+                fleet.start(**roles, edge_port=options.port, timeout_s=_START_S)
+            else:
+                meanwhile = partial(register, workers=options.workers, is_echo=options.engine == "echo")
+                roles["workers"] = 0
+                fleet.start(**roles, edge_port=options.port, timeout_s=_START_S, meanwhile=meanwhile)
+                wait_for_workers(fleet, options.workers)
             write_environment(environment := folder / "axon.env", fleet)
             print(_screen(fleet, environment), flush=True)
             signal.pause()
@@ -75,6 +88,12 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--model", help="a safetensors folder or .gguf file [default: the packaged one]")
     parser.add_argument("--model-name", help="the name clients ask for it by")
     parser.add_argument("--engine", choices=("axon", "echo"), help="'echo' repeats its prompt without a model")
+    parser.add_argument(
+        "--launcher",
+        choices=("none", "process"),
+        default="none",
+        help="'process': control starts and stops the workers",
+    )
     parser.add_argument("--set", action="append", default=[], metavar="NAME=VALUE", help="any setting of every process")
     return parser.parse_args()
 
@@ -107,10 +126,37 @@ def _settings(options: argparse.Namespace) -> dict[str, object]:
     }
     named = {"model": options.model, "model_name": options.model_name, "engine_kind": options.engine}
     chosen |= {name: value for name, value in named.items() if value is not None}
+    if options.launcher != "none":
+        chosen["control_launcher"] = options.launcher
     for each in options.set:
         name, _, value = each.partition("=")
         chosen[name.strip().replace(".", "_")] = value
     return chosen
+
+
+def register(fleet: Fleet, workers: int, is_echo: bool) -> None:
+    """Registers the fleet's model with a deployment of its own name, whose workers control starts."""
+    settings = load(environ=fleet.gateways[0].environment()).settings
+    name = settings.model_name
+    print(f"Registering {name}; control starts {workers} workers for it", flush=True)
+    if is_echo:
+        register_echo(fleet, name)
+    else:
+        source = str(default_gguf()) if settings.model == "default" else settings.model
+        fleet.axon("models", "add", name, source, "--label", "v1", "--deploy")
+    fleet.axon("deployments", "change", name, "--min-replicas", str(workers), "--max-replicas", str(2 * workers))
+
+
+def wait_for_workers(fleet: Fleet, workers: int) -> None:
+    """Returns when control's workers serve."""
+
+    def serve() -> bool:
+        with suppress(subprocess.CalledProcessError):  # control has reported nothing yet
+            states = [each["state"] for each in json.loads(fleet.axon("fleet", "status", "--json"))["replicas"]]
+            return states.count("ready") >= workers
+        return False
+
+    wait_until(serve, f"{workers} workers are ready", _START_S)
 
 
 def write_environment(path: Path, fleet: Fleet) -> None:
@@ -125,13 +171,15 @@ def _screen(fleet: Fleet, environment: Path) -> str:
     with fleet.client() as http:
         model = http.get("/v1/models").json()["data"][0]["id"]
     members = "\n".join(f"  {each.name:<10} {_address(each)}" for each in fleet.members)
+    replicas = fleet.data_dir / "replicas"
+    runs = f"\n  Control runs the workers: `axon fleet status` shows them; their logs are in {replicas}.\n"
     question = "What is the capital of France?"
     axon = shlex.quote(str(Path(sys.executable).with_name("axon")))
     return f"""
   The fleet is ready: {fleet.url}/v1   (nginx before the gateways)
 
 {members}
-
+{runs if replicas.exists() else ""}
   Key        {fleet.key}
   Model      {model}
 

@@ -22,6 +22,7 @@ import httpx
 
 from axon.runtime.datafolder import read_or_make_secret
 from tests.contracts import postgres_backend
+from tests.fleet import launched
 from tests.fleet.edge import Edge
 from tests.fleet.member import Member, Role
 from tests.journeys.server import MODELS, START_S
@@ -83,8 +84,10 @@ class Fleet:
         controls: int = 1,
         edge_port: int = 0,
         timeout_s: float = START_S,
+        meanwhile: Callable[["Fleet"], None] = lambda fleet: None,
     ) -> "Fleet":
-        """Everything at once; returns when all of it is ready. A signal's exception ends the waiting."""
+        """Everything at once; returns when all of it is ready. A signal's exception ends the waiting. ``meanwhile`` is
+        called when all are started: without workers, gateways are ready when a deployment is registered."""
         self._is_starting = True
         roles: dict[Role, int] = {"control": controls, "worker": workers, "gateway": gateways}
         made = [self.make(role) for role, count in roles.items() for _ in range(count)]
@@ -93,6 +96,7 @@ class Fleet:
         with ThreadPoolExecutor(max_workers=1) as starting:  # no signal comes here, between a process and its name
             for started in [starting.submit(start) for start in starts]:
                 started.result()
+        meanwhile(self)
         for each in made:
             each.wait_ready(timeout_s)
         self._is_starting = False
@@ -130,6 +134,7 @@ class Fleet:
                 return self._break_off()
             return {each.name: each.wait() for each in self.members}
         finally:
+            launched.end(self.data_dir)  # they outlive their control
             if self.edge is not None:
                 self.edge.stop()
 

@@ -9,6 +9,7 @@ import httpx
 
 from tests.fleet.fleet import Fleet
 from tests.fleet.member import Member
+from tests.journeys.server import wait_until
 
 MODEL = "small"
 OTHER = "other"
@@ -90,3 +91,21 @@ class Registry:
         """The state of each version of the deployment."""
         found = sent(self.http.get(f"/v1/admin/deployments/{MODEL}"))
         return {member["version"]: member["state"] for member in found["members"]}
+
+
+def register_echo(fleet: Fleet, name: str, **deployment: object) -> None:
+    """Registers an echo model with a deployment of the same name, as soon as a gateway answers."""
+    url = fleet.gateways[0].url
+    wait_until(lambda: _answers(url), "a gateway answers")
+    with Registry(fleet) as registry:
+        sent(registry.http.post("/v1/admin/models", json={"id": name}))
+        sent(registry.http.post(f"/v1/admin/models/{name}/versions", json=version_body("v1")))
+        body = {"id": name, "model": name, "version": "v1", "num_lanes": 4, "patience_s": 60.0, **deployment}
+        sent(registry.http.post("/v1/admin/deployments", json=body))
+
+
+def _answers(url: str) -> bool:
+    try:
+        return httpx.get(f"{url}/livez", timeout=5).status_code == 200
+    except httpx.TransportError:
+        return False

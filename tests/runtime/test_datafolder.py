@@ -1,13 +1,15 @@
-"""Secrets in the data folder: one for all who share it, whole or not there."""
+"""Secrets in the data folder: one for all who share it, whole or not there; and names, each one process's own."""
 
 import os
 import stat
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
 from pathlib import Path
 from unittest.mock import patch
 
 import pytest
 
-from axon.runtime.datafolder import read_or_make_secret, write_secret
+from axon.runtime.datafolder import holder_of_name, own_name, read_or_make_secret, write_secret
 
 
 def test_a_secret_is_made_once_and_is_its_owners_alone(tmp_path: Path) -> None:
@@ -29,3 +31,26 @@ def test_who_comes_while_a_secret_is_written_never_reads_half_of_it(tmp_path: Pa
 
     with patch.object(os, "fdopen", looked_at):
         assert read_or_make_secret(path) == path.read_text().strip()
+
+
+def test_a_name_is_one_holders_own_until_it_ends(tmp_path: Path) -> None:
+    assert holder_of_name(tmp_path, "small/small#-0") is None
+    with own_name(tmp_path, "small/small#-0", wait_s=0.0) as first:
+        assert first
+        assert holder_of_name(tmp_path, "small/small#-0") == os.getpid()
+        with own_name(tmp_path, "small/small#-0", wait_s=0.1) as second:
+            assert not second
+        with own_name(tmp_path, "other/small#-0", wait_s=0.0) as other:
+            assert other
+    assert holder_of_name(tmp_path, "small/small#-0") is None
+    with own_name(tmp_path, "small/small#-0", wait_s=0.0) as third:
+        assert third
+
+
+def test_a_name_is_waited_for_while_its_last_holder_ends(tmp_path: Path) -> None:
+    with ExitStack() as first:
+        assert first.enter_context(own_name(tmp_path, "small", wait_s=0.0))
+        with ThreadPoolExecutor(1) as pool:
+            waiting = pool.submit(lambda: own_name(tmp_path, "small", wait_s=30.0).__enter__())
+            first.close()
+            assert waiting.result(timeout=30)

@@ -6,9 +6,11 @@ from dataclasses import dataclass
 
 from axon.bootstrap.registry import make_catalog
 from axon.bootstrap.services import check_store_file, load_pepper, open_live, open_store
-from axon.errors import DependencyDown
+from axon.domain.fleet.status import FleetStatus
+from axon.errors import DependencyDown, Misconfigured
 from axon.ports.live import Live
 from axon.registry.catalog import Catalog
+from axon.registry.fleet_report import FleetReports
 from axon.runtime.clock import Clock, SystemClock
 from axon.settings import Settings
 from axon.tenants.keyring import Keyring
@@ -50,6 +52,16 @@ async def open_administration(
             keyring=Keyring(store.keys, revoke, lambda: load_pepper(settings), clock),
             catalog=make_catalog(settings, store, clock, live, pinned),
         )
+
+
+async def read_fleet(settings: Settings) -> FleetStatus | None:
+    """The last report of control's leader on its fleet; None if there is none. Raises ``Misconfigured`` where ``live``
+    is another process's memory, and ``DependencyDown`` while it is away."""
+    if settings.live.startswith("memory:"):
+        raise Misconfigured("A fleet needs a shared `live`: name it with --live or AXON_LIVE.")
+    async with AsyncExitStack() as stack:
+        live = await open_live(settings, SystemClock(), stack)
+        return await FleetReports(live.cache).last()
 
 
 async def revoke_without_store(settings: Settings, key_id: str) -> bool:

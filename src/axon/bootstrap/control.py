@@ -4,6 +4,7 @@ from collections.abc import Callable
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
 
+from axon.bootstrap.launching import make_reconciler, require_no_launcher
 from axon.bootstrap.process import Part, Process, Up, started
 from axon.bootstrap.registry import make_follower, make_writer, removed_in
 from axon.bootstrap.services import Services, open_persister, open_services, require_shared
@@ -129,6 +130,10 @@ async def open_control(
         max_age_s=settings.control.max_drain_s,
         leads=leads,
     )
+    if not stands_by:
+        require_no_launcher(settings)
+    reconciler = make_reconciler(process, services, name=leader.name, leads=leads)
     led = (sweeper.run, retention.run, revocations.run, rollouts.run, golden.run, drains.run)
-    parts = (*standing, registry.run, *led, *((persister.run,) if persister else ()))
+    launched = (reconciler.run,) if reconciler else ()
+    parts = (*standing, registry.run, *led, *launched, *((persister.run,) if persister else ()))
     return Control(leader=leader, sweeper=sweeper, parts=parts)

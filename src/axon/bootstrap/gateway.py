@@ -31,6 +31,7 @@ from axon.bootstrap.services import (
 from axon.bootstrap.turn_parts import make_admission, make_dispatch
 from axon.dispatch.idempotency import Idempotency
 from axon.domain.served_version import ServedVersion
+from axon.registry.fleet_report import FleetReports
 from axon.registry.follower import RegistryFollower
 from axon.registry.observations import Observations
 from axon.registry.observing import Observing
@@ -249,6 +250,7 @@ async def open_gateway(
         tenancy=Tenancy(store, clock, defaults=defaults),
         keyring=Keyring(store.keys, revocations.revoke, lambda: pepper, clock),
         catalog=make_catalog(settings, store, clock, services.live, sessions.pins.count),
+        fleet=FleetReports(services.live.cache),
         clock=clock,
     )
     last_use = LastUse(store.keys, clock)

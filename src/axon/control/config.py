@@ -1,6 +1,7 @@
 """Control's section of the settings."""
 
 from dataclasses import dataclass
+from typing import Literal
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -17,6 +18,11 @@ class ControlConfig:
     """Seconds between two checks of deadlines, orphans and retention."""
     orphan_s: float = 30.0
     """Seconds without an owner after which a turn whose lane is empty is put on the queue again."""
+    launcher: Literal["none", "process"] = "none"
+    """Who starts and stops the workers of registered deployments: ``none`` leaves it to you; ``process`` runs them as
+    processes of the leader's machine, in ``data_dir``."""
+    look_s: float = 1.0
+    """Seconds between two looks of the leader at the fleet, if it has a launcher."""
     min_drain_s: float = 3600.0
     """Seconds for which an old version stays at least after a rollout, so that `axon rollback` finds it running."""
     max_drain_s: float = 7 * 24 * 3600.0

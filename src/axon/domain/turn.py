@@ -36,6 +36,15 @@ class TurnState(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Unfinished:
+    """How many accepted turns of a deployment's version have not ended."""
+
+    deployment: str
+    version: str
+    count: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Turn:
     """A turn as it stood when this record was made."""
 

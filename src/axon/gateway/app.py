@@ -11,7 +11,7 @@ from starlette.routing import Route
 
 from axon.errors import AxonError, InvalidInput, LimitReached, NotFound, TooLarge
 from axon.gateway import health
-from axon.gateway.admin import aliases, changes, deployments, keys, plans, prices, rollouts, tenants, usage
+from axon.gateway.admin import aliases, changes, deployments, fleet, keys, plans, prices, rollouts, tenants, usage
 from axon.gateway.admin import models as registered_models
 from axon.gateway.admin.bodies import Admin
 from axon.gateway.http.auth import Authenticator
@@ -31,7 +31,7 @@ _DESCRIPTION = "OpenAI-compatible API of an Axon server. Every route but the pro
 PARTS = (
     *(responses, conversations, chat, completions, models, streams, usage),
     *(tenants, plans, keys),
-    *(registered_models, deployments, rollouts, aliases, prices, changes, health),
+    *(registered_models, deployments, rollouts, aliases, prices, changes, fleet, health),
 )
 """The modules that make up the API; each has a router."""
 _DIRECT = frozenset({"/v1/chat/completions", "/v1/completions", "/v1/responses"})

@@ -12,7 +12,7 @@ from axon.domain.registry.record import Edit, Record
 from axon.domain.registry.snapshot import Snapshot
 from axon.domain.storage import Stored
 from axon.domain.tenant import Plan, Tenant
-from axon.domain.turn import Turn, TurnState
+from axon.domain.turn import Turn, TurnState, Unfinished
 from axon.domain.usage_sum import UsageSum
 from axon.errors import DependencyDown
 
@@ -153,7 +153,14 @@ class TurnStore(Protocol):
         """Erases prompt and text of ended turns that are not retained; their usage stays. Returns how many."""
 
 
-class SessionTurns(TurnStore, Protocol):
+class UnfinishedTurns(Protocol):
+    """Turns, as whoever runs the fleet counts them."""
+
+    async def count_unfinished(self) -> Sequence[Unfinished]:
+        """Number of turns that were accepted and have not ended, by deployment and version."""
+
+
+class SessionTurns(TurnStore, UnfinishedTurns, Protocol):
     """Turns, as the sessions need them."""
 
     async def entries(self, session: str, *, limit: int) -> Sequence[Entry]:
@@ -204,6 +211,13 @@ class Markers(Protocol):
         """Writes the markers (idempotent), and deletes old ones that nobody waits for any more."""
 
     async def seen(self, marker_id: str) -> bool: ...
+
+
+class Terms(Protocol):
+    """Terms of control's leaders (fencing tokens). Whoever takes orders from leaders refuses those of a lower term."""
+
+    async def take(self) -> int:
+        """Begins a term: a number above every one that was taken before, by any process."""
 
 
 class ConversationStore(Protocol):
@@ -275,6 +289,9 @@ class Store(Protocol):
 
     @property
     def markers(self) -> Markers: ...
+
+    @property
+    def terms(self) -> Terms: ...
 
     @property
     def conversations(self) -> IdleConversations: ...

@@ -5,12 +5,16 @@ import fcntl
 import itertools
 import os
 import secrets
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TextIO
+from urllib.parse import quote
 
 from axon.errors import Misconfigured
+
+_POLL_S = 0.05
 
 
 @contextmanager
@@ -63,6 +67,47 @@ def numbered(folder: Path, kind: str) -> Iterator[int]:
                 continue
             yield number
             return
+
+
+@contextmanager
+def own_name(folder: Path, name: str, *, wait_s: float) -> Iterator[bool]:
+    """Makes a name this process's own among those that share the folder, as long as it lives; gives False if another
+    process still has it after ``wait_s`` seconds. The file says whose it is."""
+    path = _path_of_name(folder, name)
+    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    with open(path, "a") as file:
+        deadline = time.monotonic() + wait_s
+        while not (is_own := _try_lock(file)) and time.monotonic() < deadline:
+            time.sleep(_POLL_S)
+        if is_own:
+            file.truncate(0)
+            file.write(str(os.getpid()))
+            file.flush()
+        yield is_own
+
+
+def holder_of_name(folder: Path, name: str) -> int | None:
+    """The pid of the process whose own the name is; None if it is nobody's."""
+    try:
+        with open(_path_of_name(folder, name)) as file:
+            if _try_lock(file, fcntl.LOCK_SH):
+                return None
+            text = file.read().strip()
+            return int(text) if text.isdecimal() else None
+    except FileNotFoundError:
+        return None
+
+
+def _path_of_name(folder: Path, name: str) -> Path:
+    return folder / "names" / f"{quote(name, safe='#~')}.lock"
+
+
+def _try_lock(file: TextIO, kind: int = fcntl.LOCK_EX) -> bool:
+    try:
+        fcntl.flock(file, kind | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
 
 
 @contextmanager

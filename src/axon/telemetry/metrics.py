@@ -157,6 +157,15 @@ class Metrics:
         )
         self.draining = self._gauge("axon_draining", "1 while the process finishes its work before it stops, else 0.")
         self.leads = self._gauge("axon_leads", "1 while this control leads, 0 while it stands by.")
+        self.replicas = self._gauge(
+            "axon_replicas", "Replicas that control's leader wants, and that start, serve and drain.", "group", "state"
+        )
+        self.replicas_waiting = self._gauge(
+            "axon_replicas_waiting", "Launched replicas that ended by themselves and wait to be started again."
+        )
+        self.fleet_orders = self._counter(
+            "axon_fleet_orders_total", "Orders of control's leader to its launcher.", "action", "result"
+        )
         self.workers = self._gauge(
             "axon_workers", "Workers that this gateway sees, the draining ones not counted.", "model"
         )

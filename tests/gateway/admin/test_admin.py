@@ -25,6 +25,7 @@ from axon.gateway.http.auth import Authenticator
 from axon.gateway.http.body import Bodies
 from axon.gateway.http.scopes import NEEDED
 from axon.registry.catalog import Catalog
+from axon.registry.fleet_report import FleetReports
 from axon.registry.writer import RegistryWriter
 from axon.runtime.clock import FakeClock
 from axon.runtime.lifecycle import Lifecycle
@@ -55,6 +56,7 @@ class Office:
         self.catalog = Catalog(
             store.registry, RegistryWriter(store.registry, self.clock), self.clock, pinned=nobody_pinned
         )
+        self.fleet = FleetReports(MemoryCache(self.clock))
         self.bodies = Bodies(GatewayConfig())
         gateway = SimpleNamespace(
             config=GatewayConfig(),
@@ -71,6 +73,7 @@ class Office:
                 tenancy=self.tenancy,
                 keyring=self.keyring,
                 catalog=self.catalog,
+                fleet=self.fleet,
                 clock=self.clock,
             ),
             Authenticator(store.keys, PEPPER, self.clock, defaults=DEFAULTS, revoked=revocations.revoked),

@@ -26,6 +26,7 @@ from axon.ports.store import (
     StorageStore,
     Store,
     TenantStore,
+    Terms,
     Tombstones,
     UsageStore,
 )
@@ -51,6 +52,7 @@ PORTS: Mapping[str, type] = {
     "turns": SessionTurns,
     "pinned": PinnedSessions,
     "markers": Markers,
+    "terms": Terms,
     "conversations": IdleConversations,
     "tombstones": Tombstones,
     "store": Store,

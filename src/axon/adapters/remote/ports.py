@@ -25,6 +25,7 @@ from axon.ports.store import (
     SessionTurns,
     StorageStore,
     TenantStore,
+    Terms,
     Tombstones,
     UsageStore,
 )
@@ -75,6 +76,7 @@ class RemoteStore:
     turns: SessionTurns
     pinned: PinnedSessions
     markers: Markers
+    terms: Terms
     conversations: IdleConversations
     tombstones: Tombstones
     pinging: Any
@@ -111,6 +113,7 @@ class RemotePorts:
             turns=_remote("turns", link),
             pinned=_remote("pinned", link),
             markers=_remote("markers", link),
+            terms=_remote("terms", link),
             conversations=_remote("conversations", link),
             tombstones=_remote("tombstones", link),
             pinging=_remote("store", link),

@@ -27,7 +27,19 @@ _READ_BYTES = 1 << 18
 _MAX_UNSENT_BYTES = 16 << 20
 """A front that takes nothing gets no notifications beyond this; they may be lost, and it reads the log instead."""
 _LIVE = ("log", "leases", "accounts", "crowds", "shares", "cache", "pins", "presences", "wakeups")
-_STORE = ("keys", "tenants", "plans", "usage", "storage", "turns", "pinned", "markers", "conversations", "tombstones")
+_STORE = (
+    "keys",
+    "tenants",
+    "plans",
+    "usage",
+    "storage",
+    "turns",
+    "pinned",
+    "markers",
+    "terms",
+    "conversations",
+    "tombstones",
+)
 _CHANNEL = msgspec.msgpack.Decoder(str)
 
 _logger = structlog.get_logger("axon.fronts")

@@ -26,6 +26,7 @@ from axon.adapters.store.registry import SqlRegistry
 from axon.adapters.store.start_errors import explained
 from axon.adapters.store.storage import SqlStorage
 from axon.adapters.store.tenants import SqlTenants
+from axon.adapters.store.terms import SqlTerms
 from axon.adapters.store.tombstones import SqlTombstones
 from axon.adapters.store.turns import SqlTurns
 from axon.adapters.store.usage import SqlUsage
@@ -83,6 +84,7 @@ class PostgresStore:
         self._pinned = SqlPinnedSessions(self._database)
         self._turns = SqlTurns(self._database)
         self._markers = SqlMarkers(self._database)
+        self._terms = SqlTerms(self._database)
         self._conversations = SqlConversations(self._database)
         self._tombstones = SqlTombstones(self._database)
 
@@ -135,6 +137,11 @@ class PostgresStore:
     def markers(self) -> SqlMarkers:
         self._check_open()
         return self._markers
+
+    @property
+    def terms(self) -> SqlTerms:
+        self._check_open()
+        return self._terms
 
     @property
     def conversations(self) -> SqlConversations:

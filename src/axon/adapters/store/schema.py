@@ -14,7 +14,7 @@ from sqlalchemy import (
     Text,
 )
 
-HEAD = "0009"
+HEAD = "0010"
 """Id of the migration that creates these tables."""
 
 metadata = MetaData()
@@ -212,6 +212,13 @@ hidden_items = Table(
     metadata,
     Column("conversation", Text, primary_key=True),
     Column("id", Text, primary_key=True),
+)
+
+terms = Table(
+    "terms",
+    metadata,
+    Column("name", Text, primary_key=True),
+    Column("number", BigInteger, nullable=False),
 )
 
 tombstones = Table(

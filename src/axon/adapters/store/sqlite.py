@@ -30,6 +30,7 @@ from axon.adapters.store.registry import SqlRegistry
 from axon.adapters.store.start_errors import explained
 from axon.adapters.store.storage import SqlStorage
 from axon.adapters.store.tenants import SqlTenants
+from axon.adapters.store.terms import SqlTerms
 from axon.adapters.store.tombstones import SqlTombstones
 from axon.adapters.store.turns import SqlTurns
 from axon.adapters.store.usage import SqlUsage
@@ -77,6 +78,7 @@ class SqliteStore:
         self._pinned = SqlPinnedSessions(database)
         self._turns = SqlTurns(database)
         self._markers = SqlMarkers(database)
+        self._terms = SqlTerms(database)
         self._conversations = SqlConversations(database)
         self._tombstones = SqlTombstones(database)
 
@@ -130,6 +132,11 @@ class SqliteStore:
     def markers(self) -> SqlMarkers:
         self._opened()
         return self._markers
+
+    @property
+    def terms(self) -> SqlTerms:
+        self._opened()
+        return self._terms
 
     @property
     def conversations(self) -> SqlConversations:

@@ -38,6 +38,7 @@ from axon.adapters.store.driver_errors import (
     translate,
     translated,
 )
+from axon.adapters.store.unfinished import count_unfinished
 from axon.domain import conversation, erasure, wire
 from axon.domain.chunk import End, Token
 from axon.domain.conversation import Entry
@@ -46,7 +47,7 @@ from axon.domain.item import Item
 from axon.domain.job import Job
 from axon.domain.ledger import Ledger
 from axon.domain.sampling import Sampling
-from axon.domain.turn import Turn, TurnState, cost_of
+from axon.domain.turn import Turn, TurnState, Unfinished, cost_of
 from axon.domain.usage import Usage
 from axon.errors import DependencyDown
 
@@ -139,6 +140,9 @@ class SqlTurns:
             if turns or len(rows) < limit:
                 return turns
             after = rows[-1].opened_at, rows[-1].id  # none of these can be read: the next ones may be
+
+    async def count_unfinished(self) -> Sequence[Unfinished]:
+        return await count_unfinished(self._database)
 
     async def purge(self, *, ended_before: float) -> int:
         return await self._purge_all(_past_retention(ended_before))

@@ -75,6 +75,8 @@ class LaunchState(StrEnum):
     """It was told to stop and drains."""
     WAITING = "waiting"
     """It ended by itself, and is started again after a delay."""
+    LOST = "lost"
+    """Its machine does not answer: it is missing where replicas are needed, and its name is not given again."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -15,6 +15,7 @@ from axon.errors import InvalidInput
 from axon.gateway.http.body import Many, Wire
 from axon.gateway.turn.context import gateway_of, identity_of
 from axon.registry.catalog import Catalog
+from axon.registry.fleet_report import FleetReports
 from axon.runtime.clock import Clock
 from axon.tenants.keyring import Keyring
 from axon.tenants.tenancy import Tenancy
@@ -29,6 +30,7 @@ class Admin:
     tenancy: Tenancy
     keyring: Keyring
     catalog: Catalog
+    fleet: FleetReports
     clock: Clock
 
 

@@ -90,6 +90,7 @@ NEEDED: Mapping[str, frozenset[Scope]] = {
     "GET /v1/admin/aliases/{alias_id}": _ADMIN,
     "PATCH /v1/admin/aliases/{alias_id}": _ADMIN,
     "DELETE /v1/admin/aliases/{alias_id}": _ADMIN,
+    "GET /v1/admin/fleet": _ADMIN,
     "GET /v1/admin/prices": _ADMIN,
     "POST /v1/admin/prices": _ADMIN,
     "GET /v1/admin/changes": _ADMIN,

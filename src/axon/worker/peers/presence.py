@@ -78,8 +78,13 @@ class Announcer:
         if self._refused_since is None:
             self._refused_since = now
         elif now - self._refused_since > 2 * _TTL_INTERVALS * self._every_s:
-            message = f"Another worker has the name {name}. Give this one a name of its own with worker.name."
+            message = taken(name)
             if self._announced is None:
                 raise Misconfigured(message)
             _logger.error("presence.name_taken", worker=name, hint=message)
             self._refused_since = now
+
+
+def taken(name: str) -> str:
+    """Says that a worker cannot have its name."""
+    return f"Another worker has the name {name}. Give this one a name of its own with worker.name."

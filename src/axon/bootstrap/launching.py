@@ -1,0 +1,103 @@
+"""Makes the reconciler with the launcher that the settings name, and the command line of a launched worker."""
+
+import sys
+from collections.abc import Callable, Sequence
+
+from axon.bootstrap.process import Process
+from axon.bootstrap.services import Services
+from axon.control.fleet_demand import FleetDemand
+from axon.control.reconciler import LeastTargets, Reconciler
+from axon.domain.fleet.reconcile import Decided, Ensure, Order, Pace
+from axon.domain.fleet.replica import Launched, LaunchState, ReplicaName, ReplicaSpec
+from axon.errors import Misconfigured
+from axon.ports.launcher import Launcher
+from axon.registry.fleet_report import FleetReports
+from axon.runtime.clock import Clock
+from axon.settings import Settings, environment_of
+from axon.telemetry.metrics import Metrics
+
+_LIFETIMES = 3
+"""Lifetimes of a presence without a stop, after presences may have been lost."""
+_LIFETIME_INTERVALS = 3
+"""A presence lives for so many intervals between announcements."""
+_SLACK_S = 15.0
+"""Seconds that a worker may take beyond its drain time, to start and to end its engine."""
+_LEASES = 2
+
+
+def make_reconciler(process: Process, services: Services, *, name: str, leads: Callable[[], bool]) -> Reconciler | None:
+    """The reconciler; None where the settings name no launcher."""
+    settings, clock = process.settings, process.clock
+    launcher = _make_launcher(settings, clock)
+    if launcher is None:
+        return None
+    measured = _Measured(process.metrics)
+    return Reconciler(
+        launcher,
+        services.store.terms,
+        services.store.registry,
+        services.live.presences,
+        services.live.leases,
+        FleetDemand(services.store.turns, services.queue),
+        lambda: LeastTargets(clock),
+        FleetReports(services.live.cache),
+        clock,
+        name=name,
+        kind=settings.control.launcher,
+        every_s=settings.control.look_s,
+        deposed_s=_LEASES * settings.control.lease_s,
+        pace=Pace(hold_s=_LIFETIMES * _LIFETIME_INTERVALS * settings.worker.announce_s),
+        leads=leads,
+        on_look=measured.looked,
+        on_order=measured.ordered,
+    )
+
+
+def require_no_launcher(settings: Settings) -> None:
+    """Raises ``Misconfigured`` where a launcher is set and one process does everything by itself."""
+    if settings.control.launcher != "none":
+        raise Misconfigured("control.launcher is for `axon control`: `axon serve` runs its models by itself.")
+
+
+def _make_launcher(settings: Settings, clock: Clock) -> Launcher | None:
+    if settings.control.launcher == "process":
+        from axon.adapters.launch.process import ProcessLauncher
+
+        stop_s = settings.lifecycle.notice_s + settings.lifecycle.drain_s + _SLACK_S
+        environ = environment_of(settings)
+        return ProcessLauncher(settings.data_dir, worker_command, clock, environ=environ, stop_s=stop_s)
+    return None
+
+
+def worker_command(name: ReplicaName, spec: ReplicaSpec) -> Sequence[str]:
+    """The command line of a replica on this machine; everything else is in its environment."""
+    return [
+        *(sys.executable, "-m", "axon", "worker"),
+        *("--name", str(name), "--deployment", name.group.deployment, "--version", spec.label),
+        *("--pool", name.group.pool, "--metrics-port", "0"),
+    ]
+
+
+class _Measured:
+    """Counts what the reconciler does."""
+
+    def __init__(self, metrics: Metrics) -> None:
+        self._metrics = metrics
+
+    def looked(self, decided: Decided, launched: Sequence[Launched]) -> None:
+        replicas = self._metrics.replicas
+        replicas.clear()
+        for each in decided.groups:
+            of = str(each.group)
+            for state, number in (
+                ("wanted", each.wanted),
+                ("starting", each.starting),
+                ("ready", each.ready),
+                ("draining", each.draining),
+            ):
+                replicas.labels(of, state).set(number)
+        self._metrics.replicas_waiting.set(sum(each.state is LaunchState.WAITING for each in launched))
+
+    def ordered(self, order: Order, error: str) -> None:
+        action = "ensure" if isinstance(order, Ensure) else "stop"
+        self._metrics.fleet_orders.labels(action, "failed" if error else "taken").inc()

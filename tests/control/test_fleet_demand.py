@@ -1,0 +1,87 @@
+"""The demand for each group: what is counted, and what is not known."""
+
+from collections.abc import Mapping, Sequence
+
+import pytest
+
+from axon.control.fleet_demand import FleetDemand
+from axon.domain.fleet.demand import Demand
+from axon.domain.fleet.replica import Group
+from axon.domain.registry.deployment import MemberState
+from axon.domain.turn import Unfinished
+from axon.errors import DependencyDown
+from tests.domain.fleet.builders import ONE, TWO, deployed, registry
+
+SNAPSHOT = registry(deployed(states=(MemberState.READY, MemberState.READY), num_lanes=2))
+
+
+class Services:
+    """A store and a queue that the test sets."""
+
+    def __init__(self) -> None:
+        self.unfinished: list[Unfinished] | None = []
+        self.depth_of: dict[str, int] | None = {}
+        self.asked: list[str] = []
+
+    async def count_unfinished(self) -> Sequence[Unfinished]:
+        if self.unfinished is None:
+            raise DependencyDown("away")
+        return self.unfinished
+
+    async def depths(self, lanes: Sequence[str]) -> Mapping[str, int]:
+        if self.depth_of is None:
+            raise DependencyDown("away")
+        self.asked += lanes
+        return {lane: self.depth_of.get(lane, 0) for lane in lanes}
+
+
+@pytest.fixture
+def services() -> Services:
+    return Services()
+
+
+def demand_of(services: Services, **changes: int) -> FleetDemand:
+    return FleetDemand(services, services, **changes)  # type: ignore[arg-type]
+
+
+async def test_jobs_in_a_groups_lanes_and_turns_of_its_version_count(services: Services) -> None:
+    services.depth_of = {"small/priority/01": 2, "small/00": 1, "small:b/flex/00": 4}
+    services.unfinished = [Unfinished(deployment="small", version="small@v2", count=3)]
+    found = await demand_of(services).look(SNAPSHOT, [ONE, TWO])
+    assert found == {ONE: Demand(waiting=3, unfinished=0), TWO: Demand(waiting=4, unfinished=3)}
+
+
+async def test_turns_of_a_version_count_for_its_deployments_own_pool(services: Services) -> None:
+    gold = Group("small", "", "gold")
+    services.depth_of = {"small#gold/00": 1}
+    services.unfinished = [Unfinished(deployment="small", version="small@v1", count=3)]
+    found = await demand_of(services).look(SNAPSHOT, [ONE, gold])
+    assert found == {ONE: Demand(waiting=0, unfinished=3), gold: Demand(waiting=1, unfinished=0)}
+
+
+async def test_a_group_that_the_registry_does_not_know_is_left_out(services: Services) -> None:
+    assert await demand_of(services).look(SNAPSHOT, [Group("gone")]) == {}
+
+
+async def test_a_service_that_is_away_makes_the_demand_unknown_unless_there_is_some(services: Services) -> None:
+    services.depth_of = None
+    services.unfinished = [Unfinished(deployment="small", version="small@v2", count=3)]
+    found = await demand_of(services).look(SNAPSHOT, [ONE, TWO])
+    assert (found[ONE].is_known, found[TWO].is_known, bool(found[TWO])) == (False, True, True)
+    services.depth_of, services.unfinished = {"small/00": 1}, None
+    found = await demand_of(services).look(SNAPSHOT, [ONE, TWO])
+    assert (found[ONE].is_known, found[TWO].is_known) == (True, False)
+
+
+async def test_when_there_are_more_lanes_than_a_look_counts_groups_take_turns(services: Services) -> None:
+    demand = demand_of(services, max_lanes=7)
+    assert not (await demand.look(SNAPSHOT, [ONE, TWO]))[TWO].is_known
+    services.depth_of = {"small/00": 5, "small:b/00": 6}
+    found = await demand.look(SNAPSHOT, [ONE, TWO])
+    assert (found[ONE].waiting, found[TWO].waiting) == (0, 6)
+    assert (await demand.look(SNAPSHOT, [ONE, TWO]))[ONE].waiting == 5
+    assert len(services.asked) == 18
+
+
+async def test_a_group_with_more_lanes_than_a_look_counts_is_counted_all_the_same(services: Services) -> None:
+    assert (await demand_of(services, max_lanes=1).look(SNAPSHOT, [ONE]))[ONE].is_known
