@@ -15,6 +15,12 @@ PACKAGES = ("domain", "gateway", "registry", "weights")
 ELSEWHERE = {
     "domain/account.py": "contracts/test_accounts.py",
     "domain/conversation.py": "sessions/test_history.py",
+    "domain/scaling/finite.py": "domain/scaling/test_decide.py",
+    "domain/scaling/forecast.py": "domain/scaling/test_decide.py",
+    "domain/scaling/history.py": "domain/scaling/test_decide.py",
+    "domain/scaling/memory.py": "domain/scaling/test_decide.py",
+    "domain/scaling/need.py": "domain/scaling/test_decide.py",
+    "domain/scaling/signals.py": "domain/scaling/test_decide.py",
     "gateway/admin/bodies.py": "gateway/admin/test_admin.py",
     "domain/fleet/backoff.py": "contracts/test_launcher.py",
     "domain/fleet/demand.py": "domain/fleet/test_desired.py",

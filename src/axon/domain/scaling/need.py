@@ -1,0 +1,145 @@
+"""How many replicas a group needs by each of its signals, with the reason in words. Pure; keeps no state, holds no
+hysteresis: each need is a level, not a step, and none of them falls when a load rises."""
+
+from dataclasses import dataclass
+from math import ceil, sqrt
+
+from axon.domain.scaling import forecast
+from axon.domain.scaling.finite import amount, count, fraction, positive
+from axon.domain.scaling.memory import Memory
+from axon.domain.scaling.policy import ScalingPolicy
+from axon.domain.scaling.signals import Signals, TenantRate
+
+_BURST_Z = 1.0
+"""Standard deviations of one look's load that the replicas serve beside the mean."""
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Need:
+    """Replicas that one signal calls for."""
+
+    replicas: int
+    reason: str
+
+
+def cold_start_s(policy: ScalingPolicy, signals: Signals) -> float:
+    """The measured cold-start time, or the policy's until there is one."""
+    return min(3600.0, positive(signals.cold_start_s) or amount(policy.cold_start_s))
+
+
+def pressure(policy: ScalingPolicy, signals: Signals) -> float:
+    """Replicas that would clear the backlog within each tier's target wait; 0 while the throughput is unknown."""
+    return sum(
+        (signals.speed.seconds(work) or 0.0) / policy.wait_s(tier) for tier, work in (signals.backlog or {}).items()
+    )
+
+
+def backlog_tokens(signals: Signals) -> float:
+    """Tokens that wait."""
+    return sum(work.tokens for work in (signals.backlog or {}).values())
+
+
+def largest(policy: ScalingPolicy, signals: Signals, memory: Memory, expected: float, *, slots_aim: float) -> Need:
+    """The largest of what the signals call for, to have at most ``slots_aim`` of the slots in use."""
+    found = [by_demand(signals), by_kv(policy, signals)]
+    if signals.speed.is_known:
+        found += [
+            by_load(expected, policy, signals, memory, slots_aim),
+            by_backlog(expected, policy, signals),
+            by_running(policy, signals),
+        ]
+    else:
+        found.append(by_utilisation(signals, slots_aim))
+    return max(found)
+
+
+def expected_load(policy: ScalingPolicy, signals: Signals, memory: Memory, now: float) -> float:
+    """Busy replicas that the arrivals will keep when a replica ordered now serves. ``memory`` has this look's load."""
+    ahead_s = cold_start_s(policy, signals) + policy.look_s
+    load = forecast.ahead(memory.history, now, ahead_s, growth_limit=max(1.0, policy.growth_limit))
+    return load * min(policy.growth_limit, memory.wave.growth(now, ahead_s)) if policy.learns_wave else load
+
+
+def by_load(expected: float, policy: ScalingPolicy, signals: Signals, memory: Memory, slots_aim: float) -> Need:
+    """Replicas for the expected arrivals, at the utilisation that is aimed at."""
+    share = memory.filling.throughput(slots_aim)
+    smooth = expected / share
+    bursts = expected + _BURST_Z * sqrt(memory.history.dispersion * expected)
+    ahead_s = cold_start_s(policy, signals) + policy.look_s
+    return Need(_ceil(max(smooth, bursts)), f"work for {expected:.2f} busy replicas expected in {ahead_s:.0f} s")
+
+
+def by_backlog(expected: float, policy: ScalingPolicy, signals: Signals) -> Need:
+    """Replicas that serve what comes and clear what waits, when the backlog is over its limit.
+
+    New replicas serve after the cold-start time, so the backlog is spread over that time if it is longer than the
+    target wait: more replicas would come too late to help.
+    """
+    ready = count(signals.ready)
+    if pressure(policy, signals) <= policy.backlog_up * ready:
+        return Need(0, "little waits")
+    cold_s = cold_start_s(policy, signals)
+    clearing = sum(
+        (signals.speed.seconds(work) or 0.0) / max(policy.wait_s(tier), cold_s)
+        for tier, work in (signals.backlog or {}).items()
+    )
+    return Need(_ceil(expected + clearing), f"{backlog_tokens(signals):,.0f} tokens wait")
+
+
+def by_running(policy: ScalingPolicy, signals: Signals) -> Need:
+    """Replicas whose slots the sequences fill that will still run when a replica ordered now serves."""
+    slots, decode = positive(signals.slots), positive(signals.speed.decode)
+    if slots is None:
+        return Need(0, "slots unknown")
+    itl_s = positive(signals.itl_s) or (slots / decode if decode else policy.itl_target_s)
+    ahead_s = max(1.0, cold_start_s(policy, signals) + policy.look_s)
+    still = min(amount(signals.running), amount(signals.remaining.answer) * itl_s / ahead_s)
+    return Need(_ceil(still / slots), f"{still:.0f} sequences go on for {ahead_s:.0f} s and more")
+
+
+def by_kv(policy: ScalingPolicy, signals: Signals) -> Need:
+    """Replicas whose KV blocks hold what runs."""
+    use = fraction(signals.kv_use) or 0.0
+    if use <= policy.kv_high:
+        return Need(0, "KV blocks suffice")
+    return Need(_ceil(count(signals.ready) * use / policy.kv_high), f"{use:.0%} of the KV blocks in use")
+
+
+def by_utilisation(signals: Signals, slots_aim: float) -> Need:
+    """While no throughput was measured: replicas that bring the used slots to the aim."""
+    use = fraction(signals.utilisation)
+    if use is None:
+        return Need(count(signals.ready) + count(signals.starting), "neither throughput nor utilisation is known")
+    return Need(_ceil(count(signals.ready) * use / max(0.01, slots_aim)), f"{use:.0%} of the slots in use")
+
+
+def by_demand(signals: Signals) -> Need:
+    """One replica for whoever waits or runs."""
+    wanted = count(signals.demand) > 0 or backlog_tokens(signals) > 0 or amount(signals.running) > 0
+    return Need(int(wanted), f"{count(signals.demand)} unfinished turns" if wanted else "nothing asked for")
+
+
+def missed(policy: ScalingPolicy, signals: Signals) -> str:
+    """Which target is missed although the group is busy, in words; empty for none. In an idle group more replicas
+    would not help: there it is the prompts that are long."""
+    use = fraction(signals.utilisation) or 0.0
+    is_busy = use >= policy.utilisation_low or pressure(policy, signals) >= policy.backlog_down * count(signals.ready)
+    if not is_busy or count(signals.ready) == 0:
+        return ""
+    ttft, itl, met = positive(signals.ttft_s), positive(signals.itl_s), fraction(signals.attainment)
+    if ttft and ttft > policy.latency_limit * policy.ttft_target_s:
+        return f"the first token takes {ttft:.2f} s (p95)"
+    if itl and itl > policy.latency_limit * policy.itl_target_s:
+        return f"a token takes {1000 * itl:.0f} ms (p95)"
+    if met is not None and met < policy.attainment:
+        return f"{met:.1%} of the turns are within their targets"
+    starved = sorted(name for name, rate in signals.tenants.items() if _is_starved(rate))
+    return f"{starved[0]} gets fewer tokens than it was promised" if starved else ""
+
+
+def _is_starved(rate: TenantRate) -> bool:
+    return rate.is_waiting and amount(rate.served) < amount(rate.promised)
+
+
+def _ceil(value: float) -> int:
+    return ceil(min(1e6, value) - 1e-9)

@@ -1,0 +1,107 @@
+"""The autoscaler's policy: targets, bounds and hysteresis of one group. Values and their clock; decides nothing."""
+
+from dataclasses import dataclass
+from math import floor, isfinite
+
+from axon.domain.scaling.finite import amount, count
+from axon.domain.tenant import Tier
+from axon.errors import InvalidInput
+
+_DAY_S = 86_400.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Floor:
+    """A minimum by the clock: at least so many replicas between two times of the day (UTC)."""
+
+    start_s: float
+    """Seconds since midnight at which it begins to hold."""
+    end_s: float
+    """Seconds since midnight at which it ends; before ``start_s`` for one that lasts over midnight."""
+    replicas: int
+
+    def holds(self, at: float) -> bool:
+        """Whether it holds at a Unix time."""
+        if not isfinite(at):
+            return False
+        second = at % _DAY_S
+        if self.start_s <= self.end_s:
+            return self.start_s <= second < self.end_s
+        return second >= self.start_s or second < self.end_s
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ScalingPolicy:
+    """How one group is scaled. The defaults are the ones that `docs/scaling.md` was measured with."""
+
+    min_replicas: int = 1
+    max_replicas: int = 10
+    floors: tuple[Floor, ...] = ()
+    cost_per_h: float = 0.0
+    """Ceiling of what the group may cost per hour; 0 for none."""
+    price_per_h: float = 0.0
+    """Price of one replica hour, in the unit of ``cost_per_h``."""
+    hot: bool = False
+    """Whether the group always keeps a replica, however long it was idle."""
+    idle_s: float = 0.0
+    """Seconds without a request after which the last replica may go; 0 for never."""
+    ttft_target_s: float = 2.0
+    itl_target_s: float = 0.05
+    latency_limit: float = 1.1
+    """A latency above its target times this calls for another replica."""
+    attainment: float = 0.95
+    """A fraction of turns within their targets below this calls for another replica."""
+    target_wait_s: float = 2.0
+    """Seconds in which waiting work shall be taken; ``flex_wait_s`` for jobs of the flex tier."""
+    flex_wait_s: float = 60.0
+    backlog_up: float = 1.2
+    """Up when the backlog is over what the ready replicas clear in the target wait, times this."""
+    backlog_down: float = 0.3
+    """Down only after the backlog was below what they clear, times this, for ``quiet_s``."""
+    quiet_s: float = 600.0
+    utilisation_low: float = 0.7
+    """No replica is taken away if the others would then be used above the middle of low and high."""
+    utilisation_high: float = 0.8
+    """A group whose expected utilisation is above this gets another replica."""
+    kv_high: float = 0.9
+    """A group whose KV blocks are used above this gets another replica."""
+    hold_s: float = 60.0
+    """Least time for which the load must have been low before a replica goes. It is at least twice the cold-start time:
+    to keep a replica is cheaper than to start it again soon (ski rental)."""
+    cold_start_s: float = 60.0
+    """Cold-start time until one was measured."""
+    look_s: float = 5.0
+    """Seconds between two looks."""
+    growth_limit: float = 3.0
+    """A forecast is at most the present load times this."""
+    learns_wave: bool = False
+    """Whether the load's daily wave is learned and forecast."""
+
+    def least(self, at: float) -> int:
+        """The least number of replicas at a Unix time, before any ceiling."""
+        held = [each.replicas for each in self.floors if each.holds(at)]
+        return max([count(self.min_replicas), int(self.hot), *map(count, held)])
+
+    @property
+    def most(self) -> int:
+        """The largest number of replicas, by number and by cost."""
+        most = count(self.max_replicas)
+        price, cost = amount(self.price_per_h), amount(self.cost_per_h)
+        return min(most, floor(min(1e6, cost / price))) if price > 0 and cost > 0 else most
+
+    def wait_s(self, tier: Tier) -> float:
+        """Seconds in which a job of the tier shall be taken."""
+        return max(0.1, amount(self.flex_wait_s if tier is Tier.FLEX else self.target_wait_s))
+
+    def check(self) -> None:
+        """Raises ``InvalidInput`` for numbers that cannot work."""
+        if not 0 <= self.min_replicas <= self.max_replicas:
+            raise InvalidInput("The least replicas must be between 0 and the most.", param="min_replicas")
+        if not 0 < self.utilisation_low <= self.utilisation_high < 1:
+            raise InvalidInput("Utilisation low and high must rise and lie between 0 and 1.", param="utilisation_low")
+        if not 0 < self.backlog_down < self.backlog_up:
+            raise InvalidInput("The backlog's limit down must be above 0 and below the one up.", param="backlog_down")
+        positives = ("ttft_target_s", "itl_target_s", "target_wait_s", "flex_wait_s", "look_s", "growth_limit")
+        for name in positives:
+            if not (isfinite(getattr(self, name)) and getattr(self, name) > 0):
+                raise InvalidInput(f"{name} must be a number above 0.", param=name)
