@@ -189,6 +189,8 @@ class TestGolden:
         over = await world.rollout()
         assert over.state is RolloutState.ABORTED
         assert "'London' does not contain 'Paris'" in over.reason
+        await world.looks(2)
+        assert await world.state("small@v2") is MemberState.DRAINING
         world.answer = "Paris"
         await world.start(self.PLANNED)
         await world.looks(1)

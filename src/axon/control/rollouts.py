@@ -156,12 +156,19 @@ class Rollouts:
             return
         wrong = self._wrong(deployment, rollout)
         if wrong is None:
-            await self._wait(deployment, rollout, _CHECKING if self._golden else _NO_CHECKS)
+            await self._wait(deployment, rollout, self._checking(rollout))
         elif wrong:
             over = steps.abort(deployment, now=now, reason=wrong, moves=False)
             await self._write(deployment, over, "rollout.aborted", reason=wrong)
         else:
             await self._write(deployment, steps.begin(deployment, cold_pools=cold, now=now), "rollout.begun")
+
+    def _checking(self, rollout: Rollout) -> str:
+        """Why a version whose golden prompts are not known to pass is still waited for."""
+        if self._golden is None:
+            return _NO_CHECKS
+        problem = self._golden.problem(rollout)
+        return f"{_CHECKING}; {problem}" if problem else _CHECKING
 
     async def _wait(self, deployment: Deployment, rollout: Rollout, reason: str) -> None:
         if rollout.reason != reason:

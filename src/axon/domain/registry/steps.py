@@ -89,6 +89,8 @@ def check(rollout: Rollout) -> None:
         raise InvalidInput("The bake time must be between 0 and 30 days.", param="bake_s")
     if len(rollout.golden) > _MOST_GOLDEN:
         raise InvalidInput(f"A rollout has at most {_MOST_GOLDEN} golden prompts.", param="golden")
+    for golden in rollout.golden:
+        golden.check()
     rollout.tolerance.check()
 
 
@@ -187,9 +189,10 @@ def _undo_promotion(deployment: Deployment, rollout: Rollout, *, now: float) -> 
 
 
 def _drained(deployment: Deployment, version: str, *, now: float) -> Deployment:
-    """The version drains if it was ready; one that never was stays registered."""
+    """The version drains, also one that was never ready: it would keep its letter for ever otherwise, and be made ready
+    by the next worker that has it."""
     member = deployment.member(version)
-    if member is None or member.state is not MemberState.READY:
+    if member is None or member.state not in (MemberState.REGISTERED, MemberState.READY):
         return deployment
     return with_state(deployment, version, MemberState.DRAINING, now=now)
 
