@@ -112,12 +112,18 @@ def wait(deployment: Deployment, reason: str) -> Deployment:
     return replace(deployment, rollout=replace(rollout, reason=reason))
 
 
+def note(deployment: Deployment, reason: str) -> Deployment:
+    """Records why a rollout that has begun is held up; empty when nothing does any more."""
+    rollout = _under_way(deployment, "hold up", *_BEGUN)
+    return replace(deployment, rollout=replace(rollout, reason=reason))
+
+
 def step(deployment: Deployment, *, now: float) -> Deployment:
     """The next share of new sessions."""
     rollout = _under_way(deployment, "step on", *_BEGUN)
     if rollout.step + 1 == len(rollout.steps):
         raise Conflict(f"The rollout of {rollout.new} is at its last step: promote it.", code="last_step")
-    return replace(deployment, rollout=replace(rollout, step=rollout.step + 1, stepped=now))
+    return replace(deployment, rollout=replace(rollout, step=rollout.step + 1, stepped=now, reason=""))
 
 
 def pause(deployment: Deployment) -> Deployment:
