@@ -5,10 +5,11 @@ from dataclasses import replace
 
 import pytest
 
-from axon.control.golden import GoldenChecks
+from axon.control.golden import MOST_TRIES, GoldenChecks
 from axon.domain.registry.golden import Golden
 from axon.domain.registry.rollout import Rollout
-from axon.errors import Unavailable
+from axon.errors import AxonError, DependencyDown, Unavailable
+from axon.runtime.clock import FakeClock
 from tests.domain.registry.builders import rollout
 
 FRANCE = Golden(prompt="The capital of France?", expected="Paris")
@@ -26,12 +27,13 @@ class Model:
         self.answers = {FRANCE.prompt: "It is Paris.", SUM.prompt: " 4\n"} | answers
         self.asked: list[tuple[str, str, str]] = []
         self.fails = 0
+        self.error: AxonError = Unavailable("Every token asked for has been emitted already.")
 
     async def ask(self, deployment: str, version: str, golden: Golden) -> str:
         self.asked.append((deployment, version, golden.prompt))
         if self.fails:
             self.fails -= 1
-            raise Unavailable
+            raise self.error
         return self.answers[golden.prompt]
 
 
@@ -73,11 +75,38 @@ async def test_a_rollout_without_golden_prompts_passes_at_once() -> None:
 async def test_a_check_that_could_not_be_made_is_made_again() -> None:
     model = Model()
     model.fails = 1
-    checks, going = GoldenChecks(model.ask), with_golden(FRANCE)
+    clock = FakeClock()
+    checks, going = GoldenChecks(model.ask, monotonic=clock.monotonic), with_golden(FRANCE)
     checks.result("small", going)
     await checks.look()
     assert checks.result("small", going) is None
+    assert "golden prompt 1 of 1 was not answered: Every token" in checks.problem(going)
+    clock.advance(1.0)
     await checks.look()
+    assert checks.result("small", going) == ""
+
+
+async def test_a_prompt_that_is_never_answered_is_asked_a_few_times_and_then_does_not_pass() -> None:
+    model, clock = Model(), FakeClock()
+    model.fails = 1000
+    checks, going = GoldenChecks(model.ask, monotonic=clock.monotonic), with_golden(FRANCE, SUM)
+    for _ in range(600):
+        checks.result("small", going)
+        await checks.look()
+        clock.advance(0.5)
+    assert len(model.asked) == MOST_TRIES
+    reason = "golden prompt 1 of 2 was not answered: Every token asked for has been emitted already. (8 tries)"
+    assert checks.result("small", going) == reason
+
+
+async def test_a_lost_queue_is_not_held_against_the_version() -> None:
+    model, clock = Model(), FakeClock()
+    model.fails, model.error = 3 * MOST_TRIES, DependencyDown("The queue is away.")
+    checks, going = GoldenChecks(model.ask, monotonic=clock.monotonic), with_golden(FRANCE)
+    for _ in range(4 * MOST_TRIES):
+        checks.result("small", going)
+        await checks.look()
+        clock.advance(0.5)
     assert checks.result("small", going) == ""
 
 

@@ -189,6 +189,8 @@ class TestGolden:
         over = await world.rollout()
         assert over.state is RolloutState.ABORTED
         assert "'London' does not contain 'Paris'" in over.reason
+        await world.looks(2)
+        assert await world.state("small@v2") is MemberState.DRAINING
         world.answer = "Paris"
         await world.start(self.PLANNED)
         await world.looks(1)
@@ -218,6 +220,19 @@ class TestSteps:
         await world.change(lambda old: steps.resume(old, now=world.clock.now()))
         await world.serve(Samples(begun=5), 61)
         assert (await world.rollout()).share == 5000
+
+    async def test_a_version_that_has_lost_its_workers_is_not_stepped_on_and_the_rollout_says_so(
+        self, world: World
+    ) -> None:
+        await world.begun()
+        await world.live.presences.drop(presence("small@v2"))
+        await world.serve(Samples(begun=5), 100)
+        held = await world.rollout()
+        assert (held.state, held.share) == (RolloutState.RUNNING, 1000)
+        assert held.reason == "no worker with small@v2 in the shared pool"
+        await world.up("small@v2")
+        await world.looks(1)
+        assert ((await world.rollout()).reason, (await world.rollout()).share) == ("", 5000)
 
     async def test_a_version_in_doubt_is_not_stepped_on(self, world: World) -> None:
         await world.begun()

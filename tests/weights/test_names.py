@@ -7,8 +7,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from axon.engine.load.convert import gguf
+from axon.engine.native import packed_weights
 from axon.errors import InvalidInput
-from axon.weights.names import MANIFEST, choose, refusal
+from axon.weights.names import MANIFEST, OWN_FILES, choose, refusal
 from axon.weights.source import StatedFile
 
 
@@ -51,6 +53,14 @@ def test_pickled_weights_are_never_fetched() -> None:
 def test_only_what_a_model_needs_is_fetched() -> None:
     names = ("README.md", "model.safetensors", "config.json", "onnx/model.onnx", "run.py", "chat_template.jinja")
     assert chosen(*names) == ["model.safetensors", "config.json", "chat_template.jinja"]
+
+
+def test_what_axon_wrote_beside_a_model_that_it_served_is_no_part_of_it() -> None:
+    own = {packed_weights.FILE, packed_weights.MANIFEST, gguf.MANIFEST}
+    found = choose(stated("config.json", "model.safetensors", *own))
+    assert [each.name for each in found.files] == ["config.json", "model.safetensors"]
+    assert found.skipped == ()
+    assert own == set(OWN_FILES)
 
 
 def test_a_second_copy_of_the_weights_stays_where_it_is() -> None:

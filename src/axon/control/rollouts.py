@@ -57,6 +57,8 @@ class _Led:
     evidence: Evidence = field(default_factory=Evidence)
     observed: dict[str, Observed] = field(default_factory=dict)
     """The newest samples of each gateway: those of one that is gone still count."""
+    cold_since: float | None = None
+    """Monotonic time since which the new version lacks a worker in a pool; None while it has them."""
 
 
 class Rollouts:
@@ -151,17 +153,23 @@ class Rollouts:
         self._led.setdefault(rollout.id, _Led())
         now = self._clock.now()
         if cold := cold_pools(deployment, rollout.new, presences):
-            pools = ", ".join(pool or "the shared pool" for pool in sorted(cold))
-            await self._wait(deployment, rollout, f"no worker with {rollout.new} in {pools}")
+            await self._wait(deployment, rollout, _no_worker(rollout, cold))
             return
         wrong = self._wrong(deployment, rollout)
         if wrong is None:
-            await self._wait(deployment, rollout, _CHECKING if self._golden else _NO_CHECKS)
+            await self._wait(deployment, rollout, self._checking(rollout))
         elif wrong:
             over = steps.abort(deployment, now=now, reason=wrong, moves=False)
             await self._write(deployment, over, "rollout.aborted", reason=wrong)
         else:
             await self._write(deployment, steps.begin(deployment, cold_pools=cold, now=now), "rollout.begun")
+
+    def _checking(self, rollout: Rollout) -> str:
+        """Why a version whose golden prompts are not known to pass is still waited for."""
+        if self._golden is None:
+            return _NO_CHECKS
+        problem = self._golden.problem(rollout)
+        return f"{_CHECKING}; {problem}" if problem else _CHECKING
 
     async def _wait(self, deployment: Deployment, rollout: Rollout, reason: str) -> None:
         if rollout.reason != reason:
@@ -173,7 +181,11 @@ class Rollouts:
         observed = sum(led.observed.values(), Observed())
         led.evidence = looked(led.evidence, observed, rollout.tolerance)
         verdict, now = self.verdict(rollout), self._clock.now()
-        match steps.next_step(rollout, now, verdict):
+        cold = cold_pools(deployment, rollout.new, await self._presences.all(deployment.name))
+        due = steps.next_step(rollout, now, verdict)
+        if cold and due is not Action.ABORT:
+            due = Action.NOTHING  # a version that nobody could answer with is given no more sessions
+        match due:
             case Action.ABORT:
                 over = steps.abort(deployment, now=now, reason=verdict.reason, moves=verdict.moves)
                 await self._write(deployment, over, "rollout.aborted", reason=verdict.reason, moves=verdict.moves)
@@ -183,7 +195,17 @@ class Rollouts:
                 done = steps.promote(deployment, now=now, reason="it was not worse in any step")
                 await self._write(deployment, done, "rollout.promoted")
             case Action.NOTHING:
-                pass
+                await self._note_cold(deployment, rollout, led, cold)
+
+    async def _note_cold(self, deployment: Deployment, rollout: Rollout, led: _Led, cold: frozenset[str]) -> None:
+        """Records that the new version has had no worker for longer than the deployment's patience: from then on
+        gateways begin sessions on the stable version. A worker that is restarted is not worth a change."""
+        now = self._clock.monotonic()
+        led.cold_since = (now if led.cold_since is None else led.cold_since) if cold else None
+        is_gone = led.cold_since is not None and now - led.cold_since > deployment.patience_s
+        reason = _no_worker(rollout, cold) if is_gone else ""
+        if reason != rollout.reason and (is_gone or not cold):
+            await self._write(deployment, steps.note(deployment, reason), "rollout.held_up", reason=reason)
 
     async def _write(self, old: Deployment, new: Deployment, event: str, **facts: object) -> None:
         """Compare-and-set. Whoever was outrun looks again in a second, at what is stored then."""
@@ -194,3 +216,8 @@ class Rollouts:
             return
         log = _logger.warning if event == "rollout.aborted" else _logger.info
         log(event, deployment=old.name, **said, **facts)
+
+
+def _no_worker(rollout: Rollout, cold: frozenset[str]) -> str:
+    pools = ", ".join(pool or "the shared pool" for pool in sorted(cold))
+    return f"no worker with {rollout.new} in {pools}"

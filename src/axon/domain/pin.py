@@ -87,6 +87,12 @@ class Known:
     is_fresh: bool = True
     """Whether the view of the registry is fresh. One that is not may miss a version that others have pinned."""
 
+    @property
+    def gone(self) -> frozenset[str]:
+        """Versions that no worker has had for longer than the deployment's patience: no session begins or stays on
+        them."""
+        return frozenset(version for version, absent_s in self.absent_s.items() if absent_s > self.patience_s)
+
 
 class Unheard(Exception):
     """A session is pinned to a version that a view which is not fresh does not know."""
@@ -159,7 +165,7 @@ def reason_to_move(pin: Pin, known: Known) -> Reason | None:
         return Reason.FAILED
     if state is MemberState.CLOSED:
         return Reason.REMOVED
-    if known.absent_s.get(pin.version, 0.0) > known.patience_s:
+    if pin.version in known.gone:
         return Reason.NO_WORKER
     return Reason.FALLBACK if pin.version in known.left else None
 

@@ -46,7 +46,10 @@ def rollout_of(deployment: Deployment) -> Rollout:
 
 
 def shares_of(percents: list[float]) -> tuple[int, ...]:
-    """Shares in hundredths of a percent; raises ``InvalidInput`` for a percentage with more than two decimals."""
+    """Shares in hundredths of a percent; raises ``InvalidInput`` for what is no percentage, or has more than two
+    decimals."""
+    if not all(0 < percent <= 100 for percent in percents):
+        raise InvalidInput("Each step must be above 0 and at most 100 %.", param="steps")
     shares = tuple(round(percent * _PERCENT) for percent in percents)
     if any(abs(share - percent * _PERCENT) > 1e-6 for share, percent in zip(shares, percents, strict=True)):
         raise InvalidInput("A step is a percentage with at most two decimals, such as 0.25.", param="steps")

@@ -13,6 +13,9 @@ SUMS = "SHA256SUMS"
 """A file of digests as sha256sum writes it; it is read, not kept."""
 TEXT_FILES = ("tokenizer.json", "tokenizer_config.json", "chat_template.jinja", "config.json", "generation_config.json")
 """All that a gateway needs of a folder: tokenizer, template and end tokens."""
+OWN_FILES = ("native-int8.bin", "native-int8.json", "axon.json")
+"""What Axon itself writes beside a model that it serves: packed weights, and where a conversion came from. They are no
+part of the model, so its digest is the same before and after it was served."""
 _WANTED = (".safetensors", ".gguf", ".json", ".jinja")
 _PICKLED = (".bin", ".pt", ".pth", ".pkl", ".pickle", ".ckpt", ".npy", ".npz", ".h5", ".msgpack", ".joblib")
 _MAX_PART_BYTES = 200
@@ -76,8 +79,8 @@ def choose(files: Sequence[StatedFile], *, file: str = "", where: str = "the sou
     if file:
         return _choose_gguf(files, file, where)
     top = [each for each in files if "/" not in each.name]
-    kept = [each for each in top if each.name.endswith(_WANTED)]
-    skipped = [(each.name, _why_not(each.name)) for each in files if each not in kept]
+    kept = [each for each in top if each.name.endswith(_WANTED) and each.name not in OWN_FILES]
+    skipped = [(each.name, _why_not(each.name)) for each in files if each not in kept and each.name not in OWN_FILES]
     if any(each.name.endswith(".safetensors") for each in kept):
         return _choose_safetensors(kept, skipped)
     models = {_split_name(each.name) for each in files if each.name.endswith(".gguf")}

@@ -58,6 +58,10 @@ class TestFirstVersion:
         small = deployment(going=rollout(share=WHOLE))
         assert {first_version(small, key, is_fresh=False) for key in KEYS} == {"small@v1"}
 
+    def test_no_session_begins_on_a_version_that_has_lost_its_workers(self) -> None:
+        small = deployment(going=rollout(share=WHOLE))
+        assert {first_version(small, key, is_fresh=True, gone={"small@v2"}) for key in KEYS} == {"small@v1"}
+
     @pytest.mark.parametrize("state", [RolloutState.WAITING, RolloutState.ROLLED_BACK, RolloutState.ABORTED])
     def test_a_rollout_that_waits_or_was_taken_back_gives_nothing(self, state: RolloutState) -> None:
         small = deployment(going=rollout(share=WHOLE, state=state))

@@ -149,9 +149,33 @@ class TestEnds:
         assert state_of(over, "small@v2") is MemberState.DRAINING
         steps.start(over, planned(rollout_id="ro_2"))
 
-    def test_a_version_that_was_never_ready_stays_registered(self) -> None:
+    @pytest.mark.parametrize(
+        "act",
+        [
+            lambda each: steps.rollback(each, now=50.0),
+            lambda each: steps.abort(each, now=50.0, reason="a golden prompt", moves=False),
+        ],
+    )
+    def test_a_version_that_was_never_ready_drains_too_and_gives_its_letter_back(
+        self, act: Callable[[Deployment], Deployment]
+    ) -> None:
         small = steps.with_state(waiting(), "small@v2", MemberState.REGISTERED, now=1.0)
-        assert state_of(steps.rollback(small, now=50.0), "small@v2") is MemberState.REGISTERED
+        over = act(small)
+        assert state_of(over, "small@v2") is MemberState.DRAINING
+        steps.start(over, planned(rollout_id="ro_2"))
+
+    @pytest.mark.parametrize(
+        "golden",
+        [
+            Golden(prompt="2+2=", expected="4", max_tokens=0),
+            Golden(prompt="2+2=", expected="4", max_tokens=4097),
+            Golden(prompt="", expected="4"),
+            Golden(prompt="2+2=", expected=""),
+        ],
+    )
+    def test_a_golden_prompt_that_cannot_be_asked_or_says_nothing_is_refused(self, golden: Golden) -> None:
+        with pytest.raises(InvalidInput, match="of a golden prompt must"):
+            steps.start(deployment(), replace(planned(), golden=(golden,)))
 
     @pytest.mark.parametrize(
         "act",

@@ -95,6 +95,7 @@ async def test_what_cannot_be_done_now_is_a_conflict_that_says_why(admin: httpx.
         ({"version": "v9"}, 404, "version_not_found"),
         ({"version": "v2", "steps": [50, 10]}, 400, "invalid_value"),
         ({"version": "v2", "steps": [0.001]}, 400, "invalid_value"),
+        ({"version": "v2", "steps": [1e308]}, 400, "invalid_value"),
         ({"version": "v2", "steps": []}, 400, "invalid_value"),
         ({"version": "v2", "bake_s": -1}, 400, "invalid_value"),
         ({"version": "v2", "tolerance": {"slower": 0.5}}, 400, "invalid_value"),

@@ -1,6 +1,6 @@
 """The whole registry as one value, and what a name means in it. Functions of their arguments alone."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 
 from axon.domain.registry.deployment import Alias, Deployment, MemberState
@@ -48,14 +48,15 @@ def _deployment(snapshot: Snapshot, name: str) -> Deployment | None:
     return snapshot.deployments.get(alias.deployment if alias else name)
 
 
-def first_version(deployment: Deployment, key: str, *, is_fresh: bool) -> str:
+def first_version(deployment: Deployment, key: str, *, is_fresh: bool, gone: Collection[str] = ()) -> str:
     """Id of the version that a new session begins on.
 
     ``key`` is the session's pin key, or the job's id for a turn that is its own session. A view that is not fresh may
-    miss that a rollout was taken back, so it begins sessions on the stable version only.
+    miss that a rollout was taken back, so it begins sessions on the stable version only. So does every view while the
+    new version is among those that are ``gone``: no worker has had them for longer than the deployment's patience.
     """
     rollout = deployment.rollout
-    if rollout is None or not is_fresh:
+    if rollout is None or not is_fresh or rollout.new in gone:
         return deployment.stable
     member = deployment.member(rollout.new)
     if member is None or member.state is not MemberState.READY:

@@ -89,6 +89,8 @@ def check(rollout: Rollout) -> None:
         raise InvalidInput("The bake time must be between 0 and 30 days.", param="bake_s")
     if len(rollout.golden) > _MOST_GOLDEN:
         raise InvalidInput(f"A rollout has at most {_MOST_GOLDEN} golden prompts.", param="golden")
+    for golden in rollout.golden:
+        golden.check()
     rollout.tolerance.check()
 
 
@@ -110,12 +112,18 @@ def wait(deployment: Deployment, reason: str) -> Deployment:
     return replace(deployment, rollout=replace(rollout, reason=reason))
 
 
+def note(deployment: Deployment, reason: str) -> Deployment:
+    """Records why a rollout that has begun is held up; empty when nothing does any more."""
+    rollout = _under_way(deployment, "hold up", *_BEGUN)
+    return replace(deployment, rollout=replace(rollout, reason=reason))
+
+
 def step(deployment: Deployment, *, now: float) -> Deployment:
     """The next share of new sessions."""
     rollout = _under_way(deployment, "step on", *_BEGUN)
     if rollout.step + 1 == len(rollout.steps):
         raise Conflict(f"The rollout of {rollout.new} is at its last step: promote it.", code="last_step")
-    return replace(deployment, rollout=replace(rollout, step=rollout.step + 1, stepped=now))
+    return replace(deployment, rollout=replace(rollout, step=rollout.step + 1, stepped=now, reason=""))
 
 
 def pause(deployment: Deployment) -> Deployment:
@@ -187,9 +195,10 @@ def _undo_promotion(deployment: Deployment, rollout: Rollout, *, now: float) -> 
 
 
 def _drained(deployment: Deployment, version: str, *, now: float) -> Deployment:
-    """The version drains if it was ready; one that never was stays registered."""
+    """The version drains, also one that was never ready: it would keep its letter for ever otherwise, and be made ready
+    by the next worker that has it."""
     member = deployment.member(version)
-    if member is None or member.state is not MemberState.READY:
+    if member is None or member.state not in (MemberState.REGISTERED, MemberState.READY):
         return deployment
     return with_state(deployment, version, MemberState.DRAINING, now=now)
 

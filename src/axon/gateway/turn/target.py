@@ -80,11 +80,15 @@ async def target_of(
         prompt_cache_key=prompt_cache_key or "",
     )
 
+    known = known_among(wanted, at)
+
     def choose() -> str:
-        return wanted.version or first_version(at.deployment, key or entry.id, is_fresh=at.is_fresh)
+        if wanted.version:
+            return wanted.version
+        return first_version(at.deployment, key or entry.id, is_fresh=at.is_fresh, gone=known.gone)
 
     resolved = await gateway.sessions.pins.resolve(
-        key, first=is_first, choose=choose, known=known_among(wanted, at), session=session, asked=wanted.version
+        key, first=is_first, choose=choose, known=known, session=session, asked=wanted.version
     )
     version = resolved.pin.version
     offer = holder_of(version, wanted, at)
