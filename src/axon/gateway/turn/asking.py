@@ -68,7 +68,8 @@ async def admitted(
             yield entry
         release_body(request.scope)
         if entry.is_new:
-            gateway.observer.begun(entry.job)
+            if entry.is_drawn:
+                gateway.observer.begun(entry.job, is_first=entry.is_first)
             if entry.job.fallback:
                 gateway.metrics.fallbacks.labels(wanted.offer.name, entry.job.fallback).inc()
             await gateway.sessions.pins.confirm(entry.job.pin, Pin(entry.job.generation, entry.job.version))
