@@ -51,7 +51,6 @@ ELSEWHERE = {
     "gateway/turn/revoked_keys.py": "journeys/test_revoked.py",
     "gateway/turn/duplicates.py": "gateway/turn/test_opening.py",
     "domain/fleet/cold_start.py": "registry/test_cold_starts.py",
-    "domain/fleet/demand.py": "control/test_demand.py",
     "domain/registry/price.py": "domain/test_cost.py",
     "domain/usage_sum.py": "contracts/test_tenants_store.py",
     "domain/registry/golden.py": "control/test_golden.py",

@@ -6,7 +6,7 @@ turns in the store say it, read behind a barrier; without a store there is no fr
 
 import contextlib
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from axon.domain.moved import Moved
 from axon.domain.pin import Known, LastPin, Pin, Reason, Unheard, moved_to, next_pin, stored_pin
@@ -29,6 +29,8 @@ class Resolved:
 
     pin: Pin
     moved: Moved | None = None
+    is_new: bool = field(default=False, compare=False)
+    """Whether the session begins with this turn."""
 
 
 class SessionPins:
@@ -67,18 +69,18 @@ class SessionPins:
         one asked for, and ``DependencyDown`` when nobody can say where it is pinned.
         """
         if not key:
-            return Resolved(Pin(0, choose()))
-        pin = None if first else await self._pins.get(key)
+            return Resolved(Pin(0, choose()), is_new=True)
+        pin, is_new = None if first else await self._pins.get(key), False
         for _ in range(_MAX_TRIES):
             if pin is None:
-                pin = await self._begun(key, choose, known, session, first=first)
+                pin, is_new = await self._begun(key, choose, known, session, first=first)
             try:
                 wanted = next_pin(pin, known, choose)
             except Unheard as error:
                 raise _unavailable() from error
             if wanted == pin:
                 _require(pin, asked)
-                return Resolved(pin, pin.moved)
+                return Resolved(pin, pin.moved, is_new)
             held, pin = pin, await self._pins.move(key, pin, wanted, ttl_s=UNACCEPTED_S)
             if pin == wanted and wanted.generation > held.generation:
                 self._on_moved(wanted.reason)
@@ -95,17 +97,20 @@ class SessionPins:
         await self._lookup.behind_barrier()
         return await self._pinned.count(version, since=self._clock.now() - self._life_s - UNACCEPTED_S)
 
-    async def _begun(self, key: str, choose: Callable[[], str], known: Known, session: str, *, first: bool) -> Pin:
-        """Pins a session that ``live`` does not know; whoever comes first binds the others."""
+    async def _begun(
+        self, key: str, choose: Callable[[], str], known: Known, session: str, *, first: bool
+    ) -> tuple[Pin, bool]:
+        """Pins a session that ``live`` does not know; whoever comes first binds the others. Returns the pin, and
+        whether no turn of the session is known."""
         last = None if first else await self._stored(key, session)
         if last is None:
-            return await self._pins.pin(key, Pin(0, choose()), ttl_s=UNACCEPTED_S)
+            return await self._pins.pin(key, Pin(0, choose()), ttl_s=UNACCEPTED_S), True
         wanted, is_expired = stored_pin(last, known, now=self._clock.now(), life_s=self._life_s)
         wanted = moved_to(wanted, choose(), Reason.EXPIRED) if is_expired else wanted
         pin = await self._pins.pin(key, wanted, ttl_s=UNACCEPTED_S)
         if pin == wanted and wanted.moved is not None:
             self._on_moved(wanted.reason)
-        return pin
+        return pin, False
 
     async def _stored(self, key: str, session: str) -> LastPin | None:
         await self._lookup.behind_barrier()

@@ -8,6 +8,7 @@ from axon.domain.failure import Failure
 from axon.domain.registry.samples import Outcome
 from axon.domain.turn import TurnState
 from axon.gateway.turn.observer import TurnObserving, outcome_of
+from tests.contracts.builders import make_job
 
 
 def ended(state: TurnState, code: str = "") -> Chunk:
@@ -44,3 +45,12 @@ def test_a_reader_that_leaves_says_nothing_against_the_version() -> None:
     observing = Mock()
     TurnObserving(observing).left("a")
     observing.ended.assert_called_once_with("a", Outcome.OK)
+
+
+@pytest.mark.parametrize(
+    ("is_first", "ordinal", "is_timed"), [(True, 0, True), (True, 1, True), (False, 0, False), (True, 2, False)]
+)
+def test_only_the_turn_that_a_session_begins_with_is_timed(is_first: bool, ordinal: int, is_timed: bool) -> None:
+    observing, job = Mock(), make_job("a", ordinal=ordinal)
+    TurnObserving(observing).begun(job, is_first=is_first)
+    observing.begun.assert_called_once_with("a", job.deployment, job.version, is_first=is_timed)

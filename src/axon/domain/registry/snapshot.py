@@ -8,6 +8,7 @@ from axon.domain.registry.model import Model
 from axon.domain.registry.price import Price
 from axon.domain.registry.rollout import bucket_of
 from axon.domain.registry.version import Version, version_id
+from axon.errors import Conflict
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,6 +63,19 @@ def first_version(deployment: Deployment, key: str, *, is_fresh: bool, gone: Col
     if member is None or member.state is not MemberState.READY:
         return deployment.stable
     return rollout.new if bucket_of(rollout.id, key) < rollout.share else deployment.stable
+
+
+def named_version(deployment: Deployment, version: str) -> str:
+    """The version that a new session asks for by its id, if sessions may begin on it; raises ``Conflict``."""
+    member = deployment.member(version)
+    if version == deployment.stable or (member is not None and member.state is MemberState.READY):
+        return version
+    state = member.state if member else "removed"
+    raise Conflict(
+        f"No session begins on {version}, which is {state} in '{deployment.name}'; leave out '@' and its label.",
+        code="version_not_ready",
+        param="model",
+    )
 
 
 def price_of(snapshot: Snapshot, version: str, *, at: float) -> Price | None:

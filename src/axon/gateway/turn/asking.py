@@ -68,7 +68,8 @@ async def admitted(
             yield entry
         release_body(request.scope)
         if entry.is_new:
-            gateway.observer.begun(entry.job)
+            if entry.is_drawn:
+                gateway.observer.begun(entry.job, is_first=entry.is_first)
             gateway.offers.accepted(entry.job, ask.meters.line)
             if entry.job.queued:
                 gateway.metrics.cold_turns.labels(entry.job.deployment).inc()

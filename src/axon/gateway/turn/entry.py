@@ -20,6 +20,10 @@ class Entry:
 
     found: Turn | None = None
     """The turn as a repeated request found it; None for a new turn."""
+    is_drawn = True
+    """Whether its session's bucket decides on its version; false for a turn that asks for a version by name."""
+    is_first = True
+    """Whether its session begins with it."""
 
     def __init__(self, ask: Ask, job_id: str, now: float, admitted: "Admitted | None" = None) -> None:
         self.ask, self.id, self.now = ask, job_id, now

@@ -31,9 +31,13 @@ class TurnObserving:
     def __init__(self, observing: Observing) -> None:
         self._observing = observing
 
-    def begun(self, job: Job) -> None:
-        """A turn was accepted. Later turns of a session have longer prompts, so only first ones are timed."""
-        self._observing.begun(job.id, job.deployment, job.version, is_first=job.ordinal <= 1)
+    def begun(self, job: Job, *, is_first: bool) -> None:
+        """A turn was accepted that asked for no version by name: whoever names one chooses what is compared.
+
+        ``is_first`` says that its session begins with it. Later turns have longer prompts, so only first ones are
+        timed; a conversation that was made with items has a history too.
+        """
+        self._observing.begun(job.id, job.deployment, job.version, is_first=is_first and job.ordinal <= 1)
 
     def saw(self, job_id: str, chunk: Chunk) -> None:
         """A reader is sent this chunk."""

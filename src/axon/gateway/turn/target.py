@@ -10,7 +10,7 @@ from axon.domain.moved import Moved
 from axon.domain.pin import Pin, pin_key
 from axon.domain.registry.deployment import Deployment
 from axon.domain.registry.price import Price
-from axon.domain.registry.snapshot import first_version
+from axon.domain.registry.snapshot import first_version, named_version
 from axon.domain.served_version import ServedVersion
 from axon.gateway.offers.fallbacks import holder_of, known_among, offer_at
 from axon.gateway.offers.offers import Wanted
@@ -84,12 +84,13 @@ async def target_of(
 
     def choose() -> str:
         if wanted.version:
-            return wanted.version
+            return named_version(at.deployment, wanted.version)
         return first_version(at.deployment, key or entry.id, is_fresh=at.is_fresh, gone=known.gone)
 
     resolved = await gateway.sessions.pins.resolve(
         key, first=is_first, choose=choose, known=known, session=session, asked=wanted.version
     )
+    entry.is_drawn, entry.is_first = not wanted.version, resolved.is_new
     version = resolved.pin.version
     offer = holder_of(version, wanted, at)
     if offer is not at:
