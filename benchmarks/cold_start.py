@@ -9,8 +9,8 @@ python -m benchmarks.cold_start --smoke              the smallest run, with an e
 The weights are in the page cache, as they are when an engine process was killed: each way starts once before it counts.
 The starts of all take turns. An engine process counts from the request for one to its first token over the socket that
 a worker speaks to it by; a whole server, ``axon serve`` or a peer's, from the start of its process to the first token
-over HTTP. The prompt has 32 tokens, and every engine two threads. Seconds of processor are those of the engine's own
-process, at its first token.
+over HTTP. In one more the engine of ``axon serve`` is killed in the middle of a stream, and its longest pause counts.
+The prompt has 32 tokens, and every engine two threads. ``cpu_s`` is the processor time of the engine's process.
 """
 
 import argparse
@@ -30,7 +30,7 @@ ROOT = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(ROOT), str(ROOT / "src")]
 
 from axon.engine.config import EngineConfig  # noqa: E402
-from benchmarks.measures.cold import Started, time_server, time_start, time_start_from_spare  # noqa: E402
+from benchmarks.measures.cold import Started, time_failover, time_server, time_start, time_start_from_spare  # noqa: E402
 from benchmarks.measures.figures import Figures, median, rounded, table  # noqa: E402
 from benchmarks.measures.machine import load_average, machine  # noqa: E402
 from benchmarks.peers import engines  # noqa: E402
@@ -79,6 +79,16 @@ def of_server(engine: engines.Engine) -> Way:
     return run
 
 
+def of_failover(engine: engines.Engine) -> Way:
+    """A way that starts an engine in the middle of a stream, because its predecessor was killed."""
+
+    def run() -> Figures:
+        with tempfile.TemporaryDirectory() as folder:
+            return {"first_token_s": time_failover(engine, Path(folder))}
+
+    return run
+
+
 def of_xllamacpp(folder: Path) -> Way:
     """A way that starts llama.cpp's server inside a Python process."""
     from axon.engine.load.convert.gguf import default_gguf
@@ -108,6 +118,7 @@ def ways_of(options: argparse.Namespace) -> dict[str, Way]:
         "engine, cold process": of_engine(time_start, config, folder),
         "engine, spare process": of_engine(time_start_from_spare, config, folder),
         "axon serve": of_server(engines.axon()),
+        "axon serve, engine killed": of_failover(engines.axon()),
     }
     for peer in engines.installed_peers(engines.read_manifest()):
         if peer.name.startswith("llama.cpp") and not peer.speculates:

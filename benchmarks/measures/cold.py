@@ -3,9 +3,13 @@
 import asyncio
 import http.client
 import json
+import os
+import signal
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Generator
+from contextlib import closing
 from dataclasses import dataclass
+from itertools import islice, pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -13,12 +17,14 @@ from axon.domain.sampling import Sampling
 from axon.engine.config import EngineConfig
 from axon.engine.protocol.messages import Add
 from axon.worker.child.process import EngineProcess, Launched, launch
+from benchmarks.peers.server import running
 
 if TYPE_CHECKING:
     from benchmarks.peers.engines import Engine
 
 NUM_PROMPT = 32
 START_TIMEOUT_S = 300.0
+_FAILOVER_TOKENS = 400
 _QUIET_S = 0.5
 _TICKS_PER_S = 100.0
 
@@ -88,26 +94,49 @@ async def time_start_from_spare(config: EngineConfig, folder: Path | None, *, nu
 
 def time_server(engine: "Engine", folder: Path) -> float:
     """Seconds from the start of a whole server's process to its first token over HTTP."""
-    server = engine.server(folder)
     began = time.perf_counter()
-    server.start()
-    try:
+    with running(engine.server(folder)) as server:
         server.wait()
-        endpoint = engine.endpoint(server.port, folder)
-        body = {"model": endpoint.model, "prompt": list(range(100, 100 + NUM_PROMPT)), "max_tokens": 2, "stream": True}
-        connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=START_TIMEOUT_S)
-        headers = {"Content-Type": "application/json", **dict(endpoint.headers)}
+        with closing(_stream(engine, server.port, folder, num_tokens=2)) as chunks:
+            return next(chunks) - began
+
+
+def time_failover(engine: "Engine", folder: Path) -> float:
+    """Seconds that a stream stands still after the engine process of ``axon serve`` was killed beside a spare."""
+    with running(engine.server(folder)) as server:
+        server.wait()
+        _wait_for_child(server.pid, "axon-spare")
+        with closing(_stream(engine, server.port, folder, num_tokens=_FAILOVER_TOKENS)) as chunks:
+            arrivals = list(islice(chunks, _FAILOVER_TOKENS // 4))
+            os.kill(_wait_for_child(server.pid, "axon-engine"), signal.SIGKILL)
+            arrivals += chunks
+    return max(after - before for before, after in pairwise(arrivals))
+
+
+def _stream(engine: "Engine", port: int, folder: Path, *, num_tokens: int) -> Generator[float, None, None]:
+    """The time at which each chunk of a streamed completion arrives."""
+    endpoint = engine.endpoint(port, folder)
+    body = {"model": endpoint.model, "prompt": list(range(100, 100 + NUM_PROMPT)), "max_tokens": num_tokens}
+    body |= {"stream": True, "temperature": 0, "ignore_eos": True}
+    headers = {"Content-Type": "application/json", **dict(endpoint.headers)}
+    with closing(http.client.HTTPConnection("127.0.0.1", port, timeout=START_TIMEOUT_S)) as connection:
         connection.request("POST", "/v1/completions", json.dumps(body), headers)
         reply = connection.getresponse()
-        line = reply.readline()
-        while line and not line.startswith(b"data: {"):
-            line = reply.readline()
-        assert reply.status == 200, line
-        elapsed = time.perf_counter() - began
-        connection.close()
-        return elapsed
-    finally:
-        server.stop()
+        assert reply.status == 200, reply.read()
+        while line := reply.readline():
+            if line.startswith(b"data: {"):
+                yield time.perf_counter()
+
+
+def _wait_for_child(parent: int, name: str) -> int:
+    """The process id of the child that goes by this name."""
+    deadline = time.monotonic() + START_TIMEOUT_S
+    while time.monotonic() < deadline:
+        for pid in Path(f"/proc/{parent}/task/{parent}/children").read_text().split():
+            if Path(f"/proc/{pid}/comm").read_text().strip() == name:
+                return int(pid)
+        time.sleep(0.05)
+    raise TimeoutError(f"process {parent} has no child {name}")
 
 
 async def until_idle(pid: int, timeout_s: float = 60.0) -> None:
