@@ -56,7 +56,7 @@ def test_only_what_a_model_needs_is_fetched() -> None:
 
 
 def test_what_axon_wrote_beside_a_model_that_it_served_is_no_part_of_it() -> None:
-    own = {packed_weights.FILE, packed_weights.MANIFEST, gguf.MANIFEST}
+    own = {packed_weights.FILE, "native-int8.json", gguf.MANIFEST}
     found = choose(stated("config.json", "model.safetensors", *own))
     assert [each.name for each in found.files] == ["config.json", "model.safetensors"]
     assert found.skipped == ()
