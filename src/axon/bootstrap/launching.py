@@ -5,12 +5,17 @@ from collections.abc import Callable, Sequence
 
 from axon.bootstrap.process import Process
 from axon.bootstrap.services import Services
+from axon.control.fitting import FittedTargets
 from axon.control.fleet_demand import FleetDemand
-from axon.control.reconciler import LeastTargets, Reconciler
+from axon.control.reconciler import Reconciler, Targets
+from axon.control.scaling import ScaledTargets
 from axon.domain.fleet.reconcile import Decided, Ensure, Order, Pace
 from axon.domain.fleet.replica import Launched, LaunchState, ReplicaName, ReplicaSpec
+from axon.domain.fleet.swapping import SwapRules
+from axon.domain.scaling.policy import ScalingPolicy
 from axon.errors import Misconfigured
 from axon.ports.launcher import Launcher
+from axon.registry.cold_starts import ColdStarts
 from axon.registry.fleet_report import FleetReports
 from axon.runtime.clock import Clock
 from axon.settings import Settings, environment_of
@@ -39,7 +44,7 @@ def make_reconciler(process: Process, services: Services, *, name: str, leads: C
         services.live.presences,
         services.live.leases,
         FleetDemand(services.store.turns, services.queue),
-        lambda: LeastTargets(clock),
+        lambda: _make_targets(settings, services, clock),
         FleetReports(services.live.cache),
         clock,
         name=name,
@@ -51,6 +56,24 @@ def make_reconciler(process: Process, services: Services, *, name: str, leads: C
         on_look=measured.looked,
         on_order=measured.ordered,
     )
+
+
+def _make_targets(settings: Settings, services: Services, clock: Clock) -> Targets:
+    """The autoscaler, for one reign of a leader; on a machine with a bound on memory, models are swapped."""
+    config = settings.control
+    policy = ScalingPolicy(
+        target_wait_s=config.target_wait_s,
+        ttft_target_s=config.ttft_target_s,
+        itl_target_s=config.itl_target_s,
+        look_s=config.scale_s,
+        quiet_s=config.quiet_s,
+        hold_s=config.hold_s,
+    )
+    scaled = ScaledTargets(policy, ColdStarts(services.live.cache), clock)
+    if config.launcher != "process" or not config.memory_bytes:
+        return scaled
+    rules = SwapRules(max_wait_s=config.swap_wait_s, min_run_s=config.swap_run_s, max_swaps=config.max_swaps)
+    return FittedTargets(scaled, config.memory_bytes, rules, clock)
 
 
 def require_no_launcher(settings: Settings) -> None:

@@ -23,6 +23,27 @@ class ControlConfig:
     processes of the leader's machine, in ``data_dir``."""
     look_s: float = 1.0
     """Seconds between two looks of the leader at the fleet, if it has a launcher."""
+    target_wait_s: float = 2.0
+    """Seconds in which a waiting request shall be taken: a launcher's workers become more if it takes longer."""
+    ttft_target_s: float = 2.0
+    """Seconds to the first token that shall not be exceeded by more than a tenth, if more workers help."""
+    itl_target_s: float = 0.05
+    """Seconds between two tokens that shall not be exceeded by more than a tenth, if more workers help."""
+    scale_s: float = 5.0
+    """Seconds between two decisions on the number of a deployment's workers."""
+    quiet_s: float = 600.0
+    """Seconds for which little must have waited before workers become fewer."""
+    hold_s: float = 60.0
+    """Seconds for which fewer workers must have sufficed before they become fewer; at least two cold starts."""
+    memory_bytes: int = 0
+    """Memory that the workers of the launcher ``process`` may have together: if not all models fit, they are swapped.
+    0 for no bound."""
+    swap_wait_s: float = 10.0
+    """Seconds for which requests for a model wait at most before a busy model makes room for it."""
+    swap_run_s: float = 5.0
+    """Seconds for which a model that was started stays, whoever waits."""
+    max_swaps: int = 12
+    """Models that make room for others in a minute at most."""
     min_drain_s: float = 3600.0
     """Seconds for which an old version stays at least after a rollout, so that `axon rollback` finds it running."""
     max_drain_s: float = 7 * 24 * 3600.0

@@ -8,6 +8,22 @@ from axon.domain.served_version import ServedVersion
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Service:
+    """What a run of a worker has served since it began; replays and what the cache held are not counted."""
+
+    jobs: int = 0
+    """Choices that have had a first token."""
+    prompt_tokens: int = 0
+    answer_tokens: int = 0
+    ttft_s: float | None = None
+    """95th percentile over the last minute of the time from a request to its first token; None without any."""
+    itl_s: float | None = None
+    """95th percentile over the last minute of the time between two steps of the engine with work; None without any."""
+    kv_use: float | None = None
+    """Used KV blocks over all of them; None while unknown."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Load:
     """Load of an engine."""
 
@@ -18,6 +34,7 @@ class Load:
     """Tokens of the running sequences: prompts, and answers so far."""
     tokens_per_s: float = 0.0
     """Throughput in tokens per second with every slot taken, prompts and answers; 0 while unknown."""
+    service: Service = field(default_factory=Service)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

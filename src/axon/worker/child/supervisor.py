@@ -17,6 +17,7 @@ from axon.engine.protocol.messages import Add, Emitted, Ready, Refused, StepOutp
 from axon.errors import EngineDied, Expired
 from axon.runtime.clock import Clock
 from axon.telemetry.metrics import Metrics
+from axon.worker.child.served import Served
 from axon.worker.child.throughput import Throughput
 from axon.worker.child.watchdog import Watchdog
 from axon.worker.config import WorkerConfig
@@ -86,7 +87,7 @@ class Supervisor:
         self._hands, self._trials = hands, hands.trials
         self._make_engine, self._charge, self._config = make_engine, charge, config
         self._clock, self._metrics, self._model = clock, metrics, model
-        self.throughput = Throughput()
+        self.throughput, self.served = Throughput(), Served()
         self._engine = make_engine()
         self._is_up = False
         self._watchdog = Watchdog(
@@ -220,6 +221,7 @@ class Supervisor:
         for refused in output.refused:
             if entry := self._sequences.get(refused.id):
                 self._refuse(entry[0], refused)
+        self.served.step(now, used=output.counters.blocks_used, free=output.counters.blocks_free)
         self._metrics.engine(self._model, output.counters)
 
     def _end_wait(self, running: Running, choice: Choice, since: float | None) -> None:
@@ -233,6 +235,10 @@ class Supervisor:
         prefilled, cached = max(0, num_prompt - emitted.cached), min(num_prompt, emitted.cached)
         self._charge(running.job, prefilled=prefilled, cached=cached, emitted=1)
         self.throughput.served(prefilled + cached + 1)
+        is_first = not choice.token_ids
+        self.served.token(prompt=prefilled, is_first=is_first)
+        if is_first:
+            self.served.began(self._clock.monotonic(), self._clock.now() - running.job.created)
         if running.push(choice, emitted):
             # The engine does not know stop strings and would go on.
             self._abort([choice], have_ended=emitted.finish is not None)

@@ -18,4 +18,5 @@ def measure_load(hands: Hands, supervisor: Supervisor, now: float) -> Load:
         free_slots=0 if is_crowded else max(0, slots - num_sequences),
         num_tokens=sum(each.job.num_prompt_tokens + len(each.tokens) for each in hands.running.values()),
         tokens_per_s=round(supervisor.throughput.tokens_per_s, 1),
+        service=supervisor.served.told(now),
     )

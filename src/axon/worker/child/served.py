@@ -1,0 +1,65 @@
+"""What a worker has served: tokens, jobs, and the latencies of the last minute. No I/O; it is told the time."""
+
+from collections import deque
+
+from axon.domain.presence import Service
+
+_WINDOW_S = 60.0
+_MOST = 512
+"""Latencies that are kept at most."""
+_IDLE_S = 1.0
+"""A longer time between two steps is a pause without work, or a stall that other signals tell."""
+
+
+class Served:
+    """``token`` for every token, ``step`` for every step, ``told`` once a second or so."""
+
+    def __init__(self) -> None:
+        self._jobs = self._prompt = self._answer = 0
+        self._ttfts, self._steps = _Window(), _Window()
+        self._stepped_at: float | None = None
+        self._kv_use: float | None = None
+
+    def token(self, *, prompt: int, is_first: bool) -> None:
+        """Counts a token of an answer; the first one comes with the prompt tokens that were computed for it."""
+        self._answer += 1
+        self._prompt += prompt
+        self._jobs += is_first
+
+    def began(self, now: float, ttft_s: float) -> None:
+        """A request has had its first token so long after it was asked."""
+        self._ttfts.add(now, max(0.0, ttft_s))
+
+    def step(self, now: float, *, used: int, free: int) -> None:
+        """Counts a step of the engine, which leaves so many KV blocks used and free."""
+        if self._stepped_at is not None and now - self._stepped_at < _IDLE_S:
+            self._steps.add(now, now - self._stepped_at)
+        self._stepped_at = now
+        self._kv_use = used / (used + free) if used + free else None
+
+    def told(self, now: float) -> Service:
+        """All of it at the monotonic time ``now``."""
+        return Service(
+            jobs=self._jobs,
+            prompt_tokens=self._prompt,
+            answer_tokens=self._answer,
+            ttft_s=self._ttfts.p95(now),
+            itl_s=self._steps.p95(now),
+            kv_use=self._kv_use,
+        )
+
+
+class _Window:
+    """The latest values, each with its time."""
+
+    def __init__(self) -> None:
+        self._values: deque[tuple[float, float]] = deque(maxlen=_MOST)
+
+    def add(self, now: float, value: float) -> None:
+        self._values.append((now, value))
+
+    def p95(self, now: float) -> float | None:
+        while self._values and now - self._values[0][0] > _WINDOW_S:
+            self._values.popleft()
+        ordered = sorted(value for _, value in self._values)
+        return round(ordered[int(0.95 * (len(ordered) - 1))], 4) if ordered else None

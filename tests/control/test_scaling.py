@@ -1,0 +1,113 @@
+"""The autoscaler on what control sees: more workers where work waits, fewer when it is gone, none by guessing."""
+
+from dataclasses import replace
+
+import pytest
+
+from axon.adapters.live.memory import open_memory_live
+from axon.control.scaling import ScaledTargets
+from axon.domain.fleet.cold_start import ColdStart
+from axon.domain.fleet.demand import Demand
+from axon.domain.fleet.replica import Group
+from axon.domain.fleet.sight import Sight, Target
+from axon.domain.presence import Load, Presence, Service
+from axon.domain.scaling.policy import ScalingPolicy
+from axon.registry.cold_starts import ColdStarts
+from axon.runtime.clock import FakeClock
+from tests.domain.fleet.builders import ONE, deployed, launched, present, registry
+
+POLICY = ScalingPolicy(look_s=1.0, quiet_s=20.0, hold_s=5.0)
+SPEED = 100.0
+"""Tokens per second of a worker."""
+
+
+class World:
+    """Workers of one deployment that serve 100 tokens a second each, and requests of 20 tokens."""
+
+    def __init__(self, **changes: int) -> None:
+        self.clock = FakeClock()
+        live = open_memory_live(self.clock, retention_s=60.0)
+        self.cold_starts = ColdStarts(live.cache)
+        self.targets = ScaledTargets(POLICY, self.cold_starts, self.clock)
+        self.snapshot = registry(deployed(**{"min_replicas": 1, "max_replicas": 8, **changes}))
+        self.served: list[float] = [0.0]
+        self.waiting = 0.0
+
+    async def second(self, requests: float) -> Target:
+        """A second passes in which so many requests come; returns the target, which is met at once."""
+        self.clock.advance(1.0)
+        work = self.waiting + requests * 20.0
+        done = min(work, SPEED * len(self.served))
+        self.waiting = work - done
+        self.served = [each + done / len(self.served) for each in self.served]
+        target = (await self.targets(self.sight(busy=done / (SPEED * len(self.served)))))[ONE]
+        self.served = [*self.served, *([0.0] * (target.count - len(self.served)))][: target.count]
+        return target
+
+    def sight(self, busy: float = 0.0) -> Sight:
+        jobs = round(self.waiting / 20)
+        return Sight(
+            snapshot=self.snapshot,
+            launched=tuple(launched(ONE.replica(index)) for index in range(len(self.served))),
+            presences=tuple(self.worker(index, busy) for index in range(len(self.served))),
+            run_id="run",
+            demand={ONE: Demand(waiting=jobs, unfinished=jobs + round(busy * 4))},
+        )
+
+    def worker(self, index: int, busy: float) -> Presence:
+        tokens = int(self.served[index])
+        service = Service(jobs=tokens // 20, prompt_tokens=tokens // 2, answer_tokens=tokens // 2)
+        load = Load(slots=4, free_slots=4 - round(4 * busy), num_tokens=0, tokens_per_s=SPEED, service=service)
+        return replace(present(str(ONE.replica(index))), incarnation=f"run-{index}", load=load)
+
+
+async def test_workers_follow_the_load_up_and_down() -> None:
+    world = World()
+    await world.cold_starts.put("small@v1", ColdStart(seconds=1.0, at=0.0))
+    for _ in range(30):
+        target = await world.second(2)
+    assert target.count == 1
+    for _ in range(40):
+        target = await world.second(20)
+    assert 5 <= target.count <= 8
+    assert target.reason
+    for _ in range(250):
+        target = await world.second(0.5)
+    assert target.count == 1
+
+
+async def test_no_more_than_the_deployment_allows() -> None:
+    world = World(max_replicas=3)
+    counts = [(await world.second(200)).count for _ in range(30)]
+    assert max(counts) == 3
+
+
+@pytest.mark.parametrize("missing", ["presences", "demand"])
+async def test_what_cannot_be_seen_changes_nothing(missing: str) -> None:
+    world = World()
+    for _ in range(30):
+        target = await world.second(20)
+    sight = world.sight()
+    blind = replace(sight, presences=None) if missing == "presences" else replace(sight, demand={})
+    seen = (await world.targets(blind))[ONE]
+    assert seen.count <= target.count
+
+
+async def test_a_group_that_nobody_asks_stays_cold() -> None:
+    world = World(min_replicas=0, idle_s=60)
+    world.served = []
+    world.clock.advance(1.0)
+    sight = replace(world.sight(), demand={ONE: Demand(waiting=0, unfinished=0)})
+    assert (await world.targets(sight))[ONE].count == 0
+    asked = replace(sight, demand={ONE: Demand(waiting=3, unfinished=3)})
+    assert (await world.targets(asked))[ONE].count >= 1
+
+
+async def test_other_deployments_workers_are_not_counted() -> None:
+    world = World()
+    other = replace(present("x"), deployment=replace(present("x").deployment, name="other"))
+    world.clock.advance(1.0)
+    sight = world.sight()
+    targets = await world.targets(replace(sight, presences=(*(sight.presences or ()), other)))
+    assert set(targets) == {ONE}
+    assert Group("other") not in targets
