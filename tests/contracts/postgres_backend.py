@@ -25,7 +25,7 @@ class PostgresStores:
         self._closing = closing
 
     async def connect(self) -> Store:
-        store = PostgresStore(self.url)
+        store = PostgresStore(self.url, timeout_s=30.0)  # nobody breaks it, and the cores may be busy
         await store.open()
         self._closing.push_async_callback(store.aclose)
         return store

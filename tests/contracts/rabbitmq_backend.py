@@ -31,7 +31,7 @@ class RabbitQueues:
         await asyncio.sleep(seconds)
 
     async def connect(self) -> Lanes:
-        queue = RabbitQueue(self.server.url, self.prefix)
+        queue = RabbitQueue(self.server.url, self.prefix, timeout_s=30.0)
         await queue.open()
         self._closing.push_async_callback(queue.aclose)
         return queue
@@ -60,7 +60,7 @@ class RabbitStores:
     async def journal(self, store: Store) -> Journal:
         url, prefix = shared_server().url, new_prefix()
         await self._closing.enter_async_context(persisting(url, prefix, store))
-        journal = RabbitJournal(url, prefix, markers=store.markers)
+        journal = RabbitJournal(url, prefix, markers=store.markers, timeout_s=30.0)
         await journal.open()
         self._closing.push_async_callback(journal.aclose)
         return journal

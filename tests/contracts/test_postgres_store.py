@@ -58,7 +58,7 @@ async def url() -> AsyncIterator[str]:
 
 @pytest.fixture
 async def store(url: str) -> AsyncIterator[PostgresStore]:
-    async with opened_store(url) as store:
+    async with opened_store(url, timeout_s=30.0) as store:
         yield store
 
 
@@ -221,7 +221,7 @@ async def takes_writes_again(store: PostgresStore) -> None:
 
 class TestRaces:
     async def test_of_two_writers_the_higher_rank_wins_whoever_comes_first(self, url: str) -> None:
-        async with opened_store(url) as one, opened_store(url) as two:
+        async with opened_store(url, timeout_s=30.0) as one, opened_store(url, timeout_s=30.0) as two:
             for round_number in range(60):
                 jobs = [make_job(f"turn_{round_number}_{number}") for number in range(8)]
                 begun, over = [opened(job) for job in jobs], [make_ended(job) for job in jobs]
@@ -244,7 +244,7 @@ class TestRaces:
             while not until.done():
                 await store.turns.purge(ended_before=1_000.0)
 
-        async with opened_store(url) as one, opened_store(url) as two:
+        async with opened_store(url, timeout_s=30.0) as one, opened_store(url, timeout_s=30.0) as two:
             writing = asyncio.gather(write(one, backwards=False), write(two, backwards=True))
             await asyncio.gather(writing, purge(one, writing), purge(two, writing))
             await one.turns.purge(ended_before=1_000.0)
@@ -274,7 +274,7 @@ class TestRaces:
             await store.turns.apply([make_ended(make_job())])
 
     async def test_more_callers_than_connections_wait_for_their_turn(self, url: str) -> None:
-        async with opened_store(url, num_connections=2) as store:
+        async with opened_store(url, num_connections=2, timeout_s=30.0) as store:
             turns = [opened(make_job(f"turn_{number}")) for number in range(40)]
             await asyncio.gather(*(store.turns.apply([turn]) for turn in turns))
             assert len(await store.turns.unfinished(limit=100)) == 40
@@ -292,7 +292,7 @@ class TestSessions:
     async def test_many_processes_share_the_few_connections_of_a_pooler(self, url: str) -> None:
         require("pgbouncer")
         pooled = (await asyncio.to_thread(shared_bouncer)).url(url)
-        stores = [PostgresStore(pooled) for _ in range(12)]
+        stores = [PostgresStore(pooled, timeout_s=30.0) for _ in range(12)]
         await asyncio.gather(*(store.open() for store in stores))
         batches = [[opened(make_job(f"turn_{n}_{m}")) for m in range(20)] for n in range(len(stores))]
         await asyncio.gather(*(each.turns.apply(batch) for each, batch in zip(stores, batches, strict=True)))
@@ -301,7 +301,7 @@ class TestSessions:
             await store.aclose()
 
     async def test_a_closed_store_leaves_no_connection(self, url: str) -> None:
-        async with opened_store(url) as store:
+        async with opened_store(url, timeout_s=30.0) as store:
             await asyncio.gather(*(store.ping() for _ in range(8)))
         count = f"SELECT count(*) FROM pg_stat_activity WHERE datname = '{url.rsplit('/', 1)[1]}'"
         wait_for(lambda: shared_server().execute(count) == [(0,)], "the server has no connection left")
@@ -320,7 +320,7 @@ class TestSessions:
 class TestMigrations:
     async def test_several_who_open_a_new_database_at_once_migrate_it_once(self) -> None:
         async with empty_database() as url:
-            stores = [PostgresStore(url) for _ in range(5)]
+            stores = [PostgresStore(url, timeout_s=30.0) for _ in range(5)]
             await asyncio.gather(*(store.open() for store in stores))
             for store in stores:
                 await store.ping()
@@ -335,7 +335,7 @@ class TestMigrations:
     async def test_a_tenant_is_made_for_each_that_had_a_key_and_the_release_before_goes_on(self) -> None:
         async with empty_database() as url:
             await asyncio.to_thread(older.fill, url)
-            async with opened_store(url) as store:
+            async with opened_store(url, timeout_s=30.0) as store:
                 await older.check(store)
                 await asyncio.to_thread(older.add_key, url, "k9", "late")
                 late = await store.keys.access("k9")
@@ -345,7 +345,7 @@ class TestMigrations:
     async def test_what_the_release_before_stored_is_counted_and_what_it_purges_is_not(self) -> None:
         async with empty_database() as url:
             await asyncio.to_thread(older.keep, url)
-            async with opened_store(url) as store:
+            async with opened_store(url, timeout_s=30.0) as store:
                 assert await store.storage.stored("acme") == older.KEPT
                 await asyncio.to_thread(older.purge, url)
                 assert (await store.storage.stored("acme")).num_objects == older.KEPT.num_objects - 1
@@ -452,7 +452,7 @@ class TestFailures:
     async def test_an_error_while_connecting_is_translated_in_every_call(
         self, url: str, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        async with opened_store(url) as store:
+        async with opened_store(url, timeout_s=30.0) as store:
             for error in (psycopg.OperationalError("x"), psycopg.InterfaceError("x"), OSError(5, "x"), TimeoutError()):
 
                 async def fail(error: Exception = error, **_: object) -> None:
