@@ -77,7 +77,8 @@ def make_offers(
         return RegisteredOffer(name, view, fleet_of(name), loaded, contexts.learn, process.clock.monotonic)
 
     live = services.live
-    watch = Watch(partial(read_lines, live.accounts), ColdStarts(live.cache), LastAsked(live.cache), process.clock)
+    cold_starts, last_asked = ColdStarts(live.cache), LastAsked(live.cache)
+    watch = Watch(partial(read_lines, live.accounts), cold_starts, last_asked, process.clock, process.metrics)
     return Offers(announced, view, registered, watch)
 
 

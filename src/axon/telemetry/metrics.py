@@ -142,6 +142,9 @@ class Metrics:
         self.sessions_moved = self._counter(
             "axon_sessions_moved_total", "Sessions moved to another version than they were on.", "reason"
         )
+        self.waiting_turns = self._gauge(
+            "axon_waiting_turns", "Turns of all gateways that wait for a deployment while it starts.", "model"
+        )
         self.cold_turns = self._counter(
             "axon_cold_turns_total", "Turns accepted while their version had no worker, which wait for one.", "model"
         )

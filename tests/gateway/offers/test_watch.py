@@ -16,6 +16,7 @@ from axon.gateway.offers.watch import Watch
 from axon.registry.cold_starts import ColdStarts
 from axon.registry.last_asked import LastAsked
 from axon.runtime.clock import FakeClock
+from axon.telemetry.metrics import Metrics
 from tests.contracts.builders import make_job
 from tests.domain.registry.builders import deployment, snapshot
 from tests.gateway.offers.builders import FakeView, make_offers, said
@@ -27,11 +28,11 @@ class World:
     """A gateway with one cold deployment, whose line and cache a test sets."""
 
     def __init__(self, clock: FakeClock) -> None:
-        self.clock, self.cache = clock, MemoryCache(clock)
+        self.clock, self.cache, self.metrics = clock, MemoryCache(clock), Metrics()
         self.lines: dict[Place, Line] = {}
         self.asked: list[Place] = []
         self.is_away = False
-        watch = Watch(self.read, ColdStarts(self.cache), LastAsked(self.cache), clock)
+        watch = Watch(self.read, ColdStarts(self.cache), LastAsked(self.cache), clock, self.metrics)
         view = FakeView(snapshot(replace(deployment(), min_replicas=0, idle_s=60.0)))
         self.offers = make_offers(clock, view=view, watch=watch)
 
@@ -59,6 +60,7 @@ async def test_turns_of_other_gateways_that_wait_make_a_cold_deployment_load(wor
     world.lines[Place("small")] = Line(waiting=3)
     await world.offers.look()
     assert world.small.listed().state is State.LOADING
+    assert world.metrics.waiting_turns.labels("small")._value.get() == 3
     world.is_away = True
     await world.offers.look()
     assert world.small.listed().state is State.LOADING, "what cannot be read stays"

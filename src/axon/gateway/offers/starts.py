@@ -30,9 +30,14 @@ class Starts:
         return frozenset(self._lines)
 
     @property
+    def num_waiting(self) -> int:
+        """Turns that wait for the deployment, over all its pools."""
+        return sum(line.waiting for line in self._lines.values())
+
+    @property
     def is_wanted(self) -> bool:
         """Whether anybody waits for the deployment."""
-        return any(line.waiting for line in self._lines.values())
+        return self.num_waiting > 0
 
     def look(self, now: float, *, has_worker: bool, shall_run: bool) -> None:
         """Notes since when a worker is wanted that is not there: asked for by a turn, or because one always runs."""

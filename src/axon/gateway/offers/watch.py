@@ -13,6 +13,7 @@ from axon.gateway.offers.registered import RegisteredOffer
 from axon.registry.cold_starts import ColdStarts
 from axon.registry.last_asked import LastAsked
 from axon.runtime.clock import Clock
+from axon.telemetry.metrics import Metrics
 from axon.telemetry.sparse import Sparse
 
 _MEASURED_S = 10.0
@@ -25,9 +26,12 @@ Lines = Callable[[Sequence[Place]], Awaitable[Sequence[Line]]]
 class Watch:
     """``look`` about once a second. What ``live`` does not answer stays as it was."""
 
-    def __init__(self, lines: Lines, cold_starts: ColdStarts, last_asked: LastAsked, clock: Clock) -> None:
+    def __init__(
+        self, lines: Lines, cold_starts: ColdStarts, last_asked: LastAsked, clock: Clock, metrics: Metrics
+    ) -> None:
         """``lines`` reads the lines of places."""
-        self._lines, self._cold_starts, self._last_asked, self._clock = lines, cold_starts, last_asked, clock
+        self._lines, self._cold_starts, self._last_asked = lines, cold_starts, last_asked
+        self._clock, self._metrics = clock, metrics
         self._asked: dict[str, float] = {}
         """Deployments that were asked since the last note, each with the Unix time of its last request."""
         self._read_at: dict[str, float] = {}
@@ -62,6 +66,7 @@ class Watch:
         for (offer, pool), line in zip(pools, lines, strict=True):
             offer.starts.saw(pool, line)
         for offer in watched:
+            self._metrics.waiting_turns.labels(offer.name).set(offer.starts.num_waiting)
             for version in _missing(offer):
                 await self._measure(offer, version)
 
