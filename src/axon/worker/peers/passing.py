@@ -93,8 +93,8 @@ class Passing:
         held = [self._held(each) for each in running.values() if each.terminal is None and not each.is_leaving]
         chosen = [running[job_id] for job_id in self._free(held, room=room)]
         given = await asyncio.gather(*map(self._give_up, chosen))
-        _logger.info("jobs.scattered", jobs=sum(given), left=len(running))
         if any(given):
+            _logger.info("jobs.scattered", jobs=sum(given), left=len(running))
             await self._wake_again({each.job.lane: each.job for each in chosen}.values())
 
     async def relieve(self) -> None:
