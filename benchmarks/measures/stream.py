@@ -155,10 +155,10 @@ async def _claimed(stage: Stage, number: int) -> Running:
     job = make_job(number)
     body = encode(job)
     await stage.live.log.open(job.id, body, reader_ttl_s=None)
-    epoch = await stage.live.log.claim(job.id, _OWNER, over=0)
-    assert epoch is not None
+    claimed = await stage.live.log.claim(job.id, _OWNER, over=0)
+    assert claimed is not None
     delivery = Delivery(tag=number, lane=job.lane, body=body, redelivered=False)
-    return Running(job=job, delivery=delivery, epoch=epoch, tokenizer=ByteTokenizer())
+    return Running(job=job, delivery=delivery, epoch=claimed.epoch, tokenizer=ByteTokenizer())
 
 
 async def _settle_nothing(job: Job, used: int) -> None:

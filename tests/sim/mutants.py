@@ -1,7 +1,7 @@
 """The rules of the protocol, broken one at a time. The simulation must notice each."""
 
 import contextlib
-from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from collections.abc import AsyncIterator, Callable, Collection, Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 from unittest.mock import patch
@@ -24,6 +24,7 @@ from axon.domain.turn import Turn, TurnState
 from axon.errors import AxonError
 from axon.gateway.turn.follow import Follower
 from axon.gateway.turn.reader import PollTimer, Reader
+from axon.ownership.liveness import Liveness
 from axon.ports.live import Appended
 from axon.ports.queue import Delivery
 from axon.sessions.history import Histories
@@ -61,6 +62,15 @@ def claim_without_a_lease_check() -> contextlib.AbstractContextManager[Any]:
         return ownership.claim_step(view, me=me, owner_alive=False)
 
     return patch.object(claims, "claim_step", claim_step)
+
+
+def redelivery_taken_for_a_death() -> contextlib.AbstractContextManager[Any]:
+    """A delivery that comes again is claimed without a look at its owner's lifeline."""
+
+    async def cut_off(self: Liveness, owners: Collection[str]) -> frozenset[str]:
+        return frozenset(owners)
+
+    return patch.object(Liveness, "cut_off", cut_off)
 
 
 def missing_treated_as_ok() -> contextlib.AbstractContextManager[Any]:
@@ -329,6 +339,7 @@ MUTANTS: dict[str, Mutant] = {
         append_ignores_the_epoch,
         append_allows_a_gap,
         claim_without_a_lease_check,
+        redelivery_taken_for_a_death,
         missing_treated_as_ok,
         epoch_restarting_after_a_flush,
         ack_before_the_journal,

@@ -124,7 +124,8 @@ class Sweeper:
         so to nobody."""
         if not self._leads():
             return
-        for owner in await self._liveness.cut_off(self._owned):
+        cut_off = await self._liveness.cut_off(self._owned)
+        for owner in [owner for owner in self._owned if owner in cut_off]:
             self._num_hinted[owner] += 1
             if self._num_hinted[owner] <= _HINTS:
                 for job in self._owned[owner].values():

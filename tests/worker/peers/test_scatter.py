@@ -118,3 +118,21 @@ def test_a_suspect_that_is_handed_over_is_tried_alone_by_the_next_worker() -> No
         world.check(job)
 
     world.run(story)
+
+
+def test_a_trial_that_lasts_sends_the_others_to_workers_with_room() -> None:
+    world = World(slots=8)
+
+    async def story() -> None:
+        first, [other], jobs = await fleet(world, 3)
+        world.starved.add((first.identity.incarnation, jobs[0].seed))  # it gains nothing, and crashes nothing
+        for _ in range(2):
+            first.hands.trials.crashed({jobs[0].id: 1})
+        first.hands.resume(first.hands.running[jobs[0].id])
+        await world.until(lambda: len(other.hands.running) == 2)
+        assert list(first.hands.running) == [jobs[0].id]
+        await world.until(lambda: all(job.id in world.kept.turns for job in jobs[1:]))
+        for job in jobs[1:]:
+            world.check(job)
+
+    world.run(story)

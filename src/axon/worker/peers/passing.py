@@ -68,6 +68,8 @@ class Passing:
         self._queue, self._live, self._clock, self._metrics = queue, live, clock, metrics
         self._crowded_s = config.crowded_s
         self._next_round_at = 0.0
+        self._tried_since: float | None = None
+        """Monotonic time at which suspects were first seen on trial; None while all may run."""
         self.num_given = 0
         """Jobs handed over so far."""
 
@@ -93,17 +95,18 @@ class Passing:
         held = [self._held(each) for each in running.values() if each.terminal is None and not each.is_leaving]
         chosen = [running[job_id] for job_id in self._free(held, room=room)]
         given = await asyncio.gather(*map(self._give_up, chosen))
-        _logger.info("jobs.scattered", jobs=sum(given), left=len(running))
         if any(given):
+            _logger.info("jobs.scattered", jobs=sum(given), left=len(running))
             await self._wake_again({each.job.lane: each.job for each in chosen}.values())
 
     async def relieve(self) -> None:
         """Hands over jobs that have had no place in the engine's steps for too long.
 
         A worker that took more sequences than it has slots does so soon: what waits here would have been taken by
-        another worker. While there is no engine, or suspects have it for themselves, all others may go.
+        another worker. While there is no engine, or suspects have had it for themselves for longer than most trials
+        take, all others may go.
         """
-        if not self._hands.has_engine or self._hands.trials.on_trial:
+        if self._is_tried_long() or not self._hands.has_engine:
             await self.hand_over(self._free)
             return
         patience_s = self._crowded_s
@@ -186,6 +189,15 @@ class Passing:
             num_left=job.choices * job.sampling.max_tokens - len(running.tokens),
             waited_s=self._supervisor.waited_s(running),
         )
+
+    def _is_tried_long(self) -> bool:
+        """Whether suspects have been on trial for longer than a hand-over costs."""
+        if not self._hands.trials.on_trial:
+            self._tried_since = None
+            return False
+        now = self._clock.monotonic()
+        self._tried_since = now if self._tried_since is None else self._tried_since
+        return now - self._tried_since >= CROWDED_S
 
     def _free(self, held: Sequence[Held], *, room: int) -> list[str]:
         """The jobs that need an engine and may run beside others."""
