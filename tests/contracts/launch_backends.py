@@ -100,7 +100,7 @@ class ProcessMachine:
 
     async def until_gone(self, launcher: Launcher, name: ReplicaName) -> None:
         async with asyncio.timeout(30):
-            while name in [each.name for each in await launcher.list()]:  # noqa: ASYNC110 - it tells nobody
+            while name in [each.name for each in await launcher.list()]:  # noqa: ASYNC110 - no event tells its end
                 await asyncio.sleep(0.01)
 
     async def end(self) -> None:

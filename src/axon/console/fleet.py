@@ -71,7 +71,7 @@ def _show(found: "FleetStatus", *, age_s: float, num_decisions: int) -> None:
             ("replica", "version", "state", "since", "restarts", "zone", "problem"),
             [
                 (
-                    *(each.name, each.version, str(each.state), moment(each.since), str(each.restarts)),
+                    *(each.name, each.version, str(each.state), str(moment(each.since)), str(each.restarts)),
                     *(each.zone or "-", each.problem or "-"),
                 )
                 for each in found.replicas
@@ -82,7 +82,12 @@ def _show(found: "FleetStatus", *, age_s: float, num_decisions: int) -> None:
         print_table(
             ("when", "did", "replica", "why"),
             [
-                (moment(each.at), each.action, each.replica, f"{each.reason}{each.error and f' FAILED: {each.error}'}")
+                (
+                    str(moment(each.at)),
+                    each.action,
+                    each.replica,
+                    f"{each.reason}{each.error and f' FAILED: {each.error}'}",
+                )
                 for each in shown
             ],
         )

@@ -1,6 +1,7 @@
 """What the registry wants to run without an autoscaler."""
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -15,7 +16,7 @@ from tests.domain.fleet.builders import NOBODY, ONE, TWO, Fleet, deployed, regis
 from tests.domain.registry.builders import rollout
 
 BOTH = (MemberState.READY, MemberState.READY)
-COLD = {"min_replicas": 0, "idle_s": 60.0}
+COLD: dict[str, Any] = {"min_replicas": 0, "idle_s": 60.0}
 
 
 def counts(fleet: Fleet, idle: Idle | None = None) -> dict[Group, int]:
@@ -65,6 +66,16 @@ def test_it_goes_cold_when_it_was_idle_for_its_time_and_not_before() -> None:
         targets, idle = least(fleet.sight(), idle, now=fleet.now)
         assert targets[ONE].count == wants
     assert targets[ONE] == Target(0, "idle for 60 s")
+
+
+def test_time_with_a_demand_that_is_not_known_does_not_count_as_idle() -> None:
+    fleet = of(deployed(**COLD))
+    fleet.run(ONE.replica(0))
+    idle = Idle()
+    for demand, wants in ((Demand(waiting=None, unfinished=0), 1), (Demand(waiting=0, unfinished=0), 1)):
+        fleet.now, fleet.demand = fleet.now + 100.0, {ONE: demand}
+        targets, idle = least(fleet.sight(), idle, now=fleet.now)
+        assert targets[ONE].count == wants
 
 
 def test_a_deployment_without_an_idle_time_never_goes_cold() -> None:

@@ -44,7 +44,7 @@ def spawn(command: Sequence[str], environ: Mapping[str, str], log: Path) -> Proc
     no input; it appends what it prints to ``log``. It outlives this process. Raises ``OSError``."""
     pid = os.posix_spawn(
         command[0],
-        command,
+        list(command),
         environ,
         file_actions=[
             (os.POSIX_SPAWN_OPEN, 0, os.devnull, os.O_RDONLY, 0),

@@ -72,7 +72,11 @@ def least(sight: Sight, idle: Idle, *, now: float) -> tuple[Mapping[Group, Targe
     """The targets of a fleet without an autoscaler: the least that each deployment asks for, and what it must have
     because somebody waits. ``now`` is in seconds of a monotonic clock; give the result back at the next look."""
     groups = wanted(sight.snapshot)
-    since = {group: idle.since.get(group, now) for group in groups if group in sight.demand and not sight.demand[group]}
+    since = {
+        group: idle.since.get(group, now)
+        for group in groups
+        if (demand := sight.demand_of(group)) is not None and not demand
+    }
     targets: dict[Group, Target] = {}
     for deployment in sight.snapshot.deployments.values():
         shares = _shares(deployment)
