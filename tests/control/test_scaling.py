@@ -1,6 +1,7 @@
 """The autoscaler on what control sees: more workers where work waits, fewer when it is gone, none by guessing."""
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -29,7 +30,8 @@ class World:
         live = open_memory_live(self.clock, retention_s=60.0)
         self.cold_starts = ColdStarts(live.cache)
         self.targets = ScaledTargets(POLICY, self.cold_starts, self.clock)
-        self.snapshot = registry(deployed(**{"min_replicas": 1, "max_replicas": 8, **changes}))
+        bounds: dict[str, Any] = {"min_replicas": 1, "max_replicas": 8, **changes}
+        self.snapshot = registry(deployed(**bounds))
         self.served: list[float] = [0.0]
         self.waiting = 0.0
 
