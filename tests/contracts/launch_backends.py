@@ -9,6 +9,9 @@ from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppres
 from pathlib import Path
 from typing import Protocol
 
+from axon.adapters.launch.external import ExternalLauncher
+from axon.adapters.launch.kubernetes import KubernetesLauncher
+from axon.adapters.launch.kubernetes_api import KubernetesApi
 from axon.adapters.launch.memory import MemoryReplicas
 from axon.adapters.launch.process import ProcessLauncher
 from axon.adapters.launch.system import ProcessId, is_alive
@@ -16,6 +19,7 @@ from axon.domain.fleet.replica import Launched, ReplicaName, ReplicaSpec
 from axon.ports.launcher import Launcher
 from axon.runtime.clock import FakeClock
 from tests.journeys.server import wait_until
+from tests.launch.cluster import NAMESPACE, Cluster, served
 
 STAND_IN = """
 import fcntl, os, signal, sys, time
@@ -134,3 +138,55 @@ LAUNCHERS: Mapping[str, Callable[[Path], AbstractAsyncContextManager[LauncherBac
     "memory": memory_machine,
     "process": process_machine,
 }
+
+
+class ClusterMachine:
+    """A cluster whose controllers act at once. Its replicas are counted: names are places."""
+
+    def __init__(self, api: KubernetesApi, cluster: Cluster) -> None:
+        self.clock, self._api, self._cluster = FakeClock(), api, cluster
+
+    def connect(self) -> Launcher:
+        template = {"spec": {"containers": [{"name": "worker", "image": "axon:1"}]}}
+        return KubernetesLauncher(self._api, template, fleet="prod")
+
+    async def crash(self, launched: Launched) -> None:
+        raise NotImplementedError("the cluster itself starts pods again")
+
+    async def until_gone(self, launcher: Launcher, name: ReplicaName) -> None:
+        self._cluster.finish()
+        assert name not in [each.name for each in await launcher.list()]
+
+
+@asynccontextmanager
+async def cluster_machine(folder: Path) -> AsyncIterator[LauncherBackend]:
+    cluster = Cluster(settles=True)
+    async with served(cluster) as address, KubernetesApi(NAMESPACE, server=address, deadline_s=20.0) as api:
+        yield ClusterMachine(api, cluster)
+
+
+class Recommended:
+    """Nobody runs what is recommended: there is nothing to crash."""
+
+    def __init__(self) -> None:
+        self.clock = FakeClock()
+        self._launcher = ExternalLauncher(self.clock)
+
+    def connect(self) -> Launcher:
+        return self._launcher
+
+    async def crash(self, launched: Launched) -> None:
+        raise NotImplementedError("nothing runs")
+
+    async def until_gone(self, launcher: Launcher, name: ReplicaName) -> None:
+        self.clock.advance(1.0)
+        assert name not in [each.name for each in await launcher.list()]
+
+
+@asynccontextmanager
+async def recommended(folder: Path) -> AsyncIterator[LauncherBackend]:
+    yield Recommended()
+
+
+EVERY = {**LAUNCHERS, "kubernetes": cluster_machine, "external": recommended}
+"""Those too that start nothing again by themselves."""

@@ -10,16 +10,19 @@ from axon.domain.fleet.backoff import MOST_S, STEADY_S, delay_s, failures_after
 from axon.domain.fleet.replica import Group, Launched, LaunchState, ReplicaName, ReplicaSpec
 from axon.errors import StaleTerm
 from axon.ports.launcher import Launcher
-from tests.contracts.launch_backends import LAUNCHERS, LauncherBackend
+from tests.contracts.launch_backends import EVERY, LAUNCHERS, LauncherBackend
 
 GROUP = Group("small", "b", "gold")
 ONE, TWO = GROUP.replica(0), GROUP.replica(1)
 SPEC = ReplicaSpec(version="small@v1", label="v1")
 
 
+every = pytest.mark.parametrize("machine", list(EVERY), indirect=True)
+
+
 @pytest.fixture(params=list(LAUNCHERS))
 async def machine(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[LauncherBackend]:
-    async with LAUNCHERS[request.param](tmp_path) as machine:
+    async with EVERY[request.param](tmp_path) as machine:
         yield machine
 
 
@@ -33,6 +36,7 @@ async def only(launcher: Launcher, name: ReplicaName = ONE) -> Launched:
     return found
 
 
+@every
 async def test_a_replica_that_is_ensured_runs_with_its_spec(launcher: Launcher) -> None:
     await launcher.ensure(ONE, SPEC, term=1)
     found = await only(launcher)
@@ -41,6 +45,7 @@ async def test_a_replica_that_is_ensured_runs_with_its_spec(launcher: Launcher) 
     assert found.incarnation
 
 
+@every
 async def test_an_order_given_twice_changes_nothing(launcher: Launcher) -> None:
     await launcher.ensure(ONE, SPEC, term=1)
     first = await only(launcher)
@@ -60,12 +65,14 @@ async def test_a_stopped_replica_drains_and_is_gone(machine: LauncherBackend, la
     await launcher.stop(ONE, incarnation, term=1)
 
 
+@every
 async def test_another_run_of_the_name_is_not_stopped(launcher: Launcher) -> None:
     await launcher.ensure(ONE, SPEC, term=1)
     await launcher.stop(ONE, "of another life", term=1)
     assert (await only(launcher)).state is LaunchState.RUNNING
 
 
+@every
 async def test_a_name_that_is_free_again_has_another_incarnation(machine: LauncherBackend, launcher: Launcher) -> None:
     await launcher.ensure(ONE, SPEC, term=1)
     first = (await only(launcher)).incarnation
@@ -75,6 +82,7 @@ async def test_a_name_that_is_free_again_has_another_incarnation(machine: Launch
     assert (await only(launcher)).incarnation != first
 
 
+@every
 async def test_orders_of_a_leader_that_was_replaced_change_nothing(
     machine: LauncherBackend, launcher: Launcher
 ) -> None:
@@ -90,6 +98,7 @@ async def test_orders_of_a_leader_that_was_replaced_change_nothing(
     await old.ensure(TWO, SPEC, term=2)
 
 
+@every
 async def test_a_new_control_finds_what_runs_and_stops_it(machine: LauncherBackend, launcher: Launcher) -> None:
     await launcher.ensure(ONE, SPEC, term=1)
     first = await only(launcher)

@@ -72,6 +72,8 @@ class Cluster:
     knows_groups: bool = True
     """Whether LeaderWorkerSets are installed."""
     page: int = 500
+    settles: bool = False
+    """Whether its controllers act after every call."""
     _version: int = 0
     _uid: int = 0
 
@@ -171,7 +173,11 @@ async def served(cluster: Cluster) -> AsyncIterator[str]:
     """The address of the double."""
 
     async def answer(request: web.Request) -> web.Response:
-        return await _answer(cluster, request)
+        answered = await _answer(cluster, request)
+        if cluster.settles:
+            cluster.settle()
+            cluster.run_pods()
+        return answered
 
     app = web.Application()
     app.router.add_route("*", "/{root:apis?}/{rest:.*}", answer)

@@ -132,7 +132,7 @@ async def open_control(
     )
     if not stands_by:
         require_no_launcher(settings)
-    reconciler = make_reconciler(process, services, name=leader.name, leads=leads)
+    reconciler = await make_reconciler(process, services, stack, name=leader.name, leads=leads)
     led = (sweeper.run, retention.run, revocations.run, rollouts.run, golden.run, drains.run)
     launched = (reconciler.run,) if reconciler else ()
     parts = (*standing, registry.run, *led, *launched, *((persister.run,) if persister else ()))

@@ -2,6 +2,7 @@
 
 import sys
 from collections.abc import Callable, Sequence
+from contextlib import AsyncExitStack
 
 from axon.bootstrap.process import Process
 from axon.bootstrap.services import Services
@@ -30,10 +31,12 @@ _SLACK_S = 15.0
 _LEASES = 2
 
 
-def make_reconciler(process: Process, services: Services, *, name: str, leads: Callable[[], bool]) -> Reconciler | None:
-    """The reconciler; None where the settings name no launcher."""
+async def make_reconciler(
+    process: Process, services: Services, stack: AsyncExitStack, *, name: str, leads: Callable[[], bool]
+) -> Reconciler | None:
+    """The reconciler; None where the settings name no launcher. The stack closes what the launcher opens."""
     settings, clock = process.settings, process.clock
-    launcher = _make_launcher(settings, clock)
+    launcher = await _make_launcher(settings, clock, stack)
     if launcher is None:
         return None
     measured = _Measured(process.metrics)
@@ -82,13 +85,27 @@ def require_no_launcher(settings: Settings) -> None:
         raise Misconfigured("control.launcher is for `axon control`: `axon serve` runs its models by itself.")
 
 
-def _make_launcher(settings: Settings, clock: Clock) -> Launcher | None:
-    if settings.control.launcher == "process":
-        from axon.adapters.launch.process import ProcessLauncher
+async def _make_launcher(settings: Settings, clock: Clock, stack: AsyncExitStack) -> Launcher | None:
+    config = settings.control
+    match config.launcher:
+        case "process":
+            from axon.adapters.launch.process import ProcessLauncher
 
-        stop_s = settings.lifecycle.notice_s + settings.lifecycle.drain_s + _SLACK_S
-        environ = environment_of(settings)
-        return ProcessLauncher(settings.data_dir, worker_command, clock, environ=environ, stop_s=stop_s)
+            stop_s = settings.lifecycle.notice_s + settings.lifecycle.drain_s + _SLACK_S
+            environ = environment_of(settings)
+            return ProcessLauncher(settings.data_dir, worker_command, clock, environ=environ, stop_s=stop_s)
+        case "kubernetes":
+            from axon.adapters.launch.kubernetes import KubernetesLauncher, read_template
+            from axon.adapters.launch.kubernetes_api import KubernetesApi
+
+            template = read_template(config.kubernetes_template)
+            api = KubernetesApi(config.kubernetes_namespace, server=config.kubernetes_server)
+            await stack.enter_async_context(api)
+            return KubernetesLauncher(api, template, fleet=settings.namespace)
+        case "external":
+            from axon.adapters.launch.external import ExternalLauncher
+
+            return ExternalLauncher(clock)
     return None
 
 

@@ -1,6 +1,6 @@
 """Control's section of the settings."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal
 
 
@@ -18,9 +18,17 @@ class ControlConfig:
     """Seconds between two checks of deadlines, orphans and retention."""
     orphan_s: float = 30.0
     """Seconds without an owner after which a turn whose lane is empty is put on the queue again."""
-    launcher: Literal["none", "process"] = "none"
+    launcher: Literal["none", "process", "kubernetes", "external"] = "none"
     """Who starts and stops the workers of registered deployments: ``none`` leaves it to you; ``process`` runs them as
-    processes of the leader's machine, in ``data_dir``."""
+    processes of the leader's machine, in ``data_dir``; ``kubernetes`` scales Deployments and LeaderWorkerSets of a
+    cluster; ``external`` only recommends a number, as the metric ``axon_replicas``, for KEDA or an HPA."""
+    kubernetes_namespace: str = "default"
+    """Namespace that the launcher ``kubernetes`` works in."""
+    kubernetes_template: str = ""
+    """File with the pod template of a worker (YAML), for the launcher ``kubernetes``; its first container gets the
+    arguments."""
+    kubernetes_server: str = field(default="", metadata={"default": "the pod's own cluster"})
+    """Address of the cluster's API without a sign-in, such as that of `kubectl proxy`."""
     look_s: float = 1.0
     """Seconds between two looks of the leader at the fleet, if it has a launcher."""
     target_wait_s: float = 2.0

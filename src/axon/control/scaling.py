@@ -122,7 +122,6 @@ def _signals(
     ready = [each for each in presences if not each.draining]
     launched = [each for each in sight.launched or () if each.name.group == group]
     serving = [each for each in launched if each.state in (LaunchState.STARTING, LaunchState.RUNNING)]
-    announced = {each.worker for each in presences}
     used = sum(each.load.slots - each.load.free_slots for each in ready)
     slots = sum(each.load.slots for each in ready)
     services = [each.load.service for each in ready]
@@ -130,7 +129,7 @@ def _signals(
     rate = service_rate(ready)
     return Signals(
         ready=len(ready),
-        starting=sum(each.announced not in announced for each in serving),
+        starting=max(0, len(serving) - len(presences)),
         draining=len(presences) - len(ready),
         slots=slots / len(ready) if ready else 0.0,
         arrived=_arrived(watched, job),

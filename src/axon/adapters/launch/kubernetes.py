@@ -7,6 +7,7 @@ are started again by the cluster.
 from collections import defaultdict
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
+from pathlib import Path
 
 from axon.adapters.launch.kubernetes_api import (
     DEPLOYMENTS,
@@ -33,10 +34,22 @@ from axon.adapters.launch.kubernetes_objects import (
     stopped_of,
 )
 from axon.domain.fleet.replica import Launched, LaunchState, ReplicaName, ReplicaSpec
-from axon.errors import DependencyDown, StaleTerm
+from axon.errors import DependencyDown, Misconfigured, StaleTerm
 
 _TRIES = 5
 """Others change the same objects, the cluster's own controllers above all."""
+
+
+def read_template(path: str) -> object:
+    """The pod template in a YAML file; raises ``Misconfigured``."""
+    import yaml  # comes with the cluster's client
+
+    if not path:
+        raise Misconfigured("The launcher kubernetes needs control.kubernetes_template, the pod template of a worker.")
+    try:
+        return check_template(yaml.safe_load(Path(path).expanduser().read_text()))
+    except (OSError, ValueError, yaml.YAMLError) as error:
+        raise Misconfigured(f"control.kubernetes_template = {path} cannot be read: {error}") from error
 
 
 class KubernetesLauncher:
