@@ -58,7 +58,7 @@ async def test_a_slow_listener_hears_the_newest_and_the_notifier_never_waits(wak
     async with wakeups.listen("c") as listener:
         for number in range(5_000):
             await wakeups.notify("c", str(number).encode())
-        heard = []
+        heard: list[int] = []
         while heard[-1:] != [4_999]:
             heard.append(int(await listener.next(30.0) or b"-1"))
             assert heard == sorted(heard)
