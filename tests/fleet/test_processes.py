@@ -48,7 +48,8 @@ def test_both_processes_serve_and_their_metrics_are_summed_and_a_killed_one_is_r
     fleet: Fleet,
 ) -> None:
     [gateway], fronts = fleet.gateways, both(fleet)
-    met, before = set(), gateway.metric("axon_requests_total")
+    met: set[int] = set()
+    before = gateway.metric("axon_requests_total")
     for _ in range(24):
         with fleet.client(gateway.url) as http, http.stream("GET", "/v1/models") as reply:
             met.add(holder(reply, fronts))
