@@ -71,6 +71,7 @@ async def test_a_page_may_read_answers_and_their_headers(origins: str, path: str
     assert allowed(answer)["access-control-allow-origin"] == ("*" if origins == "*" else PAGE)
     exposed = allowed(answer)["access-control-expose-headers"].split(", ")
     assert {"x-request-id", "x-axon-stream", "retry-after-ms", "x-should-retry"} <= set(exposed)
+    assert {"x-axon-state", "x-axon-queue-position", "x-axon-expected-wait-s"} <= set(exposed)
     assert "access-control-allow-credentials" not in allowed(answer)
 
 

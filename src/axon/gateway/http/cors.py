@@ -10,6 +10,7 @@ _METHODS = ("GET", "HEAD", "POST", "PATCH", "DELETE")
 _EXPOSED = (
     *("x-request-id", "openai-processing-ms", "openai-version", "x-axon-stream"),
     *("retry-after", "retry-after-ms", "x-should-retry"),
+    *("x-axon-state", "x-axon-queue-position", "x-axon-expected-wait-s"),
     *(f"x-ratelimit-{what}-{of}" for of in ("requests", "tokens") for what in ("limit", "remaining", "reset")),
 )
 """Response headers that a web page's program may read (Access-Control-Expose-Headers)."""
