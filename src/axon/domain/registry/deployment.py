@@ -62,7 +62,7 @@ class Deployment:
     """The present or the last rollout."""
     min_replicas: int = 1
     max_replicas: int = 1
-    """Recorded for an autoscaler, as are memory, devices and idle time: nothing acts on them yet."""
+    """Control's launcher keeps to both, if it has one; two versions that run at once have a replica each at least."""
     pool: str = ""
     """Pool of workers that runs it; empty for the shared one."""
     memory_bytes: int = 0
