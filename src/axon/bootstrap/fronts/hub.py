@@ -16,7 +16,7 @@ from axon.bootstrap.model import OnProgress
 from axon.bootstrap.presence import named
 from axon.bootstrap.process import counted
 from axon.bootstrap.services import Services, open_services
-from axon.bootstrap.workers import loading, open_workers, prepare_models
+from axon.bootstrap.workers import open_workers, prepare_models
 from axon.runtime.datafolder import locked
 from axon.settings import Settings
 
@@ -34,7 +34,7 @@ async def serve_with_fronts(
             services = await open_services(settings, process.clock, stack, for_fronts=True)
             models = await prepare_models(process, services, on_progress, stack)
             control = await open_control(process, services, stack, stands_by=False)
-            on_progress(loading(models), None)
+            on_progress(models.stage, None)
             working = await process.unless_stopped(open_workers(process, services, models, name, stack))
             if working is None:
                 return 0
