@@ -62,7 +62,9 @@ def chat(
     key: ApiKey = None,
     model: Annotated[str | None, typer.Option(help="Model to talk to. [default: the server's first]")] = None,
     system: Annotated[str | None, typer.Option(help="What the model is told before you speak.")] = None,
-    max_tokens: Annotated[int, typer.Option(min=1, help="Longest answer, in tokens.")] = 1024,
+    max_tokens: Annotated[
+        int | None, typer.Option(min=1, help="Longest answer, in tokens. [default: 1024, or what there is room for]")
+    ] = None,
     temperature: Annotated[float | None, typer.Option(min=0.0, max=2.0, help="0 always gives the same answer.")] = None,
     data_dir: DataDir = None,
     config_file: ConfigFile = None,

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from axon.bootstrap.memory import available_bytes, need_of, require_memory
+from axon.bootstrap.memory import available_bytes, need_of, require_memory, require_room
 from axon.bootstrap.model import Model
 from axon.engine.config import EngineConfig
 from axon.errors import Misconfigured
@@ -72,3 +72,10 @@ def test_a_gpus_memory_is_divided_unless_a_model_says_otherwise() -> None:
 
 def test_there_is_memory_here() -> None:
     assert available_bytes() > 0
+
+
+def test_one_more_model_beside_those_that_run_must_fit_into_what_is_left(tiny: Model) -> None:
+    (one, _) = two(kv_memory_bytes=2 * GIB)
+    require_room(one, tiny, available=4 * GIB)
+    with pytest.raises(Misconfigured, match=r"small does not fit .* takes 2\.6 GB .* 1\.1 GB are available"):
+        require_room(one, tiny, available=GIB)

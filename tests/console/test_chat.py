@@ -49,12 +49,18 @@ class Cut(BaseHTTPRequestHandler):
     """A server whose answers end at the limit; it answers a slow question when it is told to."""
 
     go_on: ClassVar[threading.Event] = threading.Event()
+    is_short: ClassVar[bool] = False
+    """Whether the context has no room for the answers that are asked for by their length."""
 
     def do_GET(self) -> None:
         self._answer(json.dumps({"data": [{"id": "small"}]}))
 
     def do_POST(self) -> None:
         body = json.loads(self.rfile.read(int(self.headers["content-length"])))
+        if self.is_short and "max_tokens" in body:
+            refusal = {"message": "The context is 512 tokens.", "code": "context_length_exceeded"}
+            self._answer(json.dumps({"error": refusal}), status=400)
+            return
         is_slow = "slow" in body["messages"][-1]["content"]
         reason = "stop" if is_slow else "length"
         words = [({"content": "begin "}, None), ({"content": "end"}, None), ({}, reason)]
@@ -65,8 +71,8 @@ class Cut(BaseHTTPRequestHandler):
             self.go_on.wait(30)
         self.wfile.write(("".join(rest) + "data: [DONE]\n\n").encode())
 
-    def _answer(self, text: str) -> None:
-        self.send_response(200)
+    def _answer(self, text: str, status: int = 200) -> None:
+        self.send_response(status)
         self.end_headers()
         self.wfile.write(text.encode())
         self.wfile.flush()
@@ -92,6 +98,17 @@ def test_an_answer_that_was_cut_says_so_and_how_to_get_more(axon: Axon, server_u
     assert ran.stdout == "begin end\n"
     assert "cut after 8 tokens" in ran.stderr
     assert "--max-tokens" in ran.stderr
+
+
+def test_a_model_with_a_short_context_answers_as_long_as_there_is_room(
+    axon: Axon, server_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Cut, "is_short", True)
+    ran = axon("chat", "--url", server_url, stdin="hello\n")
+    assert (ran.returncode, ran.stdout) == (0, "begin end\n")
+    assert "context is full; /reset" in ran.stderr
+    told = axon("chat", "--url", server_url, "--max-tokens", "1000", stdin="hello\n")
+    assert (told.returncode, told.stderr) == (1, "axon: The context is 512 tokens.\n")
 
 
 def test_what_is_typed_ahead_does_not_stand_in_the_answer_and_is_asked_next(axon: Axon, server_url: str) -> None:

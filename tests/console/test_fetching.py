@@ -40,6 +40,7 @@ def test_a_folder_is_added_with_what_was_found_in_it(tiny: Path, tmp_path: Path)
     assert "tiny@v1" in shown.stdout
     assert "512 tokens" in shown.stdout
     assert "Fetching" in shown.stderr
+    assert "To run it: axon deployments create NAME --model tiny --version v1" in shown.stdout
     facts = json.loads(axon(tmp_path, "tiny", str(tiny), "--label", "v1", "--json").stdout)
     assert facts["id"] == "tiny@v1"
     assert facts["digest"] in shown.stdout

@@ -94,6 +94,7 @@ def text_of(response: dict[str, Any]) -> str:
 
 
 def test_sessions_keep_their_version_when_every_process_ends_and_redis_has_lost_them(pair: Pair) -> None:
+    pair.registry.change(patience_s=60)  # a gateway that starts before the workers waits for them
     with pair.fleet.client() as http:
         first = {name: complete(http, name)["system_fingerprint"] for name in ("a", "b")}
         chain = respond(http, "one")

@@ -5,6 +5,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
+import httpx
 import openai
 import pytest
 
@@ -121,20 +122,31 @@ def test_a_model_that_cannot_be_found_ends_the_start_with_its_name(tmp_path: Pat
     assert "Traceback" not in ended.stderr
 
 
-def test_a_registered_model_is_served_from_the_next_start_on(tmp_path: Path) -> None:
+def test_a_registered_model_is_served_at_once_and_from_the_next_start_on(tmp_path: Path) -> None:
     make_model(tmp_path / "tiny")
     data, folder = tmp_path / "data", tmp_path / "tiny"
     settings = {"engine_dtype": "float32", "models": "one=echo;kind=echo", "models_dir": tmp_path / "models"}
     with running(data, **settings) as server, server.client() as http:
         added = server.axon("models", "add", "tiny", str(folder), "--label", "v1", "--deploy")
         assert added.returncode == 0, added.stderr
-        wait_until(lambda: len(http.get("/v1/models").json()["data"]) == 2, "the server has heard of it")
-        listed = {each["id"]: each["state"] for each in http.get("/v1/models").json()["data"]}
-        assert listed == {"one": "ready", "tiny": "loading"}
+        wait_until(lambda: states(http) == {"one": "ready", "tiny": "ready"}, "the server has loaded it", 60)
+        said = complete(http)
+        assert said["usage"]["completion_tokens"] > 0
     with running(data, **settings) as server, server.client() as http:
-        body = {"model": "tiny", "prompt": "he said", "max_tokens": 4, "temperature": 0}
-        answer = http.post("/v1/completions", json=body).json()
-        assert answer["system_fingerprint"] == "tiny@v1"
-        assert answer["usage"]["completion_tokens"] > 0
-        listed = {each["id"]: each["state"] for each in http.get("/v1/models").json()["data"]}
-        assert listed == {"one": "ready", "tiny": "ready"}
+        assert complete(http)["choices"] == said["choices"]
+        assert states(http) == {"one": "ready", "tiny": "ready"}
+        assert server.axon("deployments", "remove", "tiny").returncode == 0
+        wait_until(lambda: len(server.engine_pids()) == 1, "the server has unloaded it", 60)
+        assert states(http) == {"one": "ready"}
+
+
+def states(http: httpx.Client) -> dict[str, str]:
+    """The state of each model."""
+    return {each["id"]: each["state"] for each in http.get("/v1/models").json()["data"]}
+
+
+def complete(http: httpx.Client) -> dict[str, Any]:
+    body = {"model": "tiny", "prompt": "he said", "max_tokens": 4, "temperature": 0}
+    answer: dict[str, Any] = http.post("/v1/completions", json=body).json()
+    assert answer["system_fingerprint"] == "tiny@v1"
+    return answer

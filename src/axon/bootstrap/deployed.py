@@ -1,7 +1,7 @@
 """The version of a registered deployment that this worker is to serve, and its settings and files. Starts no engine."""
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, replace
 
@@ -26,6 +26,8 @@ from axon.runtime.lifecycle import Lifecycle
 from axon.settings import Settings, with_engine
 from axon.weights.progress import Progress
 
+Key = tuple[str, str]
+"""A deployment's name and the id of one of its versions."""
 _LOOK_S = 0.25
 
 _logger = structlog.get_logger("axon.worker")
@@ -133,20 +135,51 @@ async def open_following(process: Process, services: Services) -> Following:
     )
 
 
-async def open_all_following(process: Process, services: Services) -> Sequence[Following]:
-    """What a process that runs everything by itself is to serve of the registry: each version that a deployment
-    runs."""
+class AllVersions:
+    """Every version that the registry's deployments run, for a process that serves all of them by itself.
+
+    A version of a deployment is named by the deployment's name and its own id.
+    """
+
+    def __init__(self, process: Process, registry: RegistryFollower, catalog: Catalog) -> None:
+        self._process, self._registry, self._catalog = process, registry, catalog
+        self.run = registry.run
+        """Follows the registry, until cancelled."""
+
+    @property
+    def revision(self) -> int:
+        """The registry's revision in this process's view."""
+        return self._registry.snapshot.revision
+
+    @property
+    def deployments(self) -> Collection[str]:
+        """Names of all deployments."""
+        return self._registry.snapshot.deployments.keys()
+
+    def wanted(self) -> Sequence[Key]:
+        """The versions that are to be served."""
+        found = self._registry.snapshot.deployments.values()
+        return [(each.name, member.version) for each in found for member in each.members if member.state in RUNNING]
+
+    def has(self, key: Key) -> bool:
+        """Whether a version is one of its deployment's. One that failed or is closed still has its worker: a turn that
+        was accepted before may be under way."""
+        deployment = self._registry.snapshot.deployments.get(key[0])
+        return deployment is not None and deployment.member(key[1]) is not None
+
+    def following(self, key: Key) -> Following:
+        """What a worker of a wanted version needs."""
+        process, snapshot = self._process, self._registry.snapshot
+        deployed = _deployed(process.settings, snapshot, snapshot.deployments[key[0]], key[1])
+        return Following(deployed, self._registry, self._catalog, process.lifecycle)
+
+
+async def open_all_versions(process: Process, services: Services) -> AllVersions:
+    """Reads the registry."""
     settings, clock, store = process.settings, process.clock, services.store
     registry = make_follower(store, services.live, clock)
     await registry.open()
-    catalog = make_catalog(settings, store, clock, services.live, _unasked)
-    snapshot = registry.snapshot
-    return [
-        Following(_deployed(settings, snapshot, deployment, member.version), registry, catalog, process.lifecycle)
-        for deployment in snapshot.deployments.values()
-        for member in deployment.members
-        if member.state in RUNNING
-    ]
+    return AllVersions(process, registry, make_catalog(settings, store, clock, services.live, _unasked))
 
 
 async def _unasked(version: str) -> int:

@@ -15,7 +15,7 @@ from axon.bootstrap.presence import named
 from axon.bootstrap.process import announced, bound, counted, started
 from axon.bootstrap.services import open_services, require_pool
 from axon.bootstrap.spare import open_spare
-from axon.bootstrap.workers import loading, open_workers, prepare_models, texts_of
+from axon.bootstrap.workers import open_workers, prepare_models
 from axon.runtime.cores import usable_cores
 from axon.runtime.datafolder import locked
 from axon.settings import Settings
@@ -46,14 +46,14 @@ async def serve(settings: Settings, *, on_ready: Callable[[Ready], None], on_pro
             spare = await open_spare(settings, stack)
             models = await prepare_models(process, services, on_progress, stack)
             control = await open_control(process, services, stack, stands_by=False)
-            on_progress(loading(models), None)
+            on_progress(models.stage, None)
             opening = asyncio.gather(open_workers(process, services, models, name, stack, spare), _import_gateway())
             opened = await process.unless_stopped(opening)
             if opened is None:
                 return 0
             working, _ = opened
             gateway = answering = await open_gateway(
-                process, services, texts_of(models), listener, probes_url, stack, working.served
+                process, services, models.texts, listener, probes_url, stack, working.served
             )
 
             async def begun() -> None:

@@ -2,7 +2,6 @@
 
 import asyncio
 import json
-import re
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -13,6 +12,7 @@ from axon.bootstrap.model import Text, load_text
 from axon.bootstrap.preflight import require_space
 from axon.domain.registry.model import Capability
 from axon.domain.registry.version import Advice, Version
+from axon.domain.tenant import check_id
 from axon.errors import FetchFailed, InvalidInput, Misconfigured
 from axon.runtime.clock import Clock, SystemClock
 from axon.settings import Settings
@@ -23,7 +23,6 @@ from axon.weights.progress import OnProgress, ignore
 from axon.weights.source import Source, parse_source
 from axon.weights.text import fetch_text
 
-_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 _TOOL: Message = {"type": "function", "function": {"name": "f", "description": "d", "parameters": {"type": "object"}}}
 
 
@@ -59,12 +58,7 @@ async def fetch_version(
     Without a label the version is called by the first twelve digits of its digest.
     """
     for what, name in (("name", model), ("label", label or "v1")):
-        if not _NAME.fullmatch(name):
-            raise InvalidInput(
-                f"{name!r} cannot be a {what}: it must have 1 to 64 letters, digits, dots, dashes or underscores and "
-                "begin with a letter or digit.",
-                param=what,
-            )
+        check_id(name, param=what)
     location = parse_source(source)
     origin = open_source(location, timeout_s=settings.weights.timeout_s)
     try:

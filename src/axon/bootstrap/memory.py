@@ -52,6 +52,21 @@ def require_memory(settings: Sequence[Settings], models: Sequence[Model], *, ava
         raise Misconfigured(_sentence(needs, room))
 
 
+def require_room(settings: Settings, model: Model, *, available: int | None = None) -> None:
+    """Raises ``Misconfigured`` if one more model does not fit into ``available`` bytes; without a number, into the
+    memory that is available now, beside what runs already."""
+    if settings.engine.device == "cuda":
+        return
+    need, room = need_of(settings.model_name, model, settings.engine), available_bytes()
+    room = room if available is None else available
+    if need.total > room:
+        raise Misconfigured(
+            f"{need.name} does not fit into memory beside what runs: it takes {_gigabytes(need.total)} (weights "
+            f"{_gigabytes(need.weights)}, KV blocks {_gigabytes(need.kv)}), and {_gigabytes(room)} are available. Stop "
+            "something else, or start again with a smaller engine.kv_memory_bytes."
+        )
+
+
 def available_bytes() -> int:
     """Memory that can still be taken here: the machine's, or what is left of this process's limit."""
     free = [_meminfo("MemAvailable")]

@@ -2,30 +2,43 @@
 with an engine process of its own."""
 
 import asyncio
-from collections.abc import Coroutine, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
-from typing import Any
 
-from axon.bootstrap.deployed import Following, open_all_following
+import structlog
+
+from axon.bootstrap.deployed import open_all_versions
 from axon.bootstrap.memory import require_memory
 from axon.bootstrap.model import Model, OnProgress, Text, prepare_model
 from axon.bootstrap.process import Part, Process
+from axon.bootstrap.registered_workers import RegisteredWorkers
 from axon.bootstrap.services import Services
 from axon.bootstrap.worker import Working, open_worker
 from axon.domain.served_version import ServedVersion
 from axon.settings import Settings
 from axon.worker.child.spare import SpareEngine
 
+_logger = structlog.get_logger("axon.worker")
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Workers:
     """Workers whose engines are running and which take no jobs yet."""
 
-    workings: tuple[Working, ...]
-    served: tuple[ServedVersion, ...]
-    """What those of the settings' models serve, in the order of the settings."""
+    own: tuple[Working, ...]
+    """Those of the settings' models, in the order of the settings."""
+    registered: RegisteredWorkers | None
     parts: tuple[Part, ...]
+
+    @property
+    def workings(self) -> tuple[Working, ...]:
+        """Those that run now."""
+        return (*self.own, *(self.registered.workings if self.registered else ()))
+
+    @property
+    def served(self) -> tuple[ServedVersion, ...]:
+        """What those of the settings' models serve, in the order of the settings."""
+        return tuple(each.deployment for each in self.own)
 
     @property
     def engine_pids(self) -> tuple[int, ...]:
@@ -45,49 +58,52 @@ class Workers:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Prepared:
-    """A model whose files are here, to be loaded."""
+    """The models whose files are here, to be loaded."""
 
-    settings: Settings
-    """The process's settings, with those of the model in their place."""
-    model: Model
-    following: Following | None = None
-    """What the registry says of it; None for a model of the settings."""
+    models: tuple[tuple[Settings, Model], ...]
+    """Those of the settings, each with the process's settings and its own in their place."""
+    registered: RegisteredWorkers | None
+    """The versions of the registry; None where they are left to the workers of a fleet."""
+
+    @property
+    def texts(self) -> list[Text]:
+        """The texts of the settings' models; a gateway loads those of registered versions when they are asked for."""
+        return [model.text for _, model in self.models]
+
+    @property
+    def stage(self) -> str:
+        """The stage of the start in words."""
+        num = len(self.models) + (len(self.registered.prepared) if self.registered else 0)
+        return "Loading the model" if num == 1 else f"Loading {num} models"
 
 
 async def prepare_models(
     process: Process, services: Services, on_progress: OnProgress, stack: AsyncExitStack
-) -> Sequence[Prepared]:
+) -> Prepared:
     """Finds each model of the settings, then each version that the registry's deployments run, and fetches or converts
     what has to be, once. Raises ``Misconfigured`` if they do not fit into memory together.
 
     With shared services the registry's deployments are left to the workers of a fleet.
     """
-    found = [
-        Prepared(settings=each, model=await asyncio.to_thread(prepare_model, each, on_progress))
-        for each in process.settings.each_model()
-    ]
+    models = tuple(
+        [(each, await asyncio.to_thread(prepare_model, each, on_progress)) for each in process.settings.each_model()]
+    )
+    registered, all_of_them = None, list(models)
     if services.queue_forgets:
-        for following in await open_all_following(process, services):
-            model = await following.deployed.model(on_progress, stack)
-            found.append(Prepared(settings=following.deployed.settings, model=model, following=following))
-    require_memory([each.settings for each in found], [each.model for each in found])
-    return found
-
-
-def texts_of(prepared: Sequence[Prepared]) -> list[Text]:
-    """The texts of the settings' models; a gateway loads those of registered versions when they are asked for."""
-    return [each.model.text for each in prepared if each.following is None]
-
-
-def loading(prepared: Sequence[Prepared]) -> str:
-    """The stage of the start in words."""
-    return "Loading the model" if len(prepared) == 1 else f"Loading {len(prepared)} models"
+        versions = await open_all_versions(process, services)
+        registered = RegisteredWorkers(process, services, versions, stack)
+        all_of_them += await registered.prepare(on_progress)
+        for name in {each.model_name for each, _ in models} & set(versions.deployments):
+            hint = "the registered deployment answers; name the model of the settings otherwise"
+            _logger.warning("serve.name_taken", model=name, hint=hint)
+    require_memory([settings for settings, _ in all_of_them], [model for _, model in all_of_them])
+    return Prepared(models=models, registered=registered)
 
 
 async def open_workers(
     process: Process,
     services: Services,
-    prepared: Sequence[Prepared],
+    prepared: Prepared,
     name: str,
     stack: AsyncExitStack,
     spare: SpareEngine | None = None,
@@ -96,22 +112,22 @@ async def open_workers(
 
     All of them share one spare engine process.
     """
-
-    def opened(each: Prepared) -> Coroutine[Any, Any, Working]:
-        # Workers of one deployment need names of their own.
-        own = f"{name}.{each.following.deployed.version.label}" if each.following else name
-        return open_worker(process, each.settings, services, each.model, own, stack, each.following, spare)
-
-    opening = [asyncio.ensure_future(opened(each)) for each in prepared]
+    registered = prepared.registered
+    opening = [
+        asyncio.ensure_future(open_worker(process, settings, services, model, name, stack, spare=spare))
+        for settings, model in prepared.models
+    ]
+    others = [asyncio.ensure_future(registered.open(name, spare))] if registered else []
     try:
-        workings = tuple(await asyncio.gather(*opening))
+        await asyncio.gather(*opening, *others)
     finally:
-        for task in opening:
+        for task in (*opening, *others):
             task.cancel()
-        await asyncio.gather(*opening, return_exceptions=True)
-    of_settings = tuple(
-        working.deployment for each, working in zip(prepared, workings, strict=True) if each.following is None
+        await asyncio.gather(*opening, *others, return_exceptions=True)
+    own = tuple(task.result() for task in opening)
+    parts = [part for each in own for part in each.parts] + ([spare.run] if spare else [])
+    return Workers(
+        own=own,
+        registered=registered,
+        parts=(*parts, *((registered.run,) if registered else ()), *services.background),
     )
-    parts = [part for each in workings for part in each.parts]
-    parts += [spare.run] if spare else []
-    return Workers(workings=workings, served=of_settings, parts=(*parts, *services.background))

@@ -5,7 +5,7 @@ import sys
 import termios
 from collections.abc import Callable, Generator, Iterator, Mapping
 from contextlib import closing, contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import TracebackType
 from typing import Protocol
@@ -17,6 +17,9 @@ _HELP = """/model         which model answers, and which there are
 /reset         forget the conversation
 /help          this
 /quit          leave (as ctrl-d does); ctrl-c stops an answer"""
+_TOO_LONG = "context_length_exceeded"
+MAX_TOKENS = 1024
+"""Longest answer where the person names none."""
 _CONTROL = dict.fromkeys((*range(32), *range(127, 160)), None) | {9: "\t", 10: "\n"}
 
 
@@ -36,7 +39,8 @@ class ChatRequest:
 
     model: str
     messages: tuple[Mapping[str, str], ...]
-    max_tokens: int
+    max_tokens: int | None
+    """Longest answer; None for what the model's context has room for."""
     temperature: float | None = None
 
 
@@ -54,7 +58,8 @@ class Conversation:
     """The messages so far, and the parameters of the next request."""
 
     system: str | None = None
-    max_tokens: int = 1024
+    max_tokens: int | None = None
+    """Longest answer; None for ``MAX_TOKENS``, or less where the model's context has room for less."""
     temperature: float | None = None
     messages: list[dict[str, str]] = field(default_factory=list)
 
@@ -62,7 +67,8 @@ class Conversation:
         """The next request."""
         first = [{"role": "system", "content": self.system}] if self.system else []
         messages = (*first, *self.messages, {"role": "user", "content": question})
-        return ChatRequest(model=model, messages=messages, max_tokens=self.max_tokens, temperature=self.temperature)
+        max_tokens = self.max_tokens or MAX_TOKENS
+        return ChatRequest(model=model, messages=messages, max_tokens=max_tokens, temperature=self.temperature)
 
     def remember(self, question: str, answer: str) -> None:
         self.messages += [{"role": "user", "content": question}, {"role": "assistant", "content": answer}]
@@ -84,6 +90,8 @@ class _Chat:
         self._server = server
         self._conversation = conversation
         self.model = model
+        self._is_full = False
+        """Whether the last answer may be as long as the context has room for, which is less than usual."""
 
     def answer_lines(self, lines: Iterator[str], on_interrupt: Callable[[], None] | None = None) -> int:
         """1 when any line could not be answered. With ``on_interrupt``, ctrl-c stops one answer, not all."""
@@ -125,9 +133,10 @@ class _Chat:
     def _ask(self, question: str) -> None:
         """Prints the answer as it comes. What was said before it broke off stays part of the conversation."""
         pieces: list[str] = []
+        request = self._conversation.request(self.model, question)
         with _Answer() as answer:
             try:
-                with closing(self._server.stream_chat(self._conversation.request(self.model, question))) as stream:
+                with closing(self._pieces(request)) as stream:
                     for piece in stream:
                         pieces.append(piece.text)
                         answer.show(piece.text)
@@ -135,9 +144,21 @@ class _Chat:
             finally:
                 if pieces:
                     self._conversation.remember(question, "".join(pieces))
-        if answer.is_cut:
-            tokens = self._conversation.max_tokens
-            print(f"(cut after {tokens} tokens: --max-tokens allows more)", file=sys.stderr)
+        if answer.is_cut and self._is_full:
+            print("(cut: the model's context is full; /reset begins anew)", file=sys.stderr)
+        elif answer.is_cut:
+            print(f"(cut after {request.max_tokens} tokens: --max-tokens allows more)", file=sys.stderr)
+
+    def _pieces(self, request: ChatRequest) -> Generator[Piece, None, None]:
+        """The answer. Where the context has no room for the usual length, it is as long as there is room for."""
+        self._is_full = False
+        try:
+            yield from self._server.stream_chat(request)
+        except AxonError as error:
+            if error.code != _TOO_LONG or self._conversation.max_tokens is not None:
+                raise
+            self._is_full = True
+            yield from self._server.stream_chat(replace(request, max_tokens=None))
 
 
 class Wrapped:

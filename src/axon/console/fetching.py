@@ -56,9 +56,17 @@ async def register(catalog: "Catalog", fetched: "FetchedVersion", *, deploys: bo
         await catalog.create_deployment(made, version.id, actor=ACTOR)
 
 
-def show_fetched(fetched: "FetchedVersion", *, as_json: bool) -> None:
-    """Shows what was fetched and registered."""
-    show_json(facts(fetched)) if as_json else print(summary(fetched))
+def show_fetched(fetched: "FetchedVersion", *, deploys: bool, as_json: bool) -> None:
+    """Shows what was fetched and registered, and how it comes to run."""
+    if as_json:
+        show_json(facts(fetched))
+        return
+    model, label = fetched.version.model, fetched.version.label
+    print(summary(fetched))
+    if deploys:
+        print(f"`axon serve` loads it by itself; in a fleet run: axon worker --deployment {model}")
+    else:
+        print(f"To run it: axon deployments create NAME --model {model} --version {label}, or axon rollouts start")
 
 
 def fetch(settings: "Settings", name: str, source: str, *, label: str = "") -> "FetchedVersion":

@@ -106,7 +106,7 @@ def add(
 
     fetched = fetch(settings, name, source, label=label)
     RegistryAccess(settings=settings).change(lambda catalog: register(catalog, fetched, deploys=deploy), makes=True)
-    show_fetched(fetched, as_json=as_json)
+    show_fetched(fetched, deploys=deploy, as_json=as_json)
 
 
 @app.command()

@@ -95,7 +95,7 @@ class Server:
                 "(`axon keys create` makes one)."
             )
         if response.is_error:
-            raise AxonError(_error_message(response))
+            raise AxonError(_error_message(response), code=_error_code(response))
 
 
 def _body(request: ChatRequest) -> dict[str, object]:
@@ -122,6 +122,13 @@ def _error_message(response: httpx.Response) -> str:
         return str(response.json()["error"]["message"])
     except (ValueError, KeyError, TypeError):
         return f"The server answered {response.status_code} {response.reason_phrase}. Is it Axon?"
+
+
+def _error_code(response: httpx.Response) -> str | None:
+    try:
+        return str(response.json()["error"]["code"])
+    except (ValueError, KeyError, TypeError):
+        return None
 
 
 def _address(written: str) -> str:

@@ -141,7 +141,7 @@ class Terms:
 
 
 def check_id(name: str, *, param: str = "id") -> None:
-    """Raises ``InvalidInput`` for an id that neither a tenant nor a plan may have."""
+    """Raises ``InvalidInput`` for an id that no tenant, plan or record of the registry may have."""
     if not _NAME.fullmatch(name):
         raise InvalidInput(f"'{param}' must have {ID_RULE}.", param=param)
 

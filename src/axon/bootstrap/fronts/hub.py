@@ -17,7 +17,7 @@ from axon.bootstrap.presence import named
 from axon.bootstrap.process import counted
 from axon.bootstrap.services import Services, open_services
 from axon.bootstrap.spare import open_spare
-from axon.bootstrap.workers import loading, open_workers, prepare_models
+from axon.bootstrap.workers import open_workers, prepare_models
 from axon.runtime.datafolder import locked
 from axon.settings import Settings
 
@@ -36,7 +36,7 @@ async def serve_with_fronts(
             spare = await open_spare(settings, stack)
             models = await prepare_models(process, services, on_progress, stack)
             control = await open_control(process, services, stack, stands_by=False)
-            on_progress(loading(models), None)
+            on_progress(models.stage, None)
             working = await process.unless_stopped(open_workers(process, services, models, name, stack, spare))
             if working is None:
                 return 0
