@@ -47,6 +47,8 @@ def rollout_of(deployment: Deployment) -> Rollout:
 
 def shares_of(percents: list[float]) -> tuple[int, ...]:
     """Shares in hundredths of a percent; raises ``InvalidInput`` for a percentage with more than two decimals."""
+    if not all(0 <= percent <= 100 for percent in percents):
+        raise InvalidInput("A step is a percentage from 0 to 100.", param="steps")
     shares = tuple(round(percent * _PERCENT) for percent in percents)
     if any(abs(share - percent * _PERCENT) > 1e-6 for share, percent in zip(shares, percents, strict=True)):
         raise InvalidInput("A step is a percentage with at most two decimals, such as 0.25.", param="steps")

@@ -7,6 +7,7 @@ rest of the file is a hole that takes no space on disk.
 import asyncio
 import os
 import shutil
+import time
 from collections.abc import Callable
 from contextlib import aclosing
 from pathlib import Path
@@ -36,6 +37,16 @@ async def fetch_text(source: Source, models_dir: Path, digest: str, *, convert: 
                 if not kept.is_dir():
                     await _fetch_whole(source, kept, convert, timeout_s)
         return kept
+
+
+def drop_text(folder: Path) -> None:
+    """Removes a fetched text that is not what it should be; whoever reads it meanwhile finds it whole or not at all."""
+    try:
+        gone = folder.with_name(f".{folder.name}.{os.getpid()}.{time.monotonic_ns()}")
+        os.rename(folder, gone)
+    except OSError:  # another process was faster, or the folder cannot be written
+        return
+    shutil.rmtree(gone, ignore_errors=True)
 
 
 async def _fetch_whole(source: Source, kept: Path, convert: Convert, timeout_s: float) -> None:
