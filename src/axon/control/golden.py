@@ -7,7 +7,7 @@ import structlog
 
 from axon.domain.registry.golden import Golden
 from axon.domain.registry.rollout import Rollout
-from axon.errors import AxonError
+from axon.errors import AxonError, InvalidInput
 
 Ask = Callable[[str, str, Golden], Awaitable[str]]
 """Asks a deployment's version a golden prompt in an ordinary turn at temperature 0; returns the text of the answer."""
@@ -21,7 +21,8 @@ _logger = structlog.get_logger("axon.control")
 class GoldenChecks:
     """``result`` asks for a check and ``run`` makes it, so that the leader's round over all rollouts never waits.
 
-    A check that could not be made, because a turn was not answered, is made again.
+    A check that could not be made, because a turn was not answered, is made again. A prompt that the version cannot be
+    asked at all, such as one that is longer than its context, is a wrong one.
     """
 
     def __init__(self, ask: Ask, *, deadline_s: float = 60.0) -> None:
@@ -56,14 +57,20 @@ class GoldenChecks:
             except (AxonError, TimeoutError) as error:
                 _logger.warning("golden.not_asked", deployment=deployment, version=rollout.new, error=str(error))
                 continue
+            except Exception:  # of one rollout: the others' checks go on
+                _logger.exception("golden.failed", deployment=deployment, version=rollout.new)
+                continue
             if self._wanted.pop(rollout_id, None) is not None:
                 self._results[rollout_id] = result
                 _logger.info("golden.checked", deployment=deployment, version=rollout.new, wrong=result or None)
 
     async def _check(self, deployment: str, rollout: Rollout) -> str:
         for number, golden in enumerate(rollout.golden, 1):
-            async with asyncio.timeout(self._deadline_s):
-                answer = await self._ask(deployment, rollout.new, golden)
+            try:
+                async with asyncio.timeout(self._deadline_s):
+                    answer = await self._ask(deployment, rollout.new, golden)
+            except InvalidInput as error:
+                return f"golden prompt {number} of {len(rollout.golden)} cannot be asked: {error.message}"
             if not golden.accepts(answer):
                 verb = "is not" if golden.exactly else "does not contain"
                 return (

@@ -2,6 +2,11 @@
 
 from dataclasses import dataclass
 
+from axon.errors import InvalidInput
+
+MAX_CHARS = 10_000
+MAX_TOKENS = 4096
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Golden:
@@ -14,6 +19,13 @@ class Golden:
     """Whether the answer must be ``expected`` and nothing else; spaces at both ends do not count."""
     max_tokens: int = 64
     """Longest answer, in tokens."""
+
+    def check(self) -> None:
+        """Raises ``InvalidInput`` for a prompt that cannot be asked, or that every answer would pass."""
+        if not 1 <= len(self.prompt) <= MAX_CHARS or not 1 <= len(self.expected) <= MAX_CHARS:
+            raise InvalidInput(f"A golden prompt and its answer have 1 to {MAX_CHARS:,} characters.", param="golden")
+        if not 1 <= self.max_tokens <= MAX_TOKENS:
+            raise InvalidInput(f"'max_tokens' of a golden prompt is from 1 to {MAX_TOKENS:,}.", param="golden")
 
     def accepts(self, answer: str) -> bool:
         """Whether the answer passes."""

@@ -9,7 +9,7 @@ from starlette.requests import Request
 
 from axon.domain.registry import steps
 from axon.domain.registry.deployment import Deployment
-from axon.domain.registry.golden import Golden
+from axon.domain.registry.golden import MAX_CHARS, MAX_TOKENS, Golden
 from axon.domain.registry.rollout import STEPS, Rollout
 from axon.domain.registry.tolerance import Tolerance
 from axon.domain.registry.version import version_id
@@ -22,7 +22,7 @@ from axon.registry.rules import deployment_of
 
 router = APIRouter(tags=["admin"], prefix="/v1/admin/deployments/{deployment_id}/rollout")
 
-Text = Annotated[str, Field(min_length=1, max_length=10_000)]
+Text = Annotated[str, Field(min_length=1, max_length=MAX_CHARS)]
 
 
 class GoldenBody(AdminWire):
@@ -33,7 +33,7 @@ class GoldenBody(AdminWire):
     """Text that the answer must contain."""
     exactly: bool = False
     """Whether the answer must be ``expected`` and nothing else."""
-    max_tokens: Annotated[int, Field(ge=1, le=4096)] = 64
+    max_tokens: Annotated[int, Field(ge=1, le=MAX_TOKENS)] = 64
 
 
 class ToleranceBody(AdminWire):
