@@ -19,6 +19,7 @@ from axon.weights.hub import HubSource
 from axon.weights.names import MAX_FILES, choose
 from axon.weights.source import HubRepo, StatedFile
 from axon.weights.sums import with_sums
+from axon.weights.text import fetch_text
 from tests.weights.conftest import bucket_source
 from tests.weights.object_server import COMMIT, Files
 
@@ -223,3 +224,18 @@ async def test_what_a_bucket_says_of_its_fault_is_told_in_a_few_words(files: Fil
     with pytest.raises(AxonError) as refusal:
         await bucket_source(endpoint).listing()
     assert len(refusal.value.message) < 500
+
+
+async def test_a_header_is_measured_beside_the_event_loop(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    measured: list[threading.Thread] = []
+
+    def header(data: bytes) -> int:
+        measured.append(threading.current_thread())
+        return len(data)
+
+    monkeypatch.setattr("axon.weights.text.header_bytes", header)
+    with hostile(repository(stated("tiny.gguf"))) as (source, _):
+        await fetch_text(source, tmp_path, "d" * 64, convert=lambda gguf, folder: None, timeout_s=5.0)
+        await source.aclose()
+    assert measured
+    assert threading.main_thread() not in measured

@@ -98,7 +98,8 @@ async def _read(source: Source, file: StatedFile, length: Callable[[bytes], int 
                 data += chunk or b""
                 if chunk is None or len(data) >= max(2 * asked, 1):
                     asked = len(data)
-                    if (found := length(bytes(data))) is not None:
+                    # In a thread: a header has hundreds of thousands of values.
+                    if (found := await asyncio.to_thread(length, bytes(data))) is not None:
                         return bytes(data[:found])
                 if chunk is None or len(data) > _MAX_TEXT_BYTES:
                     raise FetchFailed(f"{file.name} of {source.location.text} is cut short, or no model's file.")
