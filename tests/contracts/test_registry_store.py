@@ -206,3 +206,22 @@ class TestAuditTrail:
         for number in range(5):
             await added(store, replace(ALIAS, name=f"a{number}"))
         assert [each.number for each in await store.registry.changes(after=after, limit=limit)] == numbers
+
+    async def test_large_changes_come_in_shorter_pages_and_all_of_them_come(self, store: Store) -> None:
+        for number in range(5):
+            await added(store, replace(MODEL, name=f"m{number}", licence="x" * 1_500_000))
+        numbers, after = [], 0
+        while page := await store.registry.changes(after=after, limit=100):
+            assert sum(len(each.after) for each in page) < 5_000_000
+            numbers += [each.number for each in page]
+            after = numbers[-1]
+        assert numbers == [1, 2, 3, 4, 5]
+
+    async def test_the_changes_of_one_record_are_read_alone(self, store: Store) -> None:
+        for name in ("small", "other", "small2"):
+            await added(store, replace(MODEL, name=name))
+        found = (await store.registry.snapshot()).models["small"]
+        await store.registry.write(found, None, actor="test", at=7.0)
+        trail = await store.registry.changes(after=0, limit=9, kind="model", name="small")
+        assert [(each.number, each.action) for each in trail] == [(1, "add"), (4, "remove")]
+        assert await store.registry.changes(after=0, limit=9, kind="alias", name="small") == []

@@ -8,7 +8,7 @@ import pytest
 from axon.control.golden import MOST_TRIES, GoldenChecks
 from axon.domain.registry.golden import Golden
 from axon.domain.registry.rollout import Rollout
-from axon.errors import AxonError, DependencyDown, Unavailable
+from axon.errors import AxonError, DependencyDown, InvalidInput, Unavailable
 from axon.runtime.clock import FakeClock
 from tests.domain.registry.builders import rollout
 
@@ -128,3 +128,30 @@ async def test_a_forgotten_rollout_is_not_asked_about() -> None:
     checks.forget(going.id)
     await checks.look()
     assert not model.asked
+
+
+async def test_a_prompt_that_cannot_be_asked_is_told_and_not_tried_for_ever() -> None:
+    async def too_long(deployment: str, version: str, golden: Golden) -> str:
+        raise InvalidInput("The prompt has 10000 tokens or more; the model's context has 4096.")
+
+    checks, going = GoldenChecks(too_long), with_golden(SUM)
+    assert checks.result("small", going) is None
+    await checks.look()
+    assert checks.result("small", going) == (
+        "golden prompt 1 of 1 cannot be asked: The prompt has 10000 tokens or more; the model's context has 4096."
+    )
+
+
+async def test_a_check_that_breaks_leaves_the_others_theirs() -> None:
+    model, other = Model(), replace(with_golden(SUM), id="ro_2")
+
+    async def broken(deployment: str, version: str, golden: Golden) -> str:
+        if golden is FRANCE:
+            raise ValueError("of a template")
+        return await model.ask(deployment, version, golden)
+
+    checks, going = GoldenChecks(broken), with_golden(FRANCE)
+    assert checks.result("small", going) is checks.result("small", other) is None
+    await checks.look()
+    assert checks.result("small", going) is None
+    assert checks.result("small", other) == ""

@@ -79,6 +79,7 @@ class Traffic:
         version = "small@v2" if self.random.random() < SHARE else "small@v1"
         like, gateway = self.versions[version], self.random.choice(self.gateways)
         gateway.begun(name, "small", version, is_first=True)
+        gateway.followed(name)
         if like.is_mute:
             return
         if self.random.random() < like.errors:

@@ -355,3 +355,19 @@ class TestPrices:
         with pytest.raises(InvalidInput) as error:
             await world.catalog.add_price(price, actor=ACTOR)
         assert error.value.param == param
+
+
+async def test_of_many_changes_at_once_none_is_refused_for_the_others(world: World) -> None:
+    await world.add_small()
+    names = [f"alias-{number}" for number in range(40)]
+    await asyncio.gather(*[world.catalog.add_alias(name, "small", actor=ACTOR) for name in names])
+    assert set((await world.catalog.snapshot()).aliases) == set(names)
+
+
+@pytest.mark.parametrize("more", [(("x" * 2000, "1"),), (("threads", "1" * 2000),), (("threads", "1\n2"),)])
+async def test_settings_of_the_engine_are_short_printable_texts(
+    world: World, more: tuple[tuple[str, str], ...]
+) -> None:
+    await world.add_small()
+    wrong = replace(version("v3"), settings=EngineSettings(more=more))
+    await refused(world.catalog.add_version(wrong, actor=ACTOR), InvalidInput, "invalid_value", "settings.more")

@@ -36,6 +36,7 @@ class World:
     ) -> None:
         """A whole turn that completes, with 0.05 s between tokens."""
         self.gateway.begun(name, "small", version, is_first=is_first)
+        self.gateway.followed(name)
         self.clock.advance(ttft_s)
         self.gateway.answered(name)
         self.clock.advance(0.05 * (tokens - 1))
@@ -79,6 +80,7 @@ async def test_errors_and_refusals_are_counted(world: World) -> None:
 async def test_a_turn_is_mute_once_when_its_first_token_is_late(world: World) -> None:
     for name in ("mute", "fails", "answers"):
         world.gateway.begun(name, "small", "small@v2", is_first=True)
+        world.gateway.followed(name)
     world.gateway.answered("answers")
     world.gateway.ended("fails", Outcome.ERROR)
     world.clock.advance(29.9)
@@ -87,6 +89,25 @@ async def test_a_turn_is_mute_once_when_its_first_token_is_late(world: World) ->
     assert (await world.seen()).new.mute == 1
     world.clock.advance(60.0)
     assert (await world.seen()).new.mute == 1
+
+
+async def test_a_turn_that_nobody_reads_is_neither_mute_nor_kept(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "_MOST_OPEN", 3)
+    for name in ("a", "b", "c"):
+        world.gateway.begun(name, "small", "small@v2", is_first=False)
+    world.clock.advance(31.0)
+    assert (await world.seen()).new == Samples(begun=3)
+    world.turn("d", is_first=False)
+    assert (await world.seen()).new == Samples(begun=4)
+
+
+async def test_the_time_between_tokens_is_the_workers_and_not_that_of_a_slow_reader(world: World) -> None:
+    world.gateway.begun("a", "small", "small@v2", is_first=True)
+    world.gateway.followed("a")
+    world.gateway.answered("a")
+    world.clock.advance(60.0)
+    world.gateway.ended("a", Outcome.OK, num_tokens=11, decode_s=0.5)
+    assert (await world.seen()).new.itl == {bucket_of_latency(0.05): 1}
 
 
 @pytest.mark.parametrize("state", [RolloutState.WAITING, RolloutState.PROMOTED, RolloutState.ABORTED])

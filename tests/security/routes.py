@@ -14,7 +14,7 @@ METHODS = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS")
 
 _ASK = {"model": "echo", "input": "hello", "max_output_tokens": 2}
 _ITEMS = {"items": [{"role": "user", "content": "hello"}]}
-_VERSION = {"label": "v1", "source": "/models/small", "digest": "digest", "text": "mark", "max_model_len": 2048}
+_VERSION = {"label": "v1", "source": "/models/small", "digest": "d" * 64, "text": "mark", "max_model_len": 2048}
 BODIES: dict[str, dict[str, Any]] = {
     "POST /v1/chat/completions": {
         "model": "echo",

@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import Collection, Sequence
 from contextlib import AsyncExitStack
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import structlog
 
@@ -12,6 +12,7 @@ from axon.bootstrap.model import Model, OnProgress, load_text, prepare_model
 from axon.bootstrap.process import Process
 from axon.bootstrap.registry import make_catalog, make_follower
 from axon.bootstrap.services import Services
+from axon.bootstrap.version_settings import settings_of
 from axon.domain.registry.deployment import Deployment
 from axon.domain.registry.served import RUNNING, served_of, version_to_serve
 from axon.domain.registry.snapshot import Snapshot
@@ -23,7 +24,7 @@ from axon.ports.live import Presences
 from axon.registry.catalog import Catalog
 from axon.registry.follower import RegistryFollower
 from axon.runtime.lifecycle import Lifecycle
-from axon.settings import Settings, with_engine
+from axon.settings import Settings
 from axon.weights.progress import Progress
 
 Key = tuple[str, str]
@@ -211,17 +212,3 @@ async def find_deployed(settings: Settings, snapshot: Snapshot, presences: Prese
         if not wanted:
             raise Misconfigured(f"The deployment {name} has no version to run yet; add one to it.")
     return _deployed(settings, snapshot, deployment, wanted)
-
-
-def settings_of(settings: Settings, version: Version, deployment: str = "") -> Settings:
-    """The settings of a process that reads a version's files: those of the process, but for the version's own."""
-    own = version.settings
-    engine = {"kind": own.kind, "dtype": own.dtype if own.dtype != "auto" else ""}
-    engine["max_model_len"] = str(own.max_model_len or "")
-    given = [(name, text) for name, text in engine.items() if text] + list(own.more)
-    return replace(
-        with_engine(settings, given, version.id),
-        models="",
-        model=version.source,
-        model_name=deployment or version.model,
-    )

@@ -21,7 +21,7 @@ from axon.weights.cache import Weights, WeightsCache
 from axon.weights.opening import open_source
 from axon.weights.progress import OnProgress, ignore
 from axon.weights.source import Source, parse_source
-from axon.weights.text import fetch_text
+from axon.weights.text import drop_text, fetch_text
 
 _TOOL: Message = {"type": "function", "function": {"name": "f", "description": "d", "parameters": {"type": "object"}}}
 
@@ -111,14 +111,17 @@ async def fetch_version_text(settings: Settings, version: Version) -> Text:
         )
     finally:
         await origin.aclose()
-    text = await asyncio.to_thread(load_text, folder)
-    if text.mark != version.text:
-        raise FetchFailed(
-            f"Tokenizer and template of {version.source} are not those of {version.id}: the fingerprint was "
-            f"{version.text} and is {text.mark}. Restore the files there, or register them as a new version; then "
-            f"remove {folder}.",
-            code="source_changed",
-        )
+    try:
+        text = await asyncio.to_thread(load_text, folder)
+        if text.mark != version.text:
+            raise FetchFailed(
+                f"Tokenizer and template of {version.source} are not those of {version.id}: the fingerprint was "
+                f"{version.text} and is {text.mark}. Restore the files there, or register them as a new version.",
+                code="source_changed",
+            )
+    except Exception:
+        await asyncio.to_thread(drop_text, folder)  # the next try fetches what is there then
+        raise
     return text
 
 

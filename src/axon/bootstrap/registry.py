@@ -2,6 +2,7 @@
 
 from collections.abc import Awaitable, Callable
 
+from axon.bootstrap.version_settings import check_servable
 from axon.domain.job import Job
 from axon.ports.live import Live
 from axon.ports.store import Store
@@ -28,7 +29,7 @@ def make_catalog(
 ) -> Catalog:
     """``pinned`` counts the sessions that are pinned to a version."""
     writer, rest_s = make_writer(store, clock, live), settings.sessions.turn_timeout_s
-    return Catalog(store.registry, writer, clock, pinned=pinned, letter_rest_s=rest_s)
+    return Catalog(store.registry, writer, clock, pinned=pinned, check_version=check_servable, letter_rest_s=rest_s)
 
 
 def removed_in(view: RegistryFollower) -> Callable[[Job], bool | None]:

@@ -3,38 +3,47 @@
 import asyncio
 from collections.abc import Awaitable, Callable
 
-from axon.bootstrap.deployed import settings_of
+import structlog
+
 from axon.bootstrap.fetching import fetch_version_text
-from axon.bootstrap.model import prepare_text
+from axon.bootstrap.model import Text, prepare_text
+from axon.bootstrap.version_settings import settings_of
 from axon.domain.registry.version import Version
-from axon.errors import AxonError, Unavailable
+from axon.errors import AxonError, FetchFailed, Unavailable
 from axon.sessions.prompt import Prompts, Threads
 from axon.settings import Settings
 
 _RETRY_AFTER_S = 10.0
 
+_logger = structlog.get_logger("axon.gateway")
+
 
 def text_loader(settings: Settings, threads: Threads) -> Callable[[Version], Awaitable[Prompts]]:
-    """A function that loads the text of a version; it raises ``Unavailable`` with the reason if that cannot be had."""
+    """A function that loads the text of a version; it raises ``Unavailable`` if that cannot be had.
+
+    The reason is for the operator: it names sources and folders, so the log has it and no tenant is told.
+    """
 
     async def load(version: Version) -> Prompts:
         try:
-            if version.settings.kind == "echo":
-                text = await asyncio.to_thread(prepare_text, settings_of(settings, version))
-            else:
-                text = await fetch_version_text(settings, version)
-        except AxonError as error:
-            raise _not_loaded(version, error.message) from error
-        if text.mark != version.text:
-            raise _not_loaded(version, "the files of its source have changed since it was registered.")
+            text = await _loaded(settings, version)
+        except Exception as error:  # a source may have any file
+            reason = error.message if isinstance(error, AxonError) else f"{type(error).__name__}: {error}"
+            _logger.error("text.not_loaded", version=version.id, source=version.source, error=reason)
+            raise Unavailable(
+                f"The tokenizer of {version.id} cannot be loaded now; try again later.",
+                code="text_unavailable",
+                retry_after_s=_RETRY_AFTER_S,
+            ) from error
         return Prompts(text.tokenizer, text.template, threads)
 
     return load
 
 
-def _not_loaded(version: Version, reason: str) -> Unavailable:
-    return Unavailable(
-        f"The tokenizer of {version.id} cannot be loaded from {version.source}: {reason}",
-        code="text_unavailable",
-        retry_after_s=_RETRY_AFTER_S,
-    )
+async def _loaded(settings: Settings, version: Version) -> Text:
+    if version.settings.kind != "echo":
+        return await fetch_version_text(settings, version)
+    text = await asyncio.to_thread(prepare_text, settings_of(settings, version))
+    if text.mark != version.text:
+        raise FetchFailed(f"the fingerprint was {version.text} and is {text.mark}.", code="source_changed")
+    return text

@@ -277,7 +277,7 @@ def _golden(path: Path | None) -> "tuple[Golden, ...]":
     try:
         made = tuple(Golden(**each) for each in json.loads(path.read_text("utf-8")))
         return msgspec.convert(msgspec.to_builtins(made), tuple[Golden, ...])  # checks the types of the fields
-    except (ValueError, TypeError, msgspec.MsgspecError) as error:
+    except (ValueError, TypeError, RecursionError, msgspec.MsgspecError) as error:
         raise Misconfigured(
             f'--golden {path}: it must be a JSON list such as [{{"prompt": "2+2=", "expected": "4"}}] ({error}).'
         ) from None

@@ -9,7 +9,7 @@ import structlog
 
 from axon.domain.registry.golden import Golden
 from axon.domain.registry.rollout import Rollout
-from axon.errors import AxonError, DependencyDown
+from axon.errors import AxonError, DependencyDown, InvalidInput
 
 Ask = Callable[[str, str, Golden], Awaitable[str]]
 """Asks a deployment's version a golden prompt in an ordinary turn at temperature 0; returns the text of the answer."""
@@ -42,7 +42,8 @@ class GoldenChecks:
 
     A check in which a turn was not answered is made again after a pause that doubles, ``MOST_TRIES`` times (about a
     minute where turns fail at once); then the version does not pass. A lost queue or store is nobody's fault, and is
-    not counted.
+    not counted. A prompt that the version cannot be asked at all, such as one that is longer than its context, is a
+    wrong one.
     """
 
     def __init__(self, ask: Ask, *, deadline_s: float = 60.0, monotonic: Callable[[], float] = time.monotonic) -> None:
@@ -79,7 +80,11 @@ class GoldenChecks:
         for rollout_id, wanted in list(self._wanted.items()):
             if wanted.due > self._monotonic():
                 continue
-            result = await self._tried(wanted)
+            try:
+                result = await self._tried(wanted)
+            except Exception:  # of one rollout: the others' checks go on
+                _logger.exception("golden.failed", deployment=wanted.deployment, version=wanted.rollout.new)
+                continue
             if result is not None and self._wanted.pop(rollout_id, None) is not None:
                 self._results[rollout_id] = result
                 names = {"deployment": wanted.deployment, "version": wanted.rollout.new}
@@ -92,6 +97,8 @@ class GoldenChecks:
             for number, golden in enumerate(rollout.golden, 1):
                 if wrong := await self._wrong(wanted, golden, f"golden prompt {number} of {len(rollout.golden)}"):
                     return wrong
+        except InvalidInput as error:
+            return f"golden prompt {number} of {len(rollout.golden)} cannot be asked: {error.message}"
         except (AxonError, TimeoutError) as error:
             why = str(error)[:_MOST_SHOWN] or f"no answer within {self._deadline_s:g} s"
             _logger.warning("golden.not_asked", deployment=wanted.deployment, version=rollout.new, error=why)

@@ -110,8 +110,9 @@ class RegistryStore(Protocol):
     async def write_all(self, edits: Sequence[Edit], *, actor: str, at: float, over: int | None = None) -> int | None:
         """Several changes in one transaction, all or none. They are numbered in their order; the last one is R."""
 
-    async def changes(self, *, after: int, limit: int) -> Sequence[Change]:
-        """At most ``limit`` changes with a number above ``after``, in order."""
+    async def changes(self, *, after: int, limit: int, kind: str = "", name: str = "") -> Sequence[Change]:
+        """At most ``limit`` changes with a number above ``after``, in order; fewer where they are large, and none only
+        where there are none. With ``kind`` and ``name``, those of one record."""
 
 
 class UsageStore(Protocol):

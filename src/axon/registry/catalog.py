@@ -4,6 +4,7 @@ Every operation reads a snapshot, checks the change against it and writes it onl
 So no check is ever overtaken: a version that somebody deploys meanwhile is not removed.
 """
 
+import asyncio
 import json
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
@@ -34,7 +35,8 @@ R = TypeVar("R", bound=Record)
 class Catalog:
     """Operations of the admin API and the command line.
 
-    ``pinned`` counts the sessions that are pinned to a version. ``letter_rest_s`` is the longest time that a turn may
+    ``pinned`` counts the sessions that are pinned to a version. ``check_version`` raises ``InvalidInput`` for a new
+    version that no worker could serve. ``letter_rest_s`` is the longest time that a turn may
     take. An operation's ``revision`` is that of the record which it was made from; with None it changes what is there.
     """
 
@@ -45,18 +47,24 @@ class Catalog:
         clock: Clock,
         *,
         pinned: Callable[[str], Awaitable[int]],
+        check_version: Callable[[Version], None] = lambda version: None,
         letter_rest_s: float = 600.0,
     ) -> None:
         self._store, self._writer, self._clock = store, writer, clock
-        self._pinned, self._letter_rest_s = pinned, letter_rest_s
+        self._pinned, self._check_version, self._letter_rest_s = pinned, check_version, letter_rest_s
+        self._turn = asyncio.Lock()
 
     async def snapshot(self) -> Snapshot:
         """Everything."""
         return await self._store.snapshot()
 
     async def changes(self, *, after: int, limit: int) -> Sequence[Change]:
-        """The audit trail after a number, in order."""
+        """The audit trail after a number, in order; fewer than ``limit`` where they are large."""
         return await self._store.changes(after=after, limit=limit)
+
+    async def revision(self) -> int:
+        """The number of the last change."""
+        return await self._store.revision()
 
     async def add_model(
         self, model: Model, version: Version | None = None, *, deploys: bool = False, actor: str
@@ -65,7 +73,7 @@ class Catalog:
         now = self._clock.now()
         records: list[Record] = [replace(model, created=now)]
         if version is not None:
-            await self._check_never_removed(version)
+            await self._check_version_new(version)
             records.append(replace(version, created=now))
             if deploys:
                 records.append(self._deployed(Deployment(name=model.name, model=model.name, created=now), version.id))
@@ -94,7 +102,7 @@ class Catalog:
     async def add_version(self, version: Version, *, actor: str) -> Version:
         """Registers a version of a model. It can be removed and never changed; a removed version's id is given again
         for the same files only, because stored turns name it."""
-        await self._check_never_removed(version)
+        await self._check_version_new(version)
         (made,) = await self._add([replace(version, created=self._clock.now())], actor=actor)
         assert isinstance(made, Version)
         return made
@@ -210,13 +218,17 @@ class Catalog:
         with_one = joined(deployment, version_id, at=deployment.created, rest_s=self._letter_rest_s)
         return replace(with_one, stable=version_id)
 
+    async def _check_version_new(self, version: Version) -> None:
+        self._check_version(version)
+        await self._check_never_removed(version)
+
     async def _check_never_removed(self, version: Version) -> None:
         """Raises ``Conflict`` when there was a version with this id and other files."""
         after = 0
-        while page := await self._store.changes(after=after, limit=_PAGE):
+        while page := await self._store.changes(after=after, limit=_PAGE, kind="version", name=version.id):
             after = page[-1].number
             for change in page:
-                if (change.kind, change.name, change.action) != ("version", version.id, "remove"):
+                if change.action != "remove":
                     continue
                 before = json.loads(change.before)
                 if (before["digest"], before["text"], before["settings"]["dtype"]) != _made_of(version):
@@ -254,15 +266,19 @@ class Catalog:
         self, decide: Callable[[Snapshot], Awaitable[Sequence[Edit]]], actor: str
     ) -> Sequence[Record | None]:
         """Writes what ``decide`` makes of the newest snapshot; decides again when the registry has changed meanwhile.
-        A change that changes nothing is not written."""
-        for _ in range(_TRIES):
-            snapshot = await self._store.snapshot()
-            edits = await decide(snapshot)
-            if all(old == new for old, new in edits):
-                return [new for _, new in edits]
-            made = await self._writer.write(edits, actor=actor, over=snapshot.revision)
-            if made is not None:
-                return made
+        A change that changes nothing is not written.
+
+        Changes of this process wait for each other: of many at once each would be decided again for each of the others.
+        """
+        async with self._turn:
+            for _ in range(_TRIES):
+                snapshot = await self._store.snapshot()
+                edits = await decide(snapshot)
+                if all(old == new for old, new in edits):
+                    return [new for _, new in edits]
+                made = await self._writer.write(edits, actor=actor, over=snapshot.revision)
+                if made is not None:
+                    return made
         raise Conflict("The registry is being changed by many others; try again.", code="registry_busy")
 
 

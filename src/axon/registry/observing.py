@@ -64,11 +64,13 @@ class _Open:
     is_first: bool
     began: float
     mute_s: float
+    is_followed: bool = False
+    """Whether anybody reads it here: of a turn in the background, which nobody reads, no token is seen."""
     answered: float | None = None
 
 
 class Observing:
-    """Call ``begun``, ``answered`` and ``ended`` for every turn; they cost nothing while no rollout runs.
+    """Call ``begun``, ``followed``, ``answered`` and ``ended`` for every turn; they cost nothing while no rollout runs.
 
     ``snapshot`` returns the gateway's view of the registry, ``gateway`` is the id of this run of the process.
     """
@@ -96,13 +98,20 @@ class Observing:
             return
         watched, counts = counts_of
         counts.begun += 1
-        self._open[turn] = self._unanswered[turn] = _Open(
+        self._open[turn] = _Open(
             rollout_id=watched.rollout.id,
             counts=counts,
             is_first=is_first,
             began=self._monotonic(),
             mute_s=watched.rollout.tolerance.mute_s,
         )
+
+    def followed(self, turn: str) -> None:
+        """Somebody reads the turn at this gateway."""
+        found = self._open.get(turn)
+        if found is not None and not found.is_followed:
+            found.is_followed = True
+            self._unanswered[turn] = found
 
     def answered(self, turn: str) -> None:
         """The turn's first token has come."""
@@ -114,8 +123,12 @@ class Observing:
         if found.is_first:
             found.counts.ttft[bucket_of_latency(found.answered - found.began)] += 1
 
-    def ended(self, turn: str, outcome: Outcome, *, num_tokens: int = 0) -> None:
-        """The turn has ended, or nobody reads it any more (``Outcome.OK``)."""
+    def ended(self, turn: str, outcome: Outcome, *, num_tokens: int = 0, decode_s: float | None = None) -> None:
+        """The turn has ended, or nobody reads it any more (``Outcome.OK``).
+
+        ``decode_s`` are the seconds from its first token to its end as its worker has counted them: the time here is
+        also that of its reader, who may be slow on purpose.
+        """
         found = self._open.pop(turn, None)
         self._unanswered.pop(turn, None)
         if found is None:
@@ -123,7 +136,7 @@ class Observing:
         if outcome is Outcome.ERROR:
             found.counts.errors += 1
         elif found.is_first and found.answered is not None and num_tokens >= _FEWEST_TOKENS:
-            took_s = self._monotonic() - found.answered
+            took_s = self._monotonic() - found.answered if decode_s is None else decode_s
             found.counts.itl[bucket_of_latency(took_s / (num_tokens - 1))] += 1
 
     def refused(self, deployment: str, version: str) -> None:
@@ -161,6 +174,9 @@ class Observing:
         now = self._monotonic()
         for turn in [turn for turn, found in self._unanswered.items() if now - found.began >= found.mute_s]:
             self._unanswered.pop(turn).counts.mute += 1
+        for turn, found in list(self._open.items()):
+            if not found.is_followed and now - found.began >= found.mute_s:
+                del self._open[turn]  # nobody here would see its end
 
     def _counts(self, deployment: str, version: str) -> tuple[_Watched, _Counts] | None:
         """The counts of a version in its deployment's running rollout; None where there is none."""

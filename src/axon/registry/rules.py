@@ -160,6 +160,9 @@ def _check_new_version(snapshot: Snapshot, version: Version) -> None:
     _check_range("settings.max_model_len", version.settings.max_model_len, 0, _MOST)
     for name in ("kind", "dtype"):
         _check_text(f"settings.{name}", getattr(version.settings, name), needed=False)
+    for name, text in version.settings.more:
+        _check_text("settings.more", name)
+        _check_text("settings.more", text, needed=False)
     if version.settings.draft:
         version_of(snapshot, version.settings.draft)
     _check_advice(version)

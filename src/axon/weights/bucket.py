@@ -7,12 +7,16 @@ from datetime import timedelta
 from typing import TYPE_CHECKING
 
 from axon.errors import AxonError, FetchFailed, FetchInterrupted, Misconfigured
+from axon.weights.names import MAX_FILES, too_many
 from axon.weights.source import Bucket, Check, Listing, StatedFile
 
 if TYPE_CHECKING:
     from obstore.store import S3Store
 
-_CHUNK_BYTES = 256 << 10
+_CHUNK_BYTES = 64 << 10
+"""Small, so that a slow connection brings a chunk within the time after which it counts as broken."""
+_LISTING_S = 120.0
+_MOST_SAID = 300
 _STATUS = re.compile(r"status code: (\d{3})")
 _MD5 = re.compile(r"[0-9a-f]{32}")
 
@@ -36,14 +40,23 @@ class BucketSource:
 
         def listed() -> list[StatedFile]:
             # In a thread: a process ending soon after an awaited listing was seen to abort (SIGABRT, cause not known)
-            return [
-                _stated(each["path"].removeprefix(prefix).removeprefix("/"), each["size"], each["e_tag"] or "")
-                for batch in obstore.list(store, prefix or None, chunk_size=1000)
-                for each in batch
-            ]
+            found: list[StatedFile] = []
+            for batch in obstore.list(store, prefix or None, chunk_size=1000):
+                for each in batch:
+                    name = each["path"].removeprefix(prefix).removeprefix("/")
+                    if name:  # the prefix itself is an object where a console has made it as a folder
+                        found.append(_stated(name, each["size"], each["e_tag"] or ""))
+                if len(found) > MAX_FILES:
+                    raise too_many(self._location.text)
+            return found
 
         try:
-            files = await asyncio.to_thread(listed)
+            async with asyncio.timeout(_LISTING_S):
+                files = await asyncio.to_thread(listed)
+        except TimeoutError:
+            raise FetchInterrupted(
+                f"The listing of {self._location.text} did not come within {_LISTING_S:g} s."
+            ) from None
         except (obstore.exceptions.BaseError, OSError) as error:
             raise self._explained(error) from error
         if not files:
@@ -90,7 +103,7 @@ class BucketSource:
     def _explained(self, error: Exception) -> AxonError:
         from obstore import exceptions
 
-        name, said = self._location.text, str(error).split("\n", 1)[0]
+        name, said = self._location.text, str(error).split("\n", 1)[0][:_MOST_SAID]
         # A refused listing comes as an error without a class of its own.
         status = int(found[1]) if (found := _STATUS.search(said)) else 0
         if isinstance(error, exceptions.NotFoundError | FileNotFoundError) or status == 404:

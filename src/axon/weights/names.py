@@ -19,6 +19,8 @@ part of the model, so its digest is the same before and after it was served."""
 _WANTED = (".safetensors", ".gguf", ".json", ".jinja")
 _PICKLED = (".bin", ".pt", ".pth", ".pkl", ".pickle", ".ckpt", ".npy", ".npz", ".h5", ".msgpack", ".joblib")
 _MAX_PART_BYTES = 200
+MAX_FILES = 10_000
+"""Largest number of files of a source; a model has a few hundred at most."""
 _DIGEST = re.compile(r"[0-9a-f]{64}")
 _SPLIT = re.compile(r"(.*)-\d{5}-of-(\d{5})\.gguf\Z")
 _MODEL_WEIGHTS = re.compile(r"model(-\d{5}-of-\d{5})?\.safetensors\Z")
@@ -74,13 +76,13 @@ def choose(files: Sequence[StatedFile], *, file: str = "", where: str = "the sou
 
     ``file`` names a .gguf file, of which all parts are taken. Without it, safetensors go before .gguf files.
     """
-    for each in files:
-        check_name(each.name)
+    _check_files(files, where)
     if file:
         return _choose_gguf(files, file, where)
     top = [each for each in files if "/" not in each.name]
     kept = [each for each in top if each.name.endswith(_WANTED) and each.name not in OWN_FILES]
-    skipped = [(each.name, _why_not(each.name)) for each in files if each not in kept and each.name not in OWN_FILES]
+    names = {*OWN_FILES, *(each.name for each in kept)}
+    skipped = [(each.name, _why_not(each.name)) for each in files if each.name not in names]
     if any(each.name.endswith(".safetensors") for each in kept):
         return _choose_safetensors(kept, skipped)
     models = {_split_name(each.name) for each in files if each.name.endswith(".gguf")}
@@ -98,6 +100,23 @@ def choose(files: Sequence[StatedFile], *, file: str = "", where: str = "the sou
     raise InvalidInput(f"{where} has no model: there is neither a .safetensors nor a .gguf file.")
 
 
+def too_many(where: str) -> InvalidInput:
+    """The error for a source that is no model's alone."""
+    return InvalidInput(f"{where} has more than {MAX_FILES:,} files: name the folder of one model.")
+
+
+def _check_files(files: Sequence[StatedFile], where: str) -> None:
+    """Raises ``InvalidInput`` for files that no model has: then nothing that the source says is to be trusted."""
+    if len(files) > MAX_FILES:
+        raise too_many(where)
+    for each in files:
+        check_name(each.name)
+        if each.size < 0:
+            raise InvalidInput(f"{where} states a size of {each.size} bytes for {each.name!r}. Nothing was fetched.")
+    if len({each.name for each in files}) < len(files):
+        raise InvalidInput(f"{where} has two files of one name. Nothing was fetched.")
+
+
 def is_pickled(name: str) -> bool:
     """Whether loading this file could run code."""
     return name.endswith(_PICKLED)
@@ -110,7 +129,8 @@ def _choose_gguf(files: Sequence[StatedFile], file: str, where: str) -> Chosen:
     kept = tuple(each for each in files if each.name in wanted)
     if missing := sorted(wanted - {each.name for each in kept}):
         raise InvalidInput(f"{where} has no file {missing[0]}.")
-    return Chosen(files=kept, skipped=tuple((each.name, "another file") for each in files if each not in kept))
+    skipped = tuple((each.name, "another file") for each in files if each.name not in wanted)
+    return Chosen(files=kept, skipped=skipped)
 
 
 def _choose_safetensors(kept: Sequence[StatedFile], skipped: Sequence[tuple[str, str]]) -> Chosen:

@@ -28,6 +28,8 @@ async def with_sums(source: Source, listing: Listing, timeout_s: float) -> Listi
         async with asyncio.timeout(timeout_s), aclosing(source.read(sums, 0)) as chunks:
             async for chunk in chunks:
                 content += chunk
+                if len(content) > _MAX_BYTES:  # longer than it was stated
+                    break
     except TimeoutError:
         raise FetchInterrupted(f"{SUMS} of {source.location.text} did not come within {timeout_s:g} s.") from None
     stated = parse_sums(bytes(content[:_MAX_BYTES]).decode(errors="replace"))

@@ -7,6 +7,7 @@ rest of the file is a hole that takes no space on disk.
 import asyncio
 import os
 import shutil
+import time
 from collections.abc import Callable
 from contextlib import aclosing
 from pathlib import Path
@@ -36,6 +37,16 @@ async def fetch_text(source: Source, models_dir: Path, digest: str, *, convert: 
                 if not kept.is_dir():
                     await _fetch_whole(source, kept, convert, timeout_s)
         return kept
+
+
+def drop_text(folder: Path) -> None:
+    """Removes a fetched text that is not what it should be; whoever reads it meanwhile finds it whole or not at all."""
+    try:
+        gone = folder.with_name(f".{folder.name}.{os.getpid()}.{time.monotonic_ns()}")
+        os.rename(folder, gone)
+    except OSError:  # another process was faster, or the folder cannot be written
+        return
+    shutil.rmtree(gone, ignore_errors=True)
 
 
 async def _fetch_whole(source: Source, kept: Path, convert: Convert, timeout_s: float) -> None:
@@ -87,7 +98,8 @@ async def _read(source: Source, file: StatedFile, length: Callable[[bytes], int 
                 data += chunk or b""
                 if chunk is None or len(data) >= max(2 * asked, 1):
                     asked = len(data)
-                    if (found := length(bytes(data))) is not None:
+                    # In a thread: a header has hundreds of thousands of values.
+                    if (found := await asyncio.to_thread(length, bytes(data))) is not None:
                         return bytes(data[:found])
                 if chunk is None or len(data) > _MAX_TEXT_BYTES:
                     raise FetchFailed(f"{file.name} of {source.location.text} is cut short, or no model's file.")

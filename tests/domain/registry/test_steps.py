@@ -88,6 +88,10 @@ class TestStart:
             {"bake_s": -1.0},
             {"tolerance": Tolerance(slower=0.5)},
             {"golden": (Golden(prompt="a", expected="b"),) * 51},
+            {"golden": (Golden(prompt="a", expected=""),)},
+            {"golden": (Golden(prompt="a" * 10_001, expected="b"),)},
+            {"golden": (Golden(prompt="a" * 9_000, expected="b"),) * 12},
+            {"golden": (Golden(prompt="a", expected="b", max_tokens=-1),)},
         ],
     )
     def test_steps_and_bounds_that_cannot_work_are_refused(self, wrong: dict[str, object]) -> None:

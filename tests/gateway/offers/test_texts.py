@@ -6,6 +6,7 @@ import pytest
 from axon.domain.registry.version import Version
 from axon.errors import Unavailable
 from axon.gateway.offers.texts import LoadedTexts
+from axon.runtime.clock import FakeClock
 from axon.sessions.prompt import Prompts
 from tests.domain.registry.builders import version
 from tests.gateway.offers.builders import make_prompts
@@ -60,12 +61,18 @@ async def test_the_least_recently_used_goes_first() -> None:
     assert loader.loaded == ["a", "b", "c", "b"]
 
 
-async def test_a_loading_that_failed_is_tried_again() -> None:
-    loader = Loader()
-    loader.error = Unavailable("away")
-    texts = LoadedTexts(loader, keep=2)
-    with pytest.raises(Unavailable, match="away"):
-        await texts.of(text("a"))
+async def test_a_loading_that_failed_is_tried_again_after_a_rest() -> None:
+    loader, clock = Loader(), FakeClock()
+    loader.error = Unavailable("away", code="text_unavailable", retry_after_s=10.0)
+    texts = LoadedTexts(loader, keep=2, monotonic=clock.monotonic)
+    for _ in range(20):
+        with pytest.raises(Unavailable, match="away") as refusal:
+            await texts.of(text("a"))
+        assert (refusal.value.code, refusal.value.retry_after_s) == ("text_unavailable", 10.0)
+    assert loader.loaded == ["a"]
     loader.error = None
+    await texts.of(replace(text("a"), label="v2"))
+    await texts.of(text("b"))
+    clock.advance(11.0)
     await texts.of(text("a"))
-    assert loader.loaded == ["a", "a"]
+    assert loader.loaded == ["a", "a", "b"]

@@ -1,3 +1,4 @@
+from dataclasses import replace
 from unittest.mock import Mock
 
 import pytest
@@ -5,6 +6,7 @@ import pytest
 from axon.domain import wire
 from axon.domain.chunk import Chunk, Token
 from axon.domain.failure import Failure
+from axon.domain.ledger import Ledger
 from axon.domain.registry.samples import Outcome
 from axon.domain.turn import TurnState
 from axon.gateway.turn.observer import TurnObserving, outcome_of
@@ -38,7 +40,14 @@ def test_a_turn_is_answered_by_its_first_token_and_ended_by_its_last_chunk() -> 
     observing.answered.assert_called_once_with("a")
     observing.ended.assert_not_called()
     observer.saw("a", ended(TurnState.COMPLETED))
-    observing.ended.assert_called_once_with("a", Outcome.OK, num_tokens=3)
+    observing.ended.assert_called_once_with("a", Outcome.OK, num_tokens=3, decode_s=None)
+
+
+def test_the_time_between_tokens_is_the_ledgers_without_what_the_tenants_limit_took() -> None:
+    observing = Mock()
+    last = replace(ended(TurnState.COMPLETED), ledger=Ledger(decode_s=3.0, paced_s=1.0))
+    TurnObserving(observing).saw("a", last)
+    observing.ended.assert_called_once_with("a", Outcome.OK, num_tokens=3, decode_s=2.0)
 
 
 def test_a_reader_that_leaves_says_nothing_against_the_version() -> None:
@@ -54,3 +63,9 @@ def test_only_the_turn_that_a_session_begins_with_is_timed(is_first: bool, ordin
     observing, job = Mock(), make_job("a", ordinal=ordinal)
     TurnObserving(observing).begun(job, is_first=is_first)
     observing.begun.assert_called_once_with("a", job.deployment, job.version, is_first=is_timed)
+
+
+def test_a_turn_in_the_background_is_not_timed() -> None:
+    observing, job = Mock(), make_job("a", background=True)
+    TurnObserving(observing).begun(job, is_first=True)
+    observing.begun.assert_called_once_with("a", job.deployment, job.version, is_first=False)

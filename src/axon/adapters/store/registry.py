@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-from sqlalchemy import ColumnElement, Row, and_, delete, insert, select, true, update
+from sqlalchemy import ColumnElement, Row, and_, delete, func, insert, select, true, update
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from axon.adapters.store import schema
@@ -22,6 +22,10 @@ from axon.domain.registry.snapshot import Snapshot
 _RECORDS, _CHANGES, _REVISION = schema.registry_records, schema.registry_changes, schema.registry_revision
 # One statement, so that the records are those of the revision that comes with them.
 _SNAPSHOT = select(_REVISION.c.revision.label("at"), *_RECORDS.c).select_from(_REVISION.outerjoin(_RECORDS, true()))
+
+
+_MAX_PAGE_CHARS = 4_000_000
+"""Changes of more characters than this are read in several pages: each has its record twice."""
 
 
 class _Mismatch(Exception):
@@ -65,11 +69,18 @@ class SqlRegistry:
                 return None
         return revision
 
-    async def changes(self, *, after: int, limit: int) -> Sequence[Change]:
-        query = select(_CHANGES).where(_CHANGES.c.number > after).order_by(_CHANGES.c.number).limit(limit)
+    async def changes(self, *, after: int, limit: int, kind: str = "", name: str = "") -> Sequence[Change]:
+        number = _CHANGES.c.number
+        wanted = number > after
+        if kind:
+            wanted = and_(wanted, _CHANGES.c.kind == kind, _CHANGES.c.name == name)
+        length = func.length(_CHANGES.c.before) + func.length(_CHANGES.c.after)
+        sizes = select(number, length).where(wanted).order_by(number).limit(limit)
         with translated():
             async with self._database.connect() as connection:
-                rows = (await connection.execute(query)).all()
+                last = _last_of_page((await connection.execute(sizes)).all())
+                page = select(_CHANGES).where(wanted, number <= last).order_by(number)
+                rows = (await connection.execute(page)).all()
         return [_change(row) for row in rows]
 
 
@@ -104,6 +115,17 @@ async def _put(
         await connection.execute(update(_RECORDS).where(where).values(values))
     else:
         await connection.execute(insert(_RECORDS).values(values))
+
+
+def _last_of_page(sizes: Sequence[Row[Any]]) -> int:
+    """The number of the last change that fits into a page; the first one always does."""
+    last, num_chars = 0, 0
+    for number, length in sizes:
+        num_chars += length
+        if last and num_chars > _MAX_PAGE_CHARS:
+            break
+        last = number
+    return last
 
 
 def _what(edit: Edit) -> dict[str, str]:

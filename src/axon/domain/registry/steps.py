@@ -23,6 +23,8 @@ _BEGUN = (RolloutState.RUNNING, RolloutState.PAUSED)
 _LONGEST_BAKE_S = 30 * 24 * 3600.0
 _MOST_STEPS = 100
 _MOST_GOLDEN = 50
+_MOST_GOLDEN_CHARS = 100_000
+"""The record has the prompts in it, which every gateway reads and every change of the trail repeats."""
 
 
 class Action(StrEnum):
@@ -91,6 +93,10 @@ def check(rollout: Rollout) -> None:
         raise InvalidInput(f"A rollout has at most {_MOST_GOLDEN} golden prompts.", param="golden")
     for golden in rollout.golden:
         golden.check()
+    if sum(len(each.prompt) + len(each.expected) for each in rollout.golden) > _MOST_GOLDEN_CHARS:
+        raise InvalidInput(
+            f"Golden prompts and their answers have at most {_MOST_GOLDEN_CHARS:,} characters together.", param="golden"
+        )
     rollout.tolerance.check()
 
 

@@ -19,10 +19,11 @@ _MAX_DIGITS = 18
 @router.get("", summary="List changes of the registry")
 async def index(request: Request, after: str = "0", limit: str = DEFAULT_LIMIT) -> dict[str, Any]:
     """Lists the audit trail page by page, the oldest first: who changed which record, with the record before and after.
-    Changes are numbered without gaps; ``after`` is the number of the last one that was read."""
-    num = limit_of(limit)
-    found = await admin_of(request).catalog.changes(after=_number(after), limit=num + 1)
-    return listed(found[:num], _LOOK, has_more=len(found) > num)
+    Changes are numbered without gaps; ``after`` is the number of the last one that was read. A page of large records
+    has fewer than ``limit``."""
+    catalog = admin_of(request).catalog
+    found = await catalog.changes(after=_number(after), limit=limit_of(limit))
+    return listed(found, _LOOK, has_more=bool(found) and found[-1].number < await catalog.revision())
 
 
 def _number(text: str) -> int:

@@ -144,6 +144,8 @@ class Follower:
     async def _registered(self, reader: Reader, job_id: str) -> AsyncIterator[None]:
         """Lists the reader among those that this process follows a stream for."""
         self._followed[reader] = job_id
+        if self._observer is not None:
+            self._observer.followed(job_id)
         try:
             yield
         finally:

@@ -35,16 +35,24 @@ class TurnObserving:
         """A turn was accepted that asked for no version by name: whoever names one chooses what is compared.
 
         ``is_first`` says that its session begins with it. Later turns have longer prompts, so only first ones are
-        timed; a conversation that was made with items has a history too.
+        timed; a conversation that was made with items has a history too. A turn in the background is timed by whoever
+        reads it later, so it is not.
         """
-        self._observing.begun(job.id, job.deployment, job.version, is_first=is_first and job.ordinal <= 1)
+        self._observing.begun(
+            job.id, job.deployment, job.version, is_first=is_first and job.ordinal <= 1 and not job.background
+        )
+
+    def followed(self, job_id: str) -> None:
+        """A reader follows the turn here."""
+        self._observing.followed(job_id)
 
     def saw(self, job_id: str, chunk: Chunk) -> None:
         """A reader is sent this chunk."""
         if chunk.tokens:
             self._observing.answered(job_id)
         if chunk.terminal:
-            self._observing.ended(job_id, outcome_of(chunk), num_tokens=chunk.last)
+            decode_s = max(0.0, chunk.ledger.decode_s - chunk.ledger.paced_s) if chunk.ledger else None
+            self._observing.ended(job_id, outcome_of(chunk), num_tokens=chunk.last, decode_s=decode_s)
 
     def left(self, job_id: str) -> None:
         """A reader follows the turn no more; one that has not ended says nothing against its version."""
