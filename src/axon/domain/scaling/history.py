@@ -7,7 +7,7 @@ from math import sqrt
 from axon.domain.scaling.finite import amount
 
 LONGEST_S = 600.0
-_MOST_SAMPLES = 240
+_MOST_SAMPLES = 320
 _FIRST_DISPERSION = 0.05
 _LEAST_DISPERSION, _LARGEST_DISPERSION = 1e-4, 10.0
 _GAIN = 0.02

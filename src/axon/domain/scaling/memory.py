@@ -11,8 +11,8 @@ _MOST_NEEDS = 512
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Memory:
-    """What one look leaves to the next. An empty one is that of a leader that has just begun: it changes nothing down
-    before it has watched for the quiet time."""
+    """What one look leaves to the next. An empty one is that of a leader that has just begun: it takes nothing away
+    before it has watched for the hold time."""
 
     replicas: int | None = None
     """Replicas decided on last; None before the first decision."""

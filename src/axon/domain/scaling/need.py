@@ -9,9 +9,13 @@ from axon.domain.scaling.finite import amount, count, fraction, positive
 from axon.domain.scaling.memory import Memory
 from axon.domain.scaling.policy import ScalingPolicy
 from axon.domain.scaling.signals import Signals, TenantRate
+from axon.domain.tenant import Tier
 
 _BURST_Z = 1.0
 """Standard deviations of one look's load that the replicas serve beside the mean."""
+
+_CLEARING = 1 / 3
+"""A backlog is cleared within this part of the cold-start time."""
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -70,19 +74,23 @@ def by_load(expected: float, policy: ScalingPolicy, signals: Signals, memory: Me
 
 
 def by_backlog(expected: float, policy: ScalingPolicy, signals: Signals) -> Need:
-    """Replicas that serve what comes and clear what waits, when the backlog is over its limit.
+    """Replicas that serve what comes and clear what will wait when they serve, if the backlog is over its limit.
 
-    New replicas serve after the cold-start time, so the backlog is spread over that time if it is longer than the
-    target wait: more replicas would come too late to help.
+    Everybody who comes while the backlog lasts is late, so it is cleared within the target wait; or within a part of
+    the cold-start time where that is longer, because replicas that work for less time than they start cost too much.
     """
     ready = count(signals.ready)
     if pressure(policy, signals) <= policy.backlog_up * ready:
         return Need(0, "little waits")
     cold_s = cold_start_s(policy, signals)
-    clearing = sum(
-        (signals.speed.seconds(work) or 0.0) / max(policy.wait_s(tier), cold_s)
+    urgent_s = sum(
+        (signals.speed.seconds(work) or 0.0) * policy.wait_s(Tier.DEFAULT) / policy.wait_s(tier)
         for tier, work in (signals.backlog or {}).items()
     )
+    age_s = min(cold_s, amount(signals.starting_age_s, cold_s / 2))
+    served_s = ready * cold_s + count(signals.starting) * age_s
+    left_s = max(0.0, urgent_s + expected * cold_s - served_s)
+    clearing = left_s / max(policy.wait_s(Tier.DEFAULT), _CLEARING * cold_s)
     return Need(_ceil(expected + clearing), f"{backlog_tokens(signals):,.0f} tokens wait")
 
 

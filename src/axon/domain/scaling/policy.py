@@ -59,6 +59,9 @@ class ScalingPolicy:
     backlog_down: float = 0.3
     """Down only after the backlog was below what they clear, times this, for ``quiet_s``."""
     quiet_s: float = 600.0
+    large_excess: float = 0.1
+    """A group that has this part of its replicas too many, and at least two, lets them go after ``hold_s`` already;
+    1 for never before ``quiet_s``."""
     utilisation_low: float = 0.7
     """No replica is taken away if the others would then be used above the middle of low and high."""
     utilisation_high: float = 0.8
@@ -70,9 +73,9 @@ class ScalingPolicy:
     to keep a replica is cheaper than to start it again soon (ski rental)."""
     cold_start_s: float = 60.0
     """Cold-start time until one was measured."""
-    look_s: float = 5.0
+    look_s: float = 2.0
     """Seconds between two looks."""
-    growth_limit: float = 3.0
+    growth_limit: float = 4.0
     """A forecast is at most the present load times this."""
     learns_wave: bool = False
     """Whether the load's daily wave is learned and forecast."""

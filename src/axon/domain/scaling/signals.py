@@ -26,6 +26,8 @@ class Signals:
     """Replicas that serve."""
     starting: int = 0
     """Replicas that were ordered and do not serve yet."""
+    starting_age_s: float | None = None
+    """Mean time since they were ordered, in seconds."""
     draining: int = 0
     """Replicas that finish or hand over their jobs and take no new ones."""
     slots: float = 0.0

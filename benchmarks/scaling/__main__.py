@@ -1,0 +1,123 @@
+"""Compares the autoscaler with other policies and an oracle on simulated fleets, in virtual time.
+
+python -m benchmarks.scaling                     the six loads
+python -m benchmarks.scaling --more              also other cold starts, and 10,000 workers
+python -m benchmarks.scaling --only crowd        one load
+python -m benchmarks.scaling --save              keep the JSON in benchmarks/results/ and draw docs/plots/scaling-*.svg
+"""
+
+import argparse
+import json
+import shlex
+import sys
+import time
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from benchmarks.measures.machine import load_average, machine
+from benchmarks.measures.svg import Series, line_chart
+from benchmarks.scaling.comparison import Comparison, Figures, compare, is_beaten
+from benchmarks.scaling.scenarios import LOADS, MORE, SMOKE
+
+ROOT = Path(__file__).resolve().parents[2]
+WITHIN, HOURS = 0.99, 1.15
+
+
+def table(name: str, figures: dict[str, Figures]) -> str:
+    """Markdown: a row for each policy."""
+    lines = [
+        f"| {name} | within the target | replica hours, oracle = 1 | changes of direction / h | TTFT p99 | refused |",
+        "|---|---|---|---|---|---|",
+    ]
+    for policy, each in figures.items():
+        p99 = "refused" if each["ttft_p99_s"] >= 1e6 else f"{each['ttft_p99_s']:.2f} s"
+        lines.append(
+            f"| {policy} | {each['within']:.2%} | {each['hours_ratio']:.3f} | {each['turns_per_h']:.2f} | {p99} "
+            f"| {each['refused']:.2%} |"
+        )
+    return "\n".join(lines)
+
+
+def verdict(figures: dict[str, Figures]) -> dict[str, Any]:
+    """Whether the goals hold on one load."""
+    ours = figures["ours"]
+    return {
+        "within_99": ours["within"] >= WITHIN,
+        "hours_115": ours["hours_ratio"] <= HOURS,
+        "beaten_by": is_beaten(figures),
+    }
+
+
+def draw(comparison: Comparison) -> str:
+    """Replicas over time by policy."""
+    names = [name for name in comparison.results if name != "oracle"]
+    series = [Series(name=name, points=comparison.results[name].points) for name in ("oracle", *names)]
+    return line_chart(
+        f"Replicas that are paid for: {comparison.load.name}", x_label="hours", y_label="replicas", series=series
+    )
+
+
+def _rounded(figures: Figures) -> Figures:
+    return {name: float(f"{value:.5g}") for name, value in figures.items()}
+
+
+def _plot_name(load: str) -> str:
+    kept = "".join(letter if letter.isalnum() else "-" for letter in load)
+    return f"scaling-{kept}.svg".replace("--", "-")
+
+
+def parse(arguments: Sequence[str] | None = None) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--only", nargs="+", default=[], metavar="LOAD", help="loads by name")
+    parser.add_argument("--more", action="store_true", help="also the crowd under other conditions, and 10,000 workers")
+    parser.add_argument("--save", action="store_true", help="keep the result and draw the plots")
+    parser.add_argument("--note", default="", help="a word on the circumstances, kept with the result")
+    parser.add_argument("--smoke", action="store_true", help="the smallest run")
+    return parser.parse_args(arguments)
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    options = parse(arguments)
+    command = shlex.join(["python", "-m", "benchmarks.scaling", *(sys.argv[1:] if arguments is None else arguments)])
+    print(
+        f"{command}\nmachine {machine()}, load average {load_average()}; virtual time: only its own speed depends on it"
+    )
+    loads = SMOKE if options.smoke else (*LOADS, *(MORE if options.more or options.only else ()))
+    chosen = [load for load in loads if not options.only or load.name in options.only]
+    rows: dict[str, Any] = {}
+    for load in chosen:
+        started = time.process_time()
+        comparison = compare(load)
+        figures = comparison.figures()
+        print(f"\n{table(load.name, figures)}\n", flush=True)
+        rows[load.name] = {
+            "figures": {
+                name: {key: float(f"{value:.5g}") for key, value in each.items()} for name, each in figures.items()
+            },
+            "fluid_hours": round(comparison.fluid_hours, 3),
+            "cpu_s": round(time.process_time() - started, 1),
+            **verdict(figures),
+        }
+        print(json.dumps({load.name: verdict(figures)}), flush=True)
+        if options.save:
+            (ROOT / "docs" / "plots" / f"scaling-{load.name.split(',')[0].replace(' ', '-')}.svg").write_text(
+                draw(comparison)
+            )
+    result = {
+        "benchmark": "scaling",
+        "command": command,
+        "date": datetime.now(UTC).isoformat(timespec="seconds"),
+        "machine": machine(),
+        "note": options.note,
+        "loads": rows,
+    }
+    if options.save:
+        path = ROOT / "benchmarks" / "results" / f"scaling-{datetime.now(UTC):%Y-%m-%d}.json"
+        path.write_text(json.dumps(result, indent=2) + "\n")
+    print(json.dumps(result))
+
+
+if __name__ == "__main__":
+    main()

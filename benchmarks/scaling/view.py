@@ -1,0 +1,65 @@
+"""What a policy is shown of a simulated fleet at one look: measured figures, the same for every policy."""
+
+from dataclasses import dataclass
+
+from benchmarks.scaling.engine_model import EngineModel
+from benchmarks.scaling.fleet import Fleet
+from benchmarks.scaling.tally import Since
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class View:
+    """One look, with sums since the policy's last one."""
+
+    now: float
+    since_s: float
+    """Seconds since the last look."""
+    ready: int
+    starting: int
+    starting_age_s: float
+    engine: EngineModel
+    cold_start_s: float
+    waiting: int
+    """Jobs in the lanes."""
+    running: int
+    """Sequences that hold a slot."""
+    waiting_prompt: float
+    """Prompt tokens in the lanes and in the replicas' own queues."""
+    waiting_answer: float
+    """Answer tokens of the jobs in the lanes, predicted."""
+    remaining_answer: float
+    """Answer tokens that what runs has left, predicted."""
+    arrived_answer: float
+    """Answer tokens of what came since the last look, predicted."""
+    step_s: float
+    idle_s: float
+    since: Since
+    targets_met: float | None
+    """Fraction of the first tokens of the last minute that came within the target."""
+
+
+def view_of(
+    fleet: Fleet, *, since_s: float, starting: int, age_s: float, cold_start_s: float, met: float | None
+) -> View:
+    """The view of a fleet now."""
+    tally = fleet.tally
+    mean = tally.lengths.mean(None)
+    return View(
+        now=fleet.now,
+        since_s=since_s,
+        ready=fleet.replicas,
+        starting=starting,
+        starting_age_s=age_s,
+        engine=fleet.engine,
+        cold_start_s=cold_start_s,
+        waiting=fleet.num_waiting,
+        running=fleet.num_running,
+        waiting_prompt=fleet.waiting_prompt + sum(each.weight * each.prompt for each in fleet.taken),
+        waiting_answer=fleet.num_waiting * mean,
+        remaining_answer=fleet.num_running * mean / 2,
+        arrived_answer=tally.expected_answer(),
+        step_s=fleet.step_s,
+        idle_s=fleet.now - fleet.last_arrival,
+        since=tally.since_look,
+        targets_met=met,
+    )
