@@ -113,6 +113,9 @@ class RegistryStore(Protocol):
     async def changes(self, *, after: int, limit: int) -> Sequence[Change]:
         """At most ``limit`` changes with a number above ``after``, in order."""
 
+    async def removals(self, *, kind: str, name: str) -> Sequence[Change]:
+        """The changes that removed a record of this kind and name, in order."""
+
 
 class UsageStore(Protocol):
     """Sums of usage; a turn counts at the time of its end."""

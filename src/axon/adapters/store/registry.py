@@ -72,6 +72,14 @@ class SqlRegistry:
                 rows = (await connection.execute(query)).all()
         return [_change(row) for row in rows]
 
+    async def removals(self, *, kind: str, name: str) -> Sequence[Change]:
+        columns = _CHANGES.c
+        of_it = and_(columns.kind == kind, columns.name == name, columns.action == "remove")
+        with translated():
+            async with self._database.connect() as connection:
+                rows = (await connection.execute(select(_CHANGES).where(of_it).order_by(columns.number))).all()
+        return [_change(row) for row in rows]
+
 
 async def _counted(connection: AsyncConnection, num: int) -> int:
     """Raises the counter, which stays locked until the transaction ends; returns it."""
