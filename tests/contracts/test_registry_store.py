@@ -189,6 +189,8 @@ class TestAuditTrail:
         new = (await store.registry.snapshot()).models["small"]
         await store.registry.write(new, None, actor="cli", at=7.0)
         made, changed, removed = await store.registry.changes(after=0, limit=10)
+        assert await store.registry.removals(kind=removed.kind, name=removed.name) == [removed]
+        assert await store.registry.removals(kind=removed.kind, name="another") == []
         facts = [
             (each.number, each.at, each.actor, each.kind, each.name, each.action) for each in (made, changed, removed)
         ]

@@ -35,7 +35,8 @@ KNOWN = Known(
     },
     absent_s={"small@v2": 61.0, "small@v1": 59.0},
     marks={"mark-1": "small@v1", "mark-3": "small@v3"},
-    removed=frozenset({"small@v0"}),
+    removed=frozenset({"small@v0", "other@v1"}),
+    elsewhere=frozenset({"other@v1"}),
 )
 
 
@@ -95,6 +96,7 @@ def test_other_models_tenants_and_names_have_other_keys(named: list[tuple[str, s
         ("small@v3", "version_failed"),
         ("small@v4", "version_removed"),
         ("small@v0", "version_removed"),
+        ("other@v1", "alias_switched"),
         ("mark-1", None),
         ("mark-3", "version_failed"),
         ("mark-9", "unknown_version"),

@@ -12,6 +12,7 @@ from axon.adapters.store.sqlite import SqliteStore
 from axon.domain.registry.deployment import Deployment, MemberState
 from axon.domain.registry.model import Capability, Model
 from axon.domain.registry.price import Price
+from axon.domain.registry.snapshot import Snapshot
 from axon.domain.registry.version import Advice, EngineSettings, Version
 from axon.errors import AxonError, Conflict, InvalidInput, NotFound
 from axon.registry.catalog import Catalog
@@ -201,6 +202,21 @@ class TestVersions:
         other = replace(version("v2"), digest="other")
         await refused(world.catalog.add_version(other, actor=ACTOR), Conflict, "version_removed", "another label")
         assert (await world.catalog.add_version(version("v2"), actor=ACTOR)).digest == "digest-v2"
+
+    async def test_a_version_that_is_removed_in_the_same_moment_is_not_added_again_with_other_files(
+        self, world: World, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        await world.add_small()
+        snapshot, waiting = world.store.registry.snapshot, ["small@v2"]
+
+        async def outrun() -> Snapshot:
+            if waiting:
+                await world.catalog.remove_version(waiting.pop(), actor="somebody else")
+            return await snapshot()
+
+        monkeypatch.setattr(world.store.registry, "snapshot", outrun)
+        other = replace(version("v2"), digest="other")
+        await refused(world.catalog.add_version(other, actor=ACTOR), Conflict, "version_removed", "another label")
 
     async def test_the_kernel_is_recorded_once(self, world: World) -> None:
         await world.add_small()

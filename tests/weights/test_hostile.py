@@ -71,7 +71,7 @@ class Server(ThreadingHTTPServer):
 
 
 @contextmanager
-def hostile(info: object, file: Answer = lambda handler: handler.say(200, b"abcd")) -> Iterator[tuple[HubSource, list]]:
+def hostile(info: object, file: Answer = lambda handler: handler.say(200, b"abcd")) -> Iterator[tuple[HubSource, list[tuple[str, str | None]]]]:
     """A hub that says this of its repository, and answers so for each file; yields a source and who was asked."""
     seen: list[tuple[str, str | None]] = []
     body = info if isinstance(info, bytes) else json.dumps(info).encode()

@@ -28,6 +28,8 @@ class Reason(StrEnum):
     """No worker has had the version for longer than the deployment's patience."""
     FALLBACK = "fallback"
     """Its deployment is unavailable or full, and a fallback answers."""
+    ALIAS = "alias_switched"
+    """The name that the session asks for stands for another deployment now."""
     UNKNOWN = "unknown_version"
     """A mark of an earlier release that no registered version has."""
     CONFLICT = "pin_conflict"
@@ -82,6 +84,8 @@ class Known:
     """Marks of earlier releases, and the versions that they mean."""
     removed: frozenset[str] = frozenset()
     """Versions that are registered and not of the deployment any more."""
+    elsewhere: frozenset[str] = frozenset()
+    """Versions of other deployments: a session on one of them asks for a name that was switched."""
     left: frozenset[str] = frozenset()
     """Versions that only the asked deployment has, when one of its fallbacks is to answer."""
     is_fresh: bool = True
@@ -160,6 +164,8 @@ def reason_to_move(pin: Pin, known: Known) -> Reason | None:
     if state is None and not known.is_fresh:
         raise Unheard
     if state is None:
+        if pin.version in known.elsewhere:
+            return Reason.ALIAS
         return Reason.REMOVED if pin.version in known.removed else Reason.UNKNOWN
     if state is MemberState.FAILED:
         return Reason.FAILED

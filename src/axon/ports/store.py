@@ -114,6 +114,9 @@ class RegistryStore(Protocol):
         """At most ``limit`` changes with a number above ``after``, in order; fewer where they are large, and none only
         where there are none. With ``kind`` and ``name``, those of one record."""
 
+    async def removals(self, *, kind: str, name: str) -> Sequence[Change]:
+        """The changes that removed a record of this kind and name, in order."""
+
 
 class UsageStore(Protocol):
     """Sums of usage; a turn counts at the time of its end."""

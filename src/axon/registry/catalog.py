@@ -28,7 +28,6 @@ from axon.registry.writer import RegistryWriter
 from axon.runtime.clock import Clock
 
 _TRIES = 10
-_PAGE = 1000
 R = TypeVar("R", bound=Record)
 
 
@@ -73,7 +72,7 @@ class Catalog:
         now = self._clock.now()
         records: list[Record] = [replace(model, created=now)]
         if version is not None:
-            await self._check_version_new(version)
+            self._check_version(version)
             records.append(replace(version, created=now))
             if deploys:
                 records.append(self._deployed(Deployment(name=model.name, model=model.name, created=now), version.id))
@@ -102,7 +101,7 @@ class Catalog:
     async def add_version(self, version: Version, *, actor: str) -> Version:
         """Registers a version of a model. It can be removed and never changed; a removed version's id is given again
         for the same files only, because stored turns name it."""
-        await self._check_version_new(version)
+        self._check_version(version)
         (made,) = await self._add([replace(version, created=self._clock.now())], actor=actor)
         assert isinstance(made, Version)
         return made
@@ -218,31 +217,24 @@ class Catalog:
         with_one = joined(deployment, version_id, at=deployment.created, rest_s=self._letter_rest_s)
         return replace(with_one, stable=version_id)
 
-    async def _check_version_new(self, version: Version) -> None:
-        self._check_version(version)
-        await self._check_never_removed(version)
-
     async def _check_never_removed(self, version: Version) -> None:
         """Raises ``Conflict`` when there was a version with this id and other files."""
-        after = 0
-        while page := await self._store.changes(after=after, limit=_PAGE, kind="version", name=version.id):
-            after = page[-1].number
-            for change in page:
-                if change.action != "remove":
-                    continue
-                before = json.loads(change.before)
-                if (before["digest"], before["text"], before["settings"]["dtype"]) != _made_of(version):
-                    raise Conflict(
-                        f"There was a version '{version.id}' with other files, which stored turns name; choose another "
-                        "label.",
-                        code="version_removed",
-                        param="label",
-                    )
+        for change in await self._store.removals(kind="version", name=version.id):
+            before = json.loads(change.before)
+            if (before["digest"], before["text"], before["settings"]["dtype"]) != _made_of(version):
+                raise Conflict(
+                    f"There was a version '{version.id}' with other files, which stored turns name; choose another "
+                    "label.",
+                    code="version_removed",
+                    param="label",
+                )
 
     async def _add(self, records: Sequence[Record], *, actor: str) -> Sequence[Record]:
         async def decide(snapshot: Snapshot) -> Sequence[Edit]:
             for record in records:
                 rules.check_new(snapshot, record)
+                if isinstance(record, Version):
+                    await self._check_never_removed(record)
                 snapshot = rules.with_record(snapshot, record)
             return [(None, record) for record in records]
 

@@ -2,7 +2,7 @@ from dataclasses import replace
 
 import pytest
 
-from axon.domain.registry.deployment import Alias
+from axon.domain.registry.deployment import Alias, Member
 from axon.errors import NotFound, Unavailable
 from axon.runtime.clock import FakeClock
 from tests.domain.registry.builders import deployment, snapshot
@@ -81,6 +81,14 @@ class TestRegistered:
         view.snapshot = snapshot()
         with pytest.raises(NotFound):
             offers.find("small", everything)
+
+    def test_an_alias_knows_the_versions_that_its_sessions_may_have_had_before_a_switch(self, clock: FakeClock) -> None:
+        view = self.view()
+        other = replace(deployment(name="other"), members=(Member(version="other@v1"),))
+        view.snapshot = replace(view.snapshot, deployments={**view.snapshot.deployments, "other": other})
+        offers = make_offers(clock, view=view)
+        assert offers.find("fast", everything).elsewhere == {"other@v1"}
+        assert offers.find("small", everything).elsewhere == frozenset()
 
     def test_a_tenant_that_may_use_an_alias_uses_it_by_that_name_only(self, clock: FakeClock) -> None:
         offers = make_offers(clock, view=self.view())

@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import aclosing, asynccontextmanager
 from dataclasses import replace
+from unittest.mock import Mock
 
 import pytest
 
@@ -11,7 +12,7 @@ from axon.adapters.live.memory import MemoryLive, open_memory_live
 from axon.domain.chunk import Chunk, Token
 from axon.domain.erasure import without_words
 from axon.domain.ownership import LogView
-from axon.domain.turn import Turn, opened
+from axon.domain.turn import Turn, TurnState, opened
 from axon.domain.wire import encode
 from axon.errors import DependencyDown, Draining, StreamDiverged
 from axon.gateway.http.errors import Gone
@@ -51,6 +52,7 @@ class Stream:
     def __init__(self, clock: FakeClock) -> None:
         self.clock, self.turns = clock, Turns()
         self.live: MemoryLive = open_memory_live(clock, retention_s=3600.0)
+        self.observer = Mock()
         lookup = Lookup(self.live, self.turns, self.turns, clock)  # type: ignore[arg-type]
         self.follower = Follower(
             self.live,
@@ -59,6 +61,7 @@ class Stream:
             clock,
             reader_grace_s=GRACE_S,
             silence_s=SILENCE_S,
+            observer=self.observer,
         )
         self.epoch = 0
         self.num_log_reads = 0
@@ -416,3 +419,15 @@ async def test_a_reader_of_a_turn_that_nobody_has_claimed_is_told_how_it_waits(c
         await stream.say(1, 2, terminal="completed")
         await stream.wake()
         assert await reader.end() == "completed"
+
+
+async def test_a_turn_that_another_reader_follows_is_not_left(stream: Stream) -> None:
+    async with stream.reader() as stays:
+        async with stream.reader():
+            await stream.say(1)
+            await stream.wake()
+        stream.observer.left.assert_not_called()
+        await stream.say(2, terminal=TurnState.COMPLETED)
+        await stream.wake()
+        assert await stays.end() == TurnState.COMPLETED
+    stream.observer.left.assert_called_once_with(JOB.id)

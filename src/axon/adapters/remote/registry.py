@@ -22,13 +22,16 @@ class RegistryRows(Protocol):
 
     async def changes(self, *, after: int, limit: int, kind: str = "", name: str = "") -> Sequence[Change]: ...
 
+    async def removals(self, *, kind: str, name: str) -> Sequence[Change]: ...
+
 
 class ServedRegistry:
     """The hub's end."""
 
     def __init__(self, store: RegistryStore) -> None:
         self._store = store
-        self.snapshot, self.revision, self.changes = store.snapshot, store.revision, store.changes
+        self.snapshot, self.revision = store.snapshot, store.revision
+        self.changes, self.removals = store.changes, store.removals
 
     async def write_rows(
         self, edits: Sequence[tuple[Row | None, Row | None]], *, actor: str, at: float, over: int | None
@@ -42,7 +45,8 @@ class RemoteRegistry:
 
     def __init__(self, rows: RegistryRows) -> None:
         self._rows = rows
-        self.snapshot, self.revision, self.changes = rows.snapshot, rows.revision, rows.changes
+        self.snapshot, self.revision = rows.snapshot, rows.revision
+        self.changes, self.removals = rows.changes, rows.removals
 
     async def write(
         self, old: Record | None, new: Record | None, *, actor: str, at: float, over: int | None = None

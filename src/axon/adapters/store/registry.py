@@ -78,9 +78,18 @@ class SqlRegistry:
         sizes = select(number, length).where(wanted).order_by(number).limit(limit)
         with translated():
             async with self._database.connect() as connection:
-                last = _last_of_page((await connection.execute(sizes)).all())
+                found = (await connection.execute(sizes)).all()
+                last = _last_of_page([(row[0], row[1]) for row in found])
                 page = select(_CHANGES).where(wanted, number <= last).order_by(number)
                 rows = (await connection.execute(page)).all()
+        return [_change(row) for row in rows]
+
+    async def removals(self, *, kind: str, name: str) -> Sequence[Change]:
+        columns = _CHANGES.c
+        of_it = and_(columns.kind == kind, columns.name == name, columns.action == "remove")
+        with translated():
+            async with self._database.connect() as connection:
+                rows = (await connection.execute(select(_CHANGES).where(of_it).order_by(columns.number))).all()
         return [_change(row) for row in rows]
 
 
@@ -117,7 +126,7 @@ async def _put(
         await connection.execute(insert(_RECORDS).values(values))
 
 
-def _last_of_page(sizes: Sequence[Row[Any]]) -> int:
+def _last_of_page(sizes: Sequence[tuple[int, int]]) -> int:
     """The number of the last change that fits into a page; the first one always does."""
     last, num_chars = 0, 0
     for number, length in sizes:

@@ -63,7 +63,7 @@ def known_among(wanted: Wanted, at: Offer) -> Known:
 
     ``at`` is the deployment at which the turn was admitted. If that is a fallback, sessions leave the asked one.
     """
-    known = wanted.offer.known()
+    known = replace(wanted.offer.known(), elsewhere=wanted.elsewhere)
     for offer in wanted.fallbacks:
         known = _with(known, offer)
     if at is wanted.offer:

@@ -32,6 +32,8 @@ class Wanted:
     """The name that was asked for, without a version: a deployment's or an alias."""
     fallbacks: tuple[Offer, ...] = ()
     """Deployments that may answer in its place, in this order: those that the tenant may use."""
+    elsewhere: frozenset[str] = frozenset()
+    """Versions of other deployments, if the name is an alias: a session on one of them began before a switch."""
 
 
 class Offers:
@@ -74,7 +76,8 @@ class Offers:
                 return None
             others = named.deployment.fallbacks
             fallbacks = tuple(self._of(each) for each in others if self._is_registered(each) and allows(each))
-            return Wanted(self._of(named.deployment.name), named.version, base, fallbacks)
+            elsewhere = self._versions_but_of(named.deployment.name) if base != named.deployment.name else frozenset()
+            return Wanted(self._of(named.deployment.name), named.version, base, fallbacks, elsewhere)
         offer = self._announced.get(name)
         return Wanted(offer, name=name) if offer is not None and allows(name) else None
 
@@ -142,6 +145,10 @@ class Offers:
         registered = self._view.snapshot.deployments
         yield from (offer for name, offer in self._announced.items() if name not in registered)
         yield from (self._of(name) for name in sorted(registered))
+
+    def _versions_but_of(self, name: str) -> frozenset[str]:
+        others = [each for each in self._view.snapshot.deployments.values() if each.name != name]
+        return frozenset(member.version for each in others for member in each.members)
 
     def _is_registered(self, name: str) -> bool:
         return name in self._view.snapshot.deployments

@@ -34,11 +34,14 @@ _MAX_HEARTBEAT_TRIES = 3
 class TurnObserver(Protocol):
     """Observes turns by what their readers are sent."""
 
+    def followed(self, job_id: str) -> None:
+        """A reader follows the turn."""
+
     def saw(self, job_id: str, chunk: Chunk) -> None:
         """A reader is sent this chunk."""
 
     def left(self, job_id: str) -> None:
-        """A reader follows the turn no more."""
+        """No reader follows the turn any more."""
 
 
 class Follower:
@@ -114,7 +117,8 @@ class Follower:
         cursor, reader = Cursor(after), reader or Reader()
         grace_s = reader.ttl_s(self._reader_grace_s)
         timer = PollTimer(self._clock.monotonic(), reader.end)
-        async with self._live.wakeups.listen(stream_channel(job_id)) as listener, self._registered(reader, job_id):
+        registered = self._registered(reader, job_id, cursor)
+        async with self._live.wakeups.listen(stream_channel(job_id)) as listener, registered:
             payload = b""
             while True:
                 if reader.is_revoked:
@@ -141,8 +145,9 @@ class Follower:
                     yield None
 
     @asynccontextmanager
-    async def _registered(self, reader: Reader, job_id: str) -> AsyncIterator[None]:
-        """Lists the reader among those that this process follows a stream for."""
+    async def _registered(self, reader: Reader, job_id: str, cursor: Cursor) -> AsyncIterator[None]:
+        """Lists the reader among those that this process follows a stream for. The observer is told when the last one
+        leaves a stream that goes on."""
         self._followed[reader] = job_id
         if self._observer is not None:
             self._observer.followed(job_id)
@@ -150,7 +155,8 @@ class Follower:
             yield
         finally:
             del self._followed[reader]
-            if self._observer is not None:
+            # Last: it looks at every reader.
+            if self._observer is not None and (cursor.ended or job_id not in self._followed.values()):
                 self._observer.left(job_id)
 
     def _wait_s(self, timer: PollTimer, grace_s: float) -> float:

@@ -55,5 +55,5 @@ class TurnObserving:
             self._observing.ended(job_id, outcome_of(chunk), num_tokens=chunk.last, decode_s=decode_s)
 
     def left(self, job_id: str) -> None:
-        """A reader follows the turn no more; one that has not ended says nothing against its version."""
+        """No reader follows the turn any more; one that has not ended says nothing against its version."""
         self._observing.ended(job_id, Outcome.OK)
