@@ -7,6 +7,7 @@ constant. No tick, no randomness.
 """
 
 from collections import deque
+from functools import cache
 from heapq import heapify, heappop, heappush
 
 from axon.admission.shedding import Forecast, bounds
@@ -23,6 +24,12 @@ _BACKLOG_S = 300.0
 _JOBS = 1 << 40
 
 
+@cache
+def _waiting(tenant: str) -> Waiting:
+    """The lane of a tenant, as the fair order takes it."""
+    return Waiting(lane=tenant, parties={tenant: Party()})
+
+
 class Fleet:
     """The state of one group's replicas and of everything that they have to do."""
 
@@ -34,7 +41,7 @@ class Fleet:
         self.prefilling: list[tuple[float, int, Cohort]] = []
         self.taken: deque[Cohort] = deque()
         """They have a slot, and their prompts wait for a replica that computes no other prompt."""
-        self.lanes: dict[int, deque[Cohort]] = {}
+        self.lanes: dict[str, deque[Cohort]] = {}
         self.coming: list[Cohort] = []
         """Later turns of loops, a heap."""
         self.num_decoding = self.num_prefilling = self.num_taken = self.num_waiting = 0
@@ -127,7 +134,10 @@ class Fleet:
         if self.num_waiting and self._is_refused(cohort):
             self.tally.refused(cohort)
             return
-        self._wait(cohort)
+        if self.num_waiting or self.num_running >= self.replicas * self.engine.slots:
+            self._wait(cohort)
+        else:
+            self._take(cohort)
         self._fill()
 
     def _is_refused(self, cohort: Cohort) -> bool:
@@ -150,7 +160,7 @@ class Fleet:
         lane = self.lanes.get(cohort.tenant)
         if lane is None:
             lane = self.lanes[cohort.tenant] = deque()
-            self._served.lift(str(cohort.tenant))
+            self._served.lift(cohort.tenant)
         lane.append(cohort)
         self.num_waiting += cohort.weight
         self.waiting_prompt += cohort.weight * cohort.prompt
@@ -169,9 +179,7 @@ class Fleet:
             self.num_waiting -= cohort.weight
             self.waiting_prompt -= cohort.weight * cohort.prompt
             self.waiting_answer -= cohort.weight * cohort.answer
-            self._served.charge(str(lane), cohort.weight * (cohort.prompt + 2 * cohort.answer))
-            self.taken.append(cohort)
-            self.num_taken += cohort.weight
+            self._take(cohort)
         if not self.num_waiting:
             self.waiting_prompt = self.waiting_answer = 0.0
         while self.taken and self.num_prefilling < self.replicas:
@@ -181,12 +189,17 @@ class Fleet:
             self._number += 1
             heappush(self.prefilling, (self._prefill_clock + cohort.prompt, self._number, cohort))
 
-    def _next_lane(self) -> int:
+    def _take(self, cohort: Cohort) -> None:
+        """It gets a slot, and its tenant is charged."""
+        self._served.charge(cohort.tenant, cohort.weight * (cohort.prompt + 2 * cohort.answer))
+        self.taken.append(cohort)
+        self.num_taken += cohort.weight
+
+    def _next_lane(self) -> str:
         if len(self.lanes) == 1:
             return next(iter(self.lanes))
-        waiting = [Waiting(lane=str(tenant), parties={str(tenant): Party()}) for tenant in self.lanes]
-        self._served.raise_level(str(tenant) for tenant in self.lanes)
-        return int(in_order(waiting, self._served.of, self._served.level)[0].lane)
+        self._served.raise_level(self.lanes)
+        return in_order(map(_waiting, self.lanes), self._served.of, self._served.level)[0].lane
 
     def _first_token(self, cohort: Cohort) -> None:
         self.num_prefilling -= cohort.weight
