@@ -6,7 +6,7 @@ computes a prompt; a sequence's end is a reading of its clock, kept in a heap. B
 constant. No tick, no randomness.
 """
 
-from collections import deque
+from collections import Counter, deque
 from functools import cache
 from heapq import heapify, heappop, heappush
 
@@ -42,6 +42,8 @@ class Fleet:
         self.taken: deque[Cohort] = deque()
         """They have a slot, and their prompts wait for a replica that computes no other prompt."""
         self.lanes: dict[str, deque[Cohort]] = {}
+        self.waiting_by: Counter[str] = Counter()
+        """Jobs in the lanes by tenant."""
         self.coming: list[Cohort] = []
         """Later turns of loops, a heap."""
         self.num_decoding = self.num_prefilling = self.num_taken = self.num_waiting = 0
@@ -55,7 +57,7 @@ class Fleet:
         """A fleet in the same state, which goes on by itself."""
         other = Fleet(self.engine, self.replicas, tally, pause_s=self.pause_s)
         for name, value in self.__dict__.items():
-            if name in ("decoding", "prefilling", "taken", "coming"):
+            if name in ("decoding", "prefilling", "taken", "coming", "waiting_by"):
                 setattr(other, name, value.copy())
             elif name == "lanes":
                 other.lanes = {tenant: lane.copy() for tenant, lane in value.items()}
@@ -144,11 +146,10 @@ class Fleet:
         """Admission's own rule: by the tokens ahead and the fair share of the tenant."""
         if not self.replicas:
             return False
-        lane = self.lanes.get(cohort.tenant)
         tokens_per_s = self.replicas * self.tally.busy_tokens_per_s
         forecast = Forecast(
             tokens_per_s=tokens_per_s,
-            own_waiting=sum(each.weight for each in lane) if lane and len(lane) < 50 else len(lane or ()) * 2,
+            own_waiting=self.waiting_by[cohort.tenant],
             share=1 / max(1, len(self.lanes)),
             mean_work=(self.waiting_prompt + self.waiting_answer) / max(1, self.num_waiting),
         )
@@ -163,6 +164,7 @@ class Fleet:
             self._served.lift(cohort.tenant)
         lane.append(cohort)
         self.num_waiting += cohort.weight
+        self.waiting_by[cohort.tenant] += cohort.weight
         self.waiting_prompt += cohort.weight * cohort.prompt
         self.waiting_answer += cohort.weight * cohort.answer
 
@@ -177,6 +179,7 @@ class Fleet:
                 del self.lanes[lane]
             free -= cohort.weight
             self.num_waiting -= cohort.weight
+            self.waiting_by[lane] -= cohort.weight
             self.waiting_prompt -= cohort.weight * cohort.prompt
             self.waiting_answer -= cohort.weight * cohort.answer
             self._take(cohort)
