@@ -114,9 +114,16 @@ def main(arguments: Sequence[str] | None = None) -> None:
         "loads": rows,
     }
     if options.save:
-        path = ROOT / "benchmarks" / "results" / f"scaling-{datetime.now(UTC):%Y-%m-%d}.json"
-        path.write_text(json.dumps(result, indent=2) + "\n")
+        _keep(result)
     print(json.dumps(result))
+
+
+def _keep(result: dict[str, Any]) -> None:
+    """Writes the day's result; loads that another run of the day has kept stay, each with its command."""
+    path = ROOT / "benchmarks" / "results" / f"scaling-{datetime.now(UTC):%Y-%m-%d}.json"
+    kept = json.loads(path.read_text())["loads"] if path.exists() else {}
+    named = {name: {"command": result["command"], **row} for name, row in result["loads"].items()}
+    path.write_text(json.dumps({**result, "loads": {**kept, **named}}, indent=2) + "\n")
 
 
 if __name__ == "__main__":

@@ -55,16 +55,13 @@ def _sum(results: list[Result]) -> Result:
         return results[0]
     requests = sum(each.requests for each in results)
 
-    def mean(name: str) -> float:
-        return sum(getattr(each, name) * each.requests for each in results) / max(1, requests)
-
     points = [tuple(zip(*(each.points for each in results), strict=False))]
     return Result(
-        within=mean("within"),
+        within=sum(each.within * each.requests for each in results) / max(1, requests),
         replica_hours=sum(each.replica_hours for each in results),
         turns_per_h=sum(each.turns_per_h for each in results) / len(results),
         ttft_p99_s=max(each.ttft_p99_s for each in results),
-        refused=mean("refused"),
+        refused=sum(each.refused * each.requests for each in results) / max(1, requests),
         requests=requests,
         most=sum(each.most for each in results),
         points=tuple((moment[0][0], sum(num for _, num in moment)) for moment in points[0]),

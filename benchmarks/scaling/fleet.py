@@ -6,7 +6,8 @@ computes a prompt; a sequence's end is a reading of its clock, kept in a heap. B
 constant. No tick, no randomness.
 """
 
-from collections import deque
+from collections import Counter, deque
+from functools import cache
 from heapq import heapify, heappop, heappush
 
 from axon.admission.shedding import Forecast, bounds
@@ -23,6 +24,12 @@ _BACKLOG_S = 300.0
 _JOBS = 1 << 40
 
 
+@cache
+def _waiting(tenant: str) -> Waiting:
+    """The lane of a tenant, as the fair order takes it."""
+    return Waiting(lane=tenant, parties={tenant: Party()})
+
+
 class Fleet:
     """The state of one group's replicas and of everything that they have to do."""
 
@@ -34,7 +41,9 @@ class Fleet:
         self.prefilling: list[tuple[float, int, Cohort]] = []
         self.taken: deque[Cohort] = deque()
         """They have a slot, and their prompts wait for a replica that computes no other prompt."""
-        self.lanes: dict[int, deque[Cohort]] = {}
+        self.lanes: dict[str, deque[Cohort]] = {}
+        self.waiting_by: Counter[str] = Counter()
+        """Jobs in the lanes by tenant."""
         self.coming: list[Cohort] = []
         """Later turns of loops, a heap."""
         self.num_decoding = self.num_prefilling = self.num_taken = self.num_waiting = 0
@@ -48,7 +57,7 @@ class Fleet:
         """A fleet in the same state, which goes on by itself."""
         other = Fleet(self.engine, self.replicas, tally, pause_s=self.pause_s)
         for name, value in self.__dict__.items():
-            if name in ("decoding", "prefilling", "taken", "coming"):
+            if name in ("decoding", "prefilling", "taken", "coming", "waiting_by"):
                 setattr(other, name, value.copy())
             elif name == "lanes":
                 other.lanes = {tenant: lane.copy() for tenant, lane in value.items()}
@@ -127,18 +136,20 @@ class Fleet:
         if self.num_waiting and self._is_refused(cohort):
             self.tally.refused(cohort)
             return
-        self._wait(cohort)
+        if self.num_waiting or self.num_running >= self.replicas * self.engine.slots:
+            self._wait(cohort)
+        else:
+            self._take(cohort)
         self._fill()
 
     def _is_refused(self, cohort: Cohort) -> bool:
         """Admission's own rule: by the tokens ahead and the fair share of the tenant."""
         if not self.replicas:
             return False
-        lane = self.lanes.get(cohort.tenant)
         tokens_per_s = self.replicas * self.tally.busy_tokens_per_s
         forecast = Forecast(
             tokens_per_s=tokens_per_s,
-            own_waiting=sum(each.weight for each in lane) if lane and len(lane) < 50 else len(lane or ()) * 2,
+            own_waiting=self.waiting_by[cohort.tenant],
             share=1 / max(1, len(self.lanes)),
             mean_work=(self.waiting_prompt + self.waiting_answer) / max(1, self.num_waiting),
         )
@@ -150,9 +161,10 @@ class Fleet:
         lane = self.lanes.get(cohort.tenant)
         if lane is None:
             lane = self.lanes[cohort.tenant] = deque()
-            self._served.lift(str(cohort.tenant))
+            self._served.lift(cohort.tenant)
         lane.append(cohort)
         self.num_waiting += cohort.weight
+        self.waiting_by[cohort.tenant] += cohort.weight
         self.waiting_prompt += cohort.weight * cohort.prompt
         self.waiting_answer += cohort.weight * cohort.answer
 
@@ -167,11 +179,10 @@ class Fleet:
                 del self.lanes[lane]
             free -= cohort.weight
             self.num_waiting -= cohort.weight
+            self.waiting_by[lane] -= cohort.weight
             self.waiting_prompt -= cohort.weight * cohort.prompt
             self.waiting_answer -= cohort.weight * cohort.answer
-            self._served.charge(str(lane), cohort.weight * (cohort.prompt + 2 * cohort.answer))
-            self.taken.append(cohort)
-            self.num_taken += cohort.weight
+            self._take(cohort)
         if not self.num_waiting:
             self.waiting_prompt = self.waiting_answer = 0.0
         while self.taken and self.num_prefilling < self.replicas:
@@ -181,12 +192,17 @@ class Fleet:
             self._number += 1
             heappush(self.prefilling, (self._prefill_clock + cohort.prompt, self._number, cohort))
 
-    def _next_lane(self) -> int:
+    def _take(self, cohort: Cohort) -> None:
+        """It gets a slot, and its tenant is charged."""
+        self._served.charge(cohort.tenant, cohort.weight * (cohort.prompt + 2 * cohort.answer))
+        self.taken.append(cohort)
+        self.num_taken += cohort.weight
+
+    def _next_lane(self) -> str:
         if len(self.lanes) == 1:
             return next(iter(self.lanes))
-        waiting = [Waiting(lane=str(tenant), parties={str(tenant): Party()}) for tenant in self.lanes]
-        self._served.raise_level(str(tenant) for tenant in self.lanes)
-        return int(in_order(waiting, self._served.of, self._served.level)[0].lane)
+        self._served.raise_level(self.lanes)
+        return in_order(map(_waiting, self.lanes), self._served.of, self._served.level)[0].lane
 
     def _first_token(self, cohort: Cohort) -> None:
         self.num_prefilling -= cohort.weight

@@ -14,6 +14,7 @@ from typing import NamedTuple
 from benchmarks.scaling.engine_model import H200_8B, EngineModel
 
 _NORMAL = NormalDist()
+_TENANTS = tuple(f"tenant-{number}" for number in range(16))
 
 
 class Cohort(NamedTuple):
@@ -25,7 +26,7 @@ class Cohort(NamedTuple):
     answer: float
     weight: int
     """How many they are."""
-    tenant: int
+    tenant: str
     turns: int = 0
     """Turns that follow in the same loop, each after a pause."""
 
@@ -116,7 +117,9 @@ class Load:
             second = (order[part] + generator.random()) / parts
             prompt, answer = self.lengths.draw(min(1 - 1e-9, max(1e-9, first)), min(1 - 1e-9, max(1e-9, second)))
             at = start + self.slice_s * generator.random()
-            found.append(Cohort(at, prompt, answer, weight, generator.randrange(self.tenants), self.loop_turns))
+            found.append(
+                Cohort(at, prompt, answer, weight, _TENANTS[generator.randrange(self.tenants)], self.loop_turns)
+            )
         return found
 
     def mean_seconds(self) -> float:

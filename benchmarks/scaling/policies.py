@@ -8,6 +8,7 @@ averages     a planner on averages, as NVIDIA Dynamo's throughput-based one: the
 """
 
 from collections import deque
+from collections.abc import Callable
 from math import ceil
 from typing import Protocol
 
@@ -176,4 +177,9 @@ class Schedule:
         raise AssertionError("a schedule does not look")
 
 
-POLICIES = {"ours": Ours, "queue": QueueLength, "concurrency": Concurrency, "averages": Averages}
+POLICIES: dict[str, Callable[[Load], Scaler]] = {
+    "ours": Ours,
+    "queue": QueueLength,
+    "concurrency": Concurrency,
+    "averages": Averages,
+}

@@ -6,7 +6,7 @@ from math import pi, sin
 from benchmarks.scaling.load import Lengths, Load
 
 _HOUR_S = 3600.0
-_CROWD_S = 2400.0
+_CROWD_S = 1500.0
 
 
 def _steady(_: float) -> float:
@@ -14,8 +14,8 @@ def _steady(_: float) -> float:
 
 
 def _wave(at: float) -> float:
-    """Between 4 and 20 busy replicas, in 12 hours: twice as steep as a day."""
-    return 12.0 - 8.0 * sin(2 * pi * at / (12 * _HOUR_S))
+    """Between 4 and 20 busy replicas and back, in 6 hours: four times as steep as a day."""
+    return 12.0 - 8.0 * sin(2 * pi * at / (6 * _HOUR_S))
 
 
 def _crowd(at: float) -> float:
@@ -32,12 +32,12 @@ def _heavy(_: float) -> float:
 
 
 def _agents(at: float) -> float:
-    return 8.0 if at < 1.25 * _HOUR_S else 16.0
+    return 8.0 if at < 0.75 * _HOUR_S else 16.0
 
 
 def _large(at: float) -> float:
-    """Up to 9,000 busy replicas and back, in an hour."""
-    return 6750.0 - 2250.0 * sin(2 * pi * at / _HOUR_S + pi / 2)
+    """From 4,500 busy replicas to 9,000 and back, in 40 minutes."""
+    return 6750.0 - 2250.0 * sin(2 * pi * at / 2400.0 + pi / 2)
 
 
 _RARE_TURNS = 19
@@ -49,29 +49,29 @@ def _rare(_: float) -> float:
     return RARE_LENGTHS_S * (1 + _RARE_TURNS) / _RARE_EVERY_S
 
 
-CROWD = Load(name="crowd", seconds=3 * _HOUR_S, erlangs=_crowd, initial=11, cohorts=32)
+CROWD = Load(name="crowd", seconds=2 * _HOUR_S, erlangs=_crowd, initial=11, cohorts=16)
 RARE_LENGTHS_S = Load(name="", seconds=0.0, erlangs=_heavy).mean_seconds()
 
 LOADS = (
-    Load(name="steady", seconds=2.5 * _HOUR_S, erlangs=_steady, initial=25, cohorts=24),
-    Load(name="wave", seconds=12 * _HOUR_S, erlangs=_wave, initial=16, slice_s=1.0, cohorts=20),
+    Load(name="steady", seconds=2 * _HOUR_S, erlangs=_steady, initial=25, cohorts=12),
+    Load(name="wave", seconds=6 * _HOUR_S, erlangs=_wave, initial=16, cohorts=6),
     CROWD,
     Load(
         name="heavy",
-        seconds=2 * _HOUR_S,
+        seconds=1.5 * _HOUR_S,
         erlangs=_heavy,
         lengths=Lengths(prompt_mean=1500.0, prompt_sigma=1.3, answer_mean=300.0, answer_tail=1.6),
         initial=20,
-        cohorts=32,
+        cohorts=16,
     ),
     Load(
         name="agents",
-        seconds=2.5 * _HOUR_S,
+        seconds=1.5 * _HOUR_S,
         erlangs=_agents,
         lengths=Lengths(prompt_mean=800.0, answer_mean=200.0),
         loop_turns=19,
         initial=11,
-        cohorts=3,
+        cohorts=1,
     ),
     Load(
         name="rare",
@@ -93,14 +93,14 @@ LOADS = (
 MORE = (
     replace(CROWD, name="crowd, cold start 4 s", cold_start_s=4.0),
     replace(CROWD, name="crowd, cold start 90 s", cold_start_s=90.0),
-    replace(CROWD, name="crowd for half an hour", seconds=2.5 * _HOUR_S, erlangs=_short_crowd),
+    replace(CROWD, name="crowd for half an hour", seconds=1.5 * _HOUR_S, erlangs=_short_crowd),
     Load(
         name="10,000 workers",
-        seconds=1.5 * _HOUR_S,
+        seconds=0.75 * _HOUR_S,
         erlangs=_large,
         initial=5200,
         most=10_000,
-        cohorts=100,
+        cohorts=40,
         pace_per_s=200.0,
     ),
 )

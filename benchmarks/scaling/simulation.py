@@ -106,7 +106,8 @@ class _Run:
             self._advance(max(until, self.fleet.now))
             if self.fleet.now >= next_look:
                 self._look(self.fleet.now - looked)
-                looked, next_look, is_pacing = self.fleet.now, next_look + self.scaler.interval_s, True
+                looked, is_pacing = self.fleet.now, True
+                next_look = self._next_look(next_look + self.scaler.interval_s)
             while plan and plan[0][0] <= self.fleet.now:
                 self._want(plan.popleft()[1])
                 is_pacing = True
@@ -118,6 +119,16 @@ class _Run:
                 self.points.append((self.fleet.now / 3600, self.fleet.replicas + len(self.pacer.starting)))
                 next_point += every_s
         return self._result()
+
+    def _next_look(self, at: float) -> float:
+        """The time of the next look. A group that is cold and not asked for is not looked at before the next request:
+        nothing would change."""
+        fleet = self.fleet
+        if self.wanted or fleet.replicas or self.pacer.starting or fleet.num_waiting or fleet.coming:
+            return at
+        comes = self.arrivals[self.index].at if self.index < len(self.arrivals) else self.load.seconds
+        every_s = self.scaler.interval_s
+        return at + max(0.0, (comes - at) // every_s) * every_s
 
     def _advance(self, until: float) -> None:
         counted = max(0.0, until - max(self.fleet.now, self.load.warm_up_s))

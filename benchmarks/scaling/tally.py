@@ -81,4 +81,4 @@ class Since:
     def __init__(self) -> None:
         self.num = self.num_first = self.num_within = self.num_ended = 0
         self.prompt = self.ttft_s = self.ended_answer = 0.0
-        self.by_tenant: dict[int, int] = {}
+        self.by_tenant: dict[str, int] = {}

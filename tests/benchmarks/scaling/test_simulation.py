@@ -31,7 +31,7 @@ def test_two_runs_with_one_seed_are_equal_and_another_seed_differs() -> None:
 
 def test_a_request_alone_takes_what_the_cost_model_says() -> None:
     alone, tally = fleet(1)
-    alone.run(60.0, [Cohort(1.0, 1024.0, 100.0, 1, 0)], 0)
+    alone.run(60.0, [Cohort(1.0, 1024.0, 100.0, 1, "a")], 0)
     steps = 2 * (ENGINE.fixed_s + 512 * ENGINE.prompt_s)
     assert tally.percentile(0.5) == pytest.approx(steps, rel=0.06)
     assert alone.num_running == alone.num_waiting == 0
@@ -40,7 +40,7 @@ def test_a_request_alone_takes_what_the_cost_model_says() -> None:
 def test_a_busy_replica_serves_what_the_cost_model_says() -> None:
     """2,000 requests at once: the time until all have ended is their work at full batches, but for the last batch."""
     busy, _ = fleet(4)
-    arrivals = [Cohort(0.001 * index, 1000.0, 250.0, 1, index % 3) for index in range(2000)]
+    arrivals = [Cohort(0.001 * index, 1000.0, 250.0, 1, str(index % 3)) for index in range(2000)]
     index, now = 0, 0.0
     while busy.num_running or not now:
         now += 0.5
@@ -50,7 +50,7 @@ def test_a_busy_replica_serves_what_the_cost_model_says() -> None:
 
 def test_replicas_that_leave_hand_their_sequences_over_and_none_is_lost() -> None:
     shrinking, tally = fleet(4)
-    arrivals = [Cohort(0.0, 500.0, 2000.0, 3, 0) for _ in range(60)]
+    arrivals = [Cohort(0.0, 500.0, 2000.0, 3, "a") for _ in range(60)]
     shrinking.run(2.0, arrivals, 0)
     before = shrinking.num_running
     shrinking.resize(1)
