@@ -70,10 +70,15 @@ class Server(ThreadingHTTPServer):
         """A client that has gone is no news."""
 
 
+Asked = list[tuple[str, str | None]]
+
+
 @contextmanager
-def hostile(info: object, file: Answer = lambda handler: handler.say(200, b"abcd")) -> Iterator[tuple[HubSource, list[tuple[str, str | None]]]]:
+def hostile(
+    info: object, file: Answer = lambda handler: handler.say(200, b"abcd")
+) -> Iterator[tuple[HubSource, Asked]]:
     """A hub that says this of its repository, and answers so for each file; yields a source and who was asked."""
-    seen: list[tuple[str, str | None]] = []
+    seen: Asked = []
     body = info if isinstance(info, bytes) else json.dumps(info).encode()
     server = Server(("127.0.0.1", 0), type("Bound", (Handler,), {"info": body, "file": file, "seen": seen}))
     thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
