@@ -53,19 +53,17 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 
 def _leave_out(config: pytest.Config, items: list[pytest.Item], seed: int | None) -> None:
-    """Of each corpus that is marked long, a tenth of its cases stays; of each case that runs anywhere, one place."""
-    corpora: dict[str, list[pytest.Item]] = {}
-    places: dict[tuple[str, str], list[pytest.Item]] = {}
-    for item in items:
-        test = item.nodeid.partition("[")[0]
-        if mark := item.get_closest_marker("long"):
-            corpora.setdefault(mark.args[0] if mark.args else test, []).append(item)
-        elif item.get_closest_marker("anywhere"):
-            places.setdefault((test, repr({**_params(item), "place": ""})), []).append(item)
-    out = {item for cases in corpora.values() for item in long.left_out(cases, seed)}
-    out |= {item for cases in places.values() for item in long.left_out(cases, long.drawn_for(_file(cases[0]), seed))}
-    config.hook.pytest_deselected(items=list(out))
-    items[:] = [item for item in items if item not in out]
+    """What a short run does not do."""
+    out = long.out_of([_case(item) for item in items], seed)
+    config.hook.pytest_deselected(items=[item for number, item in enumerate(items) if number in out])
+    items[:] = [item for number, item in enumerate(items) if number not in out]
+
+
+def _case(item: pytest.Item) -> long.Case:
+    test, mark = item.nodeid.partition("[")[0], item.get_closest_marker("long")
+    corpus = "" if mark is None else str(mark.args[0] if mark.args else test)
+    anywhere = repr((test, {**_params(item), "place": ""})) if item.get_closest_marker("anywhere") else ""
+    return long.Case(file=_file(item), corpus=corpus, anywhere=anywhere)
 
 
 def _file(item: pytest.Item) -> str:

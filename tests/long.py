@@ -9,6 +9,7 @@ has it at one of them, which its seed and file decide, unless its mark is ``ever
 import os
 import zlib
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import TypeVar
 
 T = TypeVar("T")
@@ -23,6 +24,30 @@ def whole() -> bool:
 def share(amount: float) -> float:
     """What a run does of an amount that is for the long one: seconds, requests, examples."""
     return amount if whole() else amount / PART
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Case:
+    """What decides whether a short run has a test's case."""
+
+    file: str
+    corpus: str = ""
+    """The name of the corpus that it is of, if it is long."""
+    anywhere: str = ""
+    """What the case is wherever it runs, if it is to run at one place only."""
+
+
+def out_of(cases: Sequence[Case], seed: int | None) -> set[int]:
+    """The numbers of the cases that a short run leaves out: nine tenths of a corpus, all places but one."""
+    corpora: dict[str, list[int]] = {}
+    places: dict[tuple[str, str], list[int]] = {}
+    for number, case in enumerate(cases):
+        if case.corpus:
+            corpora.setdefault(case.corpus, []).append(number)
+        elif case.anywhere:
+            places.setdefault((case.file, case.anywhere), []).append(number)
+    out = {number for corpus in corpora.values() for number in left_out(corpus, seed)}
+    return out | {number for (file, _), at in places.items() for number in left_out(at, drawn_for(file, seed))}
 
 
 def left_out(cases: Sequence[T], seed: int | None) -> list[T]:

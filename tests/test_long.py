@@ -46,6 +46,22 @@ def test_a_run_has_some_files_at_each_place_and_another_run_has_them_at_the_othe
     assert all(place(file, 4) != place(file, 5) for file in files)
 
 
+def test_a_short_run_has_a_file_at_one_place_and_a_tenth_of_a_corpus_of_several_tests() -> None:
+    asked = [(place, what) for place in ("embedded", "services") for what in ("test_a 1", "test_a 2", "test_b")]
+    cases = [
+        *(long.Case(file="a.py", anywhere=what) for _, what in asked),
+        *(long.Case(file="b.py", corpus="some") for _ in range(5)),
+        *(long.Case(file="c.py", corpus="some") for _ in range(5)),
+        *(long.Case(file="c.py") for _ in range(2)),
+    ]
+    for seed in (None, 3, 4):
+        stays = set(range(len(cases))) - long.out_of(cases, seed)
+        assert {asked[number][1] for number in stays if number < 6} == {"test_a 1", "test_a 2", "test_b"}
+        assert len({asked[number][0] for number in stays if number < 6}) == 1
+        assert len([number for number in stays if 6 <= number < 16]) == 1
+        assert {16, 17} <= stays
+
+
 FILE = """
 import pytest
 
@@ -53,51 +69,28 @@ import pytest
 def place(request): return request.param
 
 def test_here_or_there(place): ...
-@pytest.mark.parametrize("number", range(2))
-def test_twice_here_or_there(place, number): ...
 @pytest.mark.everywhere
 def test_here_and_there(place): ...
 @pytest.mark.long("some")
 @pytest.mark.parametrize("number", range(5))
 def test_some(number): ...
-@pytest.mark.long("some")
-@pytest.mark.parametrize("number", range(5))
-def test_some_more(number): ...
-@pytest.mark.long
-@pytest.mark.parametrize("number", range(5))
-def test_others(number): ...
+def test_another(): ...
 """
 
 
-def collected(folder: Path, *options: str, **environ: str) -> list[str]:
-    """The tests that a run of the file would have."""
-    (folder / "conftest.py").write_text("from tests.conftest import *\nfrom tests.conftest import _SEED\n")
-    (folder / "test_it.py").write_text(FILE)
+def test_a_long_run_has_every_place_and_every_case(tmp_path: Path) -> None:
+    (tmp_path / "conftest.py").write_text("from tests.conftest import *\nfrom tests.conftest import _SEED\n")
+    (tmp_path / "test_it.py").write_text(FILE)
     done = subprocess.run(
         [
-            *(sys.executable, "-m", "pytest", "-q", "--collect-only", *options, str(folder)),
-            *("-c", str(REPOSITORY / "pyproject.toml"), "--rootdir", str(folder)),
+            *(sys.executable, "-m", "pytest", "-q", "--collect-only", "-m", "long or anywhere", str(tmp_path)),
+            *("-c", str(REPOSITORY / "pyproject.toml"), "--rootdir", str(tmp_path)),
         ],
         cwd=REPOSITORY,
-        env={**os.environ, "PYTHONPATH": str(REPOSITORY), "TEST_SEED": "3", "TEST_LONG": "", **environ},
+        env={**os.environ, "PYTHONPATH": str(REPOSITORY), "TEST_SEED": "3", "TEST_LONG": "1"},
         capture_output=True,
         text=True,
         check=False,
     )
-    return [line.partition("::")[2] for line in done.stdout.splitlines() if "::" in line]
-
-
-def test_a_short_run_has_a_file_at_one_place_and_a_tenth_of_a_named_corpus(tmp_path: Path) -> None:
-    found = collected(tmp_path)
-    places = {test.partition("[")[2][:-1].partition("-")[0] for test in found if "here_or_there" in test}
-    assert len(places) == 1
-    assert sum("here_or_there" in test for test in found) == 3
-    assert sum("here_and_there" in test for test in found) == 2
-    assert sum("test_some" in test for test in found) == sum("test_others" in test for test in found) == 1
-
-
-def test_a_long_run_has_every_place_and_every_case(tmp_path: Path) -> None:
-    found = collected(tmp_path, "-m", "long or anywhere", TEST_LONG="1")
-    assert sum("here_or_there" in test for test in found) == 6
-    assert sum("test_some" in test for test in found) == 10
-    assert sum("test_others" in test for test in found) == 5
+    found = [line.partition("::")[2].partition("[")[0] for line in done.stdout.splitlines() if "::" in line]
+    assert sorted(found) == ["test_here_or_there"] * 2 + ["test_some"] * 5, done.stdout

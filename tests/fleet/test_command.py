@@ -76,6 +76,7 @@ def started(folder: Path, *arguments: str) -> Iterator[Command]:
         wait_for(lambda: not command.left_behind, "the reaper has ended what was left")
 
 
+@pytest.mark.long("make fleet")
 @pytest.mark.parametrize(
     "arguments", [("--workers", "0"), ("--gateways", "0"), ("--workers", "-1"), ("--port", "70000")]
 )
