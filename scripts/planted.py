@@ -166,6 +166,36 @@ BREAKAGES = (
         new="self._unanswered[turn].counts.mute += 1",
         test="test_a_turn_is_mute_once_when_its_first_token_is_late",
     ),
+    Breakage(
+        name="rollout buckets",
+        old="return rollout.new if bucket_of(rollout.id, key) < rollout.share",
+        new='return rollout.new if bucket_of(f"{rollout.id}{rollout.share}", key) < rollout.share',
+        test="test_a_larger_share_takes_no_session_away_from_the_new_version",
+    ),
+    Breakage(
+        name="rollout stale view",
+        old="if rollout is None or not is_fresh or rollout.new in gone:",
+        new="if rollout is None or rollout.new in gone:",
+        test="test_a_view_that_is_not_fresh_begins_on_the_stable_version_only",
+    ),
+    Breakage(
+        name="rollout lost workers",
+        old="if cold and due is not Action.ABORT:",
+        new="if False:",
+        test="test_a_version_that_has_lost_its_workers_is_not_stepped_on_and_the_rollout_says_so",
+    ),
+    Breakage(
+        name="removal behind the barrier",
+        old="await self._lookup.behind_barrier()\n        return await self._pinned.count",
+        new="return await self._pinned.count",
+        test="test_the_sessions_on_a_version_are_counted_behind_the_barrier",
+    ),
+    Breakage(
+        name="pins move compares",
+        old="if held is None or held != old:",
+        new="if held is None:",
+        test="test_a_move_is_a_compare_and_set_whose_loser_gets_the_winners_pin",
+    ),
 )
 
 

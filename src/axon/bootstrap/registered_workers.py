@@ -128,8 +128,10 @@ class RegisteredWorkers:
         _logger.info("serve.version_unloaded", deployment=key[0], version=key[1])
 
     async def _prepare(self, key: Key, on_progress: OnProgress) -> _Version:
-        following, own = self._versions.following(key), AsyncExitStack()
-        model = await following.deployed.model(on_progress, own)
+        following = self._versions.following(key)
+        async with AsyncExitStack() as opening:
+            model = await following.deployed.model(on_progress, opening)
+            own = opening.pop_all()
         made = self.prepared[key] = _Version(following=following, model=model, stack=own)
         return made
 
