@@ -1,7 +1,8 @@
 """Makes the reconciler with the launcher that the settings name, and the command line of a launched worker."""
 
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 
 from axon.bootstrap.process import Process
 from axon.bootstrap.services import Services
@@ -65,8 +66,17 @@ def _make_launcher(settings: Settings, clock: Clock) -> Launcher | None:
 
         stop_s = settings.lifecycle.notice_s + settings.lifecycle.drain_s + _SLACK_S
         environ = environment_of(settings)
-        return ProcessLauncher(settings.data_dir, worker_command, clock, environ=environ, stop_s=stop_s)
+        gpus = gpus_of(environ)
+        return ProcessLauncher(settings.data_dir, worker_command, clock, environ=environ, stop_s=stop_s, gpus=gpus)
     return None
+
+
+def gpus_of(environ: Mapping[str, str], devices: Path = Path("/dev")) -> Sequence[str]:
+    """The GPUs of this machine that this process may use, as ``CUDA_VISIBLE_DEVICES`` names them."""
+    if (visible := environ.get("CUDA_VISIBLE_DEVICES")) is not None:
+        return [each.strip() for each in visible.split(",") if each.strip()]
+    found = (each.name.removeprefix("nvidia") for each in devices.glob("nvidia[0-9]*"))
+    return sorted((each for each in found if each.isdecimal()), key=int)
 
 
 def worker_command(name: ReplicaName, spec: ReplicaSpec) -> Sequence[str]:
