@@ -1,13 +1,16 @@
 """Settings: where values come from, and what is refused."""
 
+import os
+from dataclasses import replace
 from pathlib import Path
 from typing import ClassVar
+from unittest.mock import patch
 
 import pytest
 
 from axon.engine.config import EngineConfig
 from axon.errors import Misconfigured
-from axon.settings import HIDDEN, Settings, describe, load, variable_of
+from axon.settings import HIDDEN, Settings, describe, environment_of, load, variable_of
 
 
 @pytest.fixture(autouse=True)
@@ -197,6 +200,23 @@ def test_defaults_pass_their_own_checks() -> None:
     defaults = load({}, {}).shown()
     given = {name: value for name, value in defaults.items() if name != "pepper"}
     assert load(given, {}).shown() == defaults
+
+
+def test_a_process_with_the_environment_of_settings_has_the_same_settings(tmp_path: Path) -> None:
+    """Also where a file or a variable of this process says otherwise."""
+    file = tmp_path / "axon.toml"
+    file.write_text("[gateway]\nport = 1234\n")
+    given = {
+        "gateway.port": 9000,
+        "live": "redis://:secret@host/1",
+        "control.launcher": "process",
+        "failpoints": "a=kill",
+    }
+    settings = load({**given, "data_dir": tmp_path, "worker.pool": "gold", "dispatch.affinity": False}, {}).settings
+    with patch.dict(os.environ, {"AXON_GATEWAY_PORT": "77", "AXON_WORKER_NAME": "me", "HOME": "/home/me"}, clear=True):
+        environ = environment_of(settings)
+    assert environ["HOME"] == "/home/me"
+    assert load(environ=environ, file=file).settings == replace(settings, failpoints="")
 
 
 class TestGroupsOfHosts:

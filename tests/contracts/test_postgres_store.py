@@ -101,9 +101,11 @@ def calls(store: PostgresStore) -> list[Callable[[], Coroutine[Any, Any, object]
         lambda: store.turns.apply([opened(make_job())]),
         lambda: store.turns.get("turn_1"),
         lambda: store.turns.unfinished(limit=1),
+        store.turns.count_unfinished,
         lambda: store.turns.purge(ended_before=1.0),
         lambda: store.markers.put(["m1"], at=1.0),
         lambda: store.markers.seen("m1"),
+        store.terms.take,
     ]
 
 
@@ -411,7 +413,7 @@ class TestRecords:
 
     async def test_a_table_that_is_gone_is_no_records_fault(self, store: PostgresStore, url: str) -> None:
         registry = "registry_records, registry_changes, registry_revision"
-        tables = f"turns, keys, markers, tenants, plans, {registry}"
+        tables = f"turns, keys, markers, terms, tenants, plans, {registry}"
         shared_server().execute(f"DROP TABLE {tables}", url.rsplit("/", 1)[1])
         for call in calls(store):
             with pytest.raises(DependencyDown) as failure:

@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 import pytest
+import structlog
 from structlog.testing import capture_logs
 
 from axon.adapters.launch.memory import MemoryReplicas
@@ -115,6 +116,7 @@ class World:
 
 @pytest.fixture
 def world() -> World:
+    structlog.reset_defaults()  # whatever another test has set: nothing is filtered here
     return World()
 
 

@@ -143,7 +143,7 @@ def register(fleet: Fleet, workers: int, is_echo: bool) -> None:
         register_echo(fleet, name)
     else:
         source = str(default_gguf()) if settings.model == "default" else settings.model
-        fleet.axon("models", "add", name, source, "--label", "v1", "--deploy")
+        fleet.axon("models", "add", name, source, "--label", "v1", "--deploy", timeout_s=_START_S)
     fleet.axon("deployments", "change", name, "--min-replicas", str(workers), "--max-replicas", str(2 * workers))
 
 

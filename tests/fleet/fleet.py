@@ -113,10 +113,10 @@ class Fleet:
         self.members.append(member)
         return member
 
-    def axon(self, *arguments: str) -> str:
+    def axon(self, *arguments: str, timeout_s: float = 60.0) -> str:
         """What a command of the operator's prints, with the fleet's own services."""
         environ = self.gateways[0].environment()
-        return warm.run(arguments, environ=environ, folder=self.folder, check=True).stdout
+        return warm.run(arguments, environ=environ, folder=self.folder, check=True, timeout_s=timeout_s).stdout
 
     def client(self, url: str = "") -> httpx.Client:
         """One that has the key, of the fleet or of one gateway."""

@@ -12,6 +12,7 @@ import pytest
 
 from axon.adapters.launch import records, system
 from axon.adapters.launch.records import Record, Records
+from axon.bootstrap.launching import gpus_of
 from axon.domain.fleet.replica import Group, Launched, LaunchState, ReplicaSpec
 from axon.errors import DependencyDown
 from axon.ports.launcher import Launcher
@@ -38,6 +39,12 @@ def run_elsewhere(words: str) -> None:
     """Runs words of Python in a process of their own."""
     environ = {**os.environ, "PYTHONPATH": "src:."}
     subprocess.run([sys.executable, "-c", words], env=environ, check=True, timeout=60)
+
+
+def visible(machine: ProcessMachine, each: Launched) -> str:
+    """The GPUs that a replica sees."""
+    environ = Path(f"/proc/{machine.process(each).pid}/environ").read_text().split("\0")
+    return dict(line.split("=", 1) for line in environ if line)["CUDA_VISIBLE_DEVICES"]
 
 
 async def only(launcher: Launcher) -> Launched:
@@ -150,6 +157,29 @@ async def test_a_log_that_grows_too_large_is_kept_once(machine: ProcessMachine) 
     wait_until(lambda: machine.log(ONE) == "drains\n", "it writes on in the empty file")
     kept = machine.folder / "replicas" / "small#-0.log.1"
     assert kept.read_text() == "runs small#-0 small@stubborn so\n"
+
+
+async def test_replicas_with_gpus_have_one_each_and_wait_while_none_is_free(machine: ProcessMachine) -> None:
+    launcher, spec = machine.connect(gpus=("0", "3")), replace(SPEC, devices=1)
+    for index in range(3):
+        await launcher.ensure(Group("small").replica(index), spec, term=1)
+    found = await launcher.list()
+    assert [each.state for each in found] == [LaunchState.RUNNING, LaunchState.RUNNING, LaunchState.WAITING]
+    assert found[2].problem == "needs 1 GPUs, and 0 of 2 are free"
+    assert [visible(machine, each) for each in found[:2]] == ["0", "3"]
+    await launcher.stop(ONE, found[0].incarnation, term=1)
+    await machine.until_gone(launcher, ONE)
+    machine.clock.advance(1.0)
+    last = (await launcher.list())[-1]
+    assert (last.name.index, last.state, last.restarts) == (2, LaunchState.RUNNING, 0)
+
+
+def test_the_gpus_of_a_machine_are_those_that_control_may_use(tmp_path: Path) -> None:
+    for name in ("nvidia0", "nvidia10", "nvidia2", "nvidiactl", "nvidia-uvm"):
+        (tmp_path / name).touch()
+    assert gpus_of({}, tmp_path) == ["0", "2", "10"]
+    assert gpus_of({"CUDA_VISIBLE_DEVICES": "1, GPU-8f"}, tmp_path) == ["1", "GPU-8f"]
+    assert gpus_of({"CUDA_VISIBLE_DEVICES": ""}, tmp_path) == []
 
 
 async def test_a_record_that_cannot_be_read_is_no_list(machine: ProcessMachine) -> None:

@@ -1,8 +1,9 @@
 """Makes the reconciler with the launcher that the settings name, and the command line of a launched worker."""
 
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AsyncExitStack
+from pathlib import Path
 
 from axon.bootstrap.process import Process
 from axon.bootstrap.services import Services
@@ -93,7 +94,8 @@ async def _make_launcher(settings: Settings, clock: Clock, stack: AsyncExitStack
 
             stop_s = settings.lifecycle.notice_s + settings.lifecycle.drain_s + _SLACK_S
             environ = environment_of(settings)
-            return ProcessLauncher(settings.data_dir, worker_command, clock, environ=environ, stop_s=stop_s)
+            gpus = gpus_of(environ)
+            return ProcessLauncher(settings.data_dir, worker_command, clock, environ=environ, stop_s=stop_s, gpus=gpus)
         case "kubernetes":
             from axon.adapters.launch.kubernetes import KubernetesLauncher, read_template
             from axon.adapters.launch.kubernetes_api import KubernetesApi
@@ -107,6 +109,14 @@ async def _make_launcher(settings: Settings, clock: Clock, stack: AsyncExitStack
 
             return ExternalLauncher(clock)
     return None
+
+
+def gpus_of(environ: Mapping[str, str], devices: Path = Path("/dev")) -> Sequence[str]:
+    """The GPUs of this machine that this process may use, as ``CUDA_VISIBLE_DEVICES`` names them."""
+    if (visible := environ.get("CUDA_VISIBLE_DEVICES")) is not None:
+        return [each.strip() for each in visible.split(",") if each.strip()]
+    found = (each.name.removeprefix("nvidia") for each in devices.glob("nvidia[0-9]*"))
+    return sorted((each for each in found if each.isdecimal()), key=int)
 
 
 def worker_command(name: ReplicaName, spec: ReplicaSpec) -> Sequence[str]:

@@ -5,6 +5,7 @@ from typing import Any
 
 from axon.domain.fleet.reconcile import GroupState
 from axon.domain.fleet.status import FleetStatus, by_deployment
+from axon.registry.facts import Facts
 
 NO_REPORT = (
     "No control has reported on the fleet within the last minute: none leads, or control.launcher is 'none' and you "
@@ -12,7 +13,7 @@ NO_REPORT = (
 )
 
 
-def fleet_facts(status: FleetStatus, *, now: float) -> dict[str, Any]:
+def fleet_facts(status: FleetStatus, *, now: float) -> Facts:
     """The report as an object."""
     return {
         "object": "fleet",

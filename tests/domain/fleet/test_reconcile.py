@@ -237,6 +237,14 @@ def test_the_pace_bounds_what_one_look_and_one_group_change() -> None:
     assert len(fleet.look(targets).orders) == 8
 
 
+def test_a_large_fleet_changes_by_a_part_of_it_at_a_look() -> None:
+    fleet = settled(snapshot=registry(deployed(max_replicas=1000)))
+    fleet.run(*(ONE.replica(index) for index in range(200)))
+    assert len(fleet.look(to(400)).orders) == 20
+    fleet.now += 1.0
+    assert len(fleet.look(to(1)).orders) == 20
+
+
 def test_groups_take_turns_when_a_look_cannot_order_all() -> None:
     many = [replace(deployed(max_replicas=50), name=f"d{index}") for index in range(12)]
     fleet = settled(snapshot=registry(*many))

@@ -147,3 +147,14 @@ def test_a_name_is_stable_and_two_workers_of_one_folder_have_two(tmp_path: Path)
 def test_a_name_that_was_given_is_taken(tmp_path: Path) -> None:
     with named(Settings(data_dir=tmp_path, worker=WorkerConfig(name="gpu-7"))) as name:
         assert name == "gpu-7"
+
+
+def test_a_name_that_another_worker_of_the_folder_has_is_waited_for_and_then_refused(tmp_path: Path) -> None:
+    settings = Settings(data_dir=tmp_path, worker=WorkerConfig(name="gpu-7", announce_s=0.01))
+    with named(settings):
+        with pytest.raises(Misconfigured, match="Another worker has the name gpu-7"), named(settings):
+            raise AssertionError("it would load")
+        with named(replace(settings, worker=replace(settings.worker, deployment="other"))) as name:
+            assert name == "gpu-7"
+    with named(settings) as name:
+        assert name == "gpu-7"

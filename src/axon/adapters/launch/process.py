@@ -20,13 +20,15 @@ import structlog
 from axon.adapters.launch import logs, system
 from axon.adapters.launch.records import Record, Records
 from axon.adapters.launch.system import ProcessId
-from axon.domain.fleet.backoff import delay_s, failures_after
+from axon.domain.fleet.backoff import FIRST_S, delay_s, failures_after
 from axon.domain.fleet.replica import Launched, LaunchState, ReplicaName, ReplicaSpec
 from axon.runtime.clock import Clock
 from axon.runtime.datafolder import holder_of_name
 
 _UNSEEN_S = 15.0
 """Seconds for which a start whose pid was not written down may still be on its way to its name."""
+
+_VISIBLE = "CUDA_VISIBLE_DEVICES"
 
 _logger = structlog.get_logger("axon.launch")
 
@@ -45,13 +47,14 @@ class ProcessLauncher:
         *,
         environ: Mapping[str, str],
         stop_s: float = 60.0,
+        gpus: Sequence[str] = (),
         zone: str = "",
         max_log_bytes: int = logs.MOST_BYTES,
     ) -> None:
-        """``environ`` are the environment variables of replicas. One that has not drained ``stop_s`` seconds after it
-        was told to is killed."""
+        """``environ`` are the environment variables of replicas, and ``gpus`` the GPUs that they get, each to one.
+        A replica that has not drained ``stop_s`` seconds after it was told to is killed."""
         self._data_dir, self._records = data_dir, Records(data_dir / "replicas")
-        self._command, self._environ = command, environ
+        self._command, self._environ, self._gpus = command, environ, tuple(gpus)
         self._clock, self._stop_s, self._zone, self._max_log_bytes = clock, stop_s, zone, max_log_bytes
 
     async def list(self) -> Sequence[Launched]:
@@ -110,18 +113,36 @@ class ProcessLauncher:
         """Starts a run: written down as starting before, and with its pid after."""
         if (holder := self._holder(record)) is not None:
             return self._adopt(record, holder)
-        is_again = record.state is LaunchState.WAITING
+        gpus = self._free_gpus(record)
+        if len(gpus) < record.spec.devices:
+            return self._wait_for_gpus(record, len(gpus))
+        is_again = record.state is LaunchState.WAITING and record.failures > 0
         restarts = record.restarts + int(is_again)
-        starting = replace(record, state=LaunchState.STARTING, since=self._now(), process=None, restarts=restarts)
+        starting = replace(
+            record, state=LaunchState.STARTING, since=self._now(), process=None, restarts=restarts, gpus=gpus
+        )
         self._records.put(starting)
+        environ = {**self._environ, _VISIBLE: ",".join(gpus)} if gpus else self._environ
+        command, log = self._command(record.replica, record.spec), self._records.log_of(record.replica)
         try:
-            process = system.spawn(
-                self._command(record.replica, record.spec), self._environ, self._records.log_of(record.replica)
-            )
+            process = system.spawn(command, environ, log)
         except OSError as error:
             return self._wait(starting, f"cannot be started: {error}")
         _logger.info("replica.started", replica=record.name, process=process.pid, restarts=restarts)
         return self._run(starting, process)
+
+    def _free_gpus(self, record: Record) -> tuple[str, ...]:
+        """GPUs for a replica, as many as it needs if there are as many."""
+        taken = {gpu for each in self._records.all() if each.name != record.name for gpu in each.gpus}
+        return tuple(gpu for gpu in self._gpus if gpu not in taken)[: record.spec.devices]
+
+    def _wait_for_gpus(self, record: Record, num_free: int) -> Record:
+        """A replica without its GPUs is tried again soon: another one that drains may give them up."""
+        problem = f"needs {record.spec.devices} GPUs, and {num_free} of {len(self._gpus)} are free"
+        due = self._now() + FIRST_S
+        waiting = replace(record, state=LaunchState.WAITING, since=self._now(), due=due, problem=problem, gpus=())
+        self._records.put(waiting)
+        return waiting
 
     def _find(self, record: Record) -> Record:
         """A start whose pid was not written down: whoever holds the name is it."""
@@ -153,6 +174,7 @@ class ProcessLauncher:
             state=LaunchState.WAITING,
             since=self._now(),
             process=None,
+            gpus=(),
             due=self._now() + delay_s(failures),
             failures=failures + 1,
             problem=f"{how}: {last}" if last else how,

@@ -43,6 +43,8 @@ class Record:
     is_told: bool = False
     """Whether it was sent the signal to drain."""
     problem: str = ""
+    gpus: tuple[str, ...] = ()
+    """GPUs that no other replica of this machine has, as ``CUDA_VISIBLE_DEVICES`` names them."""
 
     @property
     def replica(self) -> ReplicaName:

@@ -46,6 +46,8 @@ class Pace:
     """Most replicas that one look starts, and most that it stops."""
     per_group: int = 2
     """Most replicas of one group that one look starts, and most that it stops."""
+    share: float = 0.1
+    """In a large fleet a look may change this part of the replicas instead, of all and of each group, if it is more."""
     every_s: float = 1.0
     """Least seconds between two looks that change one group."""
     hold_s: float = 9.0
@@ -113,11 +115,12 @@ def reconcile(
         (plan for plan in plans if now - memory.acted.get(plan.group, float("-inf")) >= pace.every_s),
         key=lambda plan: (bool(plan.serving), memory.acted.get(plan.group, float("-inf")), plan.group),
     )
-    ensures = list(islice(_by_turns([plan.ensures(pace.per_group) for plan in due]), pace.per_look))
+    most = max(pace.per_look, int(pace.share * len(sight.launched)))
+    ensures = list(islice(_by_turns([plan.ensures(plan.pace(pace)) for plan in due]), most))
     stops: list[Stop] = []
     if not held:
         gone = _unknown(sight.launched, memory.unknown, pace)
-        stops = list(islice(_by_turns([gone, *(plan.stops(pace.per_group) for plan in due)]), pace.per_look))
+        stops = list(islice(_by_turns([gone, *(plan.stops(plan.pace(pace)) for plan in due)]), most))
     orders: tuple[Order, ...] = (*ensures, *stops)
     acted = {**memory.acted, **{order.name.group: now for order in orders}}
     known = {plan.group for plan in plans}
@@ -144,6 +147,10 @@ class _Plan:
     ready: frozenset[ReplicaName]
     room: int
     """How many more replicas its deployment may have, with those that drain counted."""
+
+    def pace(self, pace: Pace) -> int:
+        """Most replicas of the group that one look starts or stops."""
+        return max(pace.per_group, int(pace.share * len(self.serving)))
 
     def ensures(self, most: int) -> list[Ensure]:
         missing = self.target.count - len(self.serving)
