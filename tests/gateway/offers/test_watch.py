@@ -67,7 +67,9 @@ async def test_turns_of_other_gateways_that_wait_make_a_cold_deployment_load(wor
 
 
 async def test_a_reader_learns_its_place_and_the_measured_time_of_a_start(world: World) -> None:
+    await world.offers.look()
     await ColdStarts(world.cache).put("small@v1", ColdStart(seconds=12.0, at=0.0))
+    world.clock.advance(1.0)
     await world.offers.look()
     world.offers.accepted(QUEUED, Line(waiting=2, work=10.0))
     assert world.offers.wait_of(QUEUED) == Wait(state=State.LOADING, position=2, expected_s=12.0)

@@ -20,6 +20,10 @@ class Starts:
         """Records how long the last start of a version took."""
         self._seconds[version] = seconds
 
+    def is_measured(self, version: str) -> bool:
+        """Whether a start of the version was ever measured."""
+        return version in self._seconds
+
     def line(self, pool: str) -> Line:
         """The line of a pool as it was last seen."""
         return self._lines.get(pool, Line())

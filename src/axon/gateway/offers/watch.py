@@ -16,8 +16,8 @@ from axon.runtime.clock import Clock
 from axon.telemetry.metrics import Metrics
 from axon.telemetry.sparse import Sparse
 
-_MEASURED_S = 10.0
-"""Seconds after which the measured start of a version without a worker is read again."""
+_MEASURED_S, _UNKNOWN_S = 10.0, 1.0
+"""Seconds after which the start of a version without a worker is read again: a measured one, and one that was not."""
 
 _logger = structlog.get_logger("axon.gateway")
 Lines = Callable[[Sequence[Place]], Awaitable[Sequence[Line]]]
@@ -72,7 +72,8 @@ class Watch:
 
     async def _measure(self, offer: RegisteredOffer, version: str) -> None:
         now = self._clock.monotonic()
-        if now - self._read_at.get(version, float("-inf")) < _MEASURED_S:
+        every_s = _MEASURED_S if offer.starts.is_measured(version) else _UNKNOWN_S
+        if now - self._read_at.get(version, float("-inf")) < every_s:
             return
         self._read_at[version] = now
         if (measured := await self._cold_starts.of(version)) is not None:
