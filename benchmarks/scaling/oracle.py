@@ -39,7 +39,11 @@ def fluid_hours(load: Load, arrivals: list[Cohort]) -> float:
 
 
 def _needed(load: Load, arrivals: list[Cohort]) -> list[int]:
-    fleet, index, needed = Fleet(load.engine, load.initial, _Watch(load, 0.0), pause_s=load.pause_s), 0, list[int]()
+    fleet, index, needed = (
+        Fleet(load.engine, load.initial, _Watch(load, 0.0), pause_s=load.pause_s, lengths=load.lengths),
+        0,
+        list[int](),
+    )
     replicas = load.initial
     for span in range(int(load.seconds / SPAN_S)):
         start = span * SPAN_S
