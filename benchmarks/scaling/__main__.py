@@ -81,9 +81,7 @@ def parse(arguments: Sequence[str] | None = None) -> argparse.Namespace:
 def main(arguments: Sequence[str] | None = None) -> None:
     options = parse(arguments)
     command = shlex.join(["python", "-m", "benchmarks.scaling", *(sys.argv[1:] if arguments is None else arguments)])
-    print(
-        f"{command}\nmachine {machine()}, load average {load_average()}; virtual time: only its own speed depends on it"
-    )
+    print(f"{command}\nmachine {machine()}, load average {load_average()}, which virtual time does not depend on")
     loads = SMOKE if options.smoke else (*LOADS, *(MORE if options.more or options.only else ()))
     chosen = [load for load in loads if not options.only or load.name in options.only]
     rows: dict[str, Any] = {}

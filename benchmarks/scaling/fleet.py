@@ -14,7 +14,7 @@ from axon.admission.shedding import Forecast, bounds
 from axon.domain.virtual_counters import VirtualCounters
 from axon.worker.queue.order import Party, Waiting, in_order
 from benchmarks.scaling.engine_model import EngineModel
-from benchmarks.scaling.load import Cohort
+from benchmarks.scaling.load import Cohort, Lengths
 from benchmarks.scaling.tally import Tally
 
 _DONE = 1e-9
@@ -22,6 +22,8 @@ _PATIENCE_S = 30.0
 """The objective of the default tier: admission refuses what would wait longer."""
 _BACKLOG_S = 300.0
 _JOBS = 1 << 40
+_GOLDEN = 0.6180339887498949
+_PLASTIC = (0.7548776662466927, 0.5698402909980532)
 
 
 @cache
@@ -33,8 +35,17 @@ def _waiting(tenant: str) -> Waiting:
 class Fleet:
     """The state of one group's replicas and of everything that they have to do."""
 
-    def __init__(self, engine: EngineModel, replicas: int, tally: Tally, *, pause_s: float = 0.0) -> None:
-        self.engine, self.replicas, self.tally, self.pause_s = engine, replicas, tally, pause_s
+    def __init__(
+        self,
+        engine: EngineModel,
+        replicas: int,
+        tally: Tally,
+        *,
+        pause_s: float = 0.0,
+        lengths: Lengths | None = None,
+    ) -> None:
+        self.engine, self.replicas, self.tally = engine, replicas, tally
+        self.pause_s, self.lengths = pause_s, lengths or Lengths()
         self.now = 0.0
         self.decoding: list[tuple[float, int, Cohort]] = []
         """(reading of the decode clock at its end, number, cohort)"""
@@ -55,7 +66,7 @@ class Fleet:
 
     def copy(self, tally: Tally) -> "Fleet":
         """A fleet in the same state, which goes on by itself."""
-        other = Fleet(self.engine, self.replicas, tally, pause_s=self.pause_s)
+        other = Fleet(self.engine, self.replicas, tally)
         for name, value in self.__dict__.items():
             if name in ("decoding", "prefilling", "taken", "coming", "waiting_by"):
                 setattr(other, name, value.copy())
@@ -218,10 +229,16 @@ class Fleet:
         self.tally.ended(cohort)
         if cohort.turns > 0:
             self._number += 1
-            # Pauses differ from turn to turn without a random number: by the golden ratio.
-            pause_s = self.pause_s * (0.5 + (self._number * 0.6180339887) % 1.0)
-            heappush(self.coming, cohort._replace(at=self.now + pause_s, turns=cohort.turns - 1))
+            heappush(self.coming, self._next_turn(cohort, self._number))
         self._fill()
+
+    def _next_turn(self, cohort: Cohort, number: int) -> Cohort:
+        """The loop's next turn, with a pause and lengths of its own: from multiples of irrational numbers (a Kronecker
+        sequence), which are spread evenly and need no generator."""
+        pause_s = self.pause_s * (0.5 + number * _GOLDEN % 1.0)
+        first, second = (1e-6 + (1 - 2e-6) * (number * step % 1.0) for step in _PLASTIC)
+        prompt, answer = self.lengths.draw(first, second)
+        return Cohort(self.now + pause_s, prompt, answer, cohort.weight, cohort.tenant, cohort.turns - 1)
 
     def _hand_over(self, num_leaving: int) -> None:
         """Every so-many-th sequence in the order of their ends belongs to a replica that leaves."""

@@ -76,7 +76,7 @@ class Load:
     """Mean time between the end of an answer and the loop's next turn."""
     cold_start_s: float = 30.0
     ttft_target_s: float = 2.0
-    warm_up_s: float = 600.0
+    warm_up_s: float = 900.0
     """Seconds at the start that do not count."""
     initial: int = 1
     """Replicas that are ready at the start."""

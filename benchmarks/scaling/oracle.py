@@ -39,18 +39,21 @@ def fluid_hours(load: Load, arrivals: list[Cohort]) -> float:
 
 
 def _needed(load: Load, arrivals: list[Cohort]) -> list[int]:
-    fleet = Fleet(load.engine, load.initial, _tally(load, 0.0), pause_s=load.pause_s)
-    index, needed, replicas = 0, list[int](), load.initial
+    fleet, index, needed = (
+        Fleet(load.engine, load.initial, _Watch(load, 0.0), pause_s=load.pause_s, lengths=load.lengths),
+        0,
+        list[int](),
+    )
+    replicas = load.initial
     for span in range(int(load.seconds / SPAN_S)):
         start = span * SPAN_S
         if _is_idle(fleet, arrivals, index, start + SPAN_S):
             replicas = 0
+            fleet.resize(0)
+            index = fleet.run(start + SPAN_S, arrivals, index)
         else:
-            replicas = _least(load, fleet, arrivals, index, start, max(1, replicas))
+            replicas, fleet, index = _least(load, fleet, arrivals, index, start, max(1, replicas))
         needed.append(replicas)
-        if fleet.replicas != replicas:
-            fleet.resize(replicas)
-        index = fleet.run(start + SPAN_S, arrivals, index)
     return needed
 
 
@@ -60,68 +63,71 @@ def _is_idle(fleet: Fleet, arrivals: list[Cohort], index: int, until: float) -> 
     return not (comes or returns or fleet.num_running or fleet.num_waiting)
 
 
-def _least(load: Load, fleet: Fleet, arrivals: list[Cohort], index: int, start: float, guess: int) -> int:
-    """The least replicas that serve the span's arrivals in time: searched outwards from a guess, then by halves."""
+def _least(
+    load: Load, fleet: Fleet, arrivals: list[Cohort], index: int, start: float, guess: int
+) -> tuple[int, Fleet, int]:
+    """The least replicas that serve the span's arrivals in time, with the fleet and the index after the span. Searched
+    outwards from a guess, then by halves."""
+    tried: dict[int, tuple[Fleet, int] | None] = {}
 
     def suffices(replicas: int) -> bool:
-        return _suffices(load, fleet, arrivals, index, start, replicas)
+        if replicas not in tried:
+            tried[replicas] = _served(load, fleet, arrivals, index, start, replicas)
+        return tried[replicas] is not None
 
-    step = 1
+    low, high, step = 0, guess, 1
     if suffices(guess):
-        high = guess
         while high > 1 and suffices(max(1, high - step)):
             high, step = max(1, high - step), 2 * step
         low = max(0, high - step)
     else:
-        low = guess
-        while not suffices(low + step):
-            low, step = low + step, 2 * step
+        low, high = guess, guess + 1
+        while not suffices(high):
+            low, step = high, 2 * step
+            high = low + step
             if low > 4 * load.most:
-                return load.most
-        high = low + step
+                raise ValueError(f"no number of replicas serves the requests of '{load.name}' from {start:.0f} s on")
     while high - low > 1:
         middle = (low + high) // 2
         if suffices(middle):
             high = middle
         else:
             low = middle
-    return high
+    after = tried[high]
+    assert after is not None
+    return high, *after
 
 
-def _suffices(load: Load, fleet: Fleet, arrivals: list[Cohort], index: int, start: float, replicas: int) -> bool:
-    tally = _tally(load, start, until=start + SPAN_S)
-    trial = fleet.copy(tally)
+def _served(
+    load: Load, fleet: Fleet, arrivals: list[Cohort], index: int, start: float, replicas: int
+) -> tuple[Fleet, int] | None:
+    """The fleet after the span, and the index of the next arrival; None where a request of the span is late."""
+    watch = _Watch(load, start)
+    trial = fleet.copy(watch)
     if trial.replicas != replicas:
         trial.resize(replicas)
     for second in range(1, int(SPAN_S) + 1):
         index = trial.run(start + second, arrivals, index)
-        if tally.num_late or tally.num_refused:
-            return False
+        if watch.num_late or watch.num_refused:
+            return None
+    after = trial.copy(watch)
     # What came late in the span has its target's time: with the same replicas, and without those who come after it.
     trial.coming = []
     trial.run(start + SPAN_S + load.ttft_target_s, [], 0)
-    return tally.num_late == 0 and tally.num_open == 0
-
-
-def _tally(load: Load, start: float, until: float | None = None) -> "_Watch":
-    return _Watch(load, start, until)
+    return (after, index) if watch.num_late == 0 and watch.num_open == 0 else None
 
 
 class _Watch(Tally):
     """Counts which requests of one span were late or still wait."""
 
-    def __init__(self, load: Load, start: float, until: float | None) -> None:
+    def __init__(self, load: Load, start: float) -> None:
         super().__init__(load.engine, target_s=load.ttft_target_s, counted_from=start)
-        self._until = until
         self.num_late = self.num_open = 0
 
     def arrived(self, cohort: Cohort) -> None:
-        if self._until is not None:
-            self.num_open += cohort.weight
+        self.num_open += cohort.weight
 
     def first_token(self, cohort: Cohort, ttft_s: float) -> None:
-        if self._until is None:
-            return
         if cohort.at >= self.counted_from:
             self.num_open -= cohort.weight
         self.num_late += cohort.weight * (ttft_s > self.target_s)

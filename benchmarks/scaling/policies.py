@@ -21,9 +21,6 @@ from axon.domain.tenant import Tier
 from benchmarks.scaling.load import Load
 from benchmarks.scaling.view import View
 
-_ERROR = 0.97
-"""Measured throughput over the true one: no measurement is exact."""
-
 
 class Scaler(Protocol):
     """A policy for one group."""
@@ -71,7 +68,7 @@ def signals_of(view: View) -> Signals:
         idle_s=view.idle_s,
         running=view.running,
         remaining=Work(answer=view.remaining_answer),
-        speed=Speed(prefill=_ERROR * engine.prefill_per_s, decode=_ERROR * engine.decode_per_s),
+        speed=Speed(prefill=view.prefill_per_s, decode=view.decode_per_s),
         cold_start_s=view.cold_start_s,
         utilisation=min(1.0, view.running / slots) if slots else None,
         itl_s=view.step_s,
@@ -104,11 +101,11 @@ class _Stabilised:
 
 class QueueLength(_Stabilised):
     """KEDA on a queue's length: jobs that are not acknowledged (its RabbitMQ scaler counts ready and unacked messages)
-    over a threshold of 80 % of a replica's slots; a poll every 30 s; to zero after a cooldown of 300 s."""
+    over a threshold of half of a replica's slots; a poll every 30 s; to zero after a cooldown of 300 s."""
 
-    def __init__(self, load: Load) -> None:
+    def __init__(self, load: Load, part: float = 0.5) -> None:
         super().__init__(load, 30.0)
-        self._threshold = 0.8 * load.engine.slots
+        self._threshold = part * load.engine.slots
         self._may_be_zero = load.idle_s > 0
 
     def look(self, view: View) -> int:
@@ -127,9 +124,9 @@ class Concurrency(_Stabilised):
     """HPA on running sequences per ready replica, with a target of 80 % of the slots; a sync every 15 s. It has no way
     to zero."""
 
-    def __init__(self, load: Load) -> None:
+    def __init__(self, load: Load, part: float = 0.8) -> None:
         super().__init__(load, 15.0)
-        self._target = 0.8 * load.engine.slots
+        self._target = part * load.engine.slots
         if load.idle_s:
             self._replicas = max(1, load.initial)
 
@@ -149,8 +146,8 @@ class Averages:
 
     interval_s = 180.0
 
-    def __init__(self, load: Load) -> None:
-        self._load = load
+    def __init__(self, load: Load, part: float = 0.9) -> None:
+        self._load, self._part = load, part
         self._replicas = max(1, load.initial)
 
     def look(self, view: View) -> int:
@@ -158,10 +155,10 @@ class Averages:
         if since.num == 0:
             return max(self._load.least, 1)
         answer = since.ended_answer / since.num_ended if since.num_ended else 250.0
-        work = engine.seconds(since.prompt, since.num * answer) / view.since_s
+        work = (since.prompt / view.prefill_per_s + since.num * answer / view.decode_per_s) / view.since_s
         full_s = engine.fixed_s + engine.slots * engine.stream_s
         correction = max(1.0, view.step_s / (full_s + engine.prompt_s * engine.chunk))
-        self._replicas = max(1, min(self._load.most, ceil(work / 0.9 * correction)))
+        self._replicas = max(1, min(self._load.most, ceil(work / self._part * correction)))
         return max(self._load.least, self._replicas)
 
 

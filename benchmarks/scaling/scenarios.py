@@ -83,7 +83,7 @@ LOADS = (
         initial=0,
         least=0,
         most=4,
-        idle_s=600.0,
+        idle_s=300.0,
         warm_up_s=0.0,
         copies=40,
     ),

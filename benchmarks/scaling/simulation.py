@@ -85,7 +85,7 @@ class _Run:
             counted_from=load.warm_up_s,
             counted_to=load.seconds - _LAST_S,
         )
-        self.fleet = Fleet(load.engine, load.initial, self.tally, pause_s=load.pause_s)
+        self.fleet = Fleet(load.engine, load.initial, self.tally, pause_s=load.pause_s, lengths=load.lengths)
         pace = 1e9 if isinstance(scaler, Schedule) else load.pace_per_s
         self.pacer = Pacer(pace, load.cold_start_s)
         self.wanted, self.paid_s, self.most = load.initial, 0.0, 0

@@ -6,6 +6,9 @@ from benchmarks.scaling.engine_model import EngineModel
 from benchmarks.scaling.fleet import Fleet
 from benchmarks.scaling.tally import Since
 
+_ERROR = 0.97
+"""Measured throughput over the true one: no measurement is exact."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class View:
@@ -18,6 +21,9 @@ class View:
     starting: int
     starting_age_s: float
     engine: EngineModel
+    prefill_per_s: float
+    """Measured throughput of a busy replica for prompts, in tokens per second; and for answers."""
+    decode_per_s: float
     cold_start_s: float
     waiting: int
     """Jobs in the lanes."""
@@ -51,6 +57,8 @@ def view_of(
         starting=starting,
         starting_age_s=age_s,
         engine=fleet.engine,
+        prefill_per_s=_ERROR * fleet.engine.prefill_per_s,
+        decode_per_s=_ERROR * fleet.engine.decode_per_s,
         cold_start_s=cold_start_s,
         waiting=fleet.num_waiting,
         running=fleet.num_running,

@@ -10,13 +10,16 @@ from axon.domain.scaling.history import LONGEST_S, History
 _WINDOWS_S = (10.0, 20.0, 60.0, 180.0, LONGEST_S)
 _SLOPES_S = (6.0, 15.0, 60.0)
 """Windows whose mean is compared with that of the window before it, for a trend."""
-_SURGE_S, _BEFORE_S = 4.0, 180.0
-_AGES_S = tuple(sorted({_SURGE_S, *_WINDOWS_S, *_SLOPES_S, *(2 * span_s for span_s in _SLOPES_S)}))
+_SURGES_S, _BEFORE_S = (4.0, 20.0), 180.0
+_AGES_S = tuple(sorted({*_SURGES_S, *_WINDOWS_S, *_SLOPES_S, *(2 * span_s for span_s in _SLOPES_S)}))
 _Z = 3.5
 """Standard errors by which the mean of a shorter window must differ to contradict a longer one."""
 _SURGE_Z = 4.0
 _SLOPE_Z, _OVER_Z = 2.5, 1.0
 """Standard errors of both means that a rise must exceed; and within which a shorter window says that it is over."""
+
+_DAMPING = 0.6
+"""Part of a rise that is extrapolated (damped trend, Gardner and McKenzie 1985): most rises end before the horizon."""
 
 Sums = dict[float, tuple[float, int]]
 """Sum and number of the samples that are younger than an age."""
@@ -25,9 +28,11 @@ Sums = dict[float, tuple[float, int]]
 def ahead(history: History, now: float, horizon_s: float, *, growth_limit: float) -> float:
     """The load expected in ``horizon_s`` seconds, at most ``growth_limit`` times the present one."""
     sums = dict(zip(_AGES_S, history.sums(now, _AGES_S), strict=True))
-    present, rising = level(history, sums), slope(history, sums) if is_surge(history, sums) else 0.0
+    present, surged = level(history, sums), surge(history, sums)
+    rising = slope(history, sums) if surged else 0.0
+    present = max(present, surged)
     # The newest windows lie in the past: a rise has gone on since.
-    return max(present, min(present + rising * (horizon_s + _SURGE_S), growth_limit * present))
+    return max(present, min(present + _DAMPING * rising * (horizon_s + _SURGES_S[0]), growth_limit * present))
 
 
 def level(history: History, sums: Sums) -> float:
@@ -42,16 +47,21 @@ def level(history: History, sums: Sums) -> float:
     return max(low, min(high, mean))
 
 
-def is_surge(history: History, sums: Sums) -> bool:
-    """Whether the last seconds are above the minutes before them by more than noise explains. Only then is a rise worth
-    extrapolating: neighbouring seconds often differ."""
-    recent, num_recent = sums[_SURGE_S]
-    total, num = sums[_BEFORE_S]
-    num_before = num - num_recent
-    if not num_recent or num_before < num_recent:
-        return False
-    mean, before = recent / num_recent, (total - recent) / num_before
-    return mean - history.spread(mean, num_recent, _SURGE_Z) > before + history.spread(before, num_before, _SURGE_Z)
+def surge(history: History, sums: Sums) -> float:
+    """The load of the last seconds, if it is above the minutes before them by more than noise explains; 0 if not. Only
+    in a surge is a rise extrapolated: neighbouring seconds often differ."""
+    found = 0.0
+    for span_s in _SURGES_S:
+        recent, num_recent = sums[span_s]
+        total, num = sums[_BEFORE_S]
+        num_before = num - num_recent
+        if not num_recent or num_before < num_recent:
+            continue
+        mean, before = recent / num_recent, (total - recent) / num_before
+        least = mean - history.spread(mean, num_recent, _SURGE_Z)
+        if least > before + history.spread(before, num_before, _SURGE_Z):
+            found = max(found, mean)
+    return found
 
 
 def slope(history: History, sums: Sums) -> float:

@@ -14,7 +14,7 @@ from axon.domain.tenant import Tier
 _BURST_Z = 1.0
 """Standard deviations of one look's load that the replicas serve beside the mean."""
 
-_CLEARING = 1 / 3
+_CLEARING = 1 / 2
 """A backlog is cleared within this part of the cold-start time."""
 
 
