@@ -14,8 +14,8 @@ _SURGES_S, _BEFORE_S = (4.0, 20.0), 180.0
 _AGES_S = tuple(sorted({*_SURGES_S, *_WINDOWS_S, *_SLOPES_S, *(2 * span_s for span_s in _SLOPES_S)}))
 _Z = 3.5
 """Standard errors by which the mean of a shorter window must differ to contradict a longer one."""
-_SURGE_Z = 4.0
-_SLOPE_Z, _OVER_Z = 2.5, 1.0
+_SURGE_Z = 5.0
+_SLOPE_Z, _OVER_Z = 3.0, 1.0
 """Standard errors of both means that a rise must exceed; and within which a shorter window says that it is over."""
 
 _DAMPING = 0.6
