@@ -16,8 +16,8 @@ from axon.weights import hub
 from axon.weights.cache import WeightsCache
 from axon.weights.config import WeightsConfig
 from axon.weights.hub import HubSource
-from axon.weights.names import MAX_FILES, choose
-from axon.weights.source import HubRepo, StatedFile
+from axon.weights.names import choose
+from axon.weights.source import MAX_FILES, HubRepo, StatedFile
 from axon.weights.sums import with_sums
 from axon.weights.text import fetch_text
 from tests.journeys.server import wait_until

@@ -78,7 +78,8 @@ class SqlRegistry:
         sizes = select(number, length).where(wanted).order_by(number).limit(limit)
         with translated():
             async with self._database.connect() as connection:
-                last = _last_of_page((await connection.execute(sizes)).all())
+                found = (await connection.execute(sizes)).all()
+                last = _last_of_page([(int(num), int(chars)) for num, chars in found])
                 page = select(_CHANGES).where(wanted, number <= last).order_by(number)
                 rows = (await connection.execute(page)).all()
         return [_change(row) for row in rows]
@@ -117,7 +118,7 @@ async def _put(
         await connection.execute(insert(_RECORDS).values(values))
 
 
-def _last_of_page(sizes: Sequence[Row[Any]]) -> int:
+def _last_of_page(sizes: Sequence[tuple[int, int]]) -> int:
     """The number of the last change that fits into a page; the first one always does."""
     last, num_chars = 0, 0
     for number, length in sizes:
