@@ -26,13 +26,15 @@ from tests.weights.object_server import COMMIT, Files
 
 WEIGHTS = "model.safetensors"
 Answer = Callable[["Handler"], None]
+Seen = list[tuple[str, str | None]]
+"""Host and Authorization of each request."""
 
 
 class Handler(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
     info: bytes
     file: Answer
-    seen: list[tuple[str, str | None]]
+    seen: Seen
 
     def log_message(self, *_: Any) -> None:
         """Silent."""
@@ -72,9 +74,9 @@ class Server(ThreadingHTTPServer):
 
 
 @contextmanager
-def hostile(info: object, file: Answer = lambda handler: handler.say(200, b"abcd")) -> Iterator[tuple[HubSource, list]]:
+def hostile(info: object, file: Answer = lambda handler: handler.say(200, b"abcd")) -> Iterator[tuple[HubSource, Seen]]:
     """A hub that says this of its repository, and answers so for each file; yields a source and who was asked."""
-    seen: list[tuple[str, str | None]] = []
+    seen: Seen = []
     body = info if isinstance(info, bytes) else json.dumps(info).encode()
     server = Server(("127.0.0.1", 0), type("Bound", (Handler,), {"info": body, "file": file, "seen": seen}))
     thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
