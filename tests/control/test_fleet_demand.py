@@ -4,12 +4,15 @@ from collections.abc import Mapping, Sequence
 
 import pytest
 
+from axon.adapters.live.memory import open_memory_live
 from axon.control.fleet_demand import FleetDemand
 from axon.domain.fleet.demand import Demand
 from axon.domain.fleet.replica import Group
 from axon.domain.registry.deployment import MemberState
 from axon.domain.turn import Unfinished
 from axon.errors import DependencyDown
+from axon.registry.last_asked import LastAsked
+from axon.runtime.clock import FakeClock
 from tests.domain.fleet.builders import ONE, TWO, deployed, registry
 
 SNAPSHOT = registry(deployed(states=(MemberState.READY, MemberState.READY), num_lanes=2))
@@ -85,3 +88,11 @@ async def test_when_there_are_more_lanes_than_a_look_counts_groups_take_turns(se
 
 async def test_a_group_with_more_lanes_than_a_look_counts_is_counted_all_the_same(services: Services) -> None:
     assert (await demand_of(services, max_lanes=1).look(SNAPSHOT, [ONE]))[ONE].is_known
+
+
+async def test_the_last_request_is_told_where_it_is_known(services: Services) -> None:
+    clock = FakeClock()
+    asked = LastAsked(open_memory_live(clock, retention_s=60.0).cache)
+    await asked.put("small", 77.0)
+    demand = FleetDemand(services, services, asked=asked, now=clock.now)  # type: ignore[arg-type]
+    assert (await demand.look(SNAPSHOT, [ONE]))[ONE].last_asked == 77.0

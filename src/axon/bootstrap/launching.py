@@ -19,6 +19,7 @@ from axon.errors import Misconfigured
 from axon.ports.launcher import Launcher
 from axon.registry.cold_starts import ColdStarts
 from axon.registry.fleet_report import FleetReports
+from axon.registry.last_asked import LastAsked
 from axon.runtime.clock import Clock
 from axon.settings import Settings, environment_of
 from axon.telemetry.metrics import Metrics
@@ -47,7 +48,7 @@ async def make_reconciler(
         services.store.registry,
         services.live.presences,
         services.live.leases,
-        FleetDemand(services.store.turns, services.queue),
+        FleetDemand(services.store.turns, services.queue, asked=LastAsked(services.live.cache), now=clock.now),
         lambda: _make_targets(settings, services, clock),
         FleetReports(services.live.cache),
         clock,
@@ -95,7 +96,15 @@ async def _make_launcher(settings: Settings, clock: Clock, stack: AsyncExitStack
             stop_s = settings.lifecycle.notice_s + settings.lifecycle.drain_s + _SLACK_S
             environ = environment_of(settings)
             gpus = gpus_of(environ)
-            return ProcessLauncher(settings.data_dir, worker_command, clock, environ=environ, stop_s=stop_s, gpus=gpus)
+            return ProcessLauncher(
+                settings.data_dir,
+                worker_command,
+                clock,
+                environ=environ,
+                stop_s=stop_s,
+                gpus=gpus,
+                zone=settings.zone,
+            )
         case "kubernetes":
             from axon.adapters.launch.kubernetes import KubernetesLauncher, read_template
             from axon.adapters.launch.kubernetes_api import KubernetesApi

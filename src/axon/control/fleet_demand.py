@@ -1,7 +1,8 @@
 """Counts the demand for each group of replicas: jobs in its lanes, and turns that have not ended. Decides nothing."""
 
+import time
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 import structlog
 
@@ -14,6 +15,7 @@ from axon.domain.registry.snapshot import Snapshot
 from axon.errors import AxonError
 from axon.ports.queue import Queue
 from axon.ports.store import UnfinishedTurns
+from axon.registry.last_asked import LastAsked
 
 MAX_LANES = 512
 """Lanes that one look counts. A broker answers for one lane at a time, so the groups take turns; in between the last
@@ -25,8 +27,17 @@ _logger = structlog.get_logger("axon.control")
 class FleetDemand:
     """Remembers the last count of each group's lanes."""
 
-    def __init__(self, turns: UnfinishedTurns, queue: Queue, *, max_lanes: int = MAX_LANES) -> None:
-        self._turns, self._queue, self._max_lanes = turns, queue, max_lanes
+    def __init__(
+        self,
+        turns: UnfinishedTurns,
+        queue: Queue,
+        *,
+        asked: LastAsked | None = None,
+        now: Callable[[], float] = time.time,
+        max_lanes: int = MAX_LANES,
+    ) -> None:
+        """``asked`` knows when each deployment was last asked, by the Unix time that ``now`` gives."""
+        self._turns, self._queue, self._asked, self._now, self._max_lanes = turns, queue, asked, now, max_lanes
         self._waiting: dict[Group, int] = {}
         """In the order in which they were counted, the latest last."""
 
@@ -38,14 +49,23 @@ class FleetDemand:
         wanted = [group for group in groups if meant(snapshot, group) is not None]
         await self._count_lanes(snapshot, wanted)
         turns = await self._unfinished()
+        asked = {name: await self._last_asked(name) for name in sorted({group.deployment for group in wanted})}
         found: dict[Group, Demand] = {}
         for group in wanted:
             of = meant(snapshot, group)
             assert of is not None
             is_own = group.pool == of.deployment.pool
             num = None if turns is None else turns[group.deployment, of.spec.version] if is_own else 0
-            found[group] = Demand(waiting=self._waiting.get(group), unfinished=num)
+            last_asked = asked[group.deployment]
+            found[group] = Demand(waiting=self._waiting.get(group), unfinished=num, last_asked=last_asked)
         return found
+
+    async def _last_asked(self, deployment: str) -> float | None:
+        try:
+            return await self._asked.of(deployment, now=self._now()) if self._asked else None
+        except AxonError as error:
+            _logger.warning("fleet.last_asked_unknown", deployment=deployment, error=str(error))
+            return None
 
     async def _count_lanes(self, snapshot: Snapshot, groups: Sequence[Group]) -> None:
         """Counts the lanes of the groups that were counted longest ago, as many as one look may."""

@@ -7,8 +7,7 @@ from datetime import timedelta
 from typing import TYPE_CHECKING
 
 from axon.errors import AxonError, FetchFailed, FetchInterrupted, Misconfigured
-from axon.weights.names import MAX_FILES, too_many
-from axon.weights.source import Bucket, Check, Listing, StatedFile
+from axon.weights.source import MAX_FILES, Bucket, Check, Listing, StatedFile, too_many
 
 if TYPE_CHECKING:
     from obstore.store import S3Store

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from axon.errors import InvalidInput
-from axon.weights.source import StatedFile
+from axon.weights.source import MAX_FILES, StatedFile, too_many
 
 MANIFEST = "axon-files.json"
 """The manifest's own name, which no file of a model may have."""
@@ -19,8 +19,6 @@ part of the model, so its digest is the same before and after it was served."""
 _WANTED = (".safetensors", ".gguf", ".json", ".jinja")
 _PICKLED = (".bin", ".pt", ".pth", ".pkl", ".pickle", ".ckpt", ".npy", ".npz", ".h5", ".msgpack", ".joblib")
 _MAX_PART_BYTES = 200
-MAX_FILES = 10_000
-"""Largest number of files of a source; a model has a few hundred at most."""
 _DIGEST = re.compile(r"[0-9a-f]{64}")
 _SPLIT = re.compile(r"(.*)-\d{5}-of-(\d{5})\.gguf\Z")
 _MODEL_WEIGHTS = re.compile(r"model(-\d{5}-of-\d{5})?\.safetensors\Z")
@@ -98,11 +96,6 @@ def choose(files: Sequence[StatedFile], *, file: str = "", where: str = "the sou
             "safetensors first."
         )
     raise InvalidInput(f"{where} has no model: there is neither a .safetensors nor a .gguf file.")
-
-
-def too_many(where: str) -> InvalidInput:
-    """The error for a source that is no model's alone."""
-    return InvalidInput(f"{where} has more than {MAX_FILES:,} files: name the folder of one model.")
 
 
 def _check_files(files: Sequence[StatedFile], where: str) -> None:

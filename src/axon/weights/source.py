@@ -10,6 +10,8 @@ from typing import Literal, Protocol
 from axon.errors import InvalidInput
 
 FORMS = "a folder, a .gguf file, hf://org/name@revision or s3://bucket/prefix"
+MAX_FILES = 10_000
+"""Largest number of files of a source; a model has a few hundred at most."""
 _HUB = re.compile(
     r"(?P<repo>[A-Za-z0-9][\w.-]*/[A-Za-z0-9][\w.-]*)"
     r"(@(?P<revision>refs/(pr|convert)/[\w.-]+|[\w.-]+))?"
@@ -151,6 +153,11 @@ def _parse_bucket(text: str, rest: str) -> Bucket:
         folder, _, file = prefix.rpartition("/")
         return Bucket(bucket=match["bucket"], prefix=folder, file=file)
     return Bucket(bucket=match["bucket"], prefix=prefix)
+
+
+def too_many(where: str) -> InvalidInput:
+    """The error for a source that is no model's alone."""
+    return InvalidInput(f"{where} has more than {MAX_FILES:,} files: name the folder of one model.")
 
 
 def file_of(location: Location) -> str:

@@ -79,7 +79,7 @@ class SqlRegistry:
         with translated():
             async with self._database.connect() as connection:
                 found = (await connection.execute(sizes)).all()
-                last = _last_of_page([(row[0], row[1]) for row in found])
+                last = _last_of_page([(int(num), int(chars)) for num, chars in found])
                 page = select(_CHANGES).where(wanted, number <= last).order_by(number)
                 rows = (await connection.execute(page)).all()
         return [_change(row) for row in rows]

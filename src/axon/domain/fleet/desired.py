@@ -94,7 +94,7 @@ def least(sight: Sight, idle: Idle, *, now: float) -> tuple[Mapping[Group, Targe
 def _shares(deployment: Deployment) -> Counter[str]:
     """The least number of replicas by version: one of each that runs, and the rest by their parts of new sessions."""
     served: list[str] = []
-    if not deployment.min_replicas and deployment.idle_s:
+    if deployment.may_be_cold:
         return Counter()
     num_running = sum(member.state in RUNNING for member in deployment.members)
     for _ in range(max(deployment.min_replicas, num_running)):
@@ -103,6 +103,8 @@ def _shares(deployment: Deployment) -> Counter[str]:
 
 
 def _why(deployment: Deployment) -> str:
+    if deployment.hot:
+        return "its deployment is hot"
     if deployment.min_replicas:
         return f"its deployment asks for {deployment.min_replicas} at least, and one of each version"
     return "its deployment never goes cold"

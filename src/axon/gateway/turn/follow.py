@@ -35,7 +35,7 @@ class TurnObserver(Protocol):
     """Observes turns by what their readers are sent."""
 
     def followed(self, job_id: str) -> None:
-        """A reader follows the turn."""
+        """A reader follows the turn here."""
 
     def saw(self, job_id: str, chunk: Chunk) -> None:
         """A reader is sent this chunk."""
