@@ -49,6 +49,10 @@ def test_a_cold_deployment_stays_cold_until_somebody_waits() -> None:
     assert counts(fleet) == {ONE: 1}
 
 
+def test_a_hot_deployment_is_never_cold() -> None:
+    assert counts(of(deployed(**COLD, hot=True))) == {ONE: 1}
+
+
 def test_a_demand_that_is_not_known_keeps_what_runs_and_starts_nothing() -> None:
     fleet = of(deployed(**COLD), demand={})
     assert counts(fleet) == {ONE: 0}
