@@ -11,6 +11,9 @@ ALLOWED = {
     "runtime/clock.py": "the clock itself",
     "gateway/http/middleware.py": "times each request, and the outages that requests meet",
     "adapters/live/buffered_listener.py": "sets a timer of the event loop, and reads the time that the timer goes by",
+    "runtime/datafolder.py": "waits for a file's lock before there is a clock",
+    "runtime/process_age.py": "asks the kernel for the age of the process",
+    "adapters/launch/records.py": "waits for a file's lock in a thread, whatever the clock of the replicas says",
     "client.py": "imports nothing of the server, so that it can be copied into another program",
 }
 HOT = ("engine",)

@@ -3,8 +3,8 @@
 import asyncio
 import json
 import threading
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
@@ -73,11 +73,10 @@ class Server(ThreadingHTTPServer):
         """A client that has gone is no news."""
 
 
-Asked = list[tuple[str, str | None]]
-
-
-@contextmanager
-def hostile(info: object, file: Answer = lambda handler: handler.say(200, b"abcd")) -> Iterator[tuple[HubSource, Seen]]:
+@asynccontextmanager
+async def hostile(
+    info: object, file: Answer = lambda handler: handler.say(200, b"abcd")
+) -> AsyncIterator[tuple[HubSource, Seen]]:
     """A hub that says this of its repository, and answers so for each file; yields a source and who was asked."""
     seen: Seen = []
     body = info if isinstance(info, bytes) else json.dumps(info).encode()
@@ -85,9 +84,11 @@ def hostile(info: object, file: Answer = lambda handler: handler.say(200, b"abcd
     thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
     thread.start()
     location = HubRepo(repo="maker/tiny")
+    source = HubSource(location, endpoint=f"http://127.0.0.1:{server.server_address[1]}", timeout_s=5.0)
     try:
-        yield HubSource(location, endpoint=f"http://127.0.0.1:{server.server_address[1]}", timeout_s=5.0), seen
+        yield source, seen
     finally:
+        await source.aclose()
         server.shutdown()
         server.server_close()
         thread.join()
@@ -131,26 +132,26 @@ async def fetched(source: HubSource, folder: Path) -> list[str]:
     ids=str,
 )
 async def test_a_listing_that_no_hub_would_send_is_refused_with_a_sentence(info: object, tmp_path: Path) -> None:
-    with hostile(info) as (source, _), pytest.raises((FetchFailed, InvalidInput)) as refusal:
-        await fetched(source, tmp_path)
+    async with hostile(info) as (source, _):
+        with pytest.raises((FetchFailed, InvalidInput)) as refusal:
+            await fetched(source, tmp_path)
     assert not refusal.value.retryable
 
 
 async def test_a_listing_without_an_end_is_cut_off(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr(hub, "_MAX_LISTING_BYTES", 1 << 20)
-    with hostile(b" " * (3 << 20)) as (source, _), pytest.raises(FetchFailed, match="more than 1 MiB"):
-        await fetched(source, tmp_path)
+    async with hostile(b" " * (3 << 20)) as (source, _):
+        with pytest.raises(FetchFailed, match="more than 1 MiB"):
+            await fetched(source, tmp_path)
 
 
 async def test_a_hub_that_redirects_in_a_circle_is_told_in_a_sentence(tmp_path: Path) -> None:
     def circle(handler: Handler) -> None:
         handler.say(302, Location=handler.path)
 
-    with (
-        hostile(repository(stated()), circle) as (source, _),
-        pytest.raises(FetchFailed, match="leads nowhere") as refusal,
-    ):
-        await fetched(source, tmp_path)
+    async with hostile(repository(stated()), circle) as (source, _):
+        with pytest.raises(FetchFailed, match="leads nowhere") as refusal:
+            await fetched(source, tmp_path)
     assert not refusal.value.retryable
 
 
@@ -163,7 +164,7 @@ async def test_the_token_is_not_sent_on_to_another_host(monkeypatch: pytest.Monk
         port = handler.headers["Host"].rpartition(":")[2]
         return handler.say(302, Location=f"http://localhost:{port}/file")
 
-    with hostile(repository(stated()), elsewhere) as (source, seen):
+    async with hostile(repository(stated()), elsewhere) as (source, seen):
         assert WEIGHTS in await fetched(source, tmp_path)
     assert {host.partition(":")[0]: token for host, token in seen} == {
         "127.0.0.1": "Bearer hf_secret",
@@ -172,7 +173,7 @@ async def test_the_token_is_not_sent_on_to_another_host(monkeypatch: pytest.Monk
 
 
 async def test_sums_without_an_end_are_cut_off() -> None:
-    with hostile(repository(stated(), stated("SHA256SUMS", 100)), endless) as (source, _):
+    async with hostile(repository(stated(), stated("SHA256SUMS", 100)), endless) as (source, _):
         listing = await source.listing()
         async with asyncio.timeout(30):
             assert (await with_sums(source, listing, 30.0)).files == listing.files
@@ -196,7 +197,7 @@ async def test_a_slow_connection_brings_what_it_brings(tmp_path: Path) -> None:
         handler.wfile.write(content[half:])
 
     cache = WeightsCache(tmp_path, WeightsConfig(tries=1, timeout_s=30.0))
-    with hostile(repository(stated(size=len(content))), slow) as (source, seen):
+    async with hostile(repository(stated(size=len(content))), slow) as (source, seen):
         async with cache.opened(source) as weights:
             assert (weights.folder / WEIGHTS).read_bytes() == content
         await source.aclose()
@@ -240,7 +241,7 @@ async def test_a_header_is_measured_beside_the_event_loop(monkeypatch: pytest.Mo
         return len(data)
 
     monkeypatch.setattr("axon.weights.text.header_bytes", header)
-    with hostile(repository(stated("tiny.gguf"))) as (source, _):
+    async with hostile(repository(stated("tiny.gguf"))) as (source, _):
         await fetch_text(source, tmp_path, "d" * 64, convert=lambda gguf, folder: None, timeout_s=5.0)
         await source.aclose()
     assert measured

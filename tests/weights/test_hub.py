@@ -1,6 +1,7 @@
 """A hub's repository over real HTTP: pinned to its commit, checked, resumed, refused with what to do."""
 
 from collections.abc import Iterator
+from contextlib import aclosing
 
 import pytest
 from huggingface_hub import close_session
@@ -8,7 +9,7 @@ from huggingface_hub import close_session
 from axon.errors import FetchFailed, InvalidInput
 from axon.weights.cache import WeightsCache
 from axon.weights.hub import HubSource
-from axon.weights.source import HubRepo, parse_source
+from axon.weights.source import HubRepo, Listing, parse_source
 from tests.weights.conftest import model_files, same_bytes
 from tests.weights.object_server import COMMIT, Fault, Files, hub_server
 
@@ -31,6 +32,11 @@ def hub_source(endpoint: str, text: str = "hf://maker/tiny@main", revision: str 
     location = parse_source(text)
     assert isinstance(location, HubRepo)
     return HubSource(location, endpoint=endpoint, revision=revision, timeout_s=60.0)
+
+
+async def listing_of(source: HubSource) -> Listing:
+    async with aclosing(source):
+        return await source.listing()
 
 
 async def test_a_repository_is_fetched_at_its_commit(cache: WeightsCache, files: Files, endpoint: str) -> None:
@@ -84,19 +90,19 @@ async def test_a_refusal_of_the_hub_says_what_to_do(
 ) -> None:
     files.refuse = status
     with pytest.raises(FetchFailed, match=said) as refused:
-        await hub_source(endpoint).listing()
+        await listing_of(hub_source(endpoint))
     assert refused.value.code == code
     assert not refused.value.retryable
 
 
 async def test_a_revision_that_is_not_there_is_named(endpoint: str) -> None:
     with pytest.raises(FetchFailed, match="has no revision v9"):
-        await hub_source(endpoint, "hf://maker/tiny@v9").listing()
+        await listing_of(hub_source(endpoint, "hf://maker/tiny@v9"))
 
 
 async def test_a_hub_that_cannot_be_reached_may_be_asked_again() -> None:
     with pytest.raises(FetchFailed, match=r"cannot be reached.*HF_ENDPOINT") as refused:
-        await hub_source("http://127.0.0.1:9").listing()
+        await listing_of(hub_source("http://127.0.0.1:9"))
     assert refused.value.retryable
 
 

@@ -6,8 +6,8 @@ rest of the file is a hole that takes no space on disk.
 
 import asyncio
 import os
+import secrets
 import shutil
-import time
 from collections.abc import Callable
 from contextlib import aclosing
 from pathlib import Path
@@ -42,7 +42,7 @@ async def fetch_text(source: Source, models_dir: Path, digest: str, *, convert: 
 def drop_text(folder: Path) -> None:
     """Removes a fetched text that is not what it should be; whoever reads it meanwhile finds it whole or not at all."""
     try:
-        gone = folder.with_name(f".{folder.name}.{os.getpid()}.{time.monotonic_ns()}")
+        gone = folder.with_name(f".{folder.name}.{os.getpid()}.{secrets.token_hex(4)}")
         os.rename(folder, gone)
     except OSError:  # another process was faster, or the folder cannot be written
         return

@@ -100,7 +100,7 @@ class KubernetesApi(AbstractAsyncContextManager["KubernetesApi"]):
         """Raises ``Outrun`` when there is one of that name."""
         return _there(await self._call("POST", kind.path(self.namespace), body=manifest))
 
-    async def patch(self, kind: Kind, old: Manifest, changes: Mapping[str, Any]) -> Manifest | None:
+    async def patch(self, kind: Kind, old: Manifest, changes: Manifest) -> Manifest | None:
         """Merges changes into the object if it is still ``old``, else raises ``Outrun``; None when it is gone."""
         known = old["metadata"]
         metadata = {**changes.get("metadata", {}), "resourceVersion": known["resourceVersion"]}
