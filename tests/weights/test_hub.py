@@ -68,7 +68,7 @@ async def test_the_token_of_the_environment_opens_a_private_repository(
 ) -> None:
     files.token = "hf_secret"
     with pytest.raises(FetchFailed, match="set HF_TOKEN"):
-        await hub_source(endpoint).listing()
+        await listing_of(hub_source(endpoint))
     monkeypatch.setenv("HF_TOKEN", "hf_secret")
     source = hub_source(endpoint)
     async with cache.opened(source) as weights:
@@ -112,7 +112,7 @@ async def test_one_file_of_a_repository_with_several_is_named_in_the_source(
     files.content = {"maker/tiny/Q4.gguf": b"GGUF" + bytes(100), "maker/tiny/Q8.gguf": b"GGUF" + bytes(200)}
     source = hub_source(endpoint)
     with pytest.raises(InvalidInput, match="add the name of one"):
-        async with cache.opened(source):
+        async with aclosing(source), cache.opened(source):
             pass
     source = hub_source(endpoint, "hf://maker/tiny@main/Q4.gguf")
     async with cache.opened(source) as weights:
