@@ -52,7 +52,7 @@ async def test_an_idle_model_makes_room_and_its_memory_is_free_when_it_is_gone()
     for _ in range(6):
         await world.look()
     world.asked = {"b"}
-    assert await world.look() == {"a": 0, "b": 1, "c": 0}
+    assert await world.look() == {"a": 0, "b": 0, "c": 0}
     world.runs = {"a": LaunchState.STOPPING}
     assert (await world.look())["b"] == 0, "its memory is still in use"
     world.runs = {}

@@ -36,6 +36,8 @@ _ENGINE = {"echo_step_s": "0.05", "max_sequences": "4"}
 _WORDS = "say this again"
 _QUICK = {"control_look_s": 0.5, "control_scale_s": 1.0, "control_quiet_s": 10.0, "control_hold_s": 5.0}
 _ANSWER_S = 180.0
+_UNLIMITED = {"admission_requests_per_minute": 0, "admission_concurrent": 512, "admission_backlog_total": 4096}
+"""One tenant asks for everything here."""
 
 
 @dataclass(slots=True)
@@ -136,7 +138,8 @@ def scene(**settings: object) -> Iterator[Scene]:
     with tempfile.TemporaryDirectory(prefix="axon-scaling-") as name, ExitStack() as stack:
         folder = Path(name)
         folder.chmod(0o755)
-        chosen = {**ECHO, **PATIENT, "control_launcher": "process", "worker_announce_s": 0.5, **_QUICK, **settings}
+        chosen = {**ECHO, **PATIENT, "control_launcher": "process", "worker_announce_s": 0.5, **_QUICK, **_UNLIMITED}
+        chosen |= settings
         fleet = Fleet(folder, shared_place(), **chosen)
         stack.callback(fleet.stop)
         opened: list[Registry] = []

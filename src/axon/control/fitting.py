@@ -4,13 +4,13 @@ It stands between the targets and the reconciler, and is used where the launcher
 """
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from axon.control.reconciler import Targets
 from axon.domain.fleet.desired import Wanted, meant
 from axon.domain.fleet.replica import Group, LaunchState
 from axon.domain.fleet.sight import Sight, Target
-from axon.domain.fleet.swapping import Rival, SwapMemory, SwapRules, seats
+from axon.domain.fleet.swapping import Rival, Seat, SwapMemory, SwapRules, seats
 from axon.runtime.clock import Clock
 
 _LEAVING = (LaunchState.STOPPING,)
@@ -30,20 +30,30 @@ class FittedTargets:
         if sight.launched is None:
             return targets
         has = Counter(each.name.group for each in sight.launched if each.state not in _LEAVING)
-        leaving = sum(self._bytes(each.spec.memory_bytes) for each in sight.launched if each.state in _LEAVING)
         rivals = [
             self._rival(sight, group, of, target, has[group])
             for group, target in targets.items()
             if (of := meant(sight.snapshot, group)) is not None
         ]
-        room = max(0, self._room_bytes - leaving)
-        given, self._memory = seats(
-            rivals, self._memory, room_bytes=room, now=self._clock.monotonic(), rules=self._rules
-        )
-        fitted = {
-            group: Target(seat.count, seat.reason) for group, seat in given.items() if seat.count < targets[group].count
-        }
-        return {**targets, **fitted}
+        now = self._clock.monotonic()
+        given, self._memory = seats(rivals, self._memory, room_bytes=self._room_bytes, now=now, rules=self._rules)
+        return {**targets, **self._in_place(sight, rivals, targets, given)}
+
+    def _in_place(
+        self, sight: Sight, rivals: Sequence[Rival], targets: Mapping[Group, Target], given: Mapping[Group, Seat]
+    ) -> Mapping[Group, Target]:
+        """The targets of the groups that do not have all they want. A replica starts when the memory for it is free:
+        one that makes room keeps its own until it is gone. Who has waited longest comes first."""
+        free = self._room_bytes - sum(self._bytes(each.spec.memory_bytes) for each in sight.launched or ())
+        fitted: dict[Group, Target] = {}
+        for rival in sorted(rivals, key=lambda each: self._memory.waits.get(each.group, float("inf"))):
+            seat = given.get(rival.group, Seat(0))
+            more = max(0, min(seat.count - rival.has, max(0, free) // rival.num_bytes))
+            count = min(seat.count, rival.has + more)
+            free -= more * rival.num_bytes
+            if count < targets[rival.group].count:
+                fitted[rival.group] = Target(count, seat.reason or "its memory is not free yet")
+        return fitted
 
     def _rival(self, sight: Sight, group: Group, of: Wanted, target: Target, has: int) -> Rival:
         demand, deployment = sight.demand_of(group), of.deployment
