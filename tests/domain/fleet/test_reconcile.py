@@ -7,6 +7,7 @@ import pytest
 from axon.domain.fleet.demand import Demand
 from axon.domain.fleet.reconcile import Ensure, Memory, Pace, Stop, reconcile
 from axon.domain.fleet.replica import Group, LaunchState
+from axon.domain.fleet.sight import Target
 from axon.domain.registry.deployment import MemberState
 from tests.domain.fleet.builders import NOBODY, ONE, TWO, Fleet, deployed, launched, present, registry, to
 
@@ -266,3 +267,9 @@ def test_a_replica_that_announces_that_it_drains_is_not_ready() -> None:
     fleet = settled(ONE.replica(0))
     sight = replace(fleet.sight(), presences=(present("small#-0", draining=True),))
     assert reconcile(sight, to(1), Memory(), now=0.0, pace=AT_ONCE).groups[0].ready == 0
+
+
+def test_a_group_without_room_has_no_replica_although_somebody_waits() -> None:
+    fleet = Fleet(demand={ONE: Demand(waiting=3, unfinished=3)})
+    assert fleet.look({ONE: Target(0, "no room", is_full=True)}).orders == ()
+    assert fleet.look({ONE: Target(0, "idle")}).orders != ()

@@ -226,8 +226,11 @@ def _by_group(launched: Sequence[Launched]) -> defaultdict[Group, list[Launched]
 def _target(
     sight: Sight, group: Group, is_own: bool, of: Wanted, targets: Mapping[Group, Target], serving: Sequence[Launched]
 ) -> Target:
-    """The group's target; never zero while somebody waits, or while nobody knows whether somebody does."""
+    """The group's target; never zero while somebody waits, or while nobody knows whether somebody does, unless the
+    machine has no room for it now."""
     given = targets.get(group)
+    if given is not None and given.is_full and of.may_start:
+        return given
     if not of.may_start:
         aim = Target(0, f"its version is {of.member.state}")
     elif given is not None:

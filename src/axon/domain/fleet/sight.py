@@ -36,3 +36,5 @@ class Target:
     count: int
     reason: str
     """Why so many, in words that an operator reads."""
+    is_full: bool = False
+    """Whether there is no room for more: then none may run although somebody waits. Its turns wait for a place."""
