@@ -44,14 +44,21 @@ def services() -> Services:
 
 
 def demand_of(services: Services, **changes: int) -> FleetDemand:
-    return FleetDemand(services, services, **changes)  # type: ignore[arg-type]
+    clock = FakeClock()
+    asked = LastAsked(open_memory_live(clock, retention_s=60.0).cache)
+    return FleetDemand(services, services, asked=asked, clock=clock, **changes)  # type: ignore[arg-type]
+
+
+def counted(found: Mapping[Group, Demand]) -> dict[Group, tuple[int | None, int | None]]:
+    """Waiting jobs and unfinished turns."""
+    return {group: (demand.waiting, demand.unfinished) for group, demand in found.items()}
 
 
 async def test_jobs_in_a_groups_lanes_and_turns_of_its_version_count(services: Services) -> None:
     services.depth_of = {"small/priority/01": 2, "small/00": 1, "small:b/flex/00": 4}
     services.unfinished = [Unfinished(deployment="small", version="small@v2", count=3)]
     found = await demand_of(services).look(SNAPSHOT, [ONE, TWO])
-    assert found == {ONE: Demand(waiting=3, unfinished=0), TWO: Demand(waiting=4, unfinished=3)}
+    assert counted(found) == {ONE: (3, 0), TWO: (4, 3)}
 
 
 async def test_turns_of_a_version_count_for_its_deployments_own_pool(services: Services) -> None:
@@ -59,7 +66,7 @@ async def test_turns_of_a_version_count_for_its_deployments_own_pool(services: S
     services.depth_of = {"small#gold/00": 1}
     services.unfinished = [Unfinished(deployment="small", version="small@v1", count=3)]
     found = await demand_of(services).look(SNAPSHOT, [ONE, gold])
-    assert found == {ONE: Demand(waiting=0, unfinished=3), gold: Demand(waiting=1, unfinished=0)}
+    assert counted(found) == {ONE: (0, 3), gold: (1, 0)}
 
 
 async def test_a_group_that_the_registry_does_not_know_is_left_out(services: Services) -> None:
@@ -94,5 +101,5 @@ async def test_the_last_request_is_told_where_it_is_known(services: Services) ->
     clock = FakeClock()
     asked = LastAsked(open_memory_live(clock, retention_s=60.0).cache)
     await asked.put("small", 77.0)
-    demand = FleetDemand(services, services, asked=asked, now=clock.now)  # type: ignore[arg-type]
+    demand = FleetDemand(services, services, asked=asked, clock=clock)  # type: ignore[arg-type]
     assert (await demand.look(SNAPSHOT, [ONE]))[ONE].last_asked == 77.0

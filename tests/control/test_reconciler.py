@@ -9,7 +9,7 @@ from structlog.testing import capture_logs
 
 from axon.adapters.launch.memory import MemoryReplicas
 from axon.adapters.live.memory import MemoryLive, open_memory_live
-from axon.control.reconciler import LeastTargets, Reconciler, Targets
+from axon.control.reconciler import Reconciler, Targets
 from axon.domain.fleet.demand import Demand
 from axon.domain.fleet.reconcile import Pace
 from axon.domain.fleet.replica import Group, Launched, LaunchState
@@ -19,6 +19,7 @@ from axon.domain.registry.snapshot import Snapshot
 from axon.errors import DependencyDown
 from axon.registry.fleet_report import FleetReports
 from axon.runtime.clock import FakeClock
+from tests.control.least_targets import LeastTargets
 from tests.domain.fleet.builders import NOBODY, ONE, deployed, present, registry
 
 

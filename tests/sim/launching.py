@@ -12,7 +12,7 @@ from typing import Any, cast
 
 from axon.adapters.launch.memory import MemoryLauncher, MemoryReplicas
 from axon.control.leader import Leader
-from axon.control.reconciler import LeastTargets, Reconciler
+from axon.control.reconciler import Reconciler
 from axon.domain.fleet.demand import Demand
 from axon.domain.fleet.reconcile import Pace
 from axon.domain.fleet.replica import Group, LaunchState, ReplicaName, ReplicaSpec
@@ -23,6 +23,7 @@ from axon.domain.registry.version import Version
 from axon.domain.served_version import ServedVersion
 from axon.errors import AxonError, DependencyDown
 from axon.registry.fleet_report import FleetReports
+from tests.control.least_targets import LeastTargets
 from tests.sim.faults import Rates, Through, Way
 from tests.sim.history import History, Violation
 from tests.sim.loop import SimLoop, Stuck

@@ -48,7 +48,7 @@ async def make_reconciler(
         services.store.registry,
         services.live.presences,
         services.live.leases,
-        FleetDemand(services.store.turns, services.queue, asked=LastAsked(services.live.cache), now=clock.now),
+        FleetDemand(services.store.turns, services.queue, asked=LastAsked(services.live.cache), clock=clock),
         lambda: _make_targets(settings, services, clock),
         FleetReports(services.live.cache),
         clock,

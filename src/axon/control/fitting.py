@@ -13,8 +13,6 @@ from axon.domain.fleet.sight import Sight, Target
 from axon.domain.fleet.swapping import Rival, Seat, SwapMemory, SwapRules, seats
 from axon.runtime.clock import Clock
 
-_LEAVING = (LaunchState.STOPPING,)
-
 
 class FittedTargets:
     """A ``Targets`` of one reign of a leader."""
@@ -29,7 +27,7 @@ class FittedTargets:
         targets = await self._targets(sight)
         if sight.launched is None:
             return targets
-        has = Counter(each.name.group for each in sight.launched if each.state not in _LEAVING)
+        has = Counter(each.name.group for each in sight.launched if each.state is not LaunchState.STOPPING)
         rivals = [
             self._rival(sight, group, of, target, has[group])
             for group, target in targets.items()

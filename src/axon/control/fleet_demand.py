@@ -1,8 +1,7 @@
 """Counts the demand for each group of replicas: jobs in its lanes, and turns that have not ended. Decides nothing."""
 
-import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 import structlog
 
@@ -16,6 +15,7 @@ from axon.errors import AxonError
 from axon.ports.queue import Queue
 from axon.ports.store import UnfinishedTurns
 from axon.registry.last_asked import LastAsked
+from axon.runtime.clock import Clock
 
 MAX_LANES = 512
 """Lanes that one look counts. A broker answers for one lane at a time, so the groups take turns; in between the last
@@ -32,12 +32,13 @@ class FleetDemand:
         turns: UnfinishedTurns,
         queue: Queue,
         *,
-        asked: LastAsked | None = None,
-        now: Callable[[], float] = time.time,
+        asked: LastAsked,
+        clock: Clock,
         max_lanes: int = MAX_LANES,
     ) -> None:
-        """``asked`` knows when each deployment was last asked, by the Unix time that ``now`` gives."""
-        self._turns, self._queue, self._asked, self._now, self._max_lanes = turns, queue, asked, now, max_lanes
+        """``asked`` knows when each deployment was last asked."""
+        self._turns, self._queue, self._asked, self._clock = turns, queue, asked, clock
+        self._max_lanes = max_lanes
         self._waiting: dict[Group, int] = {}
         """In the order in which they were counted, the latest last."""
 
@@ -62,7 +63,7 @@ class FleetDemand:
 
     async def _last_asked(self, deployment: str) -> float | None:
         try:
-            return await self._asked.of(deployment, now=self._now()) if self._asked else None
+            return await self._asked.of(deployment, now=self._clock.now())
         except AxonError as error:
             _logger.warning("fleet.last_asked_unknown", deployment=deployment, error=str(error))
             return None

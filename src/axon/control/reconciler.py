@@ -15,7 +15,7 @@ from typing import Protocol
 import structlog
 
 from axon.domain.fleet.demand import Demand
-from axon.domain.fleet.desired import Idle, least, wanted
+from axon.domain.fleet.desired import wanted
 from axon.domain.fleet.reconcile import Decided, Ensure, Memory, Order, Pace, reconcile
 from axon.domain.fleet.replica import Group, Launched
 from axon.domain.fleet.sight import Sight, Target
@@ -38,17 +38,6 @@ class Targets(Protocol):
 
     async def __call__(self, sight: Sight) -> Mapping[Group, Target]:
         """The targets of one look, in the order of looks; a group that is left out keeps what it has."""
-
-
-class LeastTargets:
-    """The targets of a fleet without an autoscaler."""
-
-    def __init__(self, clock: Clock) -> None:
-        self._clock, self._idle = clock, Idle()
-
-    async def __call__(self, sight: Sight) -> Mapping[Group, Target]:
-        targets, self._idle = least(sight, self._idle, now=self._clock.monotonic())
-        return targets
 
 
 class Registry(Protocol):

@@ -4,6 +4,7 @@ It needs few rights, all of them in one namespace: see deploy/kubernetes/launche
 are started again by the cluster.
 """
 
+import os
 from collections import defaultdict
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
@@ -47,7 +48,7 @@ def read_template(path: str) -> object:
     if not path:
         raise Misconfigured("The launcher kubernetes needs control.kubernetes_template, the pod template of a worker.")
     try:
-        return check_template(yaml.safe_load(Path(path).expanduser().read_text()))
+        return check_template(yaml.safe_load(Path(os.path.expanduser(path)).read_text()))
     except (OSError, ValueError, yaml.YAMLError) as error:
         raise Misconfigured(f"control.kubernetes_template = {path} cannot be read: {error}") from error
 

@@ -84,8 +84,8 @@ def seats(
 ) -> tuple[Mapping[Group, Seat], SwapMemory]:
     """Gives the memory of the machine to the groups: one replica to each in order, then further ones in that order.
 
-    ``room_bytes`` is all that replicas may have together, those that leave included: their memory is theirs until they
-    are gone, so the caller takes it off. ``now`` is in seconds of a monotonic clock.
+    ``room_bytes`` is all that replicas may have together. A seat is a right and no order: whoever has none keeps its
+    memory until it is gone, and the caller starts nothing before. ``now`` is in seconds of a monotonic clock.
     """
     rules = rules or SwapRules()
     rivals = [each for each in rivals if each.wanted > 0]

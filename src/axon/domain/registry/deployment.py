@@ -85,11 +85,6 @@ class Deployment:
     revision: int = 1
 
     @property
-    def least_replicas(self) -> int:
-        """Replicas that run even if nobody asks: 0 for a deployment that may be cold."""
-        return 0 if self.may_be_cold else max(1, self.min_replicas)
-
-    @property
     def may_be_cold(self) -> bool:
         """Whether it may run nowhere until it is asked: it needs no replica, has a time after which it counts as idle,
         and is not hot."""
