@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 from axon.domain.ledger import Ledger
+from axon.domain.tool_call import CallPiece
 
 
 class Likely(NamedTuple):
@@ -44,6 +45,8 @@ class Details(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Number of characters of the answer before this token."""
     prompt: tuple[ScoredToken, ...] = ()
     """The prompt's tokens, on the first token of an answer whose prompt is scored."""
+    calls: tuple[CallPiece, ...] = ()
+    """The pieces of tool calls that the token completes, in order; their text is not part of the answer's."""
 
 
 class Token(NamedTuple):
@@ -62,7 +65,7 @@ class Token(NamedTuple):
 
 
 class End(NamedTuple):
-    """A choice ended. ``reason`` is ``stop`` or ``length``."""
+    """A choice ended. ``reason`` is ``stop``, ``length`` or ``tool_calls``."""
 
     choice: int
     reason: str

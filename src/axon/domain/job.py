@@ -41,6 +41,9 @@ class Job:
     reasoning: str = ""
     """Rule that separates reasoning from the answer: empty for none, ``text`` when the answer opens the reasoning,
     ``inside`` when the prompt has opened it already."""
+    call_format: str = ""
+    """Format in which the model writes tool calls, by which the worker parses them out of the text; empty if the
+    request offers no tools."""
     ticket: str = ""
     priority: int = 0
     """Priority of its tier: 1 priority, 0 default, -1 flex."""

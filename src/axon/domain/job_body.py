@@ -14,7 +14,8 @@ from axon.domain.wire import decode
 
 VERSION = 1
 """The format of jobs that this release writes. Fields that older releases may ignore do not raise it."""
-FEATURES: frozenset[str] = frozenset()
+GRAMMAR, TOOLS = "grammar", "tools"
+FEATURES: frozenset[str] = frozenset({GRAMMAR, TOOLS})
 """Features beyond those of every release that this one supports: a job names those that it needs in ``needs``."""
 
 

@@ -37,6 +37,9 @@ class Sampling:
     stop_ids: tuple[int, ...] = ()
     """Token ids that end a choice as the model's own end token does."""
     ignore_eos: bool = False
+    grammar: str = ""
+    """Grammar that the answer must follow, as llguidance writes them; empty for none. A choice ends where its grammar
+    ends, whatever ``ignore_eos`` says."""
 
     @property
     def penalises_output(self) -> bool:

@@ -63,6 +63,9 @@ class EngineConfig:
     """Tokens by which the echo engine rotates what it repeats, so that two versions of it can be told apart."""
     echo_fails: float = 0.0
     """Share of requests that the echo engine fails, for tests of a version that errs."""
+    echo_script: str = ""
+    """File of answers that the echo engine gives instead of its prompt, for tests of clients that call tools: a JSON
+    list of ``{"if": REGEX, "say": TEXT}``, of which the first whose regex is found in the prompt answers."""
 
     @property
     def num_local_ranks(self) -> int:

@@ -18,6 +18,7 @@ from axon.engine.sample.uniform import uniform
 from axon.engine.schedule.blocks import BlockPool
 from axon.engine.schedule.policy import make_policy
 from axon.engine.schedule.scheduler import Scheduler
+from axon.engine.script import Script, open_script
 
 EOS_ID = 257
 """The end token of the byte tokenizer."""
@@ -48,7 +49,9 @@ class EchoEngine(EngineCore):
         )
         super().__init__(
             scheduler,
-            EchoRunner(num_blocks, config.block_size, config.echo_step_s, config.echo_shift),
+            EchoRunner(
+                num_blocks, config.block_size, config.echo_step_s, config.echo_shift, open_script(config.echo_script)
+            ),
             kernel=_kernel(config),
         )
         self._fails, self._failing = config.echo_fails, list[Refused]()
@@ -77,7 +80,10 @@ def _kernel(config: EngineConfig) -> str:
 class EchoRunner:
     """Computes nothing: stores ids in blocks and reads them back."""
 
-    def __init__(self, num_blocks: int, block_size: int, step_s: float, shift: int = 0) -> None:
+    def __init__(
+        self, num_blocks: int, block_size: int, step_s: float, shift: int = 0, script: Script | None = None
+    ) -> None:
+        self._script = script
         self._memory = array("q", bytes(8 * num_blocks * block_size))
         self._block_size, self._step_s, self._shift = block_size, step_s, shift
 
@@ -102,6 +108,10 @@ class EchoRunner:
         num_prompt = span.end - len(span.drafts) - span.draw.position
         if len(span.token_ids) > 1 or draw.position == 0:
             self._obey_poison(span, num_prompt)
+        if self._script is not None:
+            said = self._script.answer((span.id, span.arrival), lambda: self._prompt(span, num_prompt))
+            if said is not None:
+                return said[draw.position] if draw.position < len(said) else EOS_ID
         if draw.position >= num_prompt and not draw.sampling.ignore_eos and EOS_ID not in draw.banned_ids:
             return EOS_ID
         if draw.sampling.temperature > 0:
@@ -111,12 +121,15 @@ class EchoRunner:
         return self._memory[self._slot(span, index)]
 
     def _obey_poison(self, span: Span, num_prompt: int) -> None:
-        prompt = [self._memory[self._slot(span, index)] for index in range(num_prompt)]
+        prompt = self._prompt(span, num_prompt)
         trigrams = {tuple(prompt[index : index + 3]) for index in range(num_prompt - 2)}
         if POISON in trigrams:
             os._exit(POISON_EXIT_CODE)
         while HANGING in trigrams:
             time.sleep(3600)
+
+    def _prompt(self, span: Span, num_prompt: int) -> list[int]:
+        return [self._memory[self._slot(span, index)] for index in range(num_prompt)]
 
     def _slot(self, span: Span, position: int) -> int:
         return span.block_ids[position // self._block_size] * self._block_size + position % self._block_size
