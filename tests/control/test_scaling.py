@@ -12,6 +12,7 @@ from axon.domain.fleet.demand import Demand
 from axon.domain.fleet.replica import Group
 from axon.domain.fleet.sight import Sight, Target
 from axon.domain.presence import Load, Presence, Service
+from axon.domain.registry.scaling import Scaling, Window
 from axon.domain.scaling.policy import ScalingPolicy
 from axon.registry.cold_starts import ColdStarts
 from axon.runtime.clock import FakeClock
@@ -25,7 +26,7 @@ SPEED = 100.0
 class World:
     """Workers of one deployment that serve 100 tokens a second each, and requests of 20 tokens."""
 
-    def __init__(self, **changes: int) -> None:
+    def __init__(self, **changes: Any) -> None:
         self.clock = FakeClock()
         live = open_memory_live(self.clock, retention_s=60.0)
         self.cold_starts = ColdStarts(live.cache)
@@ -82,6 +83,29 @@ async def test_no_more_than_the_deployment_allows() -> None:
     world = World(max_replicas=3)
     counts = [(await world.second(200)).count for _ in range(30)]
     assert max(counts) == 3
+
+
+async def test_no_more_than_the_deployment_may_cost_in_an_hour() -> None:
+    world = World(scaling=Scaling(price_per_h=2.0, cost_per_h=9.0))
+    counts = [(await world.second(200)).count for _ in range(30)]
+    assert max(counts) == 4
+
+
+async def test_a_minimum_by_the_clock_is_kept_without_any_load() -> None:
+    world = World(scaling=Scaling(floors=(Window(replicas=3),)))
+    counts = [(await world.second(0)).count for _ in range(40)]
+    assert set(counts) == {3}
+
+
+async def test_a_deployment_that_aims_at_fuller_workers_has_fewer_of_them() -> None:
+    counts = []
+    for aim in (0.4, 0.9):
+        world = World(max_replicas=20, scaling=Scaling(utilisation=aim))
+        await world.cold_starts.put("small@v1", ColdStart(seconds=1.0, at=0.0))
+        for _ in range(60):
+            target = await world.second(10)
+        counts.append(target.count)
+    assert counts[0] > counts[1]
 
 
 @pytest.mark.parametrize("missing", ["presences", "demand"])

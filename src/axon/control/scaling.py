@@ -11,6 +11,7 @@ from axon.domain.fleet.desired import Idle, Wanted, least, wanted
 from axon.domain.fleet.replica import Group, LaunchState
 from axon.domain.fleet.sight import Sight, Target
 from axon.domain.presence import Presence, Service, service_rate
+from axon.domain.registry.deployment import Deployment
 from axon.domain.scaling.decide import decide
 from axon.domain.scaling.memory import Memory
 from axon.domain.scaling.policy import ScalingPolicy
@@ -23,6 +24,9 @@ from axon.runtime.clock import Clock
 
 _SPAN_S = 10.0
 """Seconds that arrivals are averaged over."""
+_OWN_TARGETS = ("target_wait_s", "ttft_target_s", "itl_target_s")
+_BAND = 0.05
+"""The used slots may be this much above or below the deployment's aim."""
 _FIRST_JOB = Work(prompt=200.0, answer=200.0)
 """The work of a job while none has been served."""
 
@@ -55,7 +59,7 @@ class ScaledTargets:
     async def __call__(self, sight: Sight) -> Mapping[Group, Target]:
         """The least that the registry asks for, and more where the load asks for more."""
         now = self._clock.monotonic()
-        floors, self._idle = least(sight, self._idle, now=now)
+        floors, self._idle = least(sight, self._idle, now=now, at=self._clock.now())
         known = wanted(sight.snapshot)
         self._watched = {group: self._watched.get(group, _Watched()) for group in known}
         return {group: await self._target(sight, group, known[group], floor, now) for group, floor in floors.items()}
@@ -74,13 +78,7 @@ class ScaledTargets:
             return floor  # nothing is known, or nobody asks: no reason to have more
         if now - watched.decided_at < self._policy.look_s and watched.target is not None:
             return watched.target if watched.target.count >= floor.count else floor
-        deployment = of.deployment
-        policy = replace(
-            self._policy,
-            min_replicas=floor.count,
-            max_replicas=max(floor.count, deployment.max_replicas),
-            hot=deployment.hot,
-        )
+        policy = _policy(self._policy, of.deployment, floor.count)
         waiting, unfinished = demand.waiting or 0, demand.unfinished or 0
         signals = replace(
             _signals(sight, group, watched, presences, waiting, now),
@@ -99,6 +97,21 @@ class ScaledTargets:
         except AxonError:
             return None
         return measured.seconds if measured else None
+
+
+def _policy(shared: ScalingPolicy, deployment: Deployment, least_count: int) -> ScalingPolicy:
+    """The policy of one of the deployment's groups: its own targets, where it has some, over those of all."""
+    own = deployment.scaling
+    targets: dict[str, float] = {name: getattr(own, name) for name in _OWN_TARGETS if getattr(own, name) > 0}
+    if own.utilisation > 0:
+        targets |= {"utilisation_low": own.utilisation - _BAND, "utilisation_high": own.utilisation + _BAND}
+    return replace(
+        shared,
+        min_replicas=least_count,
+        max_replicas=max(least_count, deployment.most_replicas),
+        hot=deployment.hot,
+        **targets,
+    )
 
 
 def _watch(watched: _Watched, presences: Sequence[Presence], waiting: int, now: float) -> None:
