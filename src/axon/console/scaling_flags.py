@@ -84,7 +84,7 @@ def _window(text: str) -> "Window":
     from axon.domain.registry.scaling import Window
 
     first, *rest = text.split()[:5] or [""]
-    times = rest.pop(0) if rest and ":" in rest[0] else "00:00-24:00"
+    times = rest.pop(0) if rest and rest[0][0].isdigit() else "00:00-24:00"
     days = _days(rest.pop(0)) if rest and "/" not in rest[0] and rest[0].islower() else ()
     zone = rest.pop(0) if rest else "UTC"
     start, dash, end = times.partition("-")
