@@ -9,10 +9,12 @@ averages     a planner on averages, as NVIDIA Dynamo's throughput-based one: the
 
 from collections import deque
 from collections.abc import Callable
+from dataclasses import replace
 from math import ceil
 from typing import Protocol
 
 from axon.domain.scaling.decide import decide
+from axon.domain.scaling.intake import Intake
 from axon.domain.scaling.memory import Memory
 from axon.domain.scaling.policy import ScalingPolicy
 from axon.domain.scaling.signals import Signals
@@ -45,25 +47,26 @@ class Ours:
         )
         self.interval_s = self.policy.look_s
         self.reason = ""
-        self._memory = Memory(replicas=load.initial)
+        self._memory, self._intake = Memory(replicas=load.initial), Intake()
 
     def look(self, view: View) -> int:
-        decision = decide(self.policy, signals_of(view), self._memory, view.now)
+        arrived, self._intake = self._intake.look(view.now, view.begun, view.waiting)
+        backlog = self._intake.backlog({Tier.DEFAULT: view.waiting})
+        signals = replace(signals_of(view), arrived=arrived, backlog=backlog)
+        decision = decide(self.policy, signals, self._memory, view.now)
         self._memory, self.reason = decision.memory, decision.reason
         return decision.replicas
 
 
 def signals_of(view: View) -> Signals:
-    """The autoscaler's signals from a view."""
-    engine, since = view.engine, view.since
+    """What control has of a view: the same figures that workers tell."""
+    engine = view.engine
     slots = view.ready * engine.slots
     return Signals(
         ready=view.ready,
         starting=view.starting,
         starting_age_s=view.starting_age_s,
         slots=engine.slots,
-        arrived=Work(prompt=since.prompt / view.since_s, answer=view.arrived_answer / view.since_s),
-        backlog={Tier.DEFAULT: Work(prompt=view.waiting_prompt, answer=view.waiting_answer)},
         demand=view.waiting + view.running,
         idle_s=view.idle_s,
         running=view.running,
@@ -72,7 +75,7 @@ def signals_of(view: View) -> Signals:
         cold_start_s=view.cold_start_s,
         utilisation=min(1.0, view.running / slots) if slots else None,
         itl_s=view.step_s,
-        attainment=view.targets_met,
+        ttft_s=view.ttft_p95_s,
     )
 
 

@@ -91,7 +91,6 @@ class _Run:
         self.wanted, self.paid_s, self.most = load.initial, 0.0, 0
         self.changes: list[tuple[float, int]] = []
         self.points: list[tuple[float, int]] = []
-        self.minute: deque[tuple[float, int, int]] = deque()
 
     def run(self) -> Result:
         load, looked, next_look, next_pace = self.load, 0.0, self.scaler.interval_s, 0.0
@@ -139,15 +138,10 @@ class _Run:
 
     def _look(self, since_s: float) -> None:
         assert not isinstance(self.scaler, Schedule)
-        since, now = self.tally.since_look, self.fleet.now
-        self.minute.append((now, since.num_first, since.num_within))
-        while self.minute[0][0] < now - 60.0:
-            self.minute.popleft()
-        num = sum(first for _, first, _ in self.minute)
-        met = sum(within for _, _, within in self.minute) / num if num else None
+        now = self.fleet.now
         starting, cold_start_s = len(self.pacer.starting), self.load.cold_start_s
         age_s = cold_start_s - sum(at - now for at in self.pacer.starting) / starting if starting else 0.0
-        view = view_of(self.fleet, since_s=since_s, starting=starting, age_s=age_s, cold_start_s=cold_start_s, met=met)
+        view = view_of(self.fleet, since_s=since_s, starting=starting, age_s=age_s, cold_start_s=cold_start_s)
         self._want(self.scaler.look(view))
         self.tally.since_look = Since()
 

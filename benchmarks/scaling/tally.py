@@ -1,8 +1,11 @@
 """Counts of a simulated run: times to the first token, refusals, tokens that came. Knows no policy."""
 
+from collections import deque
 from math import log10
 
+from axon.domain.scaling.intake import Begun
 from axon.domain.scaling.lengths import Lengths
+from axon.domain.scaling.work import Work
 from benchmarks.scaling.engine_model import EngineModel
 from benchmarks.scaling.load import Cohort
 
@@ -22,6 +25,9 @@ class Tally:
         self.lengths = Lengths()
         self.busy_tokens_per_s = 1 / engine.seconds(0.8, 0.2)
         self.since_look = Since()
+        self._begun = [0.0, 0.0, 0.0]
+        self._means: dict[str, tuple[float, int]] = {}
+        self._ttfts: deque[tuple[float, float, int]] = deque()
 
     def arrived(self, cohort: Cohort) -> None:
         since = self.since_look
@@ -29,16 +35,35 @@ class Tally:
             self.num += cohort.weight
         since.num += cohort.weight
         since.prompt += cohort.weight * cohort.prompt
-        since.by_tenant[cohort.tenant] = since.by_tenant.get(cohort.tenant, 0) + cohort.weight
 
     def counts(self, cohort: Cohort) -> bool:
         """Whether it came in the time that counts. Whoever has no first token at the end of the run is late."""
         return self.counted_from <= cohort.at < self.counted_to
 
-    def expected_answer(self) -> float:
-        """Tokens of the answers to what came since the last look, by each tenant's own lengths."""
-        by_tenant = self.since_look.by_tenant
-        return sum(num * self.lengths.mean(tenant) for tenant, num in by_tenant.items())
+    @property
+    def begun(self) -> Begun:
+        """What workers would have told of the jobs that have had a first token."""
+        jobs, prompt, answer = self._begun
+        return Begun(jobs=jobs, work=Work(prompt=prompt, answer=answer))
+
+    def _mean(self, tenant: str) -> float:
+        """The tenant's mean length, computed anew every hundred answers."""
+        mean, left = self._means.get(tenant, (0.0, 0))
+        if left <= 0:
+            mean, left = self.lengths.mean(tenant), 100
+        self._means[tenant] = mean, left - 1
+        return mean
+
+    def ttft_p95_s(self, now: float) -> float | None:
+        """95th percentile of the last minute's times to the first token; None without any."""
+        while self._ttfts and self._ttfts[0][0] < now - 60.0:
+            self._ttfts.popleft()
+        left = 0.95 * sum(weight for _, _, weight in self._ttfts)
+        for ttft_s, weight in sorted((ttft_s, weight) for _, ttft_s, weight in self._ttfts):
+            left -= weight
+            if left <= 0:
+                return ttft_s
+        return None
 
     def refused(self, cohort: Cohort) -> None:
         if self.counts(cohort):
@@ -49,6 +74,11 @@ class Tally:
         since = self.since_look
         since.num_first += cohort.weight
         since.ttft_s += cohort.weight * ttft_s
+        self._ttfts.append((cohort.at + ttft_s, ttft_s, cohort.weight))
+        begun = self._begun
+        begun[0] += cohort.weight
+        begun[1] += cohort.weight * cohort.prompt
+        begun[2] += cohort.weight * self._mean(cohort.tenant)
         is_within = ttft_s <= self.target_s
         since.num_within += cohort.weight * is_within
         if self.counts(cohort):
@@ -76,9 +106,8 @@ class Tally:
 class Since:
     """Sums since the last look."""
 
-    __slots__ = ("by_tenant", "ended_answer", "num", "num_ended", "num_first", "num_within", "prompt", "ttft_s")
+    __slots__ = ("ended_answer", "num", "num_ended", "num_first", "num_within", "prompt", "ttft_s")
 
     def __init__(self) -> None:
         self.num = self.num_first = self.num_within = self.num_ended = 0
         self.prompt = self.ttft_s = self.ended_answer = 0.0
-        self.by_tenant: dict[str, int] = {}

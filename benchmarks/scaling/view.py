@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 
+from axon.domain.scaling.intake import Begun
 from benchmarks.scaling.engine_model import EngineModel
 from benchmarks.scaling.fleet import Fleet
 from benchmarks.scaling.tally import Since
@@ -29,24 +30,18 @@ class View:
     """Jobs in the lanes."""
     running: int
     """Sequences that hold a slot."""
-    waiting_prompt: float
-    """Prompt tokens in the lanes and in the replicas' own queues."""
-    waiting_answer: float
-    """Answer tokens of the jobs in the lanes, predicted."""
+    begun: Begun
+    """What has had a first token since the run began, as workers tell it."""
     remaining_answer: float
     """Answer tokens that what runs has left, predicted."""
-    arrived_answer: float
-    """Answer tokens of what came since the last look, predicted."""
     step_s: float
     idle_s: float
     since: Since
-    targets_met: float | None
-    """Fraction of the first tokens of the last minute that came within the target."""
+    ttft_p95_s: float | None
+    """95th percentile of the last minute's times to the first token."""
 
 
-def view_of(
-    fleet: Fleet, *, since_s: float, starting: int, age_s: float, cold_start_s: float, met: float | None
-) -> View:
+def view_of(fleet: Fleet, *, since_s: float, starting: int, age_s: float, cold_start_s: float) -> View:
     """The view of a fleet now."""
     tally = fleet.tally
     mean = tally.lengths.mean(None)
@@ -62,12 +57,10 @@ def view_of(
         cold_start_s=cold_start_s,
         waiting=fleet.num_waiting,
         running=fleet.num_running,
-        waiting_prompt=fleet.waiting_prompt + sum(each.weight * each.prompt for each in fleet.taken),
-        waiting_answer=fleet.num_waiting * mean,
+        begun=tally.begun,
         remaining_answer=fleet.num_running * mean / 2,
-        arrived_answer=tally.expected_answer(),
         step_s=fleet.step_s,
         idle_s=fleet.now - fleet.last_arrival,
         since=tally.since_look,
-        targets_met=met,
+        ttft_p95_s=tally.ttft_p95_s(fleet.now),
     )

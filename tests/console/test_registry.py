@@ -71,6 +71,36 @@ def test_a_deployment_is_made_shown_changed_and_removed(small: Axon) -> None:
     assert json.loads(said(small, "deployments", "list", "--json")) == []
 
 
+def test_a_deployments_autoscaler_is_set_and_shown(small: Axon) -> None:
+    said(small, "deployments", "create", "small", "--model", "small", "--version", "v1", "--max-replicas", "8")
+    change = ("deployments", "change", "small")
+    new = json.loads(
+        said(
+            small, *change, "--utilisation", "0.6", "--target-wait", "5s", "--price-per-hour", "2.5",
+            "--cost-per-hour", "15", "--at-least", "4 08:00-20:00 mon-wed,sat Europe/Berlin",
+            "--at-least", "2 22:00-06:00", "--json",
+        )
+    )  # fmt: skip
+    aims = new["scaling"]
+    assert (aims["utilisation"], aims["target_wait_s"], aims["cost_per_h"]) == (0.6, 5.0, 15.0)
+    office = {"replicas": 4, "start": "08:00", "end": "20:00", "zone": "Europe/Berlin"}
+    night = {"replicas": 2, "start": "22:00", "end": "06:00", "zone": "UTC"}
+    assert aims["floors"] == [{**office, "days": ["mon", "tue", "wed", "sat"]}, {**night, "days": []}]
+    shown = said(small, "deployments", "show", "small")
+    assert "15: 6 replicas" in shown
+    assert "4 08:00-20:00 mon,tue,wed,sat Europe/Berlin" in shown
+    for wrong, words in (
+        ("four 08:00-20:00", "write a number of replicas"),
+        ("4 8-20", "scaling.floors.start"),
+        ("4 08:00-20:00 noday", "scaling.floors.days"),
+        ("4 08:00-20:00 Mars", "scaling.floors.zone"),
+        ("9 08:00-20:00", "max_replicas, which is 8"),
+    ):
+        refused(small, 2, words, *change, "--at-least", wrong)
+    none = json.loads(said(small, *change, "--no-at-least", "--cost-per-hour", "0", "--json"))["scaling"]
+    assert (none["floors"], none["cost_per_h"], none["utilisation"]) == ([], 0.0, 0.6)
+
+
 def test_models_are_shown_with_their_versions_and_removed_piece_by_piece(small: Axon) -> None:
     said(small, "deployments", "create", "chat", "--model", "small", "--version", "small@v2")
     assert "v1, v2" in said(small, "models", "list", "--registered")

@@ -131,6 +131,17 @@ class TestUnfinished:
         counted = {(each.deployment, each.version): each.count for each in await store.turns.count_unfinished()}
         assert counted == {("small", "s"): 2, ("big", "b"): 1}
 
+    async def test_the_oldest_unfinished_turn_of_a_version_says_whose_it_is(self, store: Store) -> None:
+        for number, (tenant, created, version) in enumerate(
+            (("late", 5.0, "s"), ("first", 2.0, "s"), ("other", 1.0, "t"))
+        ):
+            job = make_job(f"turn_{number}", tenant=tenant, created=created, deployment="small", version=version)
+            await store.turns.apply([opened(job)])
+        ended = make_job("turn_9", tenant="gone", created=0.0, deployment="small", version="s")
+        await store.turns.apply([make_ended(ended)])
+        assert await store.turns.first_unfinished("small", "s") == "first"
+        assert await store.turns.first_unfinished("small", "none") is None
+
     async def test_unfinished_turns_are_listed_oldest_first_up_to_the_limit(self, store: Store) -> None:
         turns = [opened(make_job(f"turn_{number}", created=created)) for number, created in enumerate((3.0, 1.0, 2.0))]
         await store.turns.apply([*turns, make_ended(make_job("over", created=0.0))])

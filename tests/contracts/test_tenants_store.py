@@ -3,12 +3,14 @@
 import asyncio
 from dataclasses import replace
 from functools import partial
+from typing import Any
 
 import pytest
 
 from axon.domain.access import Access
 from axon.domain.cost import Amount, Cost, Rates
 from axon.domain.key import HOLDER, Scope
+from axon.domain.replica_use import ReplicaSum, ReplicaUse, UseKind
 from axon.domain.tenant import Limits, Plan, Tenant, Tier
 from axon.domain.turn import opened
 from axon.domain.usage import Usage
@@ -252,6 +254,59 @@ class TestUsage:
             ("large", 1, (Amount.of(10**13, "USD"),)),
             ("small", 4, (Amount.of(3, "EUR"), Amount.of(10**13 + 16, "USD"))),
         ]
+
+    async def test_replicas_time_is_raised_and_keeps_its_first_price_and_payer(self, store: Store) -> None:
+        use = ReplicaUse(
+            id="cold_start/small#-0/7",
+            kind=UseKind.COLD_START,
+            tenant="acme",
+            deployment="small",
+            version="small@v1",
+            at=DAY_S,
+            seconds=10.0,
+            price_nanos=3_600 * 10**9,
+            currency="USD",
+        )
+        await store.usage.add_replicas([use])
+        await store.usage.add_replicas([replace(use, seconds=30.0, tenant="late", price_nanos=1, currency="EUR")])
+        await store.usage.add_replicas([replace(use, seconds=20.0)])
+        await store.usage.add_replicas([])
+        [spent] = await store.usage.sums(since=0.0, until=2 * DAY_S)
+        assert (spent.tenant, spent.num_turns, spent.costs) == ("acme", 0, ())
+        dollars = (Amount.of(30 * 10**9, "USD"),)
+        assert spent.replicas == ReplicaSum(cold_starts=1, cold_start_s=30.0, costs=dollars)
+        assert await store.usage.sums(since=0.0, until=DAY_S) == []
+
+    async def test_replicas_time_stands_beside_the_turns_of_the_same_day_and_model(self, store: Store) -> None:
+        await store.keys.add(make_key())
+        await store.turns.apply([make_ended(make_job(), at=DAY_S + 5.0)])
+
+        def use(number: int, **changes: Any) -> ReplicaUse:
+            whose = ReplicaUse(
+                id=f"u{number}",
+                kind=UseKind.DEDICATED,
+                tenant="acme",
+                deployment="small",
+                version="v",
+                at=DAY_S,
+                seconds=60.0,
+            )
+            return replace(whose, **changes)
+
+        priced = {"price_nanos": 10**9, "currency": "EUR"}
+        uses = [use(1), use(2, at=2 * DAY_S, **priced), use(3, deployment="large", tenant="bee", **priced)]
+        await store.usage.add_replicas(uses)
+        sums = partial(store.usage.sums, since=0.0, until=3 * DAY_S)
+        by_day = [(each.of, each.num_turns, each.replicas.dedicated_s) for each in await sums(by_day=True)]
+        assert by_day == [
+            (("acme", "1970-01-02", ""), 1, 60.0),
+            (("acme", "1970-01-03", ""), 0, 60.0),
+            (("bee", "1970-01-02", ""), 0, 60.0),
+        ]
+        by_model = [(each.of, each.num_turns, each.replicas.dedicated_s) for each in await sums(by_model=True)]
+        assert by_model == [(("acme", "", "small"), 1, 120.0), (("bee", "", "large"), 0, 60.0)]
+        [own] = await sums(tenant="acme")
+        assert (own.num_turns, own.replicas.costs) == (1, (Amount.of(16_666_667, "EUR"),))
 
     async def test_a_sum_may_be_more_than_64_bits_hold_in_nanos(self, store: Store) -> None:
         await store.keys.add(make_key())

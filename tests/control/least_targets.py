@@ -15,5 +15,5 @@ class LeastTargets:
         self._clock, self._idle = clock, Idle()
 
     async def __call__(self, sight: Sight) -> Mapping[Group, Target]:
-        targets, self._idle = least(sight, self._idle, now=self._clock.monotonic())
+        targets, self._idle = least(sight, self._idle, now=self._clock.monotonic(), at=self._clock.now())
         return targets

@@ -9,6 +9,7 @@ from axon.control.fleet_demand import FleetDemand
 from axon.domain.fleet.demand import Demand
 from axon.domain.fleet.replica import Group
 from axon.domain.registry.deployment import MemberState
+from axon.domain.tenant import Tier
 from axon.domain.turn import Unfinished
 from axon.errors import DependencyDown
 from axon.registry.last_asked import LastAsked
@@ -59,6 +60,8 @@ async def test_jobs_in_a_groups_lanes_and_turns_of_its_version_count(services: S
     services.unfinished = [Unfinished(deployment="small", version="small@v2", count=3)]
     found = await demand_of(services).look(SNAPSHOT, [ONE, TWO])
     assert counted(found) == {ONE: (3, 0), TWO: (4, 3)}
+    assert found[ONE].waiting_by_tier == {Tier.PRIORITY: 2, Tier.DEFAULT: 1}
+    assert found[TWO].waiting_by_tier == {Tier.FLEX: 4}
 
 
 async def test_turns_of_a_version_count_for_its_deployments_own_pool(services: Services) -> None:

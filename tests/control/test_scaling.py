@@ -12,7 +12,9 @@ from axon.domain.fleet.demand import Demand
 from axon.domain.fleet.replica import Group
 from axon.domain.fleet.sight import Sight, Target
 from axon.domain.presence import Load, Presence, Service
+from axon.domain.registry.scaling import Scaling, Window
 from axon.domain.scaling.policy import ScalingPolicy
+from axon.domain.tenant import Tier
 from axon.registry.cold_starts import ColdStarts
 from axon.runtime.clock import FakeClock
 from tests.domain.fleet.builders import ONE, deployed, launched, present, registry
@@ -25,7 +27,7 @@ SPEED = 100.0
 class World:
     """Workers of one deployment that serve 100 tokens a second each, and requests of 20 tokens."""
 
-    def __init__(self, **changes: int) -> None:
+    def __init__(self, **changes: Any) -> None:
         self.clock = FakeClock()
         live = open_memory_live(self.clock, retention_s=60.0)
         self.cold_starts = ColdStarts(live.cache)
@@ -84,6 +86,29 @@ async def test_no_more_than_the_deployment_allows() -> None:
     assert max(counts) == 3
 
 
+async def test_no_more_than_the_deployment_may_cost_in_an_hour() -> None:
+    world = World(scaling=Scaling(price_per_h=2.0, cost_per_h=9.0))
+    counts = [(await world.second(200)).count for _ in range(30)]
+    assert max(counts) == 4
+
+
+async def test_a_minimum_by_the_clock_is_kept_without_any_load() -> None:
+    world = World(scaling=Scaling(floors=(Window(replicas=3),)))
+    counts = [(await world.second(0)).count for _ in range(40)]
+    assert set(counts) == {3}
+
+
+async def test_a_deployment_that_aims_at_fuller_workers_has_fewer_of_them() -> None:
+    counts = []
+    for aim in (0.4, 0.9):
+        world = World(max_replicas=20, scaling=Scaling(utilisation=aim))
+        await world.cold_starts.put("small@v1", ColdStart(seconds=1.0, at=0.0))
+        for _ in range(60):
+            target = await world.second(10)
+        counts.append(target.count)
+    assert counts[0] > counts[1]
+
+
 @pytest.mark.parametrize("missing", ["presences", "demand"])
 async def test_what_cannot_be_seen_changes_nothing(missing: str) -> None:
     world = World()
@@ -93,6 +118,55 @@ async def test_what_cannot_be_seen_changes_nothing(missing: str) -> None:
     blind = replace(sight, presences=None) if missing == "presences" else replace(sight, demand={})
     seen = (await world.targets(blind))[ONE]
     assert seen.count <= target.count
+
+
+async def test_presences_that_were_lost_and_come_back_are_no_crowd() -> None:
+    world = World(max_replicas=50)
+    for _ in range(60):
+        target = await world.second(10)
+    for _ in range(3):
+        world.clock.advance(1.0)
+        flushed = replace(world.sight(busy=0.5), presences=())
+        held = (await world.targets(flushed))[ONE]
+        assert held.count == target.count
+    for _ in range(5):
+        after = await world.second(10)
+    assert after.count <= target.count + 1
+
+
+async def test_another_leader_does_not_take_what_was_served_before_it_for_a_crowd() -> None:
+    world = World(max_replicas=50)
+    for _ in range(60):
+        target = await world.second(10)
+    world.targets = ScaledTargets(POLICY, world.cold_starts, world.clock)
+    for _ in range(10):
+        after = await world.second(10)
+    assert after.count <= target.count + 1
+
+
+async def test_jobs_of_the_flex_tier_wait_longer_before_workers_become_more() -> None:
+    counts = []
+    for tier in (Tier.DEFAULT, Tier.FLEX):
+        world = World(max_replicas=50)
+        await world.cold_starts.put("small@v1", ColdStart(seconds=1.0, at=0.0))
+        world.clock.advance(2.0)
+        waits = Demand(waiting=10, tiers={tier: 10}, unfinished=10)
+        counts.append((await world.targets(replace(world.sight(), demand={ONE: waits})))[ONE].count)
+    assert counts[0] > counts[1]
+
+
+async def test_what_steps_cost_suffices_for_workers_that_were_never_full() -> None:
+    world = World(max_replicas=50)
+    told = Service(jobs=10, prompt_tokens=100, expected_tokens=100.0, prefill_per_s=1000.0, decode_per_s=100.0)
+    load = Load(slots=4, free_slots=2, num_tokens=0, service=told)
+    worker = replace(world.worker(0, 0.5), load=load)
+    for step in range(1, 60):
+        world.clock.advance(1.0)
+        more = replace(told, jobs=10 + 10 * step, prompt_tokens=100 + 100 * step, expected_tokens=100.0 + 400.0 * step)
+        seen = replace(worker, load=replace(load, service=more))
+        target = (await world.targets(replace(world.sight(), presences=[seen])))[ONE]
+    assert 5 <= target.count <= 7
+    assert "busy replicas" in target.reason
 
 
 async def test_a_group_that_nobody_asks_stays_cold() -> None:

@@ -10,6 +10,7 @@ from axon.bootstrap.services import Services
 from axon.control.fitting import FittedTargets
 from axon.control.fleet_demand import FleetDemand
 from axon.control.reconciler import Reconciler, Targets
+from axon.control.replica_ledger import LedgeredTargets, Payers
 from axon.control.scaling import ScaledTargets
 from axon.domain.fleet.reconcile import Decided, Ensure, Order, Pace
 from axon.domain.fleet.replica import Launched, LaunchState, ReplicaName, ReplicaSpec
@@ -64,7 +65,8 @@ async def make_reconciler(
 
 
 def _make_targets(settings: Settings, services: Services, clock: Clock) -> Targets:
-    """The autoscaler, for one reign of a leader; on a machine with a bound on memory, models are swapped."""
+    """The autoscaler, for one reign of a leader; on a machine with a bound on memory, models are swapped. What
+    tenants pay for is written down."""
     config = settings.control
     policy = ScalingPolicy(
         target_wait_s=config.target_wait_s,
@@ -74,11 +76,19 @@ def _make_targets(settings: Settings, services: Services, clock: Clock) -> Targe
         quiet_s=config.quiet_s,
         hold_s=config.hold_s,
     )
-    scaled = ScaledTargets(policy, ColdStarts(services.live.cache), clock)
-    if config.launcher != "process" or not config.memory_bytes:
-        return scaled
-    rules = SwapRules(max_wait_s=config.swap_wait_s, min_run_s=config.swap_run_s, max_swaps=config.max_swaps)
-    return FittedTargets(scaled, config.memory_bytes, rules, clock)
+    targets: Targets = ScaledTargets(policy, ColdStarts(services.live.cache), clock)
+    if config.launcher == "process" and config.memory_bytes:
+        rules = SwapRules(max_wait_s=config.swap_wait_s, min_run_s=config.swap_run_s, max_swaps=config.max_swaps)
+        targets = FittedTargets(targets, config.memory_bytes, rules, clock)
+    store = services.store
+    payers = Payers(
+        turns=store.turns,
+        tenants=store.tenants,
+        plans=store.plans,
+        usage=store.usage,
+        defaults=settings.admission.terms,
+    )
+    return LedgeredTargets(targets, payers, clock)
 
 
 def require_no_launcher(settings: Settings) -> None:

@@ -8,6 +8,18 @@ import typer
 from axon.console.administration import seconds, show_json
 from axon.console.flags import ConfigFile, DataDir, Json, Live, Store
 from axon.console.registry import ACTOR, RegistryAccess, Revision, number, show_record, show_records
+from axon.console.scaling_flags import (
+    AtLeast,
+    CostPerHour,
+    Currency,
+    ItlTarget,
+    PricePerHour,
+    TargetWait,
+    TtftTarget,
+    Utilisation,
+    said_scaling,
+    scaling_rows,
+)
 from axon.errors import Misconfigured
 
 if TYPE_CHECKING:
@@ -105,6 +117,14 @@ def create(
     patience: Patience = None,
     num_lanes: Annotated[int | None, typer.Option(help="Lanes of each tier and version; fixed for good.")] = None,
     fallback: Fallbacks = None,
+    utilisation: Utilisation = None,
+    target_wait: TargetWait = None,
+    ttft_target: TtftTarget = None,
+    itl_target: ItlTarget = None,
+    price_per_hour: PricePerHour = None,
+    currency: Currency = None,
+    cost_per_hour: CostPerHour = None,
+    at_least: AtLeast = None,
     store: Store = None,
     data_dir: DataDir = None,
     config_file: ConfigFile = None,
@@ -133,10 +153,21 @@ def create(
         num_lanes=num_lanes,
         fallbacks=fallback and tuple(fallback),
     )
+    aims = said_scaling(
+        utilisation=utilisation,
+        target_wait=target_wait,
+        ttft_target=ttft_target,
+        itl_target=itl_target,
+        price_per_hour=price_per_hour,
+        currency=currency,
+        cost_per_hour=cost_per_hour,
+        at_least=at_least,
+    )
     from axon.domain.registry.deployment import Deployment
+    from axon.domain.registry.scaling import Scaling
     from axon.domain.registry.version import version_id
 
-    asked = Deployment(name=name, model=model, created=0.0, **said)
+    asked = Deployment(name=name, model=model, scaling=Scaling(**aims), created=0.0, **said)
     named = version if "@" in version else version_id(model, version)
     made = access.change(lambda catalog: catalog.create_deployment(asked, named, actor=ACTOR))
     show_record(made, f"Deployment {name} is made: sessions begin on {made.stable}.", as_json=as_json)
@@ -154,6 +185,15 @@ def change(
     hot: Hot = None,
     cold_patience: ColdPatience = None,
     patience: Patience = None,
+    utilisation: Utilisation = None,
+    target_wait: TargetWait = None,
+    ttft_target: TtftTarget = None,
+    itl_target: ItlTarget = None,
+    price_per_hour: PricePerHour = None,
+    currency: Currency = None,
+    cost_per_hour: CostPerHour = None,
+    at_least: AtLeast = None,
+    no_at_least: Annotated[bool, typer.Option("--no-at-least", help="No minimum by the clock.")] = False,
     fallback: Fallbacks = None,
     no_fallbacks: Annotated[bool, typer.Option("--no-fallbacks", help="No other answers in its place.")] = False,
     revision: Revision = None,
@@ -168,6 +208,8 @@ def change(
     \b
     Examples:
       axon deployments change qwen3 --max-replicas 4
+      axon deployments change qwen3 --price-per-hour 2.5 --cost-per-hour 20
+      axon deployments change qwen3 --at-least '4 08:00-20:00 mon-fri Europe/Berlin'
       axon deployments change qwen3 --fallback qwen3-small --revision 12
     """
     access = RegistryAccess(store, data_dir, config_file, live)
@@ -185,11 +227,25 @@ def change(
         patience_s=_time(patience, "--patience"),
         fallbacks=() if no_fallbacks else fallback and tuple(fallback),
     )
-    if not said:
+    aims = said_scaling(
+        utilisation=utilisation,
+        target_wait=target_wait,
+        ttft_target=ttft_target,
+        itl_target=itl_target,
+        price_per_hour=price_per_hour,
+        currency=currency,
+        cost_per_hour=cost_per_hour,
+        at_least=at_least,
+        no_at_least=no_at_least,
+    )
+    if not said and not aims:
         raise Misconfigured("There is nothing to change: say --max-replicas, --pool or another setting.")
     new = access.change(
         lambda catalog: catalog.change_deployment(
-            name, lambda old: replace(old, **said), revision=revision, actor=ACTOR
+            name,
+            lambda old: replace(old, scaling=replace(old.scaling, **aims), **said),
+            revision=revision,
+            actor=ACTOR,
         )
     )
     show_record(new, f"Deployment {name} is changed: its revision is {new.revision}.", as_json=as_json)
@@ -231,6 +287,7 @@ def _settings(deployment: "Deployment") -> list[tuple[str, str]]:
         ("stable", deployment.stable),
         ("rollout", f"{rollout.new} {rollout.state} at {rollout.share / 100:g}%" if rollout else "-"),
         ("replicas", f"{deployment.min_replicas} to {deployment.max_replicas}"),
+        *scaling_rows(deployment.scaling),
         ("pool", deployment.pool or "-"),
         ("memory_bytes", str(deployment.memory_bytes or "-")),
         ("devices", str(deployment.devices or "-")),

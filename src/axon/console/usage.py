@@ -10,6 +10,8 @@ import typer
 
 from axon.console.administration import check_known, in_store, seconds, show_json
 from axon.console.flags import ConfigFile, DataDir, Json, Store, of_store
+from axon.domain.cost import Amount
+from axon.domain.replica_use import ReplicaSum
 from axon.domain.usage_sum import UsageSum
 from axon.errors import Misconfigured
 from axon.runtime.clock import SystemClock
@@ -19,6 +21,8 @@ if TYPE_CHECKING:
 
 _COLUMNS = ("turns", "prompt_tokens", "cached_tokens", "output_tokens", "total_tokens")
 _PARTS = ("day", "model")
+_REPLICAS = ("cold_starts", "cold_start_s", "dedicated_s", "replica_cost")
+"""Columns that are shown where somebody pays for replicas' time."""
 
 
 class By(StrEnum):
@@ -73,12 +77,24 @@ def usage(
     from axon.console.tables import print_table
 
     columns = ("tenant", *(part for part in _PARTS if part == by), *_COLUMNS)
-    rows = [[str(facts[column]) for column in columns] for facts in listed]
-    print_table((*columns, "cost"), [[*row, _cost(spent)] for row, spent in zip(rows, found, strict=True)])
+    rows = [
+        [*(str(facts[column]) for column in columns), _money(spent.costs)]
+        for facts, spent in zip(listed, found, strict=True)
+    ]
+    if not any(spent.replicas for spent in found):
+        print_table((*columns, "cost"), rows)
+        return
+    more = [_replicas(spent.replicas) for spent in found]
+    print_table((*columns, "cost", *_REPLICAS), [[*row, *each] for row, each in zip(rows, more, strict=True)])
 
 
-def _cost(spent: UsageSum) -> str:
-    return " + ".join(f"{amount.text} {amount.currency}" for amount in spent.costs)
+def _money(costs: Sequence[Amount]) -> str:
+    return " + ".join(f"{amount.text} {amount.currency}" for amount in costs)
+
+
+def _replicas(spent: ReplicaSum) -> tuple[str, ...]:
+    seconds = (f"{spent.cold_start_s:.1f}", f"{spent.dedicated_s:.1f}")
+    return (str(spent.cold_starts), *seconds, _money(spent.costs))
 
 
 def _facts(spent: UsageSum) -> dict[str, Any]:
@@ -91,6 +107,7 @@ def _facts(spent: UsageSum) -> dict[str, Any]:
         "model": spent.model or None,
         **dict(zip(_COLUMNS, sums, strict=True)),
         "costs": [amount.shown() for amount in spent.costs],
+        "replicas": spent.replicas.shown(),
     }
 
 

@@ -37,7 +37,7 @@ class ControlConfig:
     """Seconds to the first token that shall not be exceeded by more than a tenth, if more workers help."""
     itl_target_s: float = 0.05
     """Seconds between two tokens that shall not be exceeded by more than a tenth, if more workers help."""
-    scale_s: float = 5.0
+    scale_s: float = 2.0
     """Seconds between two decisions on the number of a deployment's workers."""
     quiet_s: float = 600.0
     """Seconds for which little must have waited before workers become fewer."""

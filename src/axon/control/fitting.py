@@ -61,7 +61,7 @@ class FittedTargets:
             has=has,
             num_bytes=self._bytes(of.spec.memory_bytes),
             has_work=demand is None or bool(demand),
-            stays=deployment.hot or deployment.min_replicas > 0,
+            stays=deployment.hot or deployment.least_replicas(self._clock.now()) > 0,
             last_asked=demand.last_asked or 0.0 if demand else 0.0,
         )
 

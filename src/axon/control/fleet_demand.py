@@ -8,9 +8,10 @@ import structlog
 from axon.domain.fleet.demand import Demand
 from axon.domain.fleet.desired import meant
 from axon.domain.fleet.replica import Group
-from axon.domain.lane import lane_names
+from axon.domain.lane import lane_names, tier_of
 from axon.domain.registry.deployment import Deployment
 from axon.domain.registry.snapshot import Snapshot
+from axon.domain.tenant import Tier
 from axon.errors import AxonError
 from axon.ports.queue import Queue
 from axon.ports.store import UnfinishedTurns
@@ -39,8 +40,8 @@ class FleetDemand:
         """``asked`` knows when each deployment was last asked."""
         self._turns, self._queue, self._asked, self._clock = turns, queue, asked, clock
         self._max_lanes = max_lanes
-        self._waiting: dict[Group, int] = {}
-        """In the order in which they were counted, the latest last."""
+        self._waiting: dict[Group, Mapping[Tier, int]] = {}
+        """By tier; the groups are in the order in which they were counted, the latest last."""
 
     async def look(self, snapshot: Snapshot, groups: Iterable[Group]) -> Mapping[Group, Demand]:
         """The demand for each of the groups, as far as it is known.
@@ -58,7 +59,9 @@ class FleetDemand:
             is_own = group.pool == of.deployment.pool
             num = None if turns is None else turns[group.deployment, of.spec.version] if is_own else 0
             last_asked = asked[group.deployment]
-            found[group] = Demand(waiting=self._waiting.get(group), unfinished=num, last_asked=last_asked)
+            tiers = self._waiting.get(group)
+            waiting = None if tiers is None else sum(tiers.values())
+            found[group] = Demand(waiting=waiting, tiers=tiers or {}, unfinished=num, last_asked=last_asked)
         return found
 
     async def _last_asked(self, deployment: str) -> float | None:
@@ -79,7 +82,7 @@ class FleetDemand:
             left -= len(lanes)
             self._waiting.pop(group, None)
             try:
-                self._waiting[group] = sum((await self._queue.depths(lanes)).values())
+                self._waiting[group] = _by_tier(await self._queue.depths(lanes))
             except AxonError as error:
                 _logger.warning("fleet.demand_unknown", group=str(group), error=str(error))
                 break  # the queue is away: the others would wait for it too
@@ -91,6 +94,13 @@ class FleetDemand:
             _logger.warning("fleet.demand_unknown", error=str(error))
             return None
         return Counter({(each.deployment, each.version): each.count for each in counted})
+
+
+def _by_tier(depths: Mapping[str, int]) -> Mapping[Tier, int]:
+    tiers = Counter[Tier]()
+    for lane, depth in depths.items():
+        tiers[tier_of(lane)] += depth
+    return {tier: num for tier, num in tiers.items() if num}
 
 
 def _lanes(deployment: Deployment, group: Group) -> tuple[str, ...]:

@@ -1,9 +1,5 @@
-"""Targets by the autoscaler: reads what workers tell of their service and what waits, and asks the pure decision.
+"""Targets by the autoscaler: reads what workers tell of their service and what waits, and asks the pure decision."""
 
-What came in is what was served and what the backlog grew by, so nobody has to count requests at the gateways.
-"""
-
-from collections import deque
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
@@ -11,20 +7,22 @@ from axon.domain.fleet.desired import Idle, Wanted, least, wanted
 from axon.domain.fleet.replica import Group, LaunchState
 from axon.domain.fleet.sight import Sight, Target
 from axon.domain.presence import Presence, Service, service_rate
+from axon.domain.registry.deployment import Deployment
 from axon.domain.scaling.decide import decide
+from axon.domain.scaling.intake import Begun, Intake
 from axon.domain.scaling.memory import Memory
 from axon.domain.scaling.policy import ScalingPolicy
 from axon.domain.scaling.signals import Signals
 from axon.domain.scaling.work import Speed, Work
-from axon.domain.tenant import Tier
 from axon.errors import AxonError
 from axon.registry.cold_starts import ColdStarts
 from axon.runtime.clock import Clock
 
-_SPAN_S = 10.0
-"""Seconds that arrivals are averaged over."""
-_FIRST_JOB = Work(prompt=200.0, answer=200.0)
-"""The work of a job while none has been served."""
+_OWN_TARGETS = ("target_wait_s", "ttft_target_s", "itl_target_s")
+_BAND = 0.05
+"""The used slots may be this much above or below the deployment's aim."""
+_MOST_SEEN = 20_000
+"""Runs of workers whose counts are remembered for each group."""
 
 
 @dataclass(slots=True)
@@ -32,13 +30,11 @@ class _Watched:
     """What is remembered of a group between looks."""
 
     memory: Memory = field(default_factory=Memory)
-    seen: dict[str, Service] = field(default_factory=dict)
-    """By incarnation: what each worker had told when it was last seen."""
-    jobs: int = 0
-    served: Work = field(default_factory=Work)
-    """Everything that was served since this leader began to watch."""
-    samples: deque[tuple[float, Work, int]] = field(default_factory=lambda: deque(maxlen=256))
-    """Monotonic time, all that was served by then, and the jobs that waited."""
+    intake: Intake = field(default_factory=Intake)
+    seen: dict[str, Begun] = field(default_factory=dict)
+    """By incarnation: what each worker had told when it was last seen, those seen last at the end."""
+    begun: Begun = field(default_factory=Begun)
+    """Everything that has begun since this leader watches."""
     target: Target | None = None
     decided_at: float = float("-inf")
 
@@ -55,7 +51,7 @@ class ScaledTargets:
     async def __call__(self, sight: Sight) -> Mapping[Group, Target]:
         """The least that the registry asks for, and more where the load asks for more."""
         now = self._clock.monotonic()
-        floors, self._idle = least(sight, self._idle, now=now)
+        floors, self._idle = least(sight, self._idle, now=now, at=self._clock.now())
         known = wanted(sight.snapshot)
         self._watched = {group: self._watched.get(group, _Watched()) for group in known}
         return {group: await self._target(sight, group, known[group], floor, now) for group, floor in floors.items()}
@@ -69,24 +65,23 @@ class ScaledTargets:
             if each.deployment.version == of.spec.version and each.deployment.name == group.deployment
             if each.pool == group.pool
         ]
-        _watch(watched, presences, demand.waiting or 0 if demand else 0, now)
-        if sight.presences is None or demand is None or not floor.count:
-            return floor  # nothing is known, or nobody asks: no reason to have more
-        if now - watched.decided_at < self._policy.look_s and watched.target is not None:
-            return watched.target if watched.target.count >= floor.count else floor
-        deployment = of.deployment
-        policy = replace(
-            self._policy,
-            min_replicas=floor.count,
-            max_replicas=max(floor.count, deployment.max_replicas),
-            hot=deployment.hot,
-        )
+        _watch(watched, presences)
+        if not floor.count:  # nobody asks: no reason to have more
+            watched.target, watched.memory = None, replace(watched.memory, replicas=0)
+            return floor
+        held = watched.target if watched.target is not None and watched.target.count >= floor.count else floor
+        if sight.presences is None or demand is None or now - watched.decided_at < self._policy.look_s:
+            return held
         waiting, unfinished = demand.waiting or 0, demand.unfinished or 0
+        arrived, watched.intake = watched.intake.look(now, watched.begun, waiting)
         signals = replace(
-            _signals(sight, group, watched, presences, waiting, now),
+            _signals(sight, group, presences, self._clock.now()),
+            arrived=arrived,
+            backlog=watched.intake.backlog(demand.waiting_by_tier),
             demand=max(waiting, unfinished),
             cold_start_s=await self._cold_start_s(of.spec.version),
         )
+        policy = _policy(self._policy, of.deployment, floor.count)
         decision = decide(policy, signals, watched.memory, self._clock.now())
         watched.memory, watched.decided_at = decision.memory, now
         reason = decision.reason if decision.replicas > floor.count else floor.reason
@@ -101,42 +96,68 @@ class ScaledTargets:
         return measured.seconds if measured else None
 
 
-def _watch(watched: _Watched, presences: Sequence[Presence], waiting: int, now: float) -> None:
-    """Adds what the workers have served since the last look. Runs of workers that are gone keep what they told."""
+def _policy(shared: ScalingPolicy, deployment: Deployment, least_count: int) -> ScalingPolicy:
+    """The policy of one of the deployment's groups: its own targets, where it has some, over those of all."""
+    own = deployment.scaling
+    targets: dict[str, float] = {name: getattr(own, name) for name in _OWN_TARGETS if getattr(own, name) > 0}
+    if own.utilisation > 0:
+        targets |= {"utilisation_low": own.utilisation - _BAND, "utilisation_high": own.utilisation + _BAND}
+    return replace(
+        shared,
+        min_replicas=least_count,
+        max_replicas=max(least_count, deployment.most_replicas),
+        hot=deployment.hot,
+        **targets,
+    )
+
+
+def _watch(watched: _Watched, presences: Sequence[Presence]) -> None:
+    """Adds what has begun at the workers since the last look. A run that was not seen before counts from now on: its
+    presence may only have been lost, and all that it ever served would look like a crowd."""
+    jobs, work = watched.begun.jobs, watched.begun.work
     for each in presences:
-        told, before = each.load.service, watched.seen.get(each.incarnation, Service())
-        watched.served += Work(
-            prompt=max(0, told.prompt_tokens - before.prompt_tokens),
-            answer=max(0, told.answer_tokens - before.answer_tokens),
+        told = _begun(each.load.service)
+        before = watched.seen.pop(each.incarnation, told)
+        jobs += max(0.0, told.jobs - before.jobs)
+        work += Work(
+            prompt=max(0.0, told.work.prompt - before.work.prompt),
+            answer=max(0.0, told.work.answer - before.work.answer),
         )
-        watched.jobs += max(0, told.jobs - before.jobs)
-    watched.seen = {each.incarnation: each.load.service for each in presences}
-    watched.samples.append((now, watched.served, waiting))
-    while len(watched.samples) > 2 and now - watched.samples[1][0] >= _SPAN_S:
-        watched.samples.popleft()
+        watched.seen[each.incarnation] = told
+    while len(watched.seen) > _MOST_SEEN:
+        del watched.seen[next(iter(watched.seen))]
+    watched.begun = Begun(jobs=jobs, work=work)
 
 
-def _signals(
-    sight: Sight, group: Group, watched: _Watched, presences: Sequence[Presence], waiting: int, now: float
-) -> Signals:
+def _begun(told: Service) -> Begun:
+    """What a worker has begun. One of the release before predicts nothing: what it has answered counts."""
+    answer = told.expected_tokens or told.answer_tokens
+    return Begun(jobs=told.jobs, work=Work(prompt=told.prompt_tokens, answer=answer))
+
+
+def _signals(sight: Sight, group: Group, presences: Sequence[Presence], at: float) -> Signals:
+    """What is told of the group's workers at a Unix time."""
     ready = [each for each in presences if not each.draining]
     launched = [each for each in sight.launched or () if each.name.group == group]
-    serving = [each for each in launched if each.state in (LaunchState.STARTING, LaunchState.RUNNING)]
+    announced = {each.worker for each in presences}
+    starting = [
+        each
+        for each in launched
+        if each.state in (LaunchState.STARTING, LaunchState.RUNNING) and each.announced not in announced
+    ]
     used = sum(each.load.slots - each.load.free_slots for each in ready)
     slots = sum(each.load.slots for each in ready)
     services = [each.load.service for each in ready]
-    job = _mean_job(watched)
-    rate = service_rate(ready)
+    remaining = [each.remaining_tokens for each in services if each.remaining_tokens is not None]
     return Signals(
         ready=len(ready),
-        starting=max(0, len(serving) - len(presences)),
+        starting=len(starting),
+        starting_age_s=_mean([max(0.0, at - each.since) for each in starting]),
         draining=len(presences) - len(ready),
         slots=slots / len(ready) if ready else 0.0,
-        arrived=_arrived(watched, job),
-        backlog={Tier.DEFAULT: _times(job, waiting)} if waiting else {},
         running=float(used),
-        remaining=_times(replace(job, prompt=0.0), used / 2),
-        speed=Speed(busy=rate / len(ready) if rate and ready else None),
+        remaining=Work(answer=sum(remaining)),
+        speed=_speed(ready),
         utilisation=used / slots if slots else None,
         kv_use=_largest([each.kv_use for each in services]),
         ttft_s=_largest([each.ttft_s for each in services]),
@@ -144,27 +165,18 @@ def _signals(
     )
 
 
-def _arrived(watched: _Watched, job: Work) -> Work:
-    """Work per second that came during the last seconds: what was served, and what more waits."""
-    (first_at, first, first_waiting), (last_at, last, last_waiting) = watched.samples[0], watched.samples[-1]
-    span_s = last_at - first_at
-    if span_s <= 0:
-        return Work()
-    grown = _times(job, last_waiting - first_waiting)
-    return Work(
-        prompt=max(0.0, last.prompt - first.prompt + grown.prompt) / span_s,
-        answer=max(0.0, last.answer - first.answer + grown.answer) / span_s,
+def _speed(ready: Sequence[Presence]) -> Speed:
+    """The mean throughput of a worker, by what steps cost and by what full workers have served."""
+    rate, services = service_rate(ready), [each.load.service for each in ready]
+    return Speed(
+        prefill=_mean([each.prefill_per_s for each in services if each.prefill_per_s]),
+        decode=_mean([each.decode_per_s for each in services if each.decode_per_s]),
+        busy=rate / len(ready) if rate and ready else None,
     )
 
 
-def _mean_job(watched: _Watched) -> Work:
-    if not watched.jobs:
-        return _FIRST_JOB
-    return _times(watched.served, 1 / watched.jobs)
-
-
-def _times(work: Work, number: float) -> Work:
-    return Work(prompt=work.prompt * number, answer=work.answer * number)
+def _mean(values: Sequence[float]) -> float | None:
+    return sum(values) / len(values) if values else None
 
 
 def _largest(values: Sequence[float | None]) -> float | None:

@@ -19,6 +19,14 @@ class Service:
     """95th percentile over the last minute of the time from a request to its first token; None without any."""
     itl_s: float | None = None
     """95th percentile over the last minute of the time between two steps of the engine with work; None without any."""
+    expected_tokens: float = 0.0
+    """Predicted tokens of the answers that have begun, by each route's and tenant's own lengths."""
+    remaining_tokens: float | None = None
+    """Predicted tokens that the answers which run have left; None where it is not told."""
+    prefill_per_s: float | None = None
+    """Prompt tokens per second beside full decoding, by what steps cost; None while unknown."""
+    decode_per_s: float | None = None
+    """Answer tokens per second with every slot taken, by what steps cost; None while unknown."""
     kv_use: float | None = None
     """Used KV blocks over all of them; None while unknown."""
 

@@ -1,8 +1,9 @@
 """Sums of usage and cost over turns. Values only; a store sums."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from axon.domain.cost import Amount
+from axon.domain.replica_use import ReplicaSum
 from axon.domain.usage import Usage
 
 
@@ -19,6 +20,8 @@ class UsageSum:
     usage: Usage
     costs: tuple[Amount, ...] = ()
     """What they cost, one amount for each currency, sorted by it; empty when none of them had a price."""
+    replicas: ReplicaSum = field(default_factory=ReplicaSum)
+    """Replicas' time that the tenant pays for beside its turns."""
 
     @property
     def of(self) -> tuple[str, str, str]:

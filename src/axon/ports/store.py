@@ -10,6 +10,7 @@ from axon.domain.pin import LastPin
 from axon.domain.registry.change import Change
 from axon.domain.registry.record import Edit, Record
 from axon.domain.registry.snapshot import Snapshot
+from axon.domain.replica_use import ReplicaUse
 from axon.domain.storage import Stored
 from axon.domain.tenant import Plan, Tenant
 from axon.domain.turn import Turn, TurnState, Unfinished
@@ -119,7 +120,11 @@ class RegistryStore(Protocol):
 
 
 class UsageStore(Protocol):
-    """Sums of usage; a turn counts at the time of its end."""
+    """Sums of usage; a turn counts at the time of its end, a replica's time when it began."""
+
+    async def add_replicas(self, uses: Sequence[ReplicaUse]) -> None:
+        """Adds replicas' time that tenants pay for. Idempotent: one that is there has its seconds raised, if they are
+        more, and nothing else changed."""
 
     async def sums(
         self,
@@ -131,7 +136,7 @@ class UsageStore(Protocol):
         by_model: bool = False,
     ) -> Sequence[UsageSum]:
         """One sum per tenant over the turns that ended from ``since`` to ``until``; per day with ``by_day``, and per
-        deployment with ``by_model``."""
+        deployment with ``by_model``. Replicas' time that began then is in them; who has no turns has a sum too."""
 
 
 class StorageStore(Protocol):
@@ -162,6 +167,9 @@ class UnfinishedTurns(Protocol):
 
     async def count_unfinished(self) -> Sequence[Unfinished]:
         """Number of turns that were accepted and have not ended, by deployment and version."""
+
+    async def first_unfinished(self, deployment: str, version: str) -> str | None:
+        """Tenant of the oldest turn of a version that was accepted and has not ended; None where there is none."""
 
 
 class SessionTurns(TurnStore, UnfinishedTurns, Protocol):

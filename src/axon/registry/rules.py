@@ -11,6 +11,7 @@ from axon.domain.registry.snapshot import Snapshot
 from axon.domain.registry.version import Version
 from axon.domain.tenant import check_id, is_pool
 from axon.errors import Conflict, InvalidInput, NotFound
+from axon.registry.scaling_rules import check_scaling
 
 MAX_FALLBACKS = 8
 MAX_REPLICAS = 1000
@@ -201,6 +202,7 @@ def _check_deployment(snapshot: Snapshot, deployment: Deployment) -> None:
         raise InvalidInput(
             "'pool' must have 1 to 40 small letters, digits, dashes or underscores inside, or be empty.", param="pool"
         )
+    check_scaling(deployment)
     _check_fallbacks(snapshot, deployment)
 
 

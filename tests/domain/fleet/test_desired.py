@@ -11,6 +11,7 @@ from axon.domain.fleet.replica import Group
 from axon.domain.fleet.sight import Target
 from axon.domain.registry.deployment import Deployment, MemberState
 from axon.domain.registry.rollout import RolloutState
+from axon.domain.registry.scaling import Scaling, Window
 from axon.domain.registry.version import EngineSettings
 from tests.domain.fleet.builders import NOBODY, ONE, TWO, Fleet, deployed, registry
 from tests.domain.registry.builders import rollout
@@ -20,7 +21,7 @@ COLD: dict[str, Any] = {"min_replicas": 0, "idle_s": 60.0}
 
 
 def counts(fleet: Fleet, idle: Idle | None = None) -> dict[Group, int]:
-    targets, _ = least(fleet.sight(), idle or Idle(), now=fleet.now)
+    targets, _ = least(fleet.sight(), idle or Idle(), now=fleet.now, at=fleet.now)
     return {group: target.count for group, target in targets.items()}
 
 
@@ -53,6 +54,16 @@ def test_a_hot_deployment_is_never_cold() -> None:
     assert counts(of(deployed(**COLD, hot=True))) == {ONE: 1}
 
 
+def test_a_minimum_by_the_clock_keeps_a_cold_deployment_warm_while_it_holds() -> None:
+    morning = Scaling(floors=(Window(replicas=3, start="00:10", end="00:20"),))
+    fleet = of(deployed(**COLD, scaling=morning), now=11 * 60.0)
+    assert counts(fleet) == {ONE: 3}
+    targets, _ = least(fleet.sight(), Idle(), now=0.0, at=fleet.now)
+    assert targets[ONE].reason == "its deployment asks for 3 at least at this time of the day"
+    fleet.now = 20 * 60.0
+    assert counts(fleet) == {ONE: 0}
+
+
 def test_a_demand_that_is_not_known_keeps_what_runs_and_starts_nothing() -> None:
     fleet = of(deployed(**COLD), demand={})
     assert counts(fleet) == {ONE: 0}
@@ -67,7 +78,7 @@ def test_it_goes_cold_when_it_was_idle_for_its_time_and_not_before() -> None:
     for seconds, demand, wants in ((0, 0, 1), (59, 0, 1), (0, 1, 1), (59, 0, 1), (59, 0, 1), (2, 0, 0)):
         fleet.now += seconds
         fleet.demand = {ONE: Demand(waiting=0, unfinished=demand)}
-        targets, idle = least(fleet.sight(), idle, now=fleet.now)
+        targets, idle = least(fleet.sight(), idle, now=fleet.now, at=fleet.now)
         assert targets[ONE].count == wants
     assert targets[ONE] == Target(0, "idle for 60 s")
 
@@ -78,7 +89,7 @@ def test_time_with_a_demand_that_is_not_known_does_not_count_as_idle() -> None:
     idle = Idle()
     for demand, wants in ((Demand(waiting=None, unfinished=0), 1), (Demand(waiting=0, unfinished=0), 1)):
         fleet.now, fleet.demand = fleet.now + 100.0, {ONE: demand}
-        targets, idle = least(fleet.sight(), idle, now=fleet.now)
+        targets, idle = least(fleet.sight(), idle, now=fleet.now, at=fleet.now)
         assert targets[ONE].count == wants
 
 

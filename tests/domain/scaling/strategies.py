@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from axon.domain.scaling.decide import Decision, decide
 from axon.domain.scaling.memory import Memory
-from axon.domain.scaling.policy import Floor, ScalingPolicy
+from axon.domain.scaling.policy import ScalingPolicy
 from axon.domain.scaling.signals import Signals, TenantRate
 from axon.domain.scaling.work import Speed, Work
 from axon.domain.tenant import Tier
@@ -49,7 +49,7 @@ def watched(
     """The decisions of one look for each load, with replicas that are ready at the next look; and the time after."""
     memory, now, decisions = memory or Memory(), start, []
     for load in loads_seen:
-        ready = policy.least(now) if memory.replicas is None else memory.replicas
+        ready = policy.least if memory.replicas is None else memory.replicas
         decision = decide(policy, arriving(load, ready=ready), memory, now)
         decisions.append(decision)
         memory, now = decision.memory, now + policy.look_s
@@ -57,20 +57,15 @@ def watched(
 
 
 policies = st.builds(
-    lambda least, more, cost, floor, low, hot, idle: ScalingPolicy(
+    lambda least, more, low, hot, idle: ScalingPolicy(
         min_replicas=least,
         max_replicas=least + more,
-        cost_per_h=cost,
-        price_per_h=2.0,
-        floors=(Floor(start_s=40_000.0, end_s=50_000.0, replicas=floor),) if floor else (),
         utilisation_low=low,
         hot=hot,
         idle_s=idle,
     ),
     st.integers(0, 5),
     st.integers(0, 300),
-    st.sampled_from([0.0, 30.0, 1000.0]),
-    st.integers(0, 20),
     st.floats(0.3, 0.8),
     st.booleans(),
     st.sampled_from([0.0, 300.0]),

@@ -1,8 +1,8 @@
-"""Policies that cannot work, and minimums by the clock."""
+"""Policies that cannot work."""
 
 import pytest
 
-from axon.domain.scaling.policy import Floor, ScalingPolicy
+from axon.domain.scaling.policy import ScalingPolicy
 from axon.errors import InvalidInput
 
 
@@ -20,8 +20,3 @@ def test_a_policy_that_cannot_work_is_refused_by_the_name_of_its_field(name: str
         policy.check()
     assert refused.value.param == name
     ScalingPolicy().check()
-
-
-def test_a_minimum_by_the_clock_holds_in_its_hours_alone() -> None:
-    night = ScalingPolicy(floors=(Floor(start_s=22 * 3600.0, end_s=6 * 3600.0, replicas=4),))
-    assert [night.least(hour * 3600.0) for hour in (21, 22, 23, 0, 5, 6)] == [1, 4, 4, 4, 4, 1]

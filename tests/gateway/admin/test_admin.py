@@ -17,6 +17,7 @@ from axon.adapters.live.memory_cache import MemoryCache
 from axon.adapters.store.sqlite import SqliteStore
 from axon.domain.cost import Rates
 from axon.domain.key import HOLDER, Scope, parse_key
+from axon.domain.replica_use import ReplicaUse, UseKind
 from axon.domain.tenant import Limits, Tenant, Terms
 from axon.gateway.admin.bodies import Admin
 from axon.gateway.app import build_app
@@ -402,6 +403,7 @@ class TestUsage:
                 "output_tokens": 4,
                 "total_tokens": 10,
                 "costs": [{"amount": "0.001", "currency": "USD"}],
+                "replicas": {"cold_starts": 0, "cold_start_s": 0.0, "dedicated_s": 0.0, "costs": []},
             }
         ]
         by_model = await ok(admin.get("/v1/admin/usage", params={"by": "model", "tenant": "acme"}))
@@ -411,6 +413,33 @@ class TestUsage:
             assert [each["day"] for each in own["data"]] == ["2023-11-13", "2023-11-12"]
             assert {each["tenant"] for each in own["data"]} == {"acme"}
             assert [each["costs"][0]["amount"] for each in own["data"]] == ["0.0005", "0.0005"]
+
+    async def test_replicas_that_a_tenant_pays_for_are_told_to_it(
+        self, admin: httpx.AsyncClient, office: Office
+    ) -> None:
+        use = ReplicaUse(
+            id="cold_start/small#-0/1",
+            kind=UseKind.COLD_START,
+            tenant="acme",
+            deployment="small",
+            version="small@v1",
+            at=office.clock.now(),
+            seconds=12.5,
+            price_nanos=3_600 * 10**9,
+            currency="USD",
+        )
+        await office.store.usage.add_replicas([use])
+        replicas = {
+            "cold_starts": 1,
+            "cold_start_s": 12.5,
+            "dedicated_s": 0.0,
+            "costs": [{"amount": "12.5", "currency": "USD"}],
+        }
+        reader = await office.key("acme", Scope.READ)
+        async with office.client(reader) as acme:
+            assert (await ok(acme.get("/v1/usage")))["data"][0]["replicas"] == replicas
+        found = await ok(admin.get("/v1/admin/usage", params={"by": "tenant", "tenant": "acme"}))
+        assert [(each["turns"], each["replicas"]) for each in found["data"]] == [(0, replicas)]
 
     async def test_a_time_that_is_none_is_refused(self, admin: httpx.AsyncClient) -> None:
         usage = "/v1/admin/usage"

@@ -205,6 +205,32 @@ class TestDeployments:
         reply = await admin.patch(f"{URL}/deployments/gold", json=fixed)
         assert (reply.status_code, reply.json()["error"]["param"]) == (400, "num_lanes")
 
+    async def test_a_deployments_autoscaler_is_set_piece_by_piece(
+        self, admin: httpx.AsyncClient, small: dict[str, Any]
+    ) -> None:
+        floor = {"replicas": 2, "start": "08:00", "end": "20:00", "days": ["mon"], "zone": "Europe/Berlin"}
+        ask = {"id": "gold", "model": "small", "version": "v1", "max_replicas": 4, "scaling": {"floors": [floor]}}
+        made = await ok(admin.post(f"{URL}/deployments", json=ask))
+        assert made["scaling"]["floors"] == [floor]
+        aims = {"utilisation": 0.6, "target_wait_s": 5, "price_per_h": 2.5, "cost_per_h": 10}
+        change = {"scaling": aims, "revision": made["revision"]}
+        changed = await ok(admin.patch(f"{URL}/deployments/gold", json=change))
+        assert changed["scaling"] == {**made["scaling"], **aims}
+        for scaling, param in (
+            ({"cost_per_h": 2}, "scaling.cost_per_h"),
+            ({"floors": [{**floor, "zone": "Mars"}]}, "scaling.floors.zone"),
+            ({"floors": [{**floor, "hour": 8}]}, "scaling.floors.0.hour"),
+            ({"utilization": 0.5}, "scaling.utilization"),
+            ({"utilisation": "0.5"}, "scaling.utilisation"),
+        ):
+            body = {"scaling": scaling, "revision": changed["revision"]}
+            reply = await admin.patch(f"{URL}/deployments/gold", json=body)
+            assert (reply.status_code, reply.json()["error"]["param"]) == (400, param)
+        assert await ok(admin.get(f"{URL}/deployments/gold")) == changed
+        clear = {"scaling": {"floors": [], "utilisation": 0}, "revision": changed["revision"]}
+        cleared = await ok(admin.patch(f"{URL}/deployments/gold", json=clear))
+        assert (cleared["scaling"]["floors"], cleared["scaling"]["cost_per_h"]) == ([], 10.0)
+
     async def test_a_label_is_a_version_of_the_deployments_model(
         self, admin: httpx.AsyncClient, small: dict[str, Any]
     ) -> None:

@@ -14,7 +14,7 @@ from sqlalchemy import (
     Text,
 )
 
-HEAD = "0010"
+HEAD = "0011"
 """Id of the migration that creates these tables."""
 
 metadata = MetaData()
@@ -220,6 +220,23 @@ terms = Table(
     Column("name", Text, primary_key=True),
     Column("number", BigInteger, nullable=False),
 )
+
+replica_uses = Table(
+    "replica_uses",
+    metadata,
+    Column("id", Text, primary_key=True),
+    Column("kind", Text, nullable=False),
+    Column("tenant", Text, nullable=False),
+    Column("deployment", Text, nullable=False),
+    Column("version", Text, nullable=False),
+    Column("pool", Text, nullable=False),
+    Column("began_at", Double, nullable=False),
+    Column("seconds", Double, nullable=False),
+    Column("price_nanos", BigInteger, nullable=False),
+    Column("currency", Text, nullable=False),
+)
+
+Index("replica_uses_by_tenant", replica_uses.c.tenant, replica_uses.c.began_at)
 
 tombstones = Table(
     "tombstones",

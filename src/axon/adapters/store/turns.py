@@ -38,7 +38,7 @@ from axon.adapters.store.driver_errors import (
     translate,
     translated,
 )
-from axon.adapters.store.unfinished import count_unfinished
+from axon.adapters.store.unfinished import count_unfinished, first_unfinished
 from axon.domain import conversation, erasure, wire
 from axon.domain.chunk import End, Token
 from axon.domain.conversation import Entry
@@ -143,6 +143,9 @@ class SqlTurns:
 
     async def count_unfinished(self) -> Sequence[Unfinished]:
         return await count_unfinished(self._database)
+
+    async def first_unfinished(self, deployment: str, version: str) -> str | None:
+        return await first_unfinished(self._database, deployment, version)
 
     async def purge(self, *, ended_before: float) -> int:
         return await self._purge_all(_past_retention(ended_before))

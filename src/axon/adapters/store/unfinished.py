@@ -1,4 +1,4 @@
-"""Counts of unfinished turns, in a database. Reads no body."""
+"""Counts of unfinished turns and whose the oldest is, in a database. Reads no body."""
 
 from collections.abc import Sequence
 
@@ -23,3 +23,14 @@ async def count_unfinished(database: Database) -> Sequence[Unfinished]:
         async with database.connect() as connection:
             rows = (await connection.execute(_COUNTS)).all()
     return [Unfinished(deployment=row.deployment, version=row.version, count=row.number) for row in rows]
+
+
+async def first_unfinished(database: Database, deployment: str, version: str) -> str | None:
+    """Tenant of the oldest unfinished turn of the version."""
+    of_it = (_COLUMNS.deployment == deployment, _COLUMNS.version == version)
+    query = select(_COLUMNS.tenant).where(_COLUMNS.rank == TurnState.OPENED.rank, *of_it)
+    with translated():
+        async with database.connect() as connection:
+            found = await connection.execute(query.order_by(_COLUMNS.opened_at, _COLUMNS.id).limit(1))
+            tenant: str | None = found.scalar_one_or_none()
+    return tenant

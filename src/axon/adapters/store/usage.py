@@ -1,6 +1,7 @@
-"""Sums of usage in a database. Reads columns only, so purged turns count too."""
+"""Sums of usage in a database: of turns and of replicas' time. Reads columns only, so purged turns count too."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
@@ -9,12 +10,15 @@ from sqlalchemy import ColumnElement, Integer, Row, Select, cast, func, select
 from axon.adapters.store import schema
 from axon.adapters.store.database import Database
 from axon.adapters.store.driver_errors import known_ids_only
+from axon.adapters.store.replica_uses import SqlReplicaUses
 from axon.domain.cost import NANOS, Amount
+from axon.domain.replica_use import ReplicaSum, ReplicaUse
 from axon.domain.usage import Usage
 from axon.domain.usage_sum import UsageSum
 
 _COLUMNS = schema.turns.c
 _DAY_S = 86400
+_NOTHING = Usage(prompt_tokens=0, cached_tokens=0, output_tokens=0)
 _COST = (
     func.sum(_COLUMNS.cost_nanos // NANOS).label("units"),
     func.sum(_COLUMNS.cost_nanos % NANOS).label("nanos"),
@@ -28,6 +32,10 @@ class SqlUsage:
     def __init__(self, database: Database) -> None:
         self._database = database
         self._day = _day(database.dialect)
+        self._replicas = SqlReplicaUses(database)
+
+    async def add_replicas(self, uses: Sequence[ReplicaUse]) -> None:
+        await self._replicas.put(uses)
 
     async def sums(
         self,
@@ -43,7 +51,9 @@ class SqlUsage:
         with known_ids_only():
             async with self._database.connect() as connection:
                 rows = (await connection.execute(query)).all()
-        return _merged([_sum(row) for row in rows])
+        found = _merged([_sum(row) for row in rows])
+        replicas = await self._replicas.sums(since=since, until=until, tenant=tenant, by_day=by_day, by_model=by_model)
+        return _with_replicas(found, {(who, _shown(day), model): each for (who, day, model), each in replicas.items()})
 
     def query(
         self, since: float, until: float, tenant: str | None, *, by_day: bool = False, by_model: bool = False
@@ -73,12 +83,28 @@ def _sum(row: Row[Any]) -> UsageSum:
     day = getattr(row, "day", None)
     return UsageSum(
         tenant=row.tenant,
-        day="" if day is None else datetime.fromtimestamp(day * _DAY_S, UTC).strftime("%Y-%m-%d"),
+        day=_shown(day),
         model=getattr(row, "deployment", ""),
         num_turns=row.num_turns,
         usage=Usage(prompt_tokens=row.prompt_tokens, cached_tokens=row.cached_tokens, output_tokens=row.output_tokens),
         costs=(Amount.of(int(row.units) * NANOS + int(row.nanos), row.currency),) if row.currency else (),
     )
+
+
+def _shown(day: int | None) -> str:
+    """A day since 1970 as it is shown; empty for none."""
+    return "" if day is None else datetime.fromtimestamp(day * _DAY_S, UTC).strftime("%Y-%m-%d")
+
+
+def _with_replicas(sums: Sequence[UsageSum], replicas: Mapping[tuple[str, str, str], ReplicaSum]) -> Sequence[UsageSum]:
+    """The sums with the replicas' time of the same tenant, day and model; one that has no turns gets a sum of its
+    own."""
+    known = {each.of: each for each in sums}
+    for of, each in replicas.items():
+        tenant, day, model = of
+        own = known.get(of) or UsageSum(tenant=tenant, day=day, model=model, num_turns=0, usage=_NOTHING)
+        known[of] = replace(own, replicas=each)
+    return [known[of] for of in sorted(known)] if replicas else sums
 
 
 def _merged(sums: Sequence[UsageSum]) -> Sequence[UsageSum]:

@@ -1,6 +1,9 @@
 """Demand: the work of one group of replicas that was accepted and has not ended. Knows no queue and no store."""
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from axon.domain.tenant import Tier
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -9,10 +12,18 @@ class Demand:
 
     waiting: int | None = None
     """Jobs in its lanes."""
+    tiers: Mapping[Tier, int] = field(default_factory=dict)
+    """Of them, those of each tier; what no tier has is of the default one."""
     unfinished: int | None = None
     """Accepted turns that have not ended, as far as they are in the store: waiting ones and running ones."""
     last_asked: float | None = None
     """Unix time of the last request for its deployment."""
+
+    @property
+    def waiting_by_tier(self) -> Mapping[Tier, int]:
+        """All jobs in its lanes by tier, as far as they are known."""
+        rest = (self.waiting or 0) - sum(self.tiers.values())
+        return {**self.tiers, Tier.DEFAULT: self.tiers.get(Tier.DEFAULT, 0) + rest} if rest > 0 else self.tiers
 
     @property
     def is_known(self) -> bool:

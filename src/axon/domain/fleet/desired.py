@@ -68,9 +68,10 @@ class Idle:
     since: Mapping[Group, float] = field(default_factory=dict)
 
 
-def least(sight: Sight, idle: Idle, *, now: float) -> tuple[Mapping[Group, Target], Idle]:
+def least(sight: Sight, idle: Idle, *, now: float, at: float) -> tuple[Mapping[Group, Target], Idle]:
     """The targets of a fleet without an autoscaler: the least that each deployment asks for, and what it must have
-    because somebody waits. ``now`` is in seconds of a monotonic clock; give the result back at the next look."""
+    because somebody waits. ``now`` is in seconds of a monotonic clock, ``at`` is the Unix time; give the result back at
+    the next look."""
     groups = wanted(sight.snapshot)
     since = {
         group: idle.since.get(group, now)
@@ -79,30 +80,33 @@ def least(sight: Sight, idle: Idle, *, now: float) -> tuple[Mapping[Group, Targe
     }
     targets: dict[Group, Target] = {}
     for deployment in sight.snapshot.deployments.values():
-        shares = _shares(deployment)
+        shares = _shares(deployment, at)
         own = {group: each for group, each in groups.items() if each.deployment is deployment and each.may_start}
         for group, each in own.items():
             count = shares[each.member.version]
             targets[group] = (
-                Target(count, _why(deployment))
+                Target(count, _why(deployment, at))
                 if count
                 else _cold(sight, group, each, idle_s=now - since.get(group, now))
             )
     return targets, Idle(since)
 
 
-def _shares(deployment: Deployment) -> Counter[str]:
+def _shares(deployment: Deployment, at: float) -> Counter[str]:
     """The least number of replicas by version: one of each that runs, and the rest by their parts of new sessions."""
     served: list[str] = []
-    if deployment.may_be_cold:
+    asked = deployment.least_replicas(at)
+    if deployment.may_be_cold and not asked:
         return Counter()
     num_running = sum(member.state in RUNNING for member in deployment.members)
-    for _ in range(max(deployment.min_replicas, num_running)):
+    for _ in range(max(asked, num_running)):
         served.append(version_to_serve(deployment, served))
     return Counter(served)
 
 
-def _why(deployment: Deployment) -> str:
+def _why(deployment: Deployment, at: float) -> str:
+    if (by_clock := deployment.scaling.least(at)) > deployment.min_replicas:
+        return f"its deployment asks for {by_clock} at least at this time of the day"
     if deployment.hot:
         return "its deployment is hot"
     if deployment.min_replicas:

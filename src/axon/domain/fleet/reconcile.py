@@ -172,7 +172,7 @@ class _Plan:
     def state(self, held: str) -> GroupState:
         missing = self.target.count - len(self.serving)
         if missing > 0 and self.of.may_start and self.room <= 0:
-            held = f"its deployment has its {self.of.deployment.max_replicas} replicas, with those that drain"
+            held = f"its deployment has its {self.of.deployment.most_replicas} replicas, with those that drain"
         elif missing >= 0:
             held = ""
         num_ready = sum(each.name in self.ready for each in self.serving)
@@ -198,7 +198,7 @@ def _plans(sight: Sight, targets: Mapping[Group, Target]) -> list[_Plan]:
         groups = [group for group in known if group.deployment == deployment.name]
         serving = {group: _serving(there[group], known[group].spec.version, ready) for group in groups}
         aims = {group: _target(sight, group, group in own, known[group], targets, serving[group]) for group in groups}
-        fitted, limit = _fitted(aims, deployment.max_replicas)
+        fitted, limit = _fitted(aims, deployment.most_replicas)
         room = max(0, limit - used[deployment.name])
         for group in groups:
             plan = _Plan(

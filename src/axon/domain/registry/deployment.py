@@ -1,9 +1,10 @@
 """A deployment: what is to run under a name. It says which versions, how many replicas and where. Knows no worker."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 
 from axon.domain.registry.rollout import Rollout
+from axon.domain.registry.scaling import Scaling
 
 LETTERS = "abcd"
 """Letters of the versions that a deployment may run at once; the first version's lanes have none in their names."""
@@ -63,6 +64,8 @@ class Deployment:
     min_replicas: int = 1
     max_replicas: int = 1
     """Control's launcher keeps to both, if it has one; two versions that run at once have a replica each at least."""
+    scaling: Scaling = field(default_factory=Scaling)
+    """What its autoscaler aims at and may spend, and minimums by the clock."""
     pool: str = ""
     """Pool of workers that runs it; empty for the shared one."""
     memory_bytes: int = 0
@@ -89,6 +92,16 @@ class Deployment:
         """Whether it may run nowhere until it is asked: it needs no replica, has a time after which it counts as idle,
         and is not hot."""
         return not self.hot and self.min_replicas == 0 and self.idle_s > 0
+
+    def least_replicas(self, at: float) -> int:
+        """Replicas that it has at least at a Unix time, before any ceiling."""
+        return max(self.min_replicas, self.scaling.least(at))
+
+    @property
+    def most_replicas(self) -> int:
+        """Replicas that it has at most: by their number, and by what they may cost."""
+        payable = self.scaling.payable
+        return self.max_replicas if payable is None else min(self.max_replicas, payable)
 
     def member(self, version: str) -> Member | None:
         """The member with this version's id."""

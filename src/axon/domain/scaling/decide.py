@@ -37,11 +37,11 @@ def decide(policy: ScalingPolicy, signals: Signals, memory: Memory, now: float) 
     """Decides how many replicas the group shall have. Without knowledge of demand nothing changes but the bounds."""
     present = count(signals.ready) + count(signals.starting) if memory.replicas is None else memory.replicas
     if not signals.is_known or not isfinite(now):
-        return _bounded(present, "demand is unknown: no change", policy, signals, memory, now)
+        return _bounded(present, "demand is unknown: no change", policy, signals, memory)
     memory = _observed(policy, signals, memory, now)
     expected = need.expected_load(policy, signals, memory, now)
-    if _may_be_cold(policy, signals, now):
-        return _learned(_bounded(0, "idle for its time: cold", policy, signals, memory, now), signals, expected)
+    if _may_be_cold(policy, signals):
+        return _learned(_bounded(0, "idle for its time: cold", policy, signals, memory), signals, expected)
     middle = (policy.utilisation_low + policy.utilisation_high) / 2
     most_urgent = need.largest(policy, signals, memory, expected, slots_aim=policy.utilisation_high)
     to_keep = need.largest(policy, signals, memory, expected, slots_aim=middle)
@@ -59,7 +59,7 @@ def decide(policy: ScalingPolicy, signals: Signals, memory: Memory, now: float) 
         replicas, why = memory.largest_need, f"{to_keep.reason}, and no more for {hold_s:.0f} s"
     elif memory.largest_need < present:
         why = f"{to_keep.reason}: kept, as the backlog or the last change is too young"
-    return _learned(_bounded(replicas, why, policy, signals, memory, now), signals, expected)
+    return _learned(_bounded(replicas, why, policy, signals, memory), signals, expected)
 
 
 def _observed(policy: ScalingPolicy, signals: Signals, memory: Memory, now: float) -> Memory:
@@ -88,9 +88,9 @@ def _learned(decision: Decision, signals: Signals, expected: float) -> Decision:
     return replace(decision, expected=expected, memory=changed)
 
 
-def _may_be_cold(policy: ScalingPolicy, signals: Signals, now: float) -> bool:
+def _may_be_cold(policy: ScalingPolicy, signals: Signals) -> bool:
     idle_s = signals.idle_s
-    if idle_s is None or idle_s != idle_s or not policy.idle_s > 0 or policy.least(now) > 0:
+    if idle_s is None or idle_s != idle_s or not policy.idle_s > 0 or policy.least > 0:
         return False
     asked = signals.demand != 0 or need.backlog_tokens(signals) > 0 or amount(signals.running) > 0
     return not asked and idle_s >= policy.idle_s
@@ -115,14 +115,12 @@ def _may_go_down(policy: ScalingPolicy, memory: Memory, present: int, now: float
     return quiet_s >= policy.quiet_s and raised_s >= policy.quiet_s
 
 
-def _bounded(
-    replicas: int, reason: str, policy: ScalingPolicy, signals: Signals, memory: Memory, now: float
-) -> Decision:
+def _bounded(replicas: int, reason: str, policy: ScalingPolicy, signals: Signals, memory: Memory) -> Decision:
     """Held between the least and the most. What was up stays up with one replica until it may be cold; the ceiling
     wins over every need and minimum."""
     present = count(signals.ready) + count(signals.starting) if memory.replicas is None else memory.replicas
-    least, most = policy.least(now), policy.most
-    stays = present > 0 and not (signals.is_known and _may_be_cold(policy, signals, now))
+    least, most = policy.least, policy.most
+    stays = present > 0 and not (signals.is_known and _may_be_cold(policy, signals))
     least = max(least, int(stays))
     if replicas > most:
         replicas, reason = most, f"{reason}: held by the ceiling of {most}"

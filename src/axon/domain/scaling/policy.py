@@ -1,33 +1,11 @@
-"""The autoscaler's policy: targets, bounds and hysteresis of one group. Values and their clock; decides nothing."""
+"""The autoscaler's policy: targets, bounds and hysteresis of one group. Values only: it decides nothing."""
 
 from dataclasses import dataclass
-from math import floor, isfinite
+from math import isfinite
 
 from axon.domain.scaling.finite import amount, count
 from axon.domain.tenant import Tier
 from axon.errors import InvalidInput
-
-_DAY_S = 86_400.0
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Floor:
-    """A minimum by the clock: at least so many replicas between two times of the day (UTC)."""
-
-    start_s: float
-    """Seconds since midnight at which it begins to hold."""
-    end_s: float
-    """Seconds since midnight at which it ends; before ``start_s`` for one that lasts over midnight."""
-    replicas: int
-
-    def holds(self, at: float) -> bool:
-        """Whether it holds at a Unix time."""
-        if not isfinite(at):
-            return False
-        second = at % _DAY_S
-        if self.start_s <= self.end_s:
-            return self.start_s <= second < self.end_s
-        return second >= self.start_s or second < self.end_s
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,11 +14,7 @@ class ScalingPolicy:
 
     min_replicas: int = 1
     max_replicas: int = 10
-    floors: tuple[Floor, ...] = ()
-    cost_per_h: float = 0.0
-    """Ceiling of what the group may cost per hour; 0 for none."""
-    price_per_h: float = 0.0
-    """Price of one replica hour, in the unit of ``cost_per_h``."""
+    """Both follow the clock and the ceiling in cost of the deployment: whoever makes the policy says what holds now."""
     hot: bool = False
     """Whether the group always keeps a replica, however long it was idle."""
     idle_s: float = 0.0
@@ -60,8 +34,8 @@ class ScalingPolicy:
     """Down only after the backlog was below what they clear, times this, for ``quiet_s``."""
     quiet_s: float = 600.0
     large_excess: float = 0.1
-    """A group that has this part of its replicas too many, and at least two, lets them go after ``hold_s`` already;
-    1 for never before ``quiet_s``."""
+    """A group that has this part of its replicas too many, and at least two, lets them go after ``hold_s`` already; the
+    square root of its replicas suffices in a large group. 1 for never before ``quiet_s``."""
     utilisation_low: float = 0.7
     """No replica is taken away if the others would then be used above the middle of low and high."""
     utilisation_high: float = 0.8
@@ -80,17 +54,15 @@ class ScalingPolicy:
     learns_wave: bool = False
     """Whether the load's daily wave is learned and forecast."""
 
-    def least(self, at: float) -> int:
-        """The least number of replicas at a Unix time, before any ceiling."""
-        held = [each.replicas for each in self.floors if each.holds(at)]
-        return max([count(self.min_replicas), int(self.hot), *map(count, held)])
+    @property
+    def least(self) -> int:
+        """The least number of replicas, before any ceiling."""
+        return max(count(self.min_replicas), int(self.hot))
 
     @property
     def most(self) -> int:
-        """The largest number of replicas, by number and by cost."""
-        most = count(self.max_replicas)
-        price, cost = amount(self.price_per_h), amount(self.cost_per_h)
-        return min(most, floor(min(1e6, cost / price))) if price > 0 and cost > 0 else most
+        """The largest number of replicas."""
+        return count(self.max_replicas)
 
     def wait_s(self, tier: Tier) -> float:
         """Seconds in which a job of the tier shall be taken."""

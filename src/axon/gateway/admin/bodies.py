@@ -151,6 +151,7 @@ def usage_body(spent: UsageSum) -> dict[str, Any]:
         "output_tokens": spent.usage.output_tokens,
         "total_tokens": spent.usage.total_tokens,
         "costs": [amount.shown() for amount in spent.costs],
+        "replicas": spent.replicas.shown(),
     }
 
 

@@ -8,9 +8,11 @@ from pydantic import Field
 from starlette.requests import Request
 
 from axon.domain.registry.deployment import Deployment
+from axon.domain.registry.scaling import Scaling
 from axon.domain.registry.version import version_id
 from axon.gateway.admin.bodies import AdminWire, admin_of, note, read
 from axon.gateway.admin.registry import Revision, actor_of, asked_revision, needed_revision, page, removed
+from axon.gateway.admin.scaling import ScalingBody
 from axon.gateway.http.body import Many
 from axon.gateway.http.paging import DEFAULT_LIMIT
 from axon.gateway.http.schema import body_of_kind
@@ -35,6 +37,8 @@ class NewDeployment(AdminWire):
     """Workers that serve it at least; 0 lets it go cold."""
     max_replicas: int = 1
     """Workers that serve it at most."""
+    scaling: ScalingBody = Field(default_factory=ScalingBody)
+    """What its autoscaler aims at and may spend, and minimums by the clock."""
     pool: str = ""
     """Pool of workers that runs it; empty for the shared one."""
     memory_bytes: int = 0
@@ -62,6 +66,8 @@ class DeploymentChange(AdminWire):
     """The revision of the deployment that the change was made from; or the header ``If-Match``."""
     min_replicas: int | None = None
     max_replicas: int | None = None
+    scaling: ScalingBody | None = None
+    """Fields that it does not have stay as they are; its ``floors`` replace all that there were."""
     pool: str | None = None
     memory_bytes: int | None = None
     devices: int | None = None
@@ -83,8 +89,9 @@ async def index(request: Request, after: str = "", limit: str = DEFAULT_LIMIT, o
 async def create(request: Request) -> dict[str, Any]:
     """Creates a deployment of a registered version."""
     ask = await read(NewDeployment, request)
-    said = ask.model_dump(exclude={"id", "version", "fallbacks"})
-    deployment = Deployment(name=ask.id, fallbacks=tuple(ask.fallbacks), created=0.0, **said)
+    said = ask.model_dump(exclude={"id", "version", "fallbacks", "scaling"})
+    scaling = ask.scaling.over(Scaling())
+    deployment = Deployment(name=ask.id, fallbacks=tuple(ask.fallbacks), scaling=scaling, created=0.0, **said)
     version = ask.version if "@" in ask.version else version_id(ask.model, ask.version)
     made = await admin_of(request).catalog.create_deployment(deployment, version, actor=actor_of(request))
     note(request, "deployment_created", deployment=made.name, version=version)
@@ -101,14 +108,18 @@ async def show(request: Request, deployment_id: str) -> dict[str, Any]:
 async def change(request: Request, deployment_id: str) -> dict[str, Any]:
     """Changes a deployment's settings. 409 ``revision_mismatch`` if it has changed since the named revision."""
     ask = await read(DeploymentChange, request)
-    said: dict[str, Any] = ask.model_dump(exclude={"revision"}, exclude_none=True)
+    said: dict[str, Any] = ask.model_dump(exclude={"revision", "scaling"}, exclude_none=True)
     if ask.fallbacks is not None:
         said["fallbacks"] = tuple(ask.fallbacks)
-    revision = needed_revision(request, ask.revision)
+    scaling = ask.scaling or ScalingBody()
     new = await admin_of(request).catalog.change_deployment(
-        deployment_id, lambda old: replace(old, **said), revision=revision, actor=actor_of(request)
+        deployment_id,
+        lambda old: replace(old, scaling=scaling.over(old.scaling), **said),
+        revision=needed_revision(request, ask.revision),
+        actor=actor_of(request),
     )
-    note(request, "deployment_changed", deployment=new.name, **said)
+    named = ask.model_dump(exclude={"revision"}, exclude_none=True)
+    note(request, "deployment_changed", deployment=new.name, **named)
     return facts_of(new)
 
 

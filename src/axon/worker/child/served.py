@@ -3,12 +3,14 @@
 from collections import deque
 
 from axon.domain.presence import Service
+from axon.worker.child.step_cost import StepCost
 
 _WINDOW_S = 60.0
 _MOST = 512
 """Latencies that are kept at most."""
 _IDLE_S = 1.0
 """A longer time between two steps is a pause without work, or a stall that other signals tell."""
+_FORGET_S = 1.0
 
 
 class Served:
@@ -19,6 +21,8 @@ class Served:
         self._ttfts, self._steps = _Window(), _Window()
         self._stepped_at: float | None = None
         self._kv_use: float | None = None
+        self._has_work = False
+        self._cost, self._forgot_at = StepCost(), 0.0
 
     def token(self, *, prompt: int, is_first: bool) -> None:
         """Counts a token of an answer; the first one comes with the prompt tokens that were computed for it."""
@@ -30,16 +34,29 @@ class Served:
         """A request has had its first token so long after it was asked."""
         self._ttfts.add(now, max(0.0, ttft_s))
 
-    def step(self, now: float, *, used: int, free: int) -> None:
-        """Counts a step of the engine, which leaves so many KV blocks used and free."""
+    def step(
+        self, now: float, *, used: int, free: int, streams: int = 0, tokens: int = 0, has_work: bool = True
+    ) -> None:
+        """Counts a step of the engine, which leaves so many KV blocks used and free. It computed ``tokens``, one for
+        each of the streams and the rest of prompts; ``has_work``: another step follows at once."""
         if self._stepped_at is not None and now - self._stepped_at < _IDLE_S:
             self._steps.add(now, now - self._stepped_at)
-        self._stepped_at = now
+            if self._has_work and tokens:
+                self._cost.step(now - self._stepped_at, streams=streams, prompt=max(0, tokens - streams))
+        self._stepped_at, self._has_work = now, has_work
         self._kv_use = used / (used + free) if used + free else None
 
-    def told(self, now: float) -> Service:
-        """All of it at the monotonic time ``now``."""
+    def told(self, now: float, *, slots: int = 0, expected: float = 0.0, remaining: float | None = None) -> Service:
+        """All of it at the monotonic time ``now``, for an engine with so many slots."""
+        if now - self._forgot_at >= _FORGET_S:
+            self._forgot_at = now
+            self._cost.forget()
+        prefill, decode = self._cost.speeds(slots)
         return Service(
+            expected_tokens=round(expected, 1),
+            remaining_tokens=remaining and round(remaining, 1),
+            prefill_per_s=prefill and round(prefill, 1),
+            decode_per_s=decode and round(decode, 1),
             jobs=self._jobs,
             prompt_tokens=self._prompt,
             answer_tokens=self._answer,

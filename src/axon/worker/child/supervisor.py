@@ -17,6 +17,7 @@ from axon.engine.protocol.messages import Add, Emitted, Ready, Refused, StepOutp
 from axon.errors import EngineDied, Expired
 from axon.runtime.clock import Clock
 from axon.telemetry.metrics import Metrics
+from axon.worker.child.answers import Answers
 from axon.worker.child.served import Served
 from axon.worker.child.throughput import Throughput
 from axon.worker.child.watchdog import Watchdog
@@ -87,7 +88,7 @@ class Supervisor:
         self._hands, self._trials = hands, hands.trials
         self._make_engine, self._charge, self._config = make_engine, charge, config
         self._clock, self._metrics, self._model = clock, metrics, model
-        self.throughput, self.served = Throughput(), Served()
+        self.throughput, self.served, self.answers = Throughput(), Served(), Answers()
         self._engine = make_engine()
         self._is_up = False
         self._watchdog = Watchdog(
@@ -221,8 +222,16 @@ class Supervisor:
         for refused in output.refused:
             if entry := self._sequences.get(refused.id):
                 self._refuse(entry[0], refused)
-        self.served.step(now, used=output.counters.blocks_used, free=output.counters.blocks_free)
-        self._metrics.engine(self._model, output.counters)
+        counters = output.counters
+        self.served.step(
+            now,
+            used=counters.blocks_used,
+            free=counters.blocks_free,
+            streams=len(output.emitted),
+            tokens=counters.batch_tokens,
+            has_work=bool(counters.num_running),
+        )
+        self._metrics.engine(self._model, counters)
 
     def _end_wait(self, running: Running, choice: Choice, since: float | None) -> None:
         """The choice has a place now, or needs none any more; only the first choice's wait counts for the job."""
@@ -239,7 +248,9 @@ class Supervisor:
         self.served.token(prompt=prefilled, is_first=is_first)
         if is_first:
             self.served.began(self._clock.monotonic(), self._clock.now() - running.job.created)
+            self.answers.began(running.job)
         if running.push(choice, emitted):
+            self.answers.ended(running.job, len(choice.token_ids))
             # The engine does not know stop strings and would go on.
             self._abort([choice], have_ended=emitted.finish is not None)
         self._hands.news(running)

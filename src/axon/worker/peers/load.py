@@ -18,5 +18,10 @@ def measure_load(hands: Hands, supervisor: Supervisor, now: float) -> Load:
         free_slots=0 if is_crowded else max(0, slots - num_sequences),
         num_tokens=sum(each.job.num_prompt_tokens + len(each.tokens) for each in hands.running.values()),
         tokens_per_s=round(supervisor.throughput.tokens_per_s, 1),
-        service=supervisor.served.told(now),
+        service=supervisor.served.told(
+            now,
+            slots=slots,
+            expected=supervisor.answers.expected,
+            remaining=supervisor.answers.remaining(hands.running.values(), now),
+        ),
     )

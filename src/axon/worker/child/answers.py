@@ -1,0 +1,46 @@
+"""Predicted answers of a worker's jobs, by each route's and tenant's own lengths. No I/O; it is told the time."""
+
+from collections.abc import Iterable
+
+from axon.domain.job import Job
+from axon.domain.scaling.lengths import Lengths
+from axon.worker.job.running import Running
+
+_EVERY_S = 1.0
+"""The sum over all that runs is computed at most this often."""
+
+
+class Answers:
+    """``began`` and ``ended`` for every choice; ``remaining`` when it is asked."""
+
+    def __init__(self) -> None:
+        self.expected = 0.0
+        """Predicted tokens of all answers that have begun."""
+        self._lengths = Lengths()
+        self._remaining = 0.0
+        self._computed_at = float("-inf")
+
+    def began(self, job: Job) -> None:
+        """A choice of the job has had its first token."""
+        self.expected += min(self._lengths.mean(_key(job)), job.sampling.max_tokens)
+
+    def ended(self, job: Job, tokens: int) -> None:
+        """A choice of the job has ended after so many tokens."""
+        self._lengths.observe(_key(job), tokens)
+
+    def remaining(self, running: Iterable[Running], now: float) -> float:
+        """Predicted tokens that the choices which run have left, at most a second old."""
+        if now - self._computed_at >= _EVERY_S:
+            self._computed_at = now
+            self._remaining = sum(self._left(each) for each in running if each.terminal is None)
+        return self._remaining
+
+    def _left(self, running: Running) -> float:
+        key, most = _key(running.job), running.job.sampling.max_tokens
+        so_far = [len(choice.token_ids) for choice in running.choices if not choice.reason]
+        return sum(max(0.0, min(self._lengths.remaining(key, num), most - num)) for num in so_far)
+
+
+def _key(job: Job) -> tuple[str, str]:
+    """Route and tenant: the beginning of a job's id says by which route it came."""
+    return job.id.replace("_", "-").partition("-")[0], job.tenant
