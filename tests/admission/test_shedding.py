@@ -12,6 +12,7 @@ from axon.admission.admission import Admission, Entrant, Pulse
 from axon.admission.config import AdmissionConfig
 from axon.admission.limits import FIRST_OUTPUT
 from axon.admission.meters import Meters
+from axon.admission.place import Place
 from axon.admission.rivals import Rivals
 from axon.admission.shedding import Forecast
 from axon.admission.ticket import Ticket
@@ -63,6 +64,19 @@ def test_a_tenant_of_whose_own_nothing_waits_is_never_turned_away_for_what_the_o
         assert held.waiting_work == 0
 
 
+@given(forecast=forecasts, patience_s=seconds, backlog_s=seconds, extra_s=seconds)
+def test_workers_that_are_to_start_lengthen_the_wait_and_no_other_bound(
+    forecast: Forecast, patience_s: float, backlog_s: float, extra_s: float
+) -> None:
+    held = shedding.bounds(forecast, patience_s=patience_s, backlog_s=backlog_s, jobs=10)
+    more = shedding.bounds(forecast, patience_s=patience_s, backlog_s=backlog_s, jobs=10, extra_s=extra_s)
+    assert (more.jobs, more.work) == (held.jobs, held.work)
+    assert (more.waiting_work or float("inf")) >= (held.waiting_work or float("inf"))
+    if more.waiting_work:
+        assert more.waiting_work == pytest.approx((patience_s + extra_s) * (forecast.tokens_per_s or 0))
+    assert shedding.bounds(forecast, patience_s=patience_s, backlog_s=backlog_s, jobs=10, extra_s=0) == held
+
+
 @given(rate=st.floats(1, 1e5), patience_s=st.floats(0.1, 60), over_s=st.floats(0, 60))
 def test_who_waits_as_long_as_it_is_told_comes_in(rate: float, patience_s: float, over_s: float) -> None:
     forecast = Forecast(tokens_per_s=rate, own_waiting=100, share=1e-9, mean_work=1000)
@@ -80,16 +94,23 @@ class Fleet:
 
     config: AdmissionConfig = field(default_factory=AdmissionConfig)
     tokens_per_s: float | None = 100.0
+    extra_s: float = 0.0
+    """Seconds that a turn may wait for more workers."""
 
     def __post_init__(self) -> None:
         self.clock = FakeClock()
         self.admission = Admission(
-            MemoryAccounts(self.clock), self.config, self.clock, tokens_per_s=lambda deployment, pool: self.tokens_per_s
+            MemoryAccounts(self.clock),
+            self.config,
+            self.clock,
+            tokens_per_s=lambda deployment, pool: self.tokens_per_s,
+            await_more=lambda deployment, pool: self.extra_s,
         )
 
-    async def enter(self, number: int, tenant: str = "acme", tier: Tier = Tier.DEFAULT) -> None:
-        entrant = Entrant(job_id=f"{tenant}{number}", tenant=tenant, terms=Terms(), tier=tier)
-        await self.admission.admit(entrant, Meters())
+    async def enter(self, number: int, tenant: str = "acme", tier: Tier = Tier.DEFAULT) -> Meters:
+        entrant, meters = Entrant(job_id=f"{tenant}{number}", tenant=tenant, terms=Terms(), tier=tier), Meters()
+        await self.admission.admit(entrant, meters)
+        return meters
 
     async def fill(self, tier: Tier = Tier.DEFAULT, tenant: str = "acme") -> int:
         """As many as come in."""
@@ -110,6 +131,38 @@ async def test_a_tenant_piles_up_as_much_as_is_served_within_its_tiers_promise(t
         await fleet.enter(20_000, tier=tier)
     assert refused.value.code == "slo_unreachable"
     assert refused.value.retry_after_s == pytest.approx(num_in * FIRST_OUTPUT / 100 - slo_s, abs=0.2)
+
+
+async def test_a_turn_that_would_be_late_waits_while_more_workers_are_to_start_and_is_known_as_such() -> None:
+    fleet = Fleet(AdmissionConfig(backlog_total=10_000))
+    num_in = await fleet.fill()
+    fleet.extra_s = 60.0
+    assert (await fleet.enter(20_000)).awaits_more
+    assert not (await fleet.enter(1, "light")).awaits_more, "one that is in time waits for nobody"
+    assert await fleet.fill(tenant="acme-again") > num_in
+    fleet.extra_s = 0.0
+    with pytest.raises(Overloaded) as refused:
+        await fleet.enter(20_001)
+    assert refused.value.code == "slo_unreachable"
+
+
+@pytest.mark.parametrize(
+    ("config", "code"),
+    [
+        (AdmissionConfig(backlog_total=10_000, backlog_s=60), "backlog_tokens"),
+        (AdmissionConfig(backlog_total=20, backlog_s=0), "overloaded"),
+        (AdmissionConfig(backlog_total=10_000, backlog_s=0), "slo_unreachable"),
+    ],
+)
+async def test_turns_that_wait_for_more_workers_are_bounded_in_number_work_and_time(
+    config: AdmissionConfig, code: str
+) -> None:
+    fleet = Fleet(config, extra_s=60.0)
+    num_in = await fleet.fill()
+    assert num_in * FIRST_OUTPUT / 100 <= 30 + 60 + 2 * FIRST_OUTPUT / 100
+    with pytest.raises(Overloaded) as refused:
+        await fleet.enter(20_000)
+    assert refused.value.code == code
 
 
 async def test_another_tenant_comes_in_while_one_has_piled_up_too_much() -> None:
@@ -186,3 +239,14 @@ def test_workers_that_have_not_been_busy_count_like_those_that_have() -> None:
     assert service_rate([presence(0)]) is None
     assert service_rate([presence(100), presence(0), presence(200)]) == 450
     assert service_rate([presence(100), presence(50, draining=True)]) == 100
+
+
+async def test_a_fallback_with_room_goes_before_waiting_for_more_workers() -> None:
+    fleet = Fleet(AdmissionConfig(backlog_total=10_000))
+    await fleet.fill()
+    fleet.extra_s = 60.0
+    for number, (others, expected) in enumerate([((Place("spare"),), "spare/"), ((), "/")]):
+        entrant = Entrant(job_id=f"turn_{number}", tenant="acme", terms=Terms(), others=others)
+        meters = Meters()
+        ticket = await fleet.admission.admit(entrant, meters)
+        assert (ticket.fleet, meters.awaits_more) == (expected, not others)

@@ -3,7 +3,8 @@
 import json
 import os
 import signal
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from axon.adapters.launch.system import ProcessId, is_alive
@@ -42,6 +43,16 @@ def end(data_dir: Path) -> None:
     finally:
         for each in found:
             _send(each, signal.SIGKILL)
+
+
+@contextmanager
+def paused(process: ProcessId) -> Iterator[None]:
+    """The process stands still, as one whose start takes long."""
+    _send(process, signal.SIGSTOP)
+    try:
+        yield
+    finally:
+        _send(process, signal.SIGCONT)
 
 
 def _send(process: ProcessId, number: int) -> None:

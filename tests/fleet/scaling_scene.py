@@ -36,6 +36,8 @@ _ENGINE = {"echo_step_s": "0.05", "max_sequences": "4"}
 _WORDS = "say this again"
 _QUICK = {"control_look_s": 0.5, "control_scale_s": 1.0, "control_quiet_s": 10.0, "control_hold_s": 5.0}
 _ANSWER_S = 180.0
+_CLIENTS = 400
+"""Requests that are open at once, at most; later ones wait at their clients, and none is sent twice."""
 _UNLIMITED = {"admission_requests_per_minute": 0, "admission_concurrent": 512, "admission_backlog_total": 4096}
 """One tenant asks for everything here."""
 
@@ -48,6 +50,8 @@ class Told:
     failures: list[str] = field(default_factory=list)
     waits_s: list[float] = field(default_factory=list)
     """From a request to its first byte of text."""
+    num_told: int = 0
+    """Answers whose client was told its place in the line."""
     decisions: list[dict[str, Any]] = field(default_factory=list)
     """The leader's, in their order."""
     counts: list[int] = field(default_factory=list)
@@ -70,7 +74,10 @@ class Scene:
 
     def __init__(self, fleet: Fleet, registry: Registry) -> None:
         self.fleet, self._registry, self.told = fleet, registry, Told()
+        self.num_ready = 0
+        """Workers that are ready, at the last look."""
         self._seen: set[tuple[float, str, str]] = set()
+        self._clients = asyncio.Semaphore(_CLIENTS)
 
     def deploy(self, name: str, **deployment: object) -> None:
         http = self._registry.http
@@ -84,7 +91,8 @@ class Scene:
         began = time.monotonic()
         body = {"model": model, "messages": [{"role": "user", "content": _WORDS}], "temperature": 0, "stream": streamed}
         try:
-            text = await self._streamed(http, body, began) if streamed else await self._whole(http, body, began)
+            async with self._clients:
+                text = await (self._streamed if streamed else self._whole)(http, body, began)
         except (httpx.HTTPError, KeyError, ValueError) as error:
             self.told.failures.append(f"{type(error).__name__}: {error}")
             return
@@ -96,20 +104,30 @@ class Scene:
     async def _whole(self, http: httpx.AsyncClient, body: dict[str, Any], began: float) -> str:
         answer = await http.post("/v1/chat/completions", json=body)
         self.told.waits_s.append(time.monotonic() - began)
-        answer.raise_for_status()
+        self._began(answer)
         return str(answer.json()["choices"][0]["message"]["content"])
 
     async def _streamed(self, http: httpx.AsyncClient, body: dict[str, Any], began: float) -> str:
-        text = ""
+        text, is_whole = "", False
         async with http.stream("POST", "/v1/chat/completions", json=body) as answer:
-            answer.raise_for_status()
+            if answer.status_code != 200:
+                await answer.aread()
+            self._began(answer)
             async for line in answer.aiter_lines():
+                is_whole = line == "data: [DONE]" or (is_whole and not line)
                 if line.startswith("data: {"):
                     [choice] = json.loads(line[6:])["choices"] or [{"delta": {}}]
                     if (said := choice["delta"].get("content")) and not text:
                         self.told.waits_s.append(time.monotonic() - began)
                     text += said or ""
+        if not is_whole:
+            raise ValueError(f"a stream was cut after {text!r}")
         return text
+
+    def _began(self, answer: httpx.Response) -> None:
+        if answer.status_code != 200:
+            raise ValueError(f"{answer.status_code} {answer.text}")
+        self.told.num_told += "x-axon-queue-position" in answer.headers
 
     async def watch(self, *, quiet: bool = False) -> None:
         """Takes down the leader's decisions and how many workers run, until cancelled."""
@@ -121,8 +139,9 @@ class Scene:
         """Workers that run now."""
         num = len(launched.watched(self.fleet.data_dir))
         self.told.counts.append(num)
-        answer = self._registry.http.get("/v1/admin/fleet")
-        for each in reversed(answer.json().get("decisions", [])):
+        report = self._registry.http.get("/v1/admin/fleet").json()
+        self.num_ready = sum(each["state"] == "ready" for each in report.get("replicas", []))
+        for each in reversed(report.get("decisions", [])):
             if (key := (each["at"], each["action"], each["replica"])) not in self._seen:
                 self._seen.add(key)
                 self.told.decisions.append(each)
@@ -167,7 +186,7 @@ def _answers(url: str) -> bool:
 def under_load(opened: Scene, num_requests: int, *, rate: float = 4.0, most: int = 4, quiet: bool = False) -> Told:
     """A steady load, five times of it for most of the requests, and the steady one again; then nothing."""
     opened.deploy(MODEL, min_replicas=1, max_replicas=most)
-    wait_until(lambda: opened.look(quiet=quiet) >= 1, "the first worker runs", 120)
+    wait_until(lambda: opened.look(quiet=quiet) >= 1 and opened.num_ready == 1, "the first worker is ready", 120)
     parts = [(num_requests // 20, rate), (num_requests * 17 // 20, 5 * rate), (num_requests // 10, rate)]
     models = [(MODEL, seconds) for seconds in _arrivals(parts, random.Random(1))]
     asyncio.run(_asked(opened, models, quiet=quiet))
@@ -222,6 +241,7 @@ def show(told: Told, name: str) -> None:
         "scene": name,
         "answered": told.answered,
         "failed": len(told.failures),
+        "told_their_place": told.num_told,
         "wait_p50_s": round(waits[len(waits) // 2], 2) if waits else None,
         "wait_p99_s": round(told.wait_p99_s, 2),
         "most_workers": max(told.counts, default=0),

@@ -1,4 +1,5 @@
-"""A cold model in a fleet: what is asked of it is accepted, told how it waits, and answered when a worker starts."""
+"""A cold model in a fleet: what is asked of it is accepted, told how it waits, and answered when control has started a
+worker."""
 
 import asyncio
 import json
@@ -10,13 +11,13 @@ from itertools import count
 import httpx
 import pytest
 
+from tests.fleet import launched
 from tests.fleet.fleet import Fleet
-from tests.fleet.member import Member
-from tests.fleet.versions import MODEL, Registry
-from tests.journeys.conftest import PATIENT
+from tests.fleet.versions import MODEL, Registry, register_echo, sent
 from tests.journeys.server import wait_until
 
 NUM_TENANTS, NUM_ASKS = 4, 100
+COLD = {"min_replicas": 0, "idle_s": 1.0}
 DEADLINE_S = 60.0
 REFUSED = ("overloaded", "backlog_tokens", "slo_unreachable", "pool_unavailable", "no_worker", "no_version")
 """What a model that cannot answer says; other errors of the server are of services that are slow on busy cores."""
@@ -109,11 +110,6 @@ class Asked:
         return False
 
 
-def start_worker(registry: Registry) -> Member:
-    """The first worker of the cold model, which a launcher would start; without one the test does."""
-    return registry.worker("v1")
-
-
 def keys_of(fleet: Fleet) -> list[str]:
     """A key of each of several tenants."""
     keys = []
@@ -125,18 +121,18 @@ def keys_of(fleet: Fleet) -> list[str]:
 
 @pytest.mark.services
 def test_a_hundred_requests_for_a_cold_model_survive_its_start_and_none_is_refused(fresh: Callable[..., Fleet]) -> None:
-    fleet = fresh(**PATIENT, gateway_silence_s=1.0).start(gateways=2, workers=1, controls=2)
+    fleet = fresh(gateway_silence_s=1.0, control_launcher="process", control_look_s=0.2, worker_announce_s=0.2)
+    fleet.start(gateways=2, workers=0, controls=2, meanwhile=lambda fleet: register_echo(fleet, MODEL, **COLD))
     with Registry(fleet) as registry:
-        registry.add("v1")
-        registry.change(min_replicas=0, idle_s=600)
         keys, urls = keys_of(fleet), [gateway.url for gateway in fleet.gateways]
         with fleet.client(urls[1]) as http:
-            wait_until(lambda: http.get(f"/v1/models/{MODEL}").json().get("state") == "cold", "it is cold")
-        start_worker(registry).stop()  # its start is measured
-        with fleet.client(urls[1]) as http:
+            body = {"model": MODEL, "prompt": "the first one", "max_tokens": 64}
+            sent(http.post("/v1/completions", json=body))  # its start is measured
             wait_until(lambda: http.get(f"/v1/models/{MODEL}").json().get("state") == "cold", "it is cold again")
+        wait_until(lambda: not launched.processes(fleet.data_dir), "its worker has ended")
+        registry.change(idle_s=600)
         asks = [Asked(number, keys[number % NUM_TENANTS]) for number in range(NUM_ASKS)]
-        asyncio.run(journey(fleet, registry, asks, urls))
+        asyncio.run(journey(fleet, asks, urls))
         for each in asks:
             assert not each.refusals, each
             assert each.text.removeprefix("user: ").startswith(each.prompt), each
@@ -150,8 +146,8 @@ def test_a_hundred_requests_for_a_cold_model_survive_its_start_and_none_is_refus
         assert expected
 
 
-async def journey(fleet: Fleet, registry: Registry, asks: list[Asked], urls: list[str]) -> None:
-    """All at once; while the model loads, a gateway and the leader are lost."""
+async def journey(fleet: Fleet, asks: list[Asked], urls: list[str]) -> None:
+    """All at once; while the worker that control has launched loads, a gateway and the leader are lost."""
     many = httpx.Limits(max_connections=None, max_keepalive_connections=0)
     async with (
         asyncio.timeout(DEADLINE_S),
@@ -161,17 +157,27 @@ async def journey(fleet: Fleet, registry: Registry, asks: list[Asked], urls: lis
         for each in asks:
             asking.create_task(each.ask(client, urls))
 
-        def are_decided() -> bool:
-            return num_waiting(fleet) == NUM_ASKS or any(each.refusals for each in asks)
+        await asyncio.to_thread(wait_until, lambda: launched.watched(fleet.data_dir), "control launches a worker")
+        [(name, worker)] = launched.processes(fleet.data_dir).items()
+        with launched.paused(worker):
+            await asyncio.to_thread(lose_gateway_and_leader, fleet, asks, urls)
+    assert launched.processes(fleet.data_dir) == {name: worker}, "the next leader has found it"
 
-        await asyncio.to_thread(wait_until, are_decided, "all are accepted", DEADLINE_S)
-        assert not [each.refusals for each in asks if each.refusals]
-        with fleet.client(urls[1]) as http:
-            assert (await asyncio.to_thread(http.get, f"/v1/models/{MODEL}")).json()["state"] == "loading"
-        await asyncio.to_thread(fleet.gateways[0].kill)
-        leader = next(each for each in fleet.controls if each.metric("axon_leads") == 1)
-        await asyncio.to_thread(leader.kill)
-        await asyncio.to_thread(start_worker, registry)
+
+def lose_gateway_and_leader(fleet: Fleet, asks: list[Asked], urls: list[str]) -> None:
+    """When all requests are accepted, and the worker loads."""
+
+    def are_decided() -> bool:
+        return num_waiting(fleet) == NUM_ASKS or any(each.refusals for each in asks)
+
+    wait_until(are_decided, "all are accepted", DEADLINE_S)
+    assert not [each.refusals for each in asks if each.refusals]
+    with fleet.client(urls[1]) as http:
+        assert http.get(f"/v1/models/{MODEL}").json()["state"] == "loading"
+    fleet.gateways[0].kill()
+    leader, other = sorted(fleet.controls, key=lambda each: -each.metric("axon_leads"))
+    leader.kill()
+    wait_until(lambda: other.metric("axon_leads") == 1, "another control leads")
 
 
 def num_waiting(fleet: Fleet) -> float:

@@ -87,10 +87,12 @@ class Admission:
         *,
         spending: Spending | None = None,
         tokens_per_s: Callable[[str, str], float | None] = lambda deployment, pool: None,
+        await_more: Callable[[str, str], float] = lambda deployment, pool: 0.0,
     ) -> None:
-        """``tokens_per_s`` returns the throughput of a deployment's pool when busy, None if unknown."""
+        """``tokens_per_s`` returns the throughput of a deployment's pool when busy, None if unknown. ``await_more``
+        returns the seconds that a turn may wait for more workers of a full pool, 0 if no more can come."""
         self._accounts, self._config, self._clock = accounts, config, clock
-        self._spending, self._tokens_per_s = spending, tokens_per_s
+        self._spending, self._tokens_per_s, self._await_more = spending, tokens_per_s, await_more
         self._rivals: dict[str, Rivals] = {}
         self._stagger = Stagger()
 
@@ -204,18 +206,34 @@ class Admission:
     async def _admit_somewhere(
         self, ticket: Ticket, entrant: Entrant, meters: Meters, tokens: float, *, own_waiting: int
     ) -> Ticket:
-        """The ticket for the first place that is not full; raises what the first one says if all are."""
-        first: Overloaded | None = None
+        """The ticket for the first place that is not full, else for the first one where more workers are to start;
+        raises what the first place says if there is neither."""
+        refused: dict[Place, Overloaded] = {}
         for place in entrant.places:
             try:
                 return await self._admit_fleet(ticket, place, entrant, meters, tokens, own_waiting=own_waiting)
             except Overloaded as error:
-                first = first or error
-        assert first is not None, "an entrant has a place"
-        raise first
+                refused[place] = error
+        for place in (place for place, error in refused.items() if error.code == shedding.LATE):
+            if (extra_s := self._await_more(place.deployment, place.pool)) > 0:
+                with contextlib.suppress(Overloaded):
+                    ticket = await self._admit_fleet(
+                        ticket, place, entrant, meters, tokens, own_waiting=own_waiting, extra_s=extra_s
+                    )
+                    meters.awaits_more = True
+                    return ticket
+        raise refused[entrant.places[0]]
 
     async def _admit_fleet(
-        self, ticket: Ticket, place: Place, entrant: Entrant, meters: Meters, tokens: float, *, own_waiting: int
+        self,
+        ticket: Ticket,
+        place: Place,
+        entrant: Entrant,
+        meters: Meters,
+        tokens: float,
+        *,
+        own_waiting: int,
+        extra_s: float = 0.0,
     ) -> Ticket:
         config, terms, ticket = self._config, entrant.terms, replace(ticket, fleet=place.fleet)
         rivals = self._rivals.setdefault(ticket.fleet, Rivals())
@@ -230,6 +248,7 @@ class Admission:
             patience_s=config.patience_s(entrant.tier),
             backlog_s=config.backlog_s,
             jobs=config.backlog_total,
+            extra_s=extra_s,
         )
         entry = Entry(job_id=entrant.job_id, tokens=tokens, ttl_s=config.ticket_s)
         standing = await self._accounts.admit(_fleet(ticket), entry, bounds)

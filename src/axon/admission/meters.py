@@ -21,6 +21,9 @@ class Meters:
         self.seen: dict[str, Meter] = {}
         self.line = Line()
         """The line in which the request was admitted, itself included."""
+        self.awaits_more = False
+        """Whether it was admitted only because more workers are to start: it is likely to wait for longer than its tier
+        promises."""
 
     def note(self, name: str, remaining: float, *, per_minute: float) -> None:
         """Records what remains in a bucket; a limit of 0 means unlimited and is not recorded."""

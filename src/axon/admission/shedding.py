@@ -11,6 +11,8 @@ from dataclasses import dataclass
 from axon.domain.account import Bound, Bounds, Standing
 from axon.errors import Overloaded
 
+LATE = "slo_unreachable"
+"""Code of the error for a request whose first token would come too late."""
 _LEAST_S, _LONGEST_S = 0.1, 60.0
 _KEPT = 1 / 8
 """Fraction of the admitted turns that is kept for tenants with no turn waiting."""
@@ -36,10 +38,12 @@ class Forecast:
         return self.own_waiting * self.mean_work / self.share / self.tokens_per_s
 
 
-def bounds(forecast: Forecast, *, patience_s: float, backlog_s: float, jobs: int) -> Bounds:
+def bounds(forecast: Forecast, *, patience_s: float, backlog_s: float, jobs: int, extra_s: float = 0.0) -> Bounds:
     """Bounds of the fleet's account under which the request is admitted; 0 seconds mean no limit. The last eighth of
-    the turns is kept for tenants with no turn waiting."""
+    the turns is kept for tenants with no turn waiting. ``extra_s`` are seconds that the request may wait beyond its
+    patience because more workers are to start; the bounds on turns and on work stay as they are."""
     rate = forecast.tokens_per_s or 0.0
+    patience_s += extra_s if patience_s else 0.0
     is_own_late = forecast.own_s() >= patience_s
     kept = int(jobs * _KEPT) if forecast.own_waiting > 0 else 0
     return Bounds(jobs=jobs - kept, work=backlog_s * rate, waiting_work=patience_s * rate if is_own_late else 0.0)
@@ -59,7 +63,7 @@ def refusal(standing: Standing, held: Bounds, forecast: Forecast, *, vacancy_s: 
             return Overloaded(
                 f"The first token would come in about {standing.waiting_work / rate:.0f} s, which is later than is "
                 "promised; try again later.",
-                code="slo_unreachable",
+                code=LATE,
                 retry_after_s=_within((standing.waiting_work - held.waiting_work) / rate),
             )
     return Overloaded(retry_after_s=vacancy_s)

@@ -223,7 +223,7 @@ async def open_gateway(
         silence_s=settings.gateway.silence_s,
         observer=observer,
     )
-    admission = make_admission(settings, services, clock, offers.tokens_per_s)
+    admission = make_admission(settings, services, clock, offers.tokens_per_s, offers.await_more)
     _, affinity = make_affinity(settings.dispatch, services, clock, zone=settings.zone)
     dispatch = make_dispatch(settings, services, affinity, offers.has)
     idempotency = Idempotency(services.live.log, store.turns)

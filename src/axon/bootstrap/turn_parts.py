@@ -22,8 +22,10 @@ def make_admission(
     services: Services,
     clock: Clock,
     tokens_per_s: Callable[[str, str], float | None] = lambda deployment, pool: None,
+    await_more: Callable[[str, str], float] = lambda deployment, pool: 0.0,
 ) -> Admission:
-    """``tokens_per_s`` returns the throughput of a deployment's pool; only a process that admits turns needs it."""
+    """Only a process that admits turns needs to know the throughput of a deployment's pool (``tokens_per_s``), and how
+    long a turn may wait for more workers of it (``await_more``)."""
 
     async def spent(tenant: str, *, since: float) -> int:
         sums = await services.store.usage.sums(since=since, until=clock.now() + _CLOCKS_S, tenant=tenant)
@@ -35,6 +37,7 @@ def make_admission(
         clock,
         spending=spent,
         tokens_per_s=tokens_per_s,
+        await_more=await_more,
     )
 
 

@@ -50,7 +50,8 @@ class FittedTargets:
             count = min(seat.count, rival.has + more)
             free -= more * rival.num_bytes
             if count < targets[rival.group].count:
-                fitted[rival.group] = Target(count, seat.reason or "its memory is not free yet", is_full=True)
+                reason = seat.reason or "its memory is not free yet"
+                fitted[rival.group] = Target(count, reason, is_full=True, most=seat.count)
         return fitted
 
     def _rival(self, sight: Sight, group: Group, of: Wanted, target: Target, has: int) -> Rival:

@@ -85,7 +85,7 @@ class ScaledTargets:
         decision = decide(policy, signals, watched.memory, self._clock.now())
         watched.memory, watched.decided_at = decision.memory, now
         reason = decision.reason if decision.replicas > floor.count else floor.reason
-        watched.target = Target(max(floor.count, decision.replicas), reason)
+        watched.target = Target(max(floor.count, decision.replicas), reason, most=max(floor.count, policy.most))
         return watched.target
 
     async def _cold_start_s(self, version: str) -> float | None:

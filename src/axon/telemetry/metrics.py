@@ -148,6 +148,11 @@ class Metrics:
         self.cold_turns = self._counter(
             "axon_cold_turns_total", "Turns accepted while their version had no worker, which wait for one.", "model"
         )
+        self.scaling_turns = self._counter(
+            "axon_scaling_turns_total",
+            "Turns accepted by a full pool that would have been refused if it could not get more workers.",
+            "model",
+        )
         self.fallbacks = self._counter(
             "axon_fallbacks_total", "Turns that a fallback answers for the asked deployment.", "from", "to"
         )

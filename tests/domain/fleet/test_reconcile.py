@@ -273,3 +273,25 @@ def test_a_group_without_room_has_no_replica_although_somebody_waits() -> None:
     fleet = Fleet(demand={ONE: Demand(waiting=3, unfinished=3)})
     assert fleet.look({ONE: Target(0, "no room", is_full=True)}).orders == ()
     assert fleet.look({ONE: Target(0, "idle")}).orders != ()
+
+
+def test_a_group_may_gain_what_starts_and_what_its_limit_leaves_room_for() -> None:
+    fleet = settled(ONE.replica(0), ONE.replica(1), snapshot=registry(deployed(max_replicas=4)))
+    assert fleet.look(to(2)).groups[0].more == 2
+    fleet.replicas[ONE.replica(2)] = launched(ONE.replica(2), LaunchState.STARTING)
+    assert fleet.look(to(3)).groups[0].more == 2, "one starts, and one more may"
+    fleet.replicas[ONE.replica(3)] = launched(ONE.replica(3), LaunchState.STOPPING)
+    assert fleet.look(to(3)).groups[0].more == 2, "one that drains makes room"
+    fleet.run(ONE.replica(2), ONE.replica(3))
+    assert fleet.look(to(4)).groups[0].more == 0
+
+
+def test_a_group_gains_nothing_beyond_its_ceiling_its_machines_room_or_while_its_starts_fail() -> None:
+    fleet = settled(ONE.replica(0), snapshot=registry(deployed(max_replicas=4)))
+    assert fleet.look({ONE: Target(1, "costs", most=1)}).groups[0].more == 0
+    assert fleet.look({ONE: Target(1, "no room", is_full=True)}).groups[0].more == 0
+    assert fleet.look({ONE: Target(1, "not yet free", is_full=True, most=2)}).groups[0].more == 1
+    fleet.replicas[ONE.replica(1)] = launched(ONE.replica(1), LaunchState.WAITING)
+    assert fleet.look(to(2)).groups[0].more == 0
+    fleet.replicas[ONE.replica(2)] = launched(ONE.replica(2), LaunchState.STARTING)
+    assert fleet.look(to(3)).groups[0].more == 1

@@ -140,3 +140,13 @@ def test_it_reaches_what_is_wanted_and_then_orders_nothing(
     assert not fleet.count(GROUPS[2]) or all(
         each.state is LaunchState.LOST for name, each in fleet.replicas.items() if name.group == GROUPS[2]
     )
+
+
+@given(sights(), targets)
+def test_a_group_never_gains_more_than_its_deployments_limit(sight: Sight, aims: dict[Group, Target]) -> None:
+    deployment = sight.snapshot.deployments["small"]
+    limit = max(deployment.max_replicas, len(deployment.members))
+    for state in reconcile(sight, aims, Memory(), now=100.0).groups:
+        assert 0 <= state.more <= max(limit, state.starting)
+        if state.ready + state.starting >= limit:
+            assert state.more <= state.starting, "only what starts already"

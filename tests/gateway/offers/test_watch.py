@@ -9,11 +9,16 @@ from axon.adapters.live.memory_cache import MemoryCache
 from axon.admission.line import Line
 from axon.admission.place import Place
 from axon.domain.fleet.cold_start import ColdStart
+from axon.domain.fleet.reconcile import GroupState
+from axon.domain.fleet.replica import Group
+from axon.domain.fleet.status import FleetStatus
+from axon.domain.presence import Load
 from axon.errors import DependencyDown
 from axon.gateway.offers.registered import RegisteredOffer
 from axon.gateway.offers.wait import State, Wait
 from axon.gateway.offers.watch import Watch
 from axon.registry.cold_starts import ColdStarts
+from axon.registry.fleet_report import FleetReports
 from axon.registry.last_asked import LastAsked
 from axon.runtime.clock import FakeClock
 from axon.telemetry.metrics import Metrics
@@ -32,7 +37,8 @@ class World:
         self.lines: dict[Place, Line] = {}
         self.asked: list[Place] = []
         self.is_away = False
-        watch = Watch(self.read, ColdStarts(self.cache), LastAsked(self.cache), clock, self.metrics)
+        self.reports = FleetReports(self.cache)
+        watch = Watch(self.read, ColdStarts(self.cache), LastAsked(self.cache), self.reports, clock, self.metrics)
         view = FakeView(snapshot(replace(deployment(), min_replicas=0, idle_s=60.0)))
         self.offers = make_offers(clock, view=view, watch=watch)
 
@@ -116,3 +122,64 @@ async def test_a_version_beside_the_stable_one_has_its_own_measured_start(world:
     job = replace(QUEUED, version="small@v2", lane="small:b/00", queued=1)
     world.offers.accepted(job, Line(waiting=1))
     assert world.offers.wait_of(job) == Wait(state=State.LOADING, position=1, expected_s=7.0)
+
+
+async def _report(world: World, *, more: int, launcher: str = "process", ready: int = 1) -> None:
+    state = GroupState(group=Group("small"), wanted=2, reason="3 jobs wait", ready=ready, more=more)
+    at = world.clock.now()
+    await world.reports.put(FleetStatus(at=at, leader="control-1", term=1, launcher=launcher, groups=(state,)))
+
+
+def _busy(world: World, *, free_slots: int = 0) -> None:
+    load = Load(slots=4, free_slots=free_slots, num_tokens=9, tokens_per_s=100.0)
+    world.small.fleet.learn([replace(said("a", "small@v1"), load=load)])
+
+
+async def _look(world: World) -> None:
+    assert world.offers._watch is not None
+    await world.offers._watch.look([world.small])
+
+
+async def test_turns_of_a_full_pool_may_wait_for_the_workers_that_control_can_start(world: World) -> None:
+    patience_s = world.small.deployment.cold_patience_s
+    assert world.offers.await_more("small", "") == 0, "nobody has reported"
+    _busy(world)
+    await _report(world, more=2)
+    await _look(world)
+    assert world.offers.await_more("small", "") == patience_s
+    assert (world.offers.await_more("small", "gold"), world.offers.await_more("unknown", "")) == (0, 0)
+    world.clock.advance(8.0)
+    assert world.offers.await_more("small", "") == patience_s - 8.0, "the first that waits begins the time"
+    await _report(world, more=1, ready=2)
+    await _look(world)
+    assert world.offers.await_more("small", "") == patience_s, "a worker came"
+    await _report(world, more=0, ready=3)
+    await _look(world)
+    assert world.offers.await_more("small", "") == 0, "the fleet is at its most"
+
+
+async def test_a_report_that_is_old_or_only_recommends_makes_nobody_wait(world: World) -> None:
+    _busy(world)
+    await _report(world, more=2)
+    await _look(world)
+    world.clock.advance(10.5)
+    await _look(world)
+    assert world.offers.await_more("small", "") == 0, "its leader is gone"
+    await _report(world, more=2, launcher="external")
+    await _look(world)
+    assert world.offers.await_more("small", "") == 0
+
+
+async def test_a_pool_with_free_slots_forgets_that_workers_were_awaited(world: World) -> None:
+    _busy(world)
+    await _report(world, more=2)
+    await _look(world)
+    world.offers.await_more("small", "")
+    world.clock.advance(5.0)
+    _busy(world, free_slots=1)
+    await _look(world)
+    assert world.offers.await_more("small", "") == 0, "it refuses nobody: there is nothing to wait for"
+    _busy(world)
+    await _report(world, more=2)
+    await _look(world)
+    assert world.offers.await_more("small", "") == world.small.deployment.cold_patience_s

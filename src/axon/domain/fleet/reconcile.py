@@ -84,6 +84,9 @@ class GroupState:
     """Launched replicas that have not announced themselves, those that crash and wait among them."""
     ready: int = 0
     draining: int = 0
+    more: int = 0
+    """Ready replicas that it may still gain: those that start, and those that its limits leave room for. A group whose
+    starts fail gains none beyond those that start now."""
     held: str = ""
     """Why its replicas are not changed to what is wanted at this look; empty when they are."""
 
@@ -183,8 +186,21 @@ class _Plan:
             starting=len(self.serving) - num_ready,
             ready=num_ready,
             draining=len(self.draining),
+            more=self._more(),
             held=held,
         )
+
+    def _more(self) -> int:
+        starting = [each for each in self.serving if each.name not in self.ready]
+        num_failing = sum(each.state is LaunchState.WAITING for each in starting)
+        if num_failing or not self.of.may_start:
+            return len(starting) - num_failing
+        most = len(self.serving) + self.room + len(self.draining)
+        if self.target.most is not None:
+            most = min(most, self.target.most)
+        elif self.target.is_full:
+            most = len(self.serving)
+        return len(starting) + max(0, most - len(self.serving))
 
 
 def _plans(sight: Sight, targets: Mapping[Group, Target]) -> list[_Plan]:
@@ -234,7 +250,7 @@ def _target(
     if not of.may_start:
         aim = Target(0, f"its version is {of.member.state}")
     elif given is not None:
-        aim = Target(max(0, given.count), given.reason)
+        aim = replace(given, count=max(0, given.count))
     elif is_own:
         aim = Target(len(serving), "nothing says how many")
     else:
@@ -242,7 +258,7 @@ def _target(
     demand = sight.demand_of(group)
     if aim.count or (demand is not None and not demand) or (demand is None and not serving):
         return aim
-    return Target(1, f"{aim.reason}, but {'its demand is not known' if demand is None else demand}")
+    return replace(aim, count=1, reason=f"{aim.reason}, but {'its demand is not known' if demand is None else demand}")
 
 
 def _fitted(aims: Mapping[Group, Target], max_replicas: int) -> tuple[dict[Group, Target], int]:
@@ -256,7 +272,7 @@ def _fitted(aims: Mapping[Group, Target], max_replicas: int) -> tuple[dict[Group
     return {
         group: aim
         if counts[group] == aim.count
-        else Target(counts[group], f"{aim.reason}; {max_replicas} at most for its deployment")
+        else replace(aim, count=counts[group], reason=f"{aim.reason}; {max_replicas} at most for its deployment")
         for group, aim in aims.items()
     }, limit
 

@@ -38,3 +38,5 @@ class Target:
     """Why so many, in words that an operator reads."""
     is_full: bool = False
     """Whether there is no room for more: then none may run although somebody waits. Its turns wait for a place."""
+    most: int | None = None
+    """The largest number that whoever set the target would ask for; None where only the deployment's limit holds."""

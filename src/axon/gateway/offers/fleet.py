@@ -49,7 +49,12 @@ class Fleet:
         refuses nobody by a rate: what it is asked waits until one starts.
         """
         pool = self.pool_of(pool)
-        return None if pool in self._with_free_slots or pool not in self._pools else self._rates.get(pool)
+        return self._rates.get(pool) if pool in self.full_pools else None
+
+    @property
+    def full_pools(self) -> frozenset[str]:
+        """Pools that have workers, and no free slot, at the last reading."""
+        return self._pools - self._with_free_slots
 
     def last_tokens_per_s(self, pool: str = "") -> float | None:
         """The rate that a pool had when it was last busy, whether or not it has workers now; None if it never was."""

@@ -94,6 +94,11 @@ class Offers:
         offer = next((offer for offer in self._all() if offer.name == deployment), None)
         return offer.fleet.tokens_per_s(pool) if offer else None
 
+    def await_more(self, deployment: str, pool: str) -> float:
+        """Seconds that a turn may wait for more workers of a full pool beyond its tier's promise; 0 if none can
+        come."""
+        return self._of(deployment).await_more(pool) if self._is_registered(deployment) else 0.0
+
     def accepted(self, job: Job, line: Line) -> None:
         """Notes that a deployment was asked, and the line that its turn was accepted into."""
         if not self._is_registered(job.deployment):
@@ -104,7 +109,8 @@ class Offers:
             self._of(job.deployment).saw(pool_of(job.lane, job.deployment), line)
 
     def wait_of(self, job: Job, *, is_new: bool = False) -> Wait | None:
-        """How a turn waits for the first worker of its version, if that had none when it was accepted; else None.
+        """How a turn waits for a worker to start, if it did when it was accepted: for its version's first one, or for
+        more than a full pool had; else None.
 
         Ask only for a turn that no worker has claimed. The first one that a cold deployment is asked finds it cold
         (``is_new``); after that it is loading.

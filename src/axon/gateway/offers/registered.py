@@ -4,6 +4,8 @@ from collections.abc import Callable
 from typing import Protocol
 
 from axon.admission.line import Line
+from axon.domain.fleet.growth import Growth, awaited, extra_s, growth_of
+from axon.domain.fleet.status import FleetStatus
 from axon.domain.pin import Known, known_of
 from axon.domain.registry.deployment import Deployment, MemberState
 from axon.domain.registry.model import Capability
@@ -54,6 +56,8 @@ class RegisteredOffer:
         ``now`` returns the monotonic time."""
         self.name, self.fleet, self.starts = name, fleet, Starts()
         self._view, self._texts, self._learned, self._now = view, texts, learned, now
+        self._growth: dict[str, Growth] = {}
+        """By pool, of those that are full."""
 
     @property
     def is_known(self) -> bool:
@@ -110,6 +114,23 @@ class RegisteredOffer:
         behind_s = ahead / rate if rate else (None if ahead and has_worker else 0.0)
         expected_s = None if start_s is None or behind_s is None else start_s + behind_s
         return Wait(state=State.READY if has_worker else State.LOADING, position=position, expected_s=expected_s)
+
+    def look_at_growth(self, status: FleetStatus | None, reported: float) -> None:
+        """Notes which of its full pools may get more workers; ``reported`` is when the report was first read."""
+        found = {
+            pool: growth_of(self._growth.get(pool), status, self.name, pool, reported=reported)
+            for pool in self.fleet.full_pools
+        }
+        self._growth = {pool: growth for pool, growth in found.items() if growth is not None}
+
+    def await_more(self, pool: str) -> float:
+        """Seconds that a turn may wait for more workers of a full pool beyond its tier's promise, and notes that one
+        does; 0 if no more can come."""
+        growth, now = self._growth.get(pool), self._now()
+        seconds = extra_s(growth, patience_s=self.deployment.cold_patience_s, now=now)
+        if growth is not None and seconds > 0:
+            self._growth[pool] = awaited(growth, now=now)
+        return seconds
 
     def known(self) -> Known:
         """The states of its versions, and for how long those that sessions may stay on have had no worker.

@@ -1,5 +1,5 @@
-"""Watches deployments that have no worker: reads who waits for them and how long their starts take, and notes when each
-deployment was last asked. Knows no request."""
+"""Watches deployments that have no worker, or too few: reads who waits for them, how long their starts take and whether
+more workers can come, and notes when each deployment was last asked. Knows no request."""
 
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 
@@ -11,6 +11,7 @@ from axon.domain.registry.served import RUNNING
 from axon.errors import AxonError
 from axon.gateway.offers.registered import RegisteredOffer
 from axon.registry.cold_starts import ColdStarts
+from axon.registry.fleet_report import FleetReports
 from axon.registry.last_asked import LastAsked
 from axon.runtime.clock import Clock
 from axon.telemetry.metrics import Metrics
@@ -27,10 +28,18 @@ class Watch:
     """``look`` about once a second. What ``live`` does not answer stays as it was."""
 
     def __init__(
-        self, lines: Lines, cold_starts: ColdStarts, last_asked: LastAsked, clock: Clock, metrics: Metrics
+        self,
+        lines: Lines,
+        cold_starts: ColdStarts,
+        last_asked: LastAsked,
+        reports: FleetReports,
+        clock: Clock,
+        metrics: Metrics,
     ) -> None:
-        """``lines`` reads the lines of places."""
-        self._lines, self._cold_starts, self._last_asked = lines, cold_starts, last_asked
+        """``lines`` reads the lines of places, ``reports`` has control's last one."""
+        self._lines, self._cold_starts, self._last_asked, self._reports = lines, cold_starts, last_asked, reports
+        self._reported = float("-inf"), float("-inf")
+        """Unix time of the last report, and the monotonic time at which it was first read."""
         self._clock, self._metrics = clock, metrics
         self._asked: dict[str, float] = {}
         """Deployments that were asked since the last note, each with the Unix time of its last request."""
@@ -47,6 +56,7 @@ class Watch:
         known = [each for each in offers if each.is_known]
         try:
             await self._note()
+            await self._read_growth(known)
             await self._read([each for each in known if _is_watched(each)])
             self._failures.reset()
         except AxonError as error:
@@ -59,6 +69,16 @@ class Watch:
         asked, self._asked = self._asked, {}
         for deployment, at in asked.items():
             await self._last_asked.put(deployment, at)
+
+    async def _read_growth(self, offers: Sequence[RegisteredOffer]) -> None:
+        """Reads control's report while a pool is full: nobody asks for it otherwise."""
+        status = None
+        if any(offer.fleet.full_pools for offer in offers):
+            status = await self._reports.last()
+        if status is not None and status.at != self._reported[0]:
+            self._reported = status.at, self._clock.monotonic()
+        for offer in offers:
+            offer.look_at_growth(status, self._reported[1])
 
     async def _read(self, watched: Sequence[RegisteredOffer]) -> None:
         pools = [(offer, pool) for offer in watched for pool in sorted(offer.starts.pools | {""})]

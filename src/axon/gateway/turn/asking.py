@@ -72,7 +72,8 @@ async def admitted(
                 gateway.observer.begun(entry.job, is_first=entry.is_first)
             gateway.offers.accepted(entry.job, ask.meters.line)
             if entry.job.queued:
-                gateway.metrics.cold_turns.labels(entry.job.deployment).inc()
+                kind = gateway.metrics.scaling_turns if ask.meters.awaits_more else gateway.metrics.cold_turns
+                kind.labels(entry.job.deployment).inc()
             if entry.job.fallback:
                 gateway.metrics.fallbacks.labels(wanted.offer.name, entry.job.fallback).inc()
             await gateway.sessions.pins.confirm(entry.job.pin, Pin(entry.job.generation, entry.job.version))

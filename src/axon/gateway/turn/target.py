@@ -39,7 +39,8 @@ class Target:
     """Name of the deployment, if it is not the asked one but a fallback of it; the answer tells that too."""
 
     awaits_worker: bool = False
-    """Whether the version has no worker yet in the turn's pool: the turn waits in its lane until one starts."""
+    """Whether the turn waits in its lane until a worker starts: its version has none yet in its pool, or those there are
+    busy for longer than is promised, and more are to start."""
 
     @property
     def patience_s(self) -> float:
@@ -104,5 +105,5 @@ async def target_of(
         moved=resolved.moved,
         price=offer.price(version, at=entry.now),
         fallback=offer.name if offer is not wanted.offer else "",
-        awaits_worker=offer.awaits_worker(version, entry.ask.pool),
+        awaits_worker=entry.ask.meters.awaits_more or offer.awaits_worker(version, entry.ask.pool),
     )

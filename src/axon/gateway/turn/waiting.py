@@ -1,4 +1,4 @@
-"""Tells a client how its turn waits for a first worker, in the headers of its answer. Knows no API's body."""
+"""Tells a client how its turn waits for a worker to start, in the headers of its answer. Knows no API's body."""
 
 from starlette.requests import Request
 
@@ -7,7 +7,8 @@ from axon.gateway.turn.context import gateway_of
 from axon.gateway.turn.entry import Entry
 
 STATE_HEADER = "x-axon-state"
-"""Response header: ``cold`` or ``loading``, if the model had no worker when the turn was accepted."""
+"""Response header: ``cold`` or ``loading`` if the model had no worker when the turn was accepted, ``ready`` if it had
+too few."""
 POSITION_HEADER = "x-axon-queue-position"
 """Response header: the turn's place in the line then, from 1 on."""
 EXPECTED_HEADER = "x-axon-expected-wait-s"
@@ -15,7 +16,7 @@ EXPECTED_HEADER = "x-axon-expected-wait-s"
 
 
 async def wait_of(request: Request, entry: Entry) -> Wait | None:
-    """How the request's turn waits for the first worker of its version; None if it does not."""
+    """How the request's turn waits for a worker to start; None if it does not."""
     gateway, job = gateway_of(request), entry.job
     if not job.queued:
         return None
@@ -27,7 +28,7 @@ async def wait_of(request: Request, entry: Entry) -> Wait | None:
 
 
 def wait_headers(wait: Wait | None) -> dict[str, str]:
-    """The headers that tell it; none for a turn that does not wait for a first worker."""
+    """The headers that tell it; none for a turn that does not wait for a worker to start."""
     if wait is None:
         return {}
     expected = {} if wait.expected_s is None else {EXPECTED_HEADER: f"{wait.expected_s:.1f}"}

@@ -1,0 +1,40 @@
+"""A fleet that runs itself: workers come with a load and go without it, and many models share a machine for a few."""
+
+import pytest
+
+from tests.fleet.scaling_scene import GB, forty_models, scene, show, under_load
+from tests.long import share, whole
+
+_REQUESTS = 2000
+_PACE = {} if whole() else {"control_scale_s": 0.5, "control_quiet_s": 4.0, "control_hold_s": 2.0}
+_MODELS, _ROOM, _ASKS, _SPAN_S = (40, 4, 80, 480.0) if whole() else (6, 2, 10, 12.0)
+_MAX_SWAPS = 12
+
+
+@pytest.mark.services
+@pytest.mark.long
+@pytest.mark.timeout(1200)
+def test_workers_come_with_five_times_the_load_and_drain_without_it_and_no_request_fails() -> None:
+    with scene(**_PACE) as opened:
+        told = under_load(opened, int(share(_REQUESTS)), most=4 if whole() else 3)
+    show(told, "load")
+    assert told.failures == []
+    assert told.answered == share(_REQUESTS)
+    assert max(told.counts) > 1, "workers came"
+    assert told.counts[-1] == 1, "they went"
+    assert told.num_told > 0, "who waited for a worker was told so"
+    assert {each["action"] for each in told.decisions} == {"ensure", "stop"}
+    assert all(each["reason"] and not each["error"] for each in told.decisions)
+
+
+@pytest.mark.services
+@pytest.mark.long
+@pytest.mark.timeout(1200)
+def test_rare_requests_for_many_models_are_all_answered_on_a_machine_for_few() -> None:
+    with scene(control_memory_bytes=_ROOM * GB, control_max_swaps=_MAX_SWAPS) as opened:
+        told = forty_models(opened, _ASKS, num_models=_MODELS, over_s=_SPAN_S)
+    show(told, f"{_MODELS} models")
+    assert told.failures == []
+    assert told.answered == _ASKS
+    assert max(told.counts) <= _ROOM, "no more than fit"
+    assert told.most_swaps <= _MAX_SWAPS + _ROOM, "swaps and idle ones"
