@@ -24,6 +24,7 @@ def job_of(
     reply: Reply,
     num_choices: int = 1,
     reasoning: str = "",
+    call_format: str = "",
     affinity: str = "",
 ) -> Job:
     """Returns the job of an entry: what the client asked for, within its tenant's terms.
@@ -59,5 +60,6 @@ def job_of(
         pool=ask.pool,
         reader_grace_s=ask.reader_grace_s,
         reasoning=reasoning,
+        call_format=call_format,
         reply=reply,
     )
