@@ -39,3 +39,16 @@ class ToolChoice:
     def allows(self, tool: Tool) -> bool:
         """Whether this tool may be called."""
         return self.mode is not CallMode.NONE and (not self.names or tool.name in self.names)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Toolbox:
+    """The tools of a request, and its choice among them."""
+
+    tools: tuple[Tool, ...] = ()
+    choice: ToolChoice = ToolChoice()
+
+    @property
+    def offered(self) -> tuple[Tool, ...]:
+        """The tools that the model may call."""
+        return tuple(tool for tool in self.tools if self.choice.allows(tool))
