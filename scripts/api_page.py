@@ -14,11 +14,12 @@ INTRODUCTION = """# The API
 
 <!-- Written by scripts/api_page.py from the code; edit the docstrings there. -->
 
-What OpenAI's clients send and read, under `/v1`, with an API key as the bearer token. Fields that are not listed are
-ignored, unless they ask for something that this server cannot do yet: then the answer is a 400 that names the field.
-Errors have OpenAI's shape, and `retry-after-ms` and `x-should-retry` say whether and when to try again. What asks the
-model (`POST` of chat completions, completions and responses) may bear an `Idempotency-Key`: sent again, it gets the
-first one's answer; other routes do not read it. The same document for programs is at `/openapi.json`, for a browser at
+What OpenAI's clients send and read, under `/v1`, with an API key as the bearer token; and Anthropic's, under
+`/v1/messages` ([messages.md](messages.md)). Fields that are not listed are ignored, unless they ask for something that
+this server cannot do yet: then the answer is a 400 that names the field. Errors have OpenAI's shape, under
+`/v1/messages` Anthropic's, and `retry-after-ms` and `x-should-retry` say whether and when to try again. What asks the
+model (`POST` of chat completions, completions, messages and responses) may bear an `Idempotency-Key`: sent again, it
+gets the first one's answer; other routes do not read it. The same document for programs is at `/openapi.json`, for a browser at
 `/docs`, which asks for a login: any user name, your API key as the password. `GET /` names these places without a key.
 
 A program in a web page may call the API when `gateway.cors_origins` names the page's origin

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from axon.domain.chunk import Chunk, End, Token
 from axon.domain.job import Job
 from axon.domain.ledger import Ledger
-from axon.domain.reply import ChatReply, CompletionReply, OtherReply, Reply, ResponseReply
+from axon.domain.reply import ChatReply, CompletionReply, MessagesReply, OtherReply, Reply, ResponseReply
 from axon.domain.sampling import Sampling
 from axon.domain.turn import Turn, TurnState
 from axon.domain.usage import Usage
@@ -72,6 +72,7 @@ def replies() -> st.SearchStrategy[Reply]:
             metadata=st.dictionaries(text, text, max_size=2),
             extra=extras,
         ),
+        st.builds(MessagesReply, model=text, hides_thinking=st.booleans(), extra=extras),
         st.builds(OtherReply, name=text.map(lambda name: f"later-{name}"), extra=extras),
     )
 

@@ -16,7 +16,7 @@ from axon.domain.ledger import Ledger
 from axon.domain.moved import Moved
 from axon.domain.presence import Load, Presence
 from axon.domain.record import Marker
-from axon.domain.reply import ChatReply, CompletionReply, ResponseReply
+from axon.domain.reply import ChatReply, CompletionReply, MessagesReply, ResponseReply
 from axon.domain.residence import Residence
 from axon.domain.sampling import Sampling
 from axon.domain.served_version import ServedVersion
@@ -253,6 +253,8 @@ MEANT: dict[str, Job | Chunk | Turn | Presence | Residence | Marker] = {
             metadata={"order": "17"},
         ),
     ),
+    "job-messages-v1": replace(JOB, reply=MessagesReply(model="small", hides_thinking=True)),
+    "chunk-stop-v1": replace(CHUNK, tokens=(Token(0, 9, "!", Details(stop="END")),)),
     "job-pinned-v1": replace(
         JOB, tracestate="vendor=1", pin="9f86d081", generation=2, needs=("grammar",), price="price_1"
     ),

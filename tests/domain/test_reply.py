@@ -5,6 +5,7 @@ from hypothesis import given
 from axon.domain.reply import (
     ChatReply,
     CompletionReply,
+    MessagesReply,
     OtherReply,
     Reply,
     ResponseReply,
@@ -23,8 +24,8 @@ def test_a_reply_comes_back_from_the_wire_as_it_was(reply: Reply) -> None:
 
 
 def test_a_kind_of_a_later_release_is_kept_as_it_came() -> None:
-    raw = {"route": "messages", "system": "Be brief."}
-    assert from_wire(raw) == OtherReply(name="messages", extra={"system": "Be brief."})
+    raw = {"route": "speech", "voice": "low"}
+    assert from_wire(raw) == OtherReply(name="speech", extra={"voice": "low"})
     assert to_wire(from_wire(raw)) == raw
 
 
@@ -60,7 +61,8 @@ def test_a_field_of_a_wrong_type_is_refused(raw: dict[str, object]) -> None:
             ResponseReply(model="m", instructions="secret", user="secret", metadata={"a": "secret"}, extra=WORDS),
             ResponseReply(model="m"),
         ),
-        (OtherReply(name="messages", extra=WORDS), OtherReply(name="messages")),
+        (MessagesReply(model="m", hides_thinking=True, extra=WORDS), MessagesReply(model="m", hides_thinking=True)),
+        (OtherReply(name="speech", extra=WORDS), OtherReply(name="speech")),
     ],
     ids=lambda each: type(each).__name__,
 )

@@ -195,6 +195,7 @@ RESPONSE_REPLY = {
     "prompt_cache_key": "k",
     "metadata": {"order": "17"},
 }
+MESSAGES_REPLY = {"route": "messages", "model": "small", "hides_thinking": True}
 PINNED = {"tracestate": "vendor=1", "pin": "9f86d081", "generation": 2, "needs": ["grammar"], "price": "price_1"}
 RATES = {"prompt": 150_000_000, "cached": 30_000_000, "output": 10**18, "currency": "EUR"}
 COST = {"price": "price_1", "amount": {"units": 2**33, "nanos": 999_999_999, "currency": "EUR"}}
@@ -244,6 +245,8 @@ PAYLOADS: dict[str, dict[str, Any]] = {
     "job-completion-v1": {**JOB, "reply": COMPLETION_REPLY},
     "job-echo-bare-v1": {**JOB, "reply": {"route": "completion", "model": "small", "echo": "Say "}},
     "job-answer-v1": {**JOB, "reply": RESPONSE_REPLY},
+    "job-messages-v1": {**JOB, "reply": MESSAGES_REPLY},
+    "chunk-stop-v1": {**CHUNK, "tokens": [[0, 9, "!", {"stop": "END"}]]},
     "job-pinned-v1": {**JOB, **PINNED},
     "job-priced-v1": {**JOB, **PRICED},
     "turn-priced-v1": {**COMPLETED, "job": {**JOB, **PRICED}, "cost": COST},

@@ -83,11 +83,15 @@ def bearer(key: str) -> Headers:
     return [("Authorization", f"Bearer {key}")]
 
 
-def wrong_ways(keys: Keyring) -> dict[str, Headers]:
-    """What must open nothing, by its name. The key in most of them is a good one: it is sent in the wrong way."""
+def wrong_ways(keys: Keyring, *, takes_api_key: bool = False) -> dict[str, Headers]:
+    """What must open nothing, by its name. The key in most of them is a good one: it is sent in the wrong way.
+
+    ``takes_api_key``: the route takes a key in an ``X-API-Key`` header too, as Anthropic's clients send it.
+    """
     good = keys.mine
     forged = good[:13] + keys.foreign[13:-6]
-    return {
+    other = [("Api-Key", good), ("Proxy-Authorization", f"Bearer {good}")]
+    wrong = {
         "nothing": [],
         "empty": [("Authorization", "")],
         "a scheme alone": [("Authorization", "Bearer")],
@@ -98,7 +102,7 @@ def wrong_ways(keys: Keyring) -> dict[str, Headers]:
         "two headers": [*bearer(good), *bearer(good)],
         "two tenants": [*bearer(good), *bearer(keys.foreign)],
         "two in one header": [("Authorization", f"Bearer {good}, Bearer {good}")],
-        "another header": [("X-API-Key", good), ("Api-Key", good), ("Proxy-Authorization", f"Bearer {good}")],
+        "another header": other if takes_api_key else [("X-API-Key", good), *other],
         "a cookie": [("Cookie", f"Authorization=Bearer {good}; api_key={good}")],
         "a name for a key": [("X-Axon-Tenant", "tenant-a"), ("X-Axon-Key-Id", good[4:12])],
         "one character less": bearer(good[:-1]),
@@ -110,6 +114,16 @@ def wrong_ways(keys: Keyring) -> dict[str, Headers]:
         "revoked": bearer(keys.revoked),
         "expired": bearer(keys.expired),
     }
+    if takes_api_key:
+        wrong |= {
+            "a scheme in the other header": [("X-API-Key", f"Bearer {good}")],
+            "the other header twice": [("X-API-Key", good), ("X-API-Key", good)],
+            "two tenants in two headers": [*bearer(good), ("X-API-Key", keys.foreign)],
+            "unknown in the other header": [("X-API-Key", new_key_text()[1])],
+            "revoked in the other header": [("X-API-Key", keys.revoked)],
+            "an empty other header": [("X-API-Key", "")],
+        }
+    return wrong
 
 
 def basic(key: str) -> Headers:

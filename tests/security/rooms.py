@@ -14,7 +14,7 @@ from axon.domain.ids import new_id
 from tests.journeys.server import Server, wait_until
 from tests.security.keyring import Headers, Keyring, bearer
 
-_VOLATILE = frozenset({"date", "x-request-id", "openai-processing-ms"})
+_VOLATILE = frozenset({"date", "x-request-id", "request-id", "openai-processing-ms"})
 _LONG = {"ignore_eos": True, "model": "echo"}
 
 
@@ -81,6 +81,7 @@ def furnished(server: Server, key: str) -> Iterator[Room]:
             "an erased chat": erased_chat,
             "a stored chat that runs": follow("/v1/chat/completions", messages=said, store=True),
             "a running chat": follow("/v1/chat/completions", messages=said),
+            "a running message": follow("/v1/messages", messages=said, max_tokens=90_000),
             "a completion": completion,
         }
         yield Room(

@@ -13,6 +13,7 @@ from axon.gateway.http.scopes import NEEDED
 METHODS = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS")
 
 _ASK = {"model": "echo", "input": "hello", "max_output_tokens": 2}
+_MESSAGE = {"model": "echo", "messages": [{"role": "user", "content": "hello"}], "max_tokens": 2}
 _ITEMS = {"items": [{"role": "user", "content": "hello"}]}
 _VERSION = {"label": "v1", "source": "/models/small", "digest": "d" * 64, "text": "mark", "max_model_len": 2048}
 BODIES: dict[str, dict[str, Any]] = {
@@ -22,6 +23,8 @@ BODIES: dict[str, dict[str, Any]] = {
         "max_tokens": 2,
     },
     "POST /v1/completions": {"model": "echo", "prompt": "hello", "max_tokens": 2},
+    "POST /v1/messages": _MESSAGE,
+    "POST /v1/messages/count_tokens": _MESSAGE,
     "POST /v1/responses": _ASK,
     "POST /v1/responses/input_tokens": _ASK,
     "POST /v1/responses/{response_id}/cancel": {},

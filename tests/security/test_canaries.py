@@ -75,6 +75,8 @@ def _good(story: Story) -> None:
         assert story.ask("/v1/chat/completions", CHAT, **{"Idempotency-Key": TOLD}).status_code == 200
     for prompt in (SAID, [SAID, SAID]):
         story.ask("/v1/completions", {"model": "echo", "prompt": prompt, "echo": True})
+    story.ask("/v1/messages", {**CHAT, "max_tokens": 99, "system": SAID, "stop_sequences": [SAID]}, **trace)
+    story.ask("/v1/messages/count_tokens", CHAT)
     made = story.ask("/v1/conversations", {"items": MESSAGES, "metadata": {"a": TOLD}}).json()
     story.ask("/v1/responses", {**ASK, "conversation": made["id"]})
     story.ask(f"/v1/conversations/{made['id']}/items", method="GET")
@@ -113,6 +115,9 @@ def _refused(story: Story) -> None:
     story.ask("/v1/chat/completions", {**CHAT, "max_tokens": 5}, **{"Idempotency-Key": TOLD})
     story.ask("/v1/chat/completions", CHAT, **{"Idempotency-Key": TOLD * 100})
     story.ask("/v1/completions", {"model": "echo", "prompt": [SAID, SAID], "n": 65})
+    story.ask("/v1/messages", {**CHAT, "max_tokens": SAID, "metadata": {"user_id": TOLD}})
+    story.ask("/v1/messages", {**CHAT, "messages": [{"role": "user", "content": [{"type": NAMED, "text": SAID}]}]})
+    story.ask("/v1/messages", CHAT, Authorization="", **{"X-API-Key": f"{story.server.key}x"})
     story.ask("/v1/responses", {**ASK, "metadata": {NAMED: {NAMED: TOLD}}})
     story.ask("/v1/responses", {**ASK, "metadata": {NAMED * 10: TOLD}})
     story.ask(

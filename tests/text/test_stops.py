@@ -40,6 +40,17 @@ def test_text_that_may_begin_a_stop_string_is_held_back() -> None:
     assert scanner.push("ing") == ("\n\nUsing", False)
 
 
+@given(st.lists(st.text("abc", max_size=4), max_size=12), st.lists(st.text("abc", max_size=4), max_size=4))
+def test_the_matched_string_is_told_and_is_what_follows_the_shown_text(pieces: list[str], stops: list[str]) -> None:
+    text, scanner = "".join(pieces), StopScanner(stops)
+    shown = "".join(scanner.push(piece)[0] for piece in pieces)
+    if scanner.matched:
+        assert scanner.matched in stops
+        assert text.startswith(shown + scanner.matched)
+    else:
+        assert shown + scanner.flush() == text
+
+
 def test_after_a_hit_nothing_comes_any_more() -> None:
     scanner = StopScanner(["."])
     assert scanner.push("One. Two.") == ("One", True)

@@ -30,8 +30,9 @@ class ScoredToken(NamedTuple):
 
 
 class Details(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """Optional facts about a token: its reasoning text and its log probability. Tokens are given as bytes, because the
-    gateway that writes the answer may have another tokenizer by then. Fields of a later release are dropped."""
+    """Optional facts about a token: its reasoning text, its log probability, the stop string that it completes. Tokens
+    are given as bytes, because the gateway that writes the answer may have another tokenizer by then. Fields of a later
+    release are dropped."""
 
     reasoning: str = ""
     """The part of the token's text that is reasoning."""
@@ -45,6 +46,9 @@ class Details(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Number of characters of the answer before this token."""
     prompt: tuple[ScoredToken, ...] = ()
     """The prompt's tokens, on the first token of an answer whose prompt is scored."""
+    stop: str = ""
+    """The stop string that the choice's text ended with, on the token that completed it; the answer's text ends before
+    it."""
     calls: tuple[CallPiece, ...] = ()
     """The pieces of tool calls that the token completes, in order; their text is not part of the answer's."""
 

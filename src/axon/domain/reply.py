@@ -58,6 +58,15 @@ class ResponseReply(msgspec.Struct, frozen=True, kw_only=True, tag_field="route"
     extra: Mapping[str, Any] = {}
 
 
+class MessagesReply(msgspec.Struct, frozen=True, kw_only=True, tag_field="route", tag="messages"):
+    """The answer to POST /v1/messages."""
+
+    model: str = ""
+    hides_thinking: bool = False
+    """Whether blocks of thinking are written without their text (``thinking.display: omitted``)."""
+    extra: Mapping[str, Any] = {}
+
+
 class OtherReply(msgspec.Struct, frozen=True, kw_only=True, tag_field="route", tag=""):
     """A reply of a kind that only a later release knows, kept as it came."""
 
@@ -70,13 +79,14 @@ class OtherReply(msgspec.Struct, frozen=True, kw_only=True, tag_field="route", t
         return ""
 
 
-Reply = ChatReply | CompletionReply | ResponseReply | OtherReply
+Reply = ChatReply | CompletionReply | ResponseReply | MessagesReply | OtherReply
 
 _ROUTE = "route"
-_KINDS: Mapping[object, type[ChatReply | CompletionReply | ResponseReply]] = {
+_KINDS: Mapping[object, type[ChatReply | CompletionReply | ResponseReply | MessagesReply]] = {
     "chat": ChatReply,
     "completion": CompletionReply,
     "response": ResponseReply,
+    "messages": MessagesReply,
 }
 _FIELDS = {kind: frozenset(kind.__struct_fields__) - {"extra"} for kind in _KINDS.values()}
 

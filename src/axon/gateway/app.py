@@ -10,31 +10,36 @@ from starlette.responses import HTMLResponse, JSONResponse, Response
 from starlette.routing import Route
 
 from axon.errors import AxonError, InvalidInput, LimitReached, NotFound, TooLarge
-from axon.gateway import health
+from axon.gateway import health, streams
 from axon.gateway.admin import aliases, changes, deployments, fleet, keys, plans, prices, rollouts, tenants, usage
 from axon.gateway.admin import models as registered_models
 from axon.gateway.admin.bodies import Admin
+from axon.gateway.anthropic import routes as messages
 from axon.gateway.http.auth import Authenticator
 from axon.gateway.http.cors import origins_of
 from axon.gateway.http.direct import Direct
-from axon.gateway.http.errors import Internal, MethodNotAllowed, encoded, headers_of, status_of
-from axon.gateway.http.middleware import ERROR, METERS, Middleware
+from axon.gateway.http.errors import Internal, MethodNotAllowed
+from axon.gateway.http.middleware import ERROR, METERS, REQUEST_ID, Middleware
+from axon.gateway.http.refusal import refusal_of
 from axon.gateway.http.scopes import check_scope
-from axon.gateway.openai import chat, completions, models, streams
+from axon.gateway.openai import chat, completions, models
 from axon.gateway.responses import conversations
 from axon.gateway.responses import routes as responses
 from axon.gateway.turn.context import Gateway
 from axon.gateway.turn.counting import count_request
 
-_DESCRIPTION = "OpenAI-compatible API of an Axon server. Every route but the probes and / needs an API key."
+_DESCRIPTION = (
+    "API of an Axon server, for clients of OpenAI's and Anthropic's APIs. "
+    "Every route but the probes and / needs an API key."
+)
 
 PARTS = (
-    *(responses, conversations, chat, completions, models, streams, usage),
+    *(responses, conversations, chat, completions, messages, models, streams, usage),
     *(tenants, plans, keys),
     *(registered_models, deployments, rollouts, aliases, prices, changes, fleet, health),
 )
 """The modules that make up the API; each has a router."""
-_DIRECT = frozenset({"/v1/chat/completions", "/v1/completions", "/v1/responses"})
+_DIRECT = frozenset({"/v1/chat/completions", "/v1/completions", "/v1/messages", "/v1/responses"})
 """Paths whose POST routes go past the framework, because they are asked most."""
 
 
@@ -89,7 +94,7 @@ async def _openapi(request: Request) -> Response:
 async def _on_error(request: Request, error: Exception) -> Response:
     problem = await _counted(request, error if isinstance(error, AxonError) else Internal())
     request.scope[ERROR] = problem
-    return _response(problem, status_of(problem))
+    return _response(request, problem)
 
 
 async def _counted(request: Request, error: AxonError) -> AxonError:
@@ -110,7 +115,7 @@ async def _counted(request: Request, error: AxonError) -> AxonError:
 
 
 async def _on_http_error(request: Request, error: Exception) -> Response:
-    """Answers errors of Starlette's routing (404, 405) in OpenAI's shape."""
+    """Answers errors of Starlette's routing (404, 405) in the path's own shape."""
     status = error.status_code if isinstance(error, HTTPException) else 500
     if status == 404:
         problem: AxonError = NotFound(f"Unknown request URL: {request.method} {request.url.path}.", code="unknown_url")
@@ -118,7 +123,7 @@ async def _on_http_error(request: Request, error: Exception) -> Response:
         problem = MethodNotAllowed(f"{request.url.path} does not take {request.method}.")
     else:
         problem = InvalidInput(str(getattr(error, "detail", "")) or None)
-    answer = _response(problem, status)
+    answer = _response(request, problem, status)
     if status == 405:
         answer.headers["allow"] = ", ".join(_methods(request.url.path))
     return answer
@@ -138,5 +143,6 @@ async def _on_validation_error(request: Request, error: Exception) -> Response:
     return await _on_error(request, InvalidInput("The request's parameters are not valid."))
 
 
-def _response(error: AxonError, status: int) -> Response:
-    return Response(encoded(error), status, headers=headers_of(error), media_type="application/json")
+def _response(request: Request, error: AxonError, status: int | None = None) -> Response:
+    refusal = refusal_of(error, request.scope["path"], request.scope.get(REQUEST_ID, ""), status=status)
+    return Response(refusal.body, refusal.status, headers=refusal.headers)

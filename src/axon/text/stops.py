@@ -13,30 +13,33 @@ class StopScanner:
     def __init__(self, stops: Iterable[str]) -> None:
         self._stops = [stop for stop in stops if stop]
         self._held = ""
-        self._hit = False
+        self.matched = ""
+        """The stop string that was hit; empty before."""
 
     def push(self, piece: str) -> tuple[str, bool]:
         """Returns the text that may be shown and whether a stop string was hit; after a hit nothing comes any more."""
-        if self._hit:
+        if self.matched:
             return "", True
         if not self._stops:
             return piece, False
         text = self._held + piece
-        cut = self._find(text)
-        self._hit = cut is not None
-        if cut is None:
-            cut = len(text) - self._num_held(text)
-        self._held = "" if self._hit else text[cut:]
-        return text[:cut], self._hit
+        if (found := self._find(text)) is not None:
+            end, start = found
+            self._held, self.matched = "", text[start:end]
+            return text[:start], True
+        cut = len(text) - self._num_held(text)
+        self._held = text[cut:]
+        return text[:cut], False
 
     def flush(self) -> str:
         """Ends the text: returns what was held back as the possible start of a stop string."""
         held, self._held = self._held, ""
         return held
 
-    def _find(self, text: str) -> int | None:
+    def _find(self, text: str) -> tuple[int, int] | None:
+        """The end and the start of the stop string that wins; None if there is none."""
         ends_and_starts = [(start + len(stop), start) for stop in self._stops if (start := text.find(stop)) >= 0]
-        return min(ends_and_starts)[1] if ends_and_starts else None
+        return min(ends_and_starts, default=None)
 
     def _num_held(self, text: str) -> int:
         """Length of the longest end of the text that could begin a stop string."""

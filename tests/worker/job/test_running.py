@@ -144,6 +144,20 @@ def test_gained_counts_from_when_it_came_into_the_engine() -> None:
 
 
 @settings(deadline=None)
+@given(texts.filter(bool), stop_strings, st.integers(0, 24))
+def test_the_last_token_names_the_stop_string_that_was_hit_also_after_a_replay(
+    text: str, stop: tuple[str, ...], place: int
+) -> None:
+    first = run(make_running(stop=stop), text.encode())
+    scanner = StopScanner(stop)
+    scanner.push(text)
+    named = [token.details.stop for token in first.tokens if token.details is not None]
+    assert named == ([scanner.matched] if scanner.matched else [])
+    again = make_running(stop=stop, epoch=2)
+    again.replay([replace(first.whole(), terminal="").until(min(place, len(first.tokens) - 1))])
+    assert run(again, text.encode()).tokens == first.tokens
+
+
 @given(texts, stop_strings)
 def test_the_text_is_the_whole_text_up_to_its_first_stop_string(text: str, stop: tuple[str, ...]) -> None:
     running = run(make_running(stop=stop), text.encode())

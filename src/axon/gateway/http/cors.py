@@ -8,7 +8,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 _ANY_ORIGIN = "*"
 _METHODS = ("GET", "HEAD", "POST", "PATCH", "DELETE")
 _EXPOSED = (
-    *("x-request-id", "openai-processing-ms", "openai-version", "x-axon-stream"),
+    *("x-request-id", "request-id", "openai-processing-ms", "openai-version", "x-axon-stream"),
     *("retry-after", "retry-after-ms", "x-should-retry"),
     *("x-axon-state", "x-axon-queue-position", "x-axon-expected-wait-s"),
     *(f"x-ratelimit-{what}-{of}" for of in ("requests", "tokens") for what in ("limit", "remaining", "reset")),

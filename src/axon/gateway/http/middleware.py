@@ -14,13 +14,15 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from axon.admission.meters import Meters
 from axon.errors import AxonError, DependencyDown, Draining, Overloaded
+from axon.gateway.http import anthropic
 from axon.gateway.http.address import client_address
 from axon.gateway.http.auth import Authenticator
 from axon.gateway.http.cors import with_cors
-from axon.gateway.http.errors import Internal, encoded, headers_of, status_of
+from axon.gateway.http.errors import Internal, status_of
 from axon.gateway.http.fair_start import FairStart
 from axon.gateway.http.held_bodies import release_body
 from axon.gateway.http.outages import Outages
+from axon.gateway.http.refusal import refusal_of
 from axon.runtime.lifecycle import Lifecycle
 from axon.telemetry.metrics import Metrics
 from axon.telemetry.redact import describe
@@ -37,6 +39,8 @@ _OPENAI_VERSION = b"2020-10-01"
 """The value of the ``openai-version`` header, which OpenAI's clients expect."""
 ERROR = "axon.error"
 """Key of the ASGI scope under which the error that answered the request is kept."""
+REQUEST_ID = "axon.request_id"
+"""Key of the ASGI scope under which the request's id is kept."""
 METERS = "axon.meters"
 """Key of the ASGI scope under which the tenant's limits, as this request found them, are kept."""
 
@@ -86,9 +90,12 @@ class Middleware:
             return
         if self.active > self._max_connections:
             raise Overloaded(retry_after_s=1.0)
-        authorization = [value for name, value in headers if name == b"authorization"]
+        if anthropic.has(path):
+            credentials = anthropic.credentials_of(headers)
+        else:
+            credentials = [value for name, value in headers if name == b"authorization"]
         scope["axon.identity"] = await self._authenticator.identify(
-            authorization, basic=path in _BASIC, address=self._address(scope)
+            credentials, basic=path in _BASIC, address=self._address(scope)
         )
         await self._fair_start.wait(scope["axon.identity"].tenant)
         if not self._lifecycle.taking and scope["method"] == "POST":
@@ -133,7 +140,7 @@ class _Exchange:
         self._middleware, self._scope, self._receive, self._send = middleware, scope, receive, send
         self._started = time.perf_counter()
         self._status = 0
-        self._request_id = _request_id(scope)
+        self._request_id = scope[REQUEST_ID] = _request_id(scope)
 
     async def run(self) -> None:
         structlog.contextvars.clear_contextvars()
@@ -156,12 +163,13 @@ class _Exchange:
         self._scope[ERROR] = error
         if self._status:
             return  # the response has begun: its stream ends with an error frame, or the connection breaks off
-        headers = {"content-type": "application/json", **headers_of(error)}
+        refusal = refusal_of(error, self._scope["path"], self._request_id)
+        headers = dict(refusal.headers)
         if self._scope["path"] in _BASIC and status_of(error) == 401:
             headers["www-authenticate"] = 'Basic realm="axon: any user, your API key as password"'
         raw = [(name.encode(), value.encode()) for name, value in headers.items()]
-        await self._answer({"type": "http.response.start", "status": status_of(error), "headers": raw})
-        await self._answer({"type": "http.response.body", "body": encoded(error)})
+        await self._answer({"type": "http.response.start", "status": refusal.status, "headers": raw})
+        await self._answer({"type": "http.response.body", "body": refusal.body})
 
     async def _answer(self, message: Message) -> None:
         if message["type"] == "http.response.start":
@@ -170,11 +178,14 @@ class _Exchange:
         await self._send(message)
 
     def _headers(self) -> list[tuple[bytes, bytes]]:
+        request_id, limits = self._request_id.encode(), _limits(self._scope.get(METERS))
+        if anthropic.has(self._scope["path"]):
+            return [(b"x-request-id", request_id), (b"request-id", request_id), *limits]
         return [
-            (b"x-request-id", self._request_id.encode()),
+            (b"x-request-id", request_id),
             (b"openai-version", _OPENAI_VERSION),
             (b"openai-processing-ms", str(_ms(self._started)).encode()),
-            *_limits(self._scope.get(METERS)),
+            *limits,
         ]
 
 

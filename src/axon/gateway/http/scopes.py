@@ -26,6 +26,8 @@ NEEDED: Mapping[str, frozenset[Scope]] = {
     "POST /v1/chat/completions/{completion_id}/cancel": _ASKS,
     "POST /v1/completions": _ASKS,
     "POST /v1/completions/{completion_id}/cancel": _ASKS,
+    "POST /v1/messages": _ASKS,
+    "POST /v1/messages/count_tokens": _ASKS,
     "GET /v1/streams/{stream_id}": _ANSWERS,
     "DELETE /v1/streams/{stream_id}": _ASKS,
     "POST /v1/responses": _ASKS,

@@ -2,7 +2,7 @@
 
 from axon.domain.chunk import Chunk
 from axon.domain.failure import Failure
-from axon.domain.reply import ChatReply, CompletionReply, OtherReply, Reply, ResponseReply
+from axon.domain.reply import ChatReply, CompletionReply, MessagesReply, OtherReply, Reply, ResponseReply
 from axon.domain.turn import TurnState
 from axon.errors import AxonError, Cancelled, ContextTooLong, EngineError, Expired, ShareTooSmall, Unsupported
 
@@ -30,7 +30,7 @@ def failure(last: Chunk, reply: Reply) -> AxonError | None:
 def _prompt_param(reply: Reply) -> str | None:
     """Returns the name of the request's field that holds the prompt."""
     match reply:
-        case ChatReply():
+        case ChatReply() | MessagesReply():
             return "messages"
         case CompletionReply():
             return "prompt"

@@ -114,11 +114,13 @@ class Choice:
         return answer, thinking, stopped
 
     def _details(self, emitted: Emitted, thinking: str, calls: tuple[CallPiece, ...]) -> Details | None:
+        stop = self._stops.matched
         if emitted.logprob is None:
-            return Details(reasoning=thinking, calls=calls) if thinking or calls else None
+            return Details(reasoning=thinking, calls=calls, stop=stop) if thinking or calls or stop else None
         is_first = self.sampling.prompt_logprobs and not self.token_ids
         return Details(
             reasoning=thinking,
+            stop=stop,
             data=self.tokenizer.token_bytes(emitted.token),
             logprob=emitted.logprob,
             top=self._in_bytes(emitted.top),

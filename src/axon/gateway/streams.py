@@ -1,4 +1,4 @@
-"""Routes of /v1/streams/{id}: resume a stream at any seq after a disconnect, or stop it. Knows no prompt."""
+"""Routes of /v1/streams/{id}: resume a stream at any seq after a disconnect, or stop it, whichever API it came by."""
 
 from typing import Any
 
@@ -6,9 +6,10 @@ from fastapi import APIRouter
 from starlette.requests import Request
 from starlette.responses import Response
 
-from axon.domain.reply import ResponseReply
+from axon.domain.reply import MessagesReply, ResponseReply
 from axon.domain.turn import Turn
 from axon.errors import InvalidInput, NotFound
+from axon.gateway.anthropic import answer as messages
 from axon.gateway.http.errors import Gone
 from axon.gateway.openai import best_of
 from axon.gateway.openai.answer import stopped_body, streamed
@@ -35,12 +36,14 @@ async def show(request: Request, stream_id: str, after: str = "") -> Response:
     await check_position(gateway.sessions.lookup, turn, seq, "after" if after else LAST_EVENT_ID)
     await gateway.follower.arrive(stream_id, reader_of(request, turn.job))
     gateway.metrics.stream_resumes.labels(result="ok").inc()
+    if isinstance(turn.job.reply, MessagesReply):
+        return messages.streamed(request, turn.job, after=seq, found=turn)
     return streamed(request, turn.job, after=seq, found=turn)
 
 
 @router.delete("/v1/streams/{stream_id}", summary="Stop a stream")
 async def stop(request: Request, stream_id: str) -> dict[str, Any]:
-    """Cancels the turn of a stream: a chat, a completion or a response; one that has ended stays as it is.
+    """Cancels the turn of a stream: a chat, a completion, a message or a response; one that has ended stays as it is.
 
     ``status`` says how it ended, or ``in_progress`` if that takes more than a few seconds. ``usage`` counts the tokens
     that are billed: those generated before the cancellation.

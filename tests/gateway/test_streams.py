@@ -15,7 +15,7 @@ from axon.domain.reply import ChatReply
 from axon.domain.turn import opened
 from axon.domain.wire import encode
 from axon.errors import InvalidInput, NotFound
-from axon.gateway.openai import streams
+from axon.gateway import streams
 from axon.gateway.turn.follow import Follower
 from axon.runtime.clock import FakeClock
 from axon.sessions import erasure

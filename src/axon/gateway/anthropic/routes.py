@@ -1,0 +1,81 @@
+"""Routes of /v1/messages: create a message, and count its input tokens. Knows no queue and no engine."""
+
+from fastapi import APIRouter
+from starlette.requests import Request
+from starlette.responses import Response
+
+from axon.dispatch.affinity import chat_affinity
+from axon.domain.reply import MessagesReply
+from axon.gateway.anthropic.answer import answer
+from axon.gateway.anthropic.content import messages_of
+from axon.gateway.anthropic.requests import NOT_YET, CountRequest, MessagesRequest
+from axon.gateway.anthropic.sentences import blaming
+from axon.gateway.http.schema import body_of_kind
+from axon.gateway.turn.asking import Api, admitted
+from axon.gateway.turn.context import find_model, gateway_of, identity_of
+from axon.gateway.turn.counting import count_request
+from axon.gateway.turn.entry import Entry
+from axon.gateway.turn.job import job_of
+from axon.gateway.turn.target import target_of
+
+router = APIRouter(tags=["messages"])
+_MESSAGES = Api("messages", "msg_")
+_MAX_WINDOWS = 8
+"""Input tokens are counted up to this many times the model's context window."""
+
+
+@router.post("/v1/messages", openapi_extra=body_of_kind(MessagesRequest), summary="Create a message")
+async def create(request: Request) -> Response:
+    """Returns the model's next message in a conversation as Anthropic's API does, whole or streamed token by token.
+
+    The key may come in an `x-api-key` header too. Errors have Anthropic's shape.
+    """
+    entry, streams = await _accepted(request)
+    return await answer(request, entry, streams=streams)
+
+
+async def _accepted(request: Request) -> tuple[Entry, bool]:
+    """Returns the entry of the accepted turn, and whether its answer is streamed. The body is not held any longer."""
+    gateway, tenant = gateway_of(request), identity_of(request).tenant
+    body = await gateway.bodies.read(request)
+    ask = await gateway.bodies.parse(MessagesRequest, body, NOT_YET)
+    ask.check()
+    messages, wanted = messages_of(ask.system, ask.messages), find_model(request, ask.model, with_fallbacks=True)
+    streams = bool(ask.stream)
+    async with admitted(request, body, _MESSAGES, wanted, tier=ask.tier, keeps=False, streams=streams) as entry:
+        if entry.is_new:
+            with blaming():
+                target = await target_of(request, entry, wanted)
+                prompt_ids = await target.prompts.chat(messages)
+                job = job_of(
+                    request,
+                    entry,
+                    target,
+                    prompts=[prompt_ids],
+                    sampling=ask.sampling(target.served),
+                    seed=ask.seed,
+                    reasoning=target.reasoning(prompt_ids),
+                    affinity=chat_affinity(tenant, messages),
+                    reply=MessagesReply(model=ask.model, hides_thinking=ask.hides_thinking),
+                )
+            await entry.accept(job)
+    return entry, streams
+
+
+@router.post(
+    "/v1/messages/count_tokens", openapi_extra=body_of_kind(CountRequest), summary="Count the tokens of a message"
+)
+async def count(request: Request) -> dict[str, int]:
+    """Counts the tokens of the prompt that a message of this conversation would have: those that are billed as input.
+
+    It counts everything, even if that does not fit into the model's context.
+    """
+    gateway = gateway_of(request)
+    ask = await gateway.bodies.parse(CountRequest, await gateway.bodies.read(request), NOT_YET)
+    ask.check()
+    offer = find_model(request, ask.model).offer
+    prompts = await offer.prompts(offer.deployment.stable)
+    await count_request(request)
+    with blaming():
+        ids = await prompts.unchecked(messages_of(ask.system, ask.messages), max_windows=_MAX_WINDOWS)
+    return {"input_tokens": len(ids)}
