@@ -77,6 +77,7 @@ def _make_targets(settings: Settings, services: Services, clock: Clock) -> Targe
         target_wait_s=config.target_wait_s,
         ttft_target_s=config.ttft_target_s,
         itl_target_s=config.itl_target_s,
+        refused_s=settings.admission.slo_ttft_default_s,
         look_s=config.scale_s,
         quiet_s=config.quiet_s,
         hold_s=config.hold_s,
