@@ -206,6 +206,7 @@ class Fleet:
     def _take(self, cohort: Cohort) -> None:
         """It gets a slot, and its tenant is charged."""
         self._served.charge(cohort.tenant, cohort.weight * (cohort.prompt + 2 * cohort.answer))
+        self.tally.took(cohort)
         self.taken.append(cohort)
         self.num_taken += cohort.weight
 

@@ -135,6 +135,9 @@ class _Watch(Tally):
     def ended(self, cohort: Cohort) -> None:
         pass
 
+    def took(self, cohort: Cohort) -> None:
+        pass
+
 
 def _kept(needed: list[int], gap: int) -> list[int]:
     """Each replica, counted by its level, is kept over gaps that are no longer than ``gap`` spans."""

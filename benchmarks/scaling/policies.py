@@ -50,7 +50,7 @@ class Ours:
         self._memory, self._intake = Memory(replicas=load.initial), Intake()
 
     def look(self, view: View) -> int:
-        arrived, self._intake = self._intake.look(view.now, view.begun, view.waiting)
+        arrived, self._intake = self._intake.look(view.now, view.taken, view.waiting)
         backlog = self._intake.backlog({Tier.DEFAULT: view.waiting})
         signals = replace(signals_of(view), arrived=arrived, backlog=backlog)
         decision = decide(self.policy, signals, self._memory, view.now)

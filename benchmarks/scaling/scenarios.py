@@ -52,6 +52,21 @@ def _rare(_: float) -> float:
 CROWD = Load(name="crowd", seconds=2 * _HOUR_S, erlangs=_crowd, initial=11, cohorts=16)
 RARE_LENGTHS_S = Load(name="", seconds=0.0, erlangs=_heavy).mean_seconds()
 
+RARE = Load(
+    name="rare",
+    seconds=6 * _HOUR_S,
+    erlangs=_rare,
+    loop_turns=_RARE_TURNS,
+    pause_s=25.0,
+    slice_s=30.0,
+    initial=0,
+    least=0,
+    most=4,
+    idle_s=300.0,
+    warm_up_s=0.0,
+    copies=40,
+)
+
 LOADS = (
     Load(name="steady", seconds=2 * _HOUR_S, erlangs=_steady, initial=25, cohorts=12),
     Load(name="wave", seconds=6 * _HOUR_S, erlangs=_wave, initial=16, cohorts=6),
@@ -73,20 +88,7 @@ LOADS = (
         initial=11,
         cohorts=1,
     ),
-    Load(
-        name="rare",
-        seconds=6 * _HOUR_S,
-        erlangs=_rare,
-        loop_turns=_RARE_TURNS,
-        pause_s=25.0,
-        slice_s=30.0,
-        initial=0,
-        least=0,
-        most=4,
-        idle_s=300.0,
-        warm_up_s=0.0,
-        copies=40,
-    ),
+    RARE,
 )
 """The six loads of the comparison."""
 
@@ -94,6 +96,7 @@ MORE = (
     replace(CROWD, name="crowd, cold start 4 s", cold_start_s=4.0),
     replace(CROWD, name="crowd, cold start 90 s", cold_start_s=90.0),
     replace(CROWD, name="crowd for half an hour", seconds=1.5 * _HOUR_S, erlangs=_short_crowd),
+    replace(RARE, name="rare, idle time 60 s", idle_s=60.0),
     Load(
         name="10,000 workers",
         seconds=0.75 * _HOUR_S,
@@ -104,7 +107,7 @@ MORE = (
         pace_per_s=200.0,
     ),
 )
-"""The crowd under other conditions, and a fleet of up to 10,000 workers."""
+"""The crowd and rare use under other conditions, and a fleet of up to 10,000 workers."""
 
 SMOKE = (
     Load(

@@ -3,7 +3,7 @@
 from collections import deque
 from math import log10
 
-from axon.domain.scaling.intake import Begun
+from axon.domain.scaling.intake import Taken
 from axon.domain.scaling.lengths import Lengths
 from axon.domain.scaling.work import Work
 from benchmarks.scaling.engine_model import EngineModel
@@ -25,7 +25,7 @@ class Tally:
         self.lengths = Lengths()
         self.busy_tokens_per_s = 1 / engine.seconds(0.8, 0.2)
         self.since_look = Since()
-        self._begun = [0.0, 0.0, 0.0]
+        self._taken = [0.0, 0.0, 0.0]
         self._means: dict[str, tuple[float, int]] = {}
         self._ttfts: deque[tuple[float, float, int]] = deque()
 
@@ -41,10 +41,17 @@ class Tally:
         return self.counted_from <= cohort.at < self.counted_to
 
     @property
-    def begun(self) -> Begun:
-        """What workers would have told of the jobs that have had a first token."""
-        jobs, prompt, answer = self._begun
-        return Begun(jobs=jobs, work=Work(prompt=prompt, answer=answer))
+    def taken(self) -> Taken:
+        """What workers would have told of the jobs that they have taken."""
+        jobs, prompt, answer = self._taken
+        return Taken(jobs=jobs, work=Work(prompt=prompt, answer=answer))
+
+    def took(self, cohort: Cohort) -> None:
+        """A cohort got slots."""
+        taken = self._taken
+        taken[0] += cohort.weight
+        taken[1] += cohort.weight * cohort.prompt
+        taken[2] += cohort.weight * self._mean(cohort.tenant)
 
     def _mean(self, tenant: str) -> float:
         """The tenant's mean length, computed anew every hundred answers."""
@@ -75,10 +82,6 @@ class Tally:
         since.num_first += cohort.weight
         since.ttft_s += cohort.weight * ttft_s
         self._ttfts.append((cohort.at + ttft_s, ttft_s, cohort.weight))
-        begun = self._begun
-        begun[0] += cohort.weight
-        begun[1] += cohort.weight * cohort.prompt
-        begun[2] += cohort.weight * self._mean(cohort.tenant)
         is_within = ttft_s <= self.target_s
         since.num_within += cohort.weight * is_within
         if self.counts(cohort):

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from axon.domain.scaling.intake import Begun
+from axon.domain.scaling.intake import Taken
 from benchmarks.scaling.engine_model import EngineModel
 from benchmarks.scaling.fleet import Fleet
 from benchmarks.scaling.tally import Since
@@ -30,8 +30,8 @@ class View:
     """Jobs in the lanes."""
     running: int
     """Sequences that hold a slot."""
-    begun: Begun
-    """What has had a first token since the run began, as workers tell it."""
+    taken: Taken
+    """What replicas have taken since the run began, as workers tell it."""
     remaining_answer: float
     """Answer tokens that what runs has left, predicted."""
     step_s: float
@@ -57,7 +57,7 @@ def view_of(fleet: Fleet, *, since_s: float, starting: int, age_s: float, cold_s
         cold_start_s=cold_start_s,
         waiting=fleet.num_waiting,
         running=fleet.num_running,
-        begun=tally.begun,
+        taken=tally.taken,
         remaining_answer=fleet.num_running * mean / 2,
         step_s=fleet.step_s,
         idle_s=fleet.now - fleet.last_arrival,

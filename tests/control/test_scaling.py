@@ -144,6 +144,17 @@ async def test_another_leader_does_not_take_what_was_served_before_it_for_a_crow
     assert after.count <= target.count + 1
 
 
+@pytest.mark.parametrize("missing", ["presences", "demand"])
+async def test_another_leader_keeps_what_runs_until_it_can_see(missing: str) -> None:
+    world = World()
+    for _ in range(60):
+        target = await world.second(20)
+    world.targets = ScaledTargets(POLICY, world.cold_starts, world.clock)
+    sight = world.sight()
+    blind = replace(sight, presences=None) if missing == "presences" else replace(sight, demand={})
+    assert (await world.targets(blind))[ONE].count == target.count
+
+
 async def test_jobs_of_the_flex_tier_wait_longer_before_workers_become_more() -> None:
     counts = []
     for tier in (Tier.DEFAULT, Tier.FLEX):
@@ -157,12 +168,13 @@ async def test_jobs_of_the_flex_tier_wait_longer_before_workers_become_more() ->
 
 async def test_what_steps_cost_suffices_for_workers_that_were_never_full() -> None:
     world = World(max_replicas=50)
-    told = Service(jobs=10, prompt_tokens=100, expected_tokens=100.0, prefill_per_s=1000.0, decode_per_s=100.0)
+    told = Service(taken_jobs=10, taken_prompt=100, expected_tokens=100.0, prefill_per_s=1000.0, decode_per_s=100.0)
     load = Load(slots=4, free_slots=2, num_tokens=0, service=told)
     worker = replace(world.worker(0, 0.5), load=load)
     for step in range(1, 60):
         world.clock.advance(1.0)
-        more = replace(told, jobs=10 + 10 * step, prompt_tokens=100 + 100 * step, expected_tokens=100.0 + 400.0 * step)
+        taken = {"taken_jobs": 10 + 10 * step, "taken_prompt": 100.0 + 100 * step}
+        more = replace(told, expected_tokens=100.0 + 400 * step, **taken)
         seen = replace(worker, load=replace(load, service=more))
         target = (await world.targets(replace(world.sight(), presences=[seen])))[ONE]
     assert 5 <= target.count <= 7

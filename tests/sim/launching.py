@@ -6,13 +6,13 @@ wrong when it is taken, whoever gave it.
 
 import asyncio
 import random
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, cast
 
 from axon.adapters.launch.memory import MemoryLauncher, MemoryReplicas
 from axon.control.leader import Leader
-from axon.control.reconciler import Reconciler
+from axon.control.reconciler import Reconciler, Targets
 from axon.domain.fleet.demand import Demand
 from axon.domain.fleet.reconcile import Pace
 from axon.domain.fleet.replica import Group, LaunchState, ReplicaName, ReplicaSpec
@@ -61,7 +61,7 @@ class Watched(MemoryLauncher):
         await self._arrive()
         await super().ensure(name, spec, term=term)
         self._world.took(term, f"ensure {name}")
-        num, most = len(self._world.usable(name.group)), self._world.store.most_lately(name.group)
+        num, most = len(self._world.usable(name.group)), self._world.most_lately(name.group)
         if num > most:
             raise self._world.history.broken(f"{name} was started: {num} run, and {most} are wanted at most")
 
@@ -73,7 +73,7 @@ class Watched(MemoryLauncher):
         after = self._world.usable(name.group)
         if len(after) == len(before):
             return
-        least = self._world.store.least_lately(name.group)
+        least = self._world.least_lately(name.group)
         if len(after) < least:
             raise self._world.history.broken(f"{name} was stopped: {len(after)} are left of {least} that are wanted")
         if not after and self._world.demand_since(name.group) is not None:
@@ -118,6 +118,11 @@ class SimRegistryStore:
         self._deployments["hot"] = replace(self._deployments["hot"], min_replicas=count)
         self._least.append((self._world.loop.monotonic(), count))
 
+    def widen(self, max_replicas: int, *, memory_bytes: int = 0) -> None:
+        """Another largest number of replicas of the hot deployment, and what a replica of each needs."""
+        sized = {name: replace(each, memory_bytes=memory_bytes) for name, each in self._deployments.items()}
+        self._deployments = {**sized, "hot": replace(sized["hot"], max_replicas=max_replicas)}
+
     def least_lately(self, group: Group) -> int:
         """The lowest number that was wanted within the last seconds: an order may have been decided a while ago."""
         return min(self._lately()) if group == HOT else 0
@@ -134,6 +139,8 @@ class SimRegistryStore:
 
 class FleetWorld:
     """Services, controls, replicas and a nemesis, all driven by one seed."""
+
+    settle_s = SETTLE_S
 
     def __init__(self, seed: int, loop: SimLoop) -> None:
         self.rng, self.loop = random.Random(f"fleet {seed}"), loop
@@ -168,6 +175,14 @@ class FleetWorld:
     def usable(self, group: Group) -> list[ReplicaName]:
         return [name for name, each in self.machine.launched.items() if name.group == group and each.state in _USABLE]
 
+    def least_lately(self, group: Group) -> int:
+        """Replicas that the group had to have at least, by anything that was true within the last seconds."""
+        return self.store.least_lately(group)
+
+    def most_lately(self, group: Group) -> int:
+        """Replicas that it may have at most, likewise."""
+        return self.store.most_lately(group)
+
     def demand_since(self, group: Group) -> float | None:
         """Since when somebody has waited for the cold deployment, for longer than an order is on its way; else None."""
         since = self._asked_since if group == COLD else None
@@ -194,7 +209,7 @@ class FleetWorld:
             cast("Any", Through(self.live.presences, way)),
             cast("Any", Through(self.live.leases, way)),
             _Blind(Through(self, way)),
-            lambda: LeastTargets(self.loop),
+            lambda: self.make_targets(way),
             FleetReports(cast("Any", Through(self.live.cache, way))),
             self.loop,
             name=name,
@@ -205,6 +220,10 @@ class FleetWorld:
         )
         process.spawn(leader.run())
         process.spawn(reconciler.run())
+
+    def make_targets(self, way: Way) -> Targets:
+        """The targets of one reign, with what they ask on the far side of a way."""
+        return LeastTargets(self.loop)
 
     def _failed(self, process: Process, error: BaseException) -> None:
         if process.alive and not isinstance(error, Violation):
@@ -234,15 +253,26 @@ class FleetWorld:
     # --- the nemesis
 
     async def torment(self) -> None:
-        faults = [
-            *(self._crash_control, self._pause_control, self._flush),
-            *(self._crash_replica, self._want, self._ask, self._ask, self._queue_away, self._queue_away),
-        ]
+        faults = self.faults()
         while self.loop.monotonic() < HORIZON_S:
             await asyncio.sleep(self.rng.expovariate(1 / 2.5))
             self.rng.choice(faults)()
             if self.history.violation:
                 raise Violation
+
+    def faults(self) -> list[Callable[[], None]]:
+        """What may happen, each as often as it is in the list."""
+        return [
+            *(self._crash_control, self._pause_control, self._flush),
+            *(self._crash_replica, self._want, self._ask, self._ask, self._queue_away, self._queue_away),
+        ]
+
+    def settled(self) -> bool:
+        """Whether the fleet is as it shall be, when nothing goes wrong any more."""
+        hot, cold = self.usable(HOT), self.usable(COLD)
+        return (
+            len(hot) == self.store.deployment(HOT).min_replicas and not cold and len(self.machine.launched) == len(hot)
+        )
 
     def heal(self) -> None:
         self.history.note("healed")
@@ -303,14 +333,14 @@ class _Blind:
         return found
 
 
-def run(seed: int) -> Outcome:
+def run(seed: int, make_world: Callable[[int, SimLoop], FleetWorld] = FleetWorld) -> Outcome:
     """Runs one schedule; the same seed gives the same history."""
     loop = SimLoop()
     loop.set_exception_handler(lambda loop, context: None)
     world: list[FleetWorld] = []
     problem = ""
     try:
-        loop.run(_live(seed, loop, world))
+        loop.run(_live(seed, loop, world, make_world))
     except Stuck as error:
         problem = str(error)
     except Violation:
@@ -319,19 +349,20 @@ def run(seed: int) -> Outcome:
     return Outcome(seed, history.violation or problem, history.events, len(history.events))
 
 
-async def _live(seed: int, loop: SimLoop, kept: list[FleetWorld]) -> None:
-    world = FleetWorld(seed, loop)
+async def _live(
+    seed: int, loop: SimLoop, kept: list[FleetWorld], make_world: Callable[[int, SimLoop], FleetWorld]
+) -> None:
+    world = make_world(seed, loop)
     kept.append(world)
     await world.torment()
     world.heal()
-    deadline = loop.monotonic() + SETTLE_S
+    deadline = loop.monotonic() + world.settle_s
     quiet_since = loop.monotonic()
     while loop.monotonic() - quiet_since < 5.0:
         await asyncio.sleep(0.5)
         if world.history.violation:
             raise Violation
-        hot, cold = world.usable(HOT), world.usable(COLD)
-        if len(hot) != world.store.deployment(HOT).min_replicas or cold or len(world.machine.launched) != len(hot):
+        if not world.settled():
             quiet_since = loop.monotonic()
         if loop.monotonic() > deadline:
             raise world.history.broken(f"not settled: {sorted(map(str, world.machine.launched))}")

@@ -57,11 +57,16 @@ async def make_reconciler(
         kind=settings.control.launcher,
         every_s=settings.control.look_s,
         deposed_s=_LEASES * settings.control.lease_s,
-        pace=Pace(hold_s=_LIFETIMES * _LIFETIME_INTERVALS * settings.worker.announce_s),
+        pace=Pace(hold_s=_silence_s(settings)),
         leads=leads,
         on_look=measured.looked,
         on_order=measured.ordered,
     )
+
+
+def _silence_s(settings: Settings) -> float:
+    """Seconds for which workers may be silent before they count as gone: three lifetimes of a presence."""
+    return _LIFETIMES * _LIFETIME_INTERVALS * settings.worker.announce_s
 
 
 def _make_targets(settings: Settings, services: Services, clock: Clock) -> Targets:
@@ -72,11 +77,12 @@ def _make_targets(settings: Settings, services: Services, clock: Clock) -> Targe
         target_wait_s=config.target_wait_s,
         ttft_target_s=config.ttft_target_s,
         itl_target_s=config.itl_target_s,
+        refused_s=settings.admission.slo_ttft_default_s,
         look_s=config.scale_s,
         quiet_s=config.quiet_s,
         hold_s=config.hold_s,
     )
-    targets: Targets = ScaledTargets(policy, ColdStarts(services.live.cache), clock)
+    targets: Targets = ScaledTargets(policy, ColdStarts(services.live.cache), clock, deaf_s=_silence_s(settings))
     if config.launcher == "process" and config.memory_bytes:
         rules = SwapRules(max_wait_s=config.swap_wait_s, min_run_s=config.swap_run_s, max_swaps=config.max_swaps)
         targets = FittedTargets(targets, config.memory_bytes, rules, clock)

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 from axon.domain.fleet.desired import Idle, Wanted, least, wanted
 from axon.domain.fleet.replica import Group, LaunchState
@@ -9,7 +10,7 @@ from axon.domain.fleet.sight import Sight, Target
 from axon.domain.presence import Presence, Service, service_rate
 from axon.domain.registry.deployment import Deployment
 from axon.domain.scaling.decide import decide
-from axon.domain.scaling.intake import Begun, Intake
+from axon.domain.scaling.intake import Intake, Taken
 from axon.domain.scaling.memory import Memory
 from axon.domain.scaling.policy import ScalingPolicy
 from axon.domain.scaling.signals import Signals
@@ -21,8 +22,8 @@ from axon.runtime.clock import Clock
 _OWN_TARGETS = ("target_wait_s", "ttft_target_s", "itl_target_s")
 _BAND = 0.05
 """The used slots may be this much above or below the deployment's aim."""
-_MOST_SEEN = 20_000
-"""Runs of workers whose counts are remembered for each group."""
+_DEAF_S = 9.0
+"""Three lifetimes of a presence."""
 
 
 @dataclass(slots=True)
@@ -31,10 +32,14 @@ class _Watched:
 
     memory: Memory = field(default_factory=Memory)
     intake: Intake = field(default_factory=Intake)
-    seen: dict[str, Begun] = field(default_factory=dict)
-    """By incarnation: what each worker had told when it was last seen, those seen last at the end."""
-    begun: Begun = field(default_factory=Begun)
-    """Everything that has begun since this leader watches."""
+    seen: dict[str, Taken] = field(default_factory=dict)
+    """By incarnation: what each worker had told at the last look."""
+    heard: frozenset[str] = frozenset()
+    """Names of the workers that announced themselves at the last look that counted."""
+    deaf_since: float | None = None
+    """Monotonic time since which half of them have been silent although they run."""
+    taken: Taken = field(default_factory=Taken)
+    """Everything that was taken since this leader watches."""
     target: Target | None = None
     decided_at: float = float("-inf")
 
@@ -42,9 +47,12 @@ class _Watched:
 class ScaledTargets:
     """A ``Targets`` of one reign of a leader."""
 
-    def __init__(self, policy: ScalingPolicy, cold_starts: ColdStarts, clock: Clock) -> None:
-        """``policy`` has what all deployments share; bounds and idle times are the deployments' own."""
-        self._policy, self._cold_starts, self._clock = policy, cold_starts, clock
+    def __init__(
+        self, policy: ScalingPolicy, cold_starts: ColdStarts, clock: Clock, *, deaf_s: float = _DEAF_S
+    ) -> None:
+        """``policy`` has what all deployments share; bounds and idle times are the deployments' own. ``deaf_s``: for so
+        long nothing is decided while half of the workers are silent that the launcher says run."""
+        self._policy, self._cold_starts, self._clock, self._deaf_s = policy, cold_starts, clock, deaf_s
         self._idle = Idle()
         self._watched: dict[Group, _Watched] = {}
 
@@ -65,15 +73,17 @@ class ScaledTargets:
             if each.deployment.version == of.spec.version and each.deployment.name == group.deployment
             if each.pool == group.pool
         ]
-        _watch(watched, presences)
         if not floor.count:  # nobody asks: no reason to have more
             watched.target, watched.memory = None, replace(watched.memory, replicas=0)
             return floor
-        held = watched.target if watched.target is not None and watched.target.count >= floor.count else floor
-        if sight.presences is None or demand is None or now - watched.decided_at < self._policy.look_s:
+        held = _larger(floor, watched.target or _present(sight, group))
+        if sight.presences is None or demand is None or self._is_deaf(watched, sight, group, presences, now):
+            return held
+        _watch(watched, presences)
+        if now - watched.decided_at < self._policy.look_s:
             return held
         waiting, unfinished = demand.waiting or 0, demand.unfinished or 0
-        arrived, watched.intake = watched.intake.look(now, watched.begun, waiting)
+        arrived, watched.intake = watched.intake.look(now, watched.taken, waiting)
         signals = replace(
             _signals(sight, group, presences, self._clock.now()),
             arrived=arrived,
@@ -88,6 +98,24 @@ class ScaledTargets:
         watched.target = Target(max(floor.count, decision.replicas), reason, most=max(floor.count, policy.most))
         return watched.target
 
+    def _is_deaf(
+        self, watched: _Watched, sight: Sight, group: Group, presences: Sequence[Presence], now: float
+    ) -> bool:
+        """Whether so many workers are silent that what the others tell says nothing of the load: ``live`` may have lost
+        its memory. What they serve meanwhile is counted when they are back, over the whole time."""
+        running = {
+            each.announced
+            for each in sight.launched or ()
+            if each.name.group == group and each.state is LaunchState.RUNNING
+        }
+        announced, expected = frozenset(each.worker for each in presences), watched.heard & running
+        if expected and 2 * len(expected - announced) >= len(expected):
+            watched.deaf_since = now if watched.deaf_since is None else watched.deaf_since
+            if now - watched.deaf_since < self._deaf_s:
+                return True
+        watched.heard, watched.deaf_since = announced, None
+        return False
+
     async def _cold_start_s(self, version: str) -> float | None:
         try:
             measured = await self._cold_starts.of(version)
@@ -96,10 +124,24 @@ class ScaledTargets:
         return measured.seconds if measured else None
 
 
+def _present(sight: Sight, group: Group) -> Target:
+    """What runs, as a leader that has decided nothing yet keeps it: it knows no load that it could go by."""
+    serving = [
+        each
+        for each in sight.launched or ()
+        if each.name.group == group and each.state in (LaunchState.STARTING, LaunchState.RUNNING, LaunchState.WAITING)
+    ]
+    return Target(len(serving), "what it needs is not known yet")
+
+
+def _larger(floor: Target, target: Target) -> Target:
+    return target if target.count > floor.count else floor
+
+
 def _policy(shared: ScalingPolicy, deployment: Deployment, least_count: int) -> ScalingPolicy:
     """The policy of one of the deployment's groups: its own targets, where it has some, over those of all."""
     own = deployment.scaling
-    targets: dict[str, float] = {name: getattr(own, name) for name in _OWN_TARGETS if getattr(own, name) > 0}
+    targets: dict[str, Any] = {name: getattr(own, name) for name in _OWN_TARGETS if getattr(own, name) > 0}
     if own.utilisation > 0:
         targets |= {"utilisation_low": own.utilisation - _BAND, "utilisation_high": own.utilisation + _BAND}
     return replace(
@@ -112,27 +154,25 @@ def _policy(shared: ScalingPolicy, deployment: Deployment, least_count: int) -> 
 
 
 def _watch(watched: _Watched, presences: Sequence[Presence]) -> None:
-    """Adds what has begun at the workers since the last look. A run that was not seen before counts from now on: its
-    presence may only have been lost, and all that it ever served would look like a crowd."""
-    jobs, work = watched.begun.jobs, watched.begun.work
+    """Adds what workers have taken since the last look. One that was silent then counts from now on: all that it
+    has served meanwhile, or ever, would look like a crowd."""
+    jobs, work, seen = watched.taken.jobs, watched.taken.work, dict[str, Taken]()
     for each in presences:
-        told = _begun(each.load.service)
-        before = watched.seen.pop(each.incarnation, told)
+        told = seen[each.incarnation] = _taken(each.load.service)
+        before = watched.seen.get(each.incarnation, told)
         jobs += max(0.0, told.jobs - before.jobs)
         work += Work(
             prompt=max(0.0, told.work.prompt - before.work.prompt),
             answer=max(0.0, told.work.answer - before.work.answer),
         )
-        watched.seen[each.incarnation] = told
-    while len(watched.seen) > _MOST_SEEN:
-        del watched.seen[next(iter(watched.seen))]
-    watched.begun = Begun(jobs=jobs, work=work)
+    watched.seen, watched.taken = seen, Taken(jobs=jobs, work=work)
 
 
-def _begun(told: Service) -> Begun:
-    """What a worker has begun. One of the release before predicts nothing: what it has answered counts."""
-    answer = told.expected_tokens or told.answer_tokens
-    return Begun(jobs=told.jobs, work=Work(prompt=told.prompt_tokens, answer=answer))
+def _taken(told: Service) -> Taken:
+    """What a worker has taken. One of the release before does not tell: what it has served counts."""
+    if not told.taken_jobs:
+        return Taken(jobs=told.jobs, work=Work(prompt=told.prompt_tokens, answer=told.answer_tokens))
+    return Taken(jobs=told.taken_jobs, work=Work(prompt=told.taken_prompt, answer=told.expected_tokens))
 
 
 def _signals(sight: Sight, group: Group, presences: Sequence[Presence], at: float) -> Signals:

@@ -19,8 +19,12 @@ class Service:
     """95th percentile over the last minute of the time from a request to its first token; None without any."""
     itl_s: float | None = None
     """95th percentile over the last minute of the time between two steps of the engine with work; None without any."""
+    taken_jobs: int = 0
+    """Choices of the jobs that were taken for the first time, whether they have begun or not."""
+    taken_prompt: float = 0.0
+    """Tokens of their prompts, without the part that caches usually hold."""
     expected_tokens: float = 0.0
-    """Predicted tokens of the answers that have begun, by each route's and tenant's own lengths."""
+    """Predicted tokens of their answers, by each route's and tenant's own lengths."""
     remaining_tokens: float | None = None
     """Predicted tokens that the answers which run have left; None where it is not told."""
     prefill_per_s: float | None = None

@@ -10,7 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from axon.domain.scaling.decide import Decision, decide
+from axon.domain.scaling.filling import Filling
 from axon.domain.scaling.memory import Memory
+from axon.domain.scaling.need import by_load
 from axon.domain.scaling.policy import ScalingPolicy
 from axon.domain.scaling.signals import Signals, TenantRate
 from axon.domain.scaling.work import Speed, Work
@@ -210,6 +212,56 @@ def test_without_a_measured_throughput_the_used_slots_decide() -> None:
     unknown = arriving(5.0, ready=4, speed=Speed(), utilisation=1.0)
     assert decide(POLICY, unknown, Memory(), NOON).replicas == 5
     assert decide(POLICY, replace(unknown, utilisation=None), Memory(), NOON).replicas == 4
+
+
+def test_a_large_group_is_fuller_than_a_small_one_and_never_too_small() -> None:
+    wide = replace(POLICY, max_replicas=20_000)
+    spare = {}
+    for load in (4.0, 16.0, 64.0, 1000.0, 9000.0):
+        decision, _ = settled(load, wide, looks=60)
+        spare[load] = decision.replicas / load - 1
+        assert decision.replicas > load
+    assert spare[4.0] >= spare[16.0] - 0.01 > spare[64.0] > spare[1000.0]
+    assert spare[16.0] == pytest.approx(0.25, abs=0.07)
+    assert spare[9000.0] == pytest.approx(1 / 0.95 - 1, abs=0.02)
+
+
+@given(st.floats(0.05, 0.94), st.floats(0.0, 20_000.0), st.floats(0.0, 100.0), st.floats(-3.0, 3.0))
+def test_more_load_needs_no_fewer_replicas_at_any_aim(aim: float, load: float, more: float, log_ratio: float) -> None:
+    memory = Memory(filling=Filling(log_ratio=log_ratio, num=100))
+    less, greater = (by_load(each, POLICY, arriving(each), memory, aim).replicas for each in (load, load + more))
+    assert load - 1e-6 <= less <= greater
+
+
+def test_the_expected_load_follows_a_fall_of_many_minutes() -> None:
+    falling = [100.0 - 0.2 * look for look in range(350)]
+    decisions, _ = watched(replace(POLICY, max_replicas=500), falling)
+    assert falling[-1] <= decisions[-1].expected <= 1.2 * falling[-1]
+
+
+def test_what_comes_in_after_refusals_is_no_trend() -> None:
+    """Refused requests are not seen: when replicas come and more is let in, no more comes than before."""
+    expected = []
+    for waits_s in (0.0, 1000.0):
+        decisions, now = watched(replace(POLICY, max_replicas=1000), [10.0] * 100)
+        memory, ready = decisions[-1].memory, decisions[-1].replicas
+        for load in (10.0, 10.0, 40.0, 40.0):
+            decision = decide(POLICY, arriving(load, ready=ready, backlog=waiting(waits_s)), memory, now)
+            memory, now = decision.memory, now + 2
+        expected.append(decision.expected)
+    assert expected[0] > 60.0
+    assert expected[1] <= 41.0
+
+
+def test_a_large_group_lets_go_after_the_hold_time_of_what_noise_does_not_explain() -> None:
+    wide = replace(POLICY, max_replicas=20_000)
+    decision, now = settled(4000.0, wide, looks=400)
+    high, memory, began = decision.replicas, decision.memory, now
+    while decision.replicas >= high and now < began + 2000:
+        decision = decide(wide, arriving(3900.0, ready=high), memory, now)
+        memory, now = decision.memory, now + 2
+    assert now - began <= 300
+    assert decision.replicas > 3900
 
 
 # -- down and to zero --------------------------------------------------------------------------------------------

@@ -32,18 +32,29 @@ def answers() -> Answers:
     return found
 
 
-def test_answers_that_begin_are_expected_by_their_route_and_tenant(answers: Answers) -> None:
-    answers.began(SHORT)
+def test_answers_are_expected_by_their_route_and_tenant(answers: Answers) -> None:
+    answers.took(SHORT)
     assert answers.expected == pytest.approx(20, rel=0.6)
-    answers.began(LONG)
+    answers.took(LONG)
     assert answers.expected == pytest.approx(1020, rel=0.1)
+    assert answers.taken == 2
+
+
+def test_prompts_count_without_the_part_that_caches_hold(answers: Answers) -> None:
+    answers.took(SHORT)
+    whole = answers.prompt
+    assert whole == SHORT.num_prompt_tokens
+    for _ in range(500):
+        answers.began(prefilled=10, cached=30)
+    answers.took(SHORT)
+    assert answers.prompt - whole == pytest.approx(whole / 4, rel=0.01)
 
 
 def test_an_unknown_tenant_gets_the_mean_of_all_and_no_answer_is_longer_than_allowed(answers: Answers) -> None:
-    answers.began(OTHER)
+    answers.took(OTHER)
     assert answers.expected == pytest.approx(510, rel=0.1)
     bounded = Answers()
-    bounded.began(make_job("chatcmpl-3", sampling=Sampling(max_tokens=5)))
+    bounded.took(make_job("chatcmpl-3", sampling=Sampling(max_tokens=5)))
     assert bounded.expected == 5
 
 

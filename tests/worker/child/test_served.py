@@ -9,7 +9,7 @@ def test_tokens_and_jobs_are_summed() -> None:
     served.token(prompt=10, is_first=True)
     served.token(prompt=0, is_first=False)
     served.token(prompt=7, is_first=True)
-    assert served.told(0.0) == Service(jobs=2, prompt_tokens=17, answer_tokens=3)
+    assert served.told(0.0) == Service(jobs=2, prompt_tokens=17, answer_tokens=3, remaining_tokens=0.0)
 
 
 def test_latencies_are_those_of_the_last_minute() -> None:

@@ -8,7 +8,7 @@ replicas, a reason in words, and the next memory. Pure, and total: no number mak
 """
 
 from dataclasses import dataclass, replace
-from math import ceil, isfinite
+from math import ceil, isfinite, sqrt
 
 from axon.domain.scaling import need
 from axon.domain.scaling.finite import amount, count, fraction
@@ -41,7 +41,7 @@ def decide(policy: ScalingPolicy, signals: Signals, memory: Memory, now: float) 
     memory = _observed(policy, signals, memory, now)
     expected = need.expected_load(policy, signals, memory, now)
     if _may_be_cold(policy, signals):
-        return _learned(_bounded(0, "idle for its time: cold", policy, signals, memory), signals, expected)
+        return _learned(_bounded(0, "idle for its time: cold", policy, signals, memory), policy, signals, expected, now)
     middle = (policy.utilisation_low + policy.utilisation_high) / 2
     most_urgent = need.largest(policy, signals, memory, expected, slots_aim=policy.utilisation_high)
     to_keep = need.largest(policy, signals, memory, expected, slots_aim=middle)
@@ -59,7 +59,7 @@ def decide(policy: ScalingPolicy, signals: Signals, memory: Memory, now: float) 
         replicas, why = memory.largest_need, f"{to_keep.reason}, and no more for {hold_s:.0f} s"
     elif memory.largest_need < present:
         why = f"{to_keep.reason}: kept, as the backlog or the last change is too young"
-    return _learned(_bounded(replicas, why, policy, signals, memory), signals, expected)
+    return _learned(_bounded(replicas, why, policy, signals, memory), policy, signals, expected, now)
 
 
 def _observed(policy: ScalingPolicy, signals: Signals, memory: Memory, now: float) -> Memory:
@@ -73,9 +73,10 @@ def _observed(policy: ScalingPolicy, signals: Signals, memory: Memory, now: floa
     return replace(memory, history=history, quiet_since=since if is_low else None)
 
 
-def _learned(decision: Decision, signals: Signals, expected: float) -> Decision:
+def _learned(decision: Decision, policy: ScalingPolicy, signals: Signals, expected: float, now: float) -> Decision:
     """The decision with a memory that has learned from this look, for the next one."""
     memory = decision.memory
+    full = now if need.is_full(policy, signals) else memory.full
     filling, wave, ready = memory.filling, memory.wave, count(signals.ready)
     load = memory.history.samples[-1][1] if memory.history.samples else 0.0
     use = fraction(signals.utilisation)
@@ -84,7 +85,7 @@ def _learned(decision: Decision, signals: Signals, expected: float) -> Decision:
         filling = filling.learn(load / ready, use)
     if memory.history.samples:
         wave = wave.learn(*memory.history.samples[-1])
-    changed = replace(memory, history=memory.history.learned(), filling=filling, wave=wave)
+    changed = replace(memory, history=memory.history.learned(), filling=filling, wave=wave, full=full)
     return replace(decision, expected=expected, memory=changed)
 
 
@@ -106,11 +107,13 @@ def _may_go_down(policy: ScalingPolicy, memory: Memory, present: int, now: float
     """Whether the backlog was low for long enough, and the last order for more is old enough.
 
     A group that was far too large for the whole hold time, as after a crowd, need not wait for the quiet time: that
-    guards against going back and forth by a few.
+    guards against going back and forth by a few. A few are a part of a small group, and in a large one as many as noise
+    moves it by: the square root of its size.
     """
     quiet_s = now - memory.quiet_since if memory.quiet_since is not None else 0.0
     raised_s = now - memory.raised if memory.raised is not None and memory.raised <= now else policy.quiet_s
-    if memory.largest_need <= present - max(2, ceil(policy.large_excess * present)):
+    few = max(2, ceil(min(policy.large_excess * present, sqrt(present))))
+    if policy.large_excess < 1 and memory.largest_need <= present - few:
         return quiet_s >= min(hold_s, policy.quiet_s) and raised_s >= min(hold_s, policy.quiet_s)
     return quiet_s >= policy.quiet_s and raised_s >= policy.quiet_s
 

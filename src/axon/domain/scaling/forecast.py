@@ -1,7 +1,7 @@
 """A forecast of the load at the time at which a replica ordered now would serve. Pure functions over a history.
 
-The level is the mean over the longest window that the shorter ones do not contradict: the intersection of their
-confidence intervals (ICI rule, Goldenshluger and Nemirovski 1997). So noise moves it little under a steady load, and a
+The level is the mean over the longest window, as far as the confidence intervals of shorter ones allow it (after the
+ICI rule, Goldenshluger and Nemirovski 1997). So noise moves it little under a steady load, and a
 step moves it within seconds. A rise that noise does not explain is extrapolated; a fall is not.
 """
 
@@ -10,6 +10,8 @@ from axon.domain.scaling.history import LONGEST_S, History
 _WINDOWS_S = (10.0, 20.0, 60.0, 180.0, LONGEST_S)
 _SLOPES_S = (6.0, 15.0, 60.0)
 """Windows whose mean is compared with that of the window before it, for a trend."""
+LONGEST_SLOPE_S = 2 * _SLOPES_S[-1]
+"""Age of the oldest sample that a trend is found in."""
 _SURGES_S, _BEFORE_S = (4.0, 20.0), 180.0
 _AGES_S = tuple(sorted({*_SURGES_S, *_WINDOWS_S, *_SLOPES_S, *(2 * span_s for span_s in _SLOPES_S)}))
 _Z = 3.5
@@ -36,15 +38,17 @@ def ahead(history: History, now: float, horizon_s: float, *, growth_limit: float
 
 
 def level(history: History, sums: Sums) -> float:
-    """The present load. It never falls when a sample rises: means, their bounds, least and largest are monotone."""
-    low, high, mean = 0.0, float("inf"), 0.0
-    for span_s in _WINDOWS_S:
+    """The present load: the mean of the longest window, moved into the confidence interval of each shorter one in turn.
+    So a shorter window counts as far as it contradicts the longer ones. The level never falls when a sample rises:
+    means, their bounds, and a value held between bounds are monotone."""
+    found: float | None = None
+    for span_s in reversed(_WINDOWS_S):
         total, num = sums[span_s]
         if num:
             mean = total / num
             spread = history.spread(mean, num, _Z)
-            low, high = max(low, mean - spread), min(high, mean + spread)
-    return max(low, min(high, mean))
+            found = mean if found is None else max(mean - spread, min(mean + spread, found))
+    return found or 0.0
 
 
 def surge(history: History, sums: Sums) -> float:

@@ -1,7 +1,7 @@
-"""The work that comes in, from what has begun and what waits: nobody has to count requests at the gateways. Pure.
+"""The work that comes in, from what workers have taken and what waits: nobody has to count requests at the gateways.
 
-A request that comes either begins (its first token) or makes the queue longer. What has begun is told by workers, with
-answers by their predicted lengths; a job that waits counts as the mean of those that have begun.
+A request that comes either is taken by a worker or makes the queue longer. Workers tell what they have taken, with
+answers by their predicted lengths; a job that waits counts as the mean of those that were taken. Pure.
 """
 
 from collections.abc import Mapping
@@ -12,19 +12,19 @@ from axon.domain.scaling.work import Work
 from axon.domain.tenant import Tier
 
 _FIRST = Work(prompt=200.0, answer=200.0)
-"""The work of a job while none has begun."""
+"""The work of a job while none has taken."""
 _MEMORY = 1000.0
 """Jobs after which an older one counts half as much."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Begun:
-    """All that has begun up to a time. The counts only grow."""
+class Taken:
+    """All that was taken up to a time. The counts only grow."""
 
     jobs: float = 0.0
-    """Choices that have had a first token."""
+    """Choices of the jobs."""
     work: Work = field(default_factory=Work)
-    """Prompt tokens that were computed for them, and the predicted tokens of their answers."""
+    """Prompt tokens that no cache holds, and tokens of the answers, both predicted."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,7 +32,7 @@ class Intake:
     """What is remembered between two looks."""
 
     at: float | None = None
-    begun: Begun = field(default_factory=Begun)
+    taken: Taken = field(default_factory=Taken)
     waiting: float = 0.0
     _jobs: float = 0.0
     _work: Work = field(default_factory=Work)
@@ -42,18 +42,18 @@ class Intake:
         """The mean work of a job, over the last thousand or so."""
         return _times(self._work, 1 / self._jobs) if self._jobs > 0 else _FIRST
 
-    def look(self, now: float, begun: Begun, waiting: float) -> tuple[Work, "Intake"]:
+    def look(self, now: float, taken: Taken, waiting: float) -> tuple[Work, "Intake"]:
         """The work per second that came since the last look, and the memory for the next one; ``now`` rises."""
-        jobs = amount(begun.jobs - self.begun.jobs)
+        jobs = amount(taken.jobs - self.taken.jobs)
         work = Work(
-            prompt=amount(begun.work.prompt - self.begun.work.prompt),
-            answer=amount(begun.work.answer - self.begun.work.answer),
+            prompt=amount(taken.work.prompt - self.taken.work.prompt),
+            answer=amount(taken.work.answer - self.taken.work.answer),
         )
         kept = 0.5 ** (jobs / _MEMORY)
         after = replace(
             self,
             at=now,
-            begun=begun,
+            taken=taken,
             waiting=waiting,
             _jobs=kept * self._jobs + jobs,
             _work=_times(self._work, kept) + work,

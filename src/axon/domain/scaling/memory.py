@@ -23,6 +23,8 @@ class Memory:
     """(Unix time, replicas needed) of recent looks, without those that a later look's larger need covers."""
     quiet_since: float | None = None
     """Unix time since which the backlog has been low; None while it is not."""
+    full: float | None = None
+    """Unix time of the last look at which so much waited that admission may have refused requests."""
     raised: float | None = None
     """Unix time of the last decision for more replicas."""
     boosted: float | None = None

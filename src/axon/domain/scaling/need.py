@@ -14,6 +14,11 @@ from axon.domain.tenant import Tier
 _BURST_Z = 1.0
 """Standard deviations of one look's load that the replicas serve beside the mean."""
 
+_SMALL = 16.0
+"""Busy replicas up to which the spare part is the one that the policy aims at."""
+_FULLEST = 0.95
+"""Part of the slots that is in use at most in the largest group: no throughput is measured exactly."""
+
 _CLEARING = 1 / 2
 """A backlog is cleared within this part of the cold-start time."""
 
@@ -38,6 +43,12 @@ def pressure(policy: ScalingPolicy, signals: Signals) -> float:
     )
 
 
+def is_full(policy: ScalingPolicy, signals: Signals) -> bool:
+    """Whether so much waits that admission may refuse requests: half of its bound, as its own forecast differs."""
+    waits_s = sum(signals.speed.seconds(work) or 0.0 for work in (signals.backlog or {}).values())
+    return policy.refused_s > 0 and waits_s > policy.refused_s / 2 * max(1, count(signals.ready))
+
+
 def backlog_tokens(signals: Signals) -> float:
     """Tokens that wait."""
     return sum(work.tokens for work in (signals.backlog or {}).values())
@@ -60,14 +71,22 @@ def largest(policy: ScalingPolicy, signals: Signals, memory: Memory, expected: f
 def expected_load(policy: ScalingPolicy, signals: Signals, memory: Memory, now: float) -> float:
     """Busy replicas that the arrivals will keep when a replica ordered now serves. ``memory`` has this look's load."""
     ahead_s = cold_start_s(policy, signals) + policy.look_s
-    load = forecast.ahead(memory.history, now, ahead_s, growth_limit=max(1.0, policy.growth_limit))
+    # Refused requests are not seen. When replicas come and admission lets in again, that is no trend.
+    was_full = memory.full is not None and 0 <= now - memory.full < forecast.LONGEST_SLOPE_S
+    limit = 1.0 if was_full else max(1.0, policy.growth_limit)
+    load = forecast.ahead(memory.history, now, ahead_s, growth_limit=limit)
     return load * min(policy.growth_limit, memory.wave.growth(now, ahead_s)) if policy.learns_wave else load
 
 
 def by_load(expected: float, policy: ScalingPolicy, signals: Signals, memory: Memory, slots_aim: float) -> Need:
-    """Replicas for the expected arrivals, at the utilisation that is aimed at."""
-    share = memory.filling.throughput(slots_aim)
-    smooth = expected / share
+    """Replicas for the expected arrivals, at the utilisation that is aimed at.
+
+    The aim says how much is spare in a small group. What has to be spare grows with the square root of the load, as its
+    noise does (square-root staffing, Halfin and Whitt 1981), so a large group is fuller.
+    """
+    filling = memory.filling
+    spare = (1 / filling.throughput(slots_aim) - 1) * sqrt(expected * min(expected, _SMALL))
+    smooth = max(expected + spare, expected / filling.throughput(max(slots_aim, _FULLEST)))
     bursts = expected + _BURST_Z * sqrt(memory.history.dispersion * expected)
     ahead_s = cold_start_s(policy, signals) + policy.look_s
     return Need(_ceil(max(smooth, bursts)), f"work for {expected:.2f} busy replicas expected in {ahead_s:.0f} s")

@@ -28,6 +28,8 @@ class ScalingPolicy:
     target_wait_s: float = 2.0
     """Seconds in which waiting work shall be taken; ``flex_wait_s`` for jobs of the flex tier."""
     flex_wait_s: float = 60.0
+    refused_s: float = 30.0
+    """Seconds of waiting from which admission refuses requests, of which nobody tells; 0 where it refuses none."""
     backlog_up: float = 1.2
     """Up when the backlog is over what the ready replicas clear in the target wait, times this."""
     backlog_down: float = 0.3

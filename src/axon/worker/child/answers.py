@@ -1,4 +1,4 @@
-"""Predicted answers of a worker's jobs, by each route's and tenant's own lengths. No I/O; it is told the time."""
+"""Predicted work of a worker's jobs, by each route's and tenant's own lengths. No I/O; it is told the time."""
 
 from collections.abc import Iterable
 
@@ -6,23 +6,35 @@ from axon.domain.job import Job
 from axon.domain.scaling.lengths import Lengths
 from axon.worker.job.running import Running
 
+_GAIN = 0.02
 _EVERY_S = 1.0
 """The sum over all that runs is computed at most this often."""
 
 
 class Answers:
-    """``began`` and ``ended`` for every choice; ``remaining`` when it is asked."""
+    """``took`` for every job, ``began`` and ``ended`` for every choice; ``remaining`` when it is asked."""
 
     def __init__(self) -> None:
-        self.expected = 0.0
-        """Predicted tokens of all answers that have begun."""
+        self.taken = 0
+        """Choices of all jobs that were taken for the first time."""
+        self.prompt = self.expected = 0.0
+        """Predicted tokens of their prompts that no cache holds, and of their answers."""
         self._lengths = Lengths()
+        self._computed = 1.0
+        """Part of the prompts' tokens that is not found in the cache (exponential moving average)."""
         self._remaining = 0.0
         self._computed_at = float("-inf")
 
-    def began(self, job: Job) -> None:
-        """A choice of the job has had its first token."""
-        self.expected += min(self._lengths.mean(_key(job)), job.sampling.max_tokens)
+    def took(self, job: Job) -> None:
+        """The job was taken, and nobody had taken it before."""
+        self.taken += job.choices
+        self.prompt += self._computed * job.num_prompt_tokens
+        self.expected += job.choices * min(self._lengths.mean(_key(job)), job.sampling.max_tokens)
+
+    def began(self, *, prefilled: int, cached: int) -> None:
+        """A choice has had its first token, for which so many tokens of the prompt were computed and found."""
+        if prefilled + cached:
+            self._computed += _GAIN * (prefilled / (prefilled + cached) - self._computed)
 
     def ended(self, job: Job, tokens: int) -> None:
         """A choice of the job has ended after so many tokens."""

@@ -1,9 +1,12 @@
 """What a worker has served: tokens, jobs, and the latencies of the last minute. No I/O; it is told the time."""
 
 from collections import deque
+from collections.abc import Iterable
 
 from axon.domain.presence import Service
+from axon.worker.child.answers import Answers
 from axon.worker.child.step_cost import StepCost
+from axon.worker.job.running import Running
 
 _WINDOW_S = 60.0
 _MOST = 512
@@ -46,15 +49,21 @@ class Served:
         self._stepped_at, self._has_work = now, has_work
         self._kv_use = used / (used + free) if used + free else None
 
-    def told(self, now: float, *, slots: int = 0, expected: float = 0.0, remaining: float | None = None) -> Service:
-        """All of it at the monotonic time ``now``, for an engine with so many slots."""
+    def told(
+        self, now: float, *, slots: int = 0, answers: Answers | None = None, running: Iterable[Running] = ()
+    ) -> Service:
+        """All of it at the monotonic time ``now``, for an engine with so many slots; ``answers`` predicts what the jobs
+        take and what is left of those that run."""
         if now - self._forgot_at >= _FORGET_S:
             self._forgot_at = now
             self._cost.forget()
         prefill, decode = self._cost.speeds(slots)
+        answers = answers or Answers()
         return Service(
-            expected_tokens=round(expected, 1),
-            remaining_tokens=remaining and round(remaining, 1),
+            taken_jobs=answers.taken,
+            taken_prompt=round(answers.prompt, 1),
+            expected_tokens=round(answers.expected, 1),
+            remaining_tokens=round(answers.remaining(running, now), 1),
             prefill_per_s=prefill and round(prefill, 1),
             decode_per_s=decode and round(decode, 1),
             jobs=self._jobs,

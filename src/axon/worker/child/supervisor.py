@@ -142,6 +142,8 @@ class Supervisor:
 
     def enter(self, running: Running) -> None:
         """Adds the choices of one job, which was just taken in."""
+        if running.epoch == 1 and not running.tokens:
+            self.answers.took(running.job)
         if self._trials.on_trial:
             self.fill()
         elif self._is_up and running.terminal is None:
@@ -248,7 +250,7 @@ class Supervisor:
         self.served.token(prompt=prefilled, is_first=is_first)
         if is_first:
             self.served.began(self._clock.monotonic(), self._clock.now() - running.job.created)
-            self.answers.began(running.job)
+            self.answers.began(prefilled=prefilled, cached=cached)
         if running.push(choice, emitted):
             self.answers.ended(running.job, len(choice.token_ids))
             # The engine does not know stop strings and would go on.

@@ -21,7 +21,7 @@ def measure_load(hands: Hands, supervisor: Supervisor, now: float) -> Load:
         service=supervisor.served.told(
             now,
             slots=slots,
-            expected=supervisor.answers.expected,
-            remaining=supervisor.answers.remaining(hands.running.values(), now),
+            answers=supervisor.answers,
+            running=hands.running.values(),
         ),
     )
