@@ -13,6 +13,7 @@ from axon.bootstrap.version_text import text_loader
 from axon.domain.served_version import ServedVersion
 from axon.registry.cold_starts import ColdStarts
 from axon.registry.last_asked import LastAsked
+from axon.registry.load_problems import LoadProblems
 from axon.sessions.prompt import Prompts, Threads
 
 if TYPE_CHECKING:
@@ -77,8 +78,14 @@ def make_offers(
         return RegisteredOffer(name, view, fleet_of(name), loaded, contexts.learn, process.clock.monotonic)
 
     live = services.live
-    cold_starts, last_asked = ColdStarts(live.cache), LastAsked(live.cache)
-    watch = Watch(partial(read_lines, live.accounts), cold_starts, last_asked, process.clock, process.metrics)
+    watch = Watch(
+        partial(read_lines, live.accounts),
+        ColdStarts(live.cache),
+        LastAsked(live.cache),
+        LoadProblems(live.cache),
+        process.clock,
+        process.metrics,
+    )
     return Offers(announced, view, registered, watch)
 
 

@@ -15,6 +15,7 @@ from axon.gateway.offers.wait import State, Wait
 from axon.gateway.offers.watch import Watch
 from axon.registry.cold_starts import ColdStarts
 from axon.registry.last_asked import LastAsked
+from axon.registry.load_problems import LoadProblems
 from axon.runtime.clock import FakeClock
 from axon.telemetry.metrics import Metrics
 from tests.contracts.builders import make_job
@@ -32,7 +33,8 @@ class World:
         self.lines: dict[Place, Line] = {}
         self.asked: list[Place] = []
         self.is_away = False
-        watch = Watch(self.read, ColdStarts(self.cache), LastAsked(self.cache), clock, self.metrics)
+        notes = ColdStarts(self.cache), LastAsked(self.cache), LoadProblems(self.cache)
+        watch = Watch(self.read, *notes, clock, self.metrics)
         view = FakeView(snapshot(replace(deployment(), min_replicas=0, idle_s=60.0)))
         self.offers = make_offers(clock, view=view, watch=watch)
 
@@ -64,6 +66,16 @@ async def test_turns_of_other_gateways_that_wait_make_a_cold_deployment_load(wor
     world.is_away = True
     await world.offers.look()
     assert world.small.listed().state is State.LOADING, "what cannot be read stays"
+
+
+async def test_a_version_that_could_not_be_loaded_is_listed_as_failed_until_it_is(world: World) -> None:
+    problems = LoadProblems(world.cache)
+    await problems.put("small", "small@v1", "There is no /models/small on this machine.", ttl_s=60.0)
+    await world.offers.look()
+    assert world.small.listed().state is State.FAILED
+    await problems.drop("small", "small@v1")
+    await world.offers.look()
+    assert world.small.listed().state is State.COLD
 
 
 async def test_a_reader_learns_its_place_and_the_measured_time_of_a_start(world: World) -> None:

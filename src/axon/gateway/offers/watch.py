@@ -12,6 +12,7 @@ from axon.errors import AxonError
 from axon.gateway.offers.registered import RegisteredOffer
 from axon.registry.cold_starts import ColdStarts
 from axon.registry.last_asked import LastAsked
+from axon.registry.load_problems import LoadProblems
 from axon.runtime.clock import Clock
 from axon.telemetry.metrics import Metrics
 from axon.telemetry.sparse import Sparse
@@ -27,10 +28,16 @@ class Watch:
     """``look`` about once a second. What ``live`` does not answer stays as it was."""
 
     def __init__(
-        self, lines: Lines, cold_starts: ColdStarts, last_asked: LastAsked, clock: Clock, metrics: Metrics
+        self,
+        lines: Lines,
+        cold_starts: ColdStarts,
+        last_asked: LastAsked,
+        problems: LoadProblems,
+        clock: Clock,
+        metrics: Metrics,
     ) -> None:
         """``lines`` reads the lines of places."""
-        self._lines, self._cold_starts, self._last_asked = lines, cold_starts, last_asked
+        self._lines, self._cold_starts, self._last_asked, self._problems = lines, cold_starts, last_asked, problems
         self._clock, self._metrics = clock, metrics
         self._asked: dict[str, float] = {}
         """Deployments that were asked since the last note, each with the Unix time of its last request."""
@@ -67,8 +74,10 @@ class Watch:
             offer.starts.saw(pool, line)
         for offer in watched:
             self._metrics.waiting_turns.labels(offer.name).set(offer.starts.num_waiting)
-            for version in _missing(offer):
+            missing = _missing(offer)
+            for version in missing:
                 await self._measure(offer, version)
+            offer.starts.failed = frozenset([each for each in missing if await self._problems.of(offer.name, each)])
 
     async def _measure(self, offer: RegisteredOffer, version: str) -> None:
         now = self._clock.monotonic()
