@@ -30,6 +30,7 @@ class World:
     store: SqliteStore
     clock: FakeClock
     pinned: dict[str, int]
+    unfinished: dict[str, int]
     catalog: Catalog
 
     async def add_small(self) -> None:
@@ -46,8 +47,14 @@ async def world(tmp_path: Path) -> AsyncIterator[World]:
     async def count(version_id: str) -> int:
         return pinned.get(version_id, 0)
 
-    catalog = Catalog(store.registry, RegistryWriter(store.registry, clock), clock, pinned=count)
-    yield World(store, clock, pinned, catalog)
+    unfinished = dict[str, int]()
+
+    async def count_unfinished(deployment: str) -> int:
+        return unfinished.get(deployment, 0)
+
+    writer = RegistryWriter(store.registry, clock)
+    catalog = Catalog(store.registry, writer, clock, pinned=count, unfinished=count_unfinished)
+    yield World(store, clock, pinned, unfinished, catalog)
     await store.aclose()
 
 
@@ -313,6 +320,10 @@ class TestDeployments:
         world.pinned["small@v1"] = 1
         await refused(world.catalog.remove_deployment("small", actor=ACTOR), Conflict, "version_pinned", "1 session is")
         world.pinned.clear()
+        world.unfinished["small"] = 2  # of turns that are their own session, which nothing is pinned by
+        removing = world.catalog.remove_deployment("small", actor=ACTOR)
+        await refused(removing, Conflict, "turns_unfinished", "2 turns have not ended in the deployment 'small'")
+        world.unfinished.clear()
         await world.catalog.remove_deployment("small", actor=ACTOR)
         assert (await world.catalog.snapshot()).deployments == {}
 

@@ -249,7 +249,9 @@ async def open_gateway(
     admin = Admin(
         tenancy=Tenancy(store, clock, defaults=defaults),
         keyring=Keyring(store.keys, revocations.revoke, lambda: pepper, clock),
-        catalog=make_catalog(settings, store, clock, services.live, sessions.pins.count),
+        catalog=make_catalog(
+            settings, store, clock, services.live, sessions.pins.count, sessions.lookup.behind_barrier
+        ),
         fleet=FleetReports(services.live.cache),
         clock=clock,
     )

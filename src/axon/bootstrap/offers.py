@@ -14,6 +14,7 @@ from axon.domain.served_version import ServedVersion
 from axon.registry.cold_starts import ColdStarts
 from axon.registry.fleet_report import FleetReports
 from axon.registry.last_asked import LastAsked
+from axon.registry.load_problems import LoadProblems
 from axon.sessions.prompt import Prompts, Threads
 
 if TYPE_CHECKING:
@@ -83,6 +84,7 @@ def make_offers(
         ColdStarts(live.cache),
         LastAsked(live.cache),
         FleetReports(live.cache),
+        LoadProblems(live.cache),
         process.clock,
         process.metrics,
     )

@@ -2,6 +2,7 @@
 is loaded while the server runs, and one that has left is unloaded. Knows no gateway."""
 
 import asyncio
+import contextlib
 from collections.abc import Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
@@ -15,12 +16,15 @@ from axon.bootstrap.process import Process
 from axon.bootstrap.services import Services
 from axon.bootstrap.worker import Working, open_worker
 from axon.errors import AxonError
+from axon.registry.load_problems import LoadProblems
 from axon.settings import Settings
 from axon.worker.child.spare import SpareEngine
 
 _LOOK_S = 0.25
 _RETRY_S = 30.0
 """Seconds after which a version that could not be loaded is tried again; a change of the registry comes before."""
+_PROBLEM_S = 10 * _RETRY_S
+"""Seconds for which a version counts as one that could not be loaded: the next try may take long."""
 
 _logger = structlog.get_logger("axon.worker")
 
@@ -46,6 +50,7 @@ class RegisteredWorkers:
 
     def __init__(self, process: Process, services: Services, versions: AllVersions, stack: AsyncExitStack) -> None:
         self._process, self._services, self._versions = process, services, versions
+        self._problems = LoadProblems(services.live.cache)
         stack.push_async_callback(self._aclose)
         self._name = ""
         self._spare: SpareEngine | None = None
@@ -60,16 +65,26 @@ class RegisteredWorkers:
         return tuple(each.working for each in self.prepared.values() if each.working is not None)
 
     async def prepare(self, on_progress: OnProgress) -> Sequence[tuple[Settings, Model]]:
-        """Fetches or converts what has to be, for every version that is served from the start on."""
+        """Fetches or converts what has to be, for every version that is served from the start on. One that cannot be
+        had is logged and tried again later; the others are served."""
         for key in self._versions.wanted():
-            await self._prepare(key, on_progress)
+            try:
+                await self._prepare(key, on_progress)
+            except (AxonError, OSError) as error:
+                await self._not_loaded(key, error)
         return [(each.settings, each.model) for each in self.prepared.values()]
 
     async def open(self, name: str, spare: SpareEngine | None = None) -> None:
-        """Starts the engines of what is prepared, all at once. ``name`` is the process's own among workers; ``spare``
-        is the process's spare engine."""
+        """Starts the engines of what is prepared, all at once; one that does not start is tried again later. ``name``
+        is the process's own among workers; ``spare`` is the process's spare engine."""
         self._name, self._spare = name, spare
-        await asyncio.gather(*(self._open(each) for each in self.prepared.values()))
+        await asyncio.gather(*(self._open_first(key, each) for key, each in list(self.prepared.items())))
+
+    async def _open_first(self, key: Key, each: _Version) -> None:
+        try:
+            await self._open(each)
+        except (AxonError, OSError) as error:
+            await self._not_loaded(key, error)
 
     async def run(self) -> None:
         """Runs the workers and follows the registry, until cancelled."""
@@ -105,14 +120,24 @@ class RegisteredWorkers:
             require_room(each.settings, each.model)
             await self._open(each)
         except (AxonError, OSError) as error:
-            if key in self.prepared:
-                await self.prepared.pop(key).stack.aclose()
-            self._failed[key] = self._versions.revision, self._process.clock.monotonic() + _RETRY_S
-            _logger.error("serve.version_not_loaded", **names, error=str(error), again_in_s=_RETRY_S)
+            await self._not_loaded(key, error)
             return
-        self._failed.pop(key, None)
+        if self._failed.pop(key, None):
+            with contextlib.suppress(AxonError):
+                await self._problems.drop(deployment, version)
         _start(each, tasks)
         _logger.info("serve.version_loaded", **names)
+
+    async def _not_loaded(self, key: Key, error: AxonError | OSError) -> None:
+        """Lets its files go, says why it is not served, and when it is tried again."""
+        if key in self.prepared:
+            await self.prepared.pop(key).stack.aclose()
+        self._failed[key] = self._versions.revision, self._process.clock.monotonic() + _RETRY_S
+        deployment, version = key
+        told = {"deployment": deployment, "version": version, "error": str(error), "again_in_s": _RETRY_S}
+        _logger.error("serve.version_not_loaded", **told)
+        with contextlib.suppress(AxonError):  # then the log alone has it
+            await self._problems.put(deployment, version, str(error), ttl_s=_PROBLEM_S)
 
     async def _leave(self, key: Key) -> None:
         """Ends what runs, closes the engine and lets the files go."""

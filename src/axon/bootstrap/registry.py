@@ -26,10 +26,26 @@ def make_catalog(
     clock: Clock,
     live: Live | None,
     pinned: Callable[[str], Awaitable[int]],
+    barrier: Callable[[], Awaitable[None]] | None = None,
 ) -> Catalog:
-    """``pinned`` counts the sessions that are pinned to a version."""
-    writer, rest_s = make_writer(store, clock, live), settings.sessions.turn_timeout_s
-    return Catalog(store.registry, writer, clock, pinned=pinned, check_version=check_servable, letter_rest_s=rest_s)
+    """``pinned`` counts the sessions that are pinned to a version; after ``barrier``, the store has every turn that was
+    accepted before."""
+
+    async def unfinished(deployment: str) -> int:
+        if barrier is not None:
+            await barrier()
+        counts = await store.turns.count_unfinished()
+        return sum(each.count for each in counts if each.deployment == deployment)
+
+    return Catalog(
+        store.registry,
+        make_writer(store, clock, live),
+        clock,
+        pinned=pinned,
+        unfinished=unfinished,
+        check_version=check_servable,
+        letter_rest_s=settings.sessions.turn_timeout_s,
+    )
 
 
 def removed_in(view: RegistryFollower) -> Callable[[Job], bool | None]:

@@ -142,7 +142,7 @@ def _list_served(settings: "Settings", *, url: str | None, key: str | None, as_j
 
     with Server.find(settings, url=url, key=key) as server:
         try:
-            listed = [{"id": name, "where": server.url} for name in server.models()]
+            listed = [{"id": name, "where": server.url, "state": state} for name, state in server.model_states()]
         except Unavailable:
             # Somebody who named a server wants to hear that it does not answer.
             if url is not None:
@@ -154,7 +154,7 @@ def _list_served(settings: "Settings", *, url: str | None, key: str | None, as_j
         return
     from axon.console.tables import print_table
 
-    print_table(("model", "where"), [(each["id"], each["where"]) for each in listed])
+    print_table(("model", "state", "where"), [(each["id"], each.get("state") or "-", each["where"]) for each in listed])
 
 
 def _list_registered(found: "Snapshot", *, as_json: bool) -> None:

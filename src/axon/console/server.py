@@ -54,12 +54,16 @@ class Server:
 
     def models(self) -> list[str]:
         """Names of the models that the server lists."""
+        return [name for name, _ in self.model_states()]
+
+    def model_states(self) -> list[tuple[str, str]]:
+        """Name and state of each model that the server lists; a server of an earlier release tells no state."""
         try:
             response = self._client.get("/v1/models")
         except httpx.HTTPError as error:
             raise self._translate(error) from error
         self._check(response)
-        return [str(each["id"]) for each in response.json()["data"]]
+        return [(str(each["id"]), str(each.get("state", ""))) for each in response.json()["data"]]
 
     def stream_chat(self, request: ChatRequest) -> Generator[Piece, None, None]:
         """Yields the pieces of an answer as they come. Closing the generator early cancels the answer."""

@@ -31,12 +31,16 @@ _TRIES = 10
 R = TypeVar("R", bound=Record)
 
 
+async def _none(name: str) -> int:
+    return 0
+
+
 class Catalog:
     """Operations of the admin API and the command line.
 
-    ``pinned`` counts the sessions that are pinned to a version. ``check_version`` raises ``InvalidInput`` for a new
-    version that no worker could serve. ``letter_rest_s`` is the longest time that a turn may
-    take. An operation's ``revision`` is that of the record which it was made from; with None it changes what is there.
+    ``pinned`` counts the sessions that are pinned to a version, ``unfinished`` the accepted turns of a deployment that
+    have not ended. ``check_version`` raises ``InvalidInput`` for a new version that no worker could serve.
+    ``letter_rest_s`` is the longest time that a turn may take. An operation's ``revision`` is that of the record which it was made from; with None it changes what is there.
     """
 
     def __init__(
@@ -46,11 +50,13 @@ class Catalog:
         clock: Clock,
         *,
         pinned: Callable[[str], Awaitable[int]],
+        unfinished: Callable[[str], Awaitable[int]] = _none,
         check_version: Callable[[Version], None] = lambda version: None,
         letter_rest_s: float = 600.0,
     ) -> None:
         self._store, self._writer, self._clock = store, writer, clock
-        self._pinned, self._check_version, self._letter_rest_s = pinned, check_version, letter_rest_s
+        self._pinned, self._unfinished = pinned, unfinished
+        self._check_version, self._letter_rest_s = check_version, letter_rest_s
         self._turn = asyncio.Lock()
 
     async def snapshot(self) -> Snapshot:
@@ -159,7 +165,7 @@ class Catalog:
         return await self.change_deployment(name, change, revision=revision, actor=actor)
 
     async def remove_deployment(self, name: str, *, revision: int | None = None, actor: str) -> None:
-        """Removes a deployment that nothing leads to and no session is pinned to."""
+        """Removes a deployment that nothing leads to, no session is pinned to and no turn waits for."""
 
         async def decide(snapshot: Snapshot) -> Sequence[Edit]:
             deployment = rules.deployment_of(snapshot, name)
@@ -167,6 +173,7 @@ class Catalog:
             rules.check_deployment_unused(snapshot, deployment)
             for member in deployment.members:
                 rules.check_pinned(member.version, await self._pinned(member.version))
+            rules.check_finished(deployment, await self._unfinished(name))
             return [(deployment, None)]
 
         await self._edit(decide, actor)

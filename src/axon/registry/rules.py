@@ -138,6 +138,16 @@ def check_pinned(version: str, num_sessions: int) -> None:
         )
 
 
+def check_finished(deployment: Deployment, num_turns: int) -> None:
+    """Raises ``Conflict`` while accepted turns of the deployment have not ended."""
+    if num_turns:
+        turns = "1 turn has" if num_turns == 1 else f"{num_turns} turns have"
+        raise Conflict(
+            f"{turns} not ended in the deployment '{deployment.name}', and would never be answered. Wait for them.",
+            code="turns_unfinished",
+        )
+
+
 def check_revision(record: Record, what: str, revision: int | None) -> None:
     """Raises ``Conflict`` when the record has changed since the caller read it; None compares nothing."""
     if revision is not None and revision != record.revision:

@@ -20,6 +20,7 @@ from axon.gateway.offers.watch import Watch
 from axon.registry.cold_starts import ColdStarts
 from axon.registry.fleet_report import FleetReports
 from axon.registry.last_asked import LastAsked
+from axon.registry.load_problems import LoadProblems
 from axon.runtime.clock import FakeClock
 from axon.telemetry.metrics import Metrics
 from tests.contracts.builders import make_job
@@ -38,7 +39,8 @@ class World:
         self.asked: list[Place] = []
         self.is_away = False
         self.reports = FleetReports(self.cache)
-        watch = Watch(self.read, ColdStarts(self.cache), LastAsked(self.cache), self.reports, clock, self.metrics)
+        notes = ColdStarts(self.cache), LastAsked(self.cache), self.reports, LoadProblems(self.cache)
+        watch = Watch(self.read, *notes, clock, self.metrics)
         view = FakeView(snapshot(replace(deployment(), min_replicas=0, idle_s=60.0)))
         self.offers = make_offers(clock, view=view, watch=watch)
 
@@ -70,6 +72,16 @@ async def test_turns_of_other_gateways_that_wait_make_a_cold_deployment_load(wor
     world.is_away = True
     await world.offers.look()
     assert world.small.listed().state is State.LOADING, "what cannot be read stays"
+
+
+async def test_a_version_that_could_not_be_loaded_is_listed_as_failed_until_it_is(world: World) -> None:
+    problems = LoadProblems(world.cache)
+    await problems.put("small", "small@v1", "There is no /models/small on this machine.", ttl_s=60.0)
+    await world.offers.look()
+    assert world.small.listed().state is State.FAILED
+    await problems.drop("small", "small@v1")
+    await world.offers.look()
+    assert world.small.listed().state is State.COLD
 
 
 async def test_a_reader_learns_its_place_and_the_measured_time_of_a_start(world: World) -> None:

@@ -69,6 +69,11 @@ class Offers:
             raise wanted.offer.problem()
         return wanted
 
+    def names_version(self, name: str, allows: Callable[[str], bool]) -> bool:
+        """Whether a name asks for one version of what the tenant may use; there need not be such a version."""
+        base, at, _ = name.rpartition("@")
+        return bool(at) and self._wanted(base, allows) is not None
+
     def _wanted(self, name: str, allows: Callable[[str], bool]) -> Wanted | None:
         if named := find(self._view.snapshot, name):
             base = name if named.version == "" else name.rpartition("@")[0]

@@ -11,6 +11,8 @@ class Starts:
         self._lines: dict[str, Line] = {}
         self._seconds: dict[str, float] = {}
         self._wanted_since: float | None = None
+        self.failed: frozenset[str] = frozenset()
+        """Versions without a worker that could not be loaded when that was last tried."""
 
     def saw(self, pool: str, line: Line) -> None:
         """Records the line of a pool."""

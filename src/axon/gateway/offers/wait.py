@@ -12,6 +12,8 @@ class State(StrEnum):
     """It shall run, and none of its workers has announced itself yet."""
     COLD = "cold"
     """It runs nowhere, and is started when it is asked."""
+    FAILED = "failed"
+    """Its version could not be loaded; that is tried again."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -13,6 +13,7 @@ from axon.gateway.offers.registered import RegisteredOffer
 from axon.registry.cold_starts import ColdStarts
 from axon.registry.fleet_report import FleetReports
 from axon.registry.last_asked import LastAsked
+from axon.registry.load_problems import LoadProblems
 from axon.runtime.clock import Clock
 from axon.telemetry.metrics import Metrics
 from axon.telemetry.sparse import Sparse
@@ -33,11 +34,13 @@ class Watch:
         cold_starts: ColdStarts,
         last_asked: LastAsked,
         reports: FleetReports,
+        problems: LoadProblems,
         clock: Clock,
         metrics: Metrics,
     ) -> None:
         """``lines`` reads the lines of places, ``reports`` has control's last one."""
-        self._lines, self._cold_starts, self._last_asked, self._reports = lines, cold_starts, last_asked, reports
+        self._lines, self._cold_starts, self._last_asked = lines, cold_starts, last_asked
+        self._reports, self._problems = reports, problems
         self._reported = float("-inf"), float("-inf")
         """Unix time of the last report, and the monotonic time at which it was first read."""
         self._clock, self._metrics = clock, metrics
@@ -87,8 +90,10 @@ class Watch:
             offer.starts.saw(pool, line)
         for offer in watched:
             self._metrics.waiting_turns.labels(offer.name).set(offer.starts.num_waiting)
-            for version in _missing(offer):
+            missing = _missing(offer)
+            for version in missing:
                 await self._measure(offer, version)
+            offer.starts.failed = frozenset([each for each in missing if await self._problems.of(offer.name, each)])
 
     async def _measure(self, offer: RegisteredOffer, version: str) -> None:
         now = self._clock.monotonic()

@@ -59,13 +59,12 @@ def find_model(request: Request, model: str, *, with_fallbacks: bool = False) ->
     """Returns what ``model`` names; raises ``NotFound`` if there is nothing of this name that the tenant may use.
 
     ``with_fallbacks`` is for a turn, which a fallback may answer while the deployment itself has no version. Raises
-    ``Forbidden`` if it names one version and the caller's key may not.
+    ``Forbidden`` if it names one version and the caller's key may not, whether or not there is such a version.
     """
-    who = identity_of(request)
-    wanted = gateway_of(request).offers.find(model, who.terms.allows, with_fallbacks=with_fallbacks)
-    if wanted.version:
+    who, offers = identity_of(request), gateway_of(request).offers
+    if offers.names_version(model, who.terms.allows):
         check_names_version(who.scopes)
-    return wanted
+    return offers.find(model, who.terms.allows, with_fallbacks=with_fallbacks)
 
 
 async def find_turn(request: Request, turn_id: str) -> Turn | None:
