@@ -183,8 +183,12 @@ def _answers(url: str) -> bool:
         return False
 
 
-def under_load(opened: Scene, num_requests: int, *, rate: float = 4.0, most: int = 4, quiet: bool = False) -> Told:
-    """A steady load, five times of it for most of the requests, and the steady one again; then nothing."""
+def under_load(opened: Scene, num_requests: int, *, rate: float = 1.6, most: int = 6, quiet: bool = False) -> Told:
+    """A steady load, five times of it for most of the requests, and the steady one again; then nothing.
+
+    A worker answers nearly three requests a second: one is enough for the steady load, and the most are for five times
+    of it. A fleet at its most refuses what it cannot serve in time.
+    """
     opened.deploy(MODEL, min_replicas=1, max_replicas=most)
     wait_until(lambda: opened.look(quiet=quiet) >= 1 and opened.num_ready == 1, "the first worker is ready", 120)
     parts = [(num_requests // 20, rate), (num_requests * 17 // 20, 5 * rate), (num_requests // 10, rate)]

@@ -122,7 +122,8 @@ def keys_of(fleet: Fleet) -> list[str]:
 @pytest.mark.services
 def test_a_hundred_requests_for_a_cold_model_survive_its_start_and_none_is_refused(fresh: Callable[..., Fleet]) -> None:
     fleet = fresh(gateway_silence_s=1.0, control_launcher="process", control_look_s=0.2, worker_announce_s=0.2)
-    fleet.start(gateways=2, workers=0, controls=2, meanwhile=lambda fleet: register_echo(fleet, MODEL, **COLD))
+    fleet.start(gateways=2, workers=0, controls=1, meanwhile=lambda fleet: register_echo(fleet, MODEL, **COLD))
+    fleet.add("control")
     with Registry(fleet) as registry:
         keys, urls = keys_of(fleet), [gateway.url for gateway in fleet.gateways]
         with fleet.client(urls[1]) as http:
@@ -175,9 +176,10 @@ def lose_gateway_and_leader(fleet: Fleet, asks: list[Asked], urls: list[str]) ->
     with fleet.client(urls[1]) as http:
         assert http.get(f"/v1/models/{MODEL}").json()["state"] == "loading"
     fleet.gateways[0].kill()
-    leader, other = sorted(fleet.controls, key=lambda each: -each.metric("axon_leads"))
+    leader, other = fleet.controls
+    assert leader.metric("axon_leads") == leader.metric("axon_launches") == 1, "it was there first"
     leader.kill()
-    wait_until(lambda: other.metric("axon_leads") == 1, "another control leads")
+    wait_until(lambda: other.metric("axon_leads") == other.metric("axon_launches") == 1, "the other control leads")
 
 
 def num_waiting(fleet: Fleet) -> float:

@@ -44,8 +44,13 @@ def test_control_runs_the_workers_of_a_deployment_and_finds_them_again_after_its
         assert sorted(first) == [ONE, TWO]
         assert "2 wanted" in registry.http.get("/v1/admin/fleet").json()["decisions"][-1]["reason"]
 
+        elsewhere = fleet.folder / "another-machine"
+        stranger = fleet.add("control", data_dir=elsewhere)
         control.kill()
+        wait_until(lambda: stranger.metric("axon_leads") == 1, "a control of another machine leads")
         assert "say it" in ask(fleet)
+        wait_until(lambda: "fleet.launched_elsewhere" in stranger.log, "it knows that it is not to launch")
+        assert not launched.watched(elsewhere)
         _kill(first[ONE])
         control.start()
         wait_until(
@@ -59,6 +64,8 @@ def test_control_runs_the_workers_of_a_deployment_and_finds_them_again_after_its
         assert "small#-0" in fleet.axon("fleet", "status")
         assert json.loads(fleet.axon("fleet", "status", "--json"))["launcher"] == "process"
 
+        assert (stranger.metric("axon_launches"), control.metric("axon_launches")) == (0, 1)
+        assert not launched.watched(elsewhere)
         registry.change(min_replicas=1, max_replicas=1)
         wait_until(lambda: ready(registry, 1) and not is_alive(again[TWO]), "one has drained", 60)
         assert launched.processes(fleet.data_dir).keys() == {ONE}

@@ -3,10 +3,16 @@
 import pytest
 
 from tests.fleet.scaling_scene import GB, forty_models, scene, show, under_load
-from tests.long import share, whole
+from tests.long import whole
 
-_REQUESTS = 2000
-_PACE = {} if whole() else {"control_scale_s": 0.5, "control_quiet_s": 4.0, "control_hold_s": 2.0}
+_REQUESTS, _RATE, _MOST = (2000, 1.6, 6) if whole() else (100, 4.0, 3)
+_QUICK = {
+    "control_scale_s": 0.5,
+    "control_quiet_s": 3.0,
+    "control_hold_s": 1.0,
+    "admission_slo_ttft_default_s": 20.0,
+}
+"""For a short run: its crowd is late for one worker and in time for three."""
 _MODELS, _ROOM, _ASKS, _SPAN_S = (40, 4, 80, 480.0) if whole() else (6, 2, 10, 12.0)
 _MAX_SWAPS = 12
 
@@ -15,14 +21,14 @@ _MAX_SWAPS = 12
 @pytest.mark.long
 @pytest.mark.timeout(1200)
 def test_workers_come_with_five_times_the_load_and_drain_without_it_and_no_request_fails() -> None:
-    with scene(**_PACE) as opened:
-        told = under_load(opened, int(share(_REQUESTS)), most=4 if whole() else 3)
+    with scene(**({} if whole() else _QUICK)) as opened:
+        told = under_load(opened, _REQUESTS, rate=_RATE, most=_MOST)
     show(told, "load")
     assert told.failures == []
-    assert told.answered == share(_REQUESTS)
-    assert max(told.counts) > 1, "workers came"
+    assert told.answered == _REQUESTS
+    assert 1 < max(told.counts) <= _MOST, "workers came"
     assert told.counts[-1] == 1, "they went"
-    assert told.num_told > 0, "who waited for a worker was told so"
+    assert told.num_told > 0 or whole(), "who waited for a worker was told so"
     assert {each["action"] for each in told.decisions} == {"ensure", "stop"}
     assert all(each["reason"] and not each["error"] for each in told.decisions)
 

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
 
-from axon.bootstrap.launching import make_reconciler, require_no_launcher
+from axon.bootstrap.launching import make_election, make_reconciler, require_no_launcher
 from axon.bootstrap.process import Part, Process, Up, started
 from axon.bootstrap.registry import make_follower, make_writer, removed_in
 from axon.bootstrap.services import Services, open_persister, open_services, require_shared
@@ -33,8 +33,15 @@ class Control:
     """The parts of control, assembled and not yet running."""
 
     leader: Leader
+    election: Leader
+    """Who launches workers, if this control has a launcher."""
     sweeper: Sweeper
     parts: tuple[Part, ...]
+
+    async def leave(self) -> None:
+        """Gives up what it leads, so that others need not wait."""
+        await self.leader.leave()
+        await self.election.leave()
 
 
 async def serve(settings: Settings, *, on_ready: Callable[[Up], None]) -> int:
@@ -52,7 +59,7 @@ async def serve(settings: Settings, *, on_ready: Callable[[Up], None]) -> int:
                 process.lifecycle.ready = True
                 on_ready(Up(role="control", facts=(("Name", control.leader.name), ("Metrics", f"{url}/metrics"))))
 
-            return await process.run(control.parts, started=begun, drain=control.leader.leave)
+            return await process.run(control.parts, started=begun, drain=control.leave)
 
 
 async def open_control(
@@ -132,8 +139,10 @@ async def open_control(
     )
     if not stands_by:
         require_no_launcher(settings)
-    reconciler = await make_reconciler(process, services, stack, name=leader.name, leads=leads)
+    election = make_election(process, services, name=leader.name)
+    stack.push_async_callback(election.leave)
+    reconciler = await make_reconciler(process, services, stack, name=leader.name, leads=election.leads)
     led = (sweeper.run, retention.run, revocations.run, rollouts.run, golden.run, drains.run)
-    launched = (reconciler.run,) if reconciler else ()
+    launched = (election.run, reconciler.run) if reconciler else ()
     parts = (*standing, registry.run, *led, *launched, *((persister.run,) if persister else ()))
-    return Control(leader=leader, sweeper=sweeper, parts=parts)
+    return Control(leader=leader, election=election, sweeper=sweeper, parts=parts)

@@ -9,6 +9,8 @@ from axon.bootstrap.process import Process
 from axon.bootstrap.services import Services
 from axon.control.fitting import FittedTargets
 from axon.control.fleet_demand import FleetDemand
+from axon.control.home import Home
+from axon.control.leader import LAUNCHING, Leader
 from axon.control.reconciler import Reconciler, Targets
 from axon.control.replica_ledger import LedgeredTargets, Payers
 from axon.control.scaling import ScaledTargets
@@ -22,6 +24,7 @@ from axon.registry.cold_starts import ColdStarts
 from axon.registry.fleet_report import FleetReports
 from axon.registry.last_asked import LastAsked
 from axon.runtime.clock import Clock
+from axon.runtime.datafolder import read_or_make_secret
 from axon.settings import Settings, environment_of
 from axon.telemetry.metrics import Metrics
 
@@ -67,6 +70,25 @@ async def make_reconciler(
 def _silence_s(settings: Settings) -> float:
     """Seconds for which workers may be silent before they count as gone: three lifetimes of a presence."""
     return _LIFETIMES * _LIFETIME_INTERVALS * settings.worker.announce_s
+
+
+def make_election(process: Process, services: Services, *, name: str) -> Leader:
+    """The election of the control that launches workers, among those that can: with the launcher ``process``, those of
+    the machine that the fleet's processes run on."""
+    settings, crowds, clock = process.settings, services.live.crowds, process.clock
+    lease_s, may_stand = settings.control.lease_s, None
+    if settings.control.launcher == "process":
+        machine = read_or_make_secret(settings.data_dir / "machine")
+        may_stand = Home(crowds, clock, machine=machine, empty_s=_LEASES * lease_s).is_ours
+    return Leader(
+        crowds,
+        clock,
+        lease_s=lease_s,
+        on_change=process.metrics.launches.set,
+        crowd=LAUNCHING,
+        name=name,
+        may_stand=may_stand,
+    )
 
 
 def _make_targets(settings: Settings, services: Services, clock: Clock) -> Targets:

@@ -20,7 +20,7 @@ class ControlConfig:
     """Seconds without an owner after which a turn whose lane is empty is put on the queue again."""
     launcher: Literal["none", "process", "kubernetes", "external"] = "none"
     """Who starts and stops the workers of registered deployments: ``none`` leaves it to you; ``process`` runs them as
-    processes of the leader's machine, in ``data_dir``; ``kubernetes`` scales Deployments and LeaderWorkerSets of a
+    processes of this machine, in ``data_dir``; ``kubernetes`` scales Deployments and LeaderWorkerSets of a
     cluster; ``external`` only recommends a number, as the metric ``axon_replicas``, for KEDA or an HPA."""
     kubernetes_namespace: str = "default"
     """Namespace that the launcher ``kubernetes`` works in."""

@@ -8,7 +8,7 @@ import asyncio
 import contextlib
 import secrets
 import socket
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 
 import structlog
 
@@ -16,7 +16,8 @@ from axon.errors import AxonError
 from axon.ports.live import Crowds
 from axon.runtime.clock import Clock
 
-_CROWD = "control/leader"
+CONTROL, LAUNCHING = "control/leader", "control/launcher"
+"""Crowds of the two elections: who does control's duties, and who launches workers, among controls that can."""
 _RENEWALS = 3
 
 _logger = structlog.get_logger("axon.control")
@@ -26,11 +27,20 @@ class Leader:
     """``run`` until cancelled, then ``leave``."""
 
     def __init__(
-        self, crowds: Crowds, clock: Clock, *, lease_s: float, on_change: Callable[[bool], None] = lambda _: None
+        self,
+        crowds: Crowds,
+        clock: Clock,
+        *,
+        lease_s: float,
+        on_change: Callable[[bool], None] = lambda _: None,
+        crowd: str = CONTROL,
+        name: str = "",
+        may_stand: Callable[[], Awaitable[bool]] | None = None,
     ) -> None:
-        self.name = f"{socket.gethostname()}-{secrets.token_hex(3)}"
+        """``may_stand`` says whether it may take or renew the lease now; without it, it always may."""
+        self.name = name or f"{socket.gethostname()}-{secrets.token_hex(3)}"
         self._crowds, self._clock, self._lease_s = crowds, clock, lease_s
-        self._on_change = on_change
+        self._on_change, self._crowd, self._may_stand = on_change, crowd, may_stand
         self._until = 0.0
         self._led = False
 
@@ -48,21 +58,24 @@ class Leader:
         """Renews the lease, or takes it if it is free."""
         asked_at = self._clock.monotonic()
         try:
-            if await self._crowds.enter(_CROWD, self.name, limit=1, ttl_s=self._lease_s):
+            if self._may_stand is not None and not await self._may_stand():
+                return
+            if await self._crowds.enter(self._crowd, self.name, limit=1, ttl_s=self._lease_s):
                 self._until = asked_at + self._lease_s
         except AxonError as error:
             _logger.warning("leader.not_known", error=str(error))
-        self._report()
+        finally:
+            self._report()
 
     async def leave(self) -> None:
         """Gives up the lease at once."""
         self._until = 0.0
         self._report()
         with contextlib.suppress(AxonError):
-            await self._crowds.leave(_CROWD, self.name)
+            await self._crowds.leave(self._crowd, self.name)
 
     def _report(self) -> None:
         if self.leads() != self._led:
             self._led = self.leads()
-            _logger.info("leader.leads" if self._led else "leader.stands_by", control=self.name)
+            _logger.info("leader.leads" if self._led else "leader.stands_by", control=self.name, crowd=self._crowd)
             self._on_change(self._led)

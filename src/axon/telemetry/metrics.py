@@ -165,6 +165,7 @@ class Metrics:
         )
         self.draining = self._gauge("axon_draining", "1 while the process finishes its work before it stops, else 0.")
         self.leads = self._gauge("axon_leads", "1 while this control leads, 0 while it stands by.")
+        self.launches = self._gauge("axon_launches", "1 while this control launches workers, else 0.")
         self.replicas = self._gauge(
             "axon_replicas", "Replicas that control's leader wants, and that start, serve and drain.", "group", "state"
         )

@@ -18,7 +18,7 @@ from axon.gateway.turn.target import Target, target_of
 from axon.runtime.clock import FakeClock
 from tests.contracts.builders import make_presence
 from tests.domain.registry.builders import deployment, snapshot
-from tests.gateway.offers.builders import FakeView, make_offers, make_prompts
+from tests.gateway.offers.builders import FakeView, make_offers, make_prompts, said
 from tests.sessions.world import Kept, open_kept
 
 V1, V2 = "small@v1", "small@v2"
@@ -34,7 +34,7 @@ class Desk:
     def put(self, state: MemberState) -> None:
         self._view.snapshot = snapshot(with_state(deployment(), V2, state, now=1.0))
 
-    async def ask(self, model: str, session: str = "") -> tuple[Target, Entry]:
+    async def ask(self, model: str, session: str = "", *, awaits_more: bool = False) -> tuple[Target, Entry]:
         wanted = self._offers.find(model, lambda name: True)
         gateway = SimpleNamespace(sessions=self._kept.sessions)
         headers = [(b"x-axon-session", session.encode())] if session else []
@@ -42,6 +42,7 @@ class Desk:
         app = SimpleNamespace(state=SimpleNamespace(gateway=gateway))
         request = Request({"type": "http", "headers": headers, "axon.identity": identity, "app": app})
         entry = Entry(Ask(prefix="cmpl-", tenant="acme", deployment="small"), "cmpl-1", 1.0)
+        entry.ask.meters.awaits_more = awaits_more
         found = await target_of(request, entry, wanted)
         await self._kept.sessions.pins.confirm(found.key, found.pin)
         return found, entry
@@ -92,6 +93,12 @@ async def test_a_turn_that_names_its_version_and_a_later_one_are_known_as_such(d
         _, entry = await desk.ask(model, session)
         marks.append((entry.is_drawn, entry.is_first))
     assert marks == [(True, True), (True, False), (True, True), (False, True), (False, True)]
+
+
+async def test_a_turn_that_was_admitted_because_more_workers_start_has_time_for_that(desk: Desk) -> None:
+    desk._offers.find("small", lambda name: True).offer.fleet.learn([said("w1", V1)])
+    assert (await desk.ask("small"))[0].patience_s == 0.0
+    assert (await desk.ask("small", awaits_more=True))[0].patience_s == deployment().cold_patience_s > 0
 
 
 def test_a_turn_has_time_for_a_start_only_if_its_version_has_no_worker() -> None:
