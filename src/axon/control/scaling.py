@@ -87,7 +87,7 @@ class ScaledTargets:
         signals = replace(
             _signals(sight, group, presences, self._clock.now()),
             arrived=arrived,
-            backlog=watched.intake.backlog(demand.waiting_by_tier),
+            backlog=watched.intake.backlog(demand.waiting_by_tier, pending=_pending(presences)),
             demand=max(waiting, unfinished),
             cold_start_s=await self._cold_start_s(of.spec.version),
         )
@@ -203,6 +203,11 @@ def _signals(sight: Sight, group: Group, presences: Sequence[Presence], at: floa
         ttft_s=_largest([each.ttft_s for each in services]),
         itl_s=_largest([each.itl_s for each in services]),
     )
+
+
+def _pending(presences: Sequence[Presence]) -> Work:
+    """Work of the prompts that were taken and have no token yet."""
+    return Work(prompt=sum(each.load.service.pending_prompt for each in presences))
 
 
 def _speed(ready: Sequence[Presence]) -> Speed:
