@@ -173,8 +173,8 @@ async def test_what_steps_cost_suffices_for_workers_that_were_never_full() -> No
     worker = replace(world.worker(0, 0.5), load=load)
     for step in range(1, 60):
         world.clock.advance(1.0)
-        taken = {"taken_jobs": 10 + 10 * step, "taken_prompt": 100.0 + 100 * step}
-        more = replace(told, expected_tokens=100.0 + 400 * step, **taken)
+        more = replace(told, taken_jobs=10 + 10 * step, taken_prompt=100.0 + 100 * step)
+        more = replace(more, expected_tokens=100.0 + 400 * step)
         seen = replace(worker, load=replace(load, service=more))
         target = (await world.targets(replace(world.sight(), presences=[seen])))[ONE]
     assert 5 <= target.count <= 7

@@ -53,12 +53,13 @@ def level(history: History, sums: Sums) -> float:
 
 def surge(history: History, sums: Sums, now: float) -> float:
     """The load of the last seconds, if it is above the minutes before them by more than noise explains; 0 if not. Only
-    in a surge is a rise extrapolated: neighbouring seconds often differ. It must show without the largest sample: a few
-    very long requests at once are none."""
+    in a surge is a rise extrapolated: neighbouring seconds often differ. One of a few seconds must show without its
+    largest sample: some very long requests at once are none."""
     found = 0.0
     for span_s in _SURGES_S:
         recent, num_recent = sums[span_s]
-        least, num_least = history.without_largest(now, span_s)
+        is_short = span_s == _SURGES_S[0]
+        least, num_least = history.without_largest(now, span_s) if is_short else (recent, num_recent)
         total, num = sums[_BEFORE_S]
         num_before = num - num_recent
         if not num_least or num_before < num_recent:
