@@ -91,18 +91,14 @@ def main(arguments: Sequence[str] | None = None) -> None:
         figures = comparison.figures()
         print(f"\n{table(load.name, figures)}\n", flush=True)
         rows[load.name] = {
-            "figures": {
-                name: {key: float(f"{value:.5g}") for key, value in each.items()} for name, each in figures.items()
-            },
+            "figures": {name: _rounded(each) for name, each in figures.items()},
             "fluid_hours": round(comparison.fluid_hours, 3),
             "cpu_s": round(time.process_time() - started, 1),
             **verdict(figures),
         }
         print(json.dumps({load.name: verdict(figures)}), flush=True)
         if options.save:
-            (ROOT / "docs" / "plots" / f"scaling-{load.name.split(',')[0].replace(' ', '-')}.svg").write_text(
-                draw(comparison)
-            )
+            (ROOT / "docs" / "plots" / _plot_name(load.name)).write_text(draw(comparison))
     result = {
         "benchmark": "scaling",
         "command": command,

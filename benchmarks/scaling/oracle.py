@@ -6,6 +6,8 @@
 3. Every replica is ordered one cold-start time before it must serve, and paid for from then on, as by every policy.
 """
 
+from math import ceil
+
 from benchmarks.scaling.fleet import Fleet
 from benchmarks.scaling.load import Cohort, Load
 from benchmarks.scaling.simulation import DRAIN_S
@@ -155,7 +157,7 @@ def _kept(needed: list[int], gap: int) -> list[int]:
 
 def _merged(plan: list[tuple[float, int]], kept: list[int], load: Load) -> list[tuple[float, int]]:
     """Orders in time: an order ahead of a need must not be undone by a stop that lies between the two."""
-    ahead = int(load.cold_start_s / SPAN_S)
+    ahead = ceil(load.cold_start_s / SPAN_S)
     times = sorted({at for at, _ in plan})
     merged = []
     for at in times:

@@ -51,7 +51,8 @@ class Ours:
 
     def look(self, view: View) -> int:
         arrived, self._intake = self._intake.look(view.now, view.taken, view.waiting)
-        backlog = self._intake.backlog({Tier.DEFAULT: view.waiting})
+        pending = Work(prompt=view.pending_prompt)
+        backlog = self._intake.backlog({Tier.DEFAULT: view.waiting}, pending=pending)
         signals = replace(signals_of(view), arrived=arrived, backlog=backlog)
         decision = decide(self.policy, signals, self._memory, view.now)
         self._memory, self.reason = decision.memory, decision.reason

@@ -32,6 +32,8 @@ class View:
     """Sequences that hold a slot."""
     taken: Taken
     """What replicas have taken since the run began, as workers tell it."""
+    pending_prompt: float
+    """Prompt tokens of the jobs that were taken and have no token yet."""
     remaining_answer: float
     """Answer tokens that what runs has left, predicted."""
     step_s: float
@@ -58,6 +60,7 @@ def view_of(fleet: Fleet, *, since_s: float, starting: int, age_s: float, cold_s
         waiting=fleet.num_waiting,
         running=fleet.num_running,
         taken=tally.taken,
+        pending_prompt=sum(each.weight * each.prompt for each in fleet.taken),
         remaining_answer=fleet.num_running * mean / 2,
         step_s=fleet.step_s,
         idle_s=fleet.now - fleet.last_arrival,

@@ -22,6 +22,8 @@ from axon.runtime.clock import Clock
 _OWN_TARGETS = ("target_wait_s", "ttft_target_s", "itl_target_s")
 _BAND = 0.05
 """The used slots may be this much above or below the deployment's aim."""
+_GAP_LOOKS = 3.0
+"""Looks without a decision after which what was remembered says nothing of how long the load has been low."""
 _DEAF_S = 9.0
 """Three lifetimes of a presence."""
 
@@ -83,11 +85,15 @@ class ScaledTargets:
         if now - watched.decided_at < self._policy.look_s:
             return held
         waiting, unfinished = demand.waiting or 0, demand.unfinished or 0
+        if now - watched.decided_at > _GAP_LOOKS * self._policy.look_s:
+            # Nobody watched meanwhile: as after a change of leaders, the hold time begins anew.
+            watched.memory = replace(watched.memory, quiet_since=None)
+        is_first = watched.intake.at is None
         arrived, watched.intake = watched.intake.look(now, watched.taken, waiting)
         signals = replace(
             _signals(sight, group, presences, self._clock.now()),
-            arrived=arrived,
-            backlog=watched.intake.backlog(demand.waiting_by_tier),
+            arrived=None if is_first else arrived,
+            backlog=watched.intake.backlog(demand.waiting_by_tier, pending=_pending(presences)),
             demand=max(waiting, unfinished),
             cold_start_s=await self._cold_start_s(of.spec.version),
         )
@@ -203,6 +209,11 @@ def _signals(sight: Sight, group: Group, presences: Sequence[Presence], at: floa
         ttft_s=_largest([each.ttft_s for each in services]),
         itl_s=_largest([each.itl_s for each in services]),
     )
+
+
+def _pending(presences: Sequence[Presence]) -> Work:
+    """Work of the prompts that were taken and have no token yet."""
+    return Work(prompt=sum(each.load.service.pending_prompt for each in presences))
 
 
 def _speed(ready: Sequence[Presence]) -> Speed:

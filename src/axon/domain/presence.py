@@ -25,6 +25,8 @@ class Service:
     """Tokens of their prompts, without the part that caches usually hold."""
     expected_tokens: float = 0.0
     """Predicted tokens of their answers, by each route's and tenant's own lengths."""
+    pending_prompt: float = 0.0
+    """Prompt tokens, likewise, of the choices that were taken and have no token yet."""
     remaining_tokens: float | None = None
     """Predicted tokens that the answers which run have left; None where it is not told."""
     prefill_per_s: float | None = None

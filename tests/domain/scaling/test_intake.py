@@ -33,6 +33,12 @@ def test_the_backlog_is_split_by_tier_and_counts_jobs_by_the_mean() -> None:
     assert backlog == {Tier.PRIORITY: Work(prompt=200.0, answer=100.0), Tier.FLEX: Work(prompt=500.0, answer=250.0)}
 
 
+def test_prompts_that_wait_in_their_workers_are_backlog_of_the_default_tier() -> None:
+    _, intake = Intake().look(0.0, taken(10), 0)
+    backlog = intake.backlog({Tier.FLEX: 1}, pending=Work(prompt=70.0))
+    assert backlog == {Tier.FLEX: Work(prompt=100.0, answer=50.0), Tier.DEFAULT: Work(prompt=70.0)}
+
+
 def test_the_mean_job_follows_a_change_of_traffic() -> None:
     intake = Intake().look(0.0, taken(1000), 0)[1]
     later = Taken(jobs=11_000, work=Work(prompt=100_000 + 10_000 * 900.0, answer=50_000 + 10_000 * 10.0))

@@ -60,12 +60,17 @@ def test_an_unknown_tenant_gets_the_mean_of_all_and_no_answer_is_longer_than_all
 
 def test_what_is_left_of_what_runs_is_summed_once_a_second(answers: Answers) -> None:
     one = running(LONG, 200)
-    assert answers.remaining([one], 10.0) == pytest.approx(800, rel=0.1)
-    assert answers.remaining([], 10.5) == pytest.approx(800, rel=0.1)
+    assert answers.left([one], 10.0)[1] == pytest.approx(800, rel=0.1)
+    assert answers.left([], 10.5)[1] == pytest.approx(800, rel=0.1)
     one.terminal = Terminal(TurnState.FAILED)
-    assert answers.remaining([one], 11.0) == 0.0
+    assert answers.left([one], 11.0) == (0.0, 0.0)
+
+
+def test_a_prompt_is_left_until_its_first_token(answers: Answers) -> None:
+    assert answers.left([running(LONG, 0)], 0.0)[0] == len(LONG.prompt_ids)
+    assert answers.left([running(LONG, 1)], 5.0)[0] == 0.0
 
 
 def test_a_sequence_near_its_bound_has_at_most_the_rest_of_it(answers: Answers) -> None:
     bounded = make_job("resp_2", tenant="acme", sampling=Sampling(max_tokens=210))
-    assert answers.remaining([running(bounded, 200)], 0.0) == 10.0
+    assert answers.left([running(bounded, 200)], 0.0)[1] == 10.0

@@ -30,7 +30,7 @@ Sums = dict[float, tuple[float, int]]
 def ahead(history: History, now: float, horizon_s: float, *, growth_limit: float) -> float:
     """The load expected in ``horizon_s`` seconds, at most ``growth_limit`` times the present one."""
     sums = dict(zip(_AGES_S, history.sums(now, _AGES_S), strict=True))
-    present, surged = level(history, sums), surge(history, sums)
+    present, surged = level(history, sums), surge(history, sums, now)
     rising = slope(history, sums) if surged else 0.0
     present = max(present, surged)
     # The newest windows lie in the past: a rise has gone on since.
@@ -51,20 +51,23 @@ def level(history: History, sums: Sums) -> float:
     return found or 0.0
 
 
-def surge(history: History, sums: Sums) -> float:
+def surge(history: History, sums: Sums, now: float) -> float:
     """The load of the last seconds, if it is above the minutes before them by more than noise explains; 0 if not. Only
-    in a surge is a rise extrapolated: neighbouring seconds often differ."""
+    in a surge is a rise extrapolated: neighbouring seconds often differ. One of a few seconds must show without its
+    largest sample: some very long requests at once are none."""
     found = 0.0
     for span_s in _SURGES_S:
         recent, num_recent = sums[span_s]
+        is_short = span_s == _SURGES_S[0]
+        least, num_least = history.without_largest(now, span_s) if is_short else (recent, num_recent)
         total, num = sums[_BEFORE_S]
         num_before = num - num_recent
-        if not num_recent or num_before < num_recent:
+        if not num_least or num_before < num_recent:
             continue
-        mean, before = recent / num_recent, (total - recent) / num_before
-        least = mean - history.spread(mean, num_recent, _SURGE_Z)
-        if least > before + history.spread(before, num_before, _SURGE_Z):
-            found = max(found, mean)
+        mean, before = least / num_least, (total - recent) / num_before
+        bound = mean - history.spread(mean, num_least, _SURGE_Z)
+        if bound > before + history.spread(before, num_before, _SURGE_Z):
+            found = max(found, recent / num_recent)
     return found
 
 

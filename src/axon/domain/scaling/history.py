@@ -36,6 +36,15 @@ class History:
             total, num = total + load, num + 1
         return [*found, *[(total, num)] * (len(ages_s) - len(found))]
 
+    def without_largest(self, now: float, age_s: float) -> tuple[float, int]:
+        """Sum and number of the samples that are younger than the age, but for the largest one."""
+        found: list[float] = []
+        for at, load in reversed(self.samples):
+            if now - at >= age_s:
+                break
+            found.append(load)
+        return sum(found) - max(found, default=0.0), max(0, len(found) - 1)
+
     def spread(self, mean: float, num: int, z: float) -> float:
         """``z`` standard errors of a mean of so many samples."""
         return z * sqrt(self.dispersion * max(0.0, mean) / max(1, num))

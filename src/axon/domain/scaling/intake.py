@@ -13,6 +13,7 @@ from axon.domain.tenant import Tier
 
 _FIRST = Work(prompt=200.0, answer=200.0)
 """The work of a job while none has taken."""
+_NONE = Work()
 _MEMORY = 1000.0
 """Jobs after which an older one counts half as much."""
 
@@ -65,9 +66,13 @@ class Intake:
         came = Work(prompt=max(0.0, work.prompt + grown.prompt), answer=max(0.0, work.answer + grown.answer))
         return _times(came, 1 / seconds), after
 
-    def backlog(self, waiting: Mapping[Tier, float]) -> dict[Tier, Work]:
-        """The work of the jobs that wait, by tier."""
-        return {tier: _times(self.job, num) for tier, num in waiting.items() if num > 0}
+    def backlog(self, waiting: Mapping[Tier, float], *, pending: Work = _NONE) -> dict[Tier, Work]:
+        """The work of the jobs that wait, by tier; ``pending`` is of prompts that were taken and wait in their workers,
+        whose tiers are not told."""
+        found = {tier: _times(self.job, num) for tier, num in waiting.items() if num > 0}
+        if pending.tokens:
+            found[Tier.DEFAULT] = found.get(Tier.DEFAULT, _NONE) + pending
+        return found
 
 
 def _times(work: Work, number: float) -> Work:

@@ -12,7 +12,7 @@ _EVERY_S = 1.0
 
 
 class Answers:
-    """``took`` for every job, ``began`` and ``ended`` for every choice; ``remaining`` when it is asked."""
+    """``took`` for every job, ``began`` and ``ended`` for every choice; ``left`` when it is asked."""
 
     def __init__(self) -> None:
         self.taken = 0
@@ -22,7 +22,7 @@ class Answers:
         self._lengths = Lengths()
         self._computed = 1.0
         """Part of the prompts' tokens that is not found in the cache (exponential moving average)."""
-        self._remaining = 0.0
+        self._both = (0.0, 0.0)
         self._computed_at = float("-inf")
 
     def took(self, job: Job) -> None:
@@ -40,17 +40,21 @@ class Answers:
         """A choice of the job has ended after so many tokens."""
         self._lengths.observe(_key(job), tokens)
 
-    def remaining(self, running: Iterable[Running], now: float) -> float:
-        """Predicted tokens that the choices which run have left, at most a second old."""
+    def left(self, running: Iterable[Running], now: float) -> tuple[float, float]:
+        """Predicted tokens that the choices which run have left, of prompts and of answers; at most a second old."""
         if now - self._computed_at >= _EVERY_S:
             self._computed_at = now
-            self._remaining = sum(self._left(each) for each in running if each.terminal is None)
-        return self._remaining
+            each = [self._left(one) for one in running if one.terminal is None]
+            self._both = sum(prompt for prompt, _ in each), sum(answer for _, answer in each)
+        return self._both
 
-    def _left(self, running: Running) -> float:
+    def _left(self, running: Running) -> tuple[float, float]:
         key, most = _key(running.job), running.job.sampling.max_tokens
-        so_far = [len(choice.token_ids) for choice in running.choices if not choice.reason]
-        return sum(max(0.0, min(self._lengths.remaining(key, num), most - num)) for num in so_far)
+        going = [choice for choice in running.choices if not choice.reason]
+        pending = sum(len(choice.prompt_ids) for choice in going if not choice.token_ids)
+        so_far = [len(choice.token_ids) for choice in going]
+        answer = sum(max(0.0, min(self._lengths.remaining(key, num), most - num)) for num in so_far)
+        return self._computed * pending, answer
 
 
 def _key(job: Job) -> tuple[str, str]:

@@ -59,11 +59,13 @@ class Served:
             self._cost.forget()
         prefill, decode = self._cost.speeds(slots)
         answers = answers or Answers()
+        pending, remaining = answers.left(running, now)
         return Service(
             taken_jobs=answers.taken,
             taken_prompt=round(answers.prompt, 1),
             expected_tokens=round(answers.expected, 1),
-            remaining_tokens=round(answers.remaining(running, now), 1),
+            pending_prompt=round(pending, 1),
+            remaining_tokens=round(remaining, 1),
             prefill_per_s=prefill and round(prefill, 1),
             decode_per_s=decode and round(decode, 1),
             jobs=self._jobs,
