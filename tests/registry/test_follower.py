@@ -262,7 +262,6 @@ class TestHolders:
 
 
 async def test_a_process_is_awaited_while_its_view_is_fresh_or_its_announcement_stands(world: World) -> None:
-    assert not world.follower.is_awaited
     await world.follower.open()
     world.store.is_away = True
     for _ in range(40):  # ten seconds without the store: it goes on to say which revision it holds
