@@ -1,13 +1,15 @@
 """How often is a good version's rollout aborted, and how soon a bad one's? Simulated turns, the production comparison.
 
-    python -m benchmarks.rollouts              # 500 good versions, 200 of each bad one; about five minutes on one core
+    python -m benchmarks.rollouts              # 500 good versions, 200 of each bad one; about seven minutes on one core
     python -m benchmarks.rollouts --runs 50    # fewer of each
 
 The noise: arrivals are Poisson; TTFT is log-normal; load is an autocorrelated factor that both versions share, with
 patches of 20 s in which everything takes three times as long; each version's workers have an autocorrelated factor of
 their own; half of the errors come in clusters (a crash fails several turns of one version at once), and there are
-short times in which both versions err. Turns are noted as gateways note them: begun at once, TTFT with the first
-token, errors and times between tokens with the end. The comparison looks every second.
+short times in which both versions err. One turn in a hundred is refused before it is accepted, more of them in those
+times, and one client in five leaves after some seconds without a first token. Turns are noted as gateways note them:
+begun at once, TTFT with the first token, errors and times between tokens with the end. The comparison looks every
+second.
 """
 
 import argparse
@@ -37,6 +39,10 @@ class Quality:
     """Factor on TTFT and time between tokens."""
     mute: float = 0.0
     """Probability that a turn never gets its first token."""
+    refuses: float = 0.01
+    """Probability that a turn is refused, after it was decided which version answers it."""
+    leaves_s: float = float("inf")
+    """Seconds without a first token after which every client has left."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,6 +68,8 @@ BAD = {
     "errs, every turn": Quality(errors=1.0),
     "is 2× slower": Quality(slower=2.0),
     "is mute": Quality(mute=1.0),
+    "is mute, and every client leaves within 5 s": Quality(mute=1.0, leaves_s=5.0),
+    "refuses 5 % of turns": Quality(refuses=0.05),
 }
 
 
@@ -148,13 +156,17 @@ class _Side:
 
     begun: Array
     errors: Array
+    refused: Array
     mute: Array
     ttft: Sequence[Counter[int]]
     itl: Sequence[Counter[int]]
 
 
 def _events(begun: Array, quality: Quality, shared: _Shared, tolerance: Tolerance, rng: np.random.Generator) -> _Side:
-    num, num_s = len(begun), shared.num_s
+    num_s = shared.num_s
+    is_refused = rng.random(len(begun)) < quality.refuses + 0.1 * shared.errs[begun]
+    refused, begun = begun[is_refused], begun[~is_refused]
+    num = len(begun)
     own = _autocorrelated(rng, num_s, sd=shared.own_noise, memory=shared.own_memory)
     level = np.exp(shared.level[begun] + own[begun]) * quality.slower
     ttft = 0.4 * level * np.exp(rng.normal(0.0, 0.6, num))
@@ -163,17 +175,25 @@ def _events(begun: Array, quality: Quality, shared: _Shared, tolerance: Toleranc
     fails = _failures(begun, quality.errors, shared, rng)
     is_mute = rng.random(num) < quality.mute
     failed_at = begun + np.where(rng.random(num) < 0.5, 0.1, lasts)
-    speaks = ~is_mute & ~fails
+    stays_s = np.minimum(_patience(num, rng), min(quality.leaves_s, tolerance.mute_s))
+    is_unheard = (is_mute | (ttft > stays_s)) & ~fails
+    leaves = is_unheard & (stays_s < tolerance.mute_s)
+    speaks = ~is_mute & ~fails & ~leaves
     return _Side(
         begun=_per_second(begun, num_s),
         errors=_per_second(failed_at[fails], num_s),
-        mute=_per_second(
-            begun[(is_mute | (ttft > tolerance.mute_s)) & ~fails] + tolerance.mute_s,
-            num_s,
-        ),
+        refused=_per_second(refused, num_s),
+        mute=_per_second((begun + stays_s)[is_unheard], num_s),
         ttft=_histograms((begun + ttft)[speaks], ttft[speaks], num_s),
         itl=_histograms((begun + lasts)[speaks], itl[speaks], num_s),
     )
+
+
+def _patience(num: int, rng: np.random.Generator) -> Array:
+    """Seconds for which each client waits for a first token: one in five leaves after about three."""
+    is_patient = rng.random(num) >= 0.2
+    patience: Array = np.where(is_patient, np.inf, 3.0 * np.exp(rng.normal(0.0, 0.5, num)))
+    return patience
 
 
 def _failures(begun: Array, rate: float, shared: _Shared, rng: np.random.Generator) -> Array:
@@ -203,6 +223,7 @@ def _added(samples: Samples, side: _Side, second: int) -> Samples:
     return samples + Samples(
         begun=int(side.begun[second]),
         errors=int(side.errors[second]),
+        refused=int(side.refused[second]),
         mute=int(side.mute[second]),
         ttft=side.ttft[second],
         itl=side.itl[second],

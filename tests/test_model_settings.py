@@ -2,7 +2,9 @@ from pathlib import Path
 
 import pytest
 
-from axon.errors import Misconfigured
+from axon.domain.names import is_id, is_served_name
+from axon.domain.tenant import check_id
+from axon.errors import InvalidInput, Misconfigured
 from axon.model_settings import ModelEntry, is_entry, model_entries, table_text
 from axon.settings import load
 
@@ -18,13 +20,31 @@ def test_models_have_names_sources_and_settings_of_their_own() -> None:
     )
 
 
+@pytest.mark.parametrize("name", ["small", "Qwen3-0.6B", "_x", "a" * 64, ".x", "-x", "a" * 65, "a b", "", "a@b", "ä"])
+def test_a_name_that_the_registry_takes_is_one_that_a_server_takes_and_the_other_way_round(name: str) -> None:
+    is_taken = is_id(name)
+    assert is_served_name(name) is is_taken
+    assert is_entry(f"{name}=/models/x") is is_taken
+    if not is_taken:
+        with pytest.raises(InvalidInput):
+            check_id(name)
+
+
+@pytest.mark.parametrize(
+    ("name", "is_taken"), [("org/name", True), ("a/b/c", True), ("a//b", False), ("a/", False), ("/a", False)]
+)
+def test_a_server_also_takes_several_such_names_with_slashes_between_them(name: str, is_taken: bool) -> None:
+    assert is_served_name(name) is is_taken
+    assert not is_id(name)
+
+
 @pytest.mark.parametrize(
     ("text", "sentence"),
     [
         ("small", "each is written NAME=SOURCE"),
         ("small=", "each is written NAME=SOURCE"),
-        ("=default", "A model's name has"),
-        ("a b=default", "A model's name has"),
+        ("=default", "A model's name must have"),
+        ("a b=default", "A model's name must have"),
         ("a=default,a=/x", "Two models have the name a"),
         ("a=default;int8", "write SETTING=VALUE"),
     ],

@@ -1,13 +1,10 @@
 """The models of one server, as written in its settings: ``NAME=SOURCE;SETTING=VALUE`` for each. Opens no file."""
 
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from axon.domain.names import SERVED_RULE, is_served_name
 from axon.errors import Misconfigured
-
-_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._/-]{0,127}")
-NAME_RULE = "1 to 128 letters, digits, dots, dashes, underscores or slashes, and begins with a letter or digit"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,7 +30,7 @@ def model_entries(text: str) -> tuple[ModelEntry, ...]:
 def is_entry(text: str) -> bool:
     """Whether a text names a model (``NAME=SOURCE``), in place of a source alone."""
     name, equals, _ = text.partition("=")
-    return bool(equals) and _NAME.fullmatch(name.strip()) is not None
+    return bool(equals) and is_served_name(name.strip())
 
 
 def table_text(table: Mapping[str, object]) -> str:
@@ -59,8 +56,8 @@ def _entry(text: str) -> ModelEntry:
     name, equals, source = (part.strip() for part in model.partition("="))
     if not equals or not source:
         raise Misconfigured(f"The model {model!r} has no name: with several models each is written NAME=SOURCE.")
-    if not _NAME.fullmatch(name):
-        raise Misconfigured(f"A model's name has {NAME_RULE}, not {name!r}.")
+    if not is_served_name(name):
+        raise Misconfigured(f"A model's name must have {SERVED_RULE}; {name!r} does not.")
     return ModelEntry(name=name, source=source, engine=tuple(_assigned(name, each) for each in settings if each))
 
 

@@ -48,7 +48,7 @@ def test_a_setting_that_is_the_machines_is_refused_by_its_name_with_those_that_a
         "'settings.more' has 'rendezvous', which is no engine setting that a version may have. It may have: "
         f"{', '.join(MORE)}."
     )
-    with pytest.raises(InvalidInput, match="which has a field of its own: 'settings.dtype'"):
+    with pytest.raises(InvalidInput, match=r"which has a field of its own: 'settings\.dtype'"):
         check_servable(replace(GOOD, settings=EngineSettings(more=(("dtype", "int8"),))))
 
 

@@ -334,7 +334,7 @@ async def test_an_alias_is_switched_and_keeps_its_age(world: World) -> None:
     made = await world.catalog.set_alias("best", "small", actor=ACTOR)
     world.clock.advance(60)
     switched = await world.catalog.set_alias("best", "other", revision=made.revision, actor=ACTOR)
-    assert (switched.deployment, switched.created) == ("other", made.created)
+    assert (switched.deployment, switched.before, switched.created) == ("other", ("small",), made.created)
     switching = world.catalog.set_alias("best", "small", revision=made.revision, actor=ACTOR)
     await refused(switching, Conflict, "revision_mismatch")
 

@@ -14,7 +14,7 @@ from axon.domain.registry.deployment import Alias
 from axon.domain.registry.snapshot import Snapshot
 from axon.errors import DependencyDown
 from axon.registry.follower import FRESH_S, LOOK_S, STORE_S, TRUST_S, RegistryFollower
-from axon.registry.holders import LEASE_S, Holders
+from axon.registry.holders import LEASE_S, SILENT_S, Holders
 from axon.registry.revisions import Revisions
 from axon.registry.writer import RegistryWriter
 from axon.runtime.clock import FakeClock
@@ -259,3 +259,25 @@ class TestHolders:
             await second.announce(f"gw_{number}", number)
         await first.announce("gw_1", 1)
         assert len(await first.all()) == 2
+
+
+def is_awaited(world: World) -> bool:
+    """Now: it changes with the clock."""
+    return world.follower.is_awaited
+
+
+async def test_a_process_is_awaited_while_its_view_is_fresh_or_its_announcement_stands(world: World) -> None:
+    await world.follower.open()
+    world.store.is_away = True
+    for _ in range(40):  # ten seconds without the store: it goes on to say which revision it holds
+        await world.look()
+        assert is_awaited(world)
+    assert not world.follower.is_fresh
+    world.cache.is_away = True
+    await world.look(SILENT_S)
+    assert not is_awaited(world), "its announcement has expired, and nobody waits for it"
+    world.store.is_away = False
+    await world.look()
+    assert is_awaited(world)
+    world.clock.advance(SILENT_S)
+    assert not is_awaited(world), "a process that stood still finds that before it begins a turn"

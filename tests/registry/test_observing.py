@@ -91,6 +91,38 @@ async def test_a_turn_is_mute_once_when_its_first_token_is_late(world: World) ->
     assert (await world.seen()).new.mute == 1
 
 
+async def test_a_client_that_leaves_before_the_first_token_speaks_against_the_version(world: World) -> None:
+    for name in ("impatient", "late", "read", "unread"):
+        world.gateway.begun(name, "small", "small@v2", is_first=True)
+        if name != "unread":
+            world.gateway.followed(name)
+    world.gateway.answered("read")
+    world.clock.advance(5.0)
+    for name in ("impatient", "read", "unread"):
+        world.gateway.ended(name, Outcome.LEFT)
+    assert (await world.seen()).new.mute == 1
+    world.clock.advance(26.0)
+    assert (await world.seen()).new.mute == 2
+    world.gateway.ended("late", Outcome.LEFT)
+    assert (await world.seen()).new.mute == 2, "it was counted when it was late"
+
+
+async def test_a_turn_that_speaks_until_its_deadline_was_too_long_by_itself(world: World) -> None:
+    for name in ("long", "stalled", "silent"):
+        world.gateway.begun(name, "small", "small@v2", is_first=True)
+        world.gateway.followed(name)
+    world.gateway.answered("stalled")
+    for _ in range(60):
+        world.clock.advance(10.0)
+        world.gateway.answered("long")
+    world.gateway.ended("long", Outcome.EXPIRED, num_tokens=61, decode_s=600.0)
+    seen = (await world.seen()).new
+    assert (seen.errors, sum(seen.itl.values())) == (0, 1), "its time between tokens is compared all the same"
+    world.gateway.ended("stalled", Outcome.EXPIRED, num_tokens=1)
+    world.gateway.ended("silent", Outcome.EXPIRED)
+    assert (await world.seen()).new.errors == 2
+
+
 async def test_a_turn_that_nobody_reads_is_neither_mute_nor_kept(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "_MOST_OPEN", 3)
     for name in ("a", "b", "c"):

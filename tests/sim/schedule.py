@@ -43,7 +43,7 @@ def run(seed: int) -> Outcome:
     kept: list[History] = []
     num_turns, problem = 0, ""
     try:
-        with _silence():
+        with silence():
             num_turns = loop.run(_live(seed, loop, kept))
     except Stuck as error:
         problem = str(error)
@@ -53,7 +53,7 @@ def run(seed: int) -> Outcome:
 
 
 @contextmanager
-def _silence() -> Iterator[None]:
+def silence() -> Iterator[None]:
     """Nothing is logged in the block; afterwards as before."""
     before = structlog.get_config()
     structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.CRITICAL))

@@ -9,7 +9,6 @@ from axon.settings import Settings, with_engine
 from axon.weights.names import check_digest
 from axon.weights.source import parse_source
 
-
 _OWN = ("kind", "dtype", "max_model_len")
 """Engine settings for which a version has fields of their own."""
 MORE = (

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 import typer
 
-from axon.domain.tenant import ID_RULE, NAME_RULE, Limits, Tier, check_id, check_name, wrong_limit
+from axon.domain.names import ID_RULE
+from axon.domain.tenant import NAME_RULE, Limits, Tier, check_id, check_name, wrong_limit
 from axon.errors import InvalidInput, Misconfigured, NotFound
 
 if TYPE_CHECKING:

@@ -125,8 +125,9 @@ def known_of(
 def pin_key(model: str, tenant: str, *, session: str = "", session_header: str = "", prompt_cache_key: str = "") -> str:
     """The key of a session's pin: the first of the names that is given, as a digest; empty where none is.
 
-    ``session`` is a conversation's id or a chain's session. ``model`` is the name that was asked for: a conversation
-    that goes on with another model has another pin there. Names are client text, so only digests are kept.
+    ``session`` is a conversation's id or a chain's session. ``model`` is the name of the deployment that was asked for,
+    itself or by an alias: a conversation that goes on with another model has another pin there. Names are client text,
+    so only digests are kept.
     """
     names = {"session": session, "header": session_header, "cache": prompt_cache_key}
     kind, name = next(((kind, name) for kind, name in names.items() if name), ("", ""))

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, fields
 from enum import StrEnum
 from typing import Any
 
+from axon.domain.names import ID_RULE, is_id
 from axon.errors import InvalidInput
 
 DEFAULT_PLAN = "default"
@@ -15,8 +16,6 @@ DEFAULT_PLAN = "default"
 
 
 _POOL = re.compile(r"[a-z0-9](?:[a-z0-9_-]{0,38}[a-z0-9])?")
-_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]{0,63}")
-ID_RULE = "1 to 64 letters, digits, dots, dashes or underscores, and begin with no dot or dash"
 NAME_RULE = "text that can be printed, at most 256 characters"
 _MAX_MODELS = 100
 _MAX_NAME = 256
@@ -142,7 +141,7 @@ class Terms:
 
 def check_id(name: str, *, param: str = "id") -> None:
     """Raises ``InvalidInput`` for an id that no tenant, plan or record of the registry may have."""
-    if not _NAME.fullmatch(name):
+    if not is_id(name):
         raise InvalidInput(f"'{param}' must have {ID_RULE}.", param=param)
 
 

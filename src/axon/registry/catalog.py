@@ -40,7 +40,8 @@ class Catalog:
 
     ``pinned`` counts the sessions that are pinned to a version, ``unfinished`` the accepted turns of a deployment that
     have not ended. ``check_version`` raises ``InvalidInput`` for a new version that no worker could serve.
-    ``letter_rest_s`` is the longest time that a turn may take. An operation's ``revision`` is that of the record which it was made from; with None it changes what is there.
+    ``letter_rest_s`` is the longest time that a turn may take. An operation's ``revision`` is that of the record which
+    it was made from; with None it changes what is there.
     """
 
     def __init__(
@@ -196,7 +197,7 @@ class Catalog:
                 rules.check_new(snapshot, new)
                 return [(None, new)]
             rules.check_revision(old, _words(old), revision)
-            new = replace(old, deployment=deployment)
+            new = old if old.deployment == deployment else old.switched(deployment)
             rules.check(snapshot, new)
             return [(old, new)]
 

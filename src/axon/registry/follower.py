@@ -11,7 +11,7 @@ from axon.domain.registry.snapshot import Snapshot
 from axon.errors import AxonError, DependencyDown
 from axon.ports.live import Wakeups
 from axon.ports.store import RegistryStore
-from axon.registry.holders import LEASE_S, Holders
+from axon.registry.holders import LEASE_S, SILENT_S, Holders
 from axon.registry.revisions import CHANNEL, Revisions
 from axon.runtime.clock import Clock
 
@@ -61,6 +61,13 @@ class RegistryFollower:
         """Whether the snapshot was still the registry's newest at a moment within the last second, by this process's
         own monotonic clock: a process that was paused finds its view stale before it uses it."""
         return self._clock.monotonic() - self._confirmed_at <= FRESH_S
+
+    @property
+    def is_awaited(self) -> bool:
+        """Whether whoever removes a version waits for this process to hear of it: the view is fresh, or the revision
+        that was announced last still stands, by this process's own monotonic clock."""
+        is_announced = self._clock.monotonic() - self._announced_at < SILENT_S
+        return self._holders is None or self.is_fresh or is_announced
 
     async def open(self) -> None:
         """Loads the first snapshot; raises ``DependencyDown`` without the store."""

@@ -67,6 +67,8 @@ class _Open:
     is_followed: bool = False
     """Whether anybody reads it here: of a turn in the background, which nobody reads, no token is seen."""
     answered: float | None = None
+    spoke: float | None = None
+    """When its last token so far came."""
 
 
 class Observing:
@@ -114,33 +116,42 @@ class Observing:
             self._unanswered[turn] = found
 
     def answered(self, turn: str) -> None:
-        """The turn's first token has come."""
+        """The turn's first token has come, or another one."""
         found = self._open.get(turn)
-        if found is None or found.answered is not None:
+        if found is None:
+            return
+        found.spoke = self._monotonic()
+        if found.answered is not None:
             return
         self._unanswered.pop(turn, None)
-        found.answered = self._monotonic()
+        found.answered = found.spoke
         if found.is_first:
             found.counts.ttft[bucket_of_latency(found.answered - found.began)] += 1
 
     def ended(self, turn: str, outcome: Outcome, *, num_tokens: int = 0, decode_s: float | None = None) -> None:
-        """The turn has ended, or nobody reads it any more (``Outcome.OK``).
+        """The turn has ended, or nobody reads it any more (``Outcome.LEFT``).
 
         ``decode_s`` are the seconds from its first token to its end as its worker has counted them: the time here is
         also that of its reader, who may be slow on purpose.
         """
         found = self._open.pop(turn, None)
-        self._unanswered.pop(turn, None)
+        is_unanswered = self._unanswered.pop(turn, None) is not None
         if found is None:
             return
-        if outcome is Outcome.ERROR:
+        if outcome is Outcome.ERROR or (outcome is Outcome.EXPIRED and self._is_silent(found)):
             found.counts.errors += 1
+        elif outcome is Outcome.LEFT and is_unanswered:
+            found.counts.mute += 1
         elif found.is_first and found.answered is not None and num_tokens >= _FEWEST_TOKENS:
             took_s = self._monotonic() - found.answered if decode_s is None else decode_s
             found.counts.itl[bucket_of_latency(took_s / (num_tokens - 1))] += 1
 
+    def _is_silent(self, found: _Open) -> bool:
+        """Whether the turn has said nothing, or nothing more for as long as a first token may take."""
+        return found.spoke is None or self._monotonic() - found.spoke >= found.mute_s
+
     def refused(self, deployment: str, version: str) -> None:
-        """A turn for this version was refused, because its workers had no room."""
+        """A session's first turn was refused after it was decided that this version answers it."""
         if counts_of := self._counts(deployment, version):
             counts_of[1].refused += 1
 

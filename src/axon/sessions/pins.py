@@ -5,7 +5,7 @@ turns in the store say it, read behind a barrier; without a store there is no fr
 """
 
 import contextlib
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from axon.domain.moved import Moved
@@ -59,21 +59,23 @@ class SessionPins:
         known: Known,
         session: str = "",
         asked: str = "",
+        earlier: Sequence[str] = (),
     ) -> Resolved:
         """The pin of a session's next turn.
 
         ``key`` is empty for a turn that is its own session. ``first`` says that the session is named by this very job,
         so that no turn of it can be in the store. ``choose`` returns the version on which a new or moved session goes
         on, which is ``asked`` where the request asks for a version. ``session`` is the name under which an earlier
-        release wrote the session's turns. Raises ``Conflict`` when the session is pinned to another version than the
-        one asked for, and ``DependencyDown`` when nobody can say where it is pinned.
+        release wrote the session's turns; ``earlier`` are keys that the session may have had before this one. Raises
+        ``Conflict`` when the session is pinned to another version than the one asked for, and ``DependencyDown`` when
+        nobody can say where it is pinned.
         """
         if not key:
             return Resolved(Pin(0, choose()), is_new=True)
         pin, is_new = None if first else await self._pins.get(key), False
         for _ in range(_MAX_TRIES):
             if pin is None:
-                pin, is_new = await self._begun(key, choose, known, session, first=first)
+                pin, is_new = await self._begun(key, choose, known, session, () if first else earlier, first=first)
             try:
                 wanted = next_pin(pin, known, choose)
             except Unheard as error:
@@ -98,11 +100,20 @@ class SessionPins:
         return await self._pinned.count(version, since=self._clock.now() - self._life_s - UNACCEPTED_S)
 
     async def _begun(
-        self, key: str, choose: Callable[[], str], known: Known, session: str, *, first: bool
+        self,
+        key: str,
+        choose: Callable[[], str],
+        known: Known,
+        session: str,
+        earlier: Sequence[str],
+        *,
+        first: bool,
     ) -> tuple[Pin, bool]:
         """Pins a session that ``live`` does not know; whoever comes first binds the others. Returns the pin, and
         whether no turn of the session is known."""
         last = None if first else await self._stored(key, session)
+        for other in earlier:
+            last = last or await self._last(other)
         if last is None:
             return await self._pins.pin(key, Pin(0, choose()), ttl_s=UNACCEPTED_S), True
         wanted, is_expired = stored_pin(last, known, now=self._clock.now(), life_s=self._life_s)
@@ -114,6 +125,10 @@ class SessionPins:
 
     async def _stored(self, key: str, session: str) -> LastPin | None:
         await self._lookup.behind_barrier()
+        return await self._last(key, session)
+
+    async def _last(self, key: str, session: str = "") -> LastPin | None:
+        """What the store says; read it behind a barrier."""
         try:
             return await self._pinned.last_pin(key, session=session)
         except DependencyDown as error:

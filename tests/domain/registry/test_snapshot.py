@@ -1,11 +1,15 @@
 from dataclasses import replace
+from unittest.mock import patch
 
 import pytest
 
-from axon.domain.registry.deployment import Alias, Member, MemberState
+from axon.domain.registry import snapshot as snapshot_module
+from axon.domain.registry.deployment import Alias, Deployment, Member, MemberState
 from axon.domain.registry.price import Price
 from axon.domain.registry.rollout import WHOLE, RolloutState, bucket_of
-from axon.domain.registry.snapshot import Named, find, first_version, price_of
+from axon.domain.registry.snapshot import Named, check_open, find, first_version, price_of
+from axon.domain.registry.steps import with_state
+from axon.errors import Unavailable
 from tests.domain.registry.builders import deployment, rollout, snapshot
 
 KEYS = [f"session-{number}" for number in range(400)]
@@ -54,6 +58,13 @@ class TestFirstVersion:
         new = [key for key in KEYS if first_version(few, key, is_fresh=True) == "small@v2"]
         assert all(first_version(many, key, is_fresh=True) == "small@v2" for key in new)
 
+    def test_that_is_noticed_where_buckets_are_salted_by_the_step(self) -> None:
+        few, many = (deployment(going=rollout(share=share)) for share in (1000, 5000))
+        new = [key for key in KEYS if first_version(few, key, is_fresh=True) == "small@v2"]
+        salted = patch.object(snapshot_module, "bucket_of", lambda rollout_id, key: bucket_of(f"{rollout_id}/1", key))
+        with salted:
+            assert not all(first_version(many, key, is_fresh=True) == "small@v2" for key in new)
+
     def test_a_view_that_is_not_fresh_begins_on_the_stable_version_only(self) -> None:
         small = deployment(going=rollout(share=WHOLE))
         assert {first_version(small, key, is_fresh=False) for key in KEYS} == {"small@v1"}
@@ -90,3 +101,27 @@ class TestPriceOf:
 
     def test_another_models_price_does_not_hold(self) -> None:
         assert price_of(replace(snapshot(), prices=(self.price("all", 1),)), "large@v1", at=5) is None
+
+
+class TestOpen:
+    @pytest.mark.parametrize("state", [each for each in MemberState if each is not MemberState.CLOSED])
+    def test_a_turn_of_a_version_that_is_not_closed_may_be_accepted(self, state: MemberState) -> None:
+        check_open(deployment_with(state), "small@v2", is_awaited=True)
+
+    @pytest.mark.parametrize("version", ["small@v2", "small@v9"])
+    def test_no_turn_of_a_closed_or_removed_version_is_accepted(self, version: str) -> None:
+        with pytest.raises(Unavailable) as refusal:
+            check_open(deployment_with(MemberState.CLOSED), version, is_awaited=True)
+        assert refusal.value.code == "version_closed"
+        with pytest.raises(Unavailable):
+            check_open(None, version, is_awaited=True)
+
+    def test_no_turn_is_accepted_by_a_process_that_nobody_waits_for(self) -> None:
+        with pytest.raises(Unavailable) as refusal:
+            check_open(deployment(), "small@v1", is_awaited=False)
+        assert refusal.value.code == "registry_unavailable"
+
+
+def deployment_with(state: MemberState) -> Deployment:
+    """A deployment whose second version is in this state."""
+    return with_state(deployment(), "small@v2", state, now=1.0)

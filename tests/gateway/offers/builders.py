@@ -43,6 +43,7 @@ class FakeView:
 
     snapshot: Snapshot = field(default_factory=Snapshot)
     is_fresh: bool = True
+    is_awaited: bool = True
 
 
 class FakeTexts:

@@ -14,7 +14,7 @@ from tests.domain.registry.builders import deployment, snapshot
 from tests.gateway.offers.builders import FakeView, make_announced, make_offers
 
 
-def request_of(*scopes: Scope, models: tuple[str, ...] | None = None) -> Request:
+def request_of(*scopes: Scope, models: tuple[str, ...] = ()) -> Request:
     clock = FakeClock()
     offers = make_offers(clock, make_announced("own", clock), view=FakeView(snapshot(deployment())))
     identity = SimpleNamespace(scopes=frozenset(scopes), terms=Terms(models=models))

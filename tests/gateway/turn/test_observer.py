@@ -22,8 +22,8 @@ def ended(state: TurnState, code: str = "") -> Chunk:
     ("last", "outcome"),
     [
         (ended(TurnState.COMPLETED), Outcome.OK),
-        (ended(TurnState.CANCELLED), Outcome.OK),
-        (ended(TurnState.EXPIRED), Outcome.ERROR),
+        (ended(TurnState.CANCELLED), Outcome.LEFT),
+        (ended(TurnState.EXPIRED), Outcome.EXPIRED),
         (ended(TurnState.FAILED, Failure.ENGINE_CRASH), Outcome.ERROR),
         (ended(TurnState.FAILED, "of_a_later_release"), Outcome.ERROR),
         (ended(TurnState.FAILED, Failure.CONTEXT_TOO_LONG), Outcome.OK),
@@ -50,10 +50,10 @@ def test_the_time_between_tokens_is_the_ledgers_without_what_the_tenants_limit_t
     observing.ended.assert_called_once_with("a", Outcome.OK, num_tokens=3, decode_s=2.0)
 
 
-def test_a_reader_that_leaves_says_nothing_against_the_version() -> None:
+def test_a_reader_that_leaves_is_told_as_one_that_left() -> None:
     observing = Mock()
     TurnObserving(observing).left("a")
-    observing.ended.assert_called_once_with("a", Outcome.OK)
+    observing.ended.assert_called_once_with("a", Outcome.LEFT)
 
 
 @pytest.mark.parametrize(

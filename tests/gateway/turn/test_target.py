@@ -8,20 +8,23 @@ from types import SimpleNamespace
 import pytest
 from starlette.requests import Request
 
-from axon.domain.pin import Pin
-from axon.domain.registry.deployment import Member, MemberState
+from axon.domain.moved import Moved
+from axon.domain.pin import Pin, pin_key
+from axon.domain.registry.deployment import Alias, Deployment, Member, MemberState
 from axon.domain.registry.steps import with_state
-from axon.errors import Conflict
+from axon.domain.turn import opened
+from axon.errors import Conflict, Unavailable
 from axon.gateway.turn.ask import Ask
 from axon.gateway.turn.entry import Entry
 from axon.gateway.turn.target import Target, target_of
-from axon.runtime.clock import FakeClock
-from tests.contracts.builders import make_presence
-from tests.domain.registry.builders import deployment, snapshot
+from axon.runtime.clock import FakeClock, SystemClock
+from tests.contracts.builders import make_job, make_presence
+from tests.domain.registry.builders import deployment, snapshot, version
 from tests.gateway.offers.builders import FakeView, make_offers, make_prompts, said
 from tests.sessions.world import Kept, open_kept
 
 V1, V2 = "small@v1", "small@v2"
+READY = MemberState.READY
 
 
 class Desk:
@@ -30,6 +33,7 @@ class Desk:
     def __init__(self, kept: Kept) -> None:
         self._kept, self._view = kept, FakeView(snapshot(deployment()))
         self._offers = make_offers(FakeClock(), view=self._view)
+        self._num_turns = 0
 
     def put(self, state: MemberState) -> None:
         self._view.snapshot = snapshot(with_state(deployment(), V2, state, now=1.0))
@@ -41,11 +45,39 @@ class Desk:
         identity = SimpleNamespace(tenant="acme")
         app = SimpleNamespace(state=SimpleNamespace(gateway=gateway))
         request = Request({"type": "http", "headers": headers, "axon.identity": identity, "app": app})
-        entry = Entry(Ask(prefix="cmpl-", tenant="acme", deployment="small"), "cmpl-1", 1.0)
+        entry = Entry(Ask(prefix="cmpl-", tenant="acme", deployment=wanted.offer.name), "cmpl-1", 1.0)
         entry.ask.meters.awaits_more = awaits_more
         found = await target_of(request, entry, wanted)
         await self._kept.sessions.pins.confirm(found.key, found.pin)
+        if found.key:
+            self._num_turns += 1
+            now = SystemClock().now()
+            told = {"pin": found.key, "generation": found.pin.generation, "created": now}
+            job = make_job(f"cmpl-{self._num_turns}", version=found.served.version, **told)
+            await self._kept.journal.append([opened(job)])
         return found, entry
+
+    def alias(self, name: str, *stood_for: str) -> None:
+        """An alias that has stood for these deployments, one after the other."""
+        first, *others = stood_for
+        made = Alias(name=name, deployment=first, created=1.0)
+        for other in others:
+            made = made.switched(other)
+        self._view.snapshot = replace(self._view.snapshot, aliases={name: made})
+
+    def add_large(self) -> None:
+        """Another deployment, with versions of its own."""
+        large = Deployment(
+            name="large",
+            model="large",
+            members=(Member(version="large@v1", state=READY),),
+            stable="large@v1",
+            created=1.0,
+        )
+        found = self._view.snapshot
+        versions = {**found.versions, "large@v1": version("v1", "large")}
+        deployments = {**found.deployments, "large": large}
+        self._view.snapshot = replace(found, versions=versions, deployments=deployments)
 
 
 @pytest.fixture
@@ -99,6 +131,52 @@ async def test_a_turn_that_was_admitted_because_more_workers_start_has_time_for_
     desk._offers.find("small", lambda name: True).offer.fleet.learn([said("w1", V1)])
     assert (await desk.ask("small"))[0].patience_s == 0.0
     assert (await desk.ask("small", awaits_more=True))[0].patience_s == deployment().cold_patience_s > 0
+
+
+async def test_a_session_has_one_pin_by_an_alias_and_by_its_deployments_own_name(desk: Desk) -> None:
+    desk.alias("fast", "small")
+    first, _ = await desk.ask("fast@v2", "mine")
+    again, entry = await desk.ask("small", "mine")
+    assert (again.key, again.served.version, entry.is_first) == (first.key, V2, False)
+    assert (await desk.ask("fast", "mine"))[0].served.version == V2
+
+
+async def test_a_session_that_an_earlier_release_has_pinned_by_the_alias_stays_where_it_is(desk: Desk) -> None:
+    desk.alias("fast", "small")
+    key = pin_key("fast", "acme", session_header="mine")
+    job = make_job("old", version=V2, pin=key, created=SystemClock().now())
+    await desk._kept.journal.append([opened(job)])
+    found, entry = await desk.ask("fast", "mine")
+    assert (found.served.version, found.moved, entry.is_first) == (V2, None, False)
+
+
+async def test_a_session_of_a_switched_alias_is_moved_and_told(desk: Desk) -> None:
+    desk.add_large()
+    desk.alias("fast", "small")
+    assert (await desk.ask("fast", "mine"))[0].served.version == V1
+    desk.alias("fast", "small", "large")
+    found, _ = await desk.ask("fast", "mine")
+    assert (found.served.version, found.moved) == ("large@v1", Moved(V1, "large@v1", "alias_switched"))
+    assert (await desk.ask("small", "mine"))[0].served.version == V1, "by its own name it goes on where it was"
+    other, _ = await desk.ask("fast", "another")
+    assert other.moved is None
+
+
+async def test_a_turn_whose_version_was_closed_while_its_prompt_was_rendered_is_not_accepted(desk: Desk) -> None:
+    _, entry = await desk.ask("small@v2")
+    entry.check()
+    desk.put(MemberState.CLOSED)
+    with pytest.raises(Unavailable) as refusal:
+        entry.check()
+    assert (refusal.value.code, refusal.value.retry_after_s) == ("version_closed", 0.5)
+
+
+async def test_a_gateway_that_nobody_waits_for_begins_no_turn(desk: Desk) -> None:
+    _, entry = await desk.ask("small")
+    desk._view.is_awaited = False
+    with pytest.raises(Unavailable) as refusal:
+        entry.check()
+    assert refusal.value.code == "registry_unavailable"
 
 
 def test_a_turn_has_time_for_a_start_only_if_its_version_has_no_worker() -> None:

@@ -103,7 +103,7 @@ async def _write(connection: AsyncConnection, edit: Edit, change: Change) -> Non
     old, new = edit
     where = and_(_RECORDS.c.kind == change.kind, _RECORDS.c.name == change.name)
     stored = (await connection.execute(select(_RECORDS.c.revision, _RECORDS.c.body).where(where))).one_or_none()
-    if (stored and stored.revision) != (old and old.revision):
+    if not records.is_unchanged(old, stored.revision if stored else None):
         raise _Mismatch
     before = stored.body if stored else ""
     after = row_of(replace(new, revision=change.number)).body if new else ""

@@ -1,6 +1,6 @@
 """A deployment: what is to run under a name. It says which versions, how many replicas and where. Knows no worker."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
 from axon.domain.registry.rollout import Rollout
@@ -8,6 +8,9 @@ from axon.domain.registry.scaling import Scaling
 
 LETTERS = "abcd"
 """Letters of the versions that a deployment may run at once; the first version's lanes have none in their names."""
+
+
+_MAX_BEFORE = 4
 
 
 class MemberState(StrEnum):
@@ -114,5 +117,12 @@ class Alias:
 
     name: str
     deployment: str
+    before: tuple[str, ...] = ()
+    """Deployments that it stood for before, the latest first: sessions that began there are moved, and told."""
     created: float
     revision: int = 1
+
+    def switched(self, deployment: str) -> "Alias":
+        """The alias for another deployment."""
+        before = tuple(each for each in dict.fromkeys((self.deployment, *self.before)) if each != deployment)
+        return replace(self, deployment=deployment, before=before[:_MAX_BEFORE])

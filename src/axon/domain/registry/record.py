@@ -78,6 +78,12 @@ def snapshot_of(revision: int, rows: Iterable[Row]) -> Snapshot:
     )
 
 
+def is_unchanged(old: Record | None, stored: int | None) -> bool:
+    """Whether a change that was made from ``old`` may be written over the stored record: its revision is the same, or
+    there was none and is none."""
+    return (old and old.revision) == stored
+
+
 def kept(stored: str, new: str) -> str:
     """The body ``new`` with the fields that only a later release knows, as they are in the stored body.
 

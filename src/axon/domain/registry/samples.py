@@ -20,9 +20,13 @@ class Outcome(StrEnum):
     """How a turn ended, as the comparison of versions counts it."""
 
     OK = "ok"
-    """Completed, cancelled by its client, or failed for a fault of the request: nothing against the version."""
+    """Completed, or failed for a fault of the request: nothing against the version."""
+    LEFT = "left"
+    """Its client stopped it or left: nothing against the version once it had its first token."""
+    EXPIRED = "expired"
+    """Passed its deadline: nothing against the version if it spoke until then, so was too long by itself."""
     ERROR = "error"
-    """Failed for a fault of the server, or passed its deadline."""
+    """Failed for a fault of the server."""
 
 
 def bucket_of_latency(seconds: float) -> int:
@@ -51,9 +55,10 @@ class Samples:
     """Turns that were accepted."""
     errors: int = 0
     refused: int = 0
-    """Turns that were refused because the version's workers had no room."""
+    """Sessions' first turns that were refused after it was decided that this version answers them."""
     mute: int = 0
-    """Accepted turns that had no first token after the tolerance's ``mute_s`` seconds, and had not ended."""
+    """Accepted turns that had no first token after the tolerance's ``mute_s`` seconds and had not ended, or whose
+    client left before the first token."""
     ttft: Mapping[int, int] = field(default_factory=dict)
     """Times to the first token of sessions' first turns: bucket → number. Later turns have longer prompts on an old
     version than on a new one, whose sessions are all young, so they are left out."""

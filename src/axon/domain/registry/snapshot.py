@@ -8,7 +8,9 @@ from axon.domain.registry.model import Model
 from axon.domain.registry.price import Price
 from axon.domain.registry.rollout import bucket_of
 from axon.domain.registry.version import Version, version_id
-from axon.errors import Conflict
+from axon.errors import Conflict, Unavailable
+
+_AGAIN_S = 0.5
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,6 +78,21 @@ def named_version(deployment: Deployment, version: str) -> str:
         code="version_not_ready",
         param="model",
     )
+
+
+def check_open(deployment: Deployment | None, version: str, *, is_awaited: bool) -> None:
+    """Raises ``Unavailable`` for a turn that must not be accepted any more, though its version was right when its
+    prompt was rendered: the version is closed or removed, or nobody who removes it would wait for this process.
+
+    A client that asks again is answered by the version that its session is on then.
+    """
+    member = deployment.member(version) if deployment else None
+    if member is None or member.state is MemberState.CLOSED:
+        message = f"The version {version} was closed while this request was prepared; ask again."
+        raise Unavailable(message, code="version_closed", retry_after_s=_AGAIN_S)
+    if not is_awaited:
+        message = "This gateway has lost sight of the registry and cannot begin a turn; ask again."
+        raise Unavailable(message, code="registry_unavailable", retry_after_s=_AGAIN_S)
 
 
 def price_of(snapshot: Snapshot, version: str, *, at: float) -> Price | None:

@@ -106,6 +106,9 @@ class AnnouncedOffer:
         """Every version that a worker announces is ready; a session on any other one is moved."""
         return Known(states={member.version: member.state for member in self.deployment.members})
 
+    def check_open(self, version: str) -> None:
+        """Nothing: nobody closes a version that has no record."""
+
     def served(self, version: str) -> ServedVersion:
         return self._versions[version]
 

@@ -63,6 +63,9 @@ class Offer(Protocol):
     def known(self) -> Known:
         """What is known of the versions that a session may be pinned to."""
 
+    def check_open(self, version: str) -> None:
+        """Raises ``Unavailable`` if no turn may be accepted on one of its versions any more; ask directly before."""
+
     def served(self, version: str) -> ServedVersion:
         """One of its versions, as its workers serve it."""
 

@@ -28,8 +28,9 @@ class Wanted:
     offer: Offer
     version: str = ""
     """Id of the version that it asks for; empty for whichever its session is on."""
-    name: str = ""
-    """The name that was asked for, without a version: a deployment's or an alias."""
+    earlier: tuple[str, ...] = ()
+    """Other names under which a session may have been pinned, if the asked one is an alias: the alias itself, as
+    earlier releases did, and the deployments that it stood for before."""
     fallbacks: tuple[Offer, ...] = ()
     """Deployments that may answer in its place, in this order: those that the tenant may use."""
     elsewhere: frozenset[str] = frozenset()
@@ -71,6 +72,8 @@ class Offers:
 
     def names_version(self, name: str, allows: Callable[[str], bool]) -> bool:
         """Whether a name asks for one version of what the tenant may use; there need not be such a version."""
+        if (wanted := self._wanted(name, allows)) is not None:
+            return wanted.version != ""
         base, at, _ = name.rpartition("@")
         return bool(at) and self._wanted(base, allows) is not None
 
@@ -81,10 +84,12 @@ class Offers:
                 return None
             others = named.deployment.fallbacks
             fallbacks = tuple(self._of(each) for each in others if self._is_registered(each) and allows(each))
-            elsewhere = self._versions_but_of(named.deployment.name) if base != named.deployment.name else frozenset()
-            return Wanted(self._of(named.deployment.name), named.version, base, fallbacks, elsewhere)
+            alias = self._view.snapshot.aliases.get(base)
+            elsewhere = self._versions_but_of(named.deployment.name) if alias else frozenset()
+            earlier = (alias.name, *alias.before) if alias else ()
+            return Wanted(self._of(named.deployment.name), named.version, earlier, fallbacks, elsewhere)
         offer = self._announced.get(name)
-        return Wanted(offer, name=name) if offer is not None and allows(name) else None
+        return Wanted(offer) if offer is not None and allows(name) else None
 
     def listed(self, allows: Callable[[str], bool]) -> Sequence[Listed]:
         """What the tenant may use, in the order of the settings and then by name."""

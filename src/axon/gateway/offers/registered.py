@@ -11,7 +11,7 @@ from axon.domain.registry.deployment import Deployment, MemberState
 from axon.domain.registry.model import Capability
 from axon.domain.registry.price import Price
 from axon.domain.registry.served import served_of
-from axon.domain.registry.snapshot import Snapshot, price_of
+from axon.domain.registry.snapshot import Snapshot, check_open, price_of
 from axon.domain.registry.version import Version
 from axon.domain.served_version import ServedVersion
 from axon.errors import NotFound, Unavailable
@@ -31,6 +31,10 @@ class View(Protocol):
     @property
     def is_fresh(self) -> bool:
         """Whether it was confirmed within the last second."""
+
+    @property
+    def is_awaited(self) -> bool:
+        """Whether whoever removes a version waits for this process to hear of it."""
 
 
 class Texts(Protocol):
@@ -145,6 +149,10 @@ class RegisteredOffer:
         absent_s = {version: self.fleet.absent_s(version) for version in present if version != deployment.stable}
         return known_of(deployment, self._view.snapshot.versions, absent_s, is_fresh=self.is_fresh)
 
+    def check_open(self, version: str) -> None:
+        deployment = self._view.snapshot.deployments.get(self.name)
+        check_open(deployment, version, is_awaited=self._view.is_awaited)
+
     def served(self, version: str) -> ServedVersion:
         return served_of(self._view.snapshot.versions[version], self.deployment)
 
@@ -169,4 +177,6 @@ class RegisteredOffer:
     def _state(self, deployment: Deployment) -> State:
         if deployment.stable in self.fleet.versions:
             return State.READY
+        if deployment.stable in self.starts.failed:
+            return State.FAILED
         return State.COLD if deployment.may_be_cold and not self.starts.is_wanted else State.LOADING

@@ -11,7 +11,7 @@ from axon.domain.job import Job
 from axon.domain.pin import Pin
 from axon.domain.tenant import Tier
 from axon.domain.turn import Turn
-from axon.errors import LimitReached, Unavailable
+from axon.errors import AxonError, LimitReached, Unavailable
 from axon.gateway.http.errors import Gone
 from axon.gateway.http.held_bodies import release_body
 from axon.gateway.http.middleware import METERS
@@ -63,6 +63,7 @@ async def admitted(
         body_digest=hashlib.sha256(api.name.encode() + body).hexdigest(),
     )
     request.scope[METERS] = ask.meters
+    entry: Entry | None = None
     try:
         async with gateway.opening.admitted(ask) as entry:
             yield entry
@@ -81,9 +82,19 @@ async def admitted(
             raise Gone("The stream that this request began is not kept any more.")
         if not entry.is_new:
             entry.found = await _found_again(request, entry.job)
-    except (LimitReached, Unavailable) as error:
-        gateway.metrics.rejected.labels(error.code, gateway.metrics.tenants.label(who.tenant)).inc()
+    except AxonError as error:
+        if entry is not None and _refuses(entry, error):
+            gateway.observer.refused(*entry.answering or ("", ""))
+        if isinstance(error, LimitReached | Unavailable):
+            gateway.metrics.rejected.labels(error.code, gateway.metrics.tenants.label(who.tenant)).inc()
         raise
+
+
+def _refuses(entry: Entry, error: AxonError) -> bool:
+    """Whether an error is a refusal by the version that was to answer, in a session that begins with this turn. A limit
+    of the tenant's own is none."""
+    is_compared = entry.is_drawn and entry.is_first and entry.answering is not None
+    return is_compared and not entry.is_accepted and not isinstance(error, LimitReached)
 
 
 async def _found_again(request: Request, job: Job) -> Turn:

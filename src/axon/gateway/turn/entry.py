@@ -2,6 +2,7 @@
 
 import contextlib
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from axon.admission.admission import Admission
 from axon.admission.meters import Meters
@@ -14,6 +15,9 @@ from axon.errors import AxonError
 from axon.gateway.turn.ask import Ask, asked_at, entrant_of
 from axon.gateway.turn.duplicates import Duplicates
 
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
 
 class Entry:
     """One turn from admission to acceptance. A repeated request's entry has the first one's job and is not new."""
@@ -24,12 +28,17 @@ class Entry:
     """Whether its session's bucket decides on its version; false for a turn that asks for a version by name."""
     is_first = True
     """Whether its session begins with it."""
+    answering: tuple[str, str] | None = None
+    """Deployment and version that are to answer it, once that is decided."""
 
     def __init__(self, ask: Ask, job_id: str, now: float, admitted: "Admitted | None" = None) -> None:
         self.ask, self.id, self.now = ask, job_id, now
         self.is_new = admitted is not None
         self._admitted = admitted
         self._job: Job | None = None
+        self.check: Callable[[], None] = lambda: None
+        """Raises what forbids that the turn is accepted; called directly before, since rendering a prompt and loading
+        a text side may have taken long."""
 
     @property
     def job(self) -> Job:
@@ -59,6 +68,7 @@ class Entry:
         job = replace(
             job, idempotency_key=self.ask.idempotency_key, body_digest=self.ask.body_digest, ticket=str(ticket)
         )
+        self.check()
         accepted = await self._admitted.dispatch.accept(job)
         self._job, self.is_new = accepted, accepted == job
 

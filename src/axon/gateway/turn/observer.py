@@ -22,7 +22,8 @@ def outcome_of(last: Chunk) -> Outcome:
     """How a turn's terminal chunk counts for its version."""
     if last.terminal == TurnState.FAILED:
         return Outcome.OK if last.code in _OWN_FAULTS else Outcome.ERROR
-    return Outcome.ERROR if last.terminal == TurnState.EXPIRED else Outcome.OK
+    ends = {TurnState.EXPIRED: Outcome.EXPIRED, TurnState.CANCELLED: Outcome.LEFT}
+    return ends.get(TurnState(last.terminal), Outcome.OK)
 
 
 class TurnObserving:
@@ -55,5 +56,10 @@ class TurnObserving:
             self._observing.ended(job_id, outcome_of(chunk), num_tokens=chunk.last, decode_s=decode_s)
 
     def left(self, job_id: str) -> None:
-        """No reader follows the turn any more; one that has not ended says nothing against its version."""
-        self._observing.ended(job_id, Outcome.OK)
+        """No reader follows the turn any more; that speaks against its version if the first token had not come."""
+        self._observing.ended(job_id, Outcome.LEFT)
+
+    def refused(self, deployment: str, version: str) -> None:
+        """A turn was refused after its version was decided on. Only those that begin a session and name no version are
+        told here: whoever asks again and again in one session would speak against one version alone."""
+        self._observing.refused(deployment, version)

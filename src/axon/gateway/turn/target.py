@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 
 from starlette.requests import Request
 
@@ -79,13 +80,14 @@ async def target_of(
     very turn. Without a session, the request's session header names it, else its ``prompt_cache_key``.
     """
     gateway, at = gateway_of(request), offer_at(wanted, entry.ask.deployment)
-    key = pin_key(
-        wanted.name,
-        identity_of(request).tenant,
+    key_of = partial(
+        pin_key,
+        tenant=identity_of(request).tenant,
         session=session,
         session_header=session_name(request),
         prompt_cache_key=prompt_cache_key or "",
     )
+    key = key_of(wanted.offer.name)
 
     known = known_among(wanted, at)
 
@@ -95,11 +97,18 @@ async def target_of(
         return first_version(at.deployment, key or entry.id, is_fresh=at.is_fresh, gone=known.gone)
 
     resolved = await gateway.sessions.pins.resolve(
-        key, first=is_first, choose=choose, known=known, session=session, asked=wanted.version
+        key,
+        first=is_first,
+        choose=choose,
+        known=known,
+        session=session,
+        asked=wanted.version,
+        earlier=[key_of(name) for name in wanted.earlier],
     )
     entry.is_drawn, entry.is_first = not wanted.version, resolved.is_new
     version = resolved.pin.version
     offer = holder_of(version, wanted, at)
+    entry.answering, entry.check = (offer.name, version), partial(offer.check_open, version)
     if offer is not at:
         await entry.switch(Place(offer.name, offer.pool(entry.ask.terms.pool)))
     return Target(
