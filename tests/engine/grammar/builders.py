@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from llguidance import LLMatcher, LLTokenizer, TokenizerWrapper
 
-from axon.engine.batch import Batch, Drawn, Span
+from axon.engine.batch import Batch, Drawn, Span, fill
 from axon.engine.core import EngineCore
 from axon.engine.grammar.grammars import Grammars
 from axon.engine.grammar.vocabulary import Vocabulary
@@ -76,11 +76,36 @@ class MadeUpModel:
         return span.block_ids[position // self._block_size] * self._block_size + position % self._block_size
 
 
-def make_core(*, draft_price: float = NO_DRAFTS, blocks: int = 400, favourites: bytes = b"") -> EngineCore:
+class Ahead:
+    """Runs a batch when it is launched: the one before it has landed by then, but is not settled."""
+
+    def __init__(self, model: MadeUpModel) -> None:
+        self._model = model
+        self._latest: dict[str, int] = {}
+
+    def launch(self, batch: Batch) -> "Ahead.Landed":
+        drawn = self._model.run(fill(batch, self._latest))
+        ids = [span.id for span in batch.spans if span.draw is not None]
+        self._latest.update({id: each.token for id, each in zip(ids, drawn, strict=True)})
+        return self.Landed(drawn)
+
+    class Landed:
+        def __init__(self, drawn: list[Drawn]) -> None:
+            self._drawn = drawn
+
+        def land(self) -> list[Drawn]:
+            return self._drawn
+
+
+def make_core(
+    *, draft_price: float = NO_DRAFTS, blocks: int = 400, favourites: bytes = b"", ahead: bool = False
+) -> EngineCore:
     scheduler = make_scheduler(blocks=blocks, max_batch_tokens=64, eos_ids=frozenset({OTHER_EOS_ID, EOS_ID}))
+    model = MadeUpModel(scheduler.pool.block_size, favourites)
     return EngineCore(
         scheduler,
-        MadeUpModel(scheduler.pool.block_size, favourites),
+        model,
+        launcher=Ahead(model) if ahead else None,
         kernel="made up",
         controller=FixedController(StepLimits(max_prefill_tokens=16, draft_price=draft_price)),
         open_grammars=partial(Grammars, pieces),

@@ -131,6 +131,16 @@ def test_an_answer_replayed_from_any_token_goes_on_as_it_went(
     assert all(whole[: int(id)] + tokens(each) == whole for id, each in emitted.items())
 
 
+@settings(deadline=None, max_examples=25)
+@given(grammars, samplings, st.integers(0, 99))
+def test_planned_a_step_ahead_an_answer_is_the_same(text: str, options: dict[str, Any], seed: int) -> None:
+    adds = [make_constrained(text, seed, "bound", **options), make_add("free", prompt=9, max_tokens=20, **options)]
+    step_by_step, _ = run(make_core(), adds)
+    ahead, refused = run(make_core(ahead=True), adds)
+    assert not refused
+    assert {id: tokens(each) for id, each in ahead.items()} == {id: tokens(each) for id, each in step_by_step.items()}
+
+
 def test_each_choice_follows_the_grammar_by_itself() -> None:
     text = of_regex("(ab|[0-9]{2,4}|c+x)")
     adds = [make_add(str(n), prompt=3, choice=n, max_tokens=99, grammar=text, temperature=1.5) for n in range(8)]

@@ -1,9 +1,12 @@
 """A grammar that cannot be used costs its sender a refusal and nobody else anything; compiled ones are bounded."""
 
+import threading
 from pathlib import Path
 
 import pytest
+from llguidance import LLMatcher
 
+import axon.engine.grammar.grammars as grammars_module
 from axon.domain.failure import Failure
 from axon.domain.grammar import ParserLimits
 from axon.engine.core import EngineCore
@@ -55,6 +58,42 @@ def test_a_replay_that_does_not_follow_its_grammar_is_refused() -> None:
 def test_an_engine_without_grammars_refuses_them() -> None:
     scheduler = make_scheduler()
     _, refused = run(EngineCore(scheduler, MadeUpModel(4), kernel="made up"), [make_add(grammar=of_regex("a"))])
+    assert refused["a"].code == Failure.INVALID
+
+
+def test_a_grammar_that_takes_too_long_does_not_hold_up_those_behind_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    release = threading.Event()
+    compile_text = Grammars._compile
+
+    def compile_slowly(self: Grammars, text: str, vocabulary: Vocabulary) -> LLMatcher:
+        if text == "slow":
+            release.wait(60)
+        return compile_text(self, text, vocabulary)
+
+    monkeypatch.setattr(Grammars, "_compile", compile_slowly)
+    monkeypatch.setattr(grammars_module, "_TIMEOUT_S", 0.1)
+    adds = [make_add("slow", grammar="slow"), make_add("quick", grammar=of_regex("ab"), prompt=3)]
+    try:
+        emitted, refused = run(make_core(), adds)
+    finally:
+        release.set()
+    assert list(refused) == ["slow"]
+    assert "to compile" in refused["slow"].message
+    assert text_of(tokens(emitted["quick"])) == "ab"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        of_regex("(" * 20_000 + "a" + ")" * 20_000),
+        "start: " + "(" * 20_000 + '"a"' + ")" * 20_000,
+        '{"grammars":[{"json_schema":' + '{"items":' * 20_000 + "{}" + "}" * 20_000 + "}]}",
+        of_schema({"$ref": "#"}),
+    ],
+    ids=["regex", "lark", "schema", "itself"],
+)
+def test_a_grammar_nested_without_end_is_refused_and_crashes_nothing(text: str) -> None:
+    _, refused = run(make_core(), [make_add(grammar=text)])
     assert refused["a"].code == Failure.INVALID
 
 

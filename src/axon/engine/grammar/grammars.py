@@ -4,7 +4,7 @@ import threading
 import time
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING
 
 from axon.domain.failure import Failure
@@ -23,8 +23,10 @@ if TYPE_CHECKING:
 MAX_TEXT_BYTES = 1 << 20
 """Longest text of a grammar."""
 _MAX_ENTRIES, _MAX_CACHE_BYTES = 128, 8 << 20
-_TIMEOUT_S = 10.0
-"""A sequence is refused whose grammar is not compiled by then."""
+_TIMEOUT_S = 5.0
+"""A sequence is refused whose grammar takes longer to compile; another thread then compiles those behind it."""
+_MAX_LOST = 4
+"""Threads that may compile on after that; with more, grammars wait for one of them."""
 _WAIT_S = 0.05
 """Longest wait for a grammar when nothing else is to do."""
 _STACK_BYTES = 64 << 20
@@ -37,7 +39,12 @@ class _Pending:
 
     add: Add
     matcher: "Future[GrammarMatcher]"
-    begun_at: float = field(default_factory=time.monotonic)
+    begun_at: float | None = None
+    """When it was first seen to be compiled; None while it waits for others."""
+
+    @property
+    def is_late(self) -> bool:
+        return self.begun_at is not None and time.monotonic() > self.begun_at + _TIMEOUT_S
 
 
 class Unusable(Exception):
@@ -55,6 +62,7 @@ class Grammars:
         self.cache: CompiledCache[LLMatcher] = CompiledCache(max_entries=_MAX_ENTRIES, max_bytes=_MAX_CACHE_BYTES)
         self._pending: dict[str, _Pending] = {}
         self._thread: ThreadPoolExecutor | None = None
+        self._lost: list[Future[GrammarMatcher]] = []
         self._filler = Filler()
 
     @property
@@ -78,10 +86,11 @@ class Grammars:
             return []
         if may_wait:
             wait([each.matcher for each in self._pending.values()], _WAIT_S, FIRST_COMPLETED)
-        now = time.monotonic()
-        done = [each for each in self._pending.values() if each.matcher.done() or now > each.begun_at + _TIMEOUT_S]
+        self._note_running()
+        done = [each for each in self._pending.values() if each.matcher.done() or each.is_late]
         taken: list[tuple[Add, Matcher | Refused]] = [(each.add, _outcome(each)) for each in done]
         self.drop(each.add.id for each in done)
+        self._replace_thread([each.matcher for each in done if not each.matcher.done()])
         return taken
 
     def begin(self, masks: Sequence[Masks]) -> None:
@@ -93,6 +102,22 @@ class Grammars:
         self._filler.close()
         if self._thread is not None:
             self._thread.shutdown(wait=False, cancel_futures=True)
+
+    def _note_running(self) -> None:
+        for each in self._pending.values():
+            if each.begun_at is None and each.matcher.running():
+                each.begun_at = time.monotonic()
+
+    def _replace_thread(self, late: "Sequence[Future[GrammarMatcher]]") -> None:
+        """Leaves a thread to a grammar that takes too long, and has the others compiled by another."""
+        self._lost = [each for each in (*self._lost, *late) if not each.done()]
+        if not late or len(self._lost) > _MAX_LOST or self._thread is None:
+            return
+        self._thread.shutdown(wait=False)
+        self._thread = None
+        for each in self._pending.values():
+            if each.matcher.cancel():
+                each.matcher = self._pool().submit(self._make, each.add)
 
     def _pool(self) -> ThreadPoolExecutor:
         if self._thread is None:

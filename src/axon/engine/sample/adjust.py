@@ -11,9 +11,10 @@ Floats = npt.NDArray[np.float64]
 Ids = npt.NDArray[np.int64]
 
 
-def is_adjusted(draw: Draw) -> bool:
-    """Whether ``adjust`` would change the draw's row."""
-    return bool(draw.sampling.logit_bias or draw.banned_ids or draw.sampling.penalises_output or draw.mask)
+def is_adjusted(draw: Draw, *, but_mask: bool = False) -> bool:
+    """Whether ``adjust`` would change the draw's row; ``but_mask``: by more than a grammar's mask."""
+    is_masked = draw.mask is not None and not but_mask
+    return bool(draw.sampling.logit_bias or draw.banned_ids or draw.sampling.penalises_output or is_masked)
 
 
 def adjust(scores: Floats, draws: Sequence[Draw]) -> None:
