@@ -31,6 +31,7 @@ from axon.gateway.responses.items import ITEM, check_results, items_of, messages
 from axon.gateway.responses.requests import NOT_YET, Context, ResponseRequest
 from axon.gateway.responses.tools import choice_text, tools_text
 from axon.gateway.turn.asking import Api, admitted
+from axon.gateway.turn.calling import planned
 from axon.gateway.turn.cancel import stopped
 from axon.gateway.turn.context import Gateway, find_model, find_turn, gateway_of, identity_of, reader_of
 from axon.gateway.turn.counting import count_request, note_erased
@@ -182,16 +183,17 @@ async def _job(
             is_first=history.session == entry.id,
             prompt_cache_key=ask.prompt_cache_key,
         )
-        plan = plan_of(toolbox, target.dialect)
+        plan = await planned(toolbox, target)
         prompt_ids = await _prompt(target.prompts, ask, [*history.items, *items], plan)
+        reasoning = target.reasoning(prompt_ids)
         job = job_of(
             request,
             entry,
             target,
             prompts=[prompt_ids],
-            sampling=ask.sampling(target.served),
+            sampling=plan.constrain(ask.sampling(target.served), reasoning),
             seed=ask.seed,
-            reasoning=target.reasoning(prompt_ids),
+            reasoning=reasoning,
             calls=plan,
             reply=_reply(ask, toolbox),
         )
