@@ -25,6 +25,8 @@ SCRIPT = [
     (rf"weather in Zürich.*{RESULT}", "It is sunny in Zürich."),
     ("weather in Zürich", call("get_weather", city="Zürich")),
     ("broken call", '<tool_call>\n{"name": get_weather}\n</tool_call> sorry'),
+    (r'"name": "final_result".*a City, please', call("final_result", city="Rome")),
+    ("a City, please", call("City", city="Rome")),
     ("only words", "I need no tool."),
 ]
 
