@@ -9,8 +9,10 @@ from tests.journeys.server import Server, running
 
 
 def call(name: str, **arguments: object) -> str:
-    """A call in the words of the format that a model without a template for tools is taught."""
-    return f"<tool_call>\n{json.dumps({'name': name, 'arguments': arguments})}\n</tool_call>"
+    """A call in the words of the format that a model without a template for tools is taught; its arguments are compact,
+    as grammars of calls have them."""
+    written = json.dumps(arguments, ensure_ascii=False, separators=(",", ":"))
+    return f'<tool_call>\n{{"name": "{name}", "arguments": {written}}}\n</tool_call>'
 
 
 RESULT = r"<tool_response>\n"

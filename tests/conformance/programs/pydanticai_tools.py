@@ -16,9 +16,10 @@ class City(BaseModel):
     city: str
 
 
+called = []
 for model in (OpenAIChatModel("echo", provider=provider), OpenAIResponsesModel("echo", provider=provider)):
     agent = Agent(model)
-    called = []
+    called.clear()
 
     @agent.tool_plain
     def get_weather(city: str) -> str:
