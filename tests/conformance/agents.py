@@ -9,8 +9,10 @@ from tests.journeys.server import Server, running
 
 
 def call(name: str, **arguments: object) -> str:
-    """A call in the words of the format that a model without a template for tools is taught."""
-    return f"<tool_call>\n{json.dumps({'name': name, 'arguments': arguments})}\n</tool_call>"
+    """A call in the words of the format that a model without a template for tools is taught; its arguments are compact,
+    as grammars of calls have them."""
+    written = json.dumps(arguments, ensure_ascii=False, separators=(",", ":"))
+    return f'<tool_call>\n{{"name": "{name}", "arguments": {written}}}\n</tool_call>'
 
 
 RESULT = r"<tool_response>\n"
@@ -25,6 +27,8 @@ SCRIPT = [
     (rf"weather in Zürich.*{RESULT}", "It is sunny in Zürich."),
     ("weather in Zürich", call("get_weather", city="Zürich")),
     ("broken call", '<tool_call>\n{"name": get_weather}\n</tool_call> sorry'),
+    (r'"name": "final_result".*a City, please', call("final_result", city="Rome")),
+    ("a City, please", call("City", city="Rome")),
     ("only words", "I need no tool."),
 ]
 

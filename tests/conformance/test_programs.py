@@ -10,7 +10,9 @@ from tests.journeys.server import Server
 LOADS = {"aiperf_runs.py": ("chat", "completions", "responses"), "guidellm_runs.py": ("completions", "chat", "kept")}
 """Load generators, and what each measures, which takes a quarter of a minute."""
 LOAD_CASES = [(program, kind) for program, kinds in LOADS.items() for kind in kinds]
-CHATS = sorted(path.name for path in PROGRAMS.glob("*.py") if path.name not in LOADS)
+AGENTS = sorted(path.name for path in PROGRAMS.glob("*_tools.py"))
+"""Programs that offer tools, and need a model that calls them."""
+CHATS = sorted(path.name for path in PROGRAMS.glob("*.py") if path.name not in (*LOADS, *AGENTS))
 
 
 def runs(server: Server, folder: Path, program: str, *arguments: str) -> bool:
@@ -24,6 +26,12 @@ def runs(server: Server, folder: Path, program: str, *arguments: str) -> bool:
 @pytest.mark.parametrize("program", CHATS)
 def test_it_runs_as_it_does_against_openai(echo: Server, tmp_path: Path, program: str) -> None:
     assert runs(echo, tmp_path, program)
+
+
+@pytest.mark.timeout(1200)
+@pytest.mark.parametrize("program", AGENTS)
+def test_an_agent_runs_as_it_does_against_openai(agent: Server, tmp_path: Path, program: str) -> None:
+    assert runs(agent, tmp_path, program)
 
 
 @pytest.mark.long("programs")
