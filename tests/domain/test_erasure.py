@@ -36,6 +36,7 @@ def told(turn: Turn, reply: Reply) -> Turn:
     job = replace(
         turn.job,
         items=(Item(id="msg_1", role="user", texts=(SECRET,)),),
+        sampling=replace(turn.job.sampling, grammar=SECRET, stop=(SECRET,)),
         reply=reply,
         idempotency_key=SECRET,
         body_digest=SECRET,

@@ -14,14 +14,14 @@ from tests.contracts.builders import make_presence
 TERMS = Terms(weight=3.0, kv_share=0.5, reserved=0.25, place=40, highest_tier=Tier.DEFAULT)
 
 
-def made(**changes: object) -> Job:
+def made(grammar: str = "", **changes: object) -> Job:
     return make_job(
         job_id="turn_1",
         tenant="acme",
         served=make_presence("w1").deployment,
         num_lanes=32,
         prompt_ids=[1, 2, 3],
-        sampling=Sampling(max_tokens=5),
+        sampling=Sampling(max_tokens=5, grammar=grammar),
         seed=1,
         now=100.0,
         timeout_s=10.0,
@@ -54,3 +54,13 @@ def test_the_longest_of_several_prompts_must_leave_room_for_its_answer() -> None
     assert (job.prompt_ids, job.more_prompts, job.sampling.max_tokens) == ((1, 2, 3), ((4,) * 2043,), 5)
     with pytest.raises(ContextTooLong):
         made(more_prompts=[[4], [4] * 2044], choices=3)
+
+
+@pytest.mark.parametrize(
+    ("grammar", "call_format", "needs"),
+    [("", "", ()), ("{}", "", ("grammar",)), ("", "hermes", ("tools",)), ("{}", "hermes", ("grammar", "tools"))],
+)
+def test_a_job_names_the_features_that_an_older_worker_does_not_have(
+    grammar: str, call_format: str, needs: tuple[str, ...]
+) -> None:
+    assert made(grammar, call_format=call_format).needs == needs

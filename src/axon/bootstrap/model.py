@@ -139,8 +139,11 @@ def find_folder(settings: Settings, on_progress: OnProgress) -> Path:
     return folder
 
 
-def deployment_of(name: str, model: Model, engine: Ready, now: float) -> ServedVersion:
-    """The deployment; its version is a hash of weights, tokenizer, template and kernel."""
+def deployment_of(name: str, model: Model, engine: Ready, now: float, *, call_format: str = "auto") -> ServedVersion:
+    """The deployment; its version is a hash of weights, tokenizer, template and kernel.
+
+    ``call_format`` is the setting of this name.
+    """
     mark = hashlib.sha256(engine.kernel.encode())
     if model.folder is not None:
         for file in ("axon.json", "config.json", *_TEXT_FILES):
@@ -155,6 +158,7 @@ def deployment_of(name: str, model: Model, engine: Ready, now: float) -> ServedV
         created=now,
         reasons=model.text.template is not None and model.text.template.reasons,
         repetition_penalty=model.repetition_penalty,
+        call_format="" if call_format == "auto" else call_format,
         **_sampling_defaults(model.folder),
     )
 

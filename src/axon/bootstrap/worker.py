@@ -178,7 +178,9 @@ async def open_worker(
     stack.push_async_callback(worker.aclose)
     engine = await worker.open()
     if following is None:
-        deployment = deployment_of(settings.model_name, model, engine, clock.now())
+        deployment = deployment_of(
+            settings.model_name, model, engine, clock.now(), call_format=settings.engine.call_format
+        )
     else:
         deployment = await following.served(engine, name)
         worker.identity.marks = frozenset(following.deployed.version.fingerprints)

@@ -26,7 +26,7 @@ _FRESH_S = 0.2
 """Seconds that a read of the presences is cached."""
 
 
-def chat_affinity(tenant: str, messages: Sequence[Mapping[str, str]]) -> str:
+def chat_affinity(tenant: str, messages: Sequence[Mapping[str, object]]) -> str:
     """Routing key of a chat: a digest of its messages up to the first user message, which all its turns share."""
     first = next((index for index, each in enumerate(messages) if each["role"] == "user"), len(messages) - 1)
     return hashlib.sha256(msgspec.msgpack.encode((tenant, messages[: first + 1]))).hexdigest()[:32]

@@ -29,6 +29,8 @@ def without_words(turn: Turn) -> Turn:
         prompt_ids=(),
         more_prompts=(),
         items=(),
+        text_parameters=(),
+        sampling=replace(turn.job.sampling, grammar="", stop=()),
         reply=reply.without_words(turn.job.reply),
         extra={},
         idempotency_key="",

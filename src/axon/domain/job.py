@@ -44,6 +44,11 @@ class Job:
     call_format: str = ""
     """Format in which the model writes tool calls, by which the worker parses them out of the text; empty if the
     request offers no tools."""
+    max_calls: int = 0
+    """Number of tool calls with which a choice ends; 0 for any number."""
+    text_parameters: tuple[str, ...] = ()
+    """Parameters of tools that are declared as text, as ``function/parameter``, for a format whose values do not say
+    it."""
     ticket: str = ""
     priority: int = 0
     """Priority of its tier: 1 priority, 0 default, -1 flex."""

@@ -25,3 +25,5 @@ class ServedVersion:
     penalty nor the temperature; 1 changes nothing."""
     reasons: bool = False
     """Whether the model writes its reasoning before the answer."""
+    call_format: str = ""
+    """The format in which the model writes tool calls, if the operator has set it; else its chat template says it."""

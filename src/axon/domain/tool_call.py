@@ -3,6 +3,7 @@
 The worker parses calls out of the text, so a reader may begin at any token, and a replay gives the same calls.
 """
 
+import hashlib
 from typing import NamedTuple
 
 
@@ -22,4 +23,4 @@ TOOL_CALLS = "tool_calls"
 
 def call_id(turn_id: str, choice: int, index: int) -> str:
     """The id of a call. It is derived from the turn, so every reader and every replay gives a call the same id."""
-    return f"call_{turn_id.partition('_')[2]}_{choice}_{index}"
+    return "call_" + hashlib.sha256(f"{turn_id} {choice} {index}".encode()).hexdigest()[:24]

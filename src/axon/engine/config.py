@@ -36,6 +36,8 @@ class EngineConfig:
     saves time: with few streams on a CPU. Changes no token."""
     policy: Literal["fair", "first_come"] = "fair"
     """The order of service: ``fair`` takes the tenant served least for its weight, ``first_come`` the oldest."""
+    call_format: Literal["auto", "hermes", "llama_json", "pythonic", "mistral", "qwen3_coder"] = "auto"
+    """Format in which the model writes tool calls; ``auto`` goes by its chat template. The engine does not read it."""
     max_model_len: int = 0
     """Longest prompt + answer; 0 takes the model's own limit."""
     block_size: int = 0

@@ -5,6 +5,7 @@ from dataclasses import replace
 
 from axon.domain.ids import new_seed
 from axon.domain.job import Job
+from axon.domain.job_body import GRAMMAR, TOOLS
 from axon.domain.lane import lane_of
 from axon.domain.moved import Moved
 from axon.domain.registry.price import Price
@@ -34,6 +35,9 @@ def make_job(
     more_prompts: Sequence[Sequence[int]] = (),
     choices: int = 1,
     reasoning: str = "",
+    call_format: str = "",
+    max_calls: int = 0,
+    text_parameters: tuple[str, ...] = (),
     affinity: str = "",
     terms: Terms = _NO_TERMS,
     tier: Tier = Tier.DEFAULT,
@@ -64,6 +68,10 @@ def make_job(
         more_prompts=tuple(map(tuple, more_prompts)),
         choices=choices,
         reasoning=reasoning,
+        call_format=call_format,
+        max_calls=max_calls,
+        text_parameters=text_parameters,
+        needs=_needs(sampling, call_format),
         affinity=affinity,
         sampling=_within_context(sampling, max(map(len, (prompt_ids, *more_prompts))), served.max_model_len),
         seed=new_seed() if seed is None else seed,
@@ -85,6 +93,11 @@ def make_job(
         queued=queued,
         reply=reply,
     )
+
+
+def _needs(sampling: Sampling, call_format: str) -> tuple[str, ...]:
+    """The features that a worker must support, so that an older release does not answer half of what was asked."""
+    return (GRAMMAR,) * bool(sampling.grammar) + (TOOLS,) * bool(call_format)
 
 
 def _within_context(sampling: Sampling, num_prompt: int, max_model_len: int) -> Sampling:

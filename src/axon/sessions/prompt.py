@@ -3,16 +3,18 @@ weights."""
 
 import asyncio
 import copy
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 
+from axon.domain.tool import Tool
 from axon.errors import InvalidInput, PromptTooLong
 from axon.text.chat import ChatEncoder
 from axon.text.reasoning import OPEN
-from axon.text.template import ChatTemplate, require_template
+from axon.text.template import ChatTemplate, Message, require_template
 from axon.text.tokenizer import Tokenizer
+from axon.text.tools.formats import CallFormat, call_format_of
+from axon.text.tools.prompt import PLAIN, Dialect, num_characters, prepared
 
-Message = Mapping[str, str]
 _TAIL = 16
 _SHORT_CHARS = 2000
 """A prompt up to this length is tokenised at once, in about a millisecond: a thread's hop and back may take longer."""
@@ -44,6 +46,8 @@ class Prompts:
         self.tokenizer = tokenizer
         self.max_model_len = max_model_len
         self._template, self._threads = template, threads
+        self._taught = call_format_of(template.source) if template else None
+        """The format of tool calls that the template teaches; None if it knows no tools."""
 
     def within(self, max_model_len: int) -> "Prompts":
         """The same for another context length; both share the threads."""
@@ -51,16 +55,39 @@ class Prompts:
         other.max_model_len = max_model_len
         return other
 
-    async def chat(self, messages: Sequence[Message]) -> list[int]:
-        """Token ids of a chat, up to where the model's next message begins; raises ``PromptTooLong``."""
-        return self._checked(await self.unchecked(messages))
+    def dialect(self, override: str = "") -> Dialect:
+        """How tools are told to the model: as its template does it, or in our words if it does not.
 
-    async def unchecked(self, messages: Sequence[Message], *, max_windows: int = 1) -> list[int]:
+        ``override`` is the format that the operator says the model writes; a template without tools leaves it unused.
+        """
+        if self._taught is None and not (override and self._template and self._template.knows_tools):
+            return PLAIN
+        return Dialect(CallFormat(override) if override else self._taught or CallFormat.HERMES, native=True)
+
+    async def chat(
+        self, messages: Sequence[Message], *, tools: Sequence[Tool] = (), dialect: Dialect | None = None
+    ) -> list[int]:
+        """Token ids of a chat, up to where the model's next message begins; raises ``PromptTooLong``."""
+        return self._checked(await self.unchecked(messages, tools=tools, dialect=dialect))
+
+    async def unchecked(
+        self,
+        messages: Sequence[Message],
+        *,
+        tools: Sequence[Tool] = (),
+        dialect: Dialect | None = None,
+        max_windows: int = 1,
+    ) -> list[int]:
         """The same without the check of the length; refuses text that is certain to exceed ``max_windows`` contexts."""
-        num_characters = sum(len(message["content"]) for message in messages)
-        self._refuse_hopeless(num_characters // max_windows)
+        size = num_characters(messages, tools)
+        self._refuse_hopeless(size // max_windows)
         encoder = ChatEncoder(self.tokenizer, require_template(self._template))
-        return await self._run(lambda: encoder.encode(messages), num_characters + _MESSAGE_CHARS * len(messages))
+
+        def encode() -> list[int]:
+            shown, offered = prepared(messages, tools, dialect or self.dialect())
+            return encoder.encode(shown, tools=offered)
+
+        return await self._run(encode, size + _MESSAGE_CHARS * len(messages))
 
     async def text(self, prompt: str) -> list[int]:
         """Token ids of a plain text, with the model's begin-of-text token."""

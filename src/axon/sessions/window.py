@@ -7,7 +7,8 @@ from collections.abc import Callable, Sequence
 
 from axon.domain.item import Item
 from axon.errors import ContextTooLong
-from axon.sessions.prompt import Message, Prompts
+from axon.sessions.prompt import Prompts
+from axon.text.template import Message
 
 _SPARE = 8
 """When items are dropped and the request sets no length, 1/8 of the context is left for the answer."""

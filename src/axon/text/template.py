@@ -36,6 +36,8 @@ class ChatTemplate:
         environment.globals["strftime_now"] = lambda format: datetime.now().strftime(format)
         self.reasons = CLOSE in source
         """Whether the model's answers may begin with a block of reasoning."""
+        self.knows_tools = "tools" in source
+        self.source = source
         self._special = {"bos_token": bos_token, "eos_token": eos_token}
         try:
             self._template = environment.from_string(source)

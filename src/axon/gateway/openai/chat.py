@@ -23,6 +23,7 @@ from axon.gateway.turn.entry import Entry
 from axon.gateway.turn.headers import wants_ledger
 from axon.gateway.turn.job import job_of
 from axon.gateway.turn.target import target_of
+from axon.text.tools.plan import plan_of
 
 router = APIRouter(tags=["chat"])
 _CHAT = Api("chat", "chatcmpl-")
@@ -40,13 +41,15 @@ async def _accepted(request: Request) -> tuple[Entry, bool]:
     gateway, tenant = gateway_of(request), identity_of(request).tenant
     body = await gateway.bodies.read(request)
     ask = await gateway.bodies.parse(ChatRequest, body, NOT_YET)
-    messages, wanted = ask.texts(), find_model(request, ask.model, with_fallbacks=True)
+    messages, toolbox = ask.texts(), ask.toolbox
+    wanted = find_model(request, ask.model, with_fallbacks=True)
     streams, keeps = bool(ask.stream), bool(ask.store)
     async with admitted(request, body, _CHAT, wanted, tier=ask.tier, keeps=keeps, streams=streams) as entry:
         if entry.is_new:
             with blaming("messages", "max_tokens"):
                 target = await target_of(request, entry, wanted, prompt_cache_key=ask.prompt_cache_key)
-                prompt_ids = await target.prompts.chat(messages)
+                plan = plan_of(toolbox, target.dialect)
+                prompt_ids = await target.prompts.chat(messages, tools=plan.tools, dialect=plan.dialect)
                 job = job_of(
                     request,
                     entry,
@@ -56,6 +59,7 @@ async def _accepted(request: Request) -> tuple[Entry, bool]:
                     sampling=ask.sampling(ask.max_completion_tokens or ask.max_tokens, target.served),
                     seed=ask.seed,
                     reasoning=target.reasoning(prompt_ids),
+                    calls=plan,
                     affinity=chat_affinity(tenant, messages),
                     reply=_reply(ask),
                 )

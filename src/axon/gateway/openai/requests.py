@@ -13,8 +13,21 @@ from pydantic import Field
 from axon.domain.sampling import Sampling
 from axon.domain.served_version import ServedVersion
 from axon.domain.tenant import Tier
+from axon.domain.tool import Toolbox
 from axon.errors import InvalidInput, Unsupported
 from axon.gateway.http.body import Many, Wire, at_most
+from axon.gateway.openai.tools import (
+    MAX_TOOLS,
+    ChatTool,
+    ChatToolChoice,
+    ChoiceWord,
+    chat_toolbox,
+    check_arguments,
+    missing,
+    require_function,
+)
+from axon.text.template import Message as TemplateMessage
+from axon.text.tools.prompt import call_message
 
 _SEED_LIMIT = 1 << 63
 MAX_SCORED = 1 << 18
@@ -42,12 +55,32 @@ class TextPart(Wire):
     text: str = ""
 
 
+class CalledFunction(Wire):
+    """The function of a call, with its arguments as JSON text."""
+
+    name: str
+    arguments: str
+
+
+class ToolCall(Wire):
+    """A call that the assistant has made; only those of functions are supported."""
+
+    id: str
+    type: str = "function"
+    function: CalledFunction | None = None
+
+
 class Message(Wire):
     """One message of a chat."""
 
     role: Literal["system", "developer", "user", "assistant", "tool", "function"]
     content: str | Many[TextPart] | None = None
+    """The text; it may be null in an assistant's message with ``tool_calls``."""
     name: str | None = None
+    tool_calls: Annotated[Many[ToolCall], Field(max_length=MAX_TOOLS)] | None = None
+    """The calls of an assistant's message."""
+    tool_call_id: str | None = None
+    """Of a message of the role ``tool``: the id of the call whose result it is."""
 
 
 class StreamOptions(Wire):
@@ -172,6 +205,17 @@ class ChatRequest(Request):
     """Adds the log probability of every token."""
     top_logprobs: NumTop | None = None
     """With ``logprobs``, adds the log probabilities of this many likeliest tokens at each position."""
+    tools: Annotated[Many[ChatTool], Field(max_length=MAX_TOOLS)] | None = None
+    """Functions that the model may call."""
+    tool_choice: ChoiceWord | ChatToolChoice | None = None
+    """``none``, ``auto`` (the default with tools), ``required``, one function, or several allowed ones."""
+    parallel_tool_calls: bool | None = None
+    """False ends the answer with its first call."""
+
+    @property
+    def toolbox(self) -> Toolbox:
+        """The tools and the choice among them."""
+        return chat_toolbox(self.tools, self.tool_choice, self.parallel_tool_calls)
 
     @property
     def num_logprobs(self) -> int | None:
@@ -179,12 +223,10 @@ class ChatRequest(Request):
             raise InvalidInput("'top_logprobs' needs 'logprobs' to be true.", param="top_logprobs")
         return self.top_logprobs or 0 if self.logprobs else None
 
-    def texts(self) -> list[dict[str, str]]:
-        """Returns the role and text of each message; ``developer`` becomes ``system``, which chat templates know."""
-        return [
-            {"role": "system" if message.role == "developer" else message.role, "content": _text_of(message, index)}
-            for index, message in enumerate(self.messages)
-        ]
+    def texts(self) -> list[TemplateMessage]:
+        """Returns the messages for the model's template; ``developer`` becomes ``system``, which templates know."""
+        names: dict[str, str] = {}
+        return [_template_message(message, f"messages.{index}", names) for index, message in enumerate(self.messages)]
 
 
 class CompletionRequest(Request):
@@ -267,9 +309,7 @@ class CompletionRequest(Request):
 
 NOT_YET: dict[str, tuple[Any, ...]] = {
     "suffix": ("",),
-    "tools": ([],),
     "functions": ([],),
-    "tool_choice": ("none", "auto"),
     "function_call": ("none", "auto"),
     "response_format": ({"type": "text"},),
     "modalities": (["text"],),
@@ -279,11 +319,42 @@ NOT_YET: dict[str, tuple[Any, ...]] = {
 """Fields that are not supported yet, each with the values that are accepted because they change nothing."""
 
 
-def _text_of(message: Message, index: int) -> str:
-    """Returns the text of the message at ``index``; raises if it is a tool's or has content that is no text."""
-    path = f"messages.{index}"
-    if message.role in ("tool", "function"):
-        raise Unsupported("Messages of tools are not supported by this server yet.", param=f"{path}.role")
+def _template_message(message: Message, path: str, names: dict[str, str]) -> TemplateMessage:
+    """Returns a message as templates read it. ``names`` has the function of each call so far, by the call's id."""
+    if message.role == "function":
+        raise Unsupported("Messages of the role 'function' are not supported; use 'tool'.", param=f"{path}.role")
+    role = "system" if message.role == "developer" else message.role
+    if role == "tool":
+        return {"role": role, "content": _text_of(message, path), **_result_of(message, path, names)}
+    if role != "assistant" or not message.tool_calls:
+        return {"role": role, "content": _text_of(message, path)}
+    calls = [_call(call, f"{path}.tool_calls.{index}") for index, call in enumerate(message.tool_calls)]
+    names |= {call.id: call.function.name for call in message.tool_calls if call.function}
+    return {"role": role, "content": "" if message.content is None else _text_of(message, path), "tool_calls": calls}
+
+
+def _call(call: ToolCall, path: str) -> TemplateMessage:
+    require_function(call.type, f"{path}.type")
+    if call.function is None:
+        raise missing(f"{path}.function")
+    check_arguments(call.function.arguments, f"{path}.function.arguments")
+    return call_message(call.id, call.function.name, call.function.arguments)
+
+
+def _result_of(message: Message, path: str, names: Mapping[str, str]) -> TemplateMessage:
+    """Returns the call that a result belongs to; raises ``InvalidInput`` if no message before it has this call."""
+    if message.tool_call_id is None:
+        raise missing(f"{path}.tool_call_id")
+    if message.tool_call_id not in names:
+        raise InvalidInput(
+            "Messages with role 'tool' must be a response to a preceding message with 'tool_calls'.",
+            param=f"{path}.tool_call_id",
+        )
+    return {"tool_call_id": message.tool_call_id, "name": names[message.tool_call_id]}
+
+
+def _text_of(message: Message, path: str) -> str:
+    """Returns the text of a message; raises if it has content that is no text."""
     if message.content is None:
         raise InvalidInput(f"'{path}.content' must be text.", param=f"{path}.content", code="invalid_type")
     if isinstance(message.content, str):

@@ -7,6 +7,7 @@ from axon.domain.chunk import Token
 from axon.domain.job import Job
 from axon.domain.reply import CompletionReply
 from axon.gateway.openai import logprobs
+from axon.gateway.openai.calls import call_bodies, call_deltas
 
 
 class Shape(Protocol):
@@ -41,13 +42,16 @@ class Shape(Protocol):
 
 def shape_of(job: Job) -> Shape:
     """Returns the shape of the API that the job came by."""
-    return CompletionShape(job, job.reply) if isinstance(job.reply, CompletionReply) else ChatShape()
+    return CompletionShape(job, job.reply) if isinstance(job.reply, CompletionReply) else ChatShape(job)
 
 
 class ChatShape:
-    """Chat: a message, with the reasoning in a field of its own."""
+    """Chat: a message, with the reasoning and the tool calls in fields of their own."""
 
     chunk_object, whole_object, field = "chat.completion.chunk", "chat.completion", "delta"
+
+    def __init__(self, job: Job) -> None:
+        self._turn_id, self._may_call = job.id, bool(job.call_format)
 
     @property
     def empty(self) -> Any:
@@ -57,19 +61,29 @@ class ChatShape:
         return True
 
     def speaks(self, tokens: Sequence[Token]) -> bool:
-        return any(token.text or token.reasoning for token in tokens)
+        return any(token.text or (token.details and (token.reasoning or token.details.calls)) for token in tokens)
 
     def delta(self, choice: int, tokens: Sequence[Token], *, first: bool) -> Any:
         text = text_of(tokens)
-        delta = {"role": "assistant", "content": text} if first else {"content": text}
-        thinking = thinking_of(tokens)
-        return {**delta, "reasoning_content": thinking} if thinking else delta
+        delta: dict[str, Any] = {"role": "assistant", "content": text} if first else {"content": text}
+        if thinking := thinking_of(tokens):
+            delta["reasoning_content"] = thinking
+        if not self._may_call:
+            return delta
+        if not text and first:
+            delta["content"] = None  # an answer that only calls has no content
+        calls = call_deltas(self._turn_id, choice, tokens)
+        if calls and not text and not first:
+            del delta["content"]
+        return {**delta, "tool_calls": calls} if calls else delta
 
     def logprobs(self, choice: int, tokens: Sequence[Token]) -> dict[str, Any] | None:
         return logprobs.of_chat(tokens)
 
     def whole(self, choice: int, tokens: Sequence[Token]) -> dict[str, Any]:
-        message = {"role": "assistant", "content": text_of(tokens), "refusal": None}
+        message: dict[str, Any] = {"role": "assistant", "content": text_of(tokens), "refusal": None}
+        if calls := call_bodies(self._turn_id, choice, tokens) if self._may_call else []:
+            message |= {"content": message["content"] or None, "tool_calls": calls}
         if thinking := thinking_of(tokens):
             message["reasoning_content"] = thinking
         return {"message": message, "logprobs": self.logprobs(choice, tokens)}

@@ -11,6 +11,7 @@ from axon.gateway.turn.context import gateway_of
 from axon.gateway.turn.entry import Entry
 from axon.gateway.turn.target import Target
 from axon.sessions.new_job import make_job
+from axon.text.tools.plan import NO_CALLS, CallPlan
 
 
 def job_of(
@@ -24,11 +25,13 @@ def job_of(
     reply: Reply,
     num_choices: int = 1,
     reasoning: str = "",
+    calls: CallPlan = NO_CALLS,
     affinity: str = "",
 ) -> Job:
     """Returns the job of an entry: what the client asked for, within its tenant's terms.
 
-    ``prompts`` are lists of token ids; ``num_choices`` is the number of answers to each of them.
+    ``prompts`` are lists of token ids; ``num_choices`` is the number of answers to each of them. ``calls`` says how the
+    request's tools are called.
     """
     gateway, ask = gateway_of(request), entry.ask
     prompt_ids, *more_prompts = prompts
@@ -59,5 +62,8 @@ def job_of(
         pool=ask.pool,
         reader_grace_s=ask.reader_grace_s,
         reasoning=reasoning,
+        call_format=calls.call_format,
+        max_calls=calls.max_calls,
+        text_parameters=calls.text_parameters,
         reply=reply,
     )

@@ -18,6 +18,7 @@ from axon.gateway.turn.context import gateway_of, identity_of
 from axon.gateway.turn.entry import Entry
 from axon.gateway.turn.headers import session_name
 from axon.sessions.prompt import Prompts
+from axon.text.tools.prompt import Dialect
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,6 +52,11 @@ class Target:
         """The version's letter in the names of lanes."""
         member = self.deployment.member(self.served.version)
         return member.letter if member else ""
+
+    @property
+    def dialect(self) -> Dialect:
+        """How tools are told to the model and how it writes calls."""
+        return self.prompts.dialect(self.served.call_format)
 
     def reasoning(self, prompt_ids: Sequence[int]) -> str:
         """The rule that separates reasoning from the answer; empty for a model that writes none."""

@@ -6,11 +6,13 @@ from dataclasses import dataclass, field
 
 from axon.domain.chunk import Details, Likely, ScoredToken, Token
 from axon.domain.sampling import Sampling
+from axon.domain.tool_call import TOOL_CALLS, CallPiece
 from axon.engine.protocol.messages import Emitted, Scored
 from axon.text.detokenizer import Detokenizer
 from axon.text.reasoning import ReasoningSplitter
 from axon.text.stops import StopScanner
 from axon.text.tokenizer import Tokenizer
+from axon.text.tools.formats import CallSplitter
 
 
 @dataclass(slots=True, kw_only=True, eq=False)
@@ -32,6 +34,8 @@ class Choice:
     _num_characters: int = 0
     reasoning: str = ""
     """The job's reasoning mode."""
+    calls: CallSplitter | None = None
+    """Separates tool calls from the text, where the request offers tools."""
     prompt_ids: tuple[int, ...] = ()
     scored: list[ScoredToken] = field(default_factory=list)
     """The prompt's tokens with their logprobs, as far as the engine has computed them, where they are asked for."""
@@ -55,8 +59,8 @@ class Choice:
         return len(self.token_ids) - len(self.waiting)
 
     def replay(self, token: Token) -> None:
-        """Feeds a token of an earlier attempt to the detokenizer and the stop scanner, which go on from there."""
-        self._text(token.id, last=False)
+        """Feeds a token of an earlier attempt to the detokenizer and what reads its text, which go on from there."""
+        self._read(token.id, last=False)
         self._num_characters += len(token.text)
         self.token_ids.append(token.id)
 
@@ -64,12 +68,14 @@ class Choice:
         """Adds one token from the engine."""
         if not self.token_ids:
             self.cached = emitted.cached
-        text, thinking, stopped = self._text(emitted.token, last=emitted.finish is not None)
-        self.waiting.append(Token(self.index, emitted.token, text, self._details(emitted, thinking)))
+        text, thinking, calls, stopped = self._read(emitted.token, last=emitted.finish is not None)
+        self.waiting.append(Token(self.index, emitted.token, text, self._details(emitted, thinking, calls)))
         self._num_characters += len(text)
         self.token_ids.append(emitted.token)
         if stopped or emitted.finish is not None:
             self.reason = "stop" if stopped else emitted.finish or "stop"
+            if self.reason == "stop" and self.calls is not None and self.calls.has_calls:
+                self.reason = TOOL_CALLS
 
     def score(self, scored: Scored) -> None:
         """Adds the logprobs of the next tokens of the prompt."""
@@ -77,9 +83,23 @@ class Choice:
             token_id = self.prompt_ids[len(self.scored) + 1]
             self.scored.append(ScoredToken(self.tokenizer.token_bytes(token_id), logprob, self._in_bytes(top)))
 
+    def _read(self, token_id: int, *, last: bool) -> tuple[str, str, tuple[CallPiece, ...], bool]:
+        """Detokenizes one token: its answer text, its reasoning text, its pieces of calls, and whether it ends the
+        choice, by a stop string or as the end of the last call that the choice may have."""
+        text, thinking, stopped = self._text(token_id, last=last)
+        if self.calls is None:
+            return text, thinking, (), stopped
+        said = self.calls.push(text)
+        if self.calls.is_done or not (last or stopped):
+            return said.text, thinking, said.calls, stopped or self.calls.is_done
+        rest = self.calls.flush()
+        return said.text + rest.text, thinking, (*said.calls, *rest.calls), stopped
+
     def _text(self, token_id: int, *, last: bool) -> tuple[str, str, bool]:
         """Detokenizes one token: its answer text, its reasoning text, and whether a stop string was reached."""
         piece = self._detokenizer.push(token_id)
+        if self.calls is not None:
+            piece += self.calls.mark(token_id)
         if last:
             piece += self._detokenizer.flush()
         text, stopped = self._stops.push(piece)
@@ -93,10 +113,10 @@ class Choice:
             return answer + rest, thinking + more, stopped
         return answer, thinking, stopped
 
-    def _details(self, emitted: Emitted, thinking: str) -> Details | None:
+    def _details(self, emitted: Emitted, thinking: str, calls: tuple[CallPiece, ...]) -> Details | None:
         stop = self._stops.matched
         if emitted.logprob is None:
-            return Details(reasoning=thinking, stop=stop) if thinking or stop else None
+            return Details(reasoning=thinking, stop=stop, calls=calls) if thinking or stop or calls else None
         is_first = self.sampling.prompt_logprobs and not self.token_ids
         return Details(
             reasoning=thinking,
@@ -108,6 +128,7 @@ class Choice:
             prompt=(ScoredToken(self.tokenizer.token_bytes(self.prompt_ids[0]), None), *self.scored)
             if is_first
             else (),
+            calls=calls,
         )
 
     def _in_bytes(self, top: Iterable[tuple[int, float]]) -> tuple[Likely, ...]:

@@ -15,6 +15,7 @@ from axon.engine.protocol.messages import Emitted
 from axon.ports.queue import Delivery
 from axon.runtime.clock import Clock, SystemClock
 from axon.text.tokenizer import Tokenizer
+from axon.text.tools.formats import CallFormat, CallSplitter, marks_of
 from axon.worker.job.choice import Choice
 from axon.worker.job.tally import Tally
 
@@ -79,9 +80,17 @@ class Running:
                 tokenizer=self.tokenizer,
                 reasoning=self.job.reasoning,
                 prompt_ids=self.job.prompt_of(index),
+                calls=self._splitter(),
             )
             for index in range(self.job.choices)
         ]
+
+    def _splitter(self) -> CallSplitter | None:
+        job = self.job
+        if not job.call_format:
+            return None
+        marks = marks_of(CallFormat(job.call_format), self.tokenizer)
+        return CallSplitter(job.call_format, marks, max_calls=job.max_calls, text_parameters=job.text_parameters)
 
     @property
     def absent(self) -> list[Choice]:

@@ -1,0 +1,117 @@
+"""The formats of tool calls by model family: which one a chat template teaches, and the parser of each."""
+
+from collections.abc import Container, Mapping
+from enum import StrEnum
+
+from axon.text.tokenizer import Tokenizer
+from axon.text.tools import hermes, llama_json, mistral, pythonic, qwen3_coder
+from axon.text.tools.tape import CONTROL, Enough, Reading, Said, Tape
+
+
+class CallFormat(StrEnum):
+    """How a family of models writes tool calls."""
+
+    HERMES = "hermes"
+    LLAMA_JSON = "llama_json"
+    PYTHONIC = "pythonic"
+    MISTRAL = "mistral"
+    QWEN3_CODER = "qwen3_coder"
+
+
+_SIGNS = (
+    (mistral.CALLS, CallFormat.MISTRAL),
+    ("<function=", CallFormat.QWEN3_CODER),
+    (hermes.OPEN, CallFormat.HERMES),
+    ("[func_name1(", CallFormat.PYTHONIC),
+    ('{"name": function name, "parameters"', CallFormat.LLAMA_JSON),
+)
+"""Words of a template that teach a format, the most telling first."""
+_MARKS: Mapping[CallFormat, tuple[str, ...]] = {
+    CallFormat.HERMES: (hermes.OPEN, hermes.CLOSE),
+    CallFormat.QWEN3_CODER: (hermes.OPEN, hermes.CLOSE),
+    CallFormat.MISTRAL: (mistral.CALLS, mistral.CALL_ID, mistral.ARGS),
+}
+"""Words of a format that are control tokens of some models, which have no text of their own."""
+
+
+def call_format_of(source: str) -> CallFormat | None:
+    """The format that a chat template teaches; None if it knows no tools, or none in a format that is known here."""
+    if "tools" not in source:
+        return None
+    return next((format for sign, format in _SIGNS if sign in source.replace('\\"', '"')), None)
+
+
+def marks_of(format: CallFormat, tokenizer: Tokenizer) -> dict[str, int]:
+    """The ids of the format's words that are control tokens of this tokenizer."""
+    found = {}
+    for mark in _MARKS.get(format, ()):
+        if mark in tokenizer.control_texts:
+            [found[mark]] = tokenizer.encode(mark, parse_special=True)
+    return found
+
+
+class CallSplitter:
+    """Separates one choice's tool calls from its text, in text that comes in pieces."""
+
+    def __init__(
+        self,
+        format: str,
+        marks: Mapping[str, int],
+        *,
+        max_calls: int = 0,
+        text_parameters: Container[str] = (),
+    ) -> None:
+        """``marks`` are the format's words that are control tokens; ``max_calls`` of 0 stands for any number."""
+        self._text_of = {token_id: CONTROL + mark for mark, token_id in marks.items()}
+        self._tape = Tape(max_calls)
+        self._parser = _parser(CallFormat(format), self._tape, marks, text_parameters)
+        self.is_done = False
+        """Whether the choice has as many calls as it may have, so that it ends here."""
+        self._run()
+
+    @property
+    def has_calls(self) -> bool:
+        """Whether a call has begun."""
+        return self._tape.num_opened > 0
+
+    def mark(self, token_id: int) -> str:
+        """The text by which ``push`` knows a control token; empty for every other token."""
+        return self._text_of.get(token_id, "")
+
+    def push(self, piece: str) -> Said:
+        """Returns the text of the answer and the pieces of calls that this piece completes."""
+        if self.is_done or not piece:
+            return Said()
+        self._tape.buffer += piece
+        self._run()
+        return self._tape.take()
+
+    def flush(self) -> Said:
+        """Ends the text: returns what was held back."""
+        if not self.is_done:
+            self._tape.ended = True
+            self._run()
+        return self._tape.take()
+
+    def _run(self) -> None:
+        try:
+            next(self._parser, None)
+        except Enough:
+            self.is_done = True
+
+
+def _parser(format: CallFormat, tape: Tape, marks: Mapping[str, int], text_parameters: Container[str]) -> Reading[None]:
+    def shown(word: str) -> str:
+        return CONTROL + word if word in marks else word
+
+    match format:
+        case CallFormat.HERMES:
+            return hermes.read(tape, shown(hermes.OPEN), shown(hermes.CLOSE))
+        case CallFormat.QWEN3_CODER:
+            return qwen3_coder.read(tape, shown(hermes.OPEN), shown(hermes.CLOSE), text_parameters)
+        case CallFormat.MISTRAL:
+            return mistral.read(tape, shown(mistral.CALLS))
+        case CallFormat.LLAMA_JSON:
+            return llama_json.read(tape)
+        case CallFormat.PYTHONIC:
+            return pythonic.read(tape)

@@ -1,0 +1,52 @@
+"""How a request's tools reach the model, and how its calls are found again. Pure functions; knows no API."""
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from axon.domain.tool import Tool, Toolbox
+from axon.text.tools.formats import CallFormat
+from axon.text.tools.prompt import PLAIN, Dialect
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CallPlan:
+    """What the prompt and the job of a request need to know of its tools."""
+
+    tools: tuple[Tool, ...] = ()
+    """The tools that are told to the model."""
+    dialect: Dialect = PLAIN
+    max_calls: int = 0
+    """Number of calls with which the answer ends; 0 for any number."""
+    text_parameters: tuple[str, ...] = ()
+    """Parameters that are declared as text, as ``function/parameter``, where the format does not tell them apart."""
+
+    @property
+    def call_format(self) -> str:
+        """The format by which the worker parses calls; empty if the request offers no tools."""
+        return self.dialect.format.value if self.tools else ""
+
+
+NO_CALLS = CallPlan()
+"""The plan of a request without tools."""
+
+
+def plan_of(toolbox: Toolbox, dialect: Dialect) -> CallPlan:
+    """The plan of a request with these tools, for a model of this dialect."""
+    offered = toolbox.offered
+    needs_types = dialect.format is CallFormat.QWEN3_CODER
+    return CallPlan(
+        tools=offered,
+        dialect=dialect,
+        max_calls=0 if toolbox.choice.parallel else 1,
+        text_parameters=tuple(_text_parameters(offered)) if needs_types else (),
+    )
+
+
+def _text_parameters(tools: tuple[Tool, ...]) -> Iterator[str]:
+    for tool in tools:
+        schema = json.loads(tool.parameters or "{}")
+        properties = schema.get("properties")
+        for name, each in properties.items() if isinstance(properties, dict) else ():
+            if isinstance(each, dict) and each.get("type") == "string":
+                yield f"{tool.name}/{name}"
