@@ -8,7 +8,6 @@ import pytest
 from tests.conformance.agents import scripted
 from tests.journeys.server import Server, running
 
-
 SCRIPT = Path(__file__).with_name("script.json")
 
 
