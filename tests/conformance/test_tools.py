@@ -55,7 +55,7 @@ def test_an_agent_calls_until_it_can_answer(client: openai.OpenAI) -> None:
     assert choice.message.content == "Rome is booked."
     assert choice.message.tool_calls is None
     assert made == [['get_weather{"city": "Paris"}', 'get_weather{"city": "Rome"}'], ['book{"city": "Rome"}']]
-    assert len({call["id"] for message in messages for call in message.get("tool_calls", ())}) == 3  # type: ignore[union-attr,attr-defined]
+    assert len({call["id"] for message in messages for call in message.get("tool_calls", ())}) == 3  # type: ignore[attr-defined]
 
 
 def test_an_answer_that_only_calls_has_no_content(client: openai.OpenAI) -> None:
@@ -108,6 +108,121 @@ def test_half_a_call_ends_with_length(client: openai.OpenAI) -> None:
     ask: list[ChatCompletionMessageParam] = [{"role": "user", "content": "the weather in Zürich?"}]
     choice = client.chat.completions.create(model="echo", messages=ask, tools=TOOLS, max_tokens=60).choices[0]
     assert choice.finish_reason == "length"
-    call: Any = (choice.message.tool_calls or [None])[0]
+    calls: Any = choice.message.tool_calls
+    [call] = calls
     assert '{"city": "Zürich"}'.startswith(call.function.arguments)
     assert len(call.function.arguments) < len('{"city": "Zürich"}')
+
+
+FLAT: list[Any] = [{"type": "function", **tool["function"]} for tool in TOOLS]
+
+
+def outputs(response: Any) -> list[Any]:
+    """What the functions return to a response's calls."""
+    return [
+        {
+            "type": "function_call_output",
+            "call_id": item.call_id,
+            "output": f"{item.name} {item.arguments}" if item.name != "book" else "booked: Rome",
+        }
+        for item in response.output
+        if item.type == "function_call"
+    ]
+
+
+@pytest.mark.parametrize("kept", ["previous", "conversation", "client"])
+def test_a_response_goes_on_from_the_results_of_its_calls(client: openai.OpenAI, kept: str) -> None:
+    given: list[Any] = [{"role": "user", "content": "book the warmer of Paris and Rome"}]
+    where: dict[str, Any] = {"conversation": client.conversations.create().id} if kept == "conversation" else {}
+    history: list[Any] = []
+    kinds = []
+    for _ in range(4):
+        history += given
+        response = client.responses.create(
+            model="echo", input=history if kept == "client" else given, tools=FLAT, store=kept != "client", **where
+        )
+        kinds.append([item.type for item in response.output])
+        history += [item.to_dict() for item in response.output]
+        given = outputs(response)
+        if not given:
+            break
+        if kept == "previous":
+            where = {"previous_response_id": response.id}
+    assert response.output_text == "Rome is booked."
+    assert kinds == [["message", "function_call", "function_call"], ["message", "function_call"], ["message"]]
+    assert [tool.to_dict()["name"] for tool in response.tools] == ["get_weather", "book"]
+    if kept == "conversation":
+        listed = client.conversations.items.list(where["conversation"], order="asc", limit=20).data
+        assert [item.type for item in listed] == [
+            *("message", "message", "function_call", "function_call"),
+            *("function_call_output", "function_call_output", "message", "function_call", "function_call_output"),
+            "message",
+        ]
+    if kept == "previous":
+        items = client.responses.input_items.list(response.id).data
+        assert [item.type for item in items] == ["function_call_output"]
+
+
+def test_a_streamed_response_is_the_stored_one_and_can_be_resumed(client: openai.OpenAI) -> None:
+    asked: dict[str, Any] = {"model": "echo", "input": "book the warmer of Paris and Rome", "tools": FLAT}
+    with client.responses.stream(**asked) as stream:
+        events = list(stream)
+        final = stream.get_final_response()
+    stored = client.responses.retrieve(final.id)
+    assert [item.to_dict()["id"] for item in stored.output] == [item.to_dict()["id"] for item in final.output]
+    assert final.output_text == stored.output_text == "I look at both."
+    arguments = [event for event in events if event.type == "response.function_call_arguments.done"]
+    assert [event.arguments for event in arguments] == ['{"city": "Paris"}', '{"city": "Rome"}']
+    middle = arguments[0].sequence_number
+    rest = list(client.responses.retrieve(final.id, stream=True, starting_after=middle))
+    assert [event.sequence_number for event in rest] == list(range(middle + 1, middle + 1 + len(rest)))
+    assert rest[-1].type == "response.completed"
+
+
+def test_a_stored_chat_shows_its_calls(client: openai.OpenAI) -> None:
+    ask: list[ChatCompletionMessageParam] = [{"role": "user", "content": "the weather in Zürich?"}]
+    made = client.chat.completions.create(model="echo", messages=ask, tools=TOOLS, store=True)
+    again = client.chat.completions.retrieve(made.id)
+    assert again.choices[0].message == made.choices[0].message
+
+
+def test_input_tokens_are_counted_with_the_tools(client: openai.OpenAI) -> None:
+    bare = client.responses.input_tokens.count(model="echo", input="hello").input_tokens
+    assert client.responses.input_tokens.count(model="echo", input="hello", tools=FLAT).input_tokens > bare + 100
+
+
+REFUSED: list[tuple[dict[str, Any], str]] = [
+    ({"tools": [TOOLS[0], TOOLS[0]]}, "tools.1.function.name"),
+    ({"tools": [TOOLS[0]] * 129}, "tools"),
+    ({"tools": [{"type": "function", "function": {"name": "no spaces"}}]}, "tools.0.function.name"),
+    ({"tools": [{"type": "custom", "custom": {"name": "x"}}]}, "tools.0.type"),
+    ({"tools": TOOLS, "tool_choice": {"type": "function", "function": {"name": "fly"}}}, "tool_choice.function.name"),
+    ({"tool_choice": "required"}, "tool_choice"),
+    ({"functions": [{"name": "f"}]}, "functions"),
+    (
+        {"tools": [{"type": "function", "function": {"name": "f", "description": "x" * (1 << 19), "parameters": {}}}]},
+        "tools",
+    ),
+]
+
+
+@pytest.mark.parametrize(("more", "param"), REFUSED)
+def test_wrong_tools_are_refused_by_their_place(client: openai.OpenAI, more: dict[str, Any], param: str) -> None:
+    with pytest.raises(openai.BadRequestError) as raised:
+        client.chat.completions.create(model="echo", messages=[{"role": "user", "content": "hi"}], **more)
+    assert raised.value.param == param
+
+
+@pytest.mark.parametrize("kind", ["web_search", "file_search", "mcp", "code_interpreter", "custom", "local_shell"])
+def test_built_in_tools_are_refused_by_name(client: openai.OpenAI, kind: str) -> None:
+    tool: Any = {"type": kind}
+    with pytest.raises(openai.BadRequestError, match=f"Tools of type '{kind}' are not supported") as raised:
+        client.responses.create(model="echo", input="hi", tools=[tool])
+    assert raised.value.param == "tools.0.type"
+
+
+def test_a_result_without_its_call_is_refused(client: openai.OpenAI) -> None:
+    with pytest.raises(openai.BadRequestError, match="No tool call found"):
+        client.responses.create(
+            model="echo", input=[{"type": "function_call_output", "call_id": "call_9", "output": "42"}]
+        )

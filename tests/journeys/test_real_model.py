@@ -1,14 +1,17 @@
 """The default model behind a server, which these journeys share: its engine takes seconds to start."""
 
+import json
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any
+from typing import Any, Literal
 
+import openai
 import pytest
+from pydantic import BaseModel, Field
 
 from tests.journeys.server import Server
 from tests.journeys.sse import text_of
 from tests.journeys.test_chat import QUESTION
-from tests.journeys.test_failover import read_killing
+from tests.journeys.test_failover import kill_engine, read_killing
 from tests.journeys.test_responses import client
 
 pytestmark = pytest.mark.model
@@ -139,3 +142,64 @@ def test_it_says_the_same_after_its_engine_was_killed(real: Server) -> None:
     got = read_killing(real, {**body, "stream": True}, at_pieces=(15,))
     assert text_of(got) == undisturbed
     assert real.metric("axon_failovers_total") == failovers + 1
+
+
+class GetWeather(BaseModel):
+    """The weather of a city."""
+
+    city: Literal["Paris", "Rome"]
+    days: int = Field(ge=1, le=9)
+
+
+def test_required_named_and_strict_calls_follow_their_schemas(real: Server) -> None:
+    tool = openai.pydantic_function_tool(GetWeather, name="get_weather")
+    other: Any = {"type": "function", "function": {"name": "now", "strict": True, "parameters": {"type": "object"}}}
+    asked: dict[str, Any] = {**GREEDY, "temperature": 1.0, "seed": 7, "messages": QUESTION, "max_tokens": 120}
+    named = {"type": "function", "function": {"name": "get_weather"}}
+    with client(real) as api:
+        for choice, parallel in ((named, False), ("required", False), ("required", True)):
+            made = api.chat.completions.parse(
+                **asked, tools=[tool, other], tool_choice=choice, parallel_tool_calls=parallel
+            ).choices[0]
+            assert made.message.content is None
+            calls: Any = made.message.tool_calls
+            if not parallel:
+                assert made.finish_reason == "tool_calls"
+                assert len(calls) == 1
+            for call in calls[: None if made.finish_reason == "tool_calls" else -1]:
+                if call.function.name == "get_weather":
+                    assert isinstance(call.function.parsed_arguments, GetWeather)
+        flat: Any = [{"type": "function", **tool["function"]}]
+        response = api.responses.create(
+            model=GREEDY["model"], input="hi", tools=flat, tool_choice="required", parallel_tool_calls=False
+        )
+        [item] = response.output
+        assert item.type == "function_call"
+        GetWeather.model_validate_json(item.arguments)
+        free = api.chat.completions.create(**asked, tools=[tool]).choices[0]
+        assert free.message.content or free.message.tool_calls
+
+
+def test_a_call_that_the_engine_died_in_is_the_call_of_an_undisturbed_run(real: Server) -> None:
+    tool = openai.pydantic_function_tool(GetWeather, name="get_weather")
+    asked = {
+        **GREEDY,
+        "messages": QUESTION,
+        "tools": [tool],
+        "tool_choice": "required",
+        "parallel_tool_calls": False,
+        "stream": True,
+        "seed": 3,
+        "temperature": 1.0,
+    }
+    with client(real) as api:
+        whole = api.chat.completions.create(**{**asked, "stream": False}).choices[0].message.tool_calls
+    frames: list[Any] = []
+    with real.client() as http, http.stream("POST", "/v1/chat/completions", json=asked) as reply:
+        for line in reply.iter_lines():
+            if line.startswith("data: {"):
+                frames.append(json.loads(line.removeprefix("data: ")))
+                if len(frames) == 3:
+                    kill_engine(real)
+    deltas = [call for frame in frames for each in frame["choices"] for call in each["delta"].get("tool_calls", ())]
+    assert "".join(delta["function"]["arguments"] for delta in deltas) == whole[0].function.arguments

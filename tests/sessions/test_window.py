@@ -5,7 +5,7 @@ import pytest
 from axon.domain.item import Item
 from axon.errors import PromptTooLong
 from axon.sessions.prompt import Prompts, Threads
-from axon.sessions.window import cuts, fitted
+from axon.sessions.window import Cut, cuts, fitted
 from axon.text.template import ChatTemplate
 from axon.text.tokenizer import ByteTokenizer
 
@@ -25,11 +25,11 @@ async def cut(prompts: Prompts, texts: list[str], max_tokens: int | None = None)
     """A byte is a token here."""
     ids = await fitted(
         prompts,
-        lambda num_dropped: [
+        lambda cut: [
             {"role": "system", "content": "S"},
-            *({"role": "user", "content": text} for text in texts[num_dropped:]),
+            *({"role": "user", "content": text} for text in texts[cut.start :]),
         ],
-        cuts=range(1, len(texts)),
+        cuts=[Cut(start) for start in range(1, len(texts))],
         max_tokens=max_tokens,
     )
     return bytes(ids).decode()
@@ -58,9 +58,9 @@ def told(*roles: str) -> list[Item]:
 
 
 def test_what_is_left_begins_with_a_user() -> None:
-    assert cuts(told("user", "assistant", "user", "assistant", "developer", "user")) == [2, 5]
-    assert cuts(told("user", "assistant", "assistant")) == [2]
-    assert cuts(told("user")) == [0]
+    assert cuts(told("user", "assistant", "user", "assistant", "developer", "user")) == [Cut(2), Cut(5)]
+    assert cuts(told("user", "assistant", "assistant")) == [Cut(2, kept=0)]
+    assert cuts(told("user")) == [Cut()]
 
 
 @pytest.mark.parametrize("num_turns", range(1, 12))
@@ -69,7 +69,7 @@ async def test_a_template_that_wants_roles_to_alternate_is_never_shown_less_than
     items = told(*["user", "assistant"] * num_turns, "user")
     ids = await fitted(
         prompts,
-        lambda num_dropped: [{"role": item.role, "content": item.text} for item in items[num_dropped:]],
+        lambda cut: [{"role": item.role, "content": item.text} for item in cut.of(items)],
         cuts=cuts(items),
         max_tokens=10,
     )
@@ -79,3 +79,36 @@ async def test_a_template_that_wants_roles_to_alternate_is_never_shown_less_than
 async def test_what_is_asked_now_is_never_cut(prompts: Prompts) -> None:
     with pytest.raises(PromptTooLong):
         await cut(prompts, ["a", "b" * 200])
+
+
+def step(number: int, *, calls: int = 1) -> list[Item]:
+    """One step of an agent: its calls, and their results."""
+    ids = [f"call_{number}_{index}" for index in range(calls)]
+    return [
+        *(Item(type="function_call", id=f"fc_{id}", role="assistant", texts=("x" * 10,), call_id=id) for id in ids),
+        *(Item(type="function_call_output", id=f"o_{id}", role="tool", texts=("y" * 10,), call_id=id) for id in ids),
+    ]
+
+
+def test_an_agent_keeps_its_task_and_no_call_is_parted_from_its_result() -> None:
+    items = [*told("user", "assistant", "user"), *step(1), *step(2, calls=2), *told("assistant"), *step(3)]
+    found = cuts(items)
+    assert found == [Cut(2), Cut(5, kept=2), Cut(9, kept=2), Cut(10, kept=2)]
+    for cut in found:
+        left = cut.of(items)
+        assert left[0].role == "user"
+        called = {item.call_id for item in left if item.type == "function_call"}
+        assert {item.call_id for item in left if item.type == "function_call_output"} == called
+
+
+@pytest.mark.parametrize("num_steps", range(1, 12))
+async def test_a_long_loop_is_shown_with_its_task_and_its_last_steps(num_steps: int) -> None:
+    prompts = Prompts(ByteTokenizer(), ChatTemplate(TEMPLATE), Threads(), max_model_len=80)
+    items = [*told("user"), *(item for number in range(num_steps) for item in step(number))]
+    ids = await fitted(
+        prompts,
+        lambda cut: [{"role": "user", "content": item.text} for item in cut.of(items)],
+        cuts=cuts(items),
+        max_tokens=10,
+    )
+    assert bytes(ids).decode() == "x" * 10 + ("x" * 10 + "y" * 10) * min(num_steps, 3)

@@ -8,7 +8,9 @@ question.
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from axon.domain.answer import Part, parts_of
 from axon.domain.item import Item
+from axon.domain.tool_call import CallPiece, call_id
 from axon.domain.turn import Turn, TurnState
 
 PREFIX = "conv_"
@@ -54,19 +56,53 @@ def is_conversation(session: str) -> bool:
     return session.startswith(PREFIX)
 
 
-def answer_id(turn_id: str) -> str:
-    """Item id of a turn's answer."""
-    return f"msg_{turn_id.partition('_')[2]}"
+def answer_id(turn_id: str, number: int = 0) -> str:
+    """Item id of a turn's answer; an answer that goes on after calls has a second text, with its number in its id."""
+    return f"msg_{turn_id.partition('_')[2]}" + (f"_{number}" if number else "")
 
 
-def answer(turn: Turn) -> Item:
-    """The answer of a turn as an item, incomplete if the turn was cut off."""
+def call_item_id(turn_id: str, index: int) -> str:
+    """Item id of a turn's tool call."""
+    return f"fc_{turn_id.partition('_')[2]}_{index}"
+
+
+def is_of_turn(item: Item, turn_id: str) -> bool:
+    """Whether the item is a part of the turn's answer."""
+    return item.id.split("_")[1:2] == [turn_id.partition("_")[2]]
+
+
+def answer_status(turn: Turn) -> str:
+    """``completed``, or ``incomplete`` if the turn was cut off."""
     whole = turn.state is TurnState.COMPLETED and all(end.reason != "length" for end in turn.ends)
+    return "completed" if whole else "incomplete"
+
+
+def answers(turn: Turn) -> tuple[Item, ...]:
+    """The answer of a turn as items: texts and tool calls in their order, or an empty text. If the turn was cut off,
+    its last item is incomplete."""
+    parts = parts_of(turn.tokens) or [Part()]
+    items: list[Item] = []
+    num_texts = 0
+    for number, part in enumerate(parts, start=1):
+        status = answer_status(turn) if number == len(parts) else "completed"
+        if call := part.call:
+            items.append(_call_item(turn.id, call, status))
+        else:
+            item_id = answer_id(turn.id, num_texts)
+            items.append(Item(id=item_id, role="assistant", texts=(part.text,), status=status))
+            num_texts += 1
+    return tuple(items)
+
+
+def _call_item(turn_id: str, call: CallPiece, status: str) -> Item:
     return Item(
-        id=answer_id(turn.id),
+        type="function_call",
+        id=call_item_id(turn_id, call.index),
         role="assistant",
-        texts=("".join(token.text for token in turn.tokens),),
-        status="completed" if whole else "incomplete",
+        texts=(call.arguments,),
+        status=status,
+        call_id=call_id(turn_id, 0, call.index),
+        name=call.name,
     )
 
 
@@ -74,7 +110,7 @@ def said(turn: Turn) -> tuple[Item, ...]:
     """The items that a turn adds to its session: its input and its answer; none unless it completed."""
     if turn.state is not TurnState.COMPLETED or turn.job.purged:
         return ()
-    return (*turn.job.items, answer(turn))
+    return (*turn.job.items, *answers(turn))
 
 
 def entry_of(turn: Turn) -> Entry:

@@ -55,6 +55,12 @@ class ResponseReply(msgspec.Struct, frozen=True, kw_only=True, tag_field="route"
     safety_identifier: str | None = None
     prompt_cache_key: str | None = None
     metadata: Mapping[str, str] = {}
+    tools: str = ""
+    """The tools as the response object lists them, as JSON text; empty for none."""
+    tool_choice: str = ""
+    """The choice among them, as JSON text; empty for ``auto``."""
+    serial_calls: bool = False
+    """Whether the request allows one call at most (``parallel_tool_calls: false``)."""
     extra: Mapping[str, Any] = {}
 
 

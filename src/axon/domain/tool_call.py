@@ -4,10 +4,11 @@ The worker parses calls out of the text, so a reader may begin at any token, and
 """
 
 import hashlib
-from typing import NamedTuple
+
+import msgspec
 
 
-class CallPiece(NamedTuple):
+class CallPiece(msgspec.Struct, frozen=True, array_like=True):
     """The part of a tool call that one token completes. Calls are numbered from 0 within their choice."""
 
     index: int
@@ -15,6 +16,10 @@ class CallPiece(NamedTuple):
     """The called function, whole, on the first piece of a call; empty on the later ones."""
     arguments: str = ""
     """The next characters of the arguments, which are the text of a JSON object."""
+
+    def plus(self, arguments: str) -> "CallPiece":
+        """The piece with more arguments at its end."""
+        return CallPiece(self.index, self.name, self.arguments + arguments)
 
 
 TOOL_CALLS = "tool_calls"

@@ -222,7 +222,7 @@ class Histories:
 
 
 def _tells(known: Remembered, turn_id: str) -> bool:
-    return bool(turn_id) and any(item.id == rules.answer_id(turn_id) for item in known.items)
+    return bool(turn_id) and any(rules.is_of_turn(item, turn_id) for item in known.items)
 
 
 def _with(history: History, turn: Turn) -> History:

@@ -163,7 +163,18 @@ class TestMessages:
     @pytest.mark.parametrize(
         ("message", "param", "code"),
         [
-            ({"role": "tool", "content": "4"}, "messages.1.role", "unsupported_parameter"),
+            ({"role": "tool", "content": "4"}, "messages.1.tool_call_id", "missing_required_parameter"),
+            ({"role": "tool", "content": "4", "tool_call_id": "c"}, "messages.1.tool_call_id", "invalid_value"),
+            (
+                {"role": "assistant", "tool_calls": [{"id": "c", "function": {"name": "f", "arguments": "[1]"}}]},
+                "messages.1.tool_calls.0.function.arguments",
+                "invalid_value",
+            ),
+            (
+                {"role": "assistant", "tool_calls": [{"id": "c", "type": "custom"}]},
+                "messages.1.tool_calls.0.type",
+                "unsupported_parameter",
+            ),
             ({"role": "function", "content": "4"}, "messages.1.role", "unsupported_parameter"),
             ({"role": "assistant"}, "messages.1.content", "invalid_type"),
             (

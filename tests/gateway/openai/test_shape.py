@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from axon.domain.chunk import Details, Token
 from axon.domain.reply import ChatReply, CompletionReply, OtherReply, ResponseReply
+from axon.domain.tool_call import CallPiece, call_id
 from axon.gateway.openai.shape import ChatShape, CompletionShape, Shape, shape_of
 from tests.contracts.builders import make_job
 
@@ -47,7 +48,7 @@ def test_a_completion_has_a_shape_of_its_own_and_everything_else_is_a_message(re
 
 @given(tokens, cuts)
 def test_the_pieces_of_a_chat_add_up_to_its_message(found: list[Token], places: list[int]) -> None:
-    shape = ChatShape()
+    shape = ChatShape(make_job())
     pieces = deltas(shape, found, places)
     message = shape.whole(0, found)["message"]
     assert "".join(piece["content"] for piece in pieces) == message["content"]
@@ -74,31 +75,72 @@ def test_each_prompts_answers_begin_with_their_own_echo() -> None:
 
 
 def test_a_choice_opens_with_a_frame_where_there_is_something_to_open_with() -> None:
-    assert ChatShape().opens()
+    assert ChatShape(make_job()).opens()
     assert completion(echo=("a",)).opens()
     assert not completion().opens()
 
 
 def test_only_what_a_reader_sees_is_worth_a_frame() -> None:
     silent, thinking, text = [said("")], [said("", thinking="hm")], [said("a")]
-    assert [ChatShape().speaks(each) for each in (silent, thinking, text)] == [False, True, True]
+    assert [ChatShape(make_job()).speaks(each) for each in (silent, thinking, text)] == [False, True, True]
     assert [completion().speaks(each) for each in (silent, thinking, text)] == [False, False, True]
     assert not completion(echo=("a",), prompt_only=True).speaks(text)
 
 
 def test_a_message_without_thinking_has_no_field_for_it() -> None:
-    assert "reasoning_content" not in ChatShape().whole(0, [said("a")])["message"]
-    assert "reasoning_content" not in ChatShape().delta(0, [said("a")], first=True)
+    assert "reasoning_content" not in ChatShape(make_job()).whole(0, [said("a")])["message"]
+    assert "reasoning_content" not in ChatShape(make_job()).delta(0, [said("a")], first=True)
 
 
 def test_log_probabilities_that_only_chose_the_best_are_not_shown() -> None:
     scored = [said("a", logprob=-1.0)]
     assert completion().whole(0, scored)["logprobs"]["tokens"] == ["a"]
     assert completion(hides_logprobs=True).whole(0, scored)["logprobs"] is None
-    assert ChatShape().whole(0, scored)["logprobs"]["content"][0]["token"] == "a"
+    assert ChatShape(make_job()).whole(0, scored)["logprobs"]["content"][0]["token"] == "a"
 
 
 def test_the_place_of_a_token_counts_the_echoed_prompt() -> None:
     found = completion(echo=("four",)).logprobs(0, [said("a", logprob=-1.0)])
     assert found is not None
     assert found["text_offset"] == [4]
+
+
+CALLER = make_job("chatcmpl-1", call_format="hermes")
+
+
+def calling(*pieces: CallPiece, text: str = "") -> Token:
+    return Token(0, 1, text, Details(calls=pieces))
+
+
+def test_a_call_s_id_and_name_come_once_and_its_arguments_after_them() -> None:
+    tokens = [
+        calling(CallPiece(0, "f"), text="Well."),
+        calling(CallPiece(0, "", '{"a"')),
+        calling(CallPiece(0, "", ": 1}"), CallPiece(1, "g", "{}")),
+    ]
+    shape = ChatShape(CALLER)
+    first, second, third = (shape.delta(0, [token], first=token is tokens[0]) for token in tokens)
+    known = {"id": call_id("chatcmpl-1", 0, 0), "type": "function"}
+    assert first == {
+        "role": "assistant",
+        "content": "Well.",
+        "tool_calls": [{"index": 0, **known, "function": {"name": "f", "arguments": ""}}],
+    }
+    assert second == {"tool_calls": [{"index": 0, "function": {"arguments": '{"a"'}}]}
+    assert [call["index"] for call in third["tool_calls"]] == [0, 1]
+    message = shape.whole(0, tokens)["message"]
+    assert message["tool_calls"][0] == {**known, "function": {"name": "f", "arguments": '{"a": 1}'}}
+    assert message["content"] == "Well."
+
+
+def test_an_answer_that_only_calls_has_null_content() -> None:
+    shape = ChatShape(CALLER)
+    assert shape.delta(0, [said("")], first=True) == {"role": "assistant", "content": None}
+    assert shape.whole(0, [calling(CallPiece(0, "f", "{}"))])["message"]["content"] is None
+
+
+def test_calls_of_two_chats_and_two_choices_have_ids_of_their_own() -> None:
+    ids = {
+        call_id(turn, choice, index) for turn in ("chatcmpl-1", "chatcmpl-2") for choice in (0, 1) for index in (0, 1)
+    }
+    assert len(ids) == 8

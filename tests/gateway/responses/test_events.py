@@ -16,6 +16,7 @@ from axon.domain.chunk import Chunk, Details, End, Likely, Token
 from axon.domain.item import Item
 from axon.domain.job import Job
 from axon.domain.reply import ResponseReply
+from axon.domain.tool_call import CallPiece, call_id
 from axon.domain.turn import TurnState, ended, opened
 from axon.errors import StreamDiverged
 from axon.gateway.offers.wait import State, Wait
@@ -230,3 +231,73 @@ def test_events_of_a_turn_that_waited_have_the_same_numbers_when_they_are_read_a
     for after in range(len(whole)):
         later = Writer(job, after=after)
         assert events_of(later.opening() + later.frames(chunk)) == whole[after + 1 :]
+
+
+PIECES = [
+    ("I look.", ()),
+    ("", (CallPiece(0, "f"),)),
+    ("", (CallPiece(0, "", '{"a"'),)),
+    ("", (CallPiece(0, "", ": 1}"), CallPiece(1, "g"))),
+    ("", (CallPiece(1, "", "{}"),)),
+    ("More.", ()),
+]
+CALLER = make_job("resp_1", reply=ResponseReply(model="small"), call_format="hermes")
+
+
+def calling(pieces: list[tuple[str, tuple[CallPiece, ...]]], reason: str = "tool_calls") -> Chunk:
+    tokens = tuple(Token(0, number, text, Details(calls=calls)) for number, (text, calls) in enumerate(pieces))
+    return Chunk(first=1, epoch=1, tokens=tokens, ends=(End(0, reason),), terminal="completed")
+
+
+def test_calls_are_items_with_deltas_of_their_arguments() -> None:
+    writer = Writer(CALLER)
+    found = events_of(writer.opening() + writer.frames(calling(PIECES)))
+    assert [event["sequence_number"] for event in found] == list(range(len(found)))
+    for event in found:
+        construct_type(type_=ResponseStreamEvent, value=event)
+    assert [event["type"].removeprefix("response.") for event in found[2:]] == [
+        *("output_item.added", "content_part.added", "output_text.delta"),
+        *("output_text.done", "content_part.done", "output_item.done"),
+        *("output_item.added", "function_call_arguments.delta", "function_call_arguments.delta"),
+        *("function_call_arguments.done", "output_item.done"),
+        *("output_item.added", "function_call_arguments.delta"),
+        *("function_call_arguments.done", "output_item.done"),
+        *("output_item.added", "content_part.added", "output_text.delta"),
+        *("output_text.done", "content_part.done", "output_item.done"),
+        "completed",
+    ]
+    done = [event["item"] for event in found if event["type"] == "response.output_item.done"]
+    assert found[-1]["response"]["output"] == done
+    assert [item["type"] for item in done] == ["message", "function_call", "function_call", "message"]
+    assert [event["output_index"] for event in found if event["type"] == "response.output_item.added"] == [0, 1, 2, 3]
+    assert len({item["id"] for item in done}) == 4
+    assert done[1] == {
+        "id": "fc_1_0",
+        "type": "function_call",
+        "status": "completed",
+        "call_id": call_id("resp_1", 0, 0),
+        "name": "f",
+        "arguments": '{"a": 1}',
+    }
+
+
+@pytest.mark.parametrize("after", range(-1, 23))
+def test_a_stream_of_calls_is_resumed_at_any_event(after: int) -> None:
+    whole, rest = Writer(CALLER), Writer(CALLER, after=after)
+    frames = [writer.opening() + writer.frames(calling(PIECES)) for writer in (whole, rest)]
+    assert frames[0].endswith(frames[1])
+    assert len(events_of(frames[1])) == len(events_of(frames[0])) - after - 1
+
+
+def test_half_a_call_is_incomplete() -> None:
+    chunk = calling(PIECES[:3], reason="length")
+    writer = Writer(CALLER)
+    writer.opening()
+    found = events_of(writer.frames(chunk))
+    assert found[-1]["type"] == "response.incomplete"
+    assert [(item["type"], item["status"]) for item in found[-1]["response"]["output"]] == [
+        ("message", "completed"),
+        ("function_call", "incomplete"),
+    ]
+    assert found[-1]["response"]["output"][1]["arguments"] == '{"a"'
+    assert found[-2]["item"] == found[-1]["response"]["output"][1]

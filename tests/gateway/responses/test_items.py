@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from axon.domain.item import Item
 from axon.errors import InvalidInput, Unsupported
-from axon.gateway.responses.items import InputItem, item_body, items_of, messages_of
+from axon.gateway.responses.items import InputItem, check_results, item_body, items_of, messages_of
 
 ROLES = ["user", "assistant", "system", "developer"]
 messages = st.fixed_dictionaries(
@@ -74,7 +74,20 @@ def test_earlier_thinking_is_left_out_and_the_places_of_the_others_stay() -> Non
 @pytest.mark.parametrize(
     ("given", "kind", "param", "code"),
     [
-        ({"type": "function_call"}, Unsupported, "input.1", "unsupported_parameter"),
+        ({"type": "web_search_call"}, Unsupported, "input.1", "unsupported_parameter"),
+        ({"type": "function_call"}, InvalidInput, "input.1.call_id", "missing_required_parameter"),
+        (
+            {"type": "function_call", "call_id": "c", "name": "f", "arguments": "{"},
+            InvalidInput,
+            "input.1.arguments",
+            "invalid_value",
+        ),
+        (
+            {"type": "function_call_output", "call_id": "c"},
+            InvalidInput,
+            "input.1.output",
+            "missing_required_parameter",
+        ),
         ({"content": "who?"}, InvalidInput, "input.1.role", "missing_required_parameter"),
         ({"role": "user"}, InvalidInput, "input.1.content", "invalid_type"),
         (
@@ -128,3 +141,40 @@ def test_only_what_the_model_said_is_shown_as_output() -> None:
     bodies = [item_body(Item(id="msg_1", role=role, texts=("a",))) for role in ROLES]
     assert [body["content"][0]["type"] for body in bodies] == ["input_text", "output_text", "input_text", "input_text"]
     assert bodies[1]["content"] == [{"type": "output_text", "text": "a", "annotations": [], "logprobs": []}]
+
+
+def test_calls_belong_to_the_message_before_them_and_results_know_their_function() -> None:
+    call = {"type": "function_call", "call_id": "c1", "name": "f", "arguments": '{"a": 1}'}
+    other = {**call, "call_id": "c2", "name": "g", "arguments": ""}
+    result = {"type": "function_call_output", "call_id": "c1", "output": [{"type": "input_text", "text": "done"}]}
+    said = {"role": "assistant", "content": "I look."}
+    items = read({"role": "user", "content": "go"}, said, call, other, result, {**result, "call_id": "c2"}, call)
+    check_results(items)
+    assert messages_of("S", items) == [
+        {"role": "system", "content": "S"},
+        {"role": "user", "content": "go"},
+        {
+            "role": "assistant",
+            "content": "I look.",
+            "tool_calls": [
+                {"id": "c1", "type": "function", "function": {"name": "f", "arguments": {"a": 1}}},
+                {"id": "c2", "type": "function", "function": {"name": "g", "arguments": {}}},
+            ],
+        },
+        {"role": "tool", "content": "done", "tool_call_id": "c1", "name": "f"},
+        {"role": "tool", "content": "done", "tool_call_id": "c2", "name": "g"},
+        {
+            "role": "assistant",
+            "content": "",
+            "tool_calls": [{"id": "c1", "type": "function", "function": {"name": "f", "arguments": {"a": 1}}}],
+        },
+    ]
+    assert [(each.type, each.call_id, each.text) for each in read(*map(item_body, items))] == [
+        (each.type, each.call_id, each.text) for each in items
+    ]
+
+
+def test_a_result_without_its_call_is_refused() -> None:
+    items = read({"type": "function_call_output", "call_id": "c9", "output": "42"})
+    with pytest.raises(InvalidInput, match="No tool call found for function call output with call_id c9"):
+        check_results(items)

@@ -114,8 +114,6 @@ def test_a_tier_is_read_as_in_a_chat() -> None:
 @pytest.mark.parametrize(
     ("field", "neutral", "asked"),
     [
-        ("tools", [], [{"type": "web_search"}]),
-        ("tool_choice", "auto", "required"),
         ("include", [LOGPROBS], ["file_search_call.results"]),
         ("reasoning", {"effort": None}, {"effort": "high"}),
         ("n", 1, 2),

@@ -349,8 +349,8 @@ def _entry(row: Row[Any]) -> Entry:
         said = msgspec.msgpack.decode(row.body, type=_Said)
     except msgspec.DecodeError as error:
         raise _unreadable(row) from error
-    answer = conversation.answer(replace(remains, tokens=said.tokens, ends=said.ends))
-    return replace(bare, items=(*said.job.items, answer))
+    answers = conversation.answers(replace(remains, tokens=said.tokens, ends=said.ends))
+    return replace(bare, items=(*said.job.items, *answers))
 
 
 def _unreadable(row: Row[Any]) -> DependencyDown:

@@ -13,7 +13,7 @@ def pieces_of(tokens: Iterable[Token]) -> list[CallPiece]:
     for token in tokens:
         for piece in token.details.calls if token.details else ():
             if found and found[-1].index == piece.index:
-                found[-1] = found[-1]._replace(arguments=found[-1].arguments + piece.arguments)
+                found[-1] = found[-1].plus(piece.arguments)
             else:
                 found.append(piece)
     return found

@@ -16,6 +16,7 @@ from axon.gateway.openai.answer import answer, stopped_body
 from axon.gateway.openai.requests import NOT_YET, ChatRequest
 from axon.gateway.openai.sentences import blaming
 from axon.gateway.turn.asking import Api, admitted
+from axon.gateway.turn.calling import planned
 from axon.gateway.turn.cancel import stopped
 from axon.gateway.turn.context import find_model, find_turn, gateway_of, identity_of
 from axon.gateway.turn.counting import note_erased
@@ -23,7 +24,6 @@ from axon.gateway.turn.entry import Entry
 from axon.gateway.turn.headers import wants_ledger
 from axon.gateway.turn.job import job_of
 from axon.gateway.turn.target import target_of
-from axon.text.tools.plan import plan_of
 
 router = APIRouter(tags=["chat"])
 _CHAT = Api("chat", "chatcmpl-")
@@ -48,17 +48,19 @@ async def _accepted(request: Request) -> tuple[Entry, bool]:
         if entry.is_new:
             with blaming("messages", "max_tokens"):
                 target = await target_of(request, entry, wanted, prompt_cache_key=ask.prompt_cache_key)
-                plan = plan_of(toolbox, target.dialect)
+                plan = await planned(toolbox, target)
                 prompt_ids = await target.prompts.chat(messages, tools=plan.tools, dialect=plan.dialect)
+                reasoning = target.reasoning(prompt_ids)
+                sampling = ask.sampling(ask.max_completion_tokens or ask.max_tokens, target.served)
                 job = job_of(
                     request,
                     entry,
                     target,
                     prompts=[prompt_ids],
                     num_choices=ask.num_choices,
-                    sampling=ask.sampling(ask.max_completion_tokens or ask.max_tokens, target.served),
+                    sampling=plan.constrain(sampling, reasoning),
                     seed=ask.seed,
-                    reasoning=target.reasoning(prompt_ids),
+                    reasoning=reasoning,
                     calls=plan,
                     affinity=chat_affinity(tenant, messages),
                     reply=_reply(ask),

@@ -2,8 +2,11 @@
 
 from typing import Any
 
+import msgspec
+
+from axon.domain.answer import Part, parts_of
 from axon.domain.chunk import Chunk, Token
-from axon.domain.conversation import answer, is_conversation
+from axon.domain.conversation import answer_status, answers, is_conversation
 from axon.domain.job import Job
 from axon.domain.reply import ResponseReply
 from axon.domain.tenant import Tier
@@ -35,7 +38,7 @@ def response_body(turn: Turn, *, status: str | None = None, with_ledger: bool = 
         "metadata": reply.metadata,
         "model": reply.model or job.deployment,
         "output": output(turn) if ended else [],
-        "parallel_tool_calls": True,
+        "parallel_tool_calls": not reply.serial_calls,
         "previous_response_id": job.previous or None,
         "conversation": {"id": job.session} if is_conversation(job.session) else None,
         "prompt_cache_key": reply.prompt_cache_key,
@@ -45,8 +48,8 @@ def response_body(turn: Turn, *, status: str | None = None, with_ledger: bool = 
         "store": job.retain,
         "temperature": job.sampling.temperature,
         "text": {"format": {"type": "text"}},
-        "tool_choice": "auto",
-        "tools": [],
+        "tool_choice": msgspec.json.decode(reply.tool_choice or b'"auto"'),
+        "tools": msgspec.json.decode(reply.tools or b"[]"),
         "top_logprobs": job.sampling.logprobs or 0,
         "top_p": job.sampling.top_p,
         "truncation": reply.truncation or "disabled",
@@ -69,21 +72,22 @@ def status_of(turn: Turn) -> str:
 
 
 def output(turn: Turn) -> list[dict[str, Any]]:
-    """Returns the output items: the reasoning and the message, as far as the turn has them."""
+    """Returns the output items: the reasoning, the message and the calls, as far as the turn has them."""
     bodies = [thinking_body(turn)] if thinking_of(turn.tokens) else []
-    return [*bodies, message_body(turn)] if _has_message(turn) else bodies
-
-
-def message_body(turn: Turn) -> dict[str, Any]:
-    """Returns the answer's message item, with the log probabilities of its tokens."""
-    body = item_body(answer(turn))
-    body["content"][0]["logprobs"] = [entry for token in turn.tokens for entry in likelihoods(token)]
-    return body
+    parts = parts_of(turn.tokens)
+    if not parts and turn.state is not TurnState.COMPLETED:
+        return bodies
+    for item, part in zip(answers(turn), parts or [Part(tokens=[*turn.tokens])], strict=True):
+        body = item_body(item)
+        if not part.pieces:
+            body["content"][0]["logprobs"] = [entry for token in part.tokens for entry in likelihoods(token)]
+        bodies.append(body)
+    return bodies
 
 
 def thinking_body(turn: Turn) -> dict[str, Any]:
     """Returns the reasoning item of a model that writes its reasoning; it is completed once the answer begins."""
-    status = "completed" if any(token.text for token in turn.tokens) else answer(turn).status
+    status = "completed" if parts_of(turn.tokens) else answer_status(turn)
     return {**thinking_head(turn.id, status), "content": [thought_part(thinking_of(turn.tokens))]}
 
 
@@ -106,11 +110,6 @@ def likelihoods(token: Token) -> list[dict[str, Any]]:
     """Returns the log probabilities of a token of the answer; an empty list if the client did not ask for them."""
     found = logprobs.of_chat([token]) if token.text or not thinking_of([token]) else None
     return found["content"] if found else []
-
-
-def _has_message(turn: Turn) -> bool:
-    """Whether the output has a message: always once the turn is complete, before that if it has text."""
-    return turn.state is TurnState.COMPLETED or any(token.text for token in turn.tokens)
 
 
 def usage_body(usage: Usage) -> dict[str, Any]:

@@ -6,7 +6,8 @@
 A turn that waits for the first worker of its version is ``queued`` until it has a token; while it waits, that event is
 repeated with its number whenever its place in the line or the time that it may take has changed.
 
-A model's reasoning is an item of its own before the answer; it ends where the answer begins.
+A model's reasoning is an item of its own before the answer; it ends where the answer begins. A tool call is an item as
+well, with deltas of its arguments; it ends where the next item begins.
 
 Events are numbered from 0 without gaps, and depend on the job and its tokens alone, not on how the log cut the tokens
 into chunks nor on which gateway encodes them. So a client that comes back with the last number it has seen gets the
@@ -14,20 +15,22 @@ rest from any gateway, byte for byte, as long as the response is kept.
 """
 
 from collections.abc import Iterator
+from dataclasses import dataclass, field
 from typing import Any
 
 import msgspec
 
 from axon.domain.chunk import Chunk
-from axon.domain.conversation import answer, answer_id
+from axon.domain.conversation import answer_id, answer_status, call_item_id
+from axon.domain.item import Item
 from axon.domain.job import Job
+from axon.domain.tool_call import CallPiece, call_id
 from axon.domain.turn import Turn, TurnState, ended, opened
 from axon.errors import AxonError, StreamDiverged
 from axon.gateway.offers.wait import Wait
 from axon.gateway.openai.shape import thinking_of
 from axon.gateway.responses.body import (
     likelihoods,
-    message_body,
     queued,
     response_body,
     status_of,
@@ -35,7 +38,7 @@ from axon.gateway.responses.body import (
     thinking_id,
     thought_part,
 )
-from axon.gateway.responses.items import part_body
+from axon.gateway.responses.items import call_body, part_body
 from axon.gateway.turn.waiting import wait_body
 
 _SILENCE = b": \n\n"
@@ -54,6 +57,89 @@ def last_number(turn: Turn) -> int:
     return writer.num_events - 1
 
 
+Ends = list[tuple[str, dict[str, Any]]]
+"""Names and bodies of the events that end an item before ``response.output_item.done``."""
+
+
+@dataclass(slots=True)
+class _Thoughts:
+    """The open reasoning item."""
+
+    place: dict[str, Any]
+    """The fields by which an event names the item."""
+    texts: list[str] = field(default_factory=list)
+
+    @property
+    def part(self) -> dict[str, Any]:
+        """The fields by which an event names the item's content part."""
+        return {**self.place, "content_index": 0}
+
+    def body(self, status: str) -> dict[str, Any]:
+        head = {"id": self.place["item_id"], "type": "reasoning", "status": status, "summary": []}
+        return {**head, "content": [thought_part("".join(self.texts))]}
+
+    def ends(self, body: dict[str, Any]) -> Ends:
+        [part] = body["content"]
+        return [
+            ("response.reasoning_text.done", {**self.part, "text": part["text"]}),
+            ("response.content_part.done", {**self.part, "part": part}),
+        ]
+
+
+@dataclass(slots=True)
+class _Text:
+    """The open message item."""
+
+    place: dict[str, Any]
+    texts: list[str] = field(default_factory=list)
+    logprobs: list[dict[str, Any]] = field(default_factory=list)
+
+    @property
+    def part(self) -> dict[str, Any]:
+        return {**self.place, "content_index": 0}
+
+    def body(self, status: str) -> dict[str, Any]:
+        part = {**part_body("assistant", "".join(self.texts)), "logprobs": self.logprobs}
+        head = {"id": self.place["item_id"], "type": "message", "status": status, "role": "assistant"}
+        return {**head, "content": [part]}
+
+    def ends(self, body: dict[str, Any]) -> Ends:
+        [part] = body["content"]
+        text = {"text": part["text"], "logprobs": part["logprobs"]}
+        return [
+            ("response.output_text.done", {**self.part, **text}),
+            ("response.content_part.done", {**self.part, "part": part}),
+        ]
+
+
+@dataclass(slots=True)
+class _Call:
+    """The open function call."""
+
+    place: dict[str, Any]
+    index: int
+    name: str
+    call_id: str
+    texts: list[str] = field(default_factory=list)
+
+    def body(self, status: str) -> dict[str, Any]:
+        return call_body(
+            Item(
+                type="function_call",
+                id=self.place["item_id"],
+                role="assistant",
+                texts=tuple(self.texts),
+                status=status,
+                call_id=self.call_id,
+                name=self.name,
+            )
+        )
+
+    def ends(self, body: dict[str, Any]) -> Ends:
+        done = {**self.place, "name": self.name, "arguments": body["arguments"]}
+        return [("response.function_call_arguments.done", done)]
+
+
 class Writer:
     """Encodes one reader's events past the number ``after``. It must be given the stream from its first token on."""
 
@@ -64,11 +150,10 @@ class Writer:
         self._has_begun = not job.queued
         """Whether ``response.in_progress`` has its number."""
         self._chunks: list[Chunk] = []
-        self._thoughts: list[str] = []
-        self._in_reasoning = False
-        """Whether the reasoning item was added and is not done."""
-        self._has_message = False
-        """Whether the message item was added."""
+        self._open: _Thoughts | _Text | _Call | None = None
+        """The output item that was added and is not done."""
+        self._num_items = self._num_texts = 0
+        """Output items, and texts among them, that were added."""
         self._pending_logprobs: list[dict[str, Any]] = []
         """Log probabilities of tokens that have not completed a character yet."""
 
@@ -122,55 +207,80 @@ class Writer:
             self._pending_logprobs += likelihoods(token)
             if token.text:
                 yield self._text_delta(token.text)
+            for piece in token.details.calls if token.details else ():
+                yield self._call_delta(piece)
         if chunk.terminal:
             yield self._end(ended(opened(self._job), tuple(self._chunks), at=self._job.created))
 
     def _reasoning_delta(self, thought: str) -> bytes:
         frames = b""
-        if not self._thoughts:
-            self._in_reasoning = True
-            frames += self._event(
-                "response.output_item.added",
-                {"output_index": 0, "item": thinking_head(self._job.id, "in_progress")},
-            )
-            frames += self._event("response.content_part.added", {**self._reasoning_part, "part": thought_part("")})
-        self._thoughts.append(thought)
-        return frames + self._event("response.reasoning_text.delta", {**self._reasoning_part, "delta": thought})
-
-    def _reasoning_done(self, status: str) -> bytes:
-        """Returns the events that end the reasoning item; none if it is not open."""
-        if not self._in_reasoning:
-            return b""
-        self._in_reasoning = False
-        part = thought_part("".join(self._thoughts))
-        item = {**thinking_head(self._job.id, status), "content": [part]}
-        frames = self._event("response.reasoning_text.done", {**self._reasoning_part, "text": part["text"]})
-        frames += self._event("response.content_part.done", {**self._reasoning_part, "part": part})
-        return frames + self._event("response.output_item.done", {"output_index": 0, "item": item})
+        if not isinstance(self._open, _Thoughts):
+            item = _Thoughts({"item_id": thinking_id(self._job.id), "output_index": self._num_items})
+            frames = self._begin(item, thinking_head(self._job.id, "in_progress"))
+            frames += self._event("response.content_part.added", {**item.part, "part": thought_part("")})
+            self._open = item
+        self._open.texts.append(thought)
+        return frames + self._event("response.reasoning_text.delta", {**self._open.part, "delta": thought})
 
     def _text_delta(self, text: str) -> bytes:
-        frames = self._reasoning_done("completed") + self._message_added()
+        frames = self._text_added()
+        assert isinstance(self._open, _Text)
         known, self._pending_logprobs = self._pending_logprobs, []
-        return frames + self._event(
-            "response.output_text.delta", {**self._message_part, "delta": text, "logprobs": known}
-        )
+        self._open.texts.append(text)
+        self._open.logprobs += known
+        body = {**self._open.part, "delta": text, "logprobs": known}
+        return frames + self._event("response.output_text.delta", body)
 
-    def _message_added(self) -> bytes:
-        """Returns the events that begin the message item; none if it has begun."""
-        if self._has_message:
+    def _text_added(self) -> bytes:
+        """Returns the events that begin a message item; none if one is open."""
+        if isinstance(self._open, _Text):
             return b""
-        self._has_message = True
-        item_id = answer_id(self._job.id)
-        item = {"id": item_id, "type": "message", "status": "in_progress", "role": "assistant", "content": []}
-        added = self._event("response.output_item.added", {"output_index": self._index, "item": item})
-        return added + self._event(
-            "response.content_part.added", {**self._message_part, "part": part_body("assistant", "")}
+        item = _Text({"item_id": answer_id(self._job.id, self._num_texts), "output_index": self._num_items})
+        self._num_texts += 1
+        frames = self._begin(item, item.body("in_progress") | {"content": []})
+        return frames + self._event("response.content_part.added", {**item.part, "part": part_body("assistant", "")})
+
+    def _call_delta(self, piece: CallPiece) -> bytes:
+        frames = b""
+        self._pending_logprobs = []
+        if not isinstance(self._open, _Call) or self._open.index != piece.index:
+            place = {"item_id": call_item_id(self._job.id, piece.index), "output_index": self._num_items}
+            item = _Call(place, piece.index, piece.name, call_id(self._job.id, 0, piece.index))
+            frames = self._begin(item, item.body("in_progress"))
+            self._open = item
+        if not piece.arguments:
+            return frames
+        self._open.texts.append(piece.arguments)
+        body = {**self._open.place, "delta": piece.arguments}
+        return frames + self._event("response.function_call_arguments.delta", body)
+
+    def _begin(self, item: "_Thoughts | _Text | _Call", body: dict[str, Any]) -> bytes:
+        """Ends the open item and adds the next."""
+        frames = self._done("completed")
+        self._open = item
+        self._num_items += 1
+        added = {"output_index": item.place["output_index"], "item": body}
+        return frames + self._event("response.output_item.added", added)
+
+    def _done(self, status: str) -> bytes:
+        """Returns the events that end the open item; none if there is none."""
+        item, self._open = self._open, None
+        if item is None:
+            return b""
+        frames, body = b"", item.body(status)
+        for name, more in item.ends(body):
+            frames += self._event(name, more)
+        return frames + self._event(
+            "response.output_item.done", {"output_index": item.place["output_index"], "item": body}
         )
 
     def _end(self, turn: Turn) -> bytes:
-        frames = self._reasoning_done(answer(turn).status)
-        if self._has_message or turn.state is TurnState.COMPLETED:
-            frames += self._message_added() + self._message_done(message_body(turn))
+        frames, status = b"", answer_status(turn)
+        if turn.state is TurnState.COMPLETED and not isinstance(self._open, _Call) and not self._num_texts:
+            frames = self._done(status) + self._text_added()  # a complete answer has a message, even an empty one
+        if isinstance(self._open, _Text):
+            self._open.logprobs += self._pending_logprobs
+        frames += self._done(status)
         name = _TERMINAL.get(status_of(turn), "response.incomplete")
         last = self._number
         end = self._event(name, {"response": response_body(turn, with_ledger=self._with_ledger)})
@@ -180,28 +290,6 @@ class Writer:
         if turn.state is TurnState.COMPLETED:
             return self.error(StreamDiverged())
         return _frame(name, last, {"response": response_body(turn, with_ledger=self._with_ledger)})
-
-    def _message_done(self, item: dict[str, Any]) -> bytes:
-        [part] = item["content"]
-        text = {"text": part["text"], "logprobs": part["logprobs"]}
-        frames = self._event("response.output_text.done", {**self._message_part, **text})
-        frames += self._event("response.content_part.done", {**self._message_part, "part": part})
-        return frames + self._event("response.output_item.done", {"output_index": self._index, "item": item})
-
-    @property
-    def _index(self) -> int:
-        """The index of the message item in the output."""
-        return 1 if self._thoughts else 0
-
-    @property
-    def _message_part(self) -> dict[str, Any]:
-        """The fields by which an event names the message's content part."""
-        return {"item_id": answer_id(self._job.id), "output_index": self._index, "content_index": 0}
-
-    @property
-    def _reasoning_part(self) -> dict[str, Any]:
-        """The fields by which an event names the reasoning's content part."""
-        return {"item_id": thinking_id(self._job.id), "output_index": 0, "content_index": 0}
 
     def _event(self, name: str, body: dict[str, Any]) -> bytes:
         """Takes the next number and returns its event; no bytes if the reader has seen it."""

@@ -10,10 +10,13 @@ from pydantic import Field
 from axon.domain.sampling import Sampling
 from axon.domain.served_version import ServedVersion
 from axon.domain.tenant import Tier
+from axon.domain.tool import Toolbox
 from axon.errors import InvalidInput, Unsupported
 from axon.gateway.http.body import Many, Wire, at_most
 from axon.gateway.openai.requests import Count, NumTop, Probability, Temperature, TierName, tier_asked
+from axon.gateway.openai.tools import MAX_TOOLS, ChoiceWord
 from axon.gateway.responses.items import MAX_ITEMS, Input, InputItem
+from axon.gateway.responses.tools import ResponseTool, ResponseToolChoice, response_toolbox
 
 LOGPROBS = "message.output_text.logprobs"
 """The entry of ``include`` that asks for log probabilities."""
@@ -48,6 +51,17 @@ class Context(Wire):
     previous_response_id: Name | None = None
     conversation: Name | ConversationName | None = None
     truncation: Literal["auto", "disabled"] | None = None
+    tools: Annotated[Many[ResponseTool], Field(max_length=MAX_TOOLS)] | None = None
+    """Functions that the model may call."""
+    tool_choice: ChoiceWord | ResponseToolChoice | None = None
+    """``none``, ``auto`` (the default with tools), ``required``, one function, or several allowed ones."""
+    parallel_tool_calls: bool | None = None
+    """False ends the answer with its first call."""
+
+    @property
+    def toolbox(self) -> Toolbox:
+        """The tools and the choice among them."""
+        return response_toolbox(self.tools, self.tool_choice, self.parallel_tool_calls)
 
     @property
     def conversation_id(self) -> str:
@@ -147,8 +161,6 @@ class ItemsRequest(Wire):
 
 
 NOT_YET: dict[str, tuple[Any, ...]] = {
-    "tools": ([],),
-    "tool_choice": ("none", "auto"),
     "max_tool_calls": (),
     "include": ([], [LOGPROBS]),
     "prompt": (),

@@ -15,6 +15,7 @@ from axon.domain.conversation import History
 from axon.domain.item import Item
 from axon.domain.job import Job
 from axon.domain.reply import ResponseReply
+from axon.domain.tool import Toolbox
 from axon.domain.turn import Turn, TurnState, ended, opened
 from axon.errors import InvalidInput, NotCompleted, NotFound
 from axon.gateway.http.errors import Gone
@@ -26,9 +27,11 @@ from axon.gateway.openai.outcome import failure
 from axon.gateway.openai.sentences import blaming
 from axon.gateway.responses import events
 from axon.gateway.responses.body import response_body
-from axon.gateway.responses.items import ITEM, items_of, messages_of
+from axon.gateway.responses.items import ITEM, check_results, items_of, messages_of
 from axon.gateway.responses.requests import NOT_YET, Context, ResponseRequest
+from axon.gateway.responses.tools import choice_text, tools_text
 from axon.gateway.turn.asking import Api, admitted
+from axon.gateway.turn.calling import planned
 from axon.gateway.turn.cancel import stopped
 from axon.gateway.turn.context import Gateway, find_model, find_turn, gateway_of, identity_of, reader_of
 from axon.gateway.turn.counting import count_request, note_erased
@@ -42,6 +45,7 @@ from axon.gateway.turn.whole import answered
 from axon.sessions.conversations import require_room
 from axon.sessions.prompt import Prompts
 from axon.sessions.window import cuts, fitted
+from axon.text.tools.plan import CallPlan, plan_of
 
 router = APIRouter(tags=["responses"])
 _RESPONSE = Api("response", "resp_")
@@ -71,7 +75,7 @@ async def _accepted(request: Request) -> tuple[Entry, "_Form"]:
     body = await gateway.bodies.read(request)
     ask = await gateway.bodies.parse(ResponseRequest, body, NOT_YET)
     ask.check()
-    items = items_of(ask.input or [], now=gateway.clock.now())
+    items, toolbox = items_of(ask.input or [], now=gateway.clock.now()), ask.toolbox
     wanted = find_model(request, ask.model, with_fallbacks=True)
     streams, keeps = bool(ask.stream), ask.stored
     async with (
@@ -81,7 +85,8 @@ async def _accepted(request: Request) -> tuple[Entry, "_Form"]:
         if entry.is_new:
             history = await _history(request, ask, entry.id, held)
             require_room(history, items)
-            await entry.accept(await _job(request, ask, entry, wanted, history, items))
+            check_results((*history.items, *items))
+            await entry.accept(await _job(request, ask, toolbox, entry, wanted, history, items))
     return entry, _form(ask)
 
 
@@ -97,17 +102,20 @@ async def count(request: Request) -> dict[str, Any]:
     gateway = gateway_of(request)
     ask = await gateway.bodies.parse(Context, await gateway.bodies.read(request), NOT_YET)
     ask.check()
+    toolbox = ask.toolbox
     offer = find_model(request, ask.model).offer
     prompts = await offer.prompts(offer.deployment.stable)
     await count_request(request)
     history = await _peek(request, ask)
     items = (*history.items, *items_of(ask.input or [], now=gateway.clock.now()))
+    check_results(items)
+    plan = plan_of(toolbox, prompts.dialect(offer.served(offer.deployment.stable).call_format))
     with blaming("input", "max_output_tokens"):
         if ask.truncation == "auto":
-            ids = await _fitted(prompts, ask, items)
+            ids = await _fitted(prompts, ask, items, plan)
         else:
             messages = messages_of(ask.instructions, items)
-            ids = await prompts.unchecked(messages, max_windows=_MAX_WINDOWS)
+            ids = await prompts.unchecked(messages, tools=plan.tools, dialect=plan.dialect, max_windows=_MAX_WINDOWS)
     return {"object": "response.input_tokens", "input_tokens": len(ids)}
 
 
@@ -159,6 +167,7 @@ async def input_items(
 async def _job(
     request: Request,
     ask: ResponseRequest,
+    toolbox: Toolbox,
     entry: Entry,
     wanted: Wanted,
     history: History,
@@ -174,16 +183,19 @@ async def _job(
             is_first=history.session == entry.id,
             prompt_cache_key=ask.prompt_cache_key,
         )
-        prompt_ids = await _prompt(target.prompts, ask, [*history.items, *items])
+        plan = await planned(toolbox, target)
+        prompt_ids = await _prompt(target.prompts, ask, [*history.items, *items], plan)
+        reasoning = target.reasoning(prompt_ids)
         job = job_of(
             request,
             entry,
             target,
             prompts=[prompt_ids],
-            sampling=ask.sampling(target.served),
+            sampling=plan.constrain(ask.sampling(target.served), reasoning),
             seed=ask.seed,
-            reasoning=target.reasoning(prompt_ids),
-            reply=_reply(ask),
+            reasoning=reasoning,
+            calls=plan,
+            reply=_reply(ask, toolbox),
         )
     return replace(
         job,
@@ -263,24 +275,28 @@ async def _before(gateway: Gateway, tenant: str, previous_id: str, *, wait_s: fl
         raise InvalidInput(error.message, code="previous_response_not_completed", param=param) from None
 
 
-async def _prompt(prompts: Prompts, ask: ResponseRequest, items: Sequence[Item]) -> list[int]:
+async def _prompt(prompts: Prompts, ask: ResponseRequest, items: Sequence[Item], plan: CallPlan) -> list[int]:
     """Returns the token ids of the prompt, truncated if the request asks for it; raises if it is too long."""
     if ask.truncation != "auto":
-        return await prompts.chat(messages_of(ask.instructions, items))
-    return await _fitted(prompts, ask, items, max_tokens=ask.max_output_tokens)
+        messages = messages_of(ask.instructions, items)
+        return await prompts.chat(messages, tools=plan.tools, dialect=plan.dialect)
+    return await _fitted(prompts, ask, items, plan, max_tokens=ask.max_output_tokens)
 
 
-async def _fitted(prompts: Prompts, ask: Context, items: Sequence[Item], *, max_tokens: int | None = None) -> list[int]:
+async def _fitted(
+    prompts: Prompts, ask: Context, items: Sequence[Item], plan: CallPlan, *, max_tokens: int | None = None
+) -> list[int]:
     """Returns the token ids of the prompt without as many of the oldest items as it takes to fit the context window."""
     return await fitted(
         prompts,
-        lambda num_dropped: messages_of(ask.instructions, items[num_dropped:]),
+        lambda cut: messages_of(ask.instructions, cut.of(items)),
         cuts=cuts(items),
         max_tokens=max_tokens,
+        plan=plan,
     )
 
 
-def _reply(ask: ResponseRequest) -> ResponseReply:
+def _reply(ask: ResponseRequest, toolbox: Toolbox) -> ResponseReply:
     """Returns the request's fields that the response object repeats."""
     return ResponseReply(
         model=ask.model,
@@ -291,6 +307,9 @@ def _reply(ask: ResponseRequest) -> ResponseReply:
         safety_identifier=ask.safety_identifier,
         prompt_cache_key=ask.prompt_cache_key,
         metadata=ask.metadata or {},
+        tools=tools_text(toolbox),
+        tool_choice=choice_text(ask.tool_choice),
+        serial_calls=ask.parallel_tool_calls is False,
     )
 
 

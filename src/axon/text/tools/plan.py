@@ -2,9 +2,11 @@
 
 import json
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
+from axon.domain.sampling import Sampling
 from axon.domain.tool import Tool, Toolbox
+from axon.text.grammar import Grammar
 from axon.text.tools.formats import CallFormat
 from axon.text.tools.prompt import PLAIN, Dialect
 
@@ -20,6 +22,13 @@ class CallPlan:
     """Number of calls with which the answer ends; 0 for any number."""
     text_parameters: tuple[str, ...] = ()
     """Parameters that are declared as text, as ``function/parameter``, where the format does not tell them apart."""
+
+    grammar: Grammar | None = None
+    """The grammar that the answer follows; None if calls are not constrained."""
+
+    def constrain(self, sampling: Sampling, reasoning: str) -> Sampling:
+        """The sampling parameters with the grammar, which begins after the reasoning of an answer of this mode."""
+        return replace(sampling, grammar=self.grammar.after(reasoning)) if self.grammar else sampling
 
     @property
     def call_format(self) -> str:

@@ -82,7 +82,7 @@ class Tape:
         index, last = self.num_opened - 1, self._calls[-1] if self._calls else None
         arguments = arguments.replace(CONTROL, "")
         if last is not None and last.index == index:
-            self._calls[-1] = last._replace(arguments=last.arguments + arguments)
+            self._calls[-1] = last.plus(arguments)
         else:
             self._calls.append(CallPiece(index, "", arguments))
 

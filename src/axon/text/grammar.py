@@ -1,0 +1,121 @@
+"""Grammars that an answer must follow, as llguidance reads them: made of a JSON schema, a regex, a list or Lark rules.
+
+Pure functions of what the client sent. Whether a grammar compiles is for ``grammar_check`` to say; which tokens it
+allows, for the engine.
+"""
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import msgspec
+from llguidance import LLMatcher
+from llguidance.gbnf_to_lark import any_to_lark
+
+from axon.errors import InvalidInput
+from axon.text.reasoning import CLOSE, OPEN
+from axon.text.regex_size import written_out
+
+_MAX_WRITTEN_OUT = 8_000
+"""Characters of a client's regex or grammar with its repeats written out."""
+_COMPACT = {"whitespace_flexible": False}
+"""Options of every schema: JSON without white space, which a model could otherwise write for ever."""
+_THOUGHT = r"/(.|\n)*" + CLOSE.replace("/", r"\/") + "/"
+_AFTER_THOUGHT = {
+    "text": f'start: ("{OPEN}" thought gap)? @answer\n',
+    "inside": "start: thought gap @answer\n",
+}
+"""By the answer's reasoning mode: the rule that lets a model think freely before the grammar begins."""
+_THINKING = f"thought[lazy]: {_THOUGHT}\ngap: /[ \\n]{{0,4}}/\n"
+_DIRECTIVE = re.compile(r"^\s*%(?!ignore\b)\w+|:[^\n]*%\w+|<[^\n>]*>|@\w+", re.MULTILINE)
+"""What a client's Lark grammar may not have: directives other than %ignore, control tokens and other grammars."""
+_STRING = re.compile(r'"(?:\\.|[^"\\\n])*"|/(?:\\.|[^/\\\n])+/|//[^\n]*|#[^\n]*')
+
+
+@dataclass(frozen=True, slots=True)
+class Grammar:
+    """A grammar of an answer without its reasoning."""
+
+    text: str
+    """One of llguidance's grammar objects, as JSON: ``{"json_schema": …}`` or ``{"lark_grammar": …}``."""
+
+    def after(self, reasoning: str) -> str:
+        """The text that ``Sampling.grammar`` takes, for an answer of this reasoning mode: the grammar begins after the
+        reasoning, if there is any."""
+        if not reasoning:
+            return f'{{"grammars":[{self.text}]}}'
+        outer = _encoded({"lark_grammar": _AFTER_THOUGHT[reasoning] + _THINKING})
+        return f'{{"grammars":[{outer},{{"name":"answer",{self.text[1:]}]}}'
+
+
+def schema_grammar(schema: Mapping[str, Any]) -> Grammar:
+    """The grammar of the compact JSON that a schema allows."""
+    return Grammar(_encoded({"json_schema": _options_set(schema)}))
+
+
+def json_object_grammar() -> Grammar:
+    """The grammar of any JSON object."""
+    return schema_grammar({"type": "object"})
+
+
+def regex_grammar(regex: str) -> Grammar:
+    """The grammar of a regular expression, which the whole answer matches; it may be anchored or not."""
+    _check_size(regex)
+    bare = regex.removeprefix("^")
+    if bare.endswith("$") and not re.search(r"(?<!\\)(\\\\)*\\\$\Z", bare):
+        bare = bare[:-1]
+    [found] = msgspec.json.decode(LLMatcher.grammar_from_regex(bare))["grammars"]
+    return lark_grammar(found["lark_grammar"])
+
+
+def choice_grammar(choices: Sequence[str]) -> Grammar:
+    """The grammar of one of these texts."""
+    return lark_grammar("start: " + " | ".join(map(quoted, choices)))
+
+
+def client_grammar(text: str) -> Grammar:
+    """The grammar of a client's own rules: Lark, or the GBNF that llama.cpp reads."""
+    try:
+        lark = any_to_lark(text)
+    except Exception as error:  # the converter raises no narrower class
+        raise InvalidInput(f"the grammar is neither Lark nor GBNF: {error}", code="invalid_grammar") from None
+    if found := _DIRECTIVE.search(_STRING.sub('""', text)):
+        raise InvalidInput(
+            f"'{found[0].strip()[:60]}' is not supported in a grammar: it may have rules, terminals and %ignore",
+            code="invalid_grammar",
+        )
+    _check_size(lark)
+    return lark_grammar(lark)
+
+
+def lark_grammar(text: str) -> Grammar:
+    """The grammar of Lark rules that are our own; the first is called ``start``."""
+    return Grammar(_encoded({"lark_grammar": text}))
+
+
+def quoted(text: str) -> str:
+    """A text as a string of a Lark rule."""
+    return _encoded(text)
+
+
+def embedded(schema: Mapping[str, Any]) -> str:
+    """A schema as a term of a Lark rule: ``start: "<tool_call>" <this> "</tool_call>"``."""
+    return f"%json {_encoded(_options_set(schema))}"
+
+
+def _check_size(text: str) -> None:
+    if (size := written_out(text)) > _MAX_WRITTEN_OUT:
+        raise InvalidInput(
+            f"it is too large: with repeats written out, it has {size} characters, and may have {_MAX_WRITTEN_OUT}",
+            code="invalid_grammar",
+        )
+
+
+def _options_set(schema: Mapping[str, Any]) -> dict[str, Any]:
+    """The schema with our options, whatever options the client wrote into it."""
+    return {**schema, "x-guidance": _COMPACT}
+
+
+def _encoded(value: Any) -> str:
+    return msgspec.json.encode(value).decode()

@@ -1,0 +1,62 @@
+"""Compiles a grammar within its limits to see whether it can be used, without a model. Knows no request.
+
+It uses a tokenizer of single bytes: what compiles with that compiles with every model's tokenizer, and a gateway needs
+no tables of tokens.
+"""
+
+from dataclasses import asdict
+
+from llguidance import LLMatcher, LLParserLimits, LLTokenizer, TokenizerWrapper
+
+from axon.domain.grammar import LIMITS
+from axon.text.grammar import Grammar
+from axon.text.tokenizer import ByteTokenizer
+
+_MAX_FORCED_BYTES = 4096
+"""A grammar may begin with this many bytes that have no alternative; one that goes on without an end has more."""
+_MAX_CHARS = 500
+"""Characters of the compiler's own words in an error."""
+
+
+class _Bytes:
+    """The byte tokenizer, as llguidance asks for it."""
+
+    def __init__(self) -> None:
+        tokenizer = ByteTokenizer()
+        self.eos_token_id, self.bos_token_id = tokenizer.EOS_ID, tokenizer.BOS_ID
+        self.special_token_ids = [tokenizer.BOS_ID, tokenizer.EOS_ID]
+        self.tokens = [bytes([each]) for each in range(256)] + [b"<s>", b"</s>"]
+
+    def __call__(self, text: bytes) -> list[int]:
+        return list(text)
+
+
+def byte_tokenizer() -> LLTokenizer:
+    """The byte tokenizer, for llguidance."""
+    return LLTokenizer(TokenizerWrapper(_Bytes()), eos_token=[ByteTokenizer.EOS_ID])
+
+
+class GrammarCheck:
+    """Says what is wrong with grammars. It may be called from several threads; compiling lets others run meanwhile."""
+
+    def __init__(self) -> None:
+        self._tokenizer = byte_tokenizer()
+        self._limits = LLParserLimits(**asdict(LIMITS), verbose_errors=False)
+
+    def problem(self, grammar: Grammar) -> str:
+        """Why the grammar cannot be used, in the compiler's words; empty if it can."""
+        matcher = LLMatcher(self._tokenizer, grammar.after(""), log_level=0, limits=self._limits)
+        if not matcher.is_error():
+            forced = matcher.compute_ff_bytes()
+            if len(forced) > _MAX_FORCED_BYTES:
+                return f"it allows nothing but one text of more than {_MAX_FORCED_BYTES} bytes, or one without an end"
+            matcher.compute_bitmask()
+        return _told(matcher.get_error())
+
+
+def _told(error: str) -> str:
+    if "NoExtension" in error:
+        return "nothing can follow it: it allows no text at all"
+    if "coerce_one_of" in error:
+        return "'oneOf' is not supported where its alternatives may overlap; use 'anyOf'"
+    return error.replace("<non-verbose/>", "").strip()[:_MAX_CHARS]
