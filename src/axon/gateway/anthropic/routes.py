@@ -12,6 +12,7 @@ from axon.gateway.anthropic.requests import NOT_YET, CountRequest, MessagesReque
 from axon.gateway.anthropic.sentences import blaming
 from axon.gateway.http.schema import body_of_kind
 from axon.gateway.turn.asking import Api, admitted
+from axon.gateway.turn.calling import planned
 from axon.gateway.turn.context import find_model, gateway_of, identity_of
 from axon.gateway.turn.counting import count_request
 from axon.gateway.turn.entry import Entry
@@ -47,16 +48,17 @@ async def _accepted(request: Request) -> tuple[Entry, bool]:
         if entry.is_new:
             with blaming():
                 target = await target_of(request, entry, wanted)
-                plan = plan_of(toolbox, target.dialect)
+                plan = await planned(toolbox, target)
                 prompt_ids = await target.prompts.chat(messages, tools=plan.tools, dialect=plan.dialect)
+                reasoning = target.reasoning(prompt_ids)
                 job = job_of(
                     request,
                     entry,
                     target,
                     prompts=[prompt_ids],
-                    sampling=ask.sampling(target.served),
+                    sampling=plan.constrain(ask.sampling(target.served), reasoning),
                     seed=ask.seed,
-                    reasoning=target.reasoning(prompt_ids),
+                    reasoning=reasoning,
                     calls=plan,
                     affinity=chat_affinity(tenant, messages),
                     reply=MessagesReply(model=ask.model, hides_thinking=ask.hides_thinking),
