@@ -10,7 +10,7 @@ from axon.gateway.anthropic.content import InputMessage, TextBlock, messages_of
 
 def rendered(*messages: dict[str, Any], system: Any = None) -> list[dict[str, Any]]:
     blocks = [TextBlock.model_validate(each) for each in system] if isinstance(system, list) else system
-    return list(messages_of(blocks, [InputMessage.model_validate(each) for each in messages]))
+    return [dict(each) for each in messages_of(blocks, [InputMessage.model_validate(each) for each in messages])]
 
 
 def test_text_and_blocks_of_text_are_the_same() -> None:
