@@ -19,8 +19,9 @@ What OpenAI's clients send and read, under `/v1`, with an API key as the bearer 
 this server cannot do yet: then the answer is a 400 that names the field. Errors have OpenAI's shape, under
 `/v1/messages` Anthropic's, and `retry-after-ms` and `x-should-retry` say whether and when to try again. What asks the
 model (`POST` of chat completions, completions, messages and responses) may bear an `Idempotency-Key`: sent again, it
-gets the first one's answer; other routes do not read it. The same document for programs is at `/openapi.json`, for a browser at
-`/docs`, which asks for a login: any user name, your API key as the password. `GET /` names these places without a key.
+gets the first one's answer; other routes do not read it. The same document for programs is at `/openapi.json`, for a
+browser at `/docs`, which asks for a login: any user name, your API key as the password. `GET /` names these places
+without a key.
 
 A program in a web page may call the API when `gateway.cors_origins` names the page's origin
 (`axon serve --set gateway.cors_origins=https://chat.example.com`): preflights of that origin are answered without a

@@ -1,16 +1,20 @@
-"""One server that repeats its prompts, for all clients."""
+"""One server that repeats its prompts, for all clients; a few of them it answers by a script, with tool calls."""
 
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
 from tests.conformance.agents import scripted
 from tests.journeys.server import Server, running
 
+SCRIPT = Path(__file__).with_name("script.json")
+
 
 @pytest.fixture(scope="session")
 def echo(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
-    with running(tmp_path_factory.mktemp("conformance") / "data", engine_kind="echo") as server:
+    settings = {"engine_kind": "echo", "engine_echo_script": SCRIPT}
+    with running(tmp_path_factory.mktemp("conformance") / "data", **settings) as server:
         yield server
 
 

@@ -35,11 +35,16 @@ calls = st.builds(
 )
 
 
+def _number_of(part: tuple[str, Details | None]) -> int:
+    """The number of the call that a part belongs to."""
+    return part[1].calls[0].index if part[1] is not None else 0
+
+
 @st.composite
 def streams(draw: st.DrawFn) -> Chunk:
     """A stream of thinking, text and calls in this order, as models write them, with any end."""
     parts = draw(st.lists(thoughts, max_size=4)) + draw(st.lists(said, max_size=10))
-    parts += sorted(draw(st.lists(calls, max_size=4)), key=lambda part: part[1].calls[0].index)
+    parts += sorted(draw(st.lists(calls, max_size=4)), key=_number_of)
     tokens = tuple(Token(0, number, text, details) for number, (text, details) in enumerate(parts, start=1))
     terminal = draw(st.sampled_from(["completed", "completed", *FAILED]))
     ends = (End(0, draw(st.sampled_from(["stop", "length", "tool_calls"]))),) if terminal == "completed" else ()

@@ -3,14 +3,21 @@
 Text, thinking, tool calls and their results are supported; every other type of block is refused by name.
 """
 
-from collections.abc import Sequence
-from typing import Literal
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal
 
 from axon.errors import InvalidInput, Unsupported
 from axon.gateway.http.body import Many, Wire
+from axon.gateway.openai.tools import check_depth
+from axon.text.template import Json
+from axon.text.template import Message as TemplateMessage
 
 _BETWEEN = "\n\n"
 """Separates blocks of text within a message, and messages of one role that follow each other."""
+_FAILED = "Error: "
+"""Comes before the result of a tool that failed (``is_error``), because templates know no such flag."""
+_MAX_NAME_CHARS = 64
 
 
 class TextBlock(Wire):
@@ -20,12 +27,25 @@ class TextBlock(Wire):
     text: str
 
 
+class ResultBlock(Wire):
+    """A block of a tool's result; only text is supported."""
+
+    type: str
+    text: str | None = None
+
+
 class Block(Wire):
     """A content block of a message. ``cache_control`` is a hint: every prompt is cached by its prefix."""
 
     type: str
     text: str | None = None
     thinking: str | None = None
+    id: str | None = None
+    name: str | None = None
+    input: dict[str, Any] | None = None
+    tool_use_id: str | None = None
+    content: str | Many[ResultBlock] | None = None
+    is_error: bool | None = None
 
 
 class InputMessage(Wire):
@@ -35,41 +55,112 @@ class InputMessage(Wire):
     content: str | Many[Block]
 
 
-def messages_of(system: str | Sequence[TextBlock] | None, given: Sequence[InputMessage]) -> list[dict[str, str]]:
+@dataclass(slots=True)
+class _Said:
+    """What one role says in one go."""
+
+    role: str
+    texts: list[str] = field(default_factory=list)
+    thoughts: list[str] = field(default_factory=list)
+    calls: list[Json] = field(default_factory=list)
+    result_of: tuple[str, str] | None = None
+    """The id and the name of the tool call whose result this is."""
+
+    def message(self) -> TemplateMessage:
+        """The same in the shape that templates read."""
+        found: dict[str, Json] = {"role": self.role, "content": _BETWEEN.join(self.texts)}
+        if self.thoughts:
+            found["reasoning_content"] = "\n".join(self.thoughts)
+        if self.calls:
+            found["tool_calls"] = self.calls
+        if self.result_of is not None:
+            found["tool_call_id"], found["name"] = self.result_of
+        return found
+
+
+def messages_of(system: str | Sequence[TextBlock] | None, given: Sequence[InputMessage]) -> list[TemplateMessage]:
     """Returns the messages for the model's chat template. Messages of one role in a row become one message."""
-    found: list[dict[str, str]] = []
+    found: list[_Said] = []
     if said := system if isinstance(system, str) or system is None else _BETWEEN.join(each.text for each in system):
-        found.append({"role": "system", "content": said})
+        found.append(_Said("system", [said]))
+    names: dict[str, str] = {}
     for index, message in enumerate(given):
-        _add(found, message.role, _text_of(message, f"messages.{index}"))
-    return found
+        path = f"messages.{index}"
+        parts = [*_parts_of(message, path, names)]
+        if not parts and message.role != "assistant":  # an answer may have been empty, and comes back as it was
+            raise InvalidInput(f"{path}: content must be non-empty.", param=f"{path}.content")
+        for number, part in enumerate(parts):
+            _add(found, part, is_apart=number == 0 and message.role == "system")
+    return [said.message() for said in found]
 
 
-def _add(found: list[dict[str, str]], role: str, text: str) -> None:
-    """Adds a message, to the last one if that has the same role; the system's stay apart."""
-    if found and role != "system" and found[-1]["role"] == role:
-        found[-1]["content"] += _BETWEEN + text
-    else:
-        found.append({"role": role, "content": text})
+def _add(found: list[_Said], part: _Said, *, is_apart: bool) -> None:
+    """Adds a part to what the same role said just before. Results of tools and system messages stay apart."""
+    last = found[-1] if found else None
+    if last is None or last.role != part.role or part.result_of is not None or is_apart:
+        found.append(part)
+        return
+    last.texts += part.texts
+    last.thoughts += part.thoughts
+    last.calls += part.calls
 
 
-def _text_of(message: InputMessage, path: str) -> str:
+def _parts_of(message: InputMessage, path: str, names: dict[str, str]) -> Iterator[_Said]:
+    """Yields what a message says, block by block. ``names`` has the tool of each call so far, by the call's id."""
     if isinstance(message.content, str):
-        return message.content
-    blocks = [_block_text(block, f"{path}.content.{index}") for index, block in enumerate(message.content)]
-    return _BETWEEN.join(text for text in blocks if text)
+        yield _Said(message.role, [message.content])
+        return
+    for index, block in enumerate(message.content):
+        yield _part_of(block, message.role, f"{path}.content.{index}", names)
 
 
-def _block_text(block: Block, path: str) -> str:
-    """Returns the text of a block that goes into the prompt; thinking of earlier answers does not."""
-    if block.type in ("thinking", "redacted_thinking"):
-        return ""
-    if block.type != "text":
-        raise Unsupported(f"{path}: blocks of type '{block.type}' are not supported by this server.", param=path)
-    if block.text is None:
-        raise _missing(f"{path}.text")
-    return block.text
+def _part_of(block: Block, role: str, path: str, names: dict[str, str]) -> _Said:
+    match block.type, role:
+        case "text", _:
+            return _Said(role, [_needed(block.text, f"{path}.text")])
+        case "thinking", "assistant":
+            return _Said(role, thoughts=[_needed(block.thinking, f"{path}.thinking")])
+        case "redacted_thinking", "assistant":
+            return _Said(role)
+        case "tool_use", "assistant":
+            call_id, name = _needed(block.id, f"{path}.id"), _needed(block.name, f"{path}.name")
+            names[call_id] = name
+            check_depth(block.input, f"{path}.input")
+            function: dict[str, Json] = {"name": name, "arguments": block.input or {}}
+            return _Said(role, calls=[{"id": call_id, "type": "function", "function": function}])
+        case "tool_result", "user":
+            return _result(block, path, names)
+        case "thinking" | "redacted_thinking" | "tool_use" | "tool_result", _:
+            raise InvalidInput(f"{path}: `{block.type}` blocks cannot be in {role} messages", param=path)
+    kind = block.type[:_MAX_NAME_CHARS]
+    raise Unsupported(f"{path}: blocks of type '{kind}' are not supported by this server.", param=path)
 
 
-def _missing(path: str) -> InvalidInput:
-    return InvalidInput(f"{path}: Field required", param=path, code="missing_required_parameter")
+def _result(block: Block, path: str, names: dict[str, str]) -> _Said:
+    call_id = _needed(block.tool_use_id, f"{path}.tool_use_id")
+    if call_id not in names:
+        raise InvalidInput(
+            f"{path}: unexpected `tool_use_id` found in `tool_result` blocks: {call_id[:_MAX_NAME_CHARS]}. Each "
+            "`tool_result` block must have a corresponding `tool_use` block in a previous message.",
+            param=path,
+        )
+    text = _result_text(block.content, f"{path}.content")
+    return _Said("tool", [_FAILED + text if block.is_error else text], result_of=(call_id, names[call_id]))
+
+
+def _result_text(content: str | Sequence[ResultBlock] | None, path: str) -> str:
+    if content is None or isinstance(content, str):
+        return content or ""
+    for index, block in enumerate(content):
+        if block.type != "text":
+            kind = block.type[:_MAX_NAME_CHARS]
+            raise Unsupported(
+                f"{path}.{index}: blocks of type '{kind}' are not supported by this server.", param=f"{path}.{index}"
+            )
+    return _BETWEEN.join(_needed(block.text, f"{path}.{index}.text") for index, block in enumerate(content))
+
+
+def _needed(value: str | None, path: str) -> str:
+    if value is None:
+        raise InvalidInput(f"{path}: Field required", param=path, code="missing_required_parameter")
+    return value

@@ -11,8 +11,10 @@ from pydantic import Field
 from axon.domain.sampling import Sampling
 from axon.domain.served_version import ServedVersion
 from axon.domain.tenant import Tier
+from axon.domain.tool import Toolbox
 from axon.errors import InvalidInput, Unsupported
 from axon.gateway.anthropic.content import InputMessage, TextBlock
+from axon.gateway.anthropic.tools import MAX_TOOLS, ToolBody, ToolChoiceBody, toolbox_of
 from axon.gateway.http.body import Many, Wire
 from axon.gateway.openai.requests import Count, Probability, StopText, Temperature
 
@@ -53,8 +55,17 @@ class CountRequest(Wire):
     """The conversation so far. Its last message must not be the assistant's."""
     system: str | Many[TextBlock] | None = None
     """What the model is told before the conversation."""
+    tools: Annotated[Many[ToolBody], Field(max_length=MAX_TOOLS)] | None = None
+    """Tools that the model may ask the client to use."""
+    tool_choice: ToolChoiceBody | None = None
+    """How free the model is to use tools; ``disable_parallel_tool_use`` allows one use in an answer."""
     thinking: Thinking | None = None
     """Whether the model reasons before its answer, where its template knows how to say so; otherwise a hint."""
+
+    @property
+    def toolbox(self) -> Toolbox:
+        """The tools and the choice among them."""
+        return toolbox_of(self.tools, self.tool_choice)
 
     def check(self) -> None:
         """Raises ``InvalidInput`` if the conversation ends with the assistant."""
@@ -126,8 +137,6 @@ class MessagesRequest(CountRequest):
 
 
 NOT_YET: dict[str, tuple[Any, ...]] = {
-    "tools": ([],),
-    "tool_choice": ({"type": "auto"}, {"type": "none"}),
     "mcp_servers": ([],),
     "container": (),
     "output_format": (),

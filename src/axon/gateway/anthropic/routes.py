@@ -12,11 +12,13 @@ from axon.gateway.anthropic.requests import NOT_YET, CountRequest, MessagesReque
 from axon.gateway.anthropic.sentences import blaming
 from axon.gateway.http.schema import body_of_kind
 from axon.gateway.turn.asking import Api, admitted
+from axon.gateway.turn.calling import planned
 from axon.gateway.turn.context import find_model, gateway_of, identity_of
 from axon.gateway.turn.counting import count_request
 from axon.gateway.turn.entry import Entry
 from axon.gateway.turn.job import job_of
 from axon.gateway.turn.target import target_of
+from axon.text.tools.plan import plan_of
 
 router = APIRouter(tags=["messages"])
 _MESSAGES = Api("messages", "msg_")
@@ -40,21 +42,24 @@ async def _accepted(request: Request) -> tuple[Entry, bool]:
     body = await gateway.bodies.read(request)
     ask = await gateway.bodies.parse(MessagesRequest, body, NOT_YET)
     ask.check()
-    messages, wanted = messages_of(ask.system, ask.messages), find_model(request, ask.model, with_fallbacks=True)
-    streams = bool(ask.stream)
+    messages, toolbox = messages_of(ask.system, ask.messages), ask.toolbox
+    wanted, streams = find_model(request, ask.model, with_fallbacks=True), bool(ask.stream)
     async with admitted(request, body, _MESSAGES, wanted, tier=ask.tier, keeps=False, streams=streams) as entry:
         if entry.is_new:
             with blaming():
                 target = await target_of(request, entry, wanted)
-                prompt_ids = await target.prompts.chat(messages)
+                plan = await planned(toolbox, target)
+                prompt_ids = await target.prompts.chat(messages, tools=plan.tools, dialect=plan.dialect)
+                reasoning = target.reasoning(prompt_ids)
                 job = job_of(
                     request,
                     entry,
                     target,
                     prompts=[prompt_ids],
-                    sampling=ask.sampling(target.served),
+                    sampling=plan.constrain(ask.sampling(target.served), reasoning),
                     seed=ask.seed,
-                    reasoning=target.reasoning(prompt_ids),
+                    reasoning=reasoning,
+                    calls=plan,
                     affinity=chat_affinity(tenant, messages),
                     reply=MessagesReply(model=ask.model, hides_thinking=ask.hides_thinking),
                 )
@@ -73,9 +78,12 @@ async def count(request: Request) -> dict[str, int]:
     gateway = gateway_of(request)
     ask = await gateway.bodies.parse(CountRequest, await gateway.bodies.read(request), NOT_YET)
     ask.check()
+    messages, toolbox = messages_of(ask.system, ask.messages), ask.toolbox
     offer = find_model(request, ask.model).offer
-    prompts = await offer.prompts(offer.deployment.stable)
+    version = offer.deployment.stable
+    prompts = await offer.prompts(version)
     await count_request(request)
     with blaming():
-        ids = await prompts.unchecked(messages_of(ask.system, ask.messages), max_windows=_MAX_WINDOWS)
+        plan = plan_of(toolbox, prompts.dialect(offer.served(version).call_format))
+        ids = await prompts.unchecked(messages, tools=plan.tools, dialect=plan.dialect, max_windows=_MAX_WINDOWS)
     return {"input_tokens": len(ids)}
