@@ -55,6 +55,11 @@ class ResponseReply(msgspec.Struct, frozen=True, kw_only=True, tag_field="route"
     safety_identifier: str | None = None
     prompt_cache_key: str | None = None
     metadata: Mapping[str, str] = {}
+    text: str = ""
+    """What was asked of the answer's text, its format and verbosity, as JSON: a schema may have numbers that no wire
+    format of ours has."""
+    reasoning: Mapping[str, Any] = {}
+    """What was asked of the reasoning: its effort and summary."""
     extra: Mapping[str, Any] = {}
 
 

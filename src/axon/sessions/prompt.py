@@ -9,7 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 from axon.errors import InvalidInput, PromptTooLong
 from axon.text.chat import ChatEncoder
 from axon.text.reasoning import OPEN
-from axon.text.template import ChatTemplate, require_template
+from axon.text.template import ChatTemplate, Json, require_template
 from axon.text.tokenizer import Tokenizer
 
 Message = Mapping[str, str]
@@ -44,11 +44,20 @@ class Prompts:
         self.tokenizer = tokenizer
         self.max_model_len = max_model_len
         self._template, self._threads = template, threads
+        self._options: Mapping[str, Json] = {}
 
     def within(self, max_model_len: int) -> "Prompts":
         """The same for another context length; both share the threads."""
         other = copy.copy(self)
         other.max_model_len = max_model_len
+        return other
+
+    def with_options(self, options: Mapping[str, Json]) -> "Prompts":
+        """The same for requests that give the chat template these options."""
+        if not options:
+            return self
+        other = copy.copy(self)
+        other._options = options
         return other
 
     async def chat(self, messages: Sequence[Message]) -> list[int]:
@@ -59,8 +68,10 @@ class Prompts:
         """The same without the check of the length; refuses text that is certain to exceed ``max_windows`` contexts."""
         num_characters = sum(len(message["content"]) for message in messages)
         self._refuse_hopeless(num_characters // max_windows)
-        encoder = ChatEncoder(self.tokenizer, require_template(self._template))
-        return await self._run(lambda: encoder.encode(messages), num_characters + _MESSAGE_CHARS * len(messages))
+        encoder, options = ChatEncoder(self.tokenizer, require_template(self._template)), self._options
+        return await self._run(
+            lambda: encoder.encode(messages, options=options), num_characters + _MESSAGE_CHARS * len(messages)
+        )
 
     async def text(self, prompt: str) -> list[int]:
         """Token ids of a plain text, with the model's begin-of-text token."""

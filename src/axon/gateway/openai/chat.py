@@ -13,7 +13,9 @@ from axon.errors import NotFound
 from axon.gateway.http.schema import body_of_kind
 from axon.gateway.openai import frames
 from axon.gateway.openai.answer import answer, stopped_body
-from axon.gateway.openai.requests import NOT_YET, ChatRequest
+from axon.gateway.openai.directives import CHAT
+from axon.gateway.openai.formats import grammar_of
+from axon.gateway.openai.requests import ChatRequest
 from axon.gateway.openai.sentences import blaming
 from axon.gateway.turn.asking import Api, admitted
 from axon.gateway.turn.cancel import stopped
@@ -39,23 +41,29 @@ async def _accepted(request: Request) -> tuple[Entry, bool]:
     """Returns the entry of the accepted turn, and whether its answer is streamed. The body is not held any longer."""
     gateway, tenant = gateway_of(request), identity_of(request).tenant
     body = await gateway.bodies.read(request)
-    ask = await gateway.bodies.parse(ChatRequest, body, NOT_YET)
+    ask = await gateway.bodies.parse(ChatRequest, body, CHAT.refused, CHAT.notes)
+    grammar = await grammar_of(gateway.grammars, ask.form)
     messages, wanted = ask.texts(), find_model(request, ask.model, with_fallbacks=True)
     streams, keeps = bool(ask.stream), bool(ask.store)
     async with admitted(request, body, _CHAT, wanted, tier=ask.tier, keeps=keeps, streams=streams) as entry:
         if entry.is_new:
             with blaming("messages", "max_tokens"):
                 target = await target_of(request, entry, wanted, prompt_cache_key=ask.prompt_cache_key)
-                prompt_ids = await target.prompts.chat(messages)
+                prompt_ids = await target.prompts.with_options(ask.template_options).chat(messages)
+                reasoning = target.reasoning(prompt_ids)
                 job = job_of(
                     request,
                     entry,
                     target,
                     prompts=[prompt_ids],
                     num_choices=ask.num_choices,
-                    sampling=ask.sampling(ask.max_completion_tokens or ask.max_tokens, target.served),
+                    sampling=ask.sampling(
+                        ask.max_completion_tokens or ask.max_tokens,
+                        target.served,
+                        grammar=grammar.after(reasoning) if grammar else "",
+                    ),
                     seed=ask.seed,
-                    reasoning=target.reasoning(prompt_ids),
+                    reasoning=reasoning,
                     affinity=chat_affinity(tenant, messages),
                     reply=_reply(ask),
                 )

@@ -1,6 +1,6 @@
 """The bodies of OpenAI's chat and completion requests, and our values made from them. Knows no HTTP.
 
-Unknown fields are ignored. A known field that this server does not support yet is refused by name, never dropped.
+``directives`` has every field that a known client sends, and what becomes of those that are not here.
 Nothing below the gateway knows these bodies.
 """
 
@@ -15,6 +15,8 @@ from axon.domain.served_version import ServedVersion
 from axon.domain.tenant import Tier
 from axon.errors import InvalidInput, Unsupported
 from axon.gateway.http.body import Many, Wire, at_most
+from axon.gateway.openai.formats import Structured
+from axon.gateway.openai.template_options import Effort, Option, TemplateOptions, template_options
 
 _SEED_LIMIT = 1 << 63
 MAX_SCORED = 1 << 18
@@ -59,7 +61,7 @@ class StreamOptions(Wire):
     """With ``include_usage``, adds the usage so far to every chunk."""
 
 
-class Request(Wire):
+class Request(Structured):
     """The fields that chat and completion requests share."""
 
     model: str
@@ -132,7 +134,7 @@ class Request(Wire):
         """The service tier that the client asks for."""
         return tier_asked(self.service_tier)
 
-    def sampling(self, max_tokens: int | None, defaults: ServedVersion) -> Sampling:
+    def sampling(self, max_tokens: int | None, defaults: ServedVersion, *, grammar: str = "") -> Sampling:
         """Returns the sampling parameters; those that the request leaves out are the deployment's defaults."""
         if max_tokens and self.min_tokens and self.min_tokens > max_tokens:
             raise InvalidInput("'min_tokens' must not be more than 'max_tokens'.", param="min_tokens")
@@ -153,6 +155,7 @@ class Request(Wire):
             stop=(self.stop,) if isinstance(self.stop, str) else tuple(self.stop or ()),
             stop_ids=tuple(self.stop_token_ids or ()),
             ignore_eos=bool(self.ignore_eos),
+            grammar=grammar,
         )
 
 
@@ -172,6 +175,18 @@ class ChatRequest(Request):
     """Adds the log probability of every token."""
     top_logprobs: NumTop | None = None
     """With ``logprobs``, adds the log probabilities of this many likeliest tokens at each position."""
+    chat_template_kwargs: TemplateOptions | None = None
+    """Options for the model's chat template, at most 16: ``{"enable_thinking": false}`` switches off the thinking of
+    Qwen3. Names that the server sets itself, such as ``messages``, are refused; names that the template does not read
+    change nothing."""
+    reasoning_effort: Effort | None = None
+    """How much the model should reason: told to the chat template, which may read it or not. ``none`` also sets the
+    template's ``enable_thinking`` to false."""
+
+    @property
+    def template_options(self) -> dict[str, Option]:
+        """What the chat template is told."""
+        return template_options(self.chat_template_kwargs, self.reasoning_effort)
 
     @property
     def num_logprobs(self) -> int | None:
@@ -225,8 +240,8 @@ class CompletionRequest(Request):
         """Whether the request asks for the log probabilities of its prompts' tokens."""
         return bool(self.echo) and self.logprobs is not None
 
-    def sampling(self, max_tokens: int | None, defaults: ServedVersion) -> Sampling:
-        found = super().sampling(max_tokens, defaults)
+    def sampling(self, max_tokens: int | None, defaults: ServedVersion, *, grammar: str = "") -> Sampling:
+        found = super().sampling(max_tokens, defaults, grammar=grammar)
         return replace(found, prompt_logprobs=True) if self.scores_prompts else found
 
     def check(self) -> None:
@@ -263,20 +278,6 @@ class CompletionRequest(Request):
                 param="prompt",
             )
         return found
-
-
-NOT_YET: dict[str, tuple[Any, ...]] = {
-    "suffix": ("",),
-    "tools": ([],),
-    "functions": ([],),
-    "tool_choice": ("none", "auto"),
-    "function_call": ("none", "auto"),
-    "response_format": ({"type": "text"},),
-    "modalities": (["text"],),
-    "audio": (),
-    "web_search_options": (),
-}
-"""Fields that are not supported yet, each with the values that are accepted because they change nothing."""
 
 
 def _text_of(message: Message, index: int) -> str:

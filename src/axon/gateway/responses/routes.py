@@ -1,5 +1,6 @@
 """Routes of /v1/responses: turns whose history the server stores. Knows no queue and no engine."""
 
+import json
 from collections.abc import Sequence
 from contextlib import AsyncExitStack
 from dataclasses import replace
@@ -17,17 +18,20 @@ from axon.domain.job import Job
 from axon.domain.reply import ResponseReply
 from axon.domain.turn import Turn, TurnState, ended, opened
 from axon.errors import InvalidInput, NotCompleted, NotFound
+from axon.gateway.http.body import Wire
 from axon.gateway.http.errors import Gone
 from axon.gateway.http.paging import DEFAULT_LIMIT, page_of
 from axon.gateway.http.schema import body_of_kind
 from axon.gateway.offers.offers import Wanted
 from axon.gateway.offers.wait import Wait
+from axon.gateway.openai.directives import RESPONSES
+from axon.gateway.openai.formats import grammar_of
 from axon.gateway.openai.outcome import failure
 from axon.gateway.openai.sentences import blaming
 from axon.gateway.responses import events
 from axon.gateway.responses.body import response_body
 from axon.gateway.responses.items import ITEM, items_of, messages_of
-from axon.gateway.responses.requests import NOT_YET, Context, ResponseRequest
+from axon.gateway.responses.requests import Context, ResponseRequest
 from axon.gateway.turn.asking import Api, admitted
 from axon.gateway.turn.cancel import stopped
 from axon.gateway.turn.context import Gateway, find_model, find_turn, gateway_of, identity_of, reader_of
@@ -42,6 +46,7 @@ from axon.gateway.turn.whole import answered
 from axon.sessions.conversations import require_room
 from axon.sessions.prompt import Prompts
 from axon.sessions.window import cuts, fitted
+from axon.text.grammar import Grammar
 
 router = APIRouter(tags=["responses"])
 _RESPONSE = Api("response", "resp_")
@@ -69,8 +74,9 @@ async def _accepted(request: Request) -> tuple[Entry, "_Form"]:
     """Returns the entry of the accepted turn, and the form of its answer. The body is not held any longer."""
     gateway = gateway_of(request)
     body = await gateway.bodies.read(request)
-    ask = await gateway.bodies.parse(ResponseRequest, body, NOT_YET)
+    ask = await gateway.bodies.parse(ResponseRequest, body, RESPONSES.refused, RESPONSES.notes)
     ask.check()
+    grammar = await grammar_of(gateway.grammars, ask.form)
     items = items_of(ask.input or [], now=gateway.clock.now())
     wanted = find_model(request, ask.model, with_fallbacks=True)
     streams, keeps = bool(ask.stream), ask.stored
@@ -81,7 +87,7 @@ async def _accepted(request: Request) -> tuple[Entry, "_Form"]:
         if entry.is_new:
             history = await _history(request, ask, entry.id, held)
             require_room(history, items)
-            await entry.accept(await _job(request, ask, entry, wanted, history, items))
+            await entry.accept(await _job(request, ask, entry, wanted, history, items, grammar))
     return entry, _form(ask)
 
 
@@ -95,10 +101,10 @@ async def count(request: Request) -> dict[str, Any]:
     everything, even if that does not fit.
     """
     gateway = gateway_of(request)
-    ask = await gateway.bodies.parse(Context, await gateway.bodies.read(request), NOT_YET)
+    ask = await gateway.bodies.parse(Context, await gateway.bodies.read(request), RESPONSES.refused, RESPONSES.notes)
     ask.check()
     offer = find_model(request, ask.model).offer
-    prompts = await offer.prompts(offer.deployment.stable)
+    prompts = (await offer.prompts(offer.deployment.stable)).with_options(ask.template_options)
     await count_request(request)
     history = await _peek(request, ask)
     items = (*history.items, *items_of(ask.input or [], now=gateway.clock.now()))
@@ -163,6 +169,7 @@ async def _job(
     wanted: Wanted,
     history: History,
     items: tuple[Item, ...],
+    grammar: Grammar | None,
 ) -> Job:
     """Returns the job of a response, with its prompt and its ordinal in its session."""
     with blaming("input", "max_output_tokens"):
@@ -174,15 +181,16 @@ async def _job(
             is_first=history.session == entry.id,
             prompt_cache_key=ask.prompt_cache_key,
         )
-        prompt_ids = await _prompt(target.prompts, ask, [*history.items, *items])
+        prompt_ids = await _prompt(target.prompts.with_options(ask.template_options), ask, [*history.items, *items])
+        reasoning = target.reasoning(prompt_ids)
         job = job_of(
             request,
             entry,
             target,
             prompts=[prompt_ids],
-            sampling=ask.sampling(target.served),
+            sampling=ask.sampling(target.served, grammar=grammar.after(reasoning) if grammar else ""),
             seed=ask.seed,
-            reasoning=target.reasoning(prompt_ids),
+            reasoning=reasoning,
             reply=_reply(ask),
         )
     return replace(
@@ -291,7 +299,14 @@ def _reply(ask: ResponseRequest) -> ResponseReply:
         safety_identifier=ask.safety_identifier,
         prompt_cache_key=ask.prompt_cache_key,
         metadata=ask.metadata or {},
+        text=json.dumps(_repeated(ask.text)) if ask.text else "",
+        reasoning=_repeated(ask.reasoning),
     )
+
+
+def _repeated(part: Wire | None) -> dict[str, Any]:
+    """Returns an object of the request as the client wrote it."""
+    return part.model_dump(by_alias=True, exclude_none=True) if part else {}
 
 
 async def _find(request: Request, response_id: str, *, unstored: bool = False) -> Turn:
