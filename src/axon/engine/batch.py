@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 from itertools import islice
 
 from axon.domain.sampling import Sampling
+from axon.engine.constraint import Mask, Masks
 
 PLACEHOLDER = -1
 """Stands for the token that the step before is still to draw; see ``fill``."""
@@ -25,6 +26,8 @@ class Draw:
     """The output tokens before this one, given only where the sampling penalises them."""
     banned_ids: tuple[int, ...] = ()
     """Tokens that would end the choice too early."""
+    mask: Mask | None = None
+    """The tokens that the sampling's grammar allows here; None without a grammar. It is filled beside the step."""
     given: int | None = None
     """A prompt token to score: nothing is drawn, and the result says how likely this token was."""
 
@@ -88,10 +91,17 @@ class Span:
             tokens += islice(results, len(self.drafts))
         return scores, tokens
 
+    def allowed(self, drawn: Sequence[Drawn]) -> Sequence[Drawn]:
+        """The results of its draw and drafts, up to the first that its grammar leaves no token for."""
+        draws = (self.draw, *self.drafts)
+        empty = (index for index, draw in enumerate(draws) if draw is not None and draw.mask and draw.mask.is_empty)
+        return drawn[: next(empty, len(drawn))]
+
     def num_accepted(self, drawn: Sequence[Drawn]) -> int:
         """Number of draft tokens that equal the tokens drawn at their positions, up to the first that does not."""
         drafts = self.token_ids[len(self.token_ids) - len(self.drafts) :]
-        return next((index for index, draft in enumerate(drafts) if draft != drawn[index].token), len(drafts))
+        pairs = enumerate(zip(drafts, drawn, strict=False))
+        return next((index for index, (draft, each) in pairs if draft != each.token), min(len(drafts), len(drawn) - 1))
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,6 +127,12 @@ class Batch:
         return draws
 
     @property
+    def masks(self) -> list[Masks]:
+        """The masks of the spans that have a grammar."""
+        drawn = (span.draw for span in self.spans if span.draw is not None)
+        return [draw.mask.masks for draw in drawn if draw.mask is not None]
+
+    @property
     def output_rows(self) -> list[int]:
         """The rows, among the batch's tokens in order, that have a draw behind them."""
         rows: list[int] = []
@@ -137,6 +153,8 @@ def _fill_span(span: Span, latest: Mapping[str, int]) -> Span:
         return span
     token = latest[span.id]
     draw = span.draw
+    if draw is not None and draw.mask is not None:
+        draw.mask.masks.learn(token)
     if draw is not None and draw.output_ids:
         draw = replace(draw, output_ids=(*draw.output_ids[:-1], token))
     return replace(span, token_ids=(*span.token_ids[:-1], token), draw=draw)

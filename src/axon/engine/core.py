@@ -4,8 +4,10 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+from axon.domain.failure import Failure
 from axon.engine.batch import Batch, Drawn
-from axon.engine.protocol.messages import Add, Counters, Emitted, Ready, StepOutput
+from axon.engine.constraint import Compiler
+from axon.engine.protocol.messages import Add, Counters, Emitted, Ready, Refused, StepOutput
 from axon.engine.runner import Flight, Launcher, Runner
 from axon.engine.schedule.controller import FixedController, StepController, StepLimits
 from axon.engine.schedule.scheduler import Scheduler
@@ -46,8 +48,14 @@ class EngineCore:
         controller: StepController | None = None,
         launcher: Launcher | None = None,
         later: Callable[[], bool] | None = None,
+        open_grammars: Callable[[], Compiler] | None = None,
     ) -> None:
-        """``later`` does a piece of the start that can wait, and returns whether more is left."""
+        """``later`` does a piece of the start that can wait, and returns whether more is left.
+
+        ``open_grammars`` is called for the first grammar; without it, sequences that have one are refused.
+        """
+        self._open_grammars = open_grammars
+        self._grammars: Compiler | None = None
         self._scheduler = scheduler
         self._runner = runner
         self._controller = controller or FixedController(StepLimits(max_prefill_tokens=scheduler.max_prefill_tokens))
@@ -67,6 +75,10 @@ class EngineCore:
     @property
     def has_work(self) -> bool:
         """Whether a step would do something."""
+        return self._has_steps or bool(self._grammars and self._grammars.pending_ids)
+
+    @property
+    def _has_steps(self) -> bool:
         return self._scheduler.has_work or self._flying is not None
 
     def ready(self) -> Ready:
@@ -82,16 +94,26 @@ class EngineCore:
 
     def add(self, add: Add) -> None:
         """Takes in a sequence for the next step; a refusal comes with that step's output."""
-        self._scheduler.add(add)
+        self.abort([add.id])
+        if not add.sampling.grammar:
+            self._scheduler.add(add)
+        elif self._open_grammars is None:
+            self._scheduler.refuse(add.id, Failure.INVALID, "This engine knows no grammars.")
+        else:
+            self._grammars = self._grammars or self._open_grammars()
+            self._grammars.submit(add)
 
     def abort(self, ids: list[str]) -> None:
         """Forgets sequences and frees their blocks; unknown ids are ignored."""
         self._scheduler.abort(ids)
+        if self._grammars is not None:
+            self._grammars.drop(ids)
 
     def step(self) -> StepOutput:
         """Computes one batch and returns its output; with a launcher, the output of the batch before it."""
         if self._has_landed:
             self.tend()
+        self._take_compiled()
         started_at = time.perf_counter()
         limits = self._controller.limits(self._scheduler)
         batch = self._scheduler.schedule(time.time(), limits)
@@ -115,17 +137,33 @@ class EngineCore:
         self._scheduler.check()
 
     def close(self) -> None:
-        """Releases what it has outside its process."""
+        """Releases what it has outside its process, and its threads."""
+        if self._grammars is not None:
+            self._grammars.close()
+
+    def _take_compiled(self) -> None:
+        """Lets the sequences in whose grammars are compiled; waits for one if nothing else is to do."""
+        if self._grammars is None or not self._grammars.pending_ids:
+            return
+        self._note_ids()  # a crash of the compiler is theirs
+        for add, outcome in self._grammars.take(may_wait=not self._has_steps):
+            if isinstance(outcome, Refused):
+                self._scheduler.refuse(add.id, outcome.code, outcome.message)
+            else:
+                self._scheduler.add(add, outcome)
 
     def _note_ids(self, batch: Batch | None = None) -> None:
         """Notes the sequences of the batch that comes next and of the one that is in flight."""
         if self._note is not None:
             batches = (self._flying.batch if self._flying else None, batch)
-            self._note([span.id for each in batches if each is not None for span in each.spans])
+            ids = [span.id for each in batches if each is not None for span in each.spans]
+            self._note(ids + self._grammars.pending_ids if self._grammars else ids)
 
     def _compute(self, batch: Batch, started_at: float) -> _Computed:
         """Runs the batch; with a launcher, launches it and waits for the batch before it."""
         if self._launcher is None:
+            if self._grammars is not None:
+                self._grammars.begin(batch.masks)
             drawn = self._runner.run(batch) if batch.spans else []
             return _Computed(batch, drawn, time.perf_counter() - started_at)
         due = self._flying
@@ -139,7 +177,7 @@ class EngineCore:
 
     def _output(self, emitted: list[Emitted], counters: Counters) -> StepOutput:
         scored, refused = self._scheduler.take_scored(), self._scheduler.take_refused()
-        waiting = self._scheduler.waiting_ids
+        waiting = self._scheduler.waiting_ids + (self._grammars.pending_ids if self._grammars else [])
         return StepOutput(emitted=emitted, scored=scored, refused=refused, waiting=waiting, counters=counters)
 
     def _count(self, batch: Batch, step_s: float) -> Counters:

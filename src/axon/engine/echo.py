@@ -12,6 +12,7 @@ from dataclasses import replace
 from axon.domain.failure import Failure
 from axon.engine.batch import Batch, Draw, Drawn, Span
 from axon.engine.config import EngineConfig, for_device
+from axon.engine.constraint import Compiler, Mask
 from axon.engine.core import EngineCore
 from axon.engine.protocol.messages import Add, Refused, StepOutput
 from axon.engine.sample.uniform import uniform
@@ -28,6 +29,7 @@ POISON_EXIT_CODE = 13
 HANGING = (254, 254, 254)
 """A prompt with these ids in a row makes a step that never returns."""
 
+_CLOSING = b'"}]'
 _DEFAULT_MODEL_LEN = 8192
 _KV_BYTES_PER_TOKEN = 4096  # pretended, so that kv_memory_bytes means about what it means with a small model
 
@@ -53,6 +55,7 @@ class EchoEngine(EngineCore):
                 num_blocks, config.block_size, config.echo_step_s, config.echo_shift, open_script(config.echo_script)
             ),
             kernel=_kernel(config),
+            open_grammars=_open_grammars,
         )
         self._fails, self._failing = config.echo_fails, list[Refused]()
 
@@ -73,8 +76,29 @@ class EchoEngine(EngineCore):
         return replace(output, refused=[*output.refused, *failing])
 
 
+def _open_grammars() -> Compiler:
+    from axon.engine.grammar.grammars import Grammars  # numpy comes with it, which echoing does not need
+    from axon.engine.grammar.vocabulary import byte_vocabulary
+
+    return Grammars(byte_vocabulary)
+
+
 def _kernel(config: EngineConfig) -> str:
     return f"echo+{config.echo_shift}" if config.echo_shift else "echo"
+
+
+def _allowed(token: int, draw: Draw, mask: Mask) -> int:
+    """The token if the grammar allows it; else, by the draw's number, one that it allows.
+
+    Behind the echo's end it closes what is open, so that grammars end too.
+    """
+    allowed = mask.allowed_ids()
+    if token in allowed or not allowed:
+        return token
+    closing = [id for id in _CLOSING if id in allowed] if token == EOS_ID else []
+    printable = [id for id in allowed if 32 <= id < 127]
+    ids = closing[:1] or printable or allowed
+    return ids[int(uniform(draw.seed, draw.choice, draw.position) * len(ids))]
 
 
 class EchoRunner:
@@ -99,6 +123,8 @@ class EchoRunner:
     def _drawn(self, span: Span, draw: Draw) -> Drawn:
         """Every token has probability 1, drawn or given."""
         token = self._answer(span, draw) if draw.given is None else draw.given
+        if draw.mask is not None:
+            token = _allowed(token, draw, draw.mask)
         if draw.sampling.logprobs is None:
             return Drawn(token)
         return Drawn(token, 0.0, ((token, 0.0),) if draw.sampling.logprobs else ())

@@ -1,6 +1,7 @@
 """The engine over a model folder: chooses its backend and gathers the ranks of its group. Token ids in and out."""
 
 from dataclasses import replace
+from functools import partial
 from math import inf
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -10,6 +11,8 @@ from axon.engine.batch import Batch
 from axon.engine.config import EngineConfig, for_device
 from axon.engine.core import EngineCore
 from axon.engine.cuda.nvml import open_gauge
+from axon.engine.grammar.grammars import Grammars
+from axon.engine.grammar.vocabulary import read_vocabulary
 from axon.engine.load.architecture import read_architecture
 from axon.engine.parallel.partition import refuse_impossible
 from axon.engine.protocol.messages import Counters
@@ -41,7 +44,7 @@ class Engine(EngineCore):
                 config, model_dir, architecture, max_model_len=limit, group=self.group, open_weights=open_weights
             )
         except BaseException:
-            self.close()
+            self._close_group()
             raise
         self._gauge = open_gauge(uuids_of(config.num_local_ranks)) if config.device == "cuda" else None
         leader = Leader(self.crew, backend.runner, backend.launcher) if self.crew else None
@@ -56,6 +59,7 @@ class Engine(EngineCore):
             version=f"{model_dir.resolve()} {backend.kernel}",
             scores_prompts=backend.launcher is None and leader is None,
         )
+        read = partial(read_vocabulary, model_dir, size=architecture.vocab_size, eos_ids=architecture.eos_ids)
         super().__init__(
             scheduler,
             leader or backend.runner,
@@ -63,6 +67,7 @@ class Engine(EngineCore):
             controller=make_controller(config, backend, leads=leader is not None),
             launcher=(leader or backend.launcher) if backend.launcher else None,
             later=backend.later,
+            open_grammars=partial(Grammars, read),
         )
 
     def _count(self, batch: Batch, step_s: float) -> Counters:
@@ -74,7 +79,11 @@ class Engine(EngineCore):
         return replace(counters, sent_bytes=sent_bytes, gpus=gpus)
 
     def close(self) -> None:
-        """Ends the other ranks, where there are any."""
+        """Ends its threads, and the other ranks, where there are any."""
+        super().close()
+        self._close_group()
+
+    def _close_group(self) -> None:
         if self.crew is not None:
             self.crew.close()
         if self.group is not None:

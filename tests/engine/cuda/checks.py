@@ -274,6 +274,14 @@ def open_in(group: Any, folder: Path, **changes: Any) -> EngineCore:
     return EngineCore(scheduler, opened.runner, kernel=opened.kernel, launcher=opened.launcher)
 
 
+def grammars_are_followed_and_change_nothing_beside_them(make_folder: Folders) -> None:
+    from tests.engine.cuda.grammar import compare
+
+    for sampling in SAMPLINGS.values():
+        compare(make_folder({}), 272, sampling, with_cpu=True)
+        compare(make_folder(WIDE["llama"]), 1024, sampling, with_cpu=False)
+
+
 def graphs_recorded_between_steps_change_no_token(make_folder: Folders) -> None:
     """Steps without a graph, with one, and those beside which one is recorded."""
     for name, changes in {"tiny": {}, **WIDE}.items():
@@ -323,6 +331,7 @@ CHECKS: list[Callable[[Folders], None]] = [
     a_group_of_one_over_nccl_changes_nothing,
     graphs_recorded_between_steps_change_no_token,
     two_ranks_on_one_gpu_say_what_one_says,
+    grammars_are_followed_and_change_nothing_beside_them,
 ]
 
 

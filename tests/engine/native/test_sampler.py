@@ -11,7 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from axon.engine.batch import Draw
-from axon.engine.native.sampler import Floats, Mask, NativeSampler
+from axon.engine.grammar.mask import Words
+from axon.engine.native.sampler import Floats, NativeSampler
 from axon.engine.sample.adjust import adjust
 from axon.engine.sample.sampler import sample as sample_in_float64
 from axon.engine.sample.uniform import uniform
@@ -179,7 +180,7 @@ def test_a_prompt_that_was_seen_before_is_not_taken_for_another() -> None:
     kept.close()
 
 
-def make_mask(width: int, allowed: set[int]) -> Mask:
+def make_mask(width: int, allowed: set[int]) -> Words:
     bits = np.zeros(-(-width // 32) * 32, np.uint8)
     bits[list(allowed)] = 1
     return np.packbits(bits, bitorder="little").view(np.uint32)
@@ -189,7 +190,7 @@ def make_mask(width: int, allowed: set[int]) -> Mask:
 def test_only_what_its_mask_allows_is_chosen(temperature: float) -> None:
     sampler, rows = NativeSampler(100, threads=2), np.repeat(make_row(0, width=100), 50, axis=0)
     draws = [make_draw(position, temperature=temperature) for position in range(50)]
-    masks: list[Mask | None] = [make_mask(100, {3, 64, 99}) if index % 2 else None for index in range(50)]
+    masks: list[Words | None] = [make_mask(100, {3, 64, 99}) if index % 2 else None for index in range(50)]
     free, masked = tokens_of(sampler.sample(rows, draws)), tokens_of(sampler.sample(rows, draws, masks=masks))
     assert masked[::2] == free[::2]
     assert set(masked[1::2]) <= {3, 64, 99}

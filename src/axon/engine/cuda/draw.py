@@ -2,7 +2,7 @@
 
 The vocabulary is cut into sections: their sums are cumulated first, then the weights within one. An inverse
 temperature of 0 is greedy: the most likely token, the lowest id among equals. Rows with penalties, bias, bans or
-log probabilities are drawn on the host.
+log probabilities are drawn on the host. A logit of -inf is never chosen.
 """
 
 import triton.language as tl

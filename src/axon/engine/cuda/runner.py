@@ -147,6 +147,7 @@ class CudaRunner:
             spans = [_rehearsed(index, 1, plain) for index in range(count)]
             self.run(Batch((*spans, _rehearsed(count, 2, cut))))
         self._slots.forget()
+        self._sampler.rehearse_masks(self._model.dtype)
         if not self._group.is_cut:
             self._rehearse_decodes()
 
@@ -312,6 +313,9 @@ class CudaRunner:
         """The span's draw, with the placeholder in its history replaced by the token."""
         draw = span.draw
         assert draw is not None
+        if draw.mask is not None and span.token_ids[-1] == PLACEHOLDER:
+            assert self._previous is not None, "a placeholder has a step before it"
+            draw.mask.masks.learn(self._previous.token_of(span.arrival))
         if not draw.output_ids or draw.output_ids[-1] != PLACEHOLDER:
             return draw
         assert self._previous is not None, "a placeholder has a step before it"
@@ -320,9 +324,10 @@ class CudaRunner:
     def _draw_specials(
         self, logits: torch.Tensor, specials: list[Special], inputs: Mapping[str, torch.Tensor], sampled: torch.Tensor
     ) -> dict[int, Drawn]:
-        cut = [special for special in specials if special.needs_truncation]
-        if cut:
-            self._sampler.draw_truncated(logits, cut, inputs["inverse_temperatures"], inputs["numbers"], sampled)
+        temperatures, numbers = inputs["inverse_temperatures"], inputs["numbers"]
+        self._sampler.draw_masked(logits, specials, temperatures, numbers, sampled)
+        if cut := [special for special in specials if special.needs_truncation]:
+            self._sampler.draw_truncated(logits, cut, temperatures, numbers, sampled)
         on_host = [special for special in specials if special.needs_host]
         if not on_host:
             return {}

@@ -5,15 +5,19 @@ from typing import NamedTuple
 
 import torch
 
+from axon.domain.sampling import Sampling
 from axon.engine.batch import Draw, Drawn
 from axon.engine.cuda.draw import NUM_SECTIONS, draw, sum_sections
 from axon.engine.cuda.jit import ceil_pow2, launch
+from axon.engine.cuda.mask import mask_rows
 from axon.engine.cuda.truncate import draw_truncated
+from axon.engine.grammar.filling import fill_together
 from axon.engine.sample.adjust import is_adjusted
 from axon.engine.sample.sampler import sample
 from axon.engine.sample.truncate import is_truncated
 
 _TRUNCATED_WIDTH = 4096
+_MASKED_WIDTH = 1024
 
 
 class Special(NamedTuple):
@@ -24,8 +28,13 @@ class Special(NamedTuple):
 
     @property
     def needs_host(self) -> bool:
-        """Whether the logits are adjusted, or log probabilities are asked for."""
-        return is_adjusted(self.draw) or self.draw.sampling.logprobs is not None
+        """Whether the logits are adjusted by more than a mask, or log probabilities are asked for."""
+        return is_adjusted(self.draw, but_mask=True) or self.draw.sampling.logprobs is not None
+
+    @property
+    def needs_mask(self) -> bool:
+        """Whether the device draws from a row that a grammar masks."""
+        return self.draw.mask is not None and not self.needs_host
 
     @property
     def needs_truncation(self) -> bool:
@@ -66,6 +75,41 @@ class DeviceSampler:
         draw[(len(logits),)](
             logits, self._vocab_size, inverse_temperatures, numbers, self._highest, self._sums, sampled,
             **constants, **launch(num_warps=4, pdl=pdl),
+        )  # fmt: skip
+
+    def draw_masked(
+        self,
+        logits: torch.Tensor,
+        specials: Sequence[Special],
+        inverse_temperatures: torch.Tensor,
+        numbers: torch.Tensor,
+        sampled: torch.Tensor,
+    ) -> None:
+        """Masks the rows of grammars and draws all rows anew: those without a mask are drawn as before.
+
+        The masks are filled now, while the device computes the logits.
+        """
+        fill_together([special.draw.mask.masks for special in specials if special.draw.mask is not None])
+        if masked := [special for special in specials if special.needs_mask]:
+            self.mask(logits, masked)
+            self.draw(logits, inverse_temperatures, numbers, sampled, pdl=False)
+
+    def rehearse_masks(self, dtype: torch.dtype) -> None:
+        """Has the kernel compiled that masks logits of this dtype."""
+        draw = Draw(sampling=Sampling(max_tokens=1), seed=0, choice=0, position=0)
+        self.mask(torch.zeros((1, self._vocab_size), dtype=dtype, device=self._device), [Special(0, draw)])
+
+    def mask(self, logits: torch.Tensor, specials: Sequence[Special]) -> None:
+        """Forbids in the given rows what their grammars do not allow; the logits stay so."""
+        pinned = self._device.type == "cuda"
+        words = torch.empty((len(specials), -(-self._vocab_size // 32)), dtype=torch.int32, pin_memory=pinned)
+        for row, special in zip(words.numpy(), specials, strict=True):
+            row[:] = special.draw.mask.words().view(row.dtype) if special.draw.mask is not None else -1
+        rows = self._send([special.row for special in specials], torch.int32)
+        width = min(_MASKED_WIDTH, ceil_pow2(self._vocab_size))
+        mask_rows[(len(specials), -(-self._vocab_size // width))](
+            logits, self._vocab_size, rows, words.to(self._device, non_blocking=True), words.shape[1],
+            WIDTH=width, **launch(num_warps=4),
         )  # fmt: skip
 
     def draw_truncated(

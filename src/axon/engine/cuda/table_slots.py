@@ -85,6 +85,6 @@ class Slots:
         self.states[slot] = first_state(draw.seed, draw.choice)
         self.inverse_temperatures[slot] = min(1 / temperature, 1e30) if temperature > 0 else 0.0
         adjusted = draw.sampling.logit_bias or draw.sampling.penalises_output or draw.sampling.min_tokens
-        asked = draw.sampling.logprobs is not None
+        asked = draw.sampling.logprobs is not None or draw.mask is not None
         self.is_special[slot] = bool(adjusted) or asked or is_truncated(draw.sampling)
         self._can_draw[slot] = True

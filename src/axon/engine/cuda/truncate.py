@@ -131,7 +131,7 @@ def draw_truncated(
         weights = tl.where(kept, tl.exp2((scores - top) * inverse), 0.0).to(tl.float64)
         running = cumulated + tl.cumsum(weights, 0)
         # The last kept id whose weights before it are not over the target: where the target falls.
-        reached = kept & (running - weights <= target)
+        reached = kept & (weights > 0) & (running - weights <= target)
         token = tl.maximum(token, tl.max(tl.where(reached, id, 0), 0))
         cumulated += tl.sum(weights, 0)
         num_equal += tl.sum(equal.to(tl.int32), 0)

@@ -29,7 +29,9 @@ class NativeRunner:
         logits = self._buffer(len(draws)) if asking else None
         drawn = [Drawn(token) for token in self._model.step(to_rows(batch), logits).tolist()]
         if logits is not None:
-            sampled = self._sampler.sample(logits, [draws[index] for index in asking], rows=asking)
+            asked = [draws[index] for index in asking]
+            masks = [draw.mask.words() if draw.mask is not None else None for draw in asked]
+            sampled = self._sampler.sample(logits, asked, rows=asking, masks=masks)
             for index, each in zip(asking, sampled, strict=True):
                 drawn[index] = each
         return drawn

@@ -15,14 +15,12 @@ import numpy as np
 import numpy.typing as npt
 
 from axon.engine.batch import Draw, Drawn
+from axon.engine.grammar.mask import Words
 from axon.engine.native import library
 from axon.engine.sample.uniform import MASK
 from axon.errors import Misconfigured
 
 Floats = npt.NDArray[np.float32]
-Mask = npt.NDArray[np.uint32]
-"""A bit for each token, the lowest id in the lowest bit: 1 where a grammar allows it."""
-
 _ANSWER = np.dtype([("logprob", np.float64), ("token", np.int32), ("num_top", np.int32)])
 
 
@@ -54,7 +52,7 @@ class NativeSampler:
         draws: Sequence[Draw],
         *,
         rows: Sequence[int] | None = None,
-        masks: Sequence[Mask | None] | None = None,
+        masks: Sequence[Words | None] | None = None,
     ) -> list[Drawn]:
         """Returns the token of each draw, with log probabilities where it asks for them.
 
@@ -103,7 +101,7 @@ class NativeSampler:
         if getattr(self, "_library", None) is not None:
             self.close()
 
-    def _mask_address(self, mask: Mask | None) -> int:
+    def _mask_address(self, mask: Words | None) -> int:
         if mask is None:
             return 0
         assert mask.dtype == np.uint32

@@ -1,4 +1,4 @@
-"""Adjusts logits before a token is chosen: bias, penalties, bans. Each row is changed by its own draw alone."""
+"""Adjusts logits before a token is chosen: bias, penalties, masks, bans. Each row is changed by its own draw alone."""
 
 from collections.abc import Iterable, Sequence
 
@@ -11,9 +11,10 @@ Floats = npt.NDArray[np.float64]
 Ids = npt.NDArray[np.int64]
 
 
-def is_adjusted(draw: Draw) -> bool:
-    """Whether ``adjust`` would change the draw's row."""
-    return bool(draw.sampling.logit_bias or draw.banned_ids or draw.sampling.penalises_output)
+def is_adjusted(draw: Draw, *, but_mask: bool = False) -> bool:
+    """Whether ``adjust`` would change the draw's row; ``but_mask``: by more than a grammar's mask."""
+    is_masked = draw.mask is not None and not but_mask
+    return bool(draw.sampling.logit_bias or draw.banned_ids or draw.sampling.penalises_output or is_masked)
 
 
 def adjust(scores: Floats, draws: Sequence[Draw]) -> None:
@@ -21,6 +22,7 @@ def adjust(scores: Floats, draws: Sequence[Draw]) -> None:
     _add_bias(scores, draws)
     _penalise_repetition(scores, draws)
     _penalise_output(scores, draws)
+    _mask(scores, draws)
     _ban(scores, draws)
 
 
@@ -44,6 +46,16 @@ def _penalise_output(scores: Floats, draws: Sequence[Draw]) -> None:
     frequency = np.array([draw.sampling.frequency_penalty for draw in draws])
     rows, ids, counts = _count([draw.output_ids for draw in draws], scores.shape[1])
     scores[rows, ids] -= frequency[rows] * counts + presence[rows]
+
+
+def _mask(scores: Floats, draws: Sequence[Draw]) -> None:
+    for row, draw in enumerate(draws):
+        if draw.mask is None:
+            continue
+        allowed = np.unpackbits(draw.mask.words().view(np.uint8), bitorder="little")[: scores.shape[1]] > 0
+        if allowed.any():  # else the scheduler discards what is drawn
+            scores[row, : len(allowed)][~allowed] = -np.inf
+            scores[row, len(allowed) :] = -np.inf
 
 
 def _ban(scores: Floats, draws: Sequence[Draw]) -> None:

@@ -8,7 +8,8 @@ A runner makes one call:
 the batch in order; they are not changed. A runner returns the list as it is.
 
 Greedy rows take one argmax; rows with a temperature alone are not sorted. The others are changed in this order: logit
-bias, repetition, frequency and presence penalties, banned end tokens; then temperature, min-p and top-k, top-p.
+bias, repetition, frequency and presence penalties, a grammar's mask, banned end tokens; then temperature, min-p and
+top-k, top-p.
 Log probabilities are the model's own: those of the row as it came.
 """
 

@@ -10,6 +10,13 @@ def ending_ids(sampling: Sampling, eos_ids: Collection[int]) -> tuple[int, ...]:
     return sampling.stop_ids if sampling.ignore_eos else (*sampling.stop_ids, *sorted(eos_ids))
 
 
+def masked_ids(sampling: Sampling, eos_ids: Collection[int], position: int) -> tuple[int, ...]:
+    """The token ids that end a choice which has a grammar, but must not yet: it ends early only with its grammar."""
+    if position < sampling.min_tokens:
+        return (*sampling.stop_ids, *eos_ids)
+    return tuple(eos_ids) if sampling.ignore_eos else ()
+
+
 def finish_of(
     *, token: int, num_outputs: int, num_tokens: int, sampling: Sampling, eos_ids: Collection[int], max_len: int
 ) -> str | None:
@@ -17,7 +24,7 @@ def finish_of(
 
     ``num_tokens`` counts prompt and output together, ``token`` included; ``max_len`` is their limit.
     """
-    if token in sampling.stop_ids or (token in eos_ids and not sampling.ignore_eos):
+    if token in sampling.stop_ids or (token in eos_ids and (not sampling.ignore_eos or sampling.grammar)):
         return "stop"
     if num_outputs >= sampling.max_tokens or num_tokens >= max_len:
         return "length"

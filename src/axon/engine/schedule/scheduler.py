@@ -11,7 +11,9 @@ one draws (the runner fills them in, see ``batch.fill``). Steps run and are sett
 from collections.abc import Iterable
 from itertools import count
 
+from axon.domain.failure import Failure
 from axon.engine.batch import Batch, Drawn, Span
+from axon.engine.constraint import Matcher
 from axon.engine.protocol.messages import Add, Emitted, Refused, Scored
 from axon.engine.schedule.allocation import Allocation
 from axon.engine.schedule.blocks import BlockPool
@@ -109,8 +111,11 @@ class Scheduler:
         prompts = [sequence.num_computed for sequence in ready if sequence.num_pending > 1]
         return Outlook(len(streams), sum(streams), prompts[0] if prompts else 0)
 
-    def add(self, add: Add) -> None:
-        """Queues a sequence or refuses it; an id that is known already starts over."""
+    def add(self, add: Add, matcher: Matcher | None = None) -> None:
+        """Queues a sequence or refuses it; an id that is known already starts over.
+
+        ``matcher`` is that of its grammar, behind the tokens it came with.
+        """
         self.abort([add.id])
         refusal = self._sequence_limits.refusal(add)
         if refusal:
@@ -127,6 +132,7 @@ class Scheduler:
             salt,
             self._sequence_limits.max_blocks(add),
             self._sequence_limits.max_len(add),
+            matcher,
         )
         self._policy.arrive(sequence.claim, {waiting.claim.tenant for waiting in self._roster.waiting})
         self._roster.arrive(sequence)
@@ -165,6 +171,8 @@ class Scheduler:
                 self._scored.append(sequence.scores.take(span, scores))
             if not tokens:
                 self._advance(sequence, span, span.end, 0)
+            elif sequence.matcher is not None and not (tokens := list(span.allowed(tokens))):
+                self.refuse(sequence.id, Failure.INVALID, f"The grammar cannot be followed: {sequence.matcher.problem}")
             elif not span.drafts:
                 emitted.append(sequence.emit(tokens[0], self.eos_ids))
                 self._advance(sequence, span, span.end, 1)
@@ -173,6 +181,11 @@ class Scheduler:
             else:
                 emitted += self._settle_drafts(sequence, span, tokens)
         return emitted
+
+    def refuse(self, id: str, code: str, message: str) -> None:
+        """Forgets a sequence, if it is known, and reports why it is not run."""
+        self.abort([id])
+        self._refused.append(Refused(id, code, message))
 
     def take_refused(self) -> list[Refused]:
         """The sequences refused since the last call."""
@@ -197,8 +210,7 @@ class Scheduler:
     def _expire(self, now: float) -> None:
         for sequence in list(self._roster.by_id.values()):
             if sequence.add.deadline is not None and sequence.add.deadline <= now:
-                self._end(sequence)
-                self._refused.append(Refused(sequence.id, "deadline_exceeded", "The deadline has passed."))
+                self.refuse(sequence.id, "deadline_exceeded", "The deadline has passed.")
 
     def _rank(self, sequence: Sequence) -> Rank:
         return self._policy.rank(sequence.claim)
@@ -357,7 +369,7 @@ class Scheduler:
     def _settle_drafts(self, sequence: Sequence, span: Span, drawn: list[Drawn]) -> list[Emitted]:
         """Emits up to the first wrong draft or the end: what was drawn behind either is discarded."""
         num_accepted = span.num_accepted(drawn)
-        sequence.drafter.learn(num_drafted=len(span.drafts), num_accepted=num_accepted)
+        sequence.learn_drafts(num_drafted=len(span.drafts), num_accepted=num_accepted)
         self.num_drafted += len(span.drafts)
         self.num_accepted += num_accepted
         emitted: list[Emitted] = []

@@ -4,12 +4,18 @@ from collections import abc
 from dataclasses import dataclass, field
 
 from axon.engine.batch import PLACEHOLDER, Draw, Drawn, Span
+from axon.engine.constraint import Masks, Matcher
 from axon.engine.protocol.messages import Add, Emitted
 from axon.engine.schedule.blocks import chain_hashes
 from axon.engine.schedule.draft import Drafter
-from axon.engine.schedule.finish import ending_ids, finish_of
+from axon.engine.schedule.finish import ending_ids, finish_of, masked_ids
 from axon.engine.schedule.policy import Claim
 from axon.engine.schedule.scoring import PromptScores, scores_of
+
+_FORCED_RATE = 0.95
+"""Share of the tokens forced by a grammar that are drawn so: the rest of a token may be cut otherwise."""
+_MOST_FORCED = 16
+"""Most forced tokens of a sequence that are drafted in one step."""
 
 
 @dataclass(slots=True, eq=False)
@@ -29,6 +35,8 @@ class Sequence:
     """Most blocks that all sequences of its tenant may hold together."""
     max_len: int
     """Most tokens of its prompt and its answer together."""
+    matcher: Matcher | None = None
+    """Where it stands in its grammar; None if its sampling has none."""
     token_ids: list[int] = field(init=False)
     """Prompt and output; the tokens that steps in flight will draw stand as placeholders at the end."""
     num_unknown: int = 0
@@ -54,6 +62,8 @@ class Sequence:
     scores: PromptScores | None = field(init=False)
     """Log probabilities of its prompt; None where they are not asked for."""
     drafter: Drafter = field(default_factory=Drafter)
+    drafts_are_forced: bool = False
+    """Whether its latest draft tokens were the only ones that its grammar allows."""
     penalised_prompt: tuple[int, ...] = field(init=False)
     """The prompt, if its sampling penalises it: one object for all draws, so that a sampler can know it again."""
 
@@ -118,7 +128,17 @@ class Sequence:
         if self.num_unknown or self.num_pending != 1:
             return []
         num_left = min(self.add.sampling.max_tokens - self.num_outputs, self.max_len - self.num_tokens) - 1
-        return self.drafter.draft(self.token_ids, price=price, most=min(most, num_left))
+        most = min(most, num_left)
+        if self.matcher is None:
+            return self.drafter.draft(self.token_ids, price=price, most=most)
+        forced = self.matcher.forced()[: max(0, min(most, _MOST_FORCED))] if price < _FORCED_RATE else []
+        self.drafts_are_forced = bool(forced)
+        return forced or self.matcher.legal(self.drafter.draft(self.token_ids, price=price, most=most))
+
+    def learn_drafts(self, *, num_drafted: int, num_accepted: int) -> None:
+        """Takes in how many drafts were accepted; those that its grammar forced say nothing about others."""
+        if not self.drafts_are_forced:
+            self.drafter.learn(num_drafted=num_drafted, num_accepted=num_accepted)
 
     def plan(self, num_tokens: int, eos_ids: frozenset[int], drafts: list[int] | None = None) -> Span:
         """The next ``num_tokens`` pending tokens as work for a step; they count as computed from now on.
@@ -126,13 +146,16 @@ class Sequence:
         Draft tokens are computed behind them; whether these are accepted is known when the step is settled.
         """
         first, end = self.num_computed, self.num_computed + num_tokens
+        masks = self._masks(drafts or ()) if end == self.num_tokens else None
         span = Span(
             id=self.id,
             first=first,
             token_ids=(*self.token_ids[first:end], *drafts) if drafts else tuple(self.token_ids[first:end]),
             block_ids=tuple(self.block_ids),
-            draw=self._draw(eos_ids) if end == self.num_tokens else None,
-            drafts=tuple(self._draw(eos_ids, drafts[: index + 1]) for index in range(len(drafts))) if drafts else (),
+            draw=self._draw(eos_ids, masks) if end == self.num_tokens else None,
+            drafts=tuple(self._draw(eos_ids, masks, drafts[: index + 1]) for index in range(len(drafts)))
+            if drafts
+            else (),
             scores=self.scores.draws(first, end) if self.scores is not None else (),
             arrival=self.arrival,
             admission=self.num_admissions,
@@ -147,12 +170,14 @@ class Sequence:
     def emit(self, drawn: Drawn, eos_ids: frozenset[int]) -> Emitted:
         """Takes in a drawn token and says whether the sequence ends with it."""
         self._learn(drawn.token)
+        if self.matcher is not None:
+            self.matcher.learn(self.num_known - len(self.add.prompt_ids) - 1, drawn.token)
         finish = finish_of(
             token=drawn.token,
             num_outputs=self.num_known - len(self.add.prompt_ids),
             num_tokens=self.num_known,
             sampling=self.add.sampling,
-            eos_ids=eos_ids,
+            eos_ids=eos_ids if self.matcher is None else self.matcher.eos_ids,
             max_len=self.max_len,
         )
         cached, self.num_cached = self.num_cached or 0, 0
@@ -166,7 +191,15 @@ class Sequence:
         else:
             self.token_ids.append(token)
 
-    def _draw(self, eos_ids: frozenset[int], drafts: abc.Sequence[int] = ()) -> Draw:
+    def _masks(self, drafts: abc.Sequence[int]) -> Masks | None:
+        """The masks of the draws behind the last token and behind the draft tokens that follow it."""
+        if self.matcher is None:
+            return None
+        positions = range(self.num_outputs, self.num_outputs + len(drafts) + 1)
+        banned = [masked_ids(self.add.sampling, self.matcher.eos_ids, position) for position in positions]
+        return self.matcher.masks(self.num_outputs, drafts, banned)
+
+    def _draw(self, eos_ids: frozenset[int], masks: Masks | None, drafts: abc.Sequence[int] = ()) -> Draw:
         """The draw behind the last token, or behind draft tokens that follow it."""
         sampling, position = self.add.sampling, self.num_outputs + len(drafts)
         return Draw(
@@ -176,5 +209,6 @@ class Sequence:
             position=position,
             prompt_ids=self.penalised_prompt,
             output_ids=(*self.token_ids[len(self.add.prompt_ids) :], *drafts) if sampling.penalises_output else (),
-            banned_ids=ending_ids(sampling, eos_ids) if position < sampling.min_tokens else (),
+            banned_ids=ending_ids(sampling, eos_ids) if position < sampling.min_tokens and masks is None else (),
+            mask=masks.of(len(drafts)) if masks is not None else None,
         )

@@ -1,0 +1,66 @@
+"""A model's tokens as llguidance takes them: their bytes, which of them end an answer, how they are cut from text."""
+
+from collections.abc import Collection
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from axon.errors import Misconfigured
+
+if TYPE_CHECKING:
+    from llguidance import LLTokenizer
+
+_NUM_BYTES = 256
+
+
+@dataclass(frozen=True, slots=True)
+class Vocabulary:
+    """The tokens of one model."""
+
+    tokenizer: "LLTokenizer"
+
+    @property
+    def eos_ids(self) -> frozenset[int]:
+        """The tokens that end an answer: allowed only where the grammar may end."""
+        return frozenset(self.tokenizer.eos_tokens)
+
+    @property
+    def num_words(self) -> int:
+        """Words of 32 bits in a mask."""
+        return -(-self.tokenizer.vocab_size // 32)
+
+
+def read_vocabulary(model_dir: Path, *, size: int, eos_ids: Collection[int]) -> Vocabulary:
+    """The vocabulary of a model folder, with ``size`` tokens as its logits have; raises ``Misconfigured``.
+
+    It takes half a second, in which no other thread of the process runs.
+    """
+    path = model_dir / "tokenizer.json"
+    if not path.is_file():
+        raise Misconfigured(f"grammars need the model's tokenizer, but {model_dir} has no tokenizer.json")
+    try:
+        from llguidance import LLTokenizer
+
+        return Vocabulary(LLTokenizer(str(path), n_vocab=size, eos_token=sorted(eos_ids) or None))
+    except (ImportError, ValueError) as error:
+        raise Misconfigured(f"grammars cannot be used with the tokenizer of {model_dir}: {error}") from error
+
+
+def byte_vocabulary(*, size: int = _NUM_BYTES + 2, eos_id: int = _NUM_BYTES + 1) -> Vocabulary:
+    """The bytes 0 to 255, and control tokens behind them; it needs no file."""
+    from llguidance import LLTokenizer, TokenizerWrapper
+
+    wrapper = TokenizerWrapper(_Bytes(size, eos_id))
+    return Vocabulary(LLTokenizer(wrapper, n_vocab=size, eos_token=[eos_id]))
+
+
+class _Bytes:
+    """A tokenizer of single bytes, in the form that llguidance asks for."""
+
+    def __init__(self, size: int, eos_id: int) -> None:
+        self.eos_token_id, self.bos_token_id = eos_id, None
+        self.special_token_ids = list(range(_NUM_BYTES, size))
+        self.tokens = [bytes([id]) if id < _NUM_BYTES else b"<%d>" % id for id in range(size)]
+
+    def __call__(self, text: bytes) -> list[int]:
+        return list(text)
