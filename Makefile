@@ -69,6 +69,7 @@ check-rules: $(STAMP)
 	$(BIN)/lint-imports
 	$(BIN)/python scripts/settings_page.py --check
 	$(BIN)/python scripts/api_page.py --check
+	$(BIN)/python scripts/fields_page.py --check
 	$(BIN)/python scripts/check_links.py
 	$(BIN)/python scripts/audit.py
 
@@ -77,6 +78,7 @@ format: $(STAMP) ## Format the code and sort its imports
 	$(BIN)/ruff check --fix .
 	$(BIN)/python scripts/settings_page.py
 	$(BIN)/python scripts/api_page.py
+	$(BIN)/python scripts/fields_page.py
 
 sim: $(STAMP) ## Run the simulation of the protocol for SECONDS (120)
 	$(BIN)/python -m tests.sim --seconds $(or $(SECONDS),120)
@@ -137,8 +139,9 @@ install-services: ## Install Redis, RabbitMQ, PostgreSQL, pgbouncer and nginx fo
 settings-page: $(STAMP) ## Write docs/settings.md from the code
 	$(BIN)/python scripts/settings_page.py
 
-api-page: $(STAMP) ## Write docs/api.md from the code
+api-page: $(STAMP) ## Write docs/api.md and docs/fields.md from the code
 	$(BIN)/python scripts/api_page.py
+	$(BIN)/python scripts/fields_page.py
 
 lock: $(STAMP) ## Write requirements.lock from what .venv holds
 	scripts/write-lock $(BIN)/python > requirements.lock.new

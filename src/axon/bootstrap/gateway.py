@@ -194,10 +194,13 @@ async def open_gateway(
     from axon.gateway.turn.observer import TurnObserving
     from axon.gateway.turn.opening import Opening
     from axon.gateway.turn.revoked_keys import RevokedKeys
+    from axon.sessions.grammars import Grammars
 
     settings, clock, store = process.settings, process.clock, services.store
     bodies = Bodies(settings.gateway)
     stack.callback(bodies.close)
+    grammars = Grammars()
+    stack.callback(grammars.close)
     name = f"gateway-{uuid.uuid4().hex[:12]}"
     registry = make_follower(store, services.live, clock, holder=name)
     await registry.open()
@@ -233,6 +236,7 @@ async def open_gateway(
         sessions_config=settings.sessions,
         dispatch_config=settings.dispatch,
         bodies=bodies,
+        grammars=grammars,
         offers=offers,
         opening=Opening(admission, dispatch, idempotency, clock, quota=quota),
         quota=quota,

@@ -61,6 +61,11 @@ class ResponseReply(msgspec.Struct, frozen=True, kw_only=True, tag_field="route"
     """The choice among them, as JSON text; empty for ``auto``."""
     serial_calls: bool = False
     """Whether the request allows one call at most (``parallel_tool_calls: false``)."""
+    text: str = ""
+    """What was asked of the answer's text, its format and verbosity, as JSON: a schema may have numbers that no wire
+    format of ours has."""
+    reasoning: Mapping[str, Any] = {}
+    """What was asked of the reasoning: its effort and summary."""
     extra: Mapping[str, Any] = {}
 
 

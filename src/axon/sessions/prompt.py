@@ -3,14 +3,14 @@ weights."""
 
 import asyncio
 import copy
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 
 from axon.domain.tool import Tool
 from axon.errors import InvalidInput, PromptTooLong
 from axon.text.chat import ChatEncoder
 from axon.text.reasoning import OPEN
-from axon.text.template import ChatTemplate, Message, require_template
+from axon.text.template import ChatTemplate, Json, Message, require_template
 from axon.text.tokenizer import Tokenizer
 from axon.text.tools.formats import CallFormat, call_format_of
 from axon.text.tools.prompt import PLAIN, Dialect, num_characters, prepared
@@ -48,11 +48,20 @@ class Prompts:
         self._template, self._threads = template, threads
         self._taught = call_format_of(template.source) if template else None
         """The format of tool calls that the template teaches; None if it knows no tools."""
+        self._options: Mapping[str, Json] = {}
 
     def within(self, max_model_len: int) -> "Prompts":
         """The same for another context length; both share the threads."""
         other = copy.copy(self)
         other.max_model_len = max_model_len
+        return other
+
+    def with_options(self, options: Mapping[str, Json]) -> "Prompts":
+        """The same for requests that give the chat template these options."""
+        if not options:
+            return self
+        other = copy.copy(self)
+        other._options = options
         return other
 
     def dialect(self, override: str = "") -> Dialect:
@@ -81,11 +90,11 @@ class Prompts:
         """The same without the check of the length; refuses text that is certain to exceed ``max_windows`` contexts."""
         size = num_characters(messages, tools)
         self._refuse_hopeless(size // max_windows)
-        encoder = ChatEncoder(self.tokenizer, require_template(self._template))
+        encoder, options = ChatEncoder(self.tokenizer, require_template(self._template)), self._options
 
         def encode() -> list[int]:
             shown, offered = prepared(messages, tools, dialect or self.dialect())
-            return encoder.encode(shown, tools=offered)
+            return encoder.encode(shown, tools=offered, options=options)
 
         return await self._run(encode, size + _MESSAGE_CHARS * len(messages))
 

@@ -14,7 +14,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from axon.errors import InvalidInput
-from axon.text.template import ChatTemplate, Message
+from axon.text.template import ChatTemplate, Json, Message
 from axon.text.tokenizer import Tokenizer
 
 
@@ -33,11 +33,15 @@ class ChatEncoder:
         *,
         add_generation_prompt: bool = True,
         tools: Sequence[Message] | None = None,
+        options: Mapping[str, Json] | None = None,
     ) -> list[int]:
         """Returns the prompt's ids; raises InvalidInput where the template does."""
         swap = _Swap(self._control_texts)
         prompt = self._template.render(
-            swap.hide(messages), add_generation_prompt=add_generation_prompt, tools=swap.hide(tools)
+            swap.hide(messages),
+            add_generation_prompt=add_generation_prompt,
+            tools=swap.hide(tools),
+            options=swap.hide(options),
         )
         ids: list[int] = []
         for text, is_control_text in swap.reveal(prompt):

@@ -4,12 +4,12 @@ Pure functions of what the client sent. Whether a grammar compiles is for ``gram
 allows, for the engine.
 """
 
+import json
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import msgspec
 from llguidance import LLMatcher
 from llguidance.gbnf_to_lark import any_to_lark
 
@@ -65,7 +65,7 @@ def regex_grammar(regex: str) -> Grammar:
     bare = regex.removeprefix("^")
     if bare.endswith("$") and not re.search(r"(?<!\\)(\\\\)*\\\$\Z", bare):
         bare = bare[:-1]
-    [found] = msgspec.json.decode(LLMatcher.grammar_from_regex(bare))["grammars"]
+    [found] = json.loads(LLMatcher.grammar_from_regex(bare))["grammars"]
     return lark_grammar(found["lark_grammar"])
 
 
@@ -118,4 +118,5 @@ def _options_set(schema: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _encoded(value: Any) -> str:
-    return msgspec.json.encode(value).decode()
+    """The value as JSON. It may have whole numbers of any size, which msgspec would not write."""
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))

@@ -47,10 +47,9 @@ class GrammarCheck:
         """Why the grammar cannot be used, in the compiler's words; empty if it can."""
         matcher = LLMatcher(self._tokenizer, grammar.after(""), log_level=0, limits=self._limits)
         if not matcher.is_error():
-            forced = matcher.compute_ff_bytes()
-            if len(forced) > _MAX_FORCED_BYTES:
+            matcher.compute_bitmask()  # first: it lets other threads run, and finds the forced bytes on its way
+            if len(matcher.compute_ff_bytes()) > _MAX_FORCED_BYTES:
                 return f"it allows nothing but one text of more than {_MAX_FORCED_BYTES} bytes, or one without an end"
-            matcher.compute_bitmask()
         return _told(matcher.get_error())
 
 

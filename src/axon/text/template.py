@@ -17,6 +17,8 @@ Json = str | int | float | bool | None | Sequence["Json"] | Mapping[str, "Json"]
 Message = Mapping[str, Json]
 """One message of a chat: ``role``, ``content`` and what else its template reads."""
 
+RESERVED = frozenset({"messages", "tools", "documents", "add_generation_prompt", "bos_token", "eos_token"})
+"""Names that a template reads and that no option of a request may set."""
 DEFAULT_TEMPLATE = (
     "{% for message in messages %}{{ message.role }}: {{ message.content }}\n{% endfor %}"
     "{% if add_generation_prompt %}assistant:{% endif %}"
@@ -50,11 +52,21 @@ class ChatTemplate:
         *,
         add_generation_prompt: bool = True,
         tools: Sequence[Message] | None = None,
+        options: Mapping[str, Json] | None = None,
     ) -> str:
-        """Returns the prompt; a template that cannot take these messages raises InvalidInput."""
+        """Returns the prompt; a template that cannot take these messages raises InvalidInput.
+
+        ``options`` are further names that the template may read, such as ``enable_thinking``.
+        """
         try:
             return self._template.render(
-                messages=messages, add_generation_prompt=add_generation_prompt, tools=tools, **self._special
+                {
+                    **(options or {}),
+                    **self._special,
+                    "messages": messages,
+                    "add_generation_prompt": add_generation_prompt,
+                    "tools": tools,
+                }
             )
         except (TemplateError, TypeError, ValueError, LookupError, ArithmeticError) as error:
             raise InvalidInput(f"the model's chat template refuses these messages: {error}") from error

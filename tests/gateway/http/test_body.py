@@ -15,8 +15,9 @@ from axon.gateway.admin import keys, plans, tenants
 from axon.gateway.config import GatewayConfig
 from axon.gateway.http import body as bodies
 from axon.gateway.http.body import Bodies, Wire, num_parts, num_values, parse
-from axon.gateway.openai.requests import NOT_YET, ChatRequest, CompletionRequest, Request
-from axon.gateway.responses.requests import NOT_YET as NOT_YET_IN_RESPONSES
+from axon.gateway.openai.directives import CHAT as CHAT_FIELDS
+from axon.gateway.openai.directives import COMPLETIONS, RESPONSES
+from axon.gateway.openai.requests import ChatRequest, CompletionRequest, Request
 from axon.gateway.responses.requests import Context, ConversationRequest, ItemsRequest, MetadataRequest, ResponseRequest
 
 SIZE = 4 << 20
@@ -103,8 +104,8 @@ def num_errors(monkeypatch: pytest.MonkeyPatch) -> list[int]:
 
 def not_yet(kind: type[Wire]) -> dict[str, tuple[Any, ...]]:
     if issubclass(kind, Request):
-        return NOT_YET
-    return NOT_YET_IN_RESPONSES if issubclass(kind, Context) else {}
+        return CHAT_FIELDS.refused if issubclass(kind, ChatRequest) else COMPLETIONS.refused
+    return RESPONSES.refused if issubclass(kind, Context) else {}
 
 
 @pytest.mark.parametrize("name", HOSTILE)
@@ -128,7 +129,7 @@ def test_an_unknown_field_makes_no_object(junk: str) -> None:
     body = f'{{"junk":{junk},{CHAT}}}'.encode()
     tracemalloc.start()
     try:
-        assert parse(ChatRequest, body, NOT_YET).texts() == [{"role": "user", "content": "hi"}]
+        assert parse(ChatRequest, body, CHAT_FIELDS.refused).texts() == [{"role": "user", "content": "hi"}]
         _, peak = tracemalloc.get_traced_memory()
     finally:
         tracemalloc.stop()
@@ -140,7 +141,7 @@ def test_unknown_names_make_no_object() -> None:
     tracemalloc.start()
     try:
         with pytest.raises(InvalidInput, match="prompt"):
-            parse(CompletionRequest, body, NOT_YET)
+            parse(CompletionRequest, body, COMPLETIONS.refused)
         _, peak = tracemalloc.get_traced_memory()
     finally:
         tracemalloc.stop()
@@ -191,19 +192,19 @@ def test_parts_are_counted_outside_of_texts(text: str, parts: int) -> None:
 def test_a_text_full_of_brackets_and_quotes_is_taken() -> None:
     said = '[{"\\,' * (SIZE // 12)
     body = json.dumps({"model": "m", "messages": [{"role": "user", "content": said}]}).encode()
-    assert parse(ChatRequest, body, NOT_YET).messages[0].content == said
+    assert parse(ChatRequest, body, CHAT_FIELDS.refused).messages[0].content == said
 
 
 def test_as_many_messages_as_are_allowed_are_taken() -> None:
     message = {"role": "user", "content": [{"type": "text", "text": "x"}]}
     body = json.dumps({"model": "m", "messages": [message] * 10_000}).encode()
-    assert len(parse(ChatRequest, body, NOT_YET).messages) == 10_000
+    assert len(parse(ChatRequest, body, CHAT_FIELDS.refused).messages) == 10_000
 
 
 @pytest.mark.parametrize("prompt", [[12345] * 250_000, [[12345] * 2_000] * 128, [[12345] * 100_000] * 2])
 def test_long_prompts_of_token_ids_are_taken(prompt: Any) -> None:
     body = json.dumps({"model": "m", "prompt": prompt}).encode()
-    assert parse(CompletionRequest, body, NOT_YET).prompt == prompt
+    assert parse(CompletionRequest, body, COMPLETIONS.refused).prompt == prompt
 
 
 async def test_two_prompts_of_half_a_million_ids_are_taken_where_the_model_has_that_context() -> None:
@@ -212,9 +213,9 @@ async def test_two_prompts_of_half_a_million_ids_are_taken_where_the_model_has_t
     try:
         parser.allow_prompts(8_192)
         with pytest.raises(InvalidInput, match=f"may hold {bodies.MAX_VALUES} values"):
-            await parser.parse(CompletionRequest, body, NOT_YET)
+            await parser.parse(CompletionRequest, body, COMPLETIONS.refused)
         parser.allow_prompts(500_010)
-        assert len((await parser.parse(CompletionRequest, body, NOT_YET)).prompts()) == 2
+        assert len((await parser.parse(CompletionRequest, body, COMPLETIONS.refused)).prompts()) == 2
     finally:
         parser.close()
 
@@ -244,7 +245,7 @@ def test_values_are_counted_outside_of_texts(text: str, values: int) -> None:
 def test_a_text_full_of_commas_is_taken() -> None:
     said = "," * (SIZE // 2)
     body = json.dumps({"model": "m", "messages": [{"role": "user", "content": said}]}).encode()
-    assert parse(ChatRequest, body, NOT_YET).messages[0].content == said
+    assert parse(ChatRequest, body, CHAT_FIELDS.refused).messages[0].content == said
 
 
 async def test_large_bodies_are_parsed_beside_the_loop_and_small_ones_on_it(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -267,7 +268,7 @@ async def test_large_bodies_are_parsed_beside_the_loop_and_small_ones_on_it(monk
 @pytest.mark.parametrize("number", ["9" * 5000, "1e999"])
 def test_a_number_that_no_double_holds_is_blamed_on_its_field(number: str) -> None:
     with pytest.raises(InvalidInput) as refused:
-        parse(ChatRequest, f'{{{CHAT},"seed":{number}}}'.encode(), NOT_YET)
+        parse(ChatRequest, f'{{{CHAT},"seed":{number}}}'.encode(), CHAT_FIELDS.refused)
     assert refused.value.param == "seed"
     assert "out of range" in refused.value.message
 
@@ -282,6 +283,6 @@ def test_many_prompts_are_refused_before_any_is_decoded(monkeypatch: pytest.Monk
 
     monkeypatch.setattr(msgspec.json, "decode", counted)
     with pytest.raises(InvalidInput) as refused:
-        parse(CompletionRequest, of_prompt("[" + ",".join(["[1]"] * 1_000) + "]").encode(), NOT_YET)
+        parse(CompletionRequest, of_prompt("[" + ",".join(["[1]"] * 1_000) + "]").encode(), COMPLETIONS.refused)
     assert refused.value.param == "prompt"
     assert not any(piece.startswith(b"[") for piece in decoded)

@@ -2,6 +2,7 @@
 
 import httpx
 import pytest
+from starlette.types import Message, Scope
 from structlog.testing import capture_logs
 
 from axon.domain.key import new_key_text
@@ -128,3 +129,64 @@ def test_a_line_about_an_outage_says_for_how_many_requests_it_stands() -> None:
     outages, down, other = Outages(), DependencyDown("The store."), DependencyDown("The queue.")
     assert [outages.note(down, now) for now in (0.0, 1.0, 4.9, 5.0, 6.0, 10.0)] == [1, 0, 0, 3, 0, 2]
     assert outages.note(other, 10.0) == 1
+
+
+class Scopes:
+    """An edge around an application that notes what reaches it."""
+
+    def __init__(self) -> None:
+        self.reached: list[str] = []
+        self.sent: list[Message] = []
+        clock = FakeClock()
+        self.edge = Middleware(
+            self._app,
+            authenticator=Authenticator(self, b"pepper", clock),  # type: ignore[arg-type]
+            lifecycle=Lifecycle(),
+            metrics=Metrics(),
+            max_connections=10,
+            cors_origins=["*"],
+        )
+
+    async def access(self, key_id: str) -> None:
+        """Knows no key."""
+
+    async def _app(self, scope: Scope, receive: object, send: object) -> None:
+        self.reached.append(scope["type"])
+
+    async def ask(self, **scope: object) -> None:
+        async def receive() -> Message:
+            return {"type": "websocket.connect"}
+
+        async def send(message: Message) -> None:
+            self.sent.append(message)
+
+        await self.edge({"path": "/v1/responses", "headers": [], "method": "GET", **scope}, receive, send)
+
+
+@pytest.mark.parametrize("path", ["/v1/responses", "/", "/livez", "/nowhere"])
+async def test_a_websocket_is_closed_before_it_is_accepted(path: str) -> None:
+    scopes = Scopes()
+    await scopes.ask(type="websocket", path=path)
+    assert [(each["type"], each.get("code")) for each in scopes.sent] == [("websocket.close", 1008)]
+    assert scopes.reached == []
+
+
+@pytest.mark.parametrize("kind", ["webtransport", "http3", ""])
+async def test_a_connection_of_an_unknown_type_is_refused(kind: str) -> None:
+    scopes = Scopes()
+    with pytest.raises(ValueError, match="not served"):
+        await scopes.ask(type=kind)
+    assert (scopes.sent, scopes.reached) == ([], [])
+
+
+async def test_the_servers_own_lifespan_passes() -> None:
+    scopes = Scopes()
+    await scopes.ask(type="lifespan")
+    assert scopes.reached == ["lifespan"]
+
+
+async def test_an_http_request_without_a_key_reaches_nothing() -> None:
+    scopes = Scopes()
+    await scopes.ask(type="http")
+    assert scopes.sent[0]["status"] == 401
+    assert scopes.reached == []

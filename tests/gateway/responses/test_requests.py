@@ -9,9 +9,10 @@ from hypothesis import strategies as st
 
 from axon.domain.served_version import ServedVersion
 from axon.domain.tenant import Tier
-from axon.errors import InvalidInput, Unsupported
+from axon.errors import InvalidInput
 from axon.gateway.http.body import parse
-from axon.gateway.responses.requests import LOGPROBS, NOT_YET, MetadataRequest, ResponseRequest
+from axon.gateway.openai.directives import RESPONSES
+from axon.gateway.responses.requests import LOGPROBS, MetadataRequest, ResponseRequest
 
 ADVICE = ServedVersion(
     name="small",
@@ -27,7 +28,7 @@ ADVICE = ServedVersion(
 
 def read(**fields: Any) -> ResponseRequest:
     body = {"model": "small", "input": "hi", **fields}
-    return parse(ResponseRequest, json.dumps(body).encode(), NOT_YET)
+    return parse(ResponseRequest, json.dumps(body).encode(), RESPONSES.refused)
 
 
 def refused(call: Any) -> tuple[str | None, str]:
@@ -61,13 +62,19 @@ class TestTogether:
         else:
             request.check()
 
-    def test_a_format_other_than_text_is_not_done_yet(self) -> None:
-        allowed: list[Any] = [None, {}, {"format": None}, {"format": {}}, {"format": {"type": "text"}}]
-        for text in allowed:
-            read(text=text).check()
-        with pytest.raises(Unsupported, match="json_schema") as raised:
-            read(text={"format": {"type": "json_schema"}}).check()
-        assert raised.value.param == "text"
+    @pytest.mark.parametrize("text", [None, {}, {"format": None}, {"format": {}}, {"format": {"type": "text"}}])
+    def test_a_format_of_text_asks_for_nothing(self, text: Any) -> None:
+        assert read(text=text).form is None
+
+    def test_a_format_of_json_names_its_schema(self) -> None:
+        schema = {"type": "object"}
+        form = read(text={"format": {"type": "json_schema", "name": "a", "schema": schema}}).form
+        assert form is not None
+        assert (form.kind, form.value, form.param) == ("json", schema, "text.format.schema")
+        assert refused(lambda: read(text={"format": {"type": "json_schema"}}).form) == (
+            "text.format.name",
+            "missing_required_parameter",
+        )
 
 
 @pytest.mark.parametrize(("given", "found"), [(None, ""), ("conv_1", "conv_1"), ({"id": "conv_1"}, "conv_1")])
@@ -114,8 +121,8 @@ def test_a_tier_is_read_as_in_a_chat() -> None:
 @pytest.mark.parametrize(
     ("field", "neutral", "asked"),
     [
-        ("include", [LOGPROBS], ["file_search_call.results"]),
-        ("reasoning", {"effort": None}, {"effort": "high"}),
+        ("max_tool_calls", None, 3),
+        ("messages", None, [{"role": "user", "content": "hi"}]),
         ("n", 1, 2),
         ("stop", [], ["end"]),
     ],
@@ -125,6 +132,23 @@ def test_a_field_that_is_not_done_yet_is_refused_by_name_unless_it_asks_for_noth
 ) -> None:
     read(**{field: neutral})
     assert refused(lambda: read(**{field: asked})) == (field, "unsupported_parameter")
+
+
+def test_what_codex_always_sends_is_no_error() -> None:
+    asked = read(
+        reasoning={"effort": "high", "summary": "auto"},
+        include=["reasoning.encrypted_content"],
+        text={"verbosity": "low"},
+        parallel_tool_calls=False,
+        prompt_cache_key="thread",
+        client_metadata={"a": "b"},
+    )
+    assert asked.template_options == {"reasoning_effort": "high"}
+    assert asked.num_logprobs is None
+
+
+def test_an_unknown_value_of_include_is_refused() -> None:
+    assert refused(lambda: read(include=["something.else"]))[0] == "include.0"
 
 
 @pytest.mark.parametrize(

@@ -1,5 +1,5 @@
-"""Whether a pool of a deployment can get more workers, as control reports it: then a request that would wait longer than
-is promised is accepted and waits for them, instead of being refused. Pure.
+"""Whether a pool of a deployment can get more workers, as control reports it: then a request that would wait longer
+than is promised is accepted and waits for them, instead of being refused. Pure.
 
     no report, an old one, or a launcher that only recommends      refuse, as a fleet of a fixed size does
     every replica that may run is ready, or starts fail            refuse

@@ -9,6 +9,7 @@ import re
 from collections.abc import Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from functools import cache, partial
+from types import MappingProxyType
 from typing import Annotated, Any, ClassVar, TypeVar
 
 import msgspec
@@ -118,11 +119,17 @@ class Bodies:
         """Allows bodies with two prompts of this many token ids each; shorter prompts need no more than is allowed."""
         self._max_values = max(MAX_VALUES, 2 * max_model_len)
 
-    async def parse(self, kind: type[W], body: bytes, not_yet: Mapping[str, tuple[Any, ...]]) -> W:
+    async def parse(
+        self,
+        kind: type[W],
+        body: bytes,
+        not_yet: Mapping[str, tuple[Any, ...]],
+        notes: Mapping[str, str] = MappingProxyType({}),
+    ) -> W:
         """Returns what ``parse`` returns; raises ``Overloaded`` if the thread is busy for too long."""
         if len(body) < _LARGE_BYTES:
-            return parse(kind, body, not_yet)
-        work = partial(parse, kind, body, not_yet, max_values=self._max_values)
+            return parse(kind, body, not_yet, notes)
+        work = partial(parse, kind, body, not_yet, notes, max_values=self._max_values)
         try:
             async with asyncio.timeout(_PARSE_TIMEOUT_S):
                 return await asyncio.get_running_loop().run_in_executor(self._thread, work)
@@ -134,10 +141,18 @@ class Bodies:
         self._thread.shutdown(wait=False, cancel_futures=True)
 
 
-def parse(kind: type[W], body: bytes, not_yet: Mapping[str, tuple[Any, ...]], *, max_values: int = MAX_VALUES) -> W:
+def parse(
+    kind: type[W],
+    body: bytes,
+    not_yet: Mapping[str, tuple[Any, ...]],
+    notes: Mapping[str, str] = MappingProxyType({}),
+    *,
+    max_values: int = MAX_VALUES,
+) -> W:
     """Returns the request in a body; raises ``InvalidInput`` that names the wrong field.
 
-    ``not_yet`` maps each field that is not supported to the values that are accepted because they change nothing.
+    ``not_yet`` maps each field that is not supported to the values that are accepted because they change nothing;
+    ``notes`` has what an error says beside the field's name.
     """
     raw = _fields(kind, body, not_yet, max_values)
     if b"\\u0000" in body:  # JSON allows NUL only in this escaped form
@@ -149,7 +164,8 @@ def parse(kind: type[W], body: bytes, not_yet: Mapping[str, tuple[Any, ...]], *,
     for name, neutral in not_yet.items():
         value = raw.get(name)
         if value is not None and value not in neutral:
-            raise Unsupported(f"'{name}' is not supported by this server yet.", param=name)
+            note = f": {notes[name]}" if name in notes else ""
+            raise Unsupported(f"'{name}' is not supported by this server{note}.", param=name)
     return request
 
 

@@ -1,6 +1,7 @@
 """The middleware around every request: request id, authentication, metrics and log line, errors in one shape.
 
-It denies by default: a path that is not listed as public needs a key. It knows no route's meaning.
+It denies by default: a path that is not listed as public needs a key, and a connection that is no HTTP request is
+refused before the application sees it. It knows no route's meaning.
 """
 
 import math
@@ -37,6 +38,8 @@ _MAX_PATH_CHARS = 200
 _MAX_ADDRESS_CHARS = 64
 _OPENAI_VERSION = b"2020-10-01"
 """The value of the ``openai-version`` header, which OpenAI's clients expect."""
+_POLICY_VIOLATION = 1008
+"""WebSocket close code (RFC 6455) of a connection that the server does not take."""
 ERROR = "axon.error"
 """Key of the ASGI scope under which the error that answered the request is kept."""
 REQUEST_ID = "axon.request_id"
@@ -48,7 +51,11 @@ _logger = structlog.get_logger("axon.gateway")
 
 
 class Middleware:
-    """Wraps an ASGI application: one ``_Exchange`` for each HTTP request. Anything else passes through unchanged."""
+    """Wraps an ASGI application: one ``_Exchange`` for each HTTP request.
+
+    Of the other types of ASGI scope only ``lifespan`` passes, which is the server's own and no client's. A WebSocket is
+    closed before it is accepted, which its client sees as a 403.
+    """
 
     def __init__(
         self,
@@ -71,10 +78,15 @@ class Middleware:
         """Number of requests that are being answered."""
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] != "http":
-            await self._app(scope, receive, send)
-            return
-        await self._entry(scope, receive, send)
+        match scope["type"]:
+            case "http":
+                await self._entry(scope, receive, send)
+            case "lifespan":
+                await self._app(scope, receive, send)
+            case "websocket":
+                await send({"type": "websocket.close", "code": _POLICY_VIOLATION, "reason": "No WebSockets here."})
+            case other:
+                raise ValueError(f"an ASGI scope of the type {other!r} is not served")
 
     async def _exchange(self, scope: Scope, receive: Receive, send: Send) -> None:
         self.active += 1

@@ -13,7 +13,9 @@ from axon.errors import NotFound
 from axon.gateway.http.schema import body_of_kind
 from axon.gateway.openai import frames
 from axon.gateway.openai.answer import answer, stopped_body
-from axon.gateway.openai.requests import NOT_YET, ChatRequest
+from axon.gateway.openai.directives import CHAT
+from axon.gateway.openai.formats import grammar_of
+from axon.gateway.openai.requests import ChatRequest
 from axon.gateway.openai.sentences import blaming
 from axon.gateway.turn.asking import Api, admitted
 from axon.gateway.turn.calling import planned
@@ -40,8 +42,9 @@ async def _accepted(request: Request) -> tuple[Entry, bool]:
     """Returns the entry of the accepted turn, and whether its answer is streamed. The body is not held any longer."""
     gateway, tenant = gateway_of(request), identity_of(request).tenant
     body = await gateway.bodies.read(request)
-    ask = await gateway.bodies.parse(ChatRequest, body, NOT_YET)
+    ask = await gateway.bodies.parse(ChatRequest, body, CHAT.refused, CHAT.notes)
     messages, toolbox = ask.texts(), ask.toolbox
+    grammar = await grammar_of(gateway.grammars, ask.form, has_tools=bool(toolbox.offered))
     wanted = find_model(request, ask.model, with_fallbacks=True)
     streams, keeps = bool(ask.stream), bool(ask.store)
     async with admitted(request, body, _CHAT, wanted, tier=ask.tier, keeps=keeps, streams=streams) as entry:
@@ -49,9 +52,14 @@ async def _accepted(request: Request) -> tuple[Entry, bool]:
             with blaming("messages", "max_tokens"):
                 target = await target_of(request, entry, wanted, prompt_cache_key=ask.prompt_cache_key)
                 plan = await planned(toolbox, target)
-                prompt_ids = await target.prompts.chat(messages, tools=plan.tools, dialect=plan.dialect)
+                prompts = target.prompts.with_options(ask.template_options)
+                prompt_ids = await prompts.chat(messages, tools=plan.tools, dialect=plan.dialect)
                 reasoning = target.reasoning(prompt_ids)
-                sampling = ask.sampling(ask.max_completion_tokens or ask.max_tokens, target.served)
+                sampling = ask.sampling(
+                    ask.max_completion_tokens or ask.max_tokens,
+                    target.served,
+                    grammar=grammar.after(reasoning) if grammar else "",
+                )
                 job = job_of(
                     request,
                     entry,

@@ -11,7 +11,9 @@ from axon.domain.reply import CompletionReply
 from axon.errors import NotFound
 from axon.gateway.http.schema import body_of_kind
 from axon.gateway.openai.answer import answer, stopped_body
-from axon.gateway.openai.requests import NOT_YET, CompletionRequest, Prompt
+from axon.gateway.openai.directives import COMPLETIONS
+from axon.gateway.openai.formats import grammar_of
+from axon.gateway.openai.requests import CompletionRequest, Prompt
 from axon.gateway.openai.sentences import blaming
 from axon.gateway.turn.asking import Api, admitted
 from axon.gateway.turn.cancel import stopped
@@ -39,8 +41,9 @@ async def _accepted(request: Request) -> tuple[Entry, bool]:
     """Returns the entry of the accepted turn, and whether its answer is streamed. The body is not held any longer."""
     gateway = gateway_of(request)
     body = await gateway.bodies.read(request)
-    ask = await gateway.bodies.parse(CompletionRequest, body, NOT_YET)
+    ask = await gateway.bodies.parse(CompletionRequest, body, COMPLETIONS.refused, COMPLETIONS.notes)
     ask.check()
+    grammar = await grammar_of(gateway.grammars, ask.form)
     asked, wanted = ask.prompts(), find_model(request, ask.model, with_fallbacks=True)
     streams, keeps = bool(ask.stream), bool(ask.store)
     async with admitted(request, body, _COMPLETION, wanted, tier=ask.tier, keeps=keeps, streams=streams) as entry:
@@ -53,7 +56,9 @@ async def _accepted(request: Request) -> tuple[Entry, bool]:
                     target,
                     prompts=await _tokenised(target.prompts, ask, asked),
                     num_choices=ask.num_choices,
-                    sampling=ask.sampling(_max_tokens(ask), target.served),
+                    sampling=ask.sampling(
+                        _max_tokens(ask), target.served, grammar=grammar.after("") if grammar else ""
+                    ),
                     seed=ask.seed,
                     reply=_reply(target.prompts, ask, asked),
                 )

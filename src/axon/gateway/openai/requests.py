@@ -1,6 +1,6 @@
 """The bodies of OpenAI's chat and completion requests, and our values made from them. Knows no HTTP.
 
-Unknown fields are ignored. A known field that this server does not support yet is refused by name, never dropped.
+``directives`` has every field that a known client sends, and what becomes of those that are not here.
 Nothing below the gateway knows these bodies.
 """
 
@@ -16,6 +16,8 @@ from axon.domain.tenant import Tier
 from axon.domain.tool import Toolbox
 from axon.errors import InvalidInput, Unsupported
 from axon.gateway.http.body import Many, Wire, at_most
+from axon.gateway.openai.formats import Structured
+from axon.gateway.openai.template_options import Effort, Option, TemplateOptions, template_options
 from axon.gateway.openai.tools import (
     MAX_TOOLS,
     ChatTool,
@@ -92,7 +94,7 @@ class StreamOptions(Wire):
     """With ``include_usage``, adds the usage so far to every chunk."""
 
 
-class Request(Wire):
+class Request(Structured):
     """The fields that chat and completion requests share."""
 
     model: str
@@ -165,7 +167,7 @@ class Request(Wire):
         """The service tier that the client asks for."""
         return tier_asked(self.service_tier)
 
-    def sampling(self, max_tokens: int | None, defaults: ServedVersion) -> Sampling:
+    def sampling(self, max_tokens: int | None, defaults: ServedVersion, *, grammar: str = "") -> Sampling:
         """Returns the sampling parameters; those that the request leaves out are the deployment's defaults."""
         if max_tokens and self.min_tokens and self.min_tokens > max_tokens:
             raise InvalidInput("'min_tokens' must not be more than 'max_tokens'.", param="min_tokens")
@@ -186,6 +188,7 @@ class Request(Wire):
             stop=(self.stop,) if isinstance(self.stop, str) else tuple(self.stop or ()),
             stop_ids=tuple(self.stop_token_ids or ()),
             ignore_eos=bool(self.ignore_eos),
+            grammar=grammar,
         )
 
 
@@ -211,11 +214,23 @@ class ChatRequest(Request):
     """``none``, ``auto`` (the default with tools), ``required``, one function, or several allowed ones."""
     parallel_tool_calls: bool | None = None
     """False ends the answer with its first call."""
+    chat_template_kwargs: TemplateOptions | None = None
+    """Options for the model's chat template, at most 16: ``{"enable_thinking": false}`` switches off the thinking of
+    Qwen3. Names that the server sets itself, such as ``messages``, are refused; names that the template does not read
+    change nothing."""
+    reasoning_effort: Effort | None = None
+    """How much the model should reason: told to the chat template, which may read it or not. ``none`` also sets the
+    template's ``enable_thinking`` to false."""
 
     @property
     def toolbox(self) -> Toolbox:
         """The tools and the choice among them."""
         return chat_toolbox(self.tools, self.tool_choice, self.parallel_tool_calls)
+
+    @property
+    def template_options(self) -> dict[str, Option]:
+        """What the chat template is told."""
+        return template_options(self.chat_template_kwargs, self.reasoning_effort)
 
     @property
     def num_logprobs(self) -> int | None:
@@ -267,8 +282,8 @@ class CompletionRequest(Request):
         """Whether the request asks for the log probabilities of its prompts' tokens."""
         return bool(self.echo) and self.logprobs is not None
 
-    def sampling(self, max_tokens: int | None, defaults: ServedVersion) -> Sampling:
-        found = super().sampling(max_tokens, defaults)
+    def sampling(self, max_tokens: int | None, defaults: ServedVersion, *, grammar: str = "") -> Sampling:
+        found = super().sampling(max_tokens, defaults, grammar=grammar)
         return replace(found, prompt_logprobs=True) if self.scores_prompts else found
 
     def check(self) -> None:
@@ -305,18 +320,6 @@ class CompletionRequest(Request):
                 param="prompt",
             )
         return found
-
-
-NOT_YET: dict[str, tuple[Any, ...]] = {
-    "suffix": ("",),
-    "functions": ([],),
-    "function_call": ("none", "auto"),
-    "response_format": ({"type": "text"},),
-    "modalities": (["text"],),
-    "audio": (),
-    "web_search_options": (),
-}
-"""Fields that are not supported yet, each with the values that are accepted because they change nothing."""
 
 
 def _template_message(message: Message, path: str, names: dict[str, str]) -> TemplateMessage:

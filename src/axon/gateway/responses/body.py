@@ -1,5 +1,6 @@
 """The JSON of a response object. Pure functions of the turn; knows no route and no stream."""
 
+import json
 from typing import Any
 
 import msgspec
@@ -42,12 +43,12 @@ def response_body(turn: Turn, *, status: str | None = None, with_ledger: bool = 
         "previous_response_id": job.previous or None,
         "conversation": {"id": job.session} if is_conversation(job.session) else None,
         "prompt_cache_key": reply.prompt_cache_key,
-        "reasoning": {"effort": None, "summary": None},
+        "reasoning": {"effort": None, "summary": None, **reply.reasoning},
         "safety_identifier": reply.safety_identifier,
         "service_tier": Tier.of(job.priority).value,
         "store": job.retain,
         "temperature": job.sampling.temperature,
-        "text": {"format": {"type": "text"}},
+        "text": {"format": {"type": "text"}, **(json.loads(reply.text) if reply.text else {})},
         "tool_choice": msgspec.json.decode(reply.tool_choice or b'"auto"'),
         "tools": msgspec.json.decode(reply.tools or b"[]"),
         "top_logprobs": job.sampling.logprobs or 0,

@@ -3,7 +3,7 @@
 Nothing below the gateway knows these bodies.
 """
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 from pydantic import Field
 
@@ -11,15 +11,27 @@ from axon.domain.sampling import Sampling
 from axon.domain.served_version import ServedVersion
 from axon.domain.tenant import Tier
 from axon.domain.tool import Toolbox
-from axon.errors import InvalidInput, Unsupported
+from axon.errors import InvalidInput
 from axon.gateway.http.body import Many, Wire, at_most
+from axon.gateway.openai.formats import Form, TextFormat, form_of_text
 from axon.gateway.openai.requests import Count, NumTop, Probability, Temperature, TierName, tier_asked
+from axon.gateway.openai.template_options import Effort, Option, TemplateOptions, template_options
 from axon.gateway.openai.tools import MAX_TOOLS, ChoiceWord
 from axon.gateway.responses.items import MAX_ITEMS, Input, InputItem
 from axon.gateway.responses.tools import ResponseTool, ResponseToolChoice, response_toolbox
 
 LOGPROBS = "message.output_text.logprobs"
 """The entry of ``include`` that asks for log probabilities."""
+Included = Literal[
+    "message.output_text.logprobs",
+    "reasoning.encrypted_content",
+    "message.input_image.image_url",
+    "file_search_call.results",
+    "web_search_call.results",
+    "web_search_call.action.sources",
+    "code_interpreter_call.outputs",
+    "computer_call_output.output.image_url",
+]
 Metadata = Annotated[dict[Annotated[str, Field(max_length=64)], Annotated[str, Field(max_length=512)]], *at_most(16)]
 Name = Annotated[str, Field(max_length=512)]
 
@@ -30,16 +42,20 @@ class ConversationName(Wire):
     id: Name
 
 
-class TextFormat(Wire):
-    """The format of the answer; only ``text`` is supported."""
-
-    type: str = "text"
-
-
 class TextOptions(Wire):
     """Options of the answer's text."""
 
     format: TextFormat | None = None
+    verbosity: str | None = None
+    """A hint."""
+
+
+class Reasoning(Wire):
+    """How the model should reason."""
+
+    effort: Effort | None = None
+    summary: str | None = None
+    """A hint: the reasoning itself is returned, where the model writes any."""
 
 
 class Context(Wire):
@@ -57,11 +73,21 @@ class Context(Wire):
     """``none``, ``auto`` (the default with tools), ``required``, one function, or several allowed ones."""
     parallel_tool_calls: bool | None = None
     """False ends the answer with its first call."""
+    reasoning: Reasoning | None = None
+    """``effort`` says how much the model should reason: it is told to the chat template, which may read it or not, and
+    ``none`` also sets the template's ``enable_thinking`` to false. ``summary`` is a hint."""
+    chat_template_kwargs: TemplateOptions | None = None
+    """Options for the model's chat template, as in a chat."""
 
     @property
     def toolbox(self) -> Toolbox:
         """The tools and the choice among them."""
         return response_toolbox(self.tools, self.tool_choice, self.parallel_tool_calls)
+
+    @property
+    def template_options(self) -> dict[str, Option]:
+        """What the chat template is told."""
+        return template_options(self.chat_template_kwargs, self.reasoning.effort if self.reasoning else None)
 
     @property
     def conversation_id(self) -> str:
@@ -90,9 +116,13 @@ class ResponseRequest(Context):
     max_output_tokens: Count | None = None
     temperature: Temperature | None = None
     top_p: Probability | None = None
-    include: Many[str] | None = None
+    include: Many[Included] | None = None
+    """``message.output_text.logprobs`` adds log probabilities. The other values ask for what this server's output does
+    not have, such as encrypted reasoning, and change nothing."""
     top_logprobs: NumTop | None = None
     text: TextOptions | None = None
+    """``format`` says what the answer must be: ``{"type": "json_schema", "name", "schema"}``, ``{"type":
+    "json_object"}`` or ``{"type": "text"}``. JSON comes without white space. ``verbosity`` is a hint."""
     user: str | None = None
     safety_identifier: str | None = None
     prompt_cache_key: str | None = None
@@ -113,9 +143,6 @@ class ResponseRequest(Context):
             )
         if not self.stored and self.conversation_id:
             raise InvalidInput("A response in a conversation is a part of it and must be stored.", param="store")
-        kind = self.text.format.type if self.text and self.text.format else "text"
-        if kind != "text":
-            raise Unsupported(f"'text.format' of type '{kind}' is not supported by this server yet.", param="text")
 
     @property
     def num_logprobs(self) -> int | None:
@@ -128,7 +155,12 @@ class ResponseRequest(Context):
         """The service tier that the client asks for."""
         return tier_asked(self.service_tier)
 
-    def sampling(self, defaults: ServedVersion) -> Sampling:
+    @property
+    def form(self) -> Form | None:
+        """The form that the answer must have; None for any text."""
+        return form_of_text(self.text.format if self.text else None)
+
+    def sampling(self, defaults: ServedVersion, *, grammar: str = "") -> Sampling:
         """Returns the sampling parameters; those that the request leaves out are the deployment's defaults."""
         return Sampling(
             max_tokens=self.max_output_tokens or 0,
@@ -138,6 +170,7 @@ class ResponseRequest(Context):
             top_p=defaults.top_p if self.top_p is None else self.top_p,
             logprobs=self.num_logprobs,
             ignore_eos=bool(self.ignore_eos),
+            grammar=grammar,
         )
 
 
@@ -158,16 +191,3 @@ class ItemsRequest(Wire):
     """Body of POST /v1/conversations/{id}/items."""
 
     items: Annotated[Many[InputItem], Field(min_length=1, max_length=MAX_ITEMS)]
-
-
-NOT_YET: dict[str, tuple[Any, ...]] = {
-    "max_tool_calls": (),
-    "include": ([], [LOGPROBS]),
-    "prompt": (),
-    "reasoning": ({}, {"effort": None}, {"summary": None}, {"effort": None, "summary": None}),
-    "context_management": ([],),
-    "messages": (),
-    "n": (1,),
-    "stop": ([], ""),
-}
-"""Fields that are not supported yet, each with the values that are accepted because they change nothing."""

@@ -1,5 +1,6 @@
 """Routes of /v1/responses: turns whose history the server stores. Knows no queue and no engine."""
 
+import json
 from collections.abc import Sequence
 from contextlib import AsyncExitStack
 from dataclasses import replace
@@ -18,17 +19,20 @@ from axon.domain.reply import ResponseReply
 from axon.domain.tool import Toolbox
 from axon.domain.turn import Turn, TurnState, ended, opened
 from axon.errors import InvalidInput, NotCompleted, NotFound
+from axon.gateway.http.body import Wire
 from axon.gateway.http.errors import Gone
 from axon.gateway.http.paging import DEFAULT_LIMIT, page_of
 from axon.gateway.http.schema import body_of_kind
 from axon.gateway.offers.offers import Wanted
 from axon.gateway.offers.wait import Wait
+from axon.gateway.openai.directives import RESPONSES
+from axon.gateway.openai.formats import grammar_of
 from axon.gateway.openai.outcome import failure
 from axon.gateway.openai.sentences import blaming
 from axon.gateway.responses import events
 from axon.gateway.responses.body import response_body
 from axon.gateway.responses.items import ITEM, check_results, items_of, messages_of
-from axon.gateway.responses.requests import NOT_YET, Context, ResponseRequest
+from axon.gateway.responses.requests import Context, ResponseRequest
 from axon.gateway.responses.tools import choice_text, tools_text
 from axon.gateway.turn.asking import Api, admitted
 from axon.gateway.turn.calling import planned
@@ -45,6 +49,7 @@ from axon.gateway.turn.whole import answered
 from axon.sessions.conversations import require_room
 from axon.sessions.prompt import Prompts
 from axon.sessions.window import cuts, fitted
+from axon.text.grammar import Grammar
 from axon.text.tools.plan import CallPlan, plan_of
 
 router = APIRouter(tags=["responses"])
@@ -73,9 +78,10 @@ async def _accepted(request: Request) -> tuple[Entry, "_Form"]:
     """Returns the entry of the accepted turn, and the form of its answer. The body is not held any longer."""
     gateway = gateway_of(request)
     body = await gateway.bodies.read(request)
-    ask = await gateway.bodies.parse(ResponseRequest, body, NOT_YET)
+    ask = await gateway.bodies.parse(ResponseRequest, body, RESPONSES.refused, RESPONSES.notes)
     ask.check()
     items, toolbox = items_of(ask.input or [], now=gateway.clock.now()), ask.toolbox
+    grammar = await grammar_of(gateway.grammars, ask.form, has_tools=bool(toolbox.offered))
     wanted = find_model(request, ask.model, with_fallbacks=True)
     streams, keeps = bool(ask.stream), ask.stored
     async with (
@@ -86,7 +92,7 @@ async def _accepted(request: Request) -> tuple[Entry, "_Form"]:
             history = await _history(request, ask, entry.id, held)
             require_room(history, items)
             check_results((*history.items, *items))
-            await entry.accept(await _job(request, ask, toolbox, entry, wanted, history, items))
+            await entry.accept(await _job(request, ask, toolbox, entry, wanted, history, items, grammar))
     return entry, _form(ask)
 
 
@@ -100,11 +106,11 @@ async def count(request: Request) -> dict[str, Any]:
     everything, even if that does not fit.
     """
     gateway = gateway_of(request)
-    ask = await gateway.bodies.parse(Context, await gateway.bodies.read(request), NOT_YET)
+    ask = await gateway.bodies.parse(Context, await gateway.bodies.read(request), RESPONSES.refused, RESPONSES.notes)
     ask.check()
     toolbox = ask.toolbox
     offer = find_model(request, ask.model).offer
-    prompts = await offer.prompts(offer.deployment.stable)
+    prompts = (await offer.prompts(offer.deployment.stable)).with_options(ask.template_options)
     await count_request(request)
     history = await _peek(request, ask)
     items = (*history.items, *items_of(ask.input or [], now=gateway.clock.now()))
@@ -172,6 +178,7 @@ async def _job(
     wanted: Wanted,
     history: History,
     items: tuple[Item, ...],
+    grammar: Grammar | None,
 ) -> Job:
     """Returns the job of a response, with its prompt and its ordinal in its session."""
     with blaming("input", "max_output_tokens"):
@@ -184,14 +191,17 @@ async def _job(
             prompt_cache_key=ask.prompt_cache_key,
         )
         plan = await planned(toolbox, target)
-        prompt_ids = await _prompt(target.prompts, ask, [*history.items, *items], plan)
+        prompts = target.prompts.with_options(ask.template_options)
+        prompt_ids = await _prompt(prompts, ask, [*history.items, *items], plan)
         reasoning = target.reasoning(prompt_ids)
         job = job_of(
             request,
             entry,
             target,
             prompts=[prompt_ids],
-            sampling=plan.constrain(ask.sampling(target.served), reasoning),
+            sampling=plan.constrain(
+                ask.sampling(target.served, grammar=grammar.after(reasoning) if grammar else ""), reasoning
+            ),
             seed=ask.seed,
             reasoning=reasoning,
             calls=plan,
@@ -310,7 +320,14 @@ def _reply(ask: ResponseRequest, toolbox: Toolbox) -> ResponseReply:
         tools=tools_text(toolbox),
         tool_choice=choice_text(ask.tool_choice),
         serial_calls=ask.parallel_tool_calls is False,
+        text=json.dumps(_repeated(ask.text)) if ask.text else "",
+        reasoning=_repeated(ask.reasoning),
     )
+
+
+def _repeated(part: Wire | None) -> dict[str, Any]:
+    """Returns an object of the request as the client wrote it."""
+    return part.model_dump(by_alias=True, exclude_none=True) if part else {}
 
 
 async def _find(request: Request, response_id: str, *, unstored: bool = False) -> Turn:

@@ -20,6 +20,7 @@ from axon.gateway.turn.reader import Reader
 from axon.runtime.clock import Clock
 from axon.runtime.lifecycle import Lifecycle
 from axon.sessions.config import SessionsConfig
+from axon.sessions.grammars import Grammars
 from axon.sessions.sessions import Sessions
 from axon.telemetry.metrics import Metrics
 
@@ -32,6 +33,7 @@ class Gateway:
     sessions_config: SessionsConfig
     dispatch_config: DispatchConfig
     bodies: Bodies
+    grammars: Grammars
     offers: Offers
     opening: Opening
     quota: Quota

@@ -41,8 +41,8 @@ class Target:
     """Name of the deployment, if it is not the asked one but a fallback of it; the answer tells that too."""
 
     awaits_worker: bool = False
-    """Whether the turn waits in its lane until a worker starts: its version has none yet in its pool, or those there are
-    busy for longer than is promised, and more are to start."""
+    """Whether the turn waits in its lane until a worker starts: its version has none yet in its pool, or those there
+    are busy for longer than is promised, and more are to start."""
 
     @property
     def patience_s(self) -> float:
