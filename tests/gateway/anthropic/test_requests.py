@@ -87,3 +87,16 @@ def test_thinking_is_hidden_when_the_client_asks_for_it() -> None:
     assert read(thinking={"type": "adaptive", "display": "omitted"}).hides_thinking
     assert not read(thinking={"type": "adaptive"}).hides_thinking
     assert not read().hides_thinking
+
+
+@pytest.mark.parametrize(
+    ("thinking", "told"),
+    [
+        ({"type": "enabled", "budget_tokens": 1024}, {"enable_thinking": True}),
+        ({"type": "disabled"}, {"enable_thinking": False}),
+        ({"type": "adaptive"}, {}),
+        (None, {}),
+    ],
+)
+def test_thinking_is_told_to_the_template(thinking: Any, told: dict[str, bool]) -> None:
+    assert read(thinking=thinking).template_options == told

@@ -17,6 +17,7 @@ from axon.gateway.anthropic.content import InputMessage, TextBlock
 from axon.gateway.anthropic.tools import MAX_TOOLS, ToolBody, ToolChoiceBody, toolbox_of
 from axon.gateway.http.body import Many, Wire
 from axon.gateway.openai.requests import Count, Probability, StopText, Temperature
+from axon.text.template import Json
 
 MAX_MESSAGES = 10_000
 _MAX_STOPS = 16
@@ -60,7 +61,15 @@ class CountRequest(Wire):
     tool_choice: ToolChoiceBody | None = None
     """How free the model is to use tools; ``disable_parallel_tool_use`` allows one use in an answer."""
     thinking: Thinking | None = None
-    """Whether the model reasons before its answer, where its template knows how to say so; otherwise a hint."""
+    """``enabled`` and ``disabled`` switch the model's reasoning on and off where its chat template has such a switch;
+    ``adaptive`` leaves it to the model."""
+
+    @property
+    def template_options(self) -> dict[str, Json]:
+        """What the chat template is told."""
+        if self.thinking is None or self.thinking.type == "adaptive":
+            return {}
+        return {"enable_thinking": self.thinking.type == "enabled"}
 
     @property
     def toolbox(self) -> Toolbox:

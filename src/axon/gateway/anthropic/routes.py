@@ -49,7 +49,8 @@ async def _accepted(request: Request) -> tuple[Entry, bool]:
             with blaming():
                 target = await target_of(request, entry, wanted)
                 plan = await planned(toolbox, target)
-                prompt_ids = await target.prompts.chat(messages, tools=plan.tools, dialect=plan.dialect)
+                prompts = target.prompts.with_options(ask.template_options)
+                prompt_ids = await prompts.chat(messages, tools=plan.tools, dialect=plan.dialect)
                 reasoning = target.reasoning(prompt_ids)
                 job = job_of(
                     request,
@@ -81,7 +82,7 @@ async def count(request: Request) -> dict[str, int]:
     messages, toolbox = messages_of(ask.system, ask.messages), ask.toolbox
     offer = find_model(request, ask.model).offer
     version = offer.deployment.stable
-    prompts = await offer.prompts(version)
+    prompts = (await offer.prompts(version)).with_options(ask.template_options)
     await count_request(request)
     with blaming():
         plan = plan_of(toolbox, prompts.dialect(offer.served(version).call_format))
