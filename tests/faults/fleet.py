@@ -170,6 +170,11 @@ class Fleet:
         """Tokens that its workers have counted, in their present lives."""
         return self.metric(r'axon_tokens_total\{kind="output".*\}')
 
+    @property
+    def num_handed_over(self) -> float:
+        """Jobs that its workers have handed over to each other, in their present lives."""
+        return self.metric(r"axon_handed_over_total")
+
     def close(self) -> None:
         for process in self.processes:
             process.resume()

@@ -128,7 +128,7 @@ def test_keys_survive_a_killed_server(fresh: Fresh) -> None:
 
 
 def test_sigterm_lets_running_answers_end_and_takes_no_new_ones(fresh: Fresh) -> None:
-    server = fresh.start(engine_echo_step_s=0.01)
+    server = fresh.start(engine_echo_step_s=0.03)
     with server.client() as http, http.stream("POST", "/v1/completions", json=ask(max_tokens=300)) as reply:
         stream = pieces(reply.iter_lines())
         first = next(stream)
