@@ -72,7 +72,7 @@ BREAKAGES = (
     ),
     Breakage(
         name="registry compares",
-        old="    if (stored and stored.revision) != (old and old.revision):\n        raise _Mismatch\n",
+        old="    if not records.is_unchanged(old, stored.revision if stored else None):\n        raise _Mismatch\n",
         new="",
         test="test_a_change_compares_the_records_revision_and_gives_it_the_next",
     ),

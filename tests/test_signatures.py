@@ -15,7 +15,13 @@ ROOT = Path(axon.__file__).parent
 BAGS = ("dict[str, Any]", "Mapping[str, Any]")
 KEPT = "extra"
 """A field of this name holds fields of a later release as they came."""
-ALLOWED: dict[str, str] = {}
+_SCHEMA = "a client's JSON schema, as it came"
+ALLOWED: dict[str, str] = {
+    "axon.sessions.grammars.Grammars.checked": _SCHEMA,
+    "axon.sessions.grammars.Grammars.schema": _SCHEMA,
+    "axon.text.grammar.schema_grammar": _SCHEMA,
+    "axon.text.schema_bounds.check_schema": _SCHEMA,
+}
 """``module.name`` of an exception, and the reason: user metadata, headers, metric labels."""
 
 Definition = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef

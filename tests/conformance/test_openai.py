@@ -79,7 +79,7 @@ def test_the_chat_stream_helper_is_satisfied(echo: Server) -> None:
         ({"model": "nothing"}, openai.NotFoundError, "model_not_found"),
         ({"temperature": 9}, openai.BadRequestError, "invalid_value"),
         ({"messages": [{"role": "user", "content": "x" * 50_000}]}, openai.BadRequestError, "context_length_exceeded"),
-        ({"tools": [{"type": "function", "function": {"name": "f"}}]}, openai.BadRequestError, "unsupported_parameter"),
+        ({"modalities": ["text", "audio"]}, openai.BadRequestError, "unsupported_parameter"),
     ],
 )
 def test_errors_have_the_clients_types_and_codes(

@@ -13,6 +13,7 @@ _OWN = ("kind", "dtype", "max_model_len")
 """Engine settings for which a version has fields of their own."""
 MORE = (
     "block_size",
+    "call_format",
     "device",
     "echo_fails",
     "echo_shift",
@@ -29,7 +30,7 @@ MORE = (
     "threads",
 )
 """Other engine settings that a version may have (``settings.more``). The rest is the machine's or the operator's: where
-ranks of other hosts join, how long they are waited for, and in which order tenants are served."""
+ranks of other hosts join, how long they are waited for, in which order tenants are served, and files that it has."""
 
 
 def settings_of(settings: Settings, version: Version, deployment: str = "") -> Settings:

@@ -64,7 +64,7 @@ class ResponseReply(msgspec.Struct, frozen=True, kw_only=True, tag_field="route"
     text: str = ""
     """What was asked of the answer's text, its format and verbosity, as JSON: a schema may have numbers that no wire
     format of ours has."""
-    reasoning: Mapping[str, Any] = {}
+    reasoning: Mapping[str, str] = {}
     """What was asked of the reasoning: its effort and summary."""
     extra: Mapping[str, Any] = {}
 
