@@ -5,10 +5,10 @@ Text, thinking, tool calls and their results are supported; every other type of 
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 from axon.errors import InvalidInput, Unsupported
-from axon.gateway.http.body import Many, Wire
+from axon.gateway.http.body import Many, Wire, at_most
 from axon.gateway.openai.tools import check_depth
 from axon.text.template import Json
 from axon.text.template import Message as TemplateMessage
@@ -42,7 +42,7 @@ class Block(Wire):
     thinking: str | None = None
     id: str | None = None
     name: str | None = None
-    input: dict[str, Any] | None = None
+    input: Annotated[dict[str, Any], *at_most(1024)] | None = None
     tool_use_id: str | None = None
     content: str | Many[ResultBlock] | None = None
     is_error: bool | None = None

@@ -15,7 +15,7 @@ from axon.domain.tool import Toolbox
 from axon.errors import InvalidInput, Unsupported
 from axon.gateway.anthropic.content import InputMessage, TextBlock
 from axon.gateway.anthropic.tools import MAX_TOOLS, ToolBody, ToolChoiceBody, toolbox_of
-from axon.gateway.http.body import Many, Wire
+from axon.gateway.http.body import Many, Wire, at_most
 from axon.gateway.openai.requests import Count, Probability, StopText, Temperature
 from axon.text.template import Json
 
@@ -44,7 +44,7 @@ class OutputConfig(Wire):
 
     effort: str | None = None
     """A hint, which this server does not follow."""
-    format: dict[str, Any] | None = None
+    format: Annotated[dict[str, Any], *at_most(1024)] | None = None
 
 
 class CountRequest(Wire):

@@ -7,7 +7,7 @@ from pydantic import Field
 
 from axon.domain.tool import CallMode, Tool, Toolbox, ToolChoice
 from axon.errors import InvalidInput, Unsupported
-from axon.gateway.http.body import Wire
+from axon.gateway.http.body import Wire, at_most
 from axon.gateway.openai.tools import MAX_TOOL_BYTES, json_text
 
 MAX_TOOLS = 1024
@@ -21,7 +21,7 @@ class ToolBody(Wire):
     type: str | None = None
     name: Annotated[str, Field(pattern=r"^[a-zA-Z0-9_-]{1,128}$")]
     description: str | None = None
-    input_schema: dict[str, Any] | None = None
+    input_schema: Annotated[dict[str, Any], *at_most(1024)] | None = None
     """JSON schema of the input."""
     strict: bool | None = None
     """Whether the input is constrained to the schema."""

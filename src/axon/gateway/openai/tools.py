@@ -8,7 +8,7 @@ from pydantic import Field
 
 from axon.domain.tool import CallMode, Tool, Toolbox, ToolChoice
 from axon.errors import InvalidInput, Unsupported
-from axon.gateway.http.body import Many, Wire
+from axon.gateway.http.body import Many, Wire, at_most
 
 MAX_TOOLS = 128
 MAX_TOOL_BYTES = 1 << 19
@@ -24,7 +24,7 @@ class FunctionBody(Wire):
 
     name: FunctionName
     description: str | None = None
-    parameters: dict[str, Any] | None = None
+    parameters: Annotated[dict[str, Any], *at_most(1024)] | None = None
     """JSON schema of the arguments."""
     strict: bool | None = None
     """Whether the arguments are constrained to the schema."""

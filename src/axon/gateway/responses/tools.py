@@ -7,7 +7,7 @@ import msgspec
 from pydantic import Field
 
 from axon.domain.tool import Tool, Toolbox
-from axon.gateway.http.body import Many, Wire
+from axon.gateway.http.body import Many, Wire, at_most
 from axon.gateway.openai.tools import (
     MAX_TOOLS,
     AllowedTool,
@@ -30,7 +30,7 @@ class ResponseTool(Wire):
     type: str
     name: FunctionName | None = None
     description: str | None = None
-    parameters: dict[str, Any] | None = None
+    parameters: Annotated[dict[str, Any], *at_most(1024)] | None = None
     """JSON schema of the arguments."""
     strict: bool | None = None
     """Whether the arguments are constrained to the schema; false by default."""
