@@ -23,9 +23,9 @@ def _inject() -> None:
     add, abort, step = EngineCore.add, EngineCore.abort, EngineCore.step
 
     def note(engine: Any, new: Any) -> None:
+        add(engine, new)  # which first forgets an earlier one of the same id
         if new.prompt_ids.count(poison) >= 3:
             poisoned.add(new.id)
-        add(engine, new)
 
     def forget(engine: Any, ids: list[str]) -> None:
         poisoned.difference_update(ids)
