@@ -16,6 +16,7 @@ from typing import Any, ClassVar
 
 import pytest
 
+from axon import cli
 from axon.bootstrap.gateway import Ready
 from axon.console.serving import ready_screen
 from axon.domain.key import parse_key
@@ -526,3 +527,9 @@ def test_the_ready_screen_has_a_curl_that_can_be_pasted(key: str | None, tmp_pat
     url, _, authorization, *_, body = pasted.stdout.splitlines()
     assert (url, authorization) == ("http://127.0.0.1:1/v1/chat/completions", "Authorization: Bearer axk_some")
     assert json.loads(body)["model"] == "m"
+
+
+def test_a_group_of_errors_is_told_by_what_is_in_it() -> None:
+    lost, wrong = ConnectionError("gone"), ValueError("no")
+    assert cli._causes(ExceptionGroup("several", [ExceptionGroup("one", [lost]), wrong])) == [lost, wrong]
+    assert cli._causes(wrong) == [wrong]

@@ -150,8 +150,16 @@ def main(argv: Sequence[str] | None = None) -> NoReturn:
         _say(error, f"{error.strerror or error}{place}", arguments)
         sys.exit(1)
     except Exception as error:
-        _say(error, f"{type(error).__name__}: {error}. Run it again with AXON_LOG_LEVEL=debug to see where.", arguments)
+        causes = "; ".join(f"{type(each).__name__}: {each}" for each in _causes(error))
+        _say(error, f"{causes}. Run it again with AXON_LOG_LEVEL=debug to see where.", arguments)
         sys.exit(1)
+
+
+def _causes(error: BaseException) -> list[BaseException]:
+    """The errors in a group of them, or the error itself: a group's own words do not tell what happened."""
+    if isinstance(error, BaseExceptionGroup):
+        return [cause for each in error.exceptions for cause in _causes(each)]
+    return [error]
 
 
 def _say_misuse(error: typer.TyperException) -> None:
