@@ -353,6 +353,10 @@ class TestFailures:
             with pytest.raises(AxonError), translated():
                 raise error
 
+    def test_a_connection_that_ends_while_it_is_made_is_a_failure(self) -> None:
+        with pytest.raises(DependencyDown), translated():
+            raise StopAsyncIteration
+
     async def test_a_cancellation_of_the_drivers_own_is_a_failure(self) -> None:
         with pytest.raises(DependencyDown), translated():
             raise asyncio.CancelledError

@@ -21,8 +21,9 @@ from axon.errors import AxonError, DependencyDown, Misconfigured
 TIMEOUT_S = 2.0
 """Deadline of a call in seconds."""
 HEARTBEAT_S = 5
-DRIVER_ERRORS = (AMQPError, PAMQPException, OSError, TimeoutError, RuntimeError, ValueError)
-"""Errors of the driver; aiormq raises RuntimeError for a closed connection and ValueError for an unexpected frame."""
+DRIVER_ERRORS = (AMQPError, PAMQPException, OSError, TimeoutError, RuntimeError, ValueError, StopAsyncIteration)
+"""Errors of the driver; aiormq raises RuntimeError for a closed connection, ValueError for an unexpected frame and
+StopAsyncIteration for a connection that ends while it is being made."""
 QUORUM: Mapping[str, Any] = {"x-queue-type": "quorum", "x-delivery-limit": 1_000_000}
 """Arguments of every queue. RabbitMQ 4.x drops a message after 20 returns unless a limit is declared, and on 3.10 -1
 means one return; a classic queue would be refused as transient on 4.3 or lose its mirrors on 4.0."""
