@@ -58,7 +58,7 @@ class Matcher(Protocol):
         ...
 
     def legal(self, token_ids: Sequence[int]) -> list[int]:
-        """As many of the tokens as may come next one behind the other, without an end token."""
+        """The longest prefix of the tokens that may come next, up to the first end token."""
         ...
 
     def forced(self) -> list[int]:

@@ -13,7 +13,7 @@ class Demand:
     waiting: int | None = None
     """Jobs in its lanes."""
     tiers: Mapping[Tier, int] = field(default_factory=dict)
-    """Of them, those of each tier; what no tier has is of the default one."""
+    """Those jobs by tier; the jobs that no tier has are of the default one."""
     unfinished: int | None = None
     """Accepted turns that have not ended, as far as they are in the store: waiting ones and running ones."""
     last_asked: float | None = None

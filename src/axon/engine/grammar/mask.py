@@ -27,6 +27,8 @@ class SpanMasks:
         self._drafts = drafts
         self._banned = banned
         self._rows: Words | None = None
+        self._allows: list[bool] = []
+        """Whether each row allows any token."""
 
     @property
     def is_single(self) -> bool:
@@ -67,17 +69,29 @@ class SpanMasks:
         """Takes in the masks that the grammar gives, and forbids what is banned."""
         if self.matcher.problem:
             rows[:] = 0
-        for row, banned in zip(rows, self._banned, strict=True):
-            if banned:
-                left = row.copy()
-                for id in banned:
-                    if id // 32 < len(left):
-                        left[id // 32] &= ~np.uint32(1 << id % 32)
-                if left.any():
-                    row[:] = left
-        if not rows[0].any() and self.matcher.is_open:
+        self._allows = [_forbid(row, banned) for row, banned in zip(rows, self._banned, strict=True)]
+        if not self._allows[0] and self.matcher.is_open:
             self.matcher.fail("no token of the model can follow")
         self._rows = rows
+
+    def is_empty(self, index: int) -> bool:
+        """Whether no token is allowed at one of the draws; waits for the masks."""
+        self.rows()
+        return not self._allows[index]
+
+
+def _forbid(row: Words, banned: Collection[int]) -> bool:
+    """Forbids tokens unless no other is allowed; returns whether any token is. Looks through the row once if it can:
+    this runs for every token of an answer with a grammar."""
+    places = [(id // 32, np.uint32(1 << id % 32)) for id in banned if id // 32 < len(row)]
+    words = [row[place] for place, _ in places]
+    for place, bit in places:
+        row[place] &= ~bit
+    if row.max():
+        return True
+    for (place, _), word in zip(places, words, strict=True):
+        row[place] = word
+    return any(words)
 
 
 class DrawMask:
@@ -102,4 +116,4 @@ class DrawMask:
     @property
     def is_empty(self) -> bool:
         """Whether no token is allowed."""
-        return not self.words().any()
+        return self.masks.is_empty(self.index)

@@ -45,7 +45,7 @@ class GrammarMatcher:
             self.fail(self.state.get_error() or f"token {token} does not follow the grammar")
 
     def legal(self, token_ids: Sequence[int]) -> list[int]:
-        """As many of the tokens as may come next one behind the other, without an end token."""
+        """The longest prefix of the tokens that may come next, up to the first end token."""
         ended = next((index for index, id in enumerate(token_ids) if id in self.eos_ids), len(token_ids))
         token_ids = list(token_ids[:ended])
         if not token_ids or not self.is_open:

@@ -82,7 +82,7 @@ class Message(Wire):
     tool_calls: Annotated[Many[ToolCall], Field(max_length=MAX_TOOLS)] | None = None
     """The calls of an assistant's message."""
     tool_call_id: str | None = None
-    """Of a message of the role ``tool``: the id of the call whose result it is."""
+    """The id of the call whose result a message of the role ``tool`` is."""
 
 
 class StreamOptions(Wire):

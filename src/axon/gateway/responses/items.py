@@ -40,13 +40,13 @@ class InputItem(Wire):
     content: str | Many[Part] | None = None
     status: str | None = None
     call_id: CallId | None = None
-    """Of a call or its result: the id of the call."""
+    """The id of a call, which its result repeats."""
     name: Annotated[str, Field(max_length=64)] | None = None
-    """Of a call: the function."""
+    """The function that a call names."""
     arguments: str | None = None
-    """Of a call: its arguments, as JSON text."""
+    """The arguments of a call, as JSON text."""
     output: str | Many[Part] | None = None
-    """Of a result: its text."""
+    """The text of a call's result."""
 
 
 Input = str | Annotated[Many[InputItem], Field(max_length=MAX_ITEMS)]
