@@ -1,11 +1,13 @@
 """Answers an accepted chat or completion, with a stream of frames or one object. Knows no route and no prompt."""
 
-from typing import Any
+from collections.abc import Sequence
+from typing import Any, Protocol
 
 import msgspec
 from starlette.requests import Request
 from starlette.responses import Response
 
+from axon.domain.chunk import Chunk
 from axon.domain.job import Job
 from axon.domain.turn import Turn
 from axon.gateway.offers.wait import Wait
@@ -20,16 +22,25 @@ from axon.gateway.turn.waiting import wait_headers, wait_of
 from axon.gateway.turn.whole import answered
 
 
-async def answer(request: Request, entry: Entry, *, streams: bool) -> Response:
-    """Returns the response for the entry's turn: a stream if the client asked for one, otherwise one object."""
-    job, wait = entry.job, await wait_of(request, entry)
-    if not streams:
-        return await _whole(request, job, entry.found, wait)
-    after = 0
-    if entry.found is not None:
-        after = last_event_id(request)
-        await check_position(gateway_of(request).sessions.lookup, entry.found, after, LAST_EVENT_ID)
-    return streamed(request, job, after=after, found=entry.found, started=job.created, wait=wait)
+class Streamed(Protocol):
+    """Streams a turn's answer past a position."""
+
+    def __call__(
+        self,
+        request: Request,
+        job: Job,
+        *,
+        after: int,
+        found: Turn | None = None,
+        started: float | None = None,
+        wait: Wait | None = None,
+    ) -> Response: ...
+
+
+class Whole(Protocol):
+    """Writes a whole answer as one object."""
+
+    def __call__(self, job: Job, chunks: Sequence[Chunk], *, with_ledger: bool = False) -> dict[str, Any]: ...
 
 
 def streamed(
@@ -56,11 +67,28 @@ def stopped_body(turn: Turn, kind: str) -> dict[str, Any]:
     return {"id": turn.id, "object": kind, "status": status, "usage": usage}
 
 
-async def _whole(request: Request, job: Job, found: Turn | None, wait: Wait | None) -> Response:
+async def answer(
+    request: Request, entry: Entry, *, streams: bool, streamed: Streamed = streamed, whole: Whole = frames.whole
+) -> Response:
+    """Returns the response for the entry's turn: a stream if the client asked for one, otherwise one object.
+
+    ``streamed`` and ``whole`` write it; other APIs than chat and completions give their own.
+    """
+    job, wait = entry.job, await wait_of(request, entry)
+    if not streams:
+        return await _whole(request, job, entry.found, wait, whole)
+    after = 0
+    if entry.found is not None:
+        after = last_event_id(request)
+        await check_position(gateway_of(request).sessions.lookup, entry.found, after, LAST_EVENT_ID)
+    return streamed(request, job, after=after, found=entry.found, started=job.created, wait=wait)
+
+
+async def _whole(request: Request, job: Job, found: Turn | None, wait: Wait | None, whole: Whole) -> Response:
     """Waits for the turn's end and returns the answer as one object; raises the turn's error if it failed."""
     chunks = await answered(request, job, found=found)
     if error := failure(chunks[-1], job.reply):
         raise error
-    body = frames.whole(job, chunks, with_ledger=wants_ledger(request))
+    body = whole(job, chunks, with_ledger=wants_ledger(request))
     headers = {STREAM_HEADER: job.id, **wait_headers(wait)}
     return Response(msgspec.json.encode(body), media_type="application/json", headers=headers)
