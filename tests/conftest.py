@@ -8,7 +8,7 @@ import structlog
 from hypothesis import HealthCheck, settings
 
 from axon.runtime.clock import FakeClock
-from tests import long
+from tests import long, stolen
 from tests.order import chosen_seed, ordered
 from tests.services import tls, warm
 
@@ -34,6 +34,18 @@ def pytest_report_header(config: pytest.Config) -> str:
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
     terminalreporter.write_line(_order(config))
+    reports = [each for found in terminalreporter.stats.values() for each in found]
+    for line in stolen.told([each for each in reports if isinstance(each, pytest.TestReport)]):
+        terminalreporter.write_line(line)
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_protocol(item: pytest.Item, nextitem: pytest.Item | None) -> bool:
+    item.ihook.pytest_runtest_logstart(nodeid=item.nodeid, location=item.location)
+    for report in stolen.run(item, nextitem):
+        item.ihook.pytest_runtest_logreport(report=report)
+    item.ihook.pytest_runtest_logfinish(nodeid=item.nodeid, location=item.location)
+    return True
 
 
 def _order(config: pytest.Config) -> str:

@@ -92,6 +92,9 @@ class Settings:
     """Prefix of the queues and keys in shared services; two Axons on one broker need two."""
     store: str = field(default="", repr=False, metadata={"default": "sqlite:///<data_dir>/axon.db"})
     """URL of the store, for durable records."""
+    service_timeout_s: float = 2.0
+    """Seconds within which RabbitMQ, Redis and PostgreSQL must answer a call; a service that does not counts as down,
+    and requests that need it get 503."""
     zone: str = ""
     """Zone that the process runs in, such as ``eu-central-1a``: new conversations begin at workers of their gateway's
     zone while these have free slots. Empty where there is one zone."""

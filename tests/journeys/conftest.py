@@ -11,7 +11,7 @@ from tests.services import rabbitmq, redis
 from tests.services.require import require
 
 Settings = dict[str, Any]
-PATIENT: Settings = {"dispatch_accept_timeout_s": 20.0}
+PATIENT: Settings = {"dispatch_accept_timeout_s": 30.0, "service_timeout_s": 20.0}
 """For servers whose services nobody breaks: the cores may be busy."""
 FEW_LANES = 4
 """Enough for the tenants of a test; the broker that all tests share has those of every server at once."""

@@ -114,10 +114,12 @@ async def open_services(
         from axon.adapters.journal.rabbitmq import RabbitJournal
         from axon.adapters.queue.rabbitmq import RabbitQueue
 
-        prefix = settings.namespace
-        rabbit = await _opened(RabbitQueue(settings.queue, prefix), stack)
+        prefix, timeout_s = settings.namespace, settings.service_timeout_s
+        rabbit = await _opened(RabbitQueue(settings.queue, prefix, timeout_s=timeout_s), stack)
         wal = await _opened(
-            RabbitJournal(settings.queue, prefix, markers=store.markers, publisher=rabbit.publisher),
+            RabbitJournal(
+                settings.queue, prefix, markers=store.markers, publisher=rabbit.publisher, timeout_s=timeout_s
+            ),
             stack,
         )
         return Services(
@@ -181,7 +183,8 @@ async def open_persister(
         return None
     from axon.adapters.journal.rabbitmq_reader import RabbitJournalReader
 
-    reader = await _opened(RabbitJournalReader(settings.queue, settings.namespace), stack)
+    url, timeout_s = settings.queue, settings.service_timeout_s
+    reader = await _opened(RabbitJournalReader(url, settings.namespace, timeout_s=timeout_s), stack)
     return Persister(reader, services.turn_writer, services.store.markers, clock=clock)
 
 
@@ -195,7 +198,7 @@ async def open_store(settings: Settings, stack: AsyncExitStack) -> "SqliteStore 
     if scheme in ("postgresql", "postgres"):
         from axon.adapters.store.postgres import PostgresStore
 
-        return await _opened(PostgresStore(settings.store), stack)
+        return await _opened(PostgresStore(settings.store, timeout_s=settings.service_timeout_s), stack)
     raise Misconfigured(f"The store cannot be on {scheme!r}: use sqlite:/// or postgresql://.")
 
 
@@ -224,8 +227,10 @@ async def open_live(settings: Settings, clock: Clock, stack: AsyncExitStack, *, 
     if scheme in ("redis", "rediss", "redis+cluster", "rediss+cluster"):
         from axon.adapters.live.redis import RedisLive
 
-        redis = RedisLive(settings.live, retention_s=retention_s, prefix=settings.namespace)
-        return await _opened(redis, stack)
+        prefix, deadline_s = settings.namespace, settings.service_timeout_s
+        return await _opened(
+            RedisLive(settings.live, retention_s=retention_s, prefix=prefix, deadline_s=deadline_s), stack
+        )
     raise Misconfigured(f"Live cannot be on {scheme!r}: use memory:// or redis://.")
 
 
