@@ -1,6 +1,7 @@
 """Launches steps on the device and fetches the tokens they drew. Knows no scheduler.
 
-A step is launched while the one before it runs: the tokens which that one draws stay on the device as input. A step of
+A step is launched while the one before it runs: the tokens which that one draws stay on the device as input. The draws
+of a step with grammars are launched when their masks are filled, at the latest before the next step. A step of
 decodes is one CUDA graph, and so is one with few prompt tokens; one with many is launched kernel by kernel, because its
 computation hides the launches. So is every step whose graph is not recorded yet.
 """
@@ -17,6 +18,7 @@ import torch
 from axon.domain.sampling import Sampling
 from axon.engine.batch import PLACEHOLDER, Batch, Draw, Drawn, Span
 from axon.engine.cuda import tuning
+from axon.engine.cuda.flight import CudaFlight, wait_for
 from axon.engine.cuda.graph_plan import GraphKey, GraphPlan
 from axon.engine.cuda.jit import launch, overlaps
 from axon.engine.cuda.kv_memory import KVBlocks
@@ -31,34 +33,6 @@ logger = logging.getLogger(__name__)
 _RING = 4
 """Sets of host buffers, used in rotation; at most two steps are in flight."""
 _NEWS_WIDTH = 256
-
-
-@dataclass(slots=True)
-class CudaFlight:
-    """A launched step; ``land`` waits for it."""
-
-    tokens: torch.Tensor
-    """The drawn tokens, on the host once ``arrived`` returns."""
-    arrived: Callable[[], None]
-    places: list[int]
-    """Index among the tokens of each draw of the batch, in order."""
-    from_host: dict[int, Drawn]
-    """Draws made on the host, with their log probabilities, by index."""
-    place_of: dict[int, int]
-    """Index among the tokens by the sequence's arrival."""
-
-    def land(self) -> list[Drawn]:
-        """The result of each draw of the batch, in order."""
-        self.arrived()
-        tokens: list[int] = self.tokens.tolist()
-        if not self.from_host:
-            return [Drawn(tokens[place]) for place in self.places]
-        return [self.from_host.get(place) or Drawn(tokens[place]) for place in self.places]
-
-    def token_of(self, arrival: int) -> int:
-        """The token that the step drew for a sequence."""
-        self.arrived()
-        return int(self.tokens[self.place_of[arrival]])
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,6 +68,8 @@ class CudaRunner:
         self._most_tokens: int | None = None
         """Steps with more tokens are halved: one of about twice this size ran out of memory."""
         self._previous: CudaFlight | None = None
+        self._left: list[Callable[[], None]] = []
+        """Draws of the step that is being launched, to be launched when their masks are filled."""
 
         pinned = self.device.type == "cuda"
         self._decodes = Decodes(max_rows)
@@ -122,6 +98,8 @@ class CudaRunner:
     @torch.inference_mode()
     def launch(self, batch: Batch) -> CudaFlight:
         """Starts a step behind those launched before; placeholders stand for the tokens that the last of them draws."""
+        if self._previous is not None:
+            self._previous.launch_rest()
         self._ring_index = (self._ring_index + 1) % _RING
         is_decode = all(len(span.token_ids) == 1 for span in batch.spans)
         spans = order(batch.spans)
@@ -134,10 +112,21 @@ class CudaRunner:
             place_of = {span.arrival: place for place, span in enumerate(s for s in spans if s.draw is not None)}
             from_host = self._launch_mixed(spans, self._sampled, 0)
             count = len(place_of)
-        self._group.tell(self._sampled)
         places = [place_of[span.arrival] for span in batch.spans if span.draw is not None]
-        self._previous = CudaFlight(self._fetch(count), self._arrival(), places, from_host, place_of)
+        left, self._left = self._left, []
+        finish = partial(self._finish, left, count, self._ring_index)
+        self._previous = CudaFlight(finish, places, from_host, place_of)
+        if not left:
+            self._previous.launch_rest()
         return self._previous
+
+    @torch.inference_mode()
+    def _finish(self, left: Sequence[Callable[[], None]], count: int, ring_index: int) -> Callable[[], list[int]]:
+        """Launches the draws that are left, and the copy of all drawn tokens to the host."""
+        for launch_draws in left:
+            launch_draws()
+        self._group.tell(self._sampled)
+        return partial(wait_for, self._fetch(count, ring_index), self._arrival(ring_index))
 
     def rehearse(self) -> None:
         """Runs each kind of step once, so that no kernel is compiled while a request waits."""
@@ -171,6 +160,8 @@ class CudaRunner:
     @torch.inference_mode()
     def capture_next(self) -> bool:
         """Records one of the missing graphs, which steps do without until then; returns whether more are missing."""
+        if self._previous is not None:
+            self._previous.launch_rest()  # a graph is recorded with the inputs that its draws need
         key = self._plan.take()
         if key is None or self.device.type != "cuda" or not self._group.records:
             return False
@@ -254,6 +245,7 @@ class CudaRunner:
         if previous is self._sampled:
             previous = self._sampled.clone()
         from_host = self._launch_mixed(order(halves[0]), previous, first_place)
+        self._draw_left()
         first_place += sum(span.draw is not None for span in halves[0])
         return from_host | self._launch_mixed(order(halves[1]), previous, first_place)
 
@@ -325,14 +317,23 @@ class CudaRunner:
         self, logits: torch.Tensor, specials: list[Special], inputs: Mapping[str, torch.Tensor], sampled: torch.Tensor
     ) -> dict[int, Drawn]:
         temperatures, numbers = inputs["inverse_temperatures"], inputs["numbers"]
-        self._sampler.draw_masked(logits, specials, temperatures, numbers, sampled)
+        if any(special.needs_mask for special in specials):
+            self._left.append(self._sampler.begin_masked(logits, specials, temperatures, numbers, sampled))
         if cut := [special for special in specials if special.needs_truncation]:
-            self._sampler.draw_truncated(logits, cut, temperatures, numbers, sampled)
+            self._left.append(partial(self._sampler.draw_truncated, logits, cut, temperatures, numbers, sampled))
         on_host = [special for special in specials if special.needs_host]
+        if on_host or self._group.is_cut or not any(special.needs_mask for special in specials):
+            self._draw_left()
         if not on_host:
             return {}
         drawn = self._sampler.draw_on_host(logits, on_host, sampled)
         return {special.row: each for special, each in zip(on_host, drawn, strict=True)}
+
+    def _draw_left(self) -> None:
+        """Launches the draws that are left now, waiting for their masks."""
+        left, self._left = self._left, []
+        for launch_draws in left:
+            launch_draws()
 
     def _write_tables(self, packed: Packed) -> None:
         if not packed.new_places:
@@ -363,15 +364,15 @@ class CudaRunner:
             for name, array in arrays.items()
         }
 
-    def _fetch(self, count: int) -> torch.Tensor:
-        fetched = self._fetched[self._ring_index][:count]
+    def _fetch(self, count: int, ring_index: int) -> torch.Tensor:
+        fetched = self._fetched[ring_index][:count]
         fetched.copy_(self._sampled[:count], non_blocking=True)
         return fetched
 
-    def _arrival(self) -> Callable[[], None]:
+    def _arrival(self, ring_index: int) -> Callable[[], None]:
         if not self._events:
             return _already
-        event = self._events[self._ring_index]
+        event = self._events[ring_index]
         event.record()
         return event.synchronize
 

@@ -1,23 +1,25 @@
 """Draws a step's tokens on the device; only rows that need what the device cannot do go to the host."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
+import numpy as np
 import torch
 
-from axon.domain.sampling import Sampling
 from axon.engine.batch import Draw, Drawn
 from axon.engine.cuda.draw import NUM_SECTIONS, draw, sum_sections
 from axon.engine.cuda.jit import ceil_pow2, launch
 from axon.engine.cuda.mask import mask_rows
 from axon.engine.cuda.truncate import draw_truncated
-from axon.engine.grammar.filling import fill_together
+from axon.engine.grammar.filling import begin_together
 from axon.engine.sample.adjust import is_adjusted
 from axon.engine.sample.sampler import sample
 from axon.engine.sample.truncate import is_truncated
 
 _TRUNCATED_WIDTH = 4096
 _MASKED_WIDTH = 1024
+_MASK_BUFFERS = 4
+"""Host buffers of masks, used in rotation; the device reads from those of two steps at most."""
 
 
 class Special(NamedTuple):
@@ -49,6 +51,8 @@ class DeviceSampler:
         self._section = -(-vocab_size // NUM_SECTIONS)
         self._vocab_size = vocab_size
         self._device = device
+        self._max_rows = max_rows
+        self._words: list[torch.Tensor] = []
         self._highest = torch.empty(max_rows * NUM_SECTIONS, dtype=torch.float32, device=device)
         self._sums = torch.empty(max_rows * NUM_SECTIONS, dtype=torch.float32, device=device)
 
@@ -77,39 +81,47 @@ class DeviceSampler:
             **constants, **launch(num_warps=4, pdl=pdl),
         )  # fmt: skip
 
-    def draw_masked(
+    def begin_masked(
         self,
         logits: torch.Tensor,
         specials: Sequence[Special],
         inverse_temperatures: torch.Tensor,
         numbers: torch.Tensor,
         sampled: torch.Tensor,
-    ) -> None:
-        """Masks the rows of grammars and draws all rows anew: those without a mask are drawn as before.
+    ) -> Callable[[], None]:
+        """Begins to fill the masks of grammars, while the device computes the logits; the function that it returns
+        waits for them, masks these rows, and draws all rows anew: those without a mask are drawn as before."""
+        masked = [
+            (special.row, special.draw.mask.masks) for special in specials if special.needs_mask and special.draw.mask
+        ]
+        words = self._next_words(len(masked))
+        wait = begin_together([masks for _, masks in masked], words.numpy().view(np.uint32))
 
-        The masks are filled now, while the device computes the logits.
-        """
-        fill_together([special.draw.mask.masks for special in specials if special.draw.mask is not None])
-        if masked := [special for special in specials if special.needs_mask]:
-            self.mask(logits, masked)
+        def finish() -> None:
+            wait()
+            self._mask(logits, [row for row, _ in masked], words)
             self.draw(logits, inverse_temperatures, numbers, sampled, pdl=False)
+
+        return finish
 
     def rehearse_masks(self, dtype: torch.dtype) -> None:
         """Has the kernel compiled that masks logits of this dtype."""
-        draw = Draw(sampling=Sampling(max_tokens=1), seed=0, choice=0, position=0)
-        self.mask(torch.zeros((1, self._vocab_size), dtype=dtype, device=self._device), [Special(0, draw)])
+        self._mask(torch.zeros((1, self._vocab_size), dtype=dtype, device=self._device), [0], self._next_words(1))
 
-    def mask(self, logits: torch.Tensor, specials: Sequence[Special]) -> None:
-        """Forbids in the given rows what their grammars do not allow; the logits stay so."""
-        pinned = self._device.type == "cuda"
-        words = torch.empty((len(specials), -(-self._vocab_size // 32)), dtype=torch.int32, pin_memory=pinned)
-        for row, special in zip(words.numpy(), specials, strict=True):
-            row[:] = special.draw.mask.words().view(row.dtype) if special.draw.mask is not None else -1
-        rows = self._send([special.row for special in specials], torch.int32)
+    def _next_words(self, num_rows: int) -> torch.Tensor:
+        """Host memory for as many masks, which the device can read from; it is used again some steps later."""
+        if not self._words:
+            shape, pinned = (self._max_rows, -(-self._vocab_size // 32)), self._device.type == "cuda"
+            self._words = [torch.zeros(shape, dtype=torch.int32, pin_memory=pinned) for _ in range(_MASK_BUFFERS)]
+        self._words.append(self._words.pop(0))
+        return self._words[-1][:num_rows]
+
+    def _mask(self, logits: torch.Tensor, rows: list[int], words: torch.Tensor) -> None:
+        """Forbids in the given rows the tokens without a bit; the logits stay so."""
         width = min(_MASKED_WIDTH, ceil_pow2(self._vocab_size))
-        mask_rows[(len(specials), -(-self._vocab_size // width))](
-            logits, self._vocab_size, rows, words.to(self._device, non_blocking=True), words.shape[1],
-            WIDTH=width, **launch(num_warps=4),
+        mask_rows[(len(rows), -(-self._vocab_size // width))](
+            logits, self._vocab_size, self._send(rows, torch.int32), words.to(self._device, non_blocking=True),
+            words.shape[1], WIDTH=width, **launch(num_warps=4),
         )  # fmt: skip
 
     def draw_truncated(

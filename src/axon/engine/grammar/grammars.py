@@ -5,14 +5,16 @@ import time
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import asdict, dataclass
+from functools import partial
 from typing import TYPE_CHECKING
 
 from axon.domain.failure import Failure
 from axon.domain.grammar import LIMITS, ParserLimits
 from axon.engine.constraint import Masks, Matcher
 from axon.engine.grammar.compiled import CompiledCache
-from axon.engine.grammar.filling import Filler
+from axon.engine.grammar.filling import Filler, num_threads
 from axon.engine.grammar.matcher import GrammarMatcher, said
+from axon.engine.grammar.prototypes import Prototypes
 from axon.engine.grammar.vocabulary import Vocabulary
 from axon.engine.protocol.messages import Add, Refused
 from axon.errors import Misconfigured
@@ -23,6 +25,8 @@ if TYPE_CHECKING:
 MAX_TEXT_BYTES = 1 << 20
 """Longest text of a grammar."""
 _MAX_ENTRIES, _MAX_CACHE_BYTES = 128, 8 << 20
+_MAX_SHARED_CHARS = 16 << 10
+"""A grammar with a longer text is compiled once, however many threads there are."""
 _TIMEOUT_S = 5.0
 """A sequence is refused whose grammar takes longer to compile; another thread then compiles those behind it."""
 _MAX_LOST = 4
@@ -59,7 +63,7 @@ class Grammars:
         self._open_vocabulary = open_vocabulary
         self._vocabulary: Vocabulary | None = None
         self._limits = limits
-        self.cache: CompiledCache[LLMatcher] = CompiledCache(max_entries=_MAX_ENTRIES, max_bytes=_MAX_CACHE_BYTES)
+        self.cache: CompiledCache[Prototypes] = CompiledCache(max_entries=_MAX_ENTRIES, max_bytes=_MAX_CACHE_BYTES)
         self._pending: dict[str, _Pending] = {}
         self._thread: ThreadPoolExecutor | None = None
         self._lost: list[Future[GrammarMatcher]] = []
@@ -135,11 +139,12 @@ class Grammars:
             text = add.sampling.grammar
             if self._vocabulary is None:
                 self._vocabulary = self._open_vocabulary()
-            compiled = self.cache.get(text)
-            if compiled is None:
-                compiled = self._compile(text, self._vocabulary)
-                self.cache.put(text, compiled)
-            matcher = GrammarMatcher(compiled, self._vocabulary)
+            prototypes = self.cache.get(text)
+            if prototypes is None:
+                most = num_threads() if len(text) <= _MAX_SHARED_CHARS else 1
+                prototypes = Prototypes(partial(self._compile, text, self._vocabulary), most=most)
+            matcher = GrammarMatcher(prototypes.take(), self._vocabulary)
+            self.cache.put(text, prototypes)
             for position, token in enumerate(add.output_ids):
                 matcher.learn(position, token)
         except Misconfigured as error:

@@ -11,6 +11,7 @@ if TYPE_CHECKING:
 
 Words = npt.NDArray[np.uint32]
 """A bit for each token, the lowest id in the lowest bit: 1 where a grammar allows it."""
+_FIRST_WORDS = 64
 
 
 class SpanMasks:
@@ -69,10 +70,12 @@ class SpanMasks:
         """Takes in the masks that the grammar gives, and forbids what is banned."""
         if self.matcher.problem:
             rows[:] = 0
-        self._allows = [_forbid(row, banned) for row, banned in zip(rows, self._banned, strict=True)]
-        if not self._allows[0] and self.matcher.is_open:
+        self._note(rows, forbid(rows, self._banned))
+
+    def _note(self, rows: Words, allows: list[bool]) -> None:
+        self._rows, self._allows = rows, allows
+        if not allows[0] and self.matcher.is_open:
             self.matcher.fail("no token of the model can follow")
-        self._rows = rows
 
     def is_empty(self, index: int) -> bool:
         """Whether no token is allowed at one of the draws; waits for the masks."""
@@ -80,18 +83,38 @@ class SpanMasks:
         return not self._allows[index]
 
 
-def _forbid(row: Words, banned: Collection[int]) -> bool:
-    """Forbids tokens unless no other is allowed; returns whether any token is. Looks through the row once if it can:
-    this runs for every token of an answer with a grammar."""
-    places = [(id // 32, np.uint32(1 << id % 32)) for id in banned if id // 32 < len(row)]
-    words = [row[place] for place, _ in places]
-    for place, bit in places:
-        row[place] &= ~bit
-    if row.max():
-        return True
-    for (place, _), word in zip(places, words, strict=True):
-        row[place] = word
-    return any(words)
+def take_together(masks: Sequence[SpanMasks], rows: Words) -> None:
+    """Takes in one row each for spans without drafts, as ``SpanMasks.take`` does."""
+    for index, each in enumerate(masks):
+        if each.matcher.problem:
+            rows[index] = 0
+    allows = forbid(rows, [each._banned[0] for each in masks])
+    for index, each in enumerate(masks):
+        each._note(rows[index : index + 1], allows[index : index + 1])
+
+
+def forbid(rows: Words, banned: Sequence[Collection[int]]) -> list[bool]:
+    """Forbids tokens of each row unless no other is allowed there; returns for each row whether any token is.
+
+    This runs for every token of an answer with a grammar, so all rows are looked at together.
+    """
+    before: dict[int, list[tuple[int, np.uint32]]] = {}
+    for index, ids in enumerate(banned):
+        for place, bit in (divmod(id, 32) for id in ids if id // 32 < rows.shape[1]):
+            before.setdefault(index, []).append((place, rows[index, place]))
+            rows[index, place] &= ~np.uint32(1 << bit)
+    allows = _have_any(rows)
+    for index in (index for index in before if not allows[index]):
+        for place, word in reversed(before[index]):
+            rows[index, place] = word
+        allows[index] = any(word for _, word in before[index])
+    return allows
+
+
+def _have_any(rows: Words) -> list[bool]:
+    """Whether each row allows any token. Most allow one of the first, which are those of single bytes."""
+    found = rows[:, :_FIRST_WORDS].max(axis=1)
+    return [bool(first) or bool(rows[index].max()) for index, first in enumerate(found.tolist())]
 
 
 class DrawMask:

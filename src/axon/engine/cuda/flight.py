@@ -1,0 +1,54 @@
+"""A step that was launched on the device, until its tokens are on the host. Launches nothing itself."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import torch
+
+from axon.engine.batch import Drawn
+
+
+@dataclass(slots=True)
+class CudaFlight:
+    """A launched step; ``land`` waits for it."""
+
+    finish: Callable[[], Callable[[], list[int]]]
+    """Launches what is left of the step; returns what waits for the drawn tokens."""
+    places: list[int]
+    """Index among the tokens of each draw of the batch, in order."""
+    from_host: dict[int, Drawn]
+    """Draws made on the host, with their log probabilities, by index."""
+    place_of: dict[int, int]
+    """Index among the tokens by the sequence's arrival."""
+    _fetch: Callable[[], list[int]] | None = None
+    _tokens: list[int] | None = None
+
+    def launch_rest(self) -> None:
+        """Launches what is left of the step, once."""
+        if self._fetch is None:
+            self._fetch = self.finish()
+
+    def land(self) -> list[Drawn]:
+        """The result of each draw of the batch, in order."""
+        tokens = self._arrived()
+        if not self.from_host:
+            return [Drawn(tokens[place]) for place in self.places]
+        return [self.from_host.get(place) or Drawn(tokens[place]) for place in self.places]
+
+    def token_of(self, arrival: int) -> int:
+        """The token that the step drew for a sequence."""
+        return self._arrived()[self.place_of[arrival]]
+
+    def _arrived(self) -> list[int]:
+        self.launch_rest()
+        if self._tokens is None:
+            assert self._fetch is not None
+            self._tokens = self._fetch()
+        return self._tokens
+
+
+def wait_for(tokens: torch.Tensor, arrived: Callable[[], None]) -> list[int]:
+    """The tokens, when their copy has arrived on the host."""
+    arrived()
+    numbers: list[int] = tokens.tolist()
+    return numbers
