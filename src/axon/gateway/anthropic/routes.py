@@ -48,7 +48,7 @@ async def _accepted(request: Request) -> tuple[Entry, bool]:
         if entry.is_new:
             with blaming():
                 target = await target_of(request, entry, wanted)
-                plan = await planned(toolbox, target)
+                plan = await planned(gateway.grammars, toolbox, target)
                 prompts = target.prompts.with_options(ask.template_options)
                 prompt_ids = await prompts.chat(messages, tools=plan.tools, dialect=plan.dialect)
                 reasoning = target.reasoning(prompt_ids)
