@@ -10,10 +10,10 @@ from axon.dispatch.affinity import chat_affinity
 from axon.domain.reply import ChatReply
 from axon.domain.turn import Turn, TurnState
 from axon.errors import NotFound
+from axon.gateway.directives import CHAT
 from axon.gateway.http.schema import body_of_kind
 from axon.gateway.openai import frames
 from axon.gateway.openai.answer import answer, stopped_body
-from axon.gateway.openai.directives import CHAT
 from axon.gateway.openai.formats import grammar_of
 from axon.gateway.openai.requests import ChatRequest
 from axon.gateway.openai.sentences import blaming

@@ -19,13 +19,13 @@ from axon.domain.reply import ResponseReply
 from axon.domain.tool import Toolbox
 from axon.domain.turn import Turn, TurnState, ended, opened
 from axon.errors import InvalidInput, NotCompleted, NotFound
+from axon.gateway.directives import RESPONSES
 from axon.gateway.http.body import Wire
 from axon.gateway.http.errors import Gone
 from axon.gateway.http.paging import DEFAULT_LIMIT, page_of
 from axon.gateway.http.schema import body_of_kind
 from axon.gateway.offers.offers import Wanted
 from axon.gateway.offers.wait import Wait
-from axon.gateway.openai.directives import RESPONSES
 from axon.gateway.openai.formats import grammar_of
 from axon.gateway.openai.outcome import failure
 from axon.gateway.openai.sentences import blaming
