@@ -8,11 +8,11 @@ ROOT = Path(__file__).resolve().parent.parent
 PAGE = ROOT / "docs" / "fields.md"
 sys.path.insert(0, str(ROOT / "src"))
 
-from axon.gateway.openai.directives import ROUTES, Directives, Treatment  # noqa: E402
+from axon.gateway.directives import ROUTES, Directives, Treatment  # noqa: E402
 
 INTRODUCTION = """# Fields of requests: honoured, hints and refused
 
-<!-- Written by scripts/fields_page.py from src/axon/gateway/openai/directives.py; edit that table. -->
+<!-- Written by scripts/fields_page.py from src/axon/gateway/directives.py; edit that table. -->
 
 A directive that is dropped in silence is worse than one that is refused. So every field that a known client or engine
 sends is in one of three groups:

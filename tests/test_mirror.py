@@ -52,7 +52,6 @@ ELSEWHERE = {
     "gateway/responses/conversations.py": "journeys/test_responses.py",
     "gateway/turn/job.py": "journeys/test_chat.py",
     "gateway/turn/cancel.py": "journeys/test_cancel.py",
-    "gateway/turn/calling.py": "conformance/test_tools.py",
     "gateway/turn/entry.py": "gateway/turn/test_opening.py",
     "gateway/turn/revoked_keys.py": "journeys/test_revoked.py",
     "gateway/turn/duplicates.py": "gateway/turn/test_opening.py",

@@ -29,6 +29,8 @@ SCRIPT = [
     ("broken call", '<tool_call>\n{"name": get_weather}\n</tool_call> sorry'),
     (r'"name": "final_result".*a City, please', call("final_result", city="Rome")),
     ("a City, please", call("City", city="Rome")),
+    (rf"weather in Bern.*{RESULT}", '{"city":"Bern","degrees":24}'),
+    ("weather in Bern", call("get_weather", city="Bern")),
     ("only words", "I need no tool."),
 ]
 

@@ -49,6 +49,9 @@ class Job:
     text_parameters: tuple[str, ...] = ()
     """Parameters of tools that are declared as text, as ``function/parameter``, for a format whose values do not say
     it."""
+    formed: bool = False
+    """Whether the answer is either tool calls, from its first character on, or text of a form that the request asks
+    for, in which no calls are looked for."""
     ticket: str = ""
     priority: int = 0
     """Priority of its tier: 1 priority, 0 default, -1 flex."""

@@ -42,13 +42,14 @@ class Grammars:
         if len(grammar.text) > MAX_BYTES:
             problem = f"it has {len(grammar.text)} bytes, and may have {MAX_BYTES}"
         else:
-            problem = await self._problem(grammar, schema)
+            problem = await self.problem(grammar, schema)
         if problem:
             raise InvalidInput(f"Invalid {what} for '{param}': {problem}.", param=param, code=f"invalid_{what}")
         return grammar
 
-    async def _problem(self, grammar: Grammar, schema: Mapping[str, Any] | None) -> str:
-        digest = hashlib.blake2b(grammar.text.encode(), digest_size=16).digest()
+    async def problem(self, grammar: Grammar, schema: Mapping[str, Any] | None = None) -> str:
+        """Why the grammar cannot be used; empty if it can. ``schema`` is what it was made of, whose size is bounded."""
+        digest = hashlib.blake2b(grammar.after("").encode(), digest_size=16).digest()
         if digest in self._found:
             self._found.move_to_end(digest)
             return self._found[digest]

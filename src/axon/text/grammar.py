@@ -39,14 +39,17 @@ class Grammar:
 
     text: str
     """One of llguidance's grammar objects, as JSON: ``{"json_schema": …}`` or ``{"lark_grammar": …}``."""
+    form: str = ""
+    """The grammar object that Lark rules of ``text`` name ``@form``; empty if they do not."""
 
     def after(self, reasoning: str) -> str:
         """The text that ``Sampling.grammar`` takes, for an answer of this reasoning mode: the grammar begins after the
         reasoning, if there is any."""
+        form = f',{{"name":"form",{self.form[1:]}' if self.form else ""
         if not reasoning:
-            return f'{{"grammars":[{self.text}]}}'
+            return f'{{"grammars":[{self.text}{form}]}}'
         outer = _encoded({"lark_grammar": _AFTER_THOUGHT[reasoning] + _THINKING})
-        return f'{{"grammars":[{outer},{{"name":"answer",{self.text[1:]}]}}'
+        return f'{{"grammars":[{outer},{{"name":"answer",{self.text[1:]}{form}]}}'
 
 
 def schema_grammar(schema: Mapping[str, Any]) -> Grammar:

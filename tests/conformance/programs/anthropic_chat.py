@@ -1,10 +1,12 @@
-"""What a program of Anthropic's client does: ask, stream, use tools until an answer comes, count, and be told off."""
+"""What a program of Anthropic's client does: ask, stream, use tools until an answer comes, parse, count, be refused."""
 
 import asyncio
+import json
 import os
 import sys
 
 import anthropic
+import pydantic
 
 base_url = os.environ["BASE_URL"].removesuffix("/v1")
 client = anthropic.Anthropic(base_url=base_url, api_key=os.environ["API_KEY"], max_retries=0)
@@ -75,6 +77,37 @@ for is_streamed in (False, True):
     used, answer = loop(is_streamed)
     assert used == [("get_weather", {"city": "Bonn"}), ("get_weather", {"city": "Rome"})], used
     assert answer == "Sunny in both.", answer
+
+
+weather_schema = {
+    "type": "object",
+    "properties": {"city": {"type": "string"}, "degrees": {"type": "integer"}},
+    "required": ["city", "degrees"],
+    "additionalProperties": False,
+}
+strict_tool = {**tools[0], "strict": True, "input_schema": {**tools[0]["input_schema"], "additionalProperties": False}}
+request = {"model": "echo", "max_tokens": 500, "messages": [{"role": "user", "content": "the weather in Bern as JSON"}]}
+both = {"tools": [strict_tool], "output_config": {"format": {"type": "json_schema", "schema": weather_schema}}}
+first = client.messages.create(**request, extra_body=both)
+[used] = first.content
+assert (first.stop_reason, used.name, used.input) == ("tool_use", "get_weather", {"city": "Bern"}), first
+result = {"type": "tool_result", "tool_use_id": used.id, "content": "sunny in Bern"}
+asked = [*request["messages"], {"role": "assistant", "content": first.content}, {"role": "user", "content": [result]}]
+second = client.messages.create(**{**request, "messages": asked}, extra_body=both)
+assert json.loads(second.content[0].text) == {"city": "Bern", "degrees": 24}, second
+forced = client.messages.create(**{**request, "tool_choice": {"type": "any"}}, tools=[strict_tool])
+assert [block.input for block in forced.content] == [{"city": "Bern"}], forced
+
+if hasattr(client.messages, "parse"):  # a newer release
+
+    class Weather(pydantic.BaseModel):
+        city: str
+        degrees: int
+
+    parsed = client.messages.parse(**{**request, "messages": asked}, tools=[strict_tool], output_format=Weather)
+    assert parsed.parsed_output == Weather(city="Bern", degrees=24), parsed
+    free = client.messages.parse(**ask, output_format=Weather)
+    assert isinstance(free.parsed_output, Weather), free
 
 
 async def at_once():

@@ -51,4 +51,19 @@ assert [call["args"] for call in total.tool_calls] == [{"city": "Paris"}, {"city
 chat = ChatOpenAI(**common, temperature=0)
 forced = chat.with_structured_output(City, method="function_calling", strict=False)
 assert forced.invoke("a City, please") == City(city="Rome")
+
+
+class Weather(BaseModel):
+    """The weather of a city."""
+
+    city: str
+    degrees: int
+
+
+both = chat.bind_tools([get_weather], response_format=Weather, strict=True)  # as an agent with a response format does
+messages = [HumanMessage("the weather in Bern")]
+first = both.invoke(messages)
+[call] = first.tool_calls
+messages += [first, ToolMessage(get_weather.invoke(call["args"]), tool_call_id=call["id"])]
+assert both.invoke(messages).additional_kwargs["parsed"] == Weather(city="Bern", degrees=24)
 print("ok")

@@ -3,7 +3,7 @@
 import os
 
 from pydantic import BaseModel
-from pydantic_ai import Agent
+from pydantic_ai import Agent, NativeOutput
 from pydantic_ai.models.openai import OpenAIChatModel, OpenAIResponsesModel
 from pydantic_ai.providers.openai import OpenAIProvider
 
@@ -39,4 +39,16 @@ for model in (OpenAIChatModel("echo", provider=provider), OpenAIResponsesModel("
 
 typed = Agent(OpenAIChatModel("echo", provider=provider), output_type=City)
 assert typed.run_sync("a City, please").output == City(city="Rome")
+
+
+class Weather(BaseModel):
+    """The weather of a city."""
+
+    city: str
+    degrees: int
+
+
+for model in (OpenAIChatModel("echo", provider=provider), OpenAIResponsesModel("echo", provider=provider)):
+    both = Agent(model, output_type=NativeOutput(Weather), tools=[get_weather])  # tools together with a schema
+    assert both.run_sync("the weather in Bern").output == Weather(city="Bern", degrees=24)
 print("ok")

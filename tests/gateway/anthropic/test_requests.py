@@ -7,18 +7,22 @@ import pytest
 
 from axon.domain.served_version import ServedVersion
 from axon.errors import InvalidInput
-from axon.gateway.anthropic.requests import NOT_YET, CountRequest, MessagesRequest
+from axon.gateway.anthropic.requests import CountRequest, MessagesRequest
+from axon.gateway.directives import MESSAGES
 from axon.gateway.http.body import parse
+from axon.gateway.openai.formats import Form
 
 ASK: dict[str, Any] = {"model": "small", "max_tokens": 9, "messages": [{"role": "user", "content": "Hello"}]}
+FORMAT = {"type": "json_schema", "schema": {"type": "object"}}
 SERVED = ServedVersion(
     name="small", version="v1", text="t", max_model_len=99, created=0.0, temperature=0.4, top_p=0.8, top_k=7
 )
 
 
 def read(**fields: Any) -> MessagesRequest:
-    ask = parse(MessagesRequest, json.dumps({**ASK, **fields}).encode(), NOT_YET)
+    ask = parse(MessagesRequest, json.dumps({**ASK, **fields}).encode(), MESSAGES.refused, MESSAGES.notes)
     ask.check()
+    assert ask.form is None or ask.form.kind == "json"
     return ask
 
 
@@ -66,7 +70,11 @@ def test_a_hint_is_taken(hint: dict[str, Any]) -> None:
         ({"service_tier": "priority"}, "service_tier"),
         ({"mcp_servers": [{"url": "http://x"}]}, "mcp_servers"),
         ({"container": "c1"}, "container"),
-        ({"output_config": {"format": {"type": "json_schema", "schema": {}}}}, "output_config"),
+        ({"output_config": {"format": {"type": "json_object"}}}, "output_config.format.type"),
+        ({"output_config": {"format": {"type": "json_schema"}}}, "output_config.format.schema"),
+        ({"output_config": {"format": FORMAT}, "output_format": FORMAT}, "output_format"),
+        ({"response_format": {"type": "json_object"}}, "response_format"),
+        ({"stop": ["END"]}, "stop"),
     ],
     ids=lambda each: json.dumps(each)[:50],
 )
@@ -76,11 +84,18 @@ def test_what_cannot_be_done_is_refused_by_name(fields: dict[str, Any], param: s
     assert caught.value.param == param
 
 
+def test_both_names_of_the_output_format_ask_for_the_same_form() -> None:
+    asked, older = read(output_config={"format": FORMAT, "effort": "low"}).form, read(output_format=FORMAT).form
+    assert asked == Form("json", FORMAT["schema"], "output_config.format.schema")
+    assert older == Form("json", FORMAT["schema"], "output_format.schema")
+    assert read(output_config={"effort": "low"}).form is None
+
+
 def test_a_request_without_max_tokens_is_told_so() -> None:
     body = json.dumps({name: value for name, value in ASK.items() if name != "max_tokens"}).encode()
     with pytest.raises(InvalidInput, match="max_tokens"):
-        parse(MessagesRequest, body, NOT_YET)
-    assert parse(CountRequest, body, NOT_YET).model == "small"
+        parse(MessagesRequest, body, MESSAGES.refused)
+    assert parse(CountRequest, body, MESSAGES.refused).model == "small"
 
 
 def test_thinking_is_hidden_when_the_client_asks_for_it() -> None:

@@ -13,10 +13,10 @@ from pydantic import ValidationError
 from axon.errors import InvalidInput
 from axon.gateway.admin import keys, plans, tenants
 from axon.gateway.config import GatewayConfig
+from axon.gateway.directives import CHAT as CHAT_FIELDS
+from axon.gateway.directives import COMPLETIONS, RESPONSES
 from axon.gateway.http import body as bodies
 from axon.gateway.http.body import Bodies, Wire, num_parts, num_values, parse
-from axon.gateway.openai.directives import CHAT as CHAT_FIELDS
-from axon.gateway.openai.directives import COMPLETIONS, RESPONSES
 from axon.gateway.openai.requests import ChatRequest, CompletionRequest, Request
 from axon.gateway.responses.requests import Context, ConversationRequest, ItemsRequest, MetadataRequest, ResponseRequest
 

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from axon.errors import InvalidInput
+from axon.gateway.directives import CHAT
 from axon.gateway.http.body import parse
-from axon.gateway.openai.directives import CHAT
 from axon.gateway.openai.formats import Form, grammar_of
 from axon.gateway.openai.requests import ChatRequest
 from axon.sessions.grammars import Grammars

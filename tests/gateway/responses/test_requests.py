@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from axon.domain.served_version import ServedVersion
 from axon.domain.tenant import Tier
 from axon.errors import InvalidInput
+from axon.gateway.directives import RESPONSES
 from axon.gateway.http.body import parse
-from axon.gateway.openai.directives import RESPONSES
 from axon.gateway.responses.requests import LOGPROBS, MetadataRequest, ResponseRequest
 
 ADVICE = ServedVersion(

@@ -4,7 +4,7 @@ Unknown fields are ignored. A known field that this server does not support is r
 below the gateway knows these bodies.
 """
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 from pydantic import Field
 
@@ -12,10 +12,11 @@ from axon.domain.sampling import Sampling
 from axon.domain.served_version import ServedVersion
 from axon.domain.tenant import Tier
 from axon.domain.tool import Toolbox
-from axon.errors import InvalidInput, Unsupported
+from axon.errors import InvalidInput
 from axon.gateway.anthropic.content import InputMessage, TextBlock
 from axon.gateway.anthropic.tools import MAX_TOOLS, ToolBody, ToolChoiceBody, toolbox_of
-from axon.gateway.http.body import Many, Wire, at_most
+from axon.gateway.http.body import Many, Wire
+from axon.gateway.openai.formats import Form, Schema
 from axon.gateway.openai.requests import Count, Probability, StopText, Temperature
 from axon.text.template import Json
 
@@ -39,12 +40,19 @@ class Metadata(Wire):
     user_id: str | None = None
 
 
+class OutputFormat(Wire):
+    """The form that the text of an answer must have."""
+
+    type: Literal["json_schema"]
+    schema_: Annotated[Schema, Field(alias="schema")]
+
+
 class OutputConfig(Wire):
     """Options of the answer."""
 
     effort: str | None = None
     """A hint, which this server does not follow."""
-    format: Annotated[dict[str, Any], *at_most(1024)] | None = None
+    format: OutputFormat | None = None
 
 
 class CountRequest(Wire):
@@ -106,7 +114,10 @@ class MessagesRequest(CountRequest):
     service_tier: Literal["auto", "standard_only"] | None = None
     """A hint: the tier is the tenant's default in both cases."""
     output_config: OutputConfig | None = None
-    """``effort`` is a hint that this server does not follow; ``format`` is not supported yet."""
+    """With ``format`` of ``{"type": "json_schema", "schema": …}``, the answer's text is JSON without white space that
+    follows the schema. ``effort`` is a hint that this server does not follow."""
+    output_format: OutputFormat | None = None
+    """Older name of ``output_config.format``."""
     seed: Annotated[int, Field(ge=-(1 << 63), lt=1 << 63)] | None = None
     """Ours, not Anthropic's: the same seed, prompt and settings give the same answer."""
     ignore_eos: bool | None = None
@@ -114,12 +125,24 @@ class MessagesRequest(CountRequest):
 
     def check(self) -> None:
         CountRequest.check(self)
-        if self.output_config and self.output_config.format:
-            raise Unsupported("'output_config.format' is not supported by this server yet.", param="output_config")
         for index, text in enumerate(self.stop_sequences or ()):
             if not text.strip():
                 param = f"stop_sequences.{index}"
                 raise InvalidInput(f"{param}: each stop sequence must contain non-whitespace.", param=param)
+
+    @property
+    def form(self) -> Form | None:
+        """The form that the answer's text must have; None for any text. Raises ``InvalidInput`` if two are given."""
+        given = self.output_config.format if self.output_config else None
+        if given is not None and self.output_format is not None:
+            raise InvalidInput(
+                "output_format: cannot be used together with output_config.format.",
+                param="output_format",
+                code="mutually_exclusive_parameters",
+            )
+        if given is not None:
+            return Form("json", given.schema_, "output_config.format.schema")
+        return Form("json", self.output_format.schema_, "output_format.schema") if self.output_format else None
 
     @property
     def tier(self) -> Tier:
@@ -143,11 +166,3 @@ class MessagesRequest(CountRequest):
             stop=tuple(self.stop_sequences or ()),
             ignore_eos=bool(self.ignore_eos),
         )
-
-
-NOT_YET: dict[str, tuple[Any, ...]] = {
-    "mcp_servers": ([],),
-    "container": (),
-    "output_format": (),
-}
-"""Fields that are not supported yet, each with the values that are accepted because they change nothing."""

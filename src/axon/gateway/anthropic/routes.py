@@ -8,9 +8,11 @@ from axon.dispatch.affinity import chat_affinity
 from axon.domain.reply import MessagesReply
 from axon.gateway.anthropic.answer import answer
 from axon.gateway.anthropic.content import messages_of
-from axon.gateway.anthropic.requests import NOT_YET, CountRequest, MessagesRequest
+from axon.gateway.anthropic.requests import CountRequest, MessagesRequest
 from axon.gateway.anthropic.sentences import blaming
+from axon.gateway.directives import MESSAGES
 from axon.gateway.http.schema import body_of_kind
+from axon.gateway.openai.formats import grammar_of
 from axon.gateway.turn.asking import Api, admitted
 from axon.gateway.turn.calling import planned
 from axon.gateway.turn.context import find_model, gateway_of, identity_of
@@ -40,15 +42,16 @@ async def _accepted(request: Request) -> tuple[Entry, bool]:
     """Returns the entry of the accepted turn, and whether its answer is streamed. The body is not held any longer."""
     gateway, tenant = gateway_of(request), identity_of(request).tenant
     body = await gateway.bodies.read(request)
-    ask = await gateway.bodies.parse(MessagesRequest, body, NOT_YET)
+    ask = await gateway.bodies.parse(MessagesRequest, body, MESSAGES.refused, MESSAGES.notes)
     ask.check()
     messages, toolbox = messages_of(ask.system, ask.messages), ask.toolbox
+    form = await grammar_of(gateway.grammars, ask.form)
     wanted, streams = find_model(request, ask.model, with_fallbacks=True), bool(ask.stream)
     async with admitted(request, body, _MESSAGES, wanted, tier=ask.tier, keeps=False, streams=streams) as entry:
         if entry.is_new:
             with blaming():
                 target = await target_of(request, entry, wanted)
-                plan = await planned(toolbox, target)
+                plan = await planned(gateway.grammars, toolbox, target, form)
                 prompts = target.prompts.with_options(ask.template_options)
                 prompt_ids = await prompts.chat(messages, tools=plan.tools, dialect=plan.dialect)
                 reasoning = target.reasoning(prompt_ids)
@@ -77,7 +80,8 @@ async def count(request: Request) -> dict[str, int]:
     It counts everything, even if that does not fit into the model's context.
     """
     gateway = gateway_of(request)
-    ask = await gateway.bodies.parse(CountRequest, await gateway.bodies.read(request), NOT_YET)
+    body = await gateway.bodies.read(request)
+    ask = await gateway.bodies.parse(CountRequest, body, MESSAGES.refused, MESSAGES.notes)
     ask.check()
     messages, toolbox = messages_of(ask.system, ask.messages), ask.toolbox
     offer = find_model(request, ask.model).offer

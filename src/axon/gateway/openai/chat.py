@@ -10,10 +10,10 @@ from axon.dispatch.affinity import chat_affinity
 from axon.domain.reply import ChatReply
 from axon.domain.turn import Turn, TurnState
 from axon.errors import NotFound
+from axon.gateway.directives import CHAT
 from axon.gateway.http.schema import body_of_kind
 from axon.gateway.openai import frames
 from axon.gateway.openai.answer import answer, stopped_body
-from axon.gateway.openai.directives import CHAT
 from axon.gateway.openai.formats import grammar_of
 from axon.gateway.openai.requests import ChatRequest
 from axon.gateway.openai.sentences import blaming
@@ -44,22 +44,18 @@ async def _accepted(request: Request) -> tuple[Entry, bool]:
     body = await gateway.bodies.read(request)
     ask = await gateway.bodies.parse(ChatRequest, body, CHAT.refused, CHAT.notes)
     messages, toolbox = ask.texts(), ask.toolbox
-    grammar = await grammar_of(gateway.grammars, ask.form, has_tools=bool(toolbox.offered))
+    form = await grammar_of(gateway.grammars, ask.form)
     wanted = find_model(request, ask.model, with_fallbacks=True)
     streams, keeps = bool(ask.stream), bool(ask.store)
     async with admitted(request, body, _CHAT, wanted, tier=ask.tier, keeps=keeps, streams=streams) as entry:
         if entry.is_new:
             with blaming("messages", "max_tokens"):
                 target = await target_of(request, entry, wanted, prompt_cache_key=ask.prompt_cache_key)
-                plan = await planned(toolbox, target)
+                plan = await planned(gateway.grammars, toolbox, target, form)
                 prompts = target.prompts.with_options(ask.template_options)
                 prompt_ids = await prompts.chat(messages, tools=plan.tools, dialect=plan.dialect)
                 reasoning = target.reasoning(prompt_ids)
-                sampling = ask.sampling(
-                    ask.max_completion_tokens or ask.max_tokens,
-                    target.served,
-                    grammar=grammar.after(reasoning) if grammar else "",
-                )
+                sampling = ask.sampling(ask.max_completion_tokens or ask.max_tokens, target.served)
                 job = job_of(
                     request,
                     entry,

@@ -9,9 +9,9 @@ from starlette.responses import Response
 
 from axon.domain.reply import CompletionReply
 from axon.errors import NotFound
+from axon.gateway.directives import COMPLETIONS
 from axon.gateway.http.schema import body_of_kind
 from axon.gateway.openai.answer import answer, stopped_body
-from axon.gateway.openai.directives import COMPLETIONS
 from axon.gateway.openai.formats import grammar_of
 from axon.gateway.openai.requests import CompletionRequest, Prompt
 from axon.gateway.openai.sentences import blaming

@@ -157,16 +157,10 @@ def _check_options(outputs: StructuredOutputs) -> None:
             raise Unsupported(f"'{param}' is not supported by this server.", param=param)
 
 
-async def grammar_of(grammars: Grammars, form: Form | None, *, has_tools: bool = False) -> Grammar | None:
+async def grammar_of(grammars: Grammars, form: Form | None) -> Grammar | None:
     """The grammar of a form, checked; None for any text. Raises ``InvalidInput`` that names the field."""
     if form is None:
         return None
-    if has_tools:
-        raise Unsupported(
-            f"'{form.param}' together with tools is not supported yet: ask with 'tool_choice' of 'none' for an answer "
-            "of this form.",
-            param=form.param.partition(".")[0],
-        )
     if form.kind == "json_object":
         return json_object_grammar()
     if form.kind == "json":

@@ -160,7 +160,7 @@ class ResponseRequest(Context):
         """The form that the answer must have; None for any text."""
         return form_of_text(self.text.format if self.text else None)
 
-    def sampling(self, defaults: ServedVersion, *, grammar: str = "") -> Sampling:
+    def sampling(self, defaults: ServedVersion) -> Sampling:
         """Returns the sampling parameters; those that the request leaves out are the deployment's defaults."""
         return Sampling(
             max_tokens=self.max_output_tokens or 0,
@@ -170,7 +170,6 @@ class ResponseRequest(Context):
             top_p=defaults.top_p if self.top_p is None else self.top_p,
             logprobs=self.num_logprobs,
             ignore_eos=bool(self.ignore_eos),
-            grammar=grammar,
         )
 
 

@@ -19,13 +19,13 @@ from axon.domain.reply import ResponseReply
 from axon.domain.tool import Toolbox
 from axon.domain.turn import Turn, TurnState, ended, opened
 from axon.errors import InvalidInput, NotCompleted, NotFound
+from axon.gateway.directives import RESPONSES
 from axon.gateway.http.body import Wire
 from axon.gateway.http.errors import Gone
 from axon.gateway.http.paging import DEFAULT_LIMIT, page_of
 from axon.gateway.http.schema import body_of_kind
 from axon.gateway.offers.offers import Wanted
 from axon.gateway.offers.wait import Wait
-from axon.gateway.openai.directives import RESPONSES
 from axon.gateway.openai.formats import grammar_of
 from axon.gateway.openai.outcome import failure
 from axon.gateway.openai.sentences import blaming
@@ -81,7 +81,7 @@ async def _accepted(request: Request) -> tuple[Entry, "_Form"]:
     ask = await gateway.bodies.parse(ResponseRequest, body, RESPONSES.refused, RESPONSES.notes)
     ask.check()
     items, toolbox = items_of(ask.input or [], now=gateway.clock.now()), ask.toolbox
-    grammar = await grammar_of(gateway.grammars, ask.form, has_tools=bool(toolbox.offered))
+    grammar = await grammar_of(gateway.grammars, ask.form)
     wanted = find_model(request, ask.model, with_fallbacks=True)
     streams, keeps = bool(ask.stream), ask.stored
     async with (
@@ -190,7 +190,7 @@ async def _job(
             is_first=history.session == entry.id,
             prompt_cache_key=ask.prompt_cache_key,
         )
-        plan = await planned(toolbox, target)
+        plan = await planned(gateway_of(request).grammars, toolbox, target, grammar)
         prompts = target.prompts.with_options(ask.template_options)
         prompt_ids = await _prompt(prompts, ask, [*history.items, *items], plan)
         reasoning = target.reasoning(prompt_ids)
@@ -199,9 +199,7 @@ async def _job(
             entry,
             target,
             prompts=[prompt_ids],
-            sampling=plan.constrain(
-                ask.sampling(target.served, grammar=grammar.after(reasoning) if grammar else ""), reasoning
-            ),
+            sampling=plan.constrain(ask.sampling(target.served), reasoning),
             seed=ask.seed,
             reasoning=reasoning,
             calls=plan,

@@ -1,58 +1,64 @@
 """The plan of a request's tool calls for the version that answers it, with a grammar that was tried. Knows no API."""
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from functools import cache
 
 from axon.domain.tool import CallMode, Tool, Toolbox
 from axon.errors import InvalidInput
 from axon.gateway.turn.target import Target
+from axon.sessions.grammars import Grammars
 from axon.text.grammar import Grammar, schema_grammar
-from axon.text.grammar_check import GrammarCheck
-from axon.text.schema_bounds import SchemaRefused, check_schema
 from axon.text.tools.formats import CallFormat, marks_of
 from axon.text.tools.grammar import ANY, Schema, call_grammar, needs_grammar, schema_of
 from axon.text.tools.plan import CallPlan, plan_of
 
-_check = cache(GrammarCheck)
 
+async def planned(grammars: Grammars, toolbox: Toolbox, target: Target, form: Grammar | None = None) -> CallPlan:
+    """Returns the plan of these tools; raises ``InvalidInput`` if a strict tool's schema is not supported.
 
-async def planned(toolbox: Toolbox, target: Target) -> CallPlan:
-    """Returns the plan of these tools; raises ``InvalidInput`` if a strict tool's schema is not supported."""
+    ``form`` is the grammar of the text that the request asks for. Where the model may call or not, its answer is
+    either calls or text of this form; where it must call, there is no text.
+    """
     plan = plan_of(toolbox, target.dialect)
-    if not needs_grammar(toolbox):
+    if not plan.tools:
+        return replace(plan, grammar=form)
+    if form is None and not needs_grammar(toolbox):
         return plan
-    format = plan.dialect.format
-    marks = marks_of(format, target.prompts.tokenizer)
-    return replace(plan, grammar=await asyncio.to_thread(_grammar, toolbox, format, marks))
+    marks = marks_of(plan.dialect.format, target.prompts.tokenizer)
+    grammar = await _grammar(grammars, toolbox, plan.dialect.format, marks, form)
+    return replace(plan, grammar=grammar, formed=bool(grammar.form))
 
 
-def _grammar(toolbox: Toolbox, format: CallFormat, marks: Mapping[str, int]) -> Grammar:
+async def _grammar(
+    grammars: Grammars, toolbox: Toolbox, format: CallFormat, marks: Mapping[str, int], form: Grammar | None
+) -> Grammar:
     """Returns the grammar of the calls, once it compiles. A schema that is not supported is widened to any object,
     unless its tool is strict."""
     is_required = toolbox.choice.mode is CallMode.REQUIRED
-    schemas = {tool.name: _schema(tool, is_required=is_required) for tool in toolbox.offered}
+    bound = [tool for tool in toolbox.offered if tool.strict or is_required]
+    schemas = {tool.name: ANY for tool in toolbox.offered}
+    for tool, schema, grammar in await asyncio.to_thread(_read, bound):
+        if not (problem := await grammars.problem(grammar, schema)):
+            schemas[tool.name] = schema
+        elif tool.strict:
+            message = f"The schema of the strict tool '{tool.name}' is not supported: {problem}"
+            raise InvalidInput(message, param="tools", code="invalid_schema")
 
-    def schema(tool: Tool) -> Schema:
+    def schema_for(tool: Tool) -> Schema:
         return schemas[tool.name]
 
     # Compiled without control tokens, which the checking tokenizer does not have.
-    if problem := _check().problem(call_grammar(toolbox, format, {}, schema)):
+    bare = await asyncio.to_thread(call_grammar, toolbox, format, {}, schema_for, form)
+    if problem := await grammars.problem(bare):
         raise InvalidInput(f"The tools' schemas are not supported together: {problem}", param="tools")
-    return call_grammar(toolbox, format, marks, schema)
+    return await asyncio.to_thread(call_grammar, toolbox, format, marks, schema_for, form) if marks else bare
 
 
-def _schema(tool: Tool, *, is_required: bool) -> Schema:
-    if not (tool.strict or is_required):
-        return ANY
-    schema = schema_of(tool)
-    try:
-        check_schema(schema)
-        problem = _check().problem(schema_grammar(schema))
-    except SchemaRefused as error:
-        problem = error.message
-    if problem and tool.strict:
-        message = f"The schema of the strict tool '{tool.name}' is not supported: {problem}"
-        raise InvalidInput(message, param="tools", code="invalid_schema")
-    return ANY if problem else schema
+def _read(tools: Sequence[Tool]) -> list[tuple[Tool, Schema, Grammar]]:
+    """Returns the schema of each tool's arguments, and its grammar."""
+    found = []
+    for tool in tools:
+        schema = schema_of(tool)
+        found.append((tool, schema, schema_grammar(schema)))
+    return found

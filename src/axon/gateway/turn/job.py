@@ -65,5 +65,6 @@ def job_of(
         call_format=calls.call_format,
         max_calls=calls.max_calls,
         text_parameters=calls.text_parameters,
+        formed=calls.formed,
         reply=reply,
     )

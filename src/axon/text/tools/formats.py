@@ -5,6 +5,7 @@ from enum import StrEnum
 
 from axon.text.tokenizer import Tokenizer
 from axon.text.tools import hermes, llama_json, mistral, pythonic, qwen3_coder
+from axon.text.tools.pattern import Pattern, literal
 from axon.text.tools.tape import CONTROL, Enough, Reading, Said, Tape
 
 
@@ -60,11 +61,17 @@ class CallSplitter:
         *,
         max_calls: int = 0,
         text_parameters: Container[str] = (),
+        formed: bool = False,
     ) -> None:
-        """``marks`` are the format's words that are control tokens; ``max_calls`` of 0 stands for any number."""
+        """``marks`` are the format's words that are control tokens; ``max_calls`` of 0 stands for any number.
+
+        ``formed``: the choice is either calls, from its first character on, or text in which none are looked for.
+        """
         self._text_of = {token_id: CONTROL + mark for mark, token_id in marks.items()}
         self._tape = Tape(max_calls)
         self._parser = _parser(CallFormat(format), self._tape, marks, text_parameters)
+        if formed:
+            self._parser = _calls_or_text(self._tape, self._parser, _sign(CallFormat(format), marks))
         self.is_done = False
         """Whether the choice has as many calls as it may have, so that it ends here."""
         self._run()
@@ -100,9 +107,31 @@ class CallSplitter:
             self.is_done = True
 
 
+def _calls_or_text(tape: Tape, calls: Reading[None], sign: Pattern) -> Reading[None]:
+    """Reads calls if the text begins with their sign; otherwise all of it is text."""
+    if found := (yield from tape.expect(sign)):
+        tape.buffer = found[0] + tape.buffer
+        yield from calls
+    else:
+        yield from tape.say_rest()
+
+
+def _sign(format: CallFormat, marks: Mapping[str, int]) -> Pattern:
+    """The first characters of calls, as a grammar writes them. Compact JSON begins with none of them but ``[``, behind
+    which the parser of pythonic calls tells a list from calls."""
+    word = {CallFormat.LLAMA_JSON: '{"name": "', CallFormat.PYTHONIC: "["}.get(format)
+    word = word or _shown(mistral.CALLS if format is CallFormat.MISTRAL else hermes.OPEN, marks)
+    return Pattern(r"\s*", *literal(word))
+
+
+def _shown(word: str, marks: Mapping[str, int]) -> str:
+    """A word of a format as it comes in the text."""
+    return CONTROL + word if word in marks else word
+
+
 def _parser(format: CallFormat, tape: Tape, marks: Mapping[str, int], text_parameters: Container[str]) -> Reading[None]:
     def shown(word: str) -> str:
-        return CONTROL + word if word in marks else word
+        return _shown(word, marks)
 
     match format:
         case CallFormat.HERMES:

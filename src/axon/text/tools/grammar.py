@@ -5,6 +5,7 @@ Pure functions of the tools and the format; whether a schema is supported is for
 
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from axon.domain.tool import CallMode, Tool, Toolbox
@@ -32,15 +33,22 @@ def schema_of(tool: Tool) -> Schema:
 
 
 def call_grammar(
-    toolbox: Toolbox, format: CallFormat, marks: Mapping[str, int], schema: Callable[[Tool], Schema] = schema_of
+    toolbox: Toolbox,
+    format: CallFormat,
+    marks: Mapping[str, int],
+    schema: Callable[[Tool], Schema] = schema_of,
+    form: Grammar | None = None,
 ) -> Grammar:
     """The grammar of an answer that calls these tools: nothing but calls where one is required, else text as well.
 
     ``marks`` are the format's words that are control tokens. ``schema`` gives the schema of a tool, which may be wider
-    where its own is not supported.
+    where its own is not supported. ``form`` is the grammar of the answer's text: an answer is then calls alone, or
+    text of this form alone.
     """
-    rules = _Rules(marks, [(tool, schema(tool)) for tool in toolbox.offered])
     must, many = toolbox.choice.mode is CallMode.REQUIRED, toolbox.choice.parallel
+    form = None if must else form
+    rules = _Rules(marks, [(tool, schema(tool)) for tool in toolbox.offered], or_form=form is not None)
+    must = must or form is not None
     match format:
         case CallFormat.HERMES:
             rules.tagged(rules.json_calls("arguments", "\n"), must=must, many=many)
@@ -54,14 +62,18 @@ def call_grammar(
             calls = rules.python_calls()
             rules.whole(['"[" call (", " call)* "]"' if many else '"[" call "]"'], "[", must=must)
             rules.add("call", calls)
-    return lark_grammar(rules.text)
+    return replace(lark_grammar(rules.text), form=form.text if form else "")
 
 
 class _Rules:
     """The Lark rules of one grammar, as they are written."""
 
-    def __init__(self, marks: Mapping[str, int], tools: Sequence[tuple[Tool, Schema]]) -> None:
+    def __init__(
+        self, marks: Mapping[str, int], tools: Sequence[tuple[Tool, Schema]], *, or_form: bool = False
+    ) -> None:
+        """``or_form``: where calls must come alone, text of the grammar ``@form`` may come instead of them."""
         self._marks, self._tools = marks, tools
+        self._or_form = ["@form"] if or_form else []
         self._lines: list[str] = []
 
     @property
@@ -95,12 +107,12 @@ class _Rules:
 
     def whole(self, calls: Sequence[str], sign: str, *, must: bool) -> None:
         """An answer that is a call or, where it need not be, text that begins with another character."""
-        self.add("start", [*calls] if must else [*calls, f"/[^\\{sign}]{_FREE}*/", '""'])
+        self.add("start", [*calls, *self._or_form] if must else [*calls, f"/[^\\{sign}]{_FREE}*/", '""'])
 
     def _free(self, rest: str, mark: str, only: str, *, must: bool, many: bool) -> None:
         """The start: ``only`` where the answer must call; else text in which ``rest`` follows each ``mark``."""
         if must:
-            self.add("start", [only])
+            self.add("start", [only, *self._or_form])
         elif mark in self._marks:
             once = f"({self._mark(mark)} {rest} text?)"
             self.add("start", [f"text? {once}{'*' if many else '?'}"])
@@ -114,7 +126,7 @@ class _Rules:
     def json_calls(self, key: str, around: str) -> list[str]:
         """One alternative for each tool: an object with its name and arguments."""
         return [
-            " ".join((quoted(_object_head(tool.name, key, around)), embedded(schema), quoted("}" + around)))
+            " ".join((*map(quoted, _object_head(tool.name, key, around)), embedded(schema), quoted("}" + around)))
             for tool, schema in self._tools
         ]
 
@@ -163,9 +175,10 @@ class _Rules:
         return f"<[{self._marks[word]}]>" if word in self._marks else quoted(word)
 
 
-def _object_head(name: str, key: str, before: str) -> str:
-    """The text of a call up to its arguments."""
-    return f'{before}{{"name": "{name}", "{key}": '
+def _object_head(name: str, key: str, before: str) -> tuple[str, ...]:
+    """The text of a call up to its arguments, cut as the lexer cuts JSON: it takes the longest lexeme that it can, so
+    that a head in one piece would shut out every other object that begins with the same key."""
+    return (before + "{", '"name"', ":", " ", f'"{name}"', ",", " ", f'"{key}"', ":", " ")
 
 
 def _properties(schema: Schema) -> Iterator[tuple[str, Schema, bool]]:

@@ -24,7 +24,9 @@ class CallPlan:
     """Parameters that are declared as text, as ``function/parameter``, where the format does not tell them apart."""
 
     grammar: Grammar | None = None
-    """The grammar that the answer follows; None if calls are not constrained."""
+    """The grammar that the answer follows; None if neither its calls nor its text are constrained."""
+    formed: bool = False
+    """Whether the answer is either calls alone or text of the form that the request asks for."""
 
     def constrain(self, sampling: Sampling, reasoning: str) -> Sampling:
         """The sampling parameters with the grammar, which begins after the reasoning of an answer of this mode."""

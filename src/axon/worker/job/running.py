@@ -90,7 +90,13 @@ class Running:
         if not job.call_format:
             return None
         marks = marks_of(CallFormat(job.call_format), self.tokenizer)
-        return CallSplitter(job.call_format, marks, max_calls=job.max_calls, text_parameters=job.text_parameters)
+        return CallSplitter(
+            job.call_format,
+            marks,
+            max_calls=job.max_calls,
+            text_parameters=job.text_parameters,
+            formed=job.formed,
+        )
 
     @property
     def absent(self) -> list[Choice]:

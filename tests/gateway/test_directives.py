@@ -9,16 +9,18 @@ from typing import Any
 import pytest
 
 from axon.errors import Unsupported
+from axon.gateway.anthropic.requests import MessagesRequest
+from axon.gateway.directives import CHAT, COMPLETIONS, MESSAGES, RESPONSES, ROUTES, Directives, Treatment
 from axon.gateway.http.body import Wire, parse
-from axon.gateway.openai.directives import CHAT, COMPLETIONS, RESPONSES, ROUTES, Directives, Treatment
 from axon.gateway.openai.requests import ChatRequest, CompletionRequest
 from axon.gateway.responses.requests import ResponseRequest
 
-ROOT = Path(__file__).parents[3]
+ROOT = Path(__file__).parents[2]
 KINDS: list[tuple[Directives, type[Wire], dict[str, Any]]] = [
     (CHAT, ChatRequest, {"model": "m", "messages": [{"role": "user", "content": "hi"}]}),
     (COMPLETIONS, CompletionRequest, {"model": "m", "prompt": "hi"}),
     (RESPONSES, ResponseRequest, {"model": "m", "input": "hi"}),
+    (MESSAGES, MessagesRequest, {"model": "m", "max_tokens": 9, "messages": [{"role": "user", "content": "hi"}]}),
 ]
 
 
@@ -59,6 +61,7 @@ def test_every_route_that_asks_the_model_has_a_table() -> None:
         "POST /v1/chat/completions",
         "POST /v1/completions",
         "POST /v1/responses",
+        "POST /v1/messages",
     ]
 
 
