@@ -85,6 +85,7 @@ sim: $(STAMP) ## Run the simulation of the protocol for SECONDS (120)
 
 clients: $(STAMP) ## Make the environments of other people's clients, which the conformance tests run
 	$(BIN)/python -m tests.conformance.clients
+	$(BIN)/python -m tests.conformance.binaries
 
 fuzz: $(STAMP) ## Send EXAMPLES (200) strange requests to every operation of the API
 	FUZZ_EXAMPLES=$(or $(EXAMPLES),200) $(BIN)/python -m pytest tests/conformance/test_fuzz.py -s

@@ -16,7 +16,18 @@ def call(name: str, **arguments: object) -> str:
 
 
 RESULT = r"<tool_response>\n"
+CODING = [
+    # What a coding agent does with a folder: look, count, answer. Their tools have names of their own.
+    (rf"how many notes.*{RESULT}.*three.*{RESULT}", "There are 3 notes."),
+    (rf'"name": "exec_command".*how many notes.*{RESULT}', call("exec_command", cmd="wc -l < notes.txt")),
+    (r'"name": "exec_command".*how many notes', "I look.\n" + call("exec_command", cmd="cat notes.txt")),
+    (rf'"name": "Bash".*how many notes.*{RESULT}', call("Bash", command="wc -l < notes.txt", description="Counts")),
+    (r'"name": "Bash".*how many notes', "I look.\n" + call("Read", file_path="notes.txt")),
+]
+CODING_CONTEXT = 131_072
+"""Tokens of context that coding agents need: their own instructions are 50,000 of the byte tokenizer's."""
 SCRIPT = [
+    *CODING,
     # An agent's loop: two calls at once, one that depends on them, then the answer.
     (r"book the warmer.*booked: Rome", "Rome is booked."),
     (rf"book the warmer.*{RESULT}.*{RESULT}", "Rome is warmer.\n" + call("book", city="Rome")),
@@ -26,6 +37,7 @@ SCRIPT = [
     ),
     (rf"weather in Zürich.*{RESULT}", "It is sunny in Zürich."),
     ("weather in Zürich", call("get_weather", city="Zürich")),
+    ("weather like in San Francisco", call("get_weather", location="San Francisco, CA")),
     ("broken call", '<tool_call>\n{"name": get_weather}\n</tool_call> sorry'),
     (r'"name": "final_result".*a City, please', call("final_result", city="Rome")),
     ("a City, please", call("City", city="Rome")),
@@ -40,5 +52,6 @@ def scripted(folder: Path, **settings: object) -> Iterator[Server]:
     """The server, with the script above."""
     path = folder / "script.json"
     path.write_text(json.dumps([{"if": pattern, "say": text} for pattern, text in SCRIPT]))
-    with running(folder / "data", engine_kind="echo", engine_echo_script=path, **settings) as server:
+    chosen = {"engine_kind": "echo", "engine_echo_script": path, "engine_max_model_len": CODING_CONTEXT, **settings}
+    with running(folder / "data", **chosen) as server:
         yield server

@@ -13,7 +13,7 @@ import shutil
 import subprocess
 import sys
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -35,10 +35,15 @@ def names() -> list[str]:
 def environment_of(name: str) -> Path:
     """The client's virtual environment, made now if it is not there."""
     pins = (REQUIREMENTS / f"{name}.txt").read_text()
-    folder = ENVIRONMENTS / f"{name}-{_made_from(pins)}"
-    with _alone(folder.name):
-        if not ((folder / _STAMP).exists() and (folder / "bin" / "python").exists()):
-            _make(folder, pins.split())
+    return made_once(f"{name}-{_made_from(pins)}", "bin/python", lambda folder: _make(folder, pins.split()))
+
+
+def made_once(name: str, file: str, make: Callable[[Path], None]) -> Path:
+    """The folder of this name in the cache, made now unless it is whole, which it is not without ``file``."""
+    folder = ENVIRONMENTS / name
+    with _alone(name):
+        if not ((folder / _STAMP).exists() and (folder / file).exists()):
+            make(folder)
         (folder / _STAMP).touch()
     return folder
 
@@ -85,11 +90,17 @@ def _install(folder: Path, *what: str) -> None:
 def run(name: str, command: list[str], *, cwd: Path, settings: Mapping[str, str], timeout_s: float = _RUN_S) -> str:
     """Runs a command of the client's environment, away from our own packages; returns what it prints."""
     folder = environment_of(name)
-    clean = {key: value for key, value in os.environ.items() if not key.startswith(("AXON_", "PYTHON", "OPENAI_"))}
+    settings = {"PATH": f"{folder / 'bin'}:{os.environ['PATH']}", **settings}
+    return run_alone([str(folder / "bin" / command[0]), *command[1:]], cwd=cwd, settings=settings, timeout_s=timeout_s)
+
+
+def run_alone(command: list[str], *, cwd: Path, settings: Mapping[str, str], timeout_s: float = _RUN_S) -> str:
+    """Runs a command away from our own packages and settings; returns what it prints."""
     done = subprocess.run(
-        [folder / "bin" / command[0], *command[1:]],
-        env={**clean, "HOME": str(cwd), "PATH": f"{folder / 'bin'}:{clean['PATH']}", **settings},
+        command,
+        env={**_clean(), "HOME": str(cwd), **settings},
         cwd=cwd,
+        stdin=subprocess.DEVNULL,
         capture_output=True,
         text=True,
         timeout=timeout_s,
@@ -99,6 +110,12 @@ def run(name: str, command: list[str], *, cwd: Path, settings: Mapping[str, str]
         f"{command} ended with {done.returncode}:\n{done.stdout[-3000:]}\n{done.stderr[-6000:]}"
     )
     return done.stdout
+
+
+def _clean() -> dict[str, str]:
+    """The environment without what would change what a client does."""
+    ours = ("AXON_", "PYTHON", "OPENAI_", "ANTHROPIC_", "CLAUDE", "CODEX_")
+    return {key: value for key, value in os.environ.items() if not key.startswith(ours)}
 
 
 def main() -> int:

@@ -54,6 +54,11 @@ class Ledger:
         """Tokens that engines computed for it, as far as known."""
         return self.prefilled + self.emitted + self.replayed + self.wasted
 
+    @property
+    def whole_s(self) -> float:
+        """Seconds from the acceptance to the end."""
+        return self.queue_s + self.prefill_s + self.decode_s + self.replay_s
+
 
 def timed(ledger: Ledger, *, whole_s: float, has_begun: bool) -> Ledger:
     """The ledger at its turn's end: the remaining time goes to the phase in which the turn ended."""

@@ -2,6 +2,8 @@
 
 import os
 
+os.environ["LITELLM_LOCAL_MODEL_COST_MAP"] = "True"  # it would look for prices on the internet first
+
 import litellm
 
 common = {"model": "openai/echo", "api_base": os.environ["BASE_URL"], "api_key": os.environ["API_KEY"]}

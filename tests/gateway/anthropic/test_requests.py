@@ -101,6 +101,7 @@ def test_a_request_without_max_tokens_is_told_so() -> None:
 def test_thinking_is_hidden_when_the_client_asks_for_it() -> None:
     assert read(thinking={"type": "adaptive", "display": "omitted"}).hides_thinking
     assert not read(thinking={"type": "adaptive"}).hides_thinking
+    assert not read(thinking={"type": "adaptive", "display": "updates"}).hides_thinking  # as Claude Code asks
     assert not read().hides_thinking
 
 

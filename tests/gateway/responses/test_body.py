@@ -46,6 +46,21 @@ def test_whatever_a_turn_holds_openais_own_types_read_its_response(found: Turn) 
     assert read.output_text == ("".join(token.text for token in found.tokens) if found.state.terminal else "")
 
 
+def test_a_response_says_when_it_completed_by_what_its_stream_says() -> None:
+    ledger = Ledger(attempts=2, queue_s=1.0, prefill_s=2.0, decode_s=30.5, replay_s=4.0)
+    last = Chunk(first=1, epoch=1, tokens=(said("a"),), ends=(End(0, "stop"),), terminal="completed", ledger=ledger)
+    begun = opened(replace(JOB, created=100.0))
+    assert response_body(ended(begun, (last,), at=999.0))["completed_at"] == 137
+    assert response_body(begun)["completed_at"] is None
+    assert response_body(ended(begun, (replace(last, ends=(End(0, "length"),)),), at=999.0))["completed_at"] is None
+
+
+def test_a_response_has_every_field_that_open_responses_requires() -> None:
+    body = response_body(turn())
+    assert (body["presence_penalty"], body["frequency_penalty"]) == (0.0, 0.0)
+    assert "completed_at" in body
+
+
 @pytest.mark.parametrize(
     ("found", "status"),
     [

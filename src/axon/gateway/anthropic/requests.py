@@ -30,8 +30,8 @@ class Thinking(Wire):
     type: Literal["enabled", "disabled", "adaptive"]
     budget_tokens: Annotated[int, Field(ge=0, le=1 << 31)] | None = None
     """A hint, which this server does not enforce."""
-    display: Literal["summarized", "omitted"] | None = None
-    """``omitted`` returns blocks of thinking without their text."""
+    display: Literal["summarized", "omitted", "updates"] | None = None
+    """``omitted`` returns blocks of thinking without their text; the others return it as the model writes it."""
 
 
 class Metadata(Wire):

@@ -68,6 +68,13 @@ class Offered(NamedTuple):
 
     body: FunctionBody
     path: str
+    namespace: str = ""
+    """The group that the client has put it into; empty for none."""
+
+    @property
+    def name(self) -> str:
+        """The name by which the model knows it."""
+        return full_name(self.namespace, self.body.name)
 
 
 class Chosen(NamedTuple):
@@ -77,11 +84,24 @@ class Chosen(NamedTuple):
     names: tuple[tuple[str, str], ...] = ()
 
 
+def full_name(namespace: str, name: str) -> str:
+    """Returns the name by which the model knows a function of a namespace; no name of a client's own has a dot."""
+    return f"{namespace}.{name}" if namespace else name
+
+
+def split_name(name: str) -> tuple[str, str]:
+    """Returns the namespace, empty for none, and the name within it of a function that the model has called."""
+    namespace, _, bare = name.rpartition(".")
+    return namespace, bare
+
+
 def toolbox_of(offered: Sequence[Offered], chosen: Chosen, *, parallel: bool | None) -> Toolbox:
     """Returns the tools and the choice; raises ``InvalidInput`` if they contradict each other.
 
     Without a mode the model decides, where there are tools.
     """
+    if len(offered) > MAX_TOOLS:
+        raise InvalidInput(f"At most {MAX_TOOLS} tools are allowed.", param="tools", code="array_above_max_length")
     tools = tuple(_tools(offered))
     mode = CallMode(chosen.mode) if chosen.mode else (CallMode.AUTO if tools else CallMode.NONE)
     if mode is CallMode.REQUIRED and not tools:
@@ -145,13 +165,14 @@ def require_function(kind: str, path: str) -> None:
 def _tools(offered: Iterable[Offered]) -> Iterable[Tool]:
     names: set[str] = set()
     num_bytes = 0
-    for body, path in offered:
-        if body.name in names:
-            raise InvalidInput(f"Two tools are called '{body.name}'; names must be unique.", param=f"{path}.name")
-        names.add(body.name)
+    for each in offered:
+        body, path, name = each.body, each.path, each.name
+        if name in names:
+            raise InvalidInput(f"Two tools are called '{name}'; names must be unique.", param=f"{path}.name")
+        names.add(name)
         parameters = "" if body.parameters is None else json_text(body.parameters, f"{path}.parameters")
         tool = Tool(
-            name=body.name,
+            name=name,
             description=body.description or "",
             parameters=parameters,
             strict=bool(body.strict),

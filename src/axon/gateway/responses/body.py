@@ -29,9 +29,11 @@ def response_body(turn: Turn, *, status: str | None = None, with_ledger: bool = 
         "id": job.id,
         "object": "response",
         "created_at": int(job.created),
+        "completed_at": _completed_at(turn),
         "status": status or status_of(turn),
         "background": job.background,
         "error": _error(turn),
+        "frequency_penalty": job.sampling.frequency_penalty,
         "incomplete_details": _incomplete_details(turn),
         "instructions": reply.instructions,
         "max_output_tokens": reply.max_output_tokens,
@@ -40,6 +42,7 @@ def response_body(turn: Turn, *, status: str | None = None, with_ledger: bool = 
         "model": reply.model or job.deployment,
         "output": output(turn) if ended else [],
         "parallel_tool_calls": not reply.serial_calls,
+        "presence_penalty": job.sampling.presence_penalty,
         "previous_response_id": job.previous or None,
         "conversation": {"id": job.session} if is_conversation(job.session) else None,
         "prompt_cache_key": reply.prompt_cache_key,
@@ -127,6 +130,13 @@ def usage_body(usage: Usage) -> dict[str, Any]:
 def queued(job: Job) -> str:
     """Returns the status with which a response begins."""
     return "queued" if job.background or job.queued else "in_progress"
+
+
+def _completed_at(turn: Turn) -> int | None:
+    """Returns the second in which a response completed; it follows from the stream, so every reader has the same."""
+    if status_of(turn) != "completed" or turn.ledger is None:
+        return None
+    return int(turn.job.created + turn.ledger.whole_s)
 
 
 def _cut_off(turn: Turn) -> bool:

@@ -136,7 +136,7 @@ class _Call:
         )
 
     def ends(self, body: dict[str, Any]) -> Ends:
-        done = {**self.place, "name": self.name, "arguments": body["arguments"]}
+        done = {**self.place, "name": body["name"], "arguments": body["arguments"]}
         return [("response.function_call_arguments.done", done)]
 
 

@@ -13,7 +13,7 @@ from axon.domain.item import Item
 from axon.errors import InvalidInput, Unsupported
 from axon.gateway.http.body import Many, Wire
 from axon.gateway.http.paging import Look
-from axon.gateway.openai.tools import check_arguments, missing
+from axon.gateway.openai.tools import check_arguments, full_name, missing, split_name
 from axon.text.template import Message
 from axon.text.tools.prompt import call_message
 
@@ -43,6 +43,8 @@ class InputItem(Wire):
     """The id of a call, which its result repeats."""
     name: Annotated[str, Field(max_length=64)] | None = None
     """The function that a call names."""
+    namespace: Annotated[str, Field(max_length=64)] | None = None
+    """The namespace of that function."""
     arguments: str | None = None
     """The arguments of a call, as JSON text."""
     output: str | Many[Part] | None = None
@@ -120,12 +122,14 @@ def item_body(item: Item) -> dict[str, Any]:
 
 def call_body(item: Item) -> dict[str, Any]:
     """Returns the JSON of a function call."""
+    namespace, name = split_name(item.name)
     return {
         "id": item.id,
         "type": item.type,
         "status": item.status,
         "call_id": item.call_id,
-        "name": item.name,
+        **({"namespace": namespace} if namespace else {}),
+        "name": name,
         "arguments": item.text,
     }
 
@@ -175,7 +179,7 @@ def _call(given: InputItem, now: float, path: str) -> Item:
         texts=(given.arguments or "",),
         status=status,
         call_id=given.call_id or "",
-        name=given.name or "",
+        name=full_name(given.namespace or "", given.name or ""),
     )
 
 

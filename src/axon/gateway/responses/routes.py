@@ -203,7 +203,7 @@ async def _job(
             seed=ask.seed,
             reasoning=reasoning,
             calls=plan,
-            reply=_reply(ask, toolbox),
+            reply=_reply(ask),
         )
     return replace(
         job,
@@ -304,7 +304,7 @@ async def _fitted(
     )
 
 
-def _reply(ask: ResponseRequest, toolbox: Toolbox) -> ResponseReply:
+def _reply(ask: ResponseRequest) -> ResponseReply:
     """Returns the request's fields that the response object repeats."""
     return ResponseReply(
         model=ask.model,
@@ -315,7 +315,7 @@ def _reply(ask: ResponseRequest, toolbox: Toolbox) -> ResponseReply:
         safety_identifier=ask.safety_identifier,
         prompt_cache_key=ask.prompt_cache_key,
         metadata=ask.metadata or {},
-        tools=tools_text(toolbox),
+        tools=tools_text(ask.tools),
         tool_choice=choice_text(ask.tool_choice),
         serial_calls=ask.parallel_tool_calls is False,
         text=json.dumps(_repeated(ask.text)) if ask.text else "",

@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal
 import msgspec
 from pydantic import Field
 
-from axon.domain.tool import Tool, Toolbox
+from axon.domain.tool import Toolbox
 from axon.gateway.http.body import Many, Wire, at_most
 from axon.gateway.openai.tools import (
     MAX_TOOLS,
@@ -24,8 +24,8 @@ from axon.gateway.openai.tools import (
 )
 
 
-class ResponseTool(Wire):
-    """A tool of a response; only those of type ``function`` are supported."""
+class GroupedTool(Wire):
+    """A tool of a namespace; only those of type ``function`` are supported."""
 
     type: str
     name: FunctionName | None = None
@@ -34,6 +34,13 @@ class ResponseTool(Wire):
     """JSON schema of the arguments."""
     strict: bool | None = None
     """Whether the arguments are constrained to the schema; false by default."""
+
+
+class ResponseTool(GroupedTool):
+    """A tool of a response: a ``function``, or a ``namespace`` with functions in it."""
+
+    tools: Annotated[Many[GroupedTool], Field(max_length=MAX_TOOLS)] | None = None
+    """The functions of a namespace."""
 
 
 class ResponseToolChoice(Wire):
@@ -49,21 +56,35 @@ def response_toolbox(
     tools: Sequence[ResponseTool] | None, choice: ChoiceWord | ResponseToolChoice | None, parallel: bool | None
 ) -> Toolbox:
     """Returns the tools of a response; raises if a tool or the choice is wrong or unsupported."""
-    offered = []
-    for index, tool in enumerate(tools or ()):
-        require_function(tool.type, f"tools.{index}.type")
-        if tool.name is None:
-            raise missing(f"tools.{index}.name")
-        body = FunctionBody(
-            name=tool.name, description=tool.description, parameters=tool.parameters, strict=tool.strict
-        )
-        offered.append(Offered(body, f"tools.{index}"))
+    offered = [each for index, tool in enumerate(tools or ()) for each in _offered(tool, f"tools.{index}")]
     return toolbox_of(offered, _choice(choice), parallel=parallel)
 
 
-def tools_text(toolbox: Toolbox) -> str:
+def _offered(tool: ResponseTool, path: str) -> list[Offered]:
+    """Returns the function that a tool is, or those that a namespace has."""
+    if tool.type != "namespace":
+        return [_function(tool, path)]
+    if tool.name is None or tool.tools is None:
+        raise missing(f"{path}.name" if tool.name is None else f"{path}.tools")
+    found = [_function(each, f"{path}.tools.{index}", tool.name) for index, each in enumerate(tool.tools)]
+    if found and tool.description:  # what the group is for, the model reads with the first of its functions
+        body = found[0].body
+        said = f"{tool.description}\n{body.description or ''}".strip()
+        found[0] = found[0]._replace(body=body.model_copy(update={"description": said}))
+    return found
+
+
+def _function(tool: GroupedTool, path: str, namespace: str = "") -> Offered:
+    require_function(tool.type, f"{path}.type")
+    if tool.name is None:
+        raise missing(f"{path}.name")
+    body = FunctionBody(name=tool.name, description=tool.description, parameters=tool.parameters, strict=tool.strict)
+    return Offered(body, path, namespace)
+
+
+def tools_text(tools: Sequence[ResponseTool] | None) -> str:
     """Returns the tools as the response object lists them, as JSON text; empty for none."""
-    return msgspec.json.encode([_tool_body(tool) for tool in toolbox.tools]).decode() if toolbox.tools else ""
+    return msgspec.json.encode([_tool_body(tool) for tool in tools]).decode() if tools else ""
 
 
 def choice_text(choice: ChoiceWord | ResponseToolChoice | None) -> str:
@@ -74,14 +95,11 @@ def choice_text(choice: ChoiceWord | ResponseToolChoice | None) -> str:
     return msgspec.json.encode(body).decode()
 
 
-def _tool_body(tool: Tool) -> dict[str, Any]:
-    return {
-        "type": "function",
-        "name": tool.name,
-        "description": tool.description or None,
-        "parameters": msgspec.Raw(tool.parameters.encode()) if tool.parameters else None,
-        "strict": tool.strict,
-    }
+def _tool_body(tool: GroupedTool) -> dict[str, Any]:
+    head = {"type": tool.type, "name": tool.name, "description": tool.description or None}
+    if isinstance(tool, ResponseTool) and tool.tools is not None:
+        return {**head, "tools": [_tool_body(each) for each in tool.tools]}
+    return {**head, "parameters": tool.parameters, "strict": bool(tool.strict)}
 
 
 def _choice(choice: ChoiceWord | ResponseToolChoice | None) -> Chosen:
