@@ -58,4 +58,6 @@ def _told(error: str) -> str:
         return "nothing can follow it: it allows no text at all"
     if "coerce_one_of" in error:
         return "'oneOf' is not supported where its alternatives may overlap; use 'anyOf'"
+    if "Failed to generate regex for" in error:
+        return "a number in 'minimum' or 'maximum' is too large; they are supported below 10^18"
     return error.replace("<non-verbose/>", "").strip()[:_MAX_CHARS]
