@@ -30,6 +30,8 @@ _MAX_MULTIPLE = 1_000
 lexer have that tells them apart."""
 _MAX_MEMBERS = 200
 """Members of all ``anyOf``, ``oneOf`` and ``allOf`` together."""
+_MAX_STEPS = 2_000
+"""Merged properties that are looked at to count the alternatives of an ``allOf``: properties of properties multiply."""
 _ANNOTATIONS = frozenset({"$defs", "definitions", "$schema", "$id", "title", "description", "default", "examples"})
 _MERGED = ("anyOf", "oneOf", "allOf", "$ref")
 
@@ -118,9 +120,16 @@ class _Alternatives:
     def __init__(self, root: Mapping[str, Any]) -> None:
         self._root = root
         self._known: dict[int, int] = {}
+        self._num_steps = 0
 
     def check(self) -> None:
         """Raises ``SchemaRefused`` if one schema would be copied too often."""
+        try:
+            self._check_each()
+        except RecursionError:
+            raise SchemaRefused("its references, or what its 'allOf' merges, are nested too deeply") from None
+
+    def _check_each(self) -> None:
         for node, _ in _walk(self._root):
             if isinstance(node, Mapping) and self._of(node) > _MAX_ALTERNATIVES and _merges(node):
                 raise SchemaRefused(
@@ -149,6 +158,9 @@ class _Alternatives:
         """The alternatives of the properties that several members of an ``allOf`` describe."""
         if len(members) < 2:
             return 1
+        self._num_steps += len(members)
+        if self._num_steps > _MAX_STEPS:
+            raise SchemaRefused("its 'allOf' merges too many properties")
         by_name: dict[str, list[Any]] = {}
         for member in map(self._followed, members):
             properties = member.get("properties")
