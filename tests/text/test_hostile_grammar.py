@@ -86,3 +86,17 @@ def test_a_schema_that_merges_with_itself_is_refused() -> None:
     ref = {"$ref": "#/$defs/a"}
     with pytest.raises(SchemaRefused):
         check_schema({"allOf": [ref, ref], "$defs": {"a": {"properties": {"x": ref, "y": ref}}}})
+
+
+@pytest.mark.parametrize(
+    "schema",
+    [
+        {"const": -(2**63)},
+        {"enum": [1, -(2**63) + 1]},
+        {"const": {"a": [-(2**63) + 100]}},
+        {"type": "integer", "minimum": -(2**63), "maximum": -(2**63)},
+    ],
+)
+def test_a_number_that_the_compiler_does_not_survive_is_refused_before_it(schema: Schema) -> None:
+    with pytest.raises(SchemaRefused, match="less than"):
+        check_schema(schema)

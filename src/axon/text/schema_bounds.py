@@ -28,6 +28,9 @@ _MAX_ALTERNATIVES = 48
 _MAX_MULTIPLE = 1_000
 """The least common multiple of every ``multipleOf`` in the schema, without their decimal points: as many states does a
 lexer have that tells them apart."""
+_LEAST_NUMBER = -9_200_000_000_000_000_000
+"""The least number that a schema may have. One that rounds to -2**63 makes the compiler call itself without an end,
+which ends the whole process."""
 _MAX_MEMBERS = 200
 """Members of all ``anyOf``, ``oneOf`` and ``allOf`` together."""
 _MAX_STEPS = 2_000
@@ -52,6 +55,8 @@ def check_schema(schema: Mapping[str, Any]) -> None:
             raise SchemaRefused(f"it is nested more than {MAX_DEPTH} levels deep")
         if num_values > _MAX_VALUES:
             raise SchemaRefused(f"it has more than {_MAX_VALUES} values")
+        if isinstance(node, int | float) and node < _LEAST_NUMBER:
+            raise SchemaRefused(f"a number in it is less than {_LEAST_NUMBER}")
         if not isinstance(node, Mapping):
             continue
         num_pairs += _num_entries(node.get("properties")) ** 2
