@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from llguidance import LLMatcher
-from llguidance.gbnf_to_lark import any_to_lark
+from llguidance.gbnf_to_lark import gbnf_to_lark
 
 from axon.errors import InvalidInput
 from axon.text.reasoning import CLOSE, OPEN
@@ -28,9 +28,17 @@ _AFTER_THOUGHT = {
 }
 """By the answer's reasoning mode: the rule that lets a model think freely before the grammar begins."""
 _THINKING = f"thought[lazy]: {_THOUGHT}\ngap: /[ \\n]{{0,4}}/\n"
-_DIRECTIVE = re.compile(r"^\s*%(?!ignore\b)\w+|:[^\n]*%\w+|<[^\n>]*>|@\w+", re.MULTILINE)
+_MAX_GRAMMAR_CHARS, _MAX_RULES = 32_000, 500
+"""Characters and rules of a client's grammar, whose conversion from GBNF takes time with the square of its rules."""
+_LARK = re.compile(r"^[^\S\n]*(%llguidance\b|start\s*:)", re.MULTILINE)
+"""What a Lark grammar has and a GBNF grammar has not."""
+_GBNF_HEAD = "%llguidance {}\n"
+"""The first line of what GBNF is converted to."""
+_DIRECTIVE = re.compile(r"%(?!ignore\b)\w*|<[^\n>]{0,40}|@\w*")
 """What a client's Lark grammar may not have: directives other than %ignore, control tokens and other grammars."""
-_STRING = re.compile(r'"(?:\\.|[^"\\\n])*"|/(?:\\.|[^/\\\n])+/|//[^\n]*|#[^\n]*')
+_QUOTED = re.compile(r'//[^\n]*|#[^\n]*|"(?:\\.|[^"\\\n])*(?P<text_end>"?)|/(?:\\.|[^/\\\n])*(?P<regex_end>/?)')
+"""Comments, texts and regexes of a Lark grammar. It matches those without an end too, so that it reads no character
+twice; a grammar that has one is refused, as nobody can say what is quoted in it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,17 +87,31 @@ def choice_grammar(choices: Sequence[str]) -> Grammar:
 
 def client_grammar(text: str) -> Grammar:
     """The grammar of a client's own rules: Lark, or the GBNF that llama.cpp reads."""
-    try:
-        lark = any_to_lark(text)
-    except Exception as error:  # the converter raises no narrower class
-        raise InvalidInput(f"the grammar is neither Lark nor GBNF: {error}", code="invalid_grammar") from None
-    if found := _DIRECTIVE.search(_STRING.sub('""', text)):
-        raise InvalidInput(
-            f"'{found[0].strip()[:60]}' is not supported in a grammar: it may have rules, terminals and %ignore",
-            code="invalid_grammar",
+    if len(text) > _MAX_GRAMMAR_CHARS or text.count("::=") > _MAX_RULES:
+        raise _invalid(f"it is too large: it may have {_MAX_GRAMMAR_CHARS} characters and {_MAX_RULES} rules")
+    if _LARK.search(text):
+        lark = text
+    else:
+        try:
+            lark = gbnf_to_lark(text).removeprefix(_GBNF_HEAD)
+        except Exception as error:  # the converter raises no narrower class
+            raise _invalid(f"the grammar is neither Lark nor GBNF: {error}") from None
+    if found := _DIRECTIVE.search(_QUOTED.sub(_unquoted, lark)):
+        raise _invalid(
+            f"'{found[0].strip()[:60]}' is not supported in a grammar: it may have rules, terminals and %ignore"
         )
     _check_size(lark)
     return lark_grammar(lark)
+
+
+def _unquoted(found: re.Match[str]) -> str:
+    if found["text_end"] == "" or found["regex_end"] == "":
+        raise _invalid(f"'{found[0][:40]}' has no end on its line")
+    return '""'
+
+
+def _invalid(problem: str) -> InvalidInput:
+    return InvalidInput(problem, code="invalid_grammar")
 
 
 def lark_grammar(text: str) -> Grammar:
@@ -109,9 +131,8 @@ def embedded(schema: Mapping[str, Any]) -> str:
 
 def _check_size(text: str) -> None:
     if (size := written_out(text)) > _MAX_WRITTEN_OUT:
-        raise InvalidInput(
-            f"it is too large: with repeats written out, it has {size} characters, and may have {_MAX_WRITTEN_OUT}",
-            code="invalid_grammar",
+        raise _invalid(
+            f"it is too large: with repeats written out, it has {size} characters, and may have {_MAX_WRITTEN_OUT}"
         )
 
 

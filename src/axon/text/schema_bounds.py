@@ -28,8 +28,13 @@ _MAX_ALTERNATIVES = 48
 _MAX_MULTIPLE = 1_000
 """The least common multiple of every ``multipleOf`` in the schema, without their decimal points: as many states does a
 lexer have that tells them apart."""
+_LEAST_NUMBER = -9_200_000_000_000_000_000
+"""The least number that a schema may have. One that rounds to -2**63 makes the compiler call itself without an end,
+which ends the whole process."""
 _MAX_MEMBERS = 200
 """Members of all ``anyOf``, ``oneOf`` and ``allOf`` together."""
+_MAX_STEPS = 2_000
+"""Merged properties that are looked at to count the alternatives of an ``allOf``: properties of properties multiply."""
 _ANNOTATIONS = frozenset({"$defs", "definitions", "$schema", "$id", "title", "description", "default", "examples"})
 _MERGED = ("anyOf", "oneOf", "allOf", "$ref")
 
@@ -50,6 +55,8 @@ def check_schema(schema: Mapping[str, Any]) -> None:
             raise SchemaRefused(f"it is nested more than {MAX_DEPTH} levels deep")
         if num_values > _MAX_VALUES:
             raise SchemaRefused(f"it has more than {_MAX_VALUES} values")
+        if isinstance(node, int | float) and node < _LEAST_NUMBER:
+            raise SchemaRefused(f"a number in it is less than {_LEAST_NUMBER}")
         if not isinstance(node, Mapping):
             continue
         num_pairs += _num_entries(node.get("properties")) ** 2
@@ -118,9 +125,16 @@ class _Alternatives:
     def __init__(self, root: Mapping[str, Any]) -> None:
         self._root = root
         self._known: dict[int, int] = {}
+        self._num_steps = 0
 
     def check(self) -> None:
         """Raises ``SchemaRefused`` if one schema would be copied too often."""
+        try:
+            self._check_each()
+        except RecursionError:
+            raise SchemaRefused("its references, or what its 'allOf' merges, are nested too deeply") from None
+
+    def _check_each(self) -> None:
         for node, _ in _walk(self._root):
             if isinstance(node, Mapping) and self._of(node) > _MAX_ALTERNATIVES and _merges(node):
                 raise SchemaRefused(
@@ -149,6 +163,9 @@ class _Alternatives:
         """The alternatives of the properties that several members of an ``allOf`` describe."""
         if len(members) < 2:
             return 1
+        self._num_steps += len(members)
+        if self._num_steps > _MAX_STEPS:
+            raise SchemaRefused("its 'allOf' merges too many properties")
         by_name: dict[str, list[Any]] = {}
         for member in map(self._followed, members):
             properties = member.get("properties")
