@@ -7,8 +7,8 @@ import pytest
 
 from axon.domain.item import Item
 from axon.errors import InvalidInput, Unsupported
+from axon.gateway.directives import RESPONSES
 from axon.gateway.http.body import parse
-from axon.gateway.openai.directives import RESPONSES
 from axon.gateway.responses.items import item_body, items_of, messages_of
 from axon.gateway.responses.requests import ResponseRequest
 from axon.gateway.responses.tools import tools_text
