@@ -17,6 +17,7 @@ KEPT = "extra"
 """A field of this name holds fields of a later release as they came."""
 _SCHEMA = "a client's JSON schema, as it came"
 ALLOWED: dict[str, str] = {
+    "axon.sessions.grammars.Grammars.problem": _SCHEMA,
     "axon.sessions.grammars.Grammars.checked": _SCHEMA,
     "axon.sessions.grammars.Grammars.schema": _SCHEMA,
     "axon.text.grammar.schema_grammar": _SCHEMA,

@@ -5,16 +5,13 @@
 Each package owns its section; this file combines them and does not interpret them.
 """
 
-import math
 import os
-import re
 import tomllib
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import Field, dataclass, field, fields, is_dataclass, replace
-from difflib import get_close_matches
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, fields, is_dataclass, replace
 from functools import cache
 from pathlib import Path
-from typing import Any, Literal, NamedTuple, get_args, get_origin, get_type_hints
+from typing import Any, Literal, NamedTuple, get_type_hints
 
 from axon.admission.config import AdmissionConfig
 from axon.control.config import ControlConfig
@@ -24,44 +21,19 @@ from axon.errors import Misconfigured
 from axon.gateway.config import GatewayConfig
 from axon.model_settings import model_entries, table_text
 from axon.runtime.config import LifecycleConfig
-from axon.runtime.field_docs import default_text, field_docs, inner_type, type_text
+from axon.runtime.field_docs import default_text, field_docs, type_text
 from axon.sessions.config import SessionsConfig
+from axon.setting_value import HIDDEN, Spec, accept, hide, parse, suggest
 from axon.settings_checks import check_together
 from axon.telemetry.config import LogConfig
 from axon.weights.config import WeightsConfig
 from axon.worker.config import WorkerConfig
 
-HIDDEN = "(hidden)"
-
 _DEFAULT_FILE = "axon.toml"
 # Read by the command line rather than kept in the settings.
 _CLIENT_VARIABLES = ("AXON_CONFIG", "AXON_API_KEY", "AXON_URL")
-_MAY_BE_ZERO = {
-    *(
-        "admission.requests_per_minute",
-        "admission.tokens_per_minute",
-        "admission.concurrent",
-        "admission.queued",
-        "admission.tokens_per_day",
-        "admission.tokens_per_month",
-        "admission.stored_bytes",
-        "admission.stored_objects",
-        "admission.backlog_s",
-        "admission.slo_ttft_priority_s",
-        "admission.slo_ttft_default_s",
-        "admission.slo_ttft_flex_s",
-        "gateway.failures_per_minute",
-        "lifecycle.drain_s",
-        "lifecycle.notice_s",
-        "sessions.busy_wait_s",
-        "sessions.retention_s",
-    ),
-}
 _RENDEZVOUS_PORT = 29500
 """Where the ranks of a LeaderWorkerSet's group meet, on the host that leads."""
-_URL_PASSWORD = re.compile(r"(?<=://)([^:/@]*):[^/@]*@")
-_QUERY_PASSWORD = re.compile(r"(?i)(?<=[?&])(\w*password)=[^&\s]*")
-_TRUTH = {"1": True, "true": True, "yes": True, "on": True, "0": False, "false": False, "no": False, "off": False}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -148,8 +120,8 @@ def with_engine(settings: Settings, own: Iterable[tuple[str, str]], whose: str) 
     for name, text in own:
         if f"engine.{name}" not in _specs():
             known = [each.name for each in fields(EngineConfig)]
-            raise Misconfigured(f"{name} of {whose} is no setting of an engine.{_suggest(name, known)}")
-        values[name] = _parse(f"engine.{name}", text, f"{name} of {whose}")
+            raise Misconfigured(f"{name} of {whose} is no setting of an engine.{suggest(name, known)}")
+        values[name] = parse(_specs()[f"engine.{name}"], text, f"{name} of {whose}")
     return replace(settings, engine=replace(settings.engine, **values))
 
 
@@ -173,14 +145,6 @@ class Described(NamedTuple):
     default: str
     doc: str
     variable: str
-
-
-class _Spec(NamedTuple):
-    """A setting for the loader."""
-
-    hint: Any
-    field: "Field[Any]"
-    owner: type
 
 
 def load(
@@ -243,25 +207,19 @@ def variable_of(name: str) -> str:
     return "AXON_" + name.replace(".", "_").upper()
 
 
-def hide(value: object) -> object:
-    """The value without the password a URL may carry."""
-    if not isinstance(value, str):
-        return value
-    return _QUERY_PASSWORD.sub(rf"\1={HIDDEN}", _URL_PASSWORD.sub(rf"\1:{HIDDEN}@", value))
-
-
 @cache
-def _specs() -> dict[str, _Spec]:
+def _specs() -> dict[str, Spec]:
     return dict(_walk(Settings, ""))
 
 
-def _walk(owner: type, prefix: str) -> Iterable[tuple[str, _Spec]]:
+def _walk(owner: type, prefix: str) -> Iterable[tuple[str, Spec]]:
     hints = get_type_hints(owner)
     for each in fields(owner):
         if is_dataclass(hints[each.name]):
             yield from _walk(hints[each.name], f"{each.name}.")
         else:
-            yield prefix + each.name, _Spec(hints[each.name], each, owner)
+            name = prefix + each.name
+            yield name, Spec(name, hints[each.name], each, owner)
 
 
 def _from_group(environ: Mapping[str, str]) -> dict[str, object]:
@@ -284,10 +242,10 @@ def _from_environ(environ: Mapping[str, str]) -> dict[str, object]:
             continue
         if variable not in names:
             raise Misconfigured(
-                f"{variable} is no setting.{_suggest(variable, (*names, *_CLIENT_VARIABLES))} "
+                f"{variable} is no setting.{suggest(variable, (*names, *_CLIENT_VARIABLES))} "
                 "Unset it, or see `axon config show`."
             )
-        values[names[variable]] = _parse(names[variable], text, f"environment variable {variable}")
+        values[names[variable]] = parse(_specs()[names[variable]], text, f"environment variable {variable}")
     return values
 
 
@@ -310,7 +268,7 @@ def _from_file(path: Path | None) -> dict[str, object]:
         raise Misconfigured(f"{path} is not valid TOML: {error}. Correct it there.") from error
     except OSError as error:
         raise Misconfigured(f"{path} cannot be read: {error.strerror}.") from error
-    return {name: _accept(name, value, f"{name} in {path}") for name, value in _flatten(table, path)}
+    return {name: accept(_specs()[name], value, f"{name} in {path}") for name, value in _flatten(table, path)}
 
 
 def _flatten(table: Mapping[str, object], path: Path) -> Iterable[tuple[str, object]]:
@@ -324,10 +282,10 @@ def _flatten(table: Mapping[str, object], path: Path) -> Iterable[tuple[str, obj
             raise Misconfigured(f"{key} in {path} is a section: write [{key}] and its keys below.")
         inner = {f"{key}.{name}": each for name, each in value.items()} if isinstance(value, dict) else {key: value}
         if isinstance(value, dict) and key not in sections:
-            raise Misconfigured(f"[{key}] in {path} is no section.{_suggest(key, sections)}")
+            raise Misconfigured(f"[{key}] in {path} is no section.{suggest(key, sections)}")
         for name, each in inner.items():
             if name not in specs:
-                raise Misconfigured(f"{name} in {path} is no setting.{_suggest(name, specs)}")
+                raise Misconfigured(f"{name} in {path} is no setting.{suggest(name, specs)}")
             yield name, each
 
 
@@ -335,12 +293,12 @@ def _from_flags(flags: Mapping[str, object], spelled: Mapping[str, str]) -> dict
     given = {name: value for name, value in flags.items() if value is not None}
     for name in given:
         if name not in _specs():
-            raise Misconfigured(f"{name} is no setting.{_suggest(name, _specs())} `axon config show` lists them.")
-    places = {name: spelled.get(name, f"flag for {name}") for name in given}
-    return {
-        name: _parse(name, value, places[name]) if isinstance(value, str) else _accept(name, value, places[name])
-        for name, value in given.items()
-    }
+            raise Misconfigured(f"{name} is no setting.{suggest(name, _specs())} `axon config show` lists them.")
+    values: dict[str, object] = {}
+    for name, value in given.items():
+        spec, place = _specs()[name], spelled.get(name, f"flag for {name}")
+        values[name] = parse(spec, value, place) if isinstance(value, str) else accept(spec, value, place)
+    return values
 
 
 def _build(values: Mapping[str, object]) -> Settings:
@@ -351,53 +309,6 @@ def _build(values: Mapping[str, object]) -> Settings:
         (sections.setdefault(section, {}) if section else top)[key] = value
     hints = get_type_hints(Settings)
     return Settings(**top, **{name: hints[name](**inner) for name, inner in sections.items()})
-
-
-def _parse(name: str, text: str, place: str) -> object:
-    """A value written as text."""
-    hint = inner_type(_specs()[name].hint)
-    try:
-        value = _READERS[hint](text.strip()) if hint in _READERS else text
-    except (KeyError, ValueError):
-        link = (
-            " (Kubernetes makes such variables for services: set enableServiceLinks: false.)"
-            if "tcp://" in text
-            else ""
-        )
-        raise Misconfigured(f"{place} must be {type_text(hint)}, not {_quoted(name, text)}.{link}") from None
-    return _accept(name, value, place)
-
-
-_READERS: dict[Any, Callable[[str], object]] = {bool: lambda text: _TRUTH[text.lower()], int: int, float: float}
-
-
-def _accept(name: str, value: object, place: str) -> object:
-    """Checks a value's type and range; raises ``Misconfigured`` with the name of the source."""
-    hint = inner_type(_specs()[name].hint)
-    if get_origin(hint) is Literal:
-        if value not in get_args(hint):
-            close = _suggest(str(value), get_args(hint))
-            raise Misconfigured(f"{place} must be {type_text(hint)}, not {_quoted(name, value)}.{close}")
-        return value
-    if hint is float and type(value) is int:
-        value = float(value)
-    if hint is Path and isinstance(value, str | Path) and str(value):
-        return Path(os.path.expanduser(value)).absolute()
-    if type(value) is not hint:
-        raise Misconfigured(f"{place} must be {type_text(hint)}, not {_quoted(name, value)}.")
-    if isinstance(value, int | float) and not isinstance(value, bool):
-        _check_range(name, value, place)
-    return value
-
-
-def _check_range(name: str, value: float, place: str) -> None:
-    if name.endswith("port"):
-        if not 0 <= value <= 65535:
-            raise Misconfigured(f"{place} must be a port from 0 to 65535, not {value}.")
-        return
-    zero = name in _MAY_BE_ZERO or _specs()[name].field.default == 0
-    if not math.isfinite(value) or value < 0 or (value == 0 and not zero):
-        raise Misconfigured(f"{place} must be {'0 or more' if zero else 'more than 0'}, not {value}.")
 
 
 def _value(settings: Settings, name: str) -> object:
@@ -412,20 +323,11 @@ def _text(value: object) -> str:
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
-def _show(settings: Settings, spec: _Spec, name: str) -> object:
+def _show(settings: Settings, spec: Spec, name: str) -> object:
     value = _value(settings, name)
     if spec.field.metadata.get("secret"):
         return HIDDEN if value else ""
     return str(value) if isinstance(value, Path) else hide(value)
-
-
-def _suggest(word: str, known: Iterable[str]) -> str:
-    close = get_close_matches(word, list(known), n=1, cutoff=0.6)
-    return f" Did you mean {close[0]}?" if close else ""
-
-
-def _quoted(name: str, value: object) -> str:
-    return HIDDEN if _specs()[name].field.metadata.get("secret") else repr(hide(value))
 
 
 def _default_data_dir(environ: Mapping[str, str]) -> Path:

@@ -1,0 +1,113 @@
+"""The value of one setting: read from text, checked for its type and range, shown without secrets. Reads no source."""
+
+import math
+import os
+import re
+from collections.abc import Callable, Iterable
+from difflib import get_close_matches
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, get_args, get_origin
+
+from axon.errors import Misconfigured
+from axon.runtime.field_docs import inner_type, type_text
+
+if TYPE_CHECKING:
+    from dataclasses import Field
+
+HIDDEN = "(hidden)"
+_MAY_BE_ZERO = (
+    "admission.requests_per_minute",
+    "admission.tokens_per_minute",
+    "admission.concurrent",
+    "admission.queued",
+    "admission.tokens_per_day",
+    "admission.tokens_per_month",
+    "admission.stored_bytes",
+    "admission.stored_objects",
+    "admission.backlog_s",
+    "admission.slo_ttft_priority_s",
+    "admission.slo_ttft_default_s",
+    "admission.slo_ttft_flex_s",
+    "gateway.failures_per_minute",
+    "lifecycle.drain_s",
+    "lifecycle.notice_s",
+    "sessions.busy_wait_s",
+    "sessions.retention_s",
+)
+_URL_PASSWORD = re.compile(r"(?<=://)([^:/@]*):[^/@]*@")
+_QUERY_PASSWORD = re.compile(r"(?i)(?<=[?&])(\w*password)=[^&\s]*")
+_TRUTH = {"1": True, "true": True, "yes": True, "on": True, "0": False, "false": False, "no": False, "off": False}
+
+
+class Spec(NamedTuple):
+    """A setting for the loader."""
+
+    name: str
+    """Dotted, as in ``gateway.port``."""
+    hint: Any
+    field: "Field[Any]"
+    owner: type
+
+
+def parse(spec: Spec, text: str, place: str) -> object:
+    """A value written as text; raises ``Misconfigured`` with the name of the source, ``place``."""
+    hint = inner_type(spec.hint)
+    try:
+        value = _READERS[hint](text.strip()) if hint in _READERS else text
+    except (KeyError, ValueError):
+        link = (
+            " (Kubernetes makes such variables for services: set enableServiceLinks: false.)"
+            if "tcp://" in text
+            else ""
+        )
+        raise Misconfigured(f"{place} must be {type_text(hint)}, not {_quoted(spec, text)}.{link}") from None
+    return accept(spec, value, place)
+
+
+_READERS: dict[Any, Callable[[str], object]] = {bool: lambda text: _TRUTH[text.lower()], int: int, float: float}
+
+
+def accept(spec: Spec, value: object, place: str) -> object:
+    """Checks a value's type and range; raises ``Misconfigured`` with the name of the source."""
+    hint = inner_type(spec.hint)
+    if get_origin(hint) is Literal:
+        if value not in get_args(hint):
+            close = suggest(str(value), get_args(hint))
+            raise Misconfigured(f"{place} must be {type_text(hint)}, not {_quoted(spec, value)}.{close}")
+        return value
+    if hint is float and type(value) is int:
+        value = float(value)
+    if hint is Path and isinstance(value, str | Path) and str(value):
+        return Path(os.path.expanduser(value)).absolute()
+    if type(value) is not hint:
+        raise Misconfigured(f"{place} must be {type_text(hint)}, not {_quoted(spec, value)}.")
+    if isinstance(value, int | float) and not isinstance(value, bool):
+        _check_range(spec, value, place)
+    return value
+
+
+def _check_range(spec: Spec, value: float, place: str) -> None:
+    if spec.name.endswith("port"):
+        if not 0 <= value <= 65535:
+            raise Misconfigured(f"{place} must be a port from 0 to 65535, not {value}.")
+        return
+    zero = spec.name in _MAY_BE_ZERO or spec.field.default == 0
+    if not math.isfinite(value) or value < 0 or (value == 0 and not zero):
+        raise Misconfigured(f"{place} must be {'0 or more' if zero else 'more than 0'}, not {value}.")
+
+
+def hide(value: object) -> object:
+    """The value without the password a URL may carry."""
+    if not isinstance(value, str):
+        return value
+    return _QUERY_PASSWORD.sub(rf"\1={HIDDEN}", _URL_PASSWORD.sub(rf"\1:{HIDDEN}@", value))
+
+
+def suggest(word: str, known: Iterable[str]) -> str:
+    """A sentence that names the nearest known word, to be put behind another; empty if none is near."""
+    close = get_close_matches(word, list(known), n=1, cutoff=0.6)
+    return f" Did you mean {close[0]}?" if close else ""
+
+
+def _quoted(spec: Spec, value: object) -> str:
+    return HIDDEN if spec.field.metadata.get("secret") else repr(hide(value))
