@@ -48,13 +48,18 @@ def names() -> list[str]:
 
 def program_of(name: str) -> Path:
     """The program's file, fetched now if it is not there; raises ``Missing`` with the reason."""
-    here = f"{sys.platform}-{_MACHINES.get(platform.machine(), platform.machine())}"
+    here = f"{sys.platform}-{machine(platform.machine())}"
     package = _lock()[name].get(here)
     if package is None:
         raise Missing(f"no {name} is pinned for {here}")
     digest = hashlib.sha256(package.sha512.encode()).hexdigest()[:16]
     folder = clients.made_once(f"{name}-{digest}", package.program, partial(_make, package))
     return folder / package.program
+
+
+def machine(name: str) -> str:
+    """npm's name of a processor."""
+    return _MACHINES.get(name, name)
 
 
 def require(name: str) -> Path:

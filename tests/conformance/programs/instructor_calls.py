@@ -8,7 +8,7 @@ import openai
 from pydantic import BaseModel, Field
 
 
-class Journey(BaseModel):
+class Journey(BaseModel, extra="forbid"):
     """A journey."""
 
     city: Literal["Paris", "Rome"]
@@ -17,7 +17,7 @@ class Journey(BaseModel):
 
 api = openai.OpenAI(base_url=os.environ["BASE_URL"], api_key=os.environ["API_KEY"], max_retries=0)
 messages = [{"role": "user", "content": "I want to see the Colosseum for 3 days."}]
-asked = {"model": os.environ["MODEL"], "messages": messages, "max_retries": 0, "max_tokens": 200}
+asked = {"model": os.environ["MODEL"], "messages": messages, "max_retries": 0, "max_tokens": 200, "temperature": 0}
 for mode in (instructor.Mode.TOOLS, instructor.Mode.TOOLS_STRICT, instructor.Mode.JSON_SCHEMA):
     client = instructor.from_openai(api, mode=mode)
     found = client.chat.completions.create(**asked, response_model=Journey)

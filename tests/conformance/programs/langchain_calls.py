@@ -8,14 +8,14 @@ from langchain_openai import ChatOpenAI
 from pydantic import BaseModel, Field
 
 
-class Journey(BaseModel):
+class Journey(BaseModel, extra="forbid"):
     """A journey."""
 
     city: Literal["Paris", "Rome"]
     days: int = Field(ge=1, le=9)
 
 
-class Plan(BaseModel):
+class Plan(BaseModel, extra="forbid"):
     """A plan."""
 
     city: Literal["Paris", "Rome"]

@@ -9,7 +9,7 @@ from pydantic_ai.models.openai import OpenAIChatModel, OpenAIResponsesModel
 from pydantic_ai.providers.openai import OpenAIProvider
 
 
-class Journey(BaseModel):
+class Journey(BaseModel, extra="forbid"):
     """A journey."""
 
     city: Literal["Paris", "Rome"]

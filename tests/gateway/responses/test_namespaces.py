@@ -59,7 +59,7 @@ def test_a_call_that_comes_back_is_the_call_that_the_model_made() -> None:
     given = read(input=[sent]).input
     assert given is not None
     items = items_of(given, now=0.0)
-    [message] = messages_of(None, items)
+    message: Any = messages_of(None, items)[0]
     assert message["tool_calls"][0]["function"]["name"] == "crm.look_up"
     assert item_body(items[0])["namespace"] == "crm"
 

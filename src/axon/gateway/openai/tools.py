@@ -82,6 +82,8 @@ class Chosen(NamedTuple):
 
     mode: str | None = None
     names: tuple[tuple[str, str], ...] = ()
+    once: bool = False
+    """Whether the answer has exactly one call, as it has of a function that is chosen by name."""
 
 
 def full_name(namespace: str, name: str) -> str:
@@ -113,7 +115,7 @@ def toolbox_of(offered: Sequence[Offered], chosen: Chosen, *, parallel: bool | N
     choice = ToolChoice(
         mode=mode if tools else CallMode.NONE,
         names=tuple(dict.fromkeys(name for name, _ in chosen.names)),
-        parallel=parallel is not False,
+        parallel=parallel is not False and not chosen.once,
     )
     return Toolbox(tools=tools, choice=choice)
 
@@ -141,7 +143,7 @@ def _chat_choice(choice: ChoiceWord | ChatToolChoice | None) -> Chosen:
     require_function(choice.type, "tool_choice.type")
     if choice.function is None:
         raise missing("tool_choice.function")
-    return Chosen("required", ((choice.function.name, "tool_choice.function.name"),))
+    return Chosen("required", ((choice.function.name, "tool_choice.function.name"),), once=True)
 
 
 def allowed(choice: AllowedTools, path: str) -> Chosen:

@@ -112,4 +112,4 @@ def _choice(choice: ChoiceWord | ResponseToolChoice | None) -> Chosen:
     require_function(choice.type, "tool_choice.type")
     if choice.name is None:
         raise missing("tool_choice.name")
-    return Chosen("required", ((choice.name, "tool_choice.name"),))
+    return Chosen("required", ((choice.name, "tool_choice.name"),), once=True)
