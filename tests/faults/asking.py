@@ -10,17 +10,27 @@ import contextlib
 import json
 import random
 import time
-from collections.abc import AsyncIterator, Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 import httpx
 
-from tests.faults.history import Ask, Piece, Told
+from tests.faults.doors import Door, door_of
+from tests.faults.history import Ask, Told
 
 KINDS = ("reader", "hopper", "repeater", "waiter", "reader", "hopper")
-_RETRYABLE_ERRORS = ("dependency_unavailable", "queue_unavailable", "storage_unavailable", "history_unavailable")
-"""An answer that broke off for one of these can be read on."""
+_RETRYABLE_ERRORS = (
+    "dependency_unavailable",
+    "queue_unavailable",
+    "storage_unavailable",
+    "history_unavailable",
+    "api_error",
+)
+"""An answer that broke off for one of these can be read on. The last is all that Anthropic's API has for them: a turn
+that failed says it each time, until the client gives up."""
+_COME_BACK = (503, 529)
+"""The statuses of a refusal that is not for good; the second is Anthropic's."""
 _RETRY_S = 0.2
 _LONGEST_RETRY_S = 1.0
 
@@ -50,11 +60,15 @@ class Asking:
     clock: Callable[[], float]
     lost_at: str = ""
     """The gateway of the last loss."""
+    door: Door = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.door = door_of(self.ask, self.told, self.clock)
 
     async def run(self) -> None:
         try:
             async with asyncio.timeout(self.patience.give_up_s):
-                while not self.told.num_done:
+                while not (self.told.num_done or self.told.error):
                     await self._attempt()
         except TimeoutError:
             self.told.error = self.told.error or "gave up"
@@ -71,9 +85,9 @@ class Asking:
                 if reply.status_code != 200:
                     await self._refused(reply)
                     return
-                self._accepted(reply.headers["x-axon-stream"])
+                self._accepted(reply.headers["x-axon-stream"], again)
                 if self.told.kind == "waiter":
-                    self._whole(json.loads(await reply.aread()))
+                    self.door.whole(json.loads(await reply.aread()))
                 else:
                     await self._read(reply, leave_after)
         except (httpx.TransportError, TimeoutError) as error:
@@ -88,14 +102,11 @@ class Asking:
         streams = self.told.kind != "waiter"
         if again:
             headers |= {"Idempotency-Key": self.told.idempotency_key} if self.told.idempotency_key else {}
-            options = {"stream": True, "stream_options": {"include_usage": True}} if streams else {}
-            asking = self.http.stream(
-                "POST", f"{url}/v1/completions", json={**self.ask.body, **options}, headers=headers
-            )
+            body = self.door.body(streams=streams)
+            asking = self.http.stream("POST", f"{url}{self.ask.route}", json=body, headers=headers)
         else:
-            asking = self.http.stream(
-                "GET", f"{url}/v1/streams/{self.told.stream_id}", params={"after": self.told.seq}, headers=headers
-            )
+            path, query = self.door.resumed()
+            asking = self.http.stream("GET", f"{url}{path}", params=query, headers=headers)
         try:
             async with asking as reply:
                 self._waited(asked_at)
@@ -109,51 +120,38 @@ class Asking:
         if self.told.kind != "waiter":
             self.told.slowest_answer_s = max(self.told.slowest_answer_s, time.monotonic() - asked_at)
 
-    def _accepted(self, stream_id: str) -> None:
+    def _accepted(self, stream_id: str, again: bool) -> None:
         told = self.told
         if told.stream_id and told.stream_id != stream_id:
             told.error = f"{told.idempotency_key or 'its stream'} led to {told.stream_id} and to {stream_id}"
         told.stream_id = stream_id
         told.finishes.clear()  # marks right behind the seq are told again
+        told.ends.clear()
         told.usage.clear()
         if told.idempotency_key:
             told.pieces.clear()
+        self.door.connected(anew=again)
 
     async def _refused(self, reply: httpx.Response) -> None:
         """Comes back when it is told to; a refusal for good ends the turn."""
         await reply.aread()
         wait_ms = reply.headers.get("retry-after-ms", "")
-        code = reply.json()["error"]["code"]
+        error = reply.json()["error"]
+        code = error["code"] if "code" in error else error["type"]
         self.told.refusals.append(f"{self.clock():.2f} {reply.status_code} {code} {wait_ms}")
-        if reply.status_code != 503 or not wait_ms:
+        if reply.status_code not in _COME_BACK or not wait_ms:
             self.told.error = f"{reply.status_code} {reply.text}"
             self.told.num_done = 1
         await asyncio.sleep(min(float(wait_ms or 0) / 1000, _LONGEST_RETRY_S))
-
-    def _whole(self, answer: dict[str, Any]) -> None:
-        """One object: all choices, one after the other."""
-        seq = 0
-        for choice in answer["choices"]:
-            seq += len(choice["text"])
-            self.told.pieces.append(Piece(self.clock(), seq, choice["index"], choice["text"]))
-            self.told.finishes.append(choice["finish_reason"])
-        self.told.usage.append(answer["usage"]["completion_tokens"])
-        self.told.num_done += 1
 
     async def _read(self, reply: httpx.Response, leave_after: int | None) -> None:
         lines = reply.aiter_lines()
         num_pieces = 0
         while (line := await self._next(lines)) is not None:
-            if line == "data: [DONE]":
-                self.told.num_done += 1
-            elif line.startswith("data: "):
-                event = json.loads(line[6:])
-                if "error" in event and self._broke(event["error"]):
-                    return
-                self._heard(event)
-                num_pieces += 1
-            elif line:
-                self.told.error = f"not a data line: {line}"
+            error = self.door.line(line)
+            if error is not None and self._broke(error):
+                return
+            num_pieces += line.startswith("data: {")
             if num_pieces == leave_after:
                 return
         if not self.told.num_done:
@@ -164,19 +162,10 @@ class Asking:
         async with asyncio.timeout(self.patience.stall_s):
             return await anext(lines, None)
 
-    def _broke(self, error: dict[str, Any]) -> bool:
+    def _broke(self, error: Mapping[str, Any]) -> bool:
         """Whether the stream's own error only asks to come back."""
         if error["code"] in _RETRYABLE_ERRORS:
             self.told.losses.append(f"{self.clock():.2f} {error['code']} at {self.told.seq}")
             return True
         self.told.error = json.dumps(error)
         return False
-
-    def _heard(self, event: dict[str, Any]) -> None:
-        for choice in event.get("choices", ()):
-            if choice["text"]:
-                self.told.pieces.append(Piece(self.clock(), event["axon"]["seq"], choice["index"], choice["text"]))
-            if choice["finish_reason"]:
-                self.told.finishes.append(choice["finish_reason"])
-        if event.get("usage"):
-            self.told.usage.append(event["usage"]["completion_tokens"])

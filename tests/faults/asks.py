@@ -9,7 +9,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from tests.faults.history import Ask
+from tests.faults.doors import door_of
+from tests.faults.history import Ask, Told
 from tests.faults.model import CHARACTERS, NAME
 from tests.journeys.events import Server
 
@@ -31,12 +32,8 @@ def make_asks(seed: int, num_asks: int = NUM_ASKS) -> list[Ask]:
 def _ask(number: int, rng: random.Random) -> Ask:
     kind = _KINDS[number % len(_KINDS)]
     num_chars = _LONG_PROMPT_CHARS if number % 5 == 4 else rng.randint(*_NUM_PROMPT_CHARS)
-    body: dict[str, Any] = {
-        "model": NAME,
-        "prompt": "".join(rng.choices(_LETTERS, k=num_chars)),
-        "max_tokens": rng.randint(*_NUM_TOKENS),
-        "ignore_eos": True,
-    }
+    prompt, num_tokens = "".join(rng.choices(_LETTERS, k=num_chars)), rng.randint(*_NUM_TOKENS)
+    body: dict[str, Any] = {"model": NAME, "prompt": prompt, "max_tokens": num_tokens, "min_tokens": num_tokens}
     match kind:
         case "greedy":
             body |= {"temperature": 0}
@@ -52,7 +49,7 @@ def undisturbed(server: Server, asks: Sequence[Ask], cache: Path | None = None) 
     if cache is None:
         return _answered(server, asks)
     with server.client() as http:
-        version = http.post("/v1/completions", json=asks[0].body).json()["system_fingerprint"]
+        version = http.post(asks[0].route, json=asks[0].body).json()["system_fingerprint"]
     mark = hashlib.sha256(json.dumps([version, [ask.body for ask in asks]]).encode()).hexdigest()[:16]
     path = cache / f"answers-{mark}.json"
     if not path.exists():
@@ -64,8 +61,14 @@ def undisturbed(server: Server, asks: Sequence[Ask], cache: Path | None = None) 
 
 def _answered(server: Server, asks: Sequence[Ask]) -> list[Ask]:
     def answered(ask: Ask) -> Ask:
-        choices = http.post("/v1/completions", json=ask.body).json()["choices"]
-        return replace(ask, texts=tuple(choice["text"] for choice in choices))
+        told = Told(client=0, ask=ask.name, asked_at=0.0)
+        door = door_of(ask, told, lambda: 0.0)
+        with http.stream("POST", ask.route, json=door.body(streams=True)) as reply:
+            assert reply.status_code == 200, reply.read()
+            told.stream_id = reply.headers["x-axon-stream"]
+            errors = [error for line in reply.iter_lines() if (error := door.line(line))]
+        assert (told.num_done, errors, told.error) == (1, [], ""), f"{ask.name}: {errors} {told.error}"
+        return replace(ask, texts=tuple(told.text(choice) for choice in range(ask.num_choices)))
 
     with server.client() as http, ThreadPoolExecutor(_AT_ONCE) as at_once:
         return list(at_once.map(answered, asks))

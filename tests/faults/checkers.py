@@ -7,8 +7,10 @@ from dataclasses import dataclass
 import httpx
 
 from axon.domain.turn import Turn, TurnState
+from tests.faults.forms import wrong_form
 from tests.faults.history import History, Told
 from tests.faults.stage import Stage
+from tests.faults.transcript import transcript
 from tests.services.process import wait_for
 
 HANGS_S = 15.0
@@ -20,7 +22,8 @@ _MORE_FDS = 80
 
 @dataclass(frozen=True, slots=True)
 class Violation:
-    """A promise not kept: ``lost``, ``repeated``, ``gap``, ``text``, ``billed``, ``foreign``, ``hung`` or ``left``."""
+    """A promise not kept: ``lost``, ``repeated``, ``gap``, ``text``, ``billed``, ``form``, ``foreign``, ``hung`` or
+    ``left``."""
 
     kind: str
     what: str
@@ -34,10 +37,11 @@ def check_told(history: History, *, hangs: bool = False) -> list[Violation]:
         ("lost", "went wrong", lambda told: told.error),
         ("lost", "was never answered", lambda told: not told.stream_id or told.ended_at is None),
         ("text", "differs from the undisturbed answer", lambda told: _differs(history, told)),
-        ("repeated", "has seqs that repeat", lambda told: _seqs(told) < 0),
-        ("gap", "has seqs that skip", lambda told: _seqs(told) > 0),
+        ("repeated", "has seqs that repeat", lambda told: _seqs(history, told) < 0),
+        ("gap", "has seqs that skip", lambda told: _seqs(history, told) > 0),
         ("repeated", "did not end exactly once", lambda told: _ends_wrong(history, told)),
-        ("billed", "counts other tokens than were told", lambda told: told.usage != [told.seq]),
+        ("billed", "counts other tokens than were told", lambda told: _counts_wrong(history, told)),
+        ("form", "is not of the form that was asked for", lambda told: wrong_form(history.asks[told.ask], told)),
     ]
     if not hangs:
         rules.append(("hung", f"hung for more than {HANGS_S:g} s", lambda told: told.slowest_answer_s > HANGS_S))
@@ -93,6 +97,31 @@ def check_stored(history: History, turns: Iterable[Turn], condemned: Mapping[str
     for turn in turns:
         found += _wrong_turn(turn, by_id.get(turn.id), answers, condemned.get(turn.id))
     return found
+
+
+def check_pieces(history: History, turns: Iterable[Turn]) -> list[Violation]:
+    """Every frame of a stream brought its reader exactly to the text of the tokens up to its seq: no delta is missing,
+    and none came twice. Events of responses are numbered by themselves, and their reader counts them."""
+    by_id = {turn.id: turn for turn in turns}
+    found = []
+    for told in history.accepted:
+        turn = by_id.get(told.stream_id)
+        if turn is None or told.kind == "waiter" or history.asks[told.ask].route == "/v1/responses":
+            continue
+        if seq := _first_wrong(told, turn):
+            found.append(Violation("gap", f"has another text at seq {seq} than the tokens have: {brief(told)}"))
+    return found
+
+
+def _first_wrong(told: Told, turn: Turn) -> int:
+    """The seq of the first piece after which a choice's text is not that of its tokens; 0 if there is none."""
+    texts = dict.fromkeys(range(turn.job.choices), "")
+    for piece in told.pieces:
+        texts[piece.choice] += piece.text
+        tokens = [token for token in turn.tokens[: piece.seq] if token.choice == piece.choice]
+        if texts[piece.choice] != transcript(tokens):
+            return piece.seq
+    return 0
 
 
 def _wrong_turn(
@@ -200,8 +229,18 @@ def _ends_wrong(history: History, told: Told) -> bool:
     return told.num_done != 1 or len(told.finishes) != history.asks[told.ask].num_choices
 
 
-def _seqs(told: Told) -> int:
-    """One character is one token, so each piece's seq is the length of all text up to its end; how far it is off."""
+def _counts_wrong(history: History, told: Told) -> bool:
+    """Whether usage was not told once; and where one character is one token, whether it is not as long as the text."""
+    return told.usage != [told.seq] if not history.asks[told.ask].structured else len(told.usage) != 1
+
+
+def _seqs(history: History, told: Told) -> int:
+    """One character is one token, so each piece's seq is the length of all text up to its end; how far it is off.
+
+    Tokens of a form need not have a text, so its pieces are compared with the stored tokens instead.
+    """
+    if history.asks[told.ask].structured:
+        return 0
     length = 0
     for piece in told.pieces:
         length += len(piece.text)
@@ -211,8 +250,9 @@ def _seqs(told: Told) -> int:
 
 
 def _texts(turn: Turn) -> tuple[str, ...]:
-    choices = range(turn.job.choices)
-    return tuple("".join(token.text for token in turn.tokens if token.choice == choice) for choice in choices)
+    return tuple(
+        transcript(token for token in turn.tokens if token.choice == choice) for choice in range(turn.job.choices)
+    )
 
 
 def _begins(answer: tuple[str, ...], texts: tuple[str, ...]) -> bool:

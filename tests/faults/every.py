@@ -7,6 +7,7 @@ from tests.faults import (
     postgres_faults,
     rabbitmq_faults,
     redis_faults,
+    structured_faults,
     worker_faults,
     zone_faults,
 )
@@ -17,6 +18,7 @@ _ALL: list[Fault] = [
     *worker_faults.FAULTS,
     *gateway_faults.FAULTS,
     *job_faults.FAULTS,
+    *structured_faults.FAULTS,
     *rabbitmq_faults.FAULTS,
     *redis_faults.FAULTS,
     *postgres_faults.FAULTS,

@@ -9,7 +9,7 @@ from axon.domain.turn import Turn
 from tests.faults.checkers import Violation
 from tests.faults.fleet import Fleet, Process
 from tests.faults.place import Place
-from tests.faults.stage import Kind, Stage
+from tests.faults.stage import Kind, Load, Stage
 from tests.faults.workload import Workload
 from tests.services.process import wait_for
 
@@ -89,6 +89,8 @@ class Fault:
     name: str
     happen: Callable[[Scene], None]
     stage: Kind = "plain"
+    load: Load = "plain"
+    """What clients ask for meanwhile."""
     rounds: int = 1
     """How often it happens in a whole run."""
     num_clients: int = 24

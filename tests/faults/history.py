@@ -9,12 +9,15 @@ from typing import Any, NamedTuple
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ask:
-    """A request whose undisturbed answer is known. Each of its tokens is one character."""
+    """A request whose undisturbed answer is known."""
 
     name: str
     body: dict[str, Any]
+    route: str = "/v1/completions"
+    structured: bool = False
+    """Whether its answer has a form. If not, each of its tokens is one character, and a seq is a length of text."""
     texts: tuple[str, ...] = ()
-    """The undisturbed answer, choice by choice."""
+    """The undisturbed answer, choice by choice, as a transcript."""
 
     @property
     def num_choices(self) -> int:
@@ -49,6 +52,8 @@ class Told:
     pieces: list[Piece] = field(default_factory=list)
     """Over all connections."""
     finishes: list[str] = field(default_factory=list)
+    ends: dict[int, str] = field(default_factory=dict)
+    """The finish reason of each choice."""
     usage: list[int] = field(default_factory=list)
     """Completion tokens, each time they were told."""
     num_done: int = 0

@@ -1,27 +1,39 @@
-"""The model under test: a tiny random Llama whose every token is one character, so that a seq is a length of text."""
+"""The model under test: a tiny random Llama whose every token is one character, so that a seq is a length of text.
+
+One token more ends an answer: an answer of a grammar needs it, every other request forbids it by ``min_tokens``.
+"""
 
 import json
 from pathlib import Path
 
-from tokenizers import Regex, Tokenizer, models, pre_tokenizers
+from tokenizers import AddedToken, Regex, Tokenizer, decoders, models, pre_tokenizers
 
 from tests.engine.builders import TINY_CONFIG, make_tiny_llama
 
 NAME = "tiny"
 STEP_S = 0.04
 """A step's pace: an answer takes seconds, as one of a large model does, and faults find streams running."""
-CHARACTERS = [chr(code) for code in [*range(0x20, 0x7F), *range(0xC0, 0x250)]][: TINY_CONFIG["vocab_size"]]
+END_ID = TINY_CONFIG["vocab_size"] - 1
+CHARACTERS = [chr(code) for code in [*range(0x20, 0x7F), ord("\n"), *range(0xC0, 0x250)]][:END_ID]
 POISON_ID = len(CHARACTERS) - 1
 """A prompt with three of it kills the engine that runs it."""
+_MAX_LENGTH = 1024
+_TEMPLATE = """{% for message in messages %}{{ message.role }}: {{ message.content }}
+{% endfor %}{% if tools %}<tool_call> {{ tools | map(attribute="function.name") | join(" ") }}
+{% endif %}{% if add_generation_prompt %}assistant:{% endif %}"""
+"""It knows tools, in the format of Hermes, so that prompts with tools stay short."""
 _INJECTED = Path(__file__).parent / "injected"
 
 
 def make_model(folder: Path) -> Path:
     """Writes the model into the folder; always the same one."""
-    make_tiny_llama(folder, eos_token_id=None)
+    make_tiny_llama(folder, eos_token_id=END_ID, max_position_embeddings=_MAX_LENGTH)
     tokenizer = Tokenizer(models.WordLevel({each: id for id, each in enumerate(CHARACTERS)}, unk_token=" "))
     tokenizer.pre_tokenizer = pre_tokenizers.Split(Regex(r"[\s\S]"), "isolated")
+    tokenizer.decoder = decoders.Sequence([decoders.ByteFallback(), decoders.Fuse()])  # tokens are text as they stand
+    tokenizer.add_special_tokens([AddedToken("<end>", special=True)])
     tokenizer.save(str(folder / "tokenizer.json"))
+    (folder / "chat_template.jinja").write_text(_TEMPLATE)
     (folder / "generation_config.json").write_text(json.dumps({"temperature": 0.0}))
     return folder
 

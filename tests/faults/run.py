@@ -14,6 +14,7 @@ from tests.faults.checkers import (
     brief,
     check_foreign,
     check_nothing_left,
+    check_pieces,
     check_stored,
     check_told,
     read_store,
@@ -77,13 +78,14 @@ def run_fault(stage: Stage, fault: Fault, *, num_requests: int, rounds: int | No
     work = Workload(
         lambda: stage.fleet.urls,
         stage.keys,
-        stage.asks,
+        stage.asks_of(fault.load),
         name=fault.name,
         seed=stage.seed,
         num_requests=num_requests,
         num_clients=num_clients,
         patience=patience,
     )
+    work.history.asks |= stage.known_asks
     stored = sum(turn.usage.output_tokens for turn in stage.place.turns())
     scene = Scene(
         stage=stage,
@@ -120,6 +122,7 @@ def checked(stage: Stage, scene: Scene, *, hangs: bool, forgets: bool = False) -
     found = check_told(history, hangs=hangs)
     turns, missing = read_store(stage, history)
     found += missing + check_stored(history, turns, scene.condemned)
+    found += check_pieces(history, turns)
     for check in scene.checks:
         found += check(turns)
     found += check_foreign(stage, history)

@@ -21,6 +21,7 @@ from tests.faults.asks import NUM_ASKS, make_asks, undisturbed
 from tests.faults.fleet import Fleet, Process
 from tests.faults.place import LonePlace, Place
 from tests.faults.proxy import Forwarder
+from tests.faults.structured_asks import make_structured_asks
 from tests.services import rabbitmq
 from tests.services.disk import SmallDisk
 from tests.services.postgres import PostgresServer
@@ -34,6 +35,8 @@ if TYPE_CHECKING:
     from tests.fleet.member import Role
 
 Kind = Literal["plain", "ways", "cluster", "zones", "small", "alone"]
+Load = Literal["plain", "structured"]
+"""What clients ask for: any text, or answers of a form."""
 ZONES = ("a", "b")
 """The first one is lost."""
 KINDS: tuple[Kind, ...] = get_args(Kind)
@@ -55,7 +58,7 @@ class Stage:
         self.base_fds: dict[str, int] = {}
         self.keys: dict[str, str] = {}
         """One of each tenant."""
-        self.asks: list[Ask] = []
+        self._asks: dict[Load, list[Ask]] = {}
 
     def open(self) -> "Stage":
         require("redis-server", "rabbitmq-server", "postgres", "initdb")
@@ -81,8 +84,24 @@ class Stage:
         if self.kind != "alone":
             self.place.rabbit.sync()
         self.keys = {"default": self.place.key, _OTHER_TENANT: self.fleet.processes[0].make_key(_OTHER_TENANT)}
-        self.asks = undisturbed(self.fleet.gateways[0], make_asks(self.seed, self._num_asks), _CACHE)
+        self.asks_of("plain")
         self.note_base()
+
+    @property
+    def asks(self) -> list["Ask"]:
+        return self._asks["plain"]
+
+    @property
+    def known_asks(self) -> dict[str, "Ask"]:
+        """Every ask of any load so far, by its name: the store may have answers to all of them."""
+        return {ask.name: ask for asks in self._asks.values() for ask in asks}
+
+    def asks_of(self, load: Load) -> list["Ask"]:
+        """The asks of a load with their undisturbed answers; ask for them while nothing is broken."""
+        if load not in self._asks:
+            make = make_asks if load == "plain" else make_structured_asks
+            self._asks[load] = undisturbed(self.fleet.gateways[0], make(self.seed, self._num_asks), _CACHE)
+        return self._asks[load]
 
     def _processes(self) -> list[Process]:
         """Two of each role; the first worker may have a way of its own to the broker."""
