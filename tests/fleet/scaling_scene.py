@@ -5,8 +5,16 @@ python -m tests.fleet.scaling_scene                  2,000 requests, five times 
 python -m tests.fleet.scaling_scene --forty          rare requests for forty models, four of which fit
 python -m tests.fleet.scaling_scene --requests 300   a shorter one
 
-Engines are echoes of some steps a second, so that the machine is not what is measured. It prints each decision of the
+Engines are echoes whose steps are sleeps, so that the machine is not what is measured. It prints each decision of the
 leader with its reason, then a table and one JSON line.
+
+The largest load fits into the most workers, since a fleet at its most refuses what it cannot serve in time:
+
+    a request     23 steps: the 22 tokens of its prompt come back, and the end
+    a worker      8 requests at once, a step of 0.1 s: 80 tokens/s, 80 / 23 = 3.5 requests/s
+    the load      2 requests/s, and 5 x 2 = 10 in the middle: 10 x 23 / 80 = 2.9 workers, below 0.8 x 6 = 4.8
+
+It lasts 100 / 2 + 1,800 / 10 + 100 / 2 = 280 s, and about a minute more for the start and the drains.
 """
 
 import argparse
@@ -31,11 +39,19 @@ from tests.journeys.conftest import PATIENT
 from tests.journeys.server import wait_until
 
 GB = 1 << 30
-_ENGINE = {"echo_step_s": "0.05", "max_sequences": "4"}
-"""Four answers at once, of 20 tokens a second each."""
-_WORDS = "say this again"
+RATE, MOST = 2.0, 6
+"""Requests a second before and after the crowd, and the most workers."""
+_SLOTS, _STEP_S = 8, 0.1
+_ENGINE = {"echo_step_s": str(_STEP_S), "max_sequences": str(_SLOTS)}
+_WORDS = "again"
+_STEPS = len(f"user: {_WORDS}\nassistant:") + 1
+"""Steps of an answer: a token for each byte of the prompt, and the end."""
+_ITL_TARGET_S = 0.3
+"""A token is to come within this time: three steps, as other processes share the cores."""
 _QUICK = {"control_look_s": 0.5, "control_scale_s": 1.0, "control_quiet_s": 10.0, "control_hold_s": 5.0}
 _ANSWER_S = 180.0
+_MINUTE_S = 58.0
+"""A swap counts when it is decided, and is ordered up to two looks later."""
 _CLIENTS = 400
 """Requests that are open at once, at most; later ones wait at their clients, and none is sent twice."""
 _UNLIMITED = {"admission_requests_per_minute": 0, "admission_concurrent": 512, "admission_backlog_total": 4096}
@@ -63,10 +79,18 @@ class Told:
         return ordered[int(0.99 * (len(ordered) - 1))] if ordered else 0.0
 
     @property
-    def most_swaps(self) -> int:
+    def most_stops(self) -> int:
         """Workers that were stopped in any one minute, at most."""
-        stops = [each["at"] for each in self.decisions if each["action"] == "stop"]
-        return max((sum(0 <= other - at < 60 for other in stops) for at in stops), default=0)
+        return self._most_stops("")
+
+    @property
+    def most_swaps(self) -> int:
+        """Workers that made room for others in any one minute, at most."""
+        return self._most_stops("makes room for another model")
+
+    def _most_stops(self, reason: str) -> int:
+        stops = [each["at"] for each in self.decisions if each["action"] == "stop" and reason in each["reason"]]
+        return max((sum(0 <= other - at < _MINUTE_S for other in stops) for at in stops), default=0)
 
 
 class Scene:
@@ -183,15 +207,16 @@ def _answers(url: str) -> bool:
         return False
 
 
-def under_load(opened: Scene, num_requests: int, *, rate: float = 1.6, most: int = 6, quiet: bool = False) -> Told:
-    """A steady load, five times of it for most of the requests, and the steady one again; then nothing.
+def busy_workers(rate: float) -> float:
+    """Workers that so many requests a second keep busy."""
+    return rate * _STEPS * _STEP_S / _SLOTS
 
-    A worker answers nearly three requests a second: one is enough for the steady load, and the most are for five times
-    of it. A fleet at its most refuses what it cannot serve in time.
-    """
-    opened.deploy(MODEL, min_replicas=1, max_replicas=most)
+
+def under_load(opened: Scene, num_requests: int, *, rate: float, most: int, quiet: bool = False) -> Told:
+    """A steady load, five times of it for most of the requests, and the steady one again; then nothing."""
+    opened.deploy(MODEL, min_replicas=1, max_replicas=most, scaling={"itl_target_s": _ITL_TARGET_S})
     wait_until(lambda: opened.look(quiet=quiet) >= 1 and opened.num_ready == 1, "the first worker is ready", 120)
-    parts = [(num_requests // 20, rate), (num_requests * 17 // 20, 5 * rate), (num_requests // 10, rate)]
+    parts = [(num_requests // 20, rate), (num_requests * 18 // 20, 5 * rate), (num_requests // 20, rate)]
     models = [(MODEL, seconds) for seconds in _arrivals(parts, random.Random(1))]
     asyncio.run(_asked(opened, models, quiet=quiet))
     wait_until(lambda: opened.look(quiet=quiet) == 1, "one worker is left", 600)
@@ -251,7 +276,8 @@ def show(told: Told, name: str) -> None:
         "most_workers": max(told.counts, default=0),
         "started": sum(each["action"] == "ensure" for each in told.decisions),
         "stopped": sum(each["action"] == "stop" for each in told.decisions),
-        "most_stops_in_a_minute": told.most_swaps,
+        "most_swaps_in_a_minute": told.most_swaps,
+        "most_stops_in_a_minute": told.most_stops,
     }
     for key, value in line.items():
         print(f"{key:<24} {value}")
@@ -271,7 +297,7 @@ def main() -> int:
             told = forty_models(opened, options.requests or 80, over_s=options.seconds)
     else:
         with scene() as opened:
-            told = under_load(opened, options.requests or 2000)
+            told = under_load(opened, options.requests or 2000, rate=RATE, most=MOST)
     show(told, "forty models" if options.forty else "load")
     return 1 if told.failures else 0
 

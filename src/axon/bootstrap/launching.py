@@ -127,11 +127,11 @@ def require_no_launcher(settings: Settings) -> None:
 
 async def _make_launcher(settings: Settings, clock: Clock, stack: AsyncExitStack) -> Launcher | None:
     config = settings.control
+    stop_s = settings.lifecycle.notice_s + settings.lifecycle.drain_s + _SLACK_S
     match config.launcher:
         case "process":
             from axon.adapters.launch.process import ProcessLauncher
 
-            stop_s = settings.lifecycle.notice_s + settings.lifecycle.drain_s + _SLACK_S
             environ = environment_of(settings)
             gpus = gpus_of(environ)
             return ProcessLauncher(
@@ -150,7 +150,7 @@ async def _make_launcher(settings: Settings, clock: Clock, stack: AsyncExitStack
             template = read_template(config.kubernetes_template)
             api = KubernetesApi(config.kubernetes_namespace, server=config.kubernetes_server)
             await stack.enter_async_context(api)
-            return KubernetesLauncher(api, template, fleet=settings.namespace)
+            return KubernetesLauncher(api, template, fleet=settings.namespace, stop_s=stop_s)
         case "external":
             from axon.adapters.launch.external import ExternalLauncher
 

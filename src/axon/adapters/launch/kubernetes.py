@@ -24,6 +24,7 @@ from axon.adapters.launch.kubernetes_objects import (
     COST,
     GROUP,
     STOPPED,
+    check_fleet,
     check_template,
     group_of,
     kind_of,
@@ -33,6 +34,7 @@ from axon.adapters.launch.kubernetes_objects import (
     replicas_of,
     selector,
     stopped_of,
+    with_defaults,
 )
 from axon.domain.fleet.replica import Launched, LaunchState, ReplicaName, ReplicaSpec
 from axon.errors import DependencyDown, Misconfigured, StaleTerm
@@ -56,10 +58,12 @@ def read_template(path: str) -> object:
 class KubernetesLauncher:
     """A ``Launcher``; the one who makes it enters and leaves ``api``."""
 
-    def __init__(self, api: KubernetesApi, template: object, *, fleet: str) -> None:
+    def __init__(self, api: KubernetesApi, template: object, *, fleet: str, stop_s: float = 45.0) -> None:
         """``template`` is the pod template of a worker, whose first container gets the arguments; ``fleet`` is a label
-        that tells two fleets of one namespace apart."""
-        self._api, self._template, self._fleet = api, check_template(template), fleet
+        that tells two fleets of one namespace apart. A worker has ``stop_s`` to drain before it is killed, where the
+        template does not say otherwise."""
+        self._api, self._fleet = api, check_fleet(fleet)
+        self._template = with_defaults(check_template(template), stop_s)
 
     async def list(self) -> Sequence[Launched]:
         labels = selector(self._fleet)

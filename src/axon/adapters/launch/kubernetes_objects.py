@@ -9,6 +9,7 @@ import hashlib
 import re
 from collections.abc import Mapping, Sequence
 from datetime import datetime
+from math import ceil
 from typing import Any
 
 import msgspec
@@ -28,6 +29,7 @@ _INDEX = "leaderworkerset.sigs.k8s.io/group-index"
 _RANK = "leaderworkerset.sigs.k8s.io/worker-index"
 _ZONE = "topology.kubernetes.io/zone"
 _BAD = re.compile(r"[^a-z0-9]+")
+_FLEET_NAME = re.compile(r"[a-z0-9]([a-z0-9-]{0,38}[a-z0-9])?")
 
 
 class _What(msgspec.Struct, frozen=True):
@@ -54,6 +56,23 @@ def object_name(fleet: str, group: Group) -> str:
 def selector(fleet: str) -> str:
     """The labels by which everything of a fleet is found."""
     return f"{FLEET}={fleet}"
+
+
+def check_fleet(fleet: str) -> str:
+    """The fleet's name, which is a label and part of a name there; raises ``Misconfigured`` if it cannot be."""
+    if not _FLEET_NAME.fullmatch(fleet):
+        raise Misconfigured(
+            f"namespace = {fleet!r} names no fleet on Kubernetes: it may have 1 to 40 small letters, digits and '-', "
+            "and begins and ends with a letter or digit."
+        )
+    return fleet
+
+
+def with_defaults(template: Manifest, stop_s: float) -> Manifest:
+    """The template with what it does not say: time to drain, and no variables of the namespace's services. These would
+    look like settings: a Service ``axon-gateway`` sets ``AXON_GATEWAY_PORT``."""
+    own = {"terminationGracePeriodSeconds": ceil(stop_s), "enableServiceLinks": False, **template["spec"]}
+    return {**template, "spec": own}
 
 
 def check_template(template: object) -> Manifest:
