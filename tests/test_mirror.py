@@ -49,6 +49,7 @@ ELSEWHERE = {
     "gateway/openai/template_options.py": "gateway/openai/test_formats.py",
     "gateway/openai/chat.py": "journeys/test_chat.py",
     "gateway/openai/completions.py": "journeys/test_prompts.py",
+    "gateway/responses/history.py": "journeys/test_responses.py",
     "gateway/responses/conversations.py": "journeys/test_responses.py",
     "gateway/turn/job.py": "journeys/test_chat.py",
     "gateway/turn/cancel.py": "journeys/test_cancel.py",

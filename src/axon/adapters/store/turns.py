@@ -7,10 +7,8 @@ purged turn.
 
 import logging
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from typing import Any
 
-import msgspec
 from sqlalchemy import (
     ColumnElement,
     Row,
@@ -38,17 +36,11 @@ from axon.adapters.store.driver_errors import (
     translate,
     translated,
 )
+from axon.adapters.store.turn_row import entry_of, row_or_none, turn_of, turn_or_none
 from axon.adapters.store.unfinished import count_unfinished, first_unfinished
-from axon.domain import conversation, erasure, wire
-from axon.domain.chunk import End, Token
+from axon.domain import erasure
 from axon.domain.conversation import Entry
-from axon.domain.cost import Amount, Cost
-from axon.domain.item import Item
-from axon.domain.job import Job
-from axon.domain.ledger import Ledger
-from axon.domain.sampling import Sampling
-from axon.domain.turn import Turn, TurnState, Unfinished, cost_of
-from axon.domain.usage import Usage
+from axon.domain.turn import Turn, TurnState, Unfinished
 from axon.errors import DependencyDown
 
 _COLUMNS = schema.turns.c
@@ -81,20 +73,6 @@ come back with its end."""
 _log = logging.getLogger(__name__)
 
 
-class _Asked(msgspec.Struct, frozen=True):
-    """The fields of a job that an entry needs."""
-
-    items: tuple[Item, ...] = ()
-
-
-class _Said(msgspec.Struct, frozen=True):
-    """The fields of a turn that an entry needs. The prompt, the largest part of a long session, is not decoded."""
-
-    job: _Asked
-    tokens: tuple[Token, ...] = ()
-    ends: tuple[End, ...] = ()
-
-
 class SqlTurns:
     """The ``turns`` table."""
 
@@ -111,7 +89,7 @@ class SqlTurns:
     async def write(self, turns: Sequence[Turn]) -> Sequence[DependencyDown | None]:
         """Writes all turns in one transaction; returns each one's failure or None, in order. A refused record stops
         no other."""
-        rows = [_row_or_none(turn) for turn in turns]
+        rows = [row_or_none(turn) for turn in turns]
         good = [row for row in rows if row is not None]
         failure: DependencyDown | None = None
         try:
@@ -128,7 +106,7 @@ class SqlTurns:
         with known_ids_only():
             async with self._database.connect() as connection:
                 row = (await connection.execute(query)).one_or_none()
-        return None if row is None else _turn(row)
+        return None if row is None else turn_of(row)
 
     async def unfinished(self, *, limit: int, after: tuple[float, str] | None = None) -> Sequence[Turn]:
         """Decodes rows; unreadable ones are logged and left out, so that one cannot keep a server from starting."""
@@ -136,7 +114,7 @@ class SqlTurns:
             with translated():
                 async with self._database.connect() as connection:
                     rows = (await connection.execute(_unfinished(after).limit(limit))).all()
-            turns = [turn for row in rows if (turn := _turn_or_none(row)) is not None]
+            turns = [turn for row in rows if (turn := turn_or_none(row)) is not None]
             if turns or len(rows) < limit:
                 return turns
             after = rows[-1].opened_at, rows[-1].id  # none of these can be read: the next ones may be
@@ -158,7 +136,7 @@ class SqlTurns:
         found: list[Entry] = []
         while (num_rows := min(_READ_ROWS, limit - len(found))) > 0:
             rows = await self._rows(query.limit(num_rows))
-            found += map(_entry, rows)
+            found += map(entry_of, rows)
             if len(rows) < num_rows:
                 break
             query = _of_session(session).where(tuple_(rows[-1].ordinal, rows[-1].opened_at, rows[-1].id) > _ORDER)
@@ -289,116 +267,4 @@ def _purgeable(*due: ColumnElement[bool]) -> Select[tuple[str]]:
         .order_by(_COLUMNS.ended_at)
         .limit(_PURGE_ROWS)
         .with_for_update(skip_locked=True, of=schema.turns)
-    )
-
-
-def _row(turn: Turn) -> dict[str, Any]:
-    body, cost = wire.encode(turn), cost_of(turn)
-    return {
-        "id": turn.id,
-        "tenant": turn.tenant,
-        "state": str(turn.state),
-        "rank": turn.state.rank,
-        "deployment": turn.job.deployment,
-        "version": turn.job.version,
-        "session": turn.job.session,
-        "ordinal": turn.job.ordinal,
-        "previous": turn.job.previous,
-        "opened_at": turn.opened_at,
-        "ended_at": turn.ended_at,
-        "prompt_tokens": turn.usage.prompt_tokens,
-        "cached_tokens": turn.usage.cached_tokens,
-        "output_tokens": turn.usage.output_tokens,
-        "code": turn.code,
-        "retain": turn.job.retain,
-        "ledger": None if turn.ledger is None else msgspec.msgpack.encode(turn.ledger),
-        "body": body,
-        "bytes": len(body),
-        "pin": turn.job.pin,
-        "generation": turn.job.generation,
-        "price": turn.job.price,
-        "cost_nanos": cost.amount.total_nanos if cost else 0,
-        "currency": cost.amount.currency if cost else "",
-    }
-
-
-def _row_or_none(turn: Turn) -> dict[str, Any] | None:
-    try:
-        return _row(turn)
-    except (*VALUE_ERRORS, TypeError, ValueError, RecursionError):
-        _log.exception("turn %r cannot be encoded", turn.id)
-        return None
-
-
-def _turn(row: Row[Any]) -> Turn:
-    if row.body is None:
-        return replace(_remains(row), ledger=_ledger(row))
-    try:
-        return wire.decode(Turn, row.body)
-    except msgspec.DecodeError as error:
-        raise _unreadable(row) from error
-
-
-def _ledger(row: Row[Any]) -> Ledger | None:
-    return None if row.ledger is None else msgspec.msgpack.decode(row.ledger, type=Ledger)
-
-
-def _entry(row: Row[Any]) -> Entry:
-    remains = _remains(row)
-    bare = conversation.entry_of(remains)
-    if row.body is None:
-        return bare
-    try:
-        said = msgspec.msgpack.decode(row.body, type=_Said)
-    except msgspec.DecodeError as error:
-        raise _unreadable(row) from error
-    answers = conversation.answers(replace(remains, tokens=said.tokens, ends=said.ends))
-    return replace(bare, items=(*said.job.items, *answers))
-
-
-def _unreadable(row: Row[Any]) -> DependencyDown:
-    return DependencyDown(f"The record of turn {row.id} cannot be read.", code="record_unreadable")
-
-
-def _turn_or_none(row: Row[Any]) -> Turn | None:
-    try:
-        return _turn(row)
-    except DependencyDown:
-        _log.exception("turn %r is left out", row.id)
-        return None
-
-
-def _remains(row: Row[Any]) -> Turn:
-    """Rebuilds a purged turn from its columns."""
-    job = Job(
-        id=row.id,
-        tenant=row.tenant,
-        deployment=row.deployment,
-        version=row.version,
-        lane="",
-        prompt_ids=(),
-        sampling=Sampling(max_tokens=0),
-        seed=0,
-        deadline=row.opened_at,
-        created=row.opened_at,
-        session=row.session,
-        ordinal=row.ordinal,
-        previous=row.previous,
-        retain=row.retain,
-        pin=row.pin,
-        generation=row.generation,
-        price=row.price,
-    )
-    usage = Usage(prompt_tokens=row.prompt_tokens, cached_tokens=row.cached_tokens, output_tokens=row.output_tokens)
-    cost = Cost(price=row.price, amount=Amount.of(row.cost_nanos, row.currency)) if row.currency else None
-    return Turn(
-        id=row.id,
-        tenant=row.tenant,
-        state=TurnState(row.state),
-        opened_at=row.opened_at,
-        ended_at=row.ended_at,
-        job=job,
-        usage=usage,
-        cost=cost,
-        code=row.code,
     )

@@ -18,7 +18,7 @@ from axon.domain.job import Job
 from axon.domain.reply import ResponseReply
 from axon.domain.tool import Toolbox
 from axon.domain.turn import Turn, TurnState, ended, opened
-from axon.errors import InvalidInput, NotCompleted, NotFound
+from axon.errors import InvalidInput, NotFound
 from axon.gateway.directives import RESPONSES
 from axon.gateway.http.body import Wire
 from axon.gateway.http.errors import Gone
@@ -31,13 +31,14 @@ from axon.gateway.openai.outcome import failure
 from axon.gateway.openai.sentences import blaming
 from axon.gateway.responses import events
 from axon.gateway.responses.body import response_body
+from axon.gateway.responses.history import history_of, peek
 from axon.gateway.responses.items import ITEM, check_results, items_of, messages_of
 from axon.gateway.responses.requests import Context, ResponseRequest
 from axon.gateway.responses.tools import choice_text, tools_text
 from axon.gateway.turn.asking import Api, admitted
 from axon.gateway.turn.calling import planned
 from axon.gateway.turn.cancel import stopped
-from axon.gateway.turn.context import Gateway, find_model, find_turn, gateway_of, identity_of, reader_of
+from axon.gateway.turn.context import Gateway, find_model, find_turn, gateway_of, reader_of
 from axon.gateway.turn.counting import count_request, note_erased
 from axon.gateway.turn.entry import Entry
 from axon.gateway.turn.headers import STREAM_HEADER, wants_ledger
@@ -55,8 +56,6 @@ from axon.text.tools.plan import CallPlan, plan_of
 router = APIRouter(tags=["responses"])
 _RESPONSE = Api("response", "resp_")
 
-BUSY_HEADER = "x-axon-when-busy"
-"""Request header: ``wait`` or ``refuse``, for when an earlier turn of the same session still runs."""
 _MAX_DIGITS = 15
 _MAX_WINDOWS = 8
 """Input tokens are counted up to this many times the model's context window."""
@@ -89,7 +88,7 @@ async def _accepted(request: Request) -> tuple[Entry, "_Form"]:
         admitted(request, body, _RESPONSE, wanted, tier=ask.tier, keeps=keeps, streams=streams) as entry,
     ):
         if entry.is_new:
-            history = await _history(request, ask, entry.id, held)
+            history = await history_of(request, ask, entry.id, held)
             require_room(history, items)
             check_results((*history.items, *items))
             await entry.accept(await _job(request, ask, toolbox, entry, wanted, history, items, grammar))
@@ -112,7 +111,7 @@ async def count(request: Request) -> dict[str, Any]:
     offer = find_model(request, ask.model).offer
     prompts = (await offer.prompts(offer.deployment.stable)).with_options(ask.template_options)
     await count_request(request)
-    history = await _peek(request, ask)
+    history = await peek(request, ask)
     items = (*history.items, *items_of(ask.input or [], now=gateway.clock.now()))
     check_results(items)
     plan = plan_of(toolbox, prompts.dialect(offer.served(offer.deployment.stable).call_format))
@@ -246,43 +245,6 @@ async def _answer(request: Request, entry: Entry, form: _Form) -> Response:
     return await _object(request, ended(opened(job), tuple(chunks), at=gateway_of(request).clock.now()), wait)
 
 
-async def _history(request: Request, ask: ResponseRequest, job_id: str, held: AsyncExitStack) -> History:
-    """Returns the history that the new turn continues.
-
-    In a conversation, ``held`` keeps its lock until the turn is accepted, so that two turns cannot take one ordinal.
-    """
-    gateway, tenant = gateway_of(request), identity_of(request).tenant
-    histories, wait_s = gateway.sessions.histories, _busy_wait_s(request)
-    if ask.conversation_id:
-        return await histories.enter(held, tenant, ask.conversation_id, job_id, wait_s=wait_s)
-    if not ask.previous_response_id:
-        return History(session=job_id)
-    history = await _before(gateway, tenant, ask.previous_response_id, wait_s=wait_s)
-    return await histories.go_on(tenant, history, job_id) if ask.stored else history
-
-
-async def _peek(request: Request, ask: Context) -> History:
-    """Returns the history that a request would continue, without a lock and without a new turn in it."""
-    gateway, tenant = gateway_of(request), identity_of(request).tenant
-    if ask.conversation_id:
-        return await gateway.sessions.histories.peek(tenant, ask.conversation_id)
-    if ask.previous_response_id:
-        return await _before(gateway, tenant, ask.previous_response_id, wait_s=_busy_wait_s(request))
-    return History(session="")
-
-
-async def _before(gateway: Gateway, tenant: str, previous_id: str, *, wait_s: float) -> History:
-    """Returns the history up to and including the response that a request continues."""
-    param = "previous_response_id"
-    try:
-        return await gateway.sessions.histories.of_turn(tenant, previous_id, wait_s=wait_s)
-    except NotFound:
-        message = f"Previous response with id '{previous_id}' not found."
-        raise InvalidInput(message, code="previous_response_not_found", param=param) from None
-    except NotCompleted as error:
-        raise InvalidInput(error.message, code="previous_response_not_completed", param=param) from None
-
-
 async def _prompt(prompts: Prompts, ask: ResponseRequest, items: Sequence[Item], plan: CallPlan) -> list[int]:
     """Returns the token ids of the prompt, truncated if the request asks for it; raises if it is too long."""
     if ask.truncation != "auto":
@@ -370,16 +332,6 @@ def _stream(
     """Streams the events past number ``after``. All tokens are read from the first on, as they number the events."""
     writer = events.Writer(job, after=after, with_ledger=wants_ledger(request), wait=wait)
     return stream(request, job, writer, found=found, started=started, wait=wait)
-
-
-def _busy_wait_s(request: Request) -> float:
-    """Returns the seconds to wait for an earlier turn of the session to end."""
-    match request.headers.get(BUSY_HEADER, "wait"):
-        case "wait":
-            return gateway_of(request).sessions_config.busy_wait_s
-        case "refuse":
-            return 0.0
-    raise InvalidInput(f"{BUSY_HEADER} must be 'wait' or 'refuse'.", param=BUSY_HEADER)
 
 
 async def _check_number(gateway: Gateway, turn: Turn, after: int) -> None:

@@ -1,0 +1,60 @@
+"""The history that a response continues: its conversation's, or that of an earlier response. Renders no prompt."""
+
+from contextlib import AsyncExitStack
+
+from starlette.requests import Request
+
+from axon.domain.conversation import History
+from axon.errors import InvalidInput, NotCompleted, NotFound
+from axon.gateway.responses.requests import Context, ResponseRequest
+from axon.gateway.turn.context import Gateway, gateway_of, identity_of
+
+BUSY_HEADER = "x-axon-when-busy"
+"""Request header: ``wait`` or ``refuse``, for when an earlier turn of the same session still runs."""
+
+
+async def history_of(request: Request, ask: ResponseRequest, job_id: str, held: AsyncExitStack) -> History:
+    """Returns the history that the new turn continues.
+
+    In a conversation, ``held`` keeps its lock until the turn is accepted, so that two turns cannot take one ordinal.
+    """
+    gateway, tenant = gateway_of(request), identity_of(request).tenant
+    histories, wait_s = gateway.sessions.histories, _busy_wait_s(request)
+    if ask.conversation_id:
+        return await histories.enter(held, tenant, ask.conversation_id, job_id, wait_s=wait_s)
+    if not ask.previous_response_id:
+        return History(session=job_id)
+    history = await _before(gateway, tenant, ask.previous_response_id, wait_s=wait_s)
+    return await histories.go_on(tenant, history, job_id) if ask.stored else history
+
+
+async def peek(request: Request, ask: Context) -> History:
+    """Returns the history that a request would continue, without a lock and without a new turn in it."""
+    gateway, tenant = gateway_of(request), identity_of(request).tenant
+    if ask.conversation_id:
+        return await gateway.sessions.histories.peek(tenant, ask.conversation_id)
+    if ask.previous_response_id:
+        return await _before(gateway, tenant, ask.previous_response_id, wait_s=_busy_wait_s(request))
+    return History(session="")
+
+
+async def _before(gateway: Gateway, tenant: str, previous_id: str, *, wait_s: float) -> History:
+    """Returns the history up to and including the response that a request continues."""
+    param = "previous_response_id"
+    try:
+        return await gateway.sessions.histories.of_turn(tenant, previous_id, wait_s=wait_s)
+    except NotFound:
+        message = f"Previous response with id '{previous_id}' not found."
+        raise InvalidInput(message, code="previous_response_not_found", param=param) from None
+    except NotCompleted as error:
+        raise InvalidInput(error.message, code="previous_response_not_completed", param=param) from None
+
+
+def _busy_wait_s(request: Request) -> float:
+    """Returns the seconds to wait for an earlier turn of the session to end."""
+    match request.headers.get(BUSY_HEADER, "wait"):
+        case "wait":
+            return gateway_of(request).sessions_config.busy_wait_s
+        case "refuse":
+            return 0.0
+    raise InvalidInput(f"{BUSY_HEADER} must be 'wait' or 'refuse'.", param=BUSY_HEADER)
