@@ -14,6 +14,7 @@ from llguidance import LLMatcher
 from llguidance.gbnf_to_lark import any_to_lark
 
 from axon.errors import InvalidInput
+from axon.text.grammar_bounds import check_grammar
 from axon.text.reasoning import CLOSE, OPEN
 from axon.text.regex_size import written_out
 
@@ -76,6 +77,7 @@ def choice_grammar(choices: Sequence[str]) -> Grammar:
 
 def client_grammar(text: str) -> Grammar:
     """The grammar of a client's own rules: Lark, or the GBNF that llama.cpp reads."""
+    _check_size(text)
     try:
         lark = any_to_lark(text)
     except Exception as error:  # the converter raises no narrower class
@@ -86,6 +88,7 @@ def client_grammar(text: str) -> Grammar:
             code="invalid_grammar",
         )
     _check_size(lark)
+    check_grammar(lark)
     return lark_grammar(lark)
 
 
