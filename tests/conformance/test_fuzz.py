@@ -4,14 +4,20 @@
 ``make test-long`` ten times as much.
 """
 
+import json
 import os
 import re
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
 from tests import long
+from tests.conformance import near_valid
 from tests.conformance.clients import run
 from tests.journeys.server import Server, running
 
@@ -42,6 +48,31 @@ def test_no_request_makes_the_server_fail(fuzzed: Server, tmp_path: Path) -> Non
 def test_no_request_makes_the_admin_api_fail(fuzzed: Server, tmp_path: Path) -> None:
     made = fuzzed.axon("keys", "create", "--tenant", "ops", "--scope", "admin", "--scope", "read")
     fuzz(fuzzed, made.stdout.strip(), tmp_path, "--include-path-regex", "^/v1/(admin/|usage)")
+
+
+@pytest.mark.long("fuzz near valid")
+@pytest.mark.timeout(7200)
+@pytest.mark.parametrize("path", near_valid.OPERATIONS)
+def test_no_request_that_is_almost_right_makes_the_server_fail(fuzzed: Server, path: str) -> None:
+    engines, found = fuzzed.engine_pids(), Counter[int]()
+    quiet = [HealthCheck.function_scoped_fixture, HealthCheck.too_slow, HealthCheck.data_too_large]
+
+    @settings(max_examples=int(_EXAMPLES), deadline=None, database=None, suppress_health_check=quiet)
+    @given(st.data())
+    def ask(data: st.DataObject) -> None:
+        body: Any = data.draw(near_valid.bodies(path))
+        reply = http.post(path, content=json.dumps(body), headers={"content-type": "application/json"})
+        found[reply.status_code] += 1
+        assert reply.status_code < 500, reply.text
+        if reply.status_code >= 400:
+            assert reply.json()["error"]["message"]
+
+    with fuzzed.client() as http:
+        ask()
+        assert http.get("/readyz").status_code == 200
+    print(f"{path}: {dict(found)}")
+    assert found[200], "nothing was near enough"
+    assert fuzzed.engine_pids() == engines, "the engine was restarted"
 
 
 def fuzz(server: Server, key: str, folder: Path, *which: str) -> None:

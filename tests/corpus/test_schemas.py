@@ -5,7 +5,7 @@ a schema that is not supported is refused by name. The validator is jsonschema, 
 import json
 import re
 from collections import Counter
-from decimal import Decimal
+from decimal import Decimal, localcontext
 from pathlib import Path
 from typing import Any
 
@@ -45,6 +45,10 @@ strings, which newer drafts only describe."""
 VALIDATORS = {"draft2020-12": jsonschema.Draft202012Validator, "draft7": jsonschema.Draft7Validator}
 
 
+NOT_PYTHON = re.compile(r"\\\\p\{")
+"""What a pattern may have that the validator's own regexes cannot read: classes of Unicode."""
+
+
 def corpus() -> list[Case]:
     """Every schema, ours first, so that each part has some of each origin."""
     return [*(Case(name=name, schema=schema) for name, schema in OURS.items()), *gathered()]
@@ -81,7 +85,8 @@ def check(case: Case, answer: Answer) -> None:
         return
     kind = jsonschema.validators.validator_for(case.schema, default=VALIDATORS[case.draft])
     validator = kind(_exact(json.dumps(case.schema)), format_checker=kind.FORMAT_CHECKER)
-    errors = [*validator.iter_errors(_exact(answer.text))]
+    with localcontext(prec=5000):  # of a division by a small ``multipleOf``
+        errors = [*validator.iter_errors(_exact(answer.text))]
     assert not errors, (case.name, case.schema, answer.text, errors[0].message)
 
 
@@ -115,7 +120,10 @@ async def test_a_finished_answer_follows_its_schema(asker: Asker, part: int) -> 
     for (case, _), each in zip(accepted, answers, strict=True):
         for answer in each:
             counts["finished" if answer.is_finished else "unfinished"] += 1
-            check(case, answer)
+            if NOT_PYTHON.search(json.dumps(case.schema)):
+                counts["of a pattern that the validator cannot read"] += 1
+            else:
+                check(case, answer)
     print(f"part {part}: {len(accepted)} schemas accepted, answers and refusals: {dict(sorted(counts.items()))}")
     assert counts["finished"] > counts["unfinished"]
 

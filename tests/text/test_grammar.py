@@ -1,5 +1,6 @@
 """Grammars made of schemas, regexes, lists and rules: what they let through, with and without reasoning before."""
 
+import itertools
 import json
 from collections.abc import Mapping
 from typing import Any
@@ -55,6 +56,8 @@ def allows(tokens: LLTokenizer, grammar: str, text: str) -> bool:
         (client_grammar('start: "a" digit\ndigit: /[0-9]/\n'), "a1", "a"),
         (client_grammar('root ::= "a" | "b" root\n'), "bba", "bb"),
         (client_grammar('start: "<b>" "%json" "@a" // %json\n'), "<b>%json@a", "<b>"),
+        (client_grammar('start: a\na: b\nb: a "1" | "x"'), "x11", "1"),
+        (client_grammar('start: "a"~2..3 [B] (C | start)?\nB: "b" C~2\nC: "c"\n'), "aabccaa", "a"),
         (lark_grammar(f"start: {quoted('<tool_call>')} {embedded(POINT)}"), '<tool_call>{"x":1}', '{"x":1}'),
     ],
 )
@@ -95,6 +98,14 @@ def test_every_kind_of_grammar_can_follow_reasoning(tokens: LLTokenizer, grammar
         '%llguidance {}\nstart: "a"',
         'start: "a"\n%import common.INT',
         "start: /(a{1000}){1000}/",
+        "start: start",
+        'start: "%s" start' % ("a" * 5_000),
+        'start: "x" | "y" e\ne: "z" e\n',
+        "start: a\n" + "".join(f"{a}: {b} {b}\n" for a, b in itertools.pairwise("abcdefghijklmnopq")) + 'q: "x"',
+        "start: A\n" + "".join(f"{a}: ({b} | {b})*\n" for a, b in itertools.pairwise("ABCDEFGHIJKLMNO")) + 'O: "x"',
+        'start: ("a"~1000)~1000',
+        "root ::= root",
+        "root ::= " + '"a" ' * 7_000,
     ],
 )
 def test_a_clients_grammar_has_rules_alone(text: str) -> None:

@@ -26,6 +26,22 @@ def doubled(keyword: str, levels: int) -> Schema:
     return {"allOf": [{"$ref": f"#/$defs/d{levels}"}, {"type": "string"}], "$defs": defs}
 
 
+def chained(number: int) -> Schema:
+    defs: Schema = {f"d{index}": {"$ref": f"#/$defs/d{index + 1}"} for index in range(number)}
+    return {"$ref": "#/$defs/d0", "$defs": {**defs, f"d{number}": STRING}}
+
+
+def endless(name: str = "a", ref: str = "#/$defs/e", **more: Any) -> Schema:
+    """A schema with an alternative that requires itself."""
+    inner = {"type": "object", "properties": {name: {"$ref": ref}}, "required": [name], **more}
+    return {"anyOf": [STRING, {"$ref": "#/$defs/e"}], "$defs": {"e": inner}}
+
+
+def objects(number: int, num_properties: int) -> Schema:
+    properties = {f"p{index}": STRING for index in range(num_properties)}
+    return {"anyOf": [{"type": "object", "properties": {**properties, f"a{index}": STRING}} for index in range(number)]}
+
+
 def of_choices(number: int) -> Schema:
     return {
         "allOf": [
@@ -50,6 +66,24 @@ def of_choices(number: int) -> Schema:
         (of_choices(12), "multiply"),
         (doubled("anyOf", 20), "multiply"),
         ({"allOf": [{"properties": {"a": {"anyOf": [STRING] * 10}}}] * 2}, "multiply"),
+        (chained(1_400), "more than 100 schemas in a row"),
+        (objects(150, 8), "more than 1000 properties together"),
+        ({"properties": {f"p{n}": {"minimum": 0.1, "maximum": n} for n in range(150)}}, "bounds of numbers"),
+        ({"properties": {f"p{n}": {"format": "uri"} for n in range(150)}}, "bounds of numbers and formats"),
+        ({"enum": [{"a": index} for index in range(400)]}, "more than 300 lists and objects"),
+        ({"const": [[]] * 400}, "more than 300 lists and objects"),
+        ({"oneOf": [{"enum": [f"{a}.{b}" for b in range(20)]} for a in range(100)]}, "values of 'enum'"),
+        ({"const": "ab" * 20_000}, "no end, or more than"),
+        ({"anyOf": [STRING, {"type": "array", "minItems": 1_000, "items": {"const": "a" * 400}}]}, "no end, or more"),
+        ({"type": "array", "minItems": 10**9, "items": {"type": "integer"}}, "no end, or more"),
+        (endless(), "no end"),
+        (endless("a" * 3_000), "no end"),
+        (endless(ref="#/%24defs/e"), "no end"),
+        (endless(ref="#x", **{"$anchor": "x"}), "no end"),
+        (endless(ref="#/anyOf/1"), "no end"),
+        (endless(ref="#", **{"$id": "http://localhost/e"}), "at the schema's root only"),
+        ({"$ref": "#"}, "no end"),
+        ({"allOf": [{"$ref": "#"}, {"$ref": "#"}]}, "no end"),
     ],
 )
 def test_a_costly_schema_is_refused_with_the_reason(schema: Schema, why: str) -> None:
@@ -64,8 +98,13 @@ def test_a_costly_schema_is_refused_with_the_reason(schema: Schema, why: str) ->
         of_choices(4),
         {"properties": {f"p{index}": STRING for index in range(200)}},
         {"$ref": "#/$defs/node", "$defs": {"node": {"properties": {"next": {"$ref": "#/$defs/node"}}}}},
-        {"$ref": "#"},
         {"$ref": "#/nowhere"},
+        {"$ref": "#x", "$defs": {"a": {"$anchor": "x", "type": "null"}}},
+        {"$id": "http://localhost/a", "type": "object", "properties": {"$id": STRING}},
+        {"type": "object", "properties": {"a": {"anyOf": [{"$ref": "#"}, {"type": "null"}]}}, "required": ["a"]},
+        {"type": "object", "properties": {"a": {"type": "array", "items": {"$ref": "#"}}}, "required": ["a"]},
+        {"type": "array", "minItems": 100, "items": objects(1, 20)},
+        {"enum": ["a" * 40_000, "b"]},
         {"$ref": 5, "anyOf": 3, "allOf": "x", "properties": [], "patternProperties": 1, "multipleOf": "x"},
         {"anyOf": [{"const": index} for index in range(150)]},
         {"multipleOf": 0.01, "properties": {"a": {"multipleOf": 5}, "b": {"multipleOf": 100}}},

@@ -14,6 +14,7 @@ from llguidance import LLMatcher
 from llguidance.gbnf_to_lark import gbnf_to_lark
 
 from axon.errors import InvalidInput
+from axon.text.grammar_bounds import check_grammar
 from axon.text.reasoning import CLOSE, OPEN
 from axon.text.regex_size import written_out
 
@@ -101,6 +102,7 @@ def client_grammar(text: str) -> Grammar:
             f"'{found[0].strip()[:60]}' is not supported in a grammar: it may have rules, terminals and %ignore"
         )
     _check_size(lark)
+    check_grammar(lark)
     return lark_grammar(lark)
 
 
