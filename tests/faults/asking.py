@@ -117,7 +117,7 @@ class Asking:
         told.finishes.clear()  # marks right behind the seq are told again
         told.usage.clear()
         if told.idempotency_key:
-            told.pieces.clear()
+            told.tell_again()
 
     async def _refused(self, reply: httpx.Response) -> None:
         """Comes back when it is told to; a refusal for good ends the turn."""
