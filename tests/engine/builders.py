@@ -83,6 +83,7 @@ def make_add(
     reserved: float = 0.0,
     priority: int = 0,
     deadline: float | None = None,
+    interrupted: bool = False,
     **sampling: Any,
 ) -> Add:
     """A prompt given as a number gets that many different ids."""
@@ -100,6 +101,7 @@ def make_add(
         reserved=reserved,
         priority=priority,
         deadline=deadline,
+        interrupted=interrupted,
     )
 
 

@@ -129,7 +129,7 @@ class Asking:
         told.ends.clear()
         told.usage.clear()
         if told.idempotency_key:
-            told.pieces.clear()
+            told.tell_again()
         self.door.connected(anew=again)
 
     async def _refused(self, reply: httpx.Response) -> None:

@@ -1,6 +1,7 @@
 """What clients asked and were told, turn by turn. Knows no HTTP; written down as JSON lines for people to read."""
 
 import json
+from collections.abc import Iterator
 from dataclasses import asdict, dataclass, field
 from itertools import pairwise
 from pathlib import Path
@@ -50,7 +51,9 @@ class Told:
     losses: list[str] = field(default_factory=list)
     """How connections ended before the stream did."""
     pieces: list[Piece] = field(default_factory=list)
-    """Over all connections."""
+    """Over all connections; of a turn that was told from the start again, since then."""
+    before: list[Piece] = field(default_factory=list)
+    """What it was told until then."""
     finishes: list[str] = field(default_factory=list)
     ends: dict[int, str] = field(default_factory=dict)
     """The finish reason of each choice."""
@@ -76,9 +79,23 @@ class Told:
         """Accepted, with tokens, and not over."""
         return bool(self.pieces) and self.ended_at is None
 
+    @property
+    def _news(self) -> Iterator[float]:
+        """When it was told a token for the first time."""
+        seq = 0
+        for piece in (*self.before, *self.pieces):
+            if piece.seq > seq:
+                seq = piece.seq
+                yield piece.at
+
+    def tell_again(self) -> None:
+        """It is told everything from the start."""
+        self.before += self.pieces
+        self.pieces.clear()
+
     def stall_s(self, since: float) -> float | None:
         """The longest wait for a token past a moment; None for a turn that had none to wait for."""
-        late = [since, *(piece.at for piece in self.pieces if piece.at > since)]
+        late = [since, *(at for at in self._news if at > since)]
         if self.kind == "waiter" or self.asked_at > since or len(late) == 1:
             return None
         return max(after - before for before, after in pairwise(late))

@@ -135,3 +135,10 @@ def test_a_stall_is_the_longest_wait_after_the_fault_struck() -> None:
     assert told(pieces=late).stall_s(since=5.0) is None
     assert told(pieces=late, kind="waiter").stall_s(since=1.35) is None
     assert told(pieces=late, asked_at=2.0).stall_s(since=1.35) is None
+
+
+def test_a_turn_that_is_told_from_the_start_again_stalled_only_until_its_first_new_token() -> None:
+    again = told(pieces=PIECES[:3])
+    again.tell_again()
+    again.pieces += [piece._replace(at=piece.at + 3.0) for piece in PIECES]
+    assert again.stall_s(since=1.25) == pytest.approx(PIECES[3].at + 3.0 - PIECES[2].at)

@@ -58,6 +58,7 @@ class EngineMachine(RuleBasedStateMachine):
         reserved=st.sampled_from([0.0, 0.0, 0.5, 1.0]),
         priority=st.integers(-1, 1),
         replayed=st.integers(0, 3),
+        interrupted=st.booleans(),
         patience=st.none() | st.integers(1, 20),
     )
     def add(
@@ -70,6 +71,7 @@ class EngineMachine(RuleBasedStateMachine):
         reserved: float,
         priority: int,
         replayed: int,
+        interrupted: bool,
         patience: int | None,
     ) -> None:
         self.count += 1
@@ -89,6 +91,7 @@ class EngineMachine(RuleBasedStateMachine):
                 reserved=reserved,
                 priority=priority,
                 deadline=deadline,
+                interrupted=interrupted and bool(output),
             )
         )
         if not self.scheduler.take_refused():

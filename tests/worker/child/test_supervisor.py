@@ -6,6 +6,7 @@ from unittest.mock import Mock
 
 import pytest
 
+from axon.domain.chunk import Chunk, Token
 from axon.engine.protocol.messages import Emitted, StepOutput
 from axon.runtime.clock import FakeClock
 from axon.telemetry.metrics import Metrics
@@ -52,6 +53,26 @@ def test_a_poisonous_request_among_innocents_fails_alone_after_three_crashes(fat
         assert world.num_engines - 1 <= 3
         for job in innocents:
             world.check(job)
+
+    world.run(story)
+
+
+def test_streams_go_on_between_the_second_crash_and_the_trial_of_the_newest_request() -> None:
+    world = World(slots=32)
+    world.fates[GUILTY] = "crash"
+
+    async def story() -> None:
+        worker = await world.start()
+        innocents = [await world.ask(seed=seed, max_tokens=200) for seed in INNOCENTS]
+        hands = worker.hands.running
+        await world.until(lambda: len(hands) == len(innocents) and all(len(each.tokens) > 5 for each in hands.values()))
+        poison = await world.ask(seed=GUILTY)
+        await world.until(lambda: world.num_engines == 2)
+        before = {job_id: len(each.tokens) for job_id, each in hands.items()}
+        await world.until(lambda: poison.id in world.kept.turns)
+        assert all(len(hands[job.id].tokens) >= before[job.id] + 8 for job in innocents)
+        await world.until(lambda: len(world.kept.turns) == len(innocents) + 1)
+        assert world.num_engines - 1 == 3
 
     world.run(story)
 
@@ -147,6 +168,15 @@ def test_every_choice_comes_into_the_engine_with_the_prompt_it_goes_on_from() ->
     supervisor._settle(StepOutput(emitted=[Emitted(add.id, 97) for add in asked]))
     served = [call.kwargs["prefilled"] for call in cast("Any", supervisor)._charge.call_args_list]
     assert served == [3, 3, 2, 2]
+
+
+def test_an_attempt_that_takes_over_tokens_comes_into_the_engine_as_interrupted() -> None:
+    for said in (b"", b"so far"):
+        running = make_running(epoch=2)
+        running.replay([Chunk(first=1, epoch=1, tokens=tuple(Token(0, each, chr(each)) for each in said))])
+        engine = cast("Any", make_supervisor(running))._engine
+        [added] = [call.args[0] for call in engine.add.call_args_list]
+        assert (added.interrupted, added.output_ids) == (bool(said), list(said))
 
 
 def test_the_engine_is_told_of_a_stop_string_and_not_of_an_end_that_it_has_found_itself() -> None:

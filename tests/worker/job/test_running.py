@@ -492,3 +492,21 @@ def test_a_job_that_has_ended_is_not_stopped() -> None:
     running = run(make_running(), [65, 66], "stop")
     running.stop("why", "because")
     assert running.terminal == Terminal(TurnState.COMPLETED)
+
+
+def test_an_attempt_is_interrupted_from_the_tokens_of_an_earlier_one_to_its_own_first() -> None:
+    first = make_running()
+    assert not first.is_interrupted
+    push(first, 65)
+    assert not first.is_interrupted
+    second = make_running(epoch=2)
+    second.replay([first.whole()])
+    assert second.is_interrupted
+    push(second, 66)
+    assert not second.is_interrupted
+
+
+def test_an_attempt_that_takes_over_no_token_is_not_interrupted() -> None:
+    again = make_running(epoch=2)
+    again.replay([], attempted=True)
+    assert not again.is_interrupted

@@ -138,14 +138,41 @@ def test_a_half_that_crashes_clears_the_other() -> None:
     assert [each for each in "abcdef" if trials.is_suspect(each)] == ["a", "b", "c"]
 
 
-def test_those_that_have_never_gained_a_token_are_tried_first() -> None:
-    assert crashed_twice(*"abcdef", mute=["f"]).on_trial == ("a", "b", "c")  # it had gained one by the second crash
+def crashed_at_a_prompt(*, running: Iterable[str], mute: Iterable[str]) -> Trials:
+    """Twice, with jobs that had gained tokens and, newer than they, jobs that never gained one."""
     trials = Trials(strike_limit=LIMIT)
     for _ in range(2):
-        trials.crashed({"a": 1, "b": 1, "c": 0, "d": 1, "e": 0}, mute={"c", "e"})
+        assert trials.crashed({**dict.fromkeys(running, 1), **dict.fromkeys(mute, 0)}, mute=set(mute)) == []
+    return trials
+
+
+def test_those_that_have_gained_tokens_run_at_once_and_together_and_the_others_after_them() -> None:
+    trials = crashed_at_a_prompt(running="abcdef", mute="gh")
+    assert trials.on_trial == tuple("abcdef")
+    for job_id in "abcdef":
+        trials.gained(job_id, QUOTA)
+    assert trials.on_trial == ("h",)
+
+
+def test_of_those_that_have_never_gained_a_token_the_newest_is_tried_first() -> None:
+    trials = crashed_at_a_prompt(running="", mute="abcd")
+    assert trials.on_trial == ("d",)
+    assert trials.gained("d", QUOTA)
     assert trials.on_trial == ("c",)
-    assert trials.gained("c", QUOTA)
-    assert trials.on_trial == ("e",)
+
+
+def test_a_job_counts_as_one_that_gained_tokens_if_it_had_one_by_the_second_crash() -> None:
+    assert crashed_twice(*"abcdef", mute=["f"]).on_trial == ("a", "b", "c")
+
+
+def test_of_many_that_have_never_gained_a_token_the_older_half_is_tried_first() -> None:
+    trials = crashed_at_a_prompt(running="a", mute="bcdefg")
+    assert trials.on_trial == ("a",)
+    assert trials.gained("a", QUOTA)
+    assert trials.on_trial == ("b", "c", "d")
+    for job_id in "bcd":
+        trials.gained(job_id, QUOTA)
+    assert trials.on_trial == ("g",)
 
 
 def test_a_cleared_job_runs_beside_others_until_the_next_crash() -> None:
@@ -220,9 +247,11 @@ def test_halves_share_out_all_suspects_and_neither_is_empty(suspects: list[int],
     assert first
     assert second
     assert sorted(first + second) == sorted(jobs)
-    assert len(first) <= len(jobs) / 2
-    if 0 < len(mute) <= len(jobs) / 2:
-        assert set(first) <= mute
+    if 0 < len(mute) < len(jobs):
+        assert list(first) == [job for job in jobs if job not in mute]
+        assert list(second) == [job for job in jobs if job in mute]
+    else:
+        assert len(first) <= len(jobs) / 2
 
 
 @settings(deadline=None)
@@ -239,11 +268,11 @@ def test_a_poison_among_many_is_found_after_a_number_of_crashes_that_grows_with_
 
 
 @settings(deadline=None)
-@given(count=st.integers(2, 64), place=st.integers(0, 63))
-def test_a_poison_that_comes_to_others_which_run_is_found_at_its_third_crash(count: int, place: int) -> None:
-    bad = f"job{place % count}"
-    engine = make_engine(count, poison={bad: 0}, mute=[bad])
-    engine.crash({job: 0 if job == bad else 5 for job in engine.jobs})
+@given(count=st.integers(2, 64), num_mute=st.integers(1, 64))
+def test_a_poison_that_comes_to_others_of_which_some_run_is_found_at_its_third_crash(count: int, num_mute: int) -> None:
+    bad = f"job{count - 1}"
+    engine = make_engine(count, poison={bad: 0}, mute=names(count)[-num_mute:])
+    engine.crash({job: 0 if job in engine.mute else 5 for job in engine.jobs})
     while engine.life(QUOTA * (count + 3)):
         pass
     assert (engine.guilty, engine.num_crashes) == ([bad], LIMIT)

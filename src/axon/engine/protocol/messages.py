@@ -27,6 +27,8 @@ class Add:
     """The sequence's tier; a higher number goes before every lower one."""
     deadline: float | None = None
     """Unix time in seconds after which the engine refuses it with ``deadline_exceeded``."""
+    interrupted: bool = False
+    """Its reader waits in the middle of the answer: the engine that ran it before, here or elsewhere, is gone."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -21,7 +21,8 @@ class TokenBudget:
     def for_starting(self, running: Iterable[Sequence]) -> int:
         """The most tokens that newly started sequences may compute beside these."""
         has_streams = any(sequence.num_pending == 1 for sequence in running)
-        return self.limits.max_prefill_tokens if has_streams else self.max_batch_tokens
+        most = self.limits.max_prefill_tokens if has_streams else self.max_batch_tokens
+        return min(most, self.max_batch_tokens)
 
     def shares(
         self,

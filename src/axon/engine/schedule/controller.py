@@ -35,6 +35,8 @@ class Outlook:
     """Tokens that all streams together attend to."""
     prompt_at: int = 0
     """Tokens of the next prompt that are computed already."""
+    num_interrupted: int = 0
+    """Tokens that interrupted streams have to compute again before they go on."""
 
 
 class Forecast(Protocol):

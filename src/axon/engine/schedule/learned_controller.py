@@ -3,6 +3,9 @@
 The time of a step is the time of its streams alone (a fixed part, a part for each row, a part for each token that the
 rows attend to) plus the time of its prompt tokens (a part for each token, a part for each token that they attend to).
 The chunk is as large as the allowed slowdown of the streams and the allowed time between two of their tokens permit.
+While streams stand still because the engine or the worker that ran them is gone, the slowdown is not bounded, only the
+time of a step: what they compute again costs the other streams as much time in large chunks as in small ones, and in
+large ones they go on sooner.
 
 Each of the two is learned only from steps that show it. Steps without prompt tokens teach the time of the streams.
 While a prompt is prefilled, some steps therefore go without it (probing): otherwise nothing would tell the two times
@@ -22,6 +25,7 @@ from axon.engine.schedule.cost_model import CostModel
 _FIRST_TOKENS = 8  # the chunk before any prompt was measured
 _FEWEST_TOKENS = 1  # a prompt advances in every step that is not a probe
 _AIM = 0.95  # of the time that prompts may take: steps scatter around their prediction
+_CATCH_UP_S = 0.25  # time of a step in which interrupted streams are computed again: they have stood still for longer
 _LEAST_SPARE = 0.1  # fraction of the streams' own time left to prompts where the streams alone exceed their time
 _PROBE_EVERY = 16  # steps with prompt tokens between two probes
 _PROBE_APART = 4  # the same after a step that took far more or less time than predicted
@@ -72,9 +76,11 @@ class LearnedController:
         fixed_s, row_s, attended_s = self._streams.costs
         alone_s = fixed_s + row_s * outlook.num_streams + attended_s * outlook.num_attended
         token_s, prompt_attended_s = self._prompts.costs
+        each_s = token_s + prompt_attended_s * outlook.prompt_at
         spare_s = min(self._spare * alone_s, max(self._slo_s - alone_s, _LEAST_SPARE * alone_s))
-        num_tokens = int(_AIM * spare_s / (token_s + prompt_attended_s * outlook.prompt_at))
-        return min(max(num_tokens, _FEWEST_TOKENS), self._most)
+        num_tokens = min(max(int(_AIM * spare_s / each_s), _FEWEST_TOKENS), self._most)
+        catch_up_s = max(min(_CATCH_UP_S, self._slo_s) - alone_s, 0.0)
+        return max(num_tokens, min(int(_AIM * catch_up_s / each_s), outlook.num_interrupted))
 
     def draft_price(self, outlook: Outlook) -> float:
         """Cost of one more row in the step, as a fraction of what the step yields: one token for each stream."""

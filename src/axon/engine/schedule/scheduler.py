@@ -9,7 +9,7 @@ one draws (the runner fills them in, see ``batch.fill``). Steps run and are sett
 """
 
 from collections.abc import Iterable
-from itertools import count
+from itertools import chain, count
 
 from axon.domain.failure import Failure
 from axon.engine.batch import Batch, Drawn, Span
@@ -23,7 +23,7 @@ from axon.engine.schedule.policy import Fair, Policy, Rank
 from axon.engine.schedule.roster import Roster
 from axon.engine.schedule.sequence import Sequence
 from axon.engine.schedule.sequence_limits import SequenceLimits
-from axon.engine.schedule.slot_queue import Grant, SlotQueue
+from axon.engine.schedule.slot_queue import Grant, SlotQueue, rank_of
 from axon.engine.schedule.tiers import Tiers
 
 HEAD_WAIT_STEPS = 256
@@ -109,7 +109,9 @@ class Scheduler:
         ready = self._ready()
         streams = [sequence.num_tokens for sequence in ready if sequence.num_pending == 1]
         prompts = [sequence.num_computed for sequence in ready if sequence.num_pending > 1]
-        return Outlook(len(streams), sum(streams), prompts[0] if prompts else 0)
+        everyone = chain(self._roster.running, self._roster.waiting)
+        num_interrupted = sum(sequence.num_pending for sequence in everyone if sequence.stands_still)
+        return Outlook(len(streams), sum(streams), prompts[0] if prompts else 0, num_interrupted)
 
     def add(self, add: Add, matcher: Matcher | None = None) -> None:
         """Queues a sequence or refuses it; an id that is known already starts over.
@@ -213,7 +215,7 @@ class Scheduler:
                 self.refuse(sequence.id, "deadline_exceeded", "The deadline has passed.")
 
     def _rank(self, sequence: Sequence) -> Rank:
-        return self._policy.rank(sequence.claim)
+        return rank_of(sequence, self._policy)
 
     def _grant_slots(self, budget: TokenBudget) -> list[Grant]:
         """The slots of waiting sequences that are to start now, in order; sequences that yield a slot are parked."""

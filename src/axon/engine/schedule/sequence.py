@@ -107,6 +107,15 @@ class Sequence:
         return len(self.token_ids) - self.num_computed
 
     @property
+    def stands_still(self) -> bool:
+        """Whether it was interrupted in its answer, and has not yet computed again what it came with.
+
+        Once it was parked for want of blocks it waits like any other: it must not take them from others again and
+        again.
+        """
+        return self.add.interrupted and self.num_computed < self.num_given and self.num_admissions <= 1
+
+    @property
     def can_continue(self) -> bool:
         """False while two of its tokens are still to be drawn, and once the token in flight is its last."""
         is_open = self.num_outputs < self.add.sampling.max_tokens and self.num_tokens < self.max_len

@@ -18,6 +18,8 @@ MIN_SERVED_TOKENS = 8
 """A sequence that got a slot is served this many tokens before it may have to yield it."""
 
 _ROUNDING = 1e-9
+_STANDS_STILL = 0.5
+"""Less than the distance between two priorities."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,6 +31,12 @@ class Grant:
     """The running sequence whose slot it gets; None where a slot is free."""
     is_due: bool = False
     """The tenant holds less than its share of the slots: the sequence goes before others whatever its rank."""
+
+
+def rank_of(sequence: Sequence, policy: Policy) -> Rank:
+    """The policy's rank, but an interrupted stream goes before all others of its priority until it has caught up."""
+    rank = policy.rank(sequence.claim)
+    return (rank[0] - _STANDS_STILL, *rank[1:]) if sequence.stands_still else rank
 
 
 class SlotQueue:
@@ -91,7 +99,7 @@ class SlotQueue:
         self._num_waiting[sequence.claim.tenant] -= 1
 
     def _rank(self, sequence: Sequence) -> Rank:
-        return self._policy.rank(sequence.claim)
+        return rank_of(sequence, self._policy)
 
     def _free_slot(self) -> Grant:
         for sequence in self._firsts_of(short_of(self._num_slots, self._wants()) if len(self._claims) > 1 else []):

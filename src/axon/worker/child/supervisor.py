@@ -186,6 +186,7 @@ class Supervisor:
                 reserved=job.reserved,
                 priority=job.priority,
                 deadline=job.deadline,
+                interrupted=running.is_interrupted,
             )
         )
 

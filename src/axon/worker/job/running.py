@@ -106,6 +106,11 @@ class Running:
         return [choice for choice in self.choices if not choice.reason and choice.sequence_id is None]
 
     @property
+    def is_interrupted(self) -> bool:
+        """Whether earlier attempts have computed tokens, and this one none yet: its reader waits in the middle."""
+        return 0 < self._num_taken == len(self.tokens)
+
+    @property
     def num_released(self) -> int:
         """The number of tokens that may be appended to the log."""
         return len(self.tokens) if self.limit is None else min(len(self.tokens), max(self.limit, self.sent))

@@ -22,17 +22,23 @@ _LONGEST_QUOTA = 512
 
 
 def halves(suspects: Sequence[str], mute: Collection[str]) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """The suspects in two parts, of which the first is to be tried first.
+    """The suspects, oldest first, in two parts, of which the first is to be tried first.
 
     ``mute`` are those that have never gained a token: most culprits are among them, because they crash at their prompt.
-    Where they are no more than half of all, the first part is half of them. Of a few, one at a time is tried: that
-    costs some tokens' time for each, and a crash the start of an engine.
+    The others are tried first and together. They are most likely innocent, so that most streams go on at once, and by
+    the next crash a spare engine is ready. Then the newest is most likely guilty: the engine ran well until it came. Of
+    many suspects the older half is tried first, since to clear it costs some tokens' time and a crash the start of an
+    engine; of a few mute ones, the newest alone.
     """
-    first = tuple(job_id for job_id in suspects if job_id in mute)
-    ordered = first + tuple(job_id for job_id in suspects if job_id not in mute)
-    num_likely = len(first) if first and 2 * len(first) <= len(ordered) else len(ordered)
-    size = 1 if num_likely <= _FEW else num_likely // 2
-    return ordered[:size], ordered[size:]
+    others = tuple(job_id for job_id in suspects if job_id not in mute)
+    if 0 < len(others) < len(suspects):
+        return others, tuple(job_id for job_id in suspects if job_id in mute)
+    if len(suspects) > _FEW:
+        half = len(suspects) // 2
+        return tuple(suspects[:half]), tuple(suspects[half:])
+    if others:
+        return tuple(suspects[:1]), tuple(suspects[1:])
+    return tuple(suspects[-1:]), tuple(suspects[:-1])
 
 
 @dataclass(slots=True)
