@@ -55,15 +55,14 @@ class Grammars:
     """Takes in sequences that have a grammar, and gives them back with a matcher."""
 
     def __init__(self, open_vocabulary: Callable[[], Vocabulary], *, limits: ParserLimits = LIMITS) -> None:
-        """``open_vocabulary`` is called for the first grammar, in the compiling thread."""
-        self._open_vocabulary = open_vocabulary
-        self._vocabulary: Vocabulary | None = None
+        """Begins to read the vocabulary: ``open_vocabulary`` is called now, in the compiling thread."""
         self._limits = limits
         self.cache: CompiledCache[LLMatcher] = CompiledCache(max_entries=_MAX_ENTRIES, max_bytes=_MAX_CACHE_BYTES)
         self._pending: dict[str, _Pending] = {}
         self._thread: ThreadPoolExecutor | None = None
         self._lost: list[Future[GrammarMatcher]] = []
         self._filler = Filler()
+        self._vocabulary = self._pool().submit(open_vocabulary)
 
     @property
     def pending_ids(self) -> list[str]:
@@ -133,13 +132,12 @@ class Grammars:
         """Compiles a grammar, or finds it in the cache, and takes in the tokens that were emitted already."""
         try:
             text = add.sampling.grammar
-            if self._vocabulary is None:
-                self._vocabulary = self._open_vocabulary()
+            vocabulary = self._vocabulary.result()  # the thread has read it before it takes up the first grammar
             compiled = self.cache.get(text)
             if compiled is None:
-                compiled = self._compile(text, self._vocabulary)
+                compiled = self._compile(text, vocabulary)
                 self.cache.put(text, compiled)
-            matcher = GrammarMatcher(compiled, self._vocabulary)
+            matcher = GrammarMatcher(compiled, vocabulary)
             for position, token in enumerate(add.output_ids):
                 matcher.learn(position, token)
         except Misconfigured as error:
