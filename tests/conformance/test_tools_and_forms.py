@@ -92,6 +92,6 @@ def test_a_bad_schema_beside_tools_is_refused_by_its_name(client: openai.OpenAI)
                 messages=ASK,
                 tools=[TOOL],
                 response_format=form,
-                tool_choice=choice,  # type: ignore[arg-type]
+                tool_choice=choice,
             )
         assert raised.value.param == "response_format.json_schema.schema"

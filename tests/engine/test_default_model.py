@@ -8,9 +8,11 @@ from typing import Any
 
 import jsonschema
 import pytest
+from llguidance import LLMatcher, LLTokenizer
 
 from axon.engine.config import EngineConfig
 from axon.engine.engine import Engine
+from axon.engine.grammar.vocabulary import read_vocabulary
 from axon.engine.load.convert.gguf import convert_gguf, default_gguf, is_converted
 from axon.engine.protocol.messages import Add, Emitted
 from axon.text.chat import ChatEncoder
@@ -108,6 +110,15 @@ SCHEMAS: list[dict[str, Any]] = [
         "next": {"anyOf": [{"type": "null"}, {"$ref": "#/$defs/node"}]},
     }, "required": ["value", "next"], "additionalProperties": False}}},
 ]  # fmt: skip
+
+
+def test_the_vocabulary_that_is_read_in_pieces_is_the_one_that_is_read_at_once(model_dir: Path) -> None:
+    whole = LLTokenizer(str(model_dir / "tokenizer.json"), n_vocab=49_152, eos_token=[0, 2])
+    read = read_vocabulary(model_dir, size=49_152, eos_ids=(2, 0)).tokenizer
+    assert (read.vocab_size, read.eos_tokens, read.is_canonical) == (49_152, whole.eos_tokens, whole.is_canonical)
+    grammar = of_schema({"type": "string"})
+    masks = [LLMatcher(each, grammar).compute_bitmask() for each in (whole, read)]
+    assert masks[0] == masks[1]
 
 
 def test_answers_follow_their_schemas_with_drafts_and_without(

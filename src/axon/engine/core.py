@@ -49,12 +49,15 @@ class EngineCore:
         launcher: Launcher | None = None,
         later: Callable[[], bool] | None = None,
         open_grammars: Callable[[], Compiler] | None = None,
+        grammars_are_dear: bool = False,
     ) -> None:
         """``later`` does a piece of the start that can wait, and returns whether more is left.
 
-        ``open_grammars`` is called for the first grammar; without it, sequences that have one are refused.
+        ``open_grammars`` is called for the first grammar; without it, sequences that have one are refused. With
+        ``grammars_are_dear``, ``prepare`` calls it before.
         """
         self._open_grammars = open_grammars
+        self._grammars_are_dear = grammars_are_dear
         self._grammars: Compiler | None = None
         self._scheduler = scheduler
         self._runner = runner
@@ -131,6 +134,11 @@ class EngineCore:
         if self._later is not None and not self._later():
             self._later = None
         return self._later is not None
+
+    def prepare(self) -> None:
+        """Begins what the first grammar would wait for, in a thread; a second call does nothing. For an idle moment."""
+        if self._grammars is None and self._grammars_are_dear and self._open_grammars is not None:
+            self._grammars = self._open_grammars()
 
     def check(self) -> None:
         """Proves the engine's bookkeeping; raises AssertionError where it is wrong."""

@@ -68,6 +68,7 @@ class Engine(EngineCore):
             launcher=(leader or backend.launcher) if backend.launcher else None,
             later=backend.later,
             open_grammars=partial(Grammars, read),
+            grammars_are_dear=True,
         )
 
     def _count(self, batch: Batch, step_s: float) -> Counters:

@@ -41,6 +41,7 @@ class Steps(Protocol):
     def note_steps(self, note: Callable[[Sequence[str]], None]) -> None: ...
     def step(self) -> StepOutput: ...
     def tend(self) -> bool: ...
+    def prepare(self) -> None: ...
     def check(self) -> None: ...
     def close(self) -> None: ...
 
@@ -164,13 +165,17 @@ def _take(engine: Steps, messages: list[Message]) -> None:
 
 
 def _receive_work(channel: Channel, engine: Steps) -> list[Message]:
-    """Waits only if the engine is idle and has started whole; after an idle second it proves its bookkeeping."""
+    """Waits only if the engine is idle and has started whole.
+
+    After an idle second it proves its bookkeeping, and prepares for grammars, which would hold up its streams later.
+    """
     if engine.has_work or engine.tend():
         return channel.receive(0.0)
     messages = channel.receive(_IDLE_CHECK_S)
     if messages:
         return messages
     engine.check()
+    engine.prepare()
     return channel.receive(None)
 
 

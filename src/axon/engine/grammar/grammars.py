@@ -59,15 +59,14 @@ class Grammars:
     """Takes in sequences that have a grammar, and gives them back with a matcher."""
 
     def __init__(self, open_vocabulary: Callable[[], Vocabulary], *, limits: ParserLimits = LIMITS) -> None:
-        """``open_vocabulary`` is called for the first grammar, in the compiling thread."""
-        self._open_vocabulary = open_vocabulary
-        self._vocabulary: Vocabulary | None = None
+        """Begins to read the vocabulary: ``open_vocabulary`` is called now, in the compiling thread."""
         self._limits = limits
         self.cache: CompiledCache[Prototypes] = CompiledCache(max_entries=_MAX_ENTRIES, max_bytes=_MAX_CACHE_BYTES)
         self._pending: dict[str, _Pending] = {}
         self._thread: ThreadPoolExecutor | None = None
         self._lost: list[Future[GrammarMatcher]] = []
         self._filler = Filler()
+        self._vocabulary = self._pool().submit(open_vocabulary)
 
     @property
     def pending_ids(self) -> list[str]:
@@ -137,13 +136,12 @@ class Grammars:
         """Compiles a grammar, or finds it in the cache, and takes in the tokens that were emitted already."""
         try:
             text = add.sampling.grammar
-            if self._vocabulary is None:
-                self._vocabulary = self._open_vocabulary()
+            vocabulary = self._vocabulary.result()  # the thread has read it before it takes up the first grammar
             prototypes = self.cache.get(text)
             if prototypes is None:
                 most = num_threads() if len(text) <= _MAX_SHARED_CHARS else 1
-                prototypes = Prototypes(partial(self._compile, text, self._vocabulary), most=most)
-            matcher = GrammarMatcher(prototypes.take(), self._vocabulary)
+                prototypes = Prototypes(partial(self._compile, text, vocabulary), most=most)
+            matcher = GrammarMatcher(prototypes.take(), vocabulary)
             self.cache.put(text, prototypes)
             for position, token in enumerate(add.output_ids):
                 matcher.learn(position, token)
