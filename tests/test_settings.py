@@ -10,7 +10,8 @@ import pytest
 
 from axon.engine.config import EngineConfig
 from axon.errors import Misconfigured
-from axon.settings import HIDDEN, Settings, describe, environment_of, load, variable_of
+from axon.setting_value import HIDDEN
+from axon.settings import Settings, describe, environment_of, load, variable_of
 
 
 @pytest.fixture(autouse=True)
