@@ -28,17 +28,16 @@ from typing import TYPE_CHECKING, Any
 ROOT = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(ROOT / "src"), str(ROOT)]
 
-from axon.domain.sampling import Sampling  # noqa: E402
 from axon.domain.tool import Tool, Toolbox  # noqa: E402
 from axon.engine.config import EngineConfig  # noqa: E402
 from axon.engine.core import EngineCore  # noqa: E402
 from axon.engine.engine import Engine  # noqa: E402
 from axon.engine.load.convert.gguf import convert_gguf, default_gguf, is_converted  # noqa: E402
-from axon.engine.protocol.messages import Add  # noqa: E402
 from axon.text.tools.formats import CallFormat  # noqa: E402
 from axon.text.tools.grammar import call_grammar  # noqa: E402
 from axon.text.tools.prompt import Dialect  # noqa: E402
 from benchmarks.measures.comparison import AXON  # noqa: E402
+from benchmarks.measures.constrained import drive, grammar, make_adds, schema  # noqa: E402
 
 if TYPE_CHECKING:
     from benchmarks.peers.grammars import Llama
@@ -48,60 +47,11 @@ GOAL_RATE, GOAL_FIRST_MS = 0.9, 10.0
 TEXT = "Write a list of invented people, each with a name, an age, a few tags, and whether they are active. "
 
 
-def schema(fresh: str = "") -> dict[str, Any]:
-    """People; ``fresh`` makes it another schema."""
-    properties = {
-        "name": {"type": "string", "maxLength": 24},
-        f"age{fresh}": {"type": "integer", "minimum": 0, "maximum": 150},
-        "tags": {"type": "array", "items": {"enum": ["red", "green", "blue", "loud", "quiet"]}, "maxItems": 3},
-        "active": {"type": "boolean"},
-        "note": {"type": "string"},
-    }
-    person = {"type": "object", "properties": properties, "required": [*properties], "additionalProperties": False}
-    return {"type": "array", "items": person, "minItems": 100}
-
-
-def grammar(fresh: str = "") -> str:
-    """The schema as a grammar, with no white space, as the server makes it."""
-    from llguidance import LLMatcher
-
-    made: str = LLMatcher.grammar_from_json_schema(json.dumps(schema(fresh)), overrides={"whitespace_flexible": False})
-    return made
-
-
-def drive(engine: EngineCore, adds: list[Add]) -> tuple[float, float, dict[str, list[int]]]:
-    """Seconds to the first token and to the last one, and the tokens of each."""
-    tokens: dict[str, list[int]] = {add.id: [] for add in adds}
-    first_s = 0.0
-    started = time.perf_counter()
-    for add in adds:
-        engine.add(add)
-    while engine.has_work:
-        output = engine.step()
-        assert not output.refused, output.refused
-        for emitted in output.emitted:
-            first_s = first_s or time.perf_counter() - started
-            tokens[emitted.id].append(emitted.token)
-    return first_s, time.perf_counter() - started, tokens
-
-
-def make_adds(
-    prompts: list[list[int]], num_tokens: int, text: str, *, temperature: float = 1.0, name: str = ""
-) -> list[Add]:
-    """One sequence for each prompt, all with this grammar or, for an empty text, with none."""
-    sampling = Sampling(max_tokens=num_tokens, temperature=temperature, ignore_eos=True, grammar=text)
-    return [
-        Add(id=f"{name}{index}", prompt_ids=prompt, sampling=sampling, seed=index, tenant=name)
-        for index, prompt in enumerate(prompts)
-    ]
-
-
 def axon_rate(engine: EngineCore, prompts: list[list[int]], num_tokens: int, text: str, name: str) -> float:
     """Tokens/s of all streams together with this grammar."""
-    first_s, elapsed_s, tokens = drive(engine, make_adds(prompts, num_tokens, text, name=name))
-    total = sum(map(len, tokens.values()))
-    assert total == num_tokens * len(prompts), "an answer ended by itself"
-    return (total - len(prompts)) / (elapsed_s - first_s)
+    driven = drive(engine, make_adds(prompts, num_tokens, text, name=name))
+    assert {*map(len, driven.tokens.values())} == {num_tokens}, "an answer ended by itself"
+    return driven.tokens_per_s
 
 
 def compare_rates(
@@ -160,9 +110,9 @@ def compare_first(engine: EngineCore, prompt: list[int], num_rounds: int) -> dic
             "tools_again": tools_grammar("_0"),
         }
         for kind, text in texts.items():
-            first_s, _, _ = drive(engine, make_adds([prompt], 1, text, name=f"first {kind}{turn}."))
+            driven = drive(engine, make_adds([prompt], 1, text, name=f"first {kind}{turn}."))
             if turn:
-                first.setdefault(kind, []).append(1000 * first_s)
+                first.setdefault(kind, []).append(1000 * driven.first_s)
     found = {kind: median(each) for kind, each in first.items()}
     more = {f"{kind}_more_ms": round(found[kind] - found["free"], 2) for kind in ("tools", "tools_again")}
     return {

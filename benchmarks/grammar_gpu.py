@@ -21,7 +21,7 @@ sys.path[:0] = [str(ROOT / "src"), str(ROOT)]
 
 from benchmarks.engine_gpu import NO_SLO_MS, SHAPES, open_engine, versions  # noqa: E402
 from benchmarks.engine_gpu import make_adds as make_random  # noqa: E402
-from benchmarks.grammar import drive, grammar, make_adds  # noqa: E402
+from benchmarks.measures.constrained import drive, grammar, make_adds  # noqa: E402
 
 GOAL = 0.95
 NUM_PROMPT = 128
@@ -39,15 +39,15 @@ def measure(engine: Any, vocab_size: int, streams: int, num_tokens: int, num_rou
             free = make_adds(prompts, num_tokens, "", name=f"{kind}{turn}.free.")
             bound = make_adds(prompts, num_tokens, text, name=f"{kind}{turn}.bound.")
             adds = {"free": free, "schema": bound, "half": free[::2] + bound[1::2]}[kind]
-            first_s, elapsed_s, tokens = drive(engine, adds)
-            total = sum(map(len, tokens.values()))
-            assert total == num_tokens * streams, "an answer ended by itself"
+            driven = drive(engine, adds)
+            tokens = driven.tokens
+            assert {*map(len, tokens.values())} == {num_tokens}, "an answer ended by itself"
             if kind == "free":
                 kept = [tokens[add.id] for add in free[::2]]
             if kind == "half":
                 same += [tokens[add.id] == before for add, before in zip(free[::2], kept, strict=True)]
             if turn:
-                rates[kind].append((total - streams) / (elapsed_s - first_s))
+                rates[kind].append(driven.tokens_per_s)
     ratios = {
         kind: [each / free for each, free in zip(rates[kind], rates["free"], strict=True)]
         for kind in ("schema", "half")

@@ -9,7 +9,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from benchmarks.grammar import schema
+from benchmarks.measures.constrained import schema
 from benchmarks.peers.grammars import Llama, xllamacpp
 
 
