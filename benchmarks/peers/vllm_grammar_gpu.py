@@ -2,7 +2,7 @@
 
 python benchmarks/peers/vllm_grammar_gpu.py --tokenizer FOLDER --backend guidance
 
-FOLDER has a tokenizer.json; vllm must be importable. The weights are vLLM's dummies in the shape of 8b. A rate is that of
+FOLDER has a tokenizer.json; vllm must be importable. The weights are dummies in the shape of 8b. A rate is that of
 a whole run, prompts included, so only its ratios compare with those of Axon.
 """
 
@@ -12,6 +12,7 @@ import shutil
 import sys
 import tempfile
 import time
+from importlib import import_module
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -53,10 +54,8 @@ def make_model(folder: Path, tokenizer: Path) -> None:
 
 def measure(engine: Any, num_rounds: int) -> dict[str, list[float]]:
     """Tokens/s without a grammar, with one each, and with one for every other stream; the first round warms up."""
-    from vllm import SamplingParams
-    from vllm.sampling_params import StructuredOutputsParams
-
-    bound = StructuredOutputsParams(json=json.dumps(schema()))
+    params: Any = import_module("vllm.sampling_params")  # it is not among the packages of this repository
+    bound = params.StructuredOutputsParams(json=json.dumps(schema()))
     rates: dict[str, list[float]] = {"free": [], "schema": [], "half": []}
     for turn in range(num_rounds + 1):
         prompts = [
@@ -66,7 +65,7 @@ def measure(engine: Any, num_rounds: int) -> dict[str, list[float]]:
         for kind, taken in rates.items():
             is_bound = [kind == "schema" or (kind == "half" and row % 2 == 1) for row in range(STREAMS)]
             samplings = [
-                SamplingParams(
+                params.SamplingParams(
                     temperature=1.0,
                     ignore_eos=True,
                     max_tokens=NUM_TOKENS,
@@ -89,11 +88,10 @@ def main() -> int:
     parser.add_argument("--backend", choices=["xgrammar", "guidance"], default="xgrammar")
     parser.add_argument("--rounds", type=int, default=3)
     options = parser.parse_args()
-    from vllm import LLM
-
+    vllm: Any = import_module("vllm")
     with tempfile.TemporaryDirectory() as name:
         make_model(Path(name), options.tokenizer)
-        engine = LLM(
+        engine = vllm.LLM(
             name,
             load_format="dummy",
             max_model_len=2048,
