@@ -38,6 +38,8 @@ SCRIPT = [
     (rf"weather in Zürich.*{RESULT}", "It is sunny in Zürich."),
     ("weather in Zürich", call("get_weather", city="Zürich")),
     ("weather like in San Francisco", call("get_weather", location="San Francisco, CA")),
+    (rf"who is customer 7.*{RESULT}", "Customer 7 is Ada."),
+    ("who is customer 7", call("crm.look_up", number=7)),
     ("broken call", '<tool_call>\n{"name": get_weather}\n</tool_call> sorry'),
     (r'"name": "final_result".*a City, please', call("final_result", city="Rome")),
     ("a City, please", call("City", city="Rome")),

@@ -179,6 +179,27 @@ def test_a_streamed_response_is_the_stored_one_and_can_be_resumed(client: openai
     assert rest[-1].type == "response.completed"
 
 
+def test_a_function_of_a_namespace_is_called_and_answered(client: openai.OpenAI) -> None:
+    look_up = {"type": "function", "name": "look_up", "parameters": {"type": "object"}}
+    tools: Any = [{"type": "namespace", "name": "crm", "description": "Customers.", "tools": [look_up]}]
+    asked: dict[str, Any] = {"model": "echo", "tools": tools}
+    with client.responses.stream(**asked, input="who is customer 7?") as stream:
+        first = stream.get_final_response()
+    call: Any = client.responses.retrieve(first.id).output[0]
+    for each in (first.output[0], call):
+        told = each.to_dict()
+        assert (told["type"], told["namespace"], told["name"]) == ("function_call", "crm", "look_up")
+        assert told["arguments"] == '{"number":7}'
+    result: Any = {"type": "function_call_output", "call_id": call.call_id, "output": "Ada"}
+    kept = client.responses.create(**asked, input=[result], previous_response_id=first.id)
+    history: Any = [{"role": "user", "content": "who is customer 7?"}, call.to_dict(), result]
+    sent = client.responses.create(**asked, input=history, store=False)
+    assert kept.output_text == sent.output_text == "Customer 7 is Ada."
+    assert kept.usage is not None
+    assert sent.usage is not None
+    assert kept.usage.input_tokens == sent.usage.input_tokens
+
+
 def test_a_stored_chat_shows_its_calls(client: openai.OpenAI) -> None:
     ask: list[ChatCompletionMessageParam] = [{"role": "user", "content": "the weather in Zürich?"}]
     made = client.chat.completions.create(model="echo", messages=ask, tools=TOOLS, store=True)
