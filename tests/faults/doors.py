@@ -7,6 +7,8 @@ import json
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Protocol
 
+from pydantic_core import from_json
+
 from axon.domain.tool_call import call_id
 from tests.faults.history import Ask, Piece, Told
 from tests.faults.transcript import call_head, calls_of
@@ -186,11 +188,12 @@ class Messages:
         return call_head(index, block["name"]) + self._spelled(index, block["input"])
 
     def _spelled(self, index: int, value: object) -> str:
-        """A call's input comes parsed: if it is that of the undisturbed answer, it is spelled as there."""
+        """A call's input comes parsed, as far as it came: if it is that of the undisturbed answer, it is spelled as
+        there."""
         if value is None:
             return ""
-        known = calls_of("".join(self._ask.texts))[index:][:1]
-        return known[0].arguments if known and json.loads(known[0].arguments) == value else json.dumps(value)
+        known = [call.arguments for call in calls_of("".join(self._ask.texts)) if call.number == index]
+        return known[0] if known and from_json(known[0] or "{}", allow_partial=True) == value else json.dumps(value)
 
     def _end(self, reason: str, usage: Event) -> None:
         self._told.finishes.append(reason)

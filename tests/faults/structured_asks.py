@@ -64,7 +64,7 @@ _FORMS = (
     "chat-schema-pair",
     "responses-parallel",
     "chat-named-pair",
-    "messages-any",
+    "messages-parallel",
     "completions-schema",
 )
 _ROUTES = {"chat": "/v1/chat/completions"}
@@ -109,13 +109,13 @@ def _form(route: str, kind: str) -> dict[str, Any]:
             return {"response_format": {"type": "json_schema", "json_schema": {"name": "record", "schema": RECORD}}}
     tools = [_tool(route, name) for name in _TOOLS]
     if route == "messages":
-        choice = {"type": "any"} if kind == "any" else {"type": "tool", "name": "get_weather"}
-        return {"tools": tools, "tool_choice": {**choice, "disable_parallel_tool_use": True}}
+        named = {"type": "tool", "name": "get_weather", "disable_parallel_tool_use": True}
+        return {"tools": tools, "tool_choice": {"type": "any"} if kind == "parallel" else named}
     if kind == "parallel":
         several = {"min_tokens": _SEVERAL_TOKENS} if route == "chat" else {}
         return {"tools": tools, "tool_choice": "required", **several}
-    named = {"type": "function", "function": {"name": "get_weather"}}
-    return {"tools": tools, "tool_choice": named, "parallel_tool_calls": False}
+    one = {"type": "function", "function": {"name": "get_weather"}}
+    return {"tools": tools, "tool_choice": one, "parallel_tool_calls": False}
 
 
 def _tool(route: str, name: str) -> dict[str, Any]:
