@@ -167,12 +167,12 @@ def test_a_job_counts_as_one_that_gained_tokens_if_it_had_one_by_the_second_cras
 
 def test_of_many_that_have_never_gained_a_token_the_older_half_is_tried_first() -> None:
     trials = crashed_at_a_prompt(running="a", mute="bcdefg")
-    assert trials.on_trial == ("a",)
+    assert list(trials.on_trial) == ["a"]
     assert trials.gained("a", QUOTA)
-    assert trials.on_trial == ("b", "c", "d")
+    assert list(trials.on_trial) == ["b", "c", "d"]
     for job_id in "bcd":
         trials.gained(job_id, QUOTA)
-    assert trials.on_trial == ("g",)
+    assert list(trials.on_trial) == ["g"]
 
 
 def test_a_cleared_job_runs_beside_others_until_the_next_crash() -> None:
