@@ -36,7 +36,8 @@ class Llama:
             self._server.pause()
         numbers = [each["predicted_n"] for each in timings]
         assert numbers == [num_tokens] * len(prompts), f"an answer ended by itself: {numbers}"
-        return sum(number - 1 for number in numbers) / (max(each["predicted_ms"] for each in timings) / 1000)
+        longest_s: float = max(each["predicted_ms"] for each in timings) / 1000
+        return (num_tokens - 1) * len(prompts) / longest_s
 
     @staticmethod
     def _ask(prompt: Sequence[int], num_tokens: int, schema: Mapping[str, Any] | None, seed: int) -> dict[str, Any]:
