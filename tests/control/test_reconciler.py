@@ -144,6 +144,31 @@ async def test_what_is_wanted_is_launched_logged_with_its_reason_and_reported(wo
     assert (status.groups[0].wanted, status.groups[0].ready) == (2, 2)
 
 
+async def test_the_decisions_of_the_leader_before_can_still_be_read(world: World) -> None:
+    await world.look(world.first)
+    world.leads = {"first": False, "second": True}
+    world.wants.count = 2
+    await world.look(world.second)
+    status = await world.status()
+    assert status.leader == "second"
+    assert [each.replica for each in status.decisions] == ["small#-1", "small#-0"]
+
+
+async def test_a_leader_begins_without_the_decisions_that_it_cannot_read(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def fail_once(reports: FleetReports) -> FleetStatus | None:
+        monkeypatch.undo()
+        raise DependencyDown("The live service does not answer.")
+
+    await world.look(world.first)
+    world.leads = {"first": False, "second": True}
+    world.wants.count = 2
+    monkeypatch.setattr(FleetReports, "last", fail_once)
+    await world.look(world.second)
+    assert [each.replica for each in (await world.status()).decisions] == ["small#-1"]
+
+
 async def test_what_is_too_much_is_stopped(world: World) -> None:
     world.wants.count = 2
     await world.look(world.first, looks=2)

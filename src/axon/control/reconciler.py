@@ -60,6 +60,8 @@ class Reports(Protocol):
 
     async def put(self, status: FleetStatus) -> None: ...
 
+    async def last(self) -> FleetStatus | None: ...
+
 
 @dataclass(slots=True, kw_only=True)
 class _Reign:
@@ -143,9 +145,20 @@ class Reconciler:
         if not self._leads():
             self._end_reign()
         elif self._reign is None and now - self._deposed_at >= self._deposed_s:
-            self._reign = _Reign(term=await self._terms.take(), targets=self._make_targets())
+            reign = _Reign(term=await self._terms.take(), targets=self._make_targets())
+            reign.decisions.extend(await self._decided_before())
+            self._reign = reign
             _logger.info("fleet.led", control=self._name, term=self._reign.term)
         return self._reign
+
+    async def _decided_before(self) -> Sequence[Decision]:
+        """The decisions of earlier reigns, for whoever reads the reports; none of them counts for anything else."""
+        try:
+            last = await self._reports.last()
+        except AxonError as error:
+            _logger.warning("fleet.decisions_unknown", error=str(error))
+            return ()
+        return last.decisions if last else ()
 
     def _end_reign(self) -> None:
         if self._reign is not None:
