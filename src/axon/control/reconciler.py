@@ -16,6 +16,7 @@ import structlog
 
 from axon.domain.fleet.demand import Demand
 from axon.domain.fleet.desired import wanted
+from axon.domain.fleet.recommended import with_workers
 from axon.domain.fleet.reconcile import Decided, Ensure, Memory, Order, Pace, reconcile
 from axon.domain.fleet.replica import Group, Launched
 from axon.domain.fleet.sight import Sight, Target
@@ -128,6 +129,7 @@ class Reconciler:
         try:
             launched = await self._launcher.list()
             sight = await self._see(reign, launched)
+            launched = sight.launched or ()
             targets = await reign.targets(sight)
             decided = reconcile(sight, targets, reign.memory, now=self._clock.monotonic(), pace=self._pace)
             reign.memory = decided.memory
@@ -173,6 +175,8 @@ class Reconciler:
         demand = await self._demand.look(snapshot, groups)
         names = sorted({*snapshot.deployments, *(group.deployment for group in groups)})
         run_id, presences = await self._announced(names)
+        if self._kind == "external":
+            launched = with_workers(launched, presences or ())
         return Sight(snapshot=snapshot, launched=launched, presences=presences, run_id=run_id, demand=demand)
 
     async def _announced(self, deployments: Sequence[str]) -> tuple[str | None, Sequence[Presence] | None]:
