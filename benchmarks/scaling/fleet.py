@@ -227,7 +227,7 @@ class Fleet:
 
     def _end(self, cohort: Cohort) -> None:
         self.num_decoding -= cohort.weight
-        self.tally.ended(cohort)
+        self.tally.ended(cohort, self.replicas)
         if cohort.turns > 0:
             self._number += 1
             heappush(self.coming, self._next_turn(cohort, self._number))

@@ -134,7 +134,7 @@ class _Watch(Tally):
             self.num_open -= cohort.weight
         self.num_late += cohort.weight * (ttft_s > self.target_s)
 
-    def ended(self, cohort: Cohort) -> None:
+    def ended(self, cohort: Cohort, replicas: int) -> None:
         pass
 
     def took(self, cohort: Cohort) -> None:

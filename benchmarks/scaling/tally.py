@@ -89,11 +89,12 @@ class Tally:
             bucket = int((log10(max(ttft_s, 1e-3)) - _LOWEST) * _PER_DECADE)
             self.buckets[min(_NUM_BUCKETS - 1, bucket)] += cohort.weight
 
-    def ended(self, cohort: Cohort) -> None:
+    def ended(self, cohort: Cohort, replicas: int) -> None:
+        """Answers of a cohort are whole. Each replica learns lengths from its own part of them."""
         self.since_look.num_ended += cohort.weight
         self.since_look.ended_answer += cohort.weight * cohort.answer
         if cohort.at >= 0:
-            self.lengths.observe(cohort.tenant, cohort.answer, cohort.weight)
+            self.lengths.observe(cohort.tenant, cohort.answer, cohort.weight / max(1, replicas))
 
     def percentile(self, share: float) -> float:
         """Time to the first token in seconds that this share does not exceed, to 5 %; infinite for one that never came,

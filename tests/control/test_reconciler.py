@@ -77,7 +77,7 @@ class World:
         self.leads = {"first": True, "second": False}
         self.first, self.second = self.control("first"), self.control("second")
 
-    def control(self, name: str, make: type[LeastTargets] | None = None) -> Reconciler:
+    def control(self, name: str, make: type[LeastTargets] | None = None, *, kind: str = "memory") -> Reconciler:
         targets: Targets = make(self.clock) if make else self.wants
         return Reconciler(
             self.machine.connect(),
@@ -90,7 +90,7 @@ class World:
             self.reports,
             self.clock,
             name=name,
-            kind="memory",
+            kind=kind,
             deposed_s=3.0,
             pace=Pace(hold_s=0.0),
             leads=lambda: self.leads[name],
@@ -142,6 +142,43 @@ async def test_what_is_wanted_is_launched_logged_with_its_reason_and_reported(wo
         ("ensure", "small#-0"),
     ]
     assert (status.groups[0].wanted, status.groups[0].ready) == (2, 2)
+
+
+async def test_the_decisions_of_the_leader_before_can_still_be_read(world: World) -> None:
+    await world.look(world.first)
+    world.leads = {"first": False, "second": True}
+    world.wants.count = 2
+    await world.look(world.second)
+    status = await world.status()
+    assert status.leader == "second"
+    assert [each.replica for each in status.decisions] == ["small#-1", "small#-0"]
+
+
+async def test_a_leader_begins_without_the_decisions_that_it_cannot_read(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def fail_once(reports: FleetReports) -> FleetStatus | None:
+        monkeypatch.undo()
+        raise DependencyDown("The live service does not answer.")
+
+    await world.look(world.first)
+    world.leads = {"first": False, "second": True}
+    world.wants.count = 2
+    monkeypatch.setattr(FleetReports, "last", fail_once)
+    await world.look(world.second)
+    assert [each.replica for each in (await world.status()).decisions] == ["small#-1"]
+
+
+async def test_workers_that_somebody_else_started_by_a_recommendation_are_ready(world: World) -> None:
+    control, world.wants.count = world.control("first", kind="external"), 2
+    await world.look(control)
+    for name in ("pod-x", "pod-y"):
+        await world.live.presences.put(present(name), ttl_s=60.0)
+    await world.look(control)
+    status = await world.status()
+    assert (status.groups[0].ready, status.groups[0].starting) == (2, 0)
+    assert {each.state for each in status.replicas} == {ReplicaState.READY}
+    assert [each.announced for each in world.wants.seen[-1].launched or ()] == ["pod-x", "pod-y"]
 
 
 async def test_what_is_too_much_is_stopped(world: World) -> None:

@@ -80,6 +80,13 @@ async def test_workers_follow_the_load_up_and_down() -> None:
     assert target.count == 1
 
 
+async def test_a_new_leader_that_only_recommends_keeps_the_workers_that_tell_of_themselves() -> None:
+    world = World()
+    world.served = [0.0] * 5
+    blind = replace(world.sight(), launched=(), demand={})
+    assert (await world.targets(blind))[ONE].count == 5
+
+
 async def test_no_more_than_the_deployment_allows() -> None:
     world = World(max_replicas=3)
     counts = [(await world.second(200)).count for _ in range(30)]

@@ -16,6 +16,7 @@ import structlog
 
 from axon.domain.fleet.demand import Demand
 from axon.domain.fleet.desired import wanted
+from axon.domain.fleet.recommended import with_workers
 from axon.domain.fleet.reconcile import Decided, Ensure, Memory, Order, Pace, reconcile
 from axon.domain.fleet.replica import Group, Launched
 from axon.domain.fleet.sight import Sight, Target
@@ -59,6 +60,8 @@ class Reports(Protocol):
     """Takes the leader's reports."""
 
     async def put(self, status: FleetStatus) -> None: ...
+
+    async def last(self) -> FleetStatus | None: ...
 
 
 @dataclass(slots=True, kw_only=True)
@@ -126,6 +129,7 @@ class Reconciler:
         try:
             launched = await self._launcher.list()
             sight = await self._see(reign, launched)
+            launched = sight.launched or ()
             targets = await reign.targets(sight)
             decided = reconcile(sight, targets, reign.memory, now=self._clock.monotonic(), pace=self._pace)
             reign.memory = decided.memory
@@ -143,9 +147,20 @@ class Reconciler:
         if not self._leads():
             self._end_reign()
         elif self._reign is None and now - self._deposed_at >= self._deposed_s:
-            self._reign = _Reign(term=await self._terms.take(), targets=self._make_targets())
+            reign = _Reign(term=await self._terms.take(), targets=self._make_targets())
+            reign.decisions.extend(await self._decided_before())
+            self._reign = reign
             _logger.info("fleet.led", control=self._name, term=self._reign.term)
         return self._reign
+
+    async def _decided_before(self) -> Sequence[Decision]:
+        """The decisions of earlier reigns, for whoever reads the reports; none of them counts for anything else."""
+        try:
+            last = await self._reports.last()
+        except AxonError as error:
+            _logger.warning("fleet.decisions_unknown", error=str(error))
+            return ()
+        return last.decisions if last else ()
 
     def _end_reign(self) -> None:
         if self._reign is not None:
@@ -160,6 +175,8 @@ class Reconciler:
         demand = await self._demand.look(snapshot, groups)
         names = sorted({*snapshot.deployments, *(group.deployment for group in groups)})
         run_id, presences = await self._announced(names)
+        if self._kind == "external":
+            launched = with_workers(launched, presences or ())
         return Sight(snapshot=snapshot, launched=launched, presences=presences, run_id=run_id, demand=demand)
 
     async def _announced(self, deployments: Sequence[str]) -> tuple[str | None, Sequence[Presence] | None]:

@@ -78,7 +78,7 @@ class ScaledTargets:
         if not floor.count:  # nobody asks: no reason to have more
             watched.target, watched.memory = None, replace(watched.memory, replicas=0)
             return floor
-        held = _larger(floor, watched.target or _present(sight, group))
+        held = _larger(floor, watched.target or _present(sight, group, presences))
         if sight.presences is None or demand is None or self._is_deaf(watched, sight, group, presences, now):
             return held
         _watch(watched, presences)
@@ -130,14 +130,16 @@ class ScaledTargets:
         return measured.seconds if measured else None
 
 
-def _present(sight: Sight, group: Group) -> Target:
-    """What runs, as a leader that has decided nothing yet keeps it: it knows no load that it could go by."""
+def _present(sight: Sight, group: Group, presences: Sequence[Presence]) -> Target:
+    """What runs, as a leader that has decided nothing yet keeps it: it knows no load that it could go by. Where
+    somebody else starts workers, only they tell of themselves."""
     serving = [
         each
         for each in sight.launched or ()
         if each.name.group == group and each.state in (LaunchState.STARTING, LaunchState.RUNNING, LaunchState.WAITING)
     ]
-    return Target(len(serving), "what it needs is not known yet")
+    there = sum(not each.draining for each in presences)
+    return Target(max(len(serving), there), "what it needs is not known yet")
 
 
 def _larger(floor: Target, target: Target) -> Target:

@@ -100,6 +100,15 @@ def test_a_steady_load_with_noise_makes_it_change_direction_less_than_once_an_ho
     assert turns(decisions[120:]) < 2
 
 
+@pytest.mark.parametrize("seed", range(2))
+@pytest.mark.parametrize(("load", "dispersion"), [(1000.0, 0.15), (8000.0, 1.0)])
+def test_a_large_group_changes_direction_less_than_once_an_hour_too(load: float, dispersion: float, seed: int) -> None:
+    generator, wide = random.Random(f"large {load} {seed}"), replace(POLICY, max_replicas=20_000)
+    noisy = [generator.gauss(load, (dispersion * load) ** 0.5) for _ in range(3 * 1800)]
+    decisions, _ = watched(wide, noisy)
+    assert turns(decisions[450:]) < 3
+
+
 @pytest.mark.parametrize(
     ("before", "after"), [(0.1, 80.0), (80.0, 0.1), (5.0, 7.0), (33.0, 21.5), (40.0, 39.0), (0.4, 0.9)]
 )

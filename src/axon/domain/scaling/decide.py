@@ -3,7 +3,7 @@ replicas, a reason in words, and the next memory. Pure, and total: no number mak
 
     up     at once, to what any signal needs at the high utilisation
     down   to what every look of the hold time needed at the middle utilisation, once the backlog was low for long;
-           far too many go after the hold time
+           far too many go after the hold time, and a few of a large group stay
     zero   only a group that may be cold, was idle for its time, and is known to have no demand
 """
 
@@ -20,6 +20,9 @@ _BOOST = 0.05
 """Part of the replicas that is added when a target is missed; at least one."""
 _BOOST_PAUSE_S = 60.0
 """Latencies are measured over a minute: before it is over, another replica cannot have shown."""
+
+_WANDER = 0.4
+"""Standard deviations of one look's load by which the need wanders, as that deviation is itself an estimate."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,7 +58,9 @@ def decide(policy: ScalingPolicy, signals: Signals, memory: Memory, now: float) 
     if most_urgent.replicas > present:
         replicas, why = most_urgent.replicas, most_urgent.reason
         memory = replace(memory, raised=now)
-    elif memory.largest_need < present and _may_go_down(policy, memory, present, now, hold_s):
+    elif memory.largest_need <= present - _wander(memory, expected) and _may_go_down(
+        policy, memory, present, now, hold_s
+    ):
         replicas, why = memory.largest_need, f"{to_keep.reason}, and no more for {hold_s:.0f} s"
     elif memory.largest_need < present:
         why = f"{to_keep.reason}: kept, as the backlog or the last change is too young"
@@ -101,6 +106,11 @@ def _may_boost(policy: ScalingPolicy, signals: Signals, memory: Memory, now: flo
     """One boost at a time: not while replicas start, nor before the last one can have shown."""
     pause_s = need.cold_start_s(policy, signals) + _BOOST_PAUSE_S
     return count(signals.starting) == 0 and (memory.boosted is None or not 0 <= now - memory.boosted < pause_s)
+
+
+def _wander(memory: Memory, expected: float) -> int:
+    """Replicas by which the need wanders under a steady load, at least one: fewer too many are kept."""
+    return max(1, round(_WANDER * sqrt(memory.history.dispersion * expected)))
 
 
 def _may_go_down(policy: ScalingPolicy, memory: Memory, present: int, now: float, hold_s: float) -> bool:

@@ -82,14 +82,17 @@ def by_load(expected: float, policy: ScalingPolicy, signals: Signals, memory: Me
     """Replicas for the expected arrivals, at the utilisation that is aimed at.
 
     The aim says how much is spare in a small group. What has to be spare grows with the square root of the load, as its
-    noise does (square-root staffing, Halfin and Whitt 1981), so a large group is fuller.
+    noise does (square-root staffing, Halfin and Whitt 1981), so a large group is fuller. A lower aim than the high one
+    adds its difference whatever decides, so that a group of any size has a band in which nothing changes.
     """
-    filling = memory.filling
-    spare = (1 / filling.throughput(slots_aim) - 1) * sqrt(expected * min(expected, _SMALL))
-    smooth = max(expected + spare, expected / filling.throughput(max(slots_aim, _FULLEST)))
+    filling, high = memory.filling, policy.utilisation_high
+    noise = sqrt(expected * min(expected, _SMALL))
+    spare = (1 / filling.throughput(high) - 1) * noise
+    smooth = max(expected + spare, expected / filling.throughput(max(high, _FULLEST)))
     bursts = expected + _BURST_Z * sqrt(memory.history.dispersion * expected)
+    kept = (1 / filling.throughput(slots_aim) - 1) * noise - spare
     ahead_s = cold_start_s(policy, signals) + policy.look_s
-    return Need(_ceil(max(smooth, bursts)), f"work for {expected:.2f} busy replicas expected in {ahead_s:.0f} s")
+    return Need(_ceil(max(smooth, bursts) + kept), f"work for {expected:.2f} busy replicas expected in {ahead_s:.0f} s")
 
 
 def by_backlog(expected: float, policy: ScalingPolicy, signals: Signals) -> Need:
