@@ -13,6 +13,7 @@ from typing import Any
 from llguidance import LLMatcher
 from llguidance.gbnf_to_lark import gbnf_to_lark
 
+from axon.domain.grammar import CLIENTS_RULES
 from axon.errors import InvalidInput
 from axon.text.reasoning import CLOSE, OPEN
 from axon.text.regex_size import written_out
@@ -98,7 +99,7 @@ def client_grammar(text: str) -> Grammar:
             f"'{found[0].strip()[:60]}' is not supported in a grammar: it may have rules, terminals and %ignore"
         )
     _check_size(lark)
-    return lark_grammar(lark)
+    return lark_grammar(f"{CLIENTS_RULES}\n{lark}")
 
 
 def _unquoted(found: re.Match[str]) -> str:
