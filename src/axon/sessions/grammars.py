@@ -6,16 +6,17 @@ A grammar costs milliseconds to compile, so what was found of one is kept by its
 import asyncio
 import hashlib
 from collections import OrderedDict
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from functools import cached_property
-from typing import Any
+from typing import Any, TypeVar
 
 from axon.errors import InvalidInput, Overloaded
 from axon.text.grammar import Grammar, schema_grammar
 from axon.text.grammar_check import GrammarCheck
 from axon.text.schema_bounds import MAX_BYTES, SchemaRefused, check_schema
 
+T = TypeVar("T")
 _MOST_KEPT = 1024
 _TIMEOUT_S = 5.0
 """A grammar that waits longer than this for a thread is refused with 503."""
@@ -36,6 +37,10 @@ class Grammars:
         """The grammar of a JSON schema; raises ``InvalidInput`` with what is unsupported in it."""
         return await self.checked(schema_grammar(schema), param=param, schema=schema)
 
+    async def made(self, make: Callable[[Any], Grammar], value: Any) -> Grammar:
+        """What ``make`` returns, in a thread: to convert a client's rules takes tens of milliseconds."""
+        return await self._run(make, value)
+
     async def checked(self, grammar: Grammar, *, param: str, schema: Mapping[str, Any] | None = None) -> Grammar:
         """The grammar, if it can be used; raises ``InvalidInput`` otherwise. ``schema`` is what it was made of."""
         what = "grammar" if schema is None else "schema"
@@ -52,15 +57,18 @@ class Grammars:
         if digest in self._found:
             self._found.move_to_end(digest)
             return self._found[digest]
-        try:
-            async with asyncio.timeout(_TIMEOUT_S):
-                found = await asyncio.get_running_loop().run_in_executor(self._threads, self._find, grammar, schema)
-        except TimeoutError:
-            raise Overloaded(retry_after_s=1.0) from None
+        found = await self._run(self._find, grammar, schema)
         self._found[digest] = found
         if len(self._found) > _MOST_KEPT:
             self._found.popitem(last=False)
         return found
+
+    async def _run(self, work: Callable[..., T], *arguments: Any) -> T:
+        try:
+            async with asyncio.timeout(_TIMEOUT_S):
+                return await asyncio.get_running_loop().run_in_executor(self._threads, work, *arguments)
+        except TimeoutError:
+            raise Overloaded(retry_after_s=1.0) from None
 
     def _find(self, grammar: Grammar, schema: Mapping[str, Any] | None) -> str:
         try:
