@@ -18,6 +18,7 @@ KEPT = "extra"
 _SCHEMA = "a client's JSON schema, as it came"
 ALLOWED: dict[str, str] = {
     "axon.sessions.grammars.Grammars.problem": _SCHEMA,
+    "axon.sessions.grammars.Grammars.problems": _SCHEMA,
     "axon.sessions.grammars.Grammars.checked": _SCHEMA,
     "axon.sessions.grammars.Grammars.schema": _SCHEMA,
     "axon.text.grammar.schema_grammar": _SCHEMA,

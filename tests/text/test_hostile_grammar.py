@@ -2,8 +2,10 @@
 
 import pytest
 
+from axon.domain.grammar import LIMITS, limits_of
 from axon.errors import InvalidInput
-from axon.text.grammar import client_grammar, regex_grammar
+from axon.text.grammar import client_grammar, regex_grammar, schema_grammar
+from axon.text.grammar_check import GrammarCheck
 from axon.text.regex_size import written_out
 from axon.text.schema_bounds import SchemaRefused, check_schema
 
@@ -100,3 +102,11 @@ def test_a_schema_that_merges_with_itself_is_refused() -> None:
 def test_a_number_that_the_compiler_does_not_survive_is_refused_before_it(schema: Schema) -> None:
     with pytest.raises(SchemaRefused, match="less than"):
         check_schema(schema)
+
+
+@pytest.mark.parametrize("text", ['start: start start | "a"', 'root ::= root root | "a"'])
+def test_the_rules_of_a_client_may_be_less_ambiguous_than_what_is_made_of_a_schema(text: str) -> None:
+    grammar = client_grammar(text)
+    assert limits_of(grammar.after("inside")).max_items_in_row < LIMITS.max_items_in_row
+    assert limits_of(schema_grammar({"type": "object"}).after("")) == LIMITS
+    assert not GrammarCheck().problem(grammar)

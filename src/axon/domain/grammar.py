@@ -4,7 +4,7 @@ The gateway compiles a grammar within them before it accepts a request, and the 
 that a grammar which costs too much is its sender's error and nobody else's wait.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -26,3 +26,12 @@ class ParserLimits:
 
 
 LIMITS = ParserLimits()
+CLIENTS_RULES = "// rules of a client"
+"""A comment in grammars whose rules a client wrote. Such rules may be ambiguous, and what an ambiguous grammar costs
+grows with the square of its rows: one mask took more than a second, in which every stream of the engine waited."""
+_CLIENTS_LIMITS = replace(LIMITS, max_items_in_row=300)
+
+
+def limits_of(text: str) -> ParserLimits:
+    """The limits that hold for a grammar."""
+    return _CLIENTS_LIMITS if CLIENTS_RULES in text else LIMITS

@@ -13,6 +13,7 @@ from typing import Any
 from llguidance import LLMatcher
 from llguidance.gbnf_to_lark import gbnf_to_lark
 
+from axon.domain.grammar import CLIENTS_RULES
 from axon.errors import InvalidInput
 from axon.text.grammar_bounds import check_grammar
 from axon.text.reasoning import CLOSE, OPEN
@@ -103,7 +104,7 @@ def client_grammar(text: str) -> Grammar:
         )
     _check_size(lark)
     check_grammar(lark)
-    return lark_grammar(lark)
+    return lark_grammar(f"{CLIENTS_RULES}\n{lark}")
 
 
 def _unquoted(found: re.Match[str]) -> str:

@@ -8,7 +8,7 @@ from dataclasses import asdict
 
 from llguidance import LLMatcher, LLParserLimits, LLTokenizer, TokenizerWrapper
 
-from axon.domain.grammar import LIMITS
+from axon.domain.grammar import limits_of
 from axon.text.grammar import Grammar
 from axon.text.tokenizer import ByteTokenizer
 
@@ -41,11 +41,11 @@ class GrammarCheck:
 
     def __init__(self) -> None:
         self._tokenizer = byte_tokenizer()
-        self._limits = LLParserLimits(**asdict(LIMITS), verbose_errors=False)
 
     def problem(self, grammar: Grammar) -> str:
         """Why the grammar cannot be used, in the compiler's words; empty if it can."""
-        matcher = LLMatcher(self._tokenizer, grammar.after(""), log_level=0, limits=self._limits)
+        limits = LLParserLimits(**asdict(limits_of(grammar.text)), verbose_errors=False)
+        matcher = LLMatcher(self._tokenizer, grammar.after(""), log_level=0, limits=limits)
         if not matcher.is_error():
             matcher.compute_bitmask()  # first: it lets other threads run, and finds the forced bytes on its way
             if len(matcher.compute_ff_bytes()) > _MAX_FORCED_BYTES:

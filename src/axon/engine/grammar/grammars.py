@@ -9,7 +9,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from axon.domain.failure import Failure
-from axon.domain.grammar import LIMITS, ParserLimits
+from axon.domain.grammar import ParserLimits, limits_of
 from axon.engine.constraint import Masks, Matcher
 from axon.engine.grammar.compiled import CompiledCache
 from axon.engine.grammar.filling import Filler, num_threads
@@ -58,7 +58,7 @@ class Unusable(Exception):
 class Grammars:
     """Takes in sequences that have a grammar, and gives them back with a matcher."""
 
-    def __init__(self, open_vocabulary: Callable[[], Vocabulary], *, limits: ParserLimits = LIMITS) -> None:
+    def __init__(self, open_vocabulary: Callable[[], Vocabulary], *, limits: ParserLimits | None = None) -> None:
         """Begins to read the vocabulary: ``open_vocabulary`` is called now, in the compiling thread."""
         self._limits = limits
         self.cache: CompiledCache[Prototypes] = CompiledCache(max_entries=_MAX_ENTRIES, max_bytes=_MAX_CACHE_BYTES)
@@ -160,7 +160,7 @@ class Grammars:
 
         if len(text.encode()) > MAX_TEXT_BYTES:
             raise Unusable(f"its text has more than {MAX_TEXT_BYTES} bytes")
-        limits = LLParserLimits(**asdict(self._limits), verbose_errors=False)
+        limits = LLParserLimits(**asdict(self._limits or limits_of(text)), verbose_errors=False)
         compiled = LLMatcher(vocabulary.tokenizer, text, log_level=0, limits=limits)
         if not compiled.is_error():
             compiled.compute_bitmask()  # copies then begin with what the first mask has taught the lexer

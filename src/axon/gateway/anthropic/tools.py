@@ -8,7 +8,7 @@ from pydantic import Field
 from axon.domain.tool import CallMode, Tool, Toolbox, ToolChoice
 from axon.errors import InvalidInput, Unsupported
 from axon.gateway.http.body import Wire, at_most
-from axon.gateway.openai.tools import MAX_TOOL_BYTES, json_text
+from axon.gateway.openai.tools import MAX_TOOL_BYTES, check_object, json_text
 
 MAX_TOOLS = 1024
 _MAX_NAME_CHARS = 64
@@ -71,6 +71,7 @@ def _tools(given: Sequence[ToolBody]) -> Iterator[Tool]:
         if tool.name in names:
             raise InvalidInput(f"{path}.name: Tool names must be unique: '{tool.name}'.", param=f"{path}.name")
         names.add(tool.name)
+        check_object(tool.input_schema, f"{path}.input_schema")
         schema = json_text(tool.input_schema, f"{path}.input_schema")
         num_bytes += len(tool.description or "") + len(schema)
         if num_bytes > MAX_TOOL_BYTES:

@@ -45,6 +45,8 @@ class ResponseFormat(Wire):
 
     type: FormatType
     json_schema: NamedSchema | None = None
+    schema_: Annotated[Schema | None, Field(alias="schema")] = None
+    """The schema of a ``json_object``, where llama.cpp's clients and others put it."""
 
 
 class TextFormat(Wire):
@@ -121,7 +123,7 @@ def _of_response_format(given: ResponseFormat | None) -> Form | None:
     if given is None or given.type == "text":
         return None
     if given.type == "json_object":
-        return Form("json_object", None, "response_format")
+        return _named(given.schema_, "response_format.schema" if given.schema_ is not None else "response_format")
     if given.json_schema is None:
         raise _missing("response_format.json_schema")
     return _named(given.json_schema.schema_, "response_format.json_schema.schema")
@@ -132,7 +134,7 @@ def form_of_text(given: TextFormat | None) -> Form | None:
     if given is None or given.type == "text":
         return None
     if given.type == "json_object":
-        return Form("json_object", None, "text.format")
+        return _named(given.schema_, "text.format.schema" if given.schema_ is not None else "text.format")
     if given.name is None:
         raise _missing("text.format.name")
     return _named(given.schema_, "text.format.schema")
@@ -167,7 +169,7 @@ async def grammar_of(grammars: Grammars, form: Form | None) -> Grammar | None:
         return await grammars.schema(_schema(form), param=form.param)
     make = {"regex": regex_grammar, "choice": choice_grammar, "grammar": client_grammar}[form.kind]
     try:
-        grammar = make(form.value)
+        grammar = await grammars.made(make, form.value)
     except InvalidInput as error:
         raise InvalidInput(
             f"Invalid {form.kind} for '{form.param}': {error.message}.", param=form.param, code=error.code

@@ -172,6 +172,7 @@ def _tools(offered: Iterable[Offered]) -> Iterable[Tool]:
         if name in names:
             raise InvalidInput(f"Two tools are called '{name}'; names must be unique.", param=f"{path}.name")
         names.add(name)
+        check_object(body.parameters, f"{path}.parameters")
         parameters = "" if body.parameters is None else json_text(body.parameters, f"{path}.parameters")
         tool = Tool(
             name=name,
@@ -185,6 +186,12 @@ def _tools(offered: Iterable[Offered]) -> Iterable[Tool]:
                 f"The descriptions and schemas of the tools have more than {MAX_TOOL_BYTES} bytes.", param="tools"
             )
         yield tool
+
+
+def check_object(schema: Mapping[str, Any] | None, path: str) -> None:
+    """Raises ``InvalidInput`` if a tool's schema is none of an object: no call can carry anything else."""
+    if schema is not None and schema.get("type", "object") != "object":
+        raise InvalidInput(f"'{path}' must be a schema of the type 'object'.", param=path, code="invalid_schema")
 
 
 def json_text(value: Mapping[str, Any], path: str) -> str:

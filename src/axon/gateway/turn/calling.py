@@ -38,8 +38,10 @@ async def _grammar(
     is_required = toolbox.choice.mode is CallMode.REQUIRED
     bound = [tool for tool in toolbox.offered if tool.strict or is_required]
     schemas = {tool.name: ANY for tool in toolbox.offered}
-    for tool, schema, grammar in await asyncio.to_thread(_read, bound):
-        if not (problem := await grammars.problem(grammar, schema)):
+    read = await asyncio.to_thread(_read, bound)
+    problems = await grammars.problems([(grammar, schema) for _, schema, grammar in read], param="tools")
+    for (tool, schema, _), problem in zip(read, problems, strict=True):
+        if not problem:
             schemas[tool.name] = schema
         elif tool.strict:
             message = f"The schema of the strict tool '{tool.name}' is not supported: {problem}"
