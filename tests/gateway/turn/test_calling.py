@@ -34,7 +34,7 @@ def test_schemas_that_take_too_long_together_are_refused(monkeypatch: pytest.Mon
 
 
 def test_a_tools_schema_has_the_bounds_of_any_other() -> None:
-    large = {"properties": {"a": {"const": "x" * 100_000}}}
+    large: dict[str, Any] = {"properties": {"a": {"const": "x" * 100_000}}}
     with pytest.raises(InvalidInput, match="may have 65536"):
         grammar_text(tool("f", strict=True, **large))
     assert len(grammar_text(tool("f", **large))) < 1000  # without ``strict`` any object will do
