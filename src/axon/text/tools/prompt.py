@@ -52,8 +52,8 @@ def tool_message(tool: Tool) -> Message:
 
 
 def call_message(call_id: str, name: str, arguments: str) -> Message:
-    """A call in the shape that templates read. Arguments that are no JSON, as of a call that was cut off, stay text, and
-    so do those with half of a surrogate pair, which no prompt can have."""
+    """A call in the shape that templates read. Arguments that are no JSON, as of a call that was cut off, stay text,
+    and so do those with half of a surrogate pair, which no prompt can have."""
     value: Json = arguments
     try:
         parsed: Json = json.loads(arguments or "{}")
