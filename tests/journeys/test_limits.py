@@ -30,6 +30,9 @@ def test_a_spent_budget_stops_a_stream_and_refuses_the_next_request_for_good(fre
     assert refused.value.code == "insufficient_quota"
     assert refused.value.response.headers["x-should-retry"] == "false"
     assert "retry-after-ms" not in refused.value.response.headers
+    hostile = {"model": "echo", "prompt": "x", "guided_json": {"type": "zork"}}
+    with server.client() as http:
+        assert http.post("/v1/completions", json=hostile).status_code == 429, "nothing is compiled for it"
     server.stop()
     server = fresh.start(admission_tokens_per_day=200)
     with pytest.raises(openai.RateLimitError) as again, client(server) as api:

@@ -9,6 +9,7 @@ from axon.domain.sampling import Sampling
 from axon.engine.protocol.messages import Emitted
 from axon.ports.queue import Delivery
 from axon.text.tokenizer import ByteTokenizer
+from axon.text.tools.prompt import call_message
 from axon.worker.job.running import Running
 from tests.contracts.builders import make_job
 
@@ -91,3 +92,19 @@ def test_text_without_a_call_ends_as_ever(text: str) -> None:
     running = run(make_running(), list(text.encode()))
     assert "".join(token.text for token in running.tokens) == text
     assert running.ends[0].reason == "stop"
+
+
+def test_a_stop_string_within_a_call_is_told_as_a_stop_and_not_as_a_call_to_run() -> None:
+    running = run(make_running(stop=("rich",)), IDS)
+    assert calls_of(running.tokens) == [("f", '{"city": "Zü')]
+    assert running.ends[0].reason == "stop"
+
+
+def test_a_stop_string_behind_a_whole_call_leaves_the_call_to_be_run() -> None:
+    running = run(make_running(stop=("</tool_call>",)), IDS)
+    assert running.ends[0].reason == "tool_calls"
+
+
+def test_half_a_surrogate_pair_in_stored_arguments_stays_text() -> None:
+    function = call_message("a", "f", '{"city": "\\ud800"}')["function"]
+    assert function == {"name": "f", "arguments": '{"city": "\\ud800"}'}

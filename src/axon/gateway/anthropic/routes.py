@@ -45,10 +45,10 @@ async def _accepted(request: Request) -> tuple[Entry, bool]:
     ask = await gateway.bodies.parse(MessagesRequest, body, MESSAGES.refused, MESSAGES.notes)
     ask.check()
     messages, toolbox = messages_of(ask.system, ask.messages), ask.toolbox
-    form = await grammar_of(gateway.grammars, ask.form)
     wanted, streams = find_model(request, ask.model, with_fallbacks=True), bool(ask.stream)
     async with admitted(request, body, _MESSAGES, wanted, tier=ask.tier, keeps=False, streams=streams) as entry:
         if entry.is_new:
+            form = await grammar_of(gateway.grammars, ask.form)
             with blaming():
                 target = await target_of(request, entry, wanted)
                 plan = await planned(gateway.grammars, toolbox, target, form)

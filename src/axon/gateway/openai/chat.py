@@ -44,11 +44,11 @@ async def _accepted(request: Request) -> tuple[Entry, bool]:
     body = await gateway.bodies.read(request)
     ask = await gateway.bodies.parse(ChatRequest, body, CHAT.refused, CHAT.notes)
     messages, toolbox = ask.texts(), ask.toolbox
-    form = await grammar_of(gateway.grammars, ask.form)
     wanted = find_model(request, ask.model, with_fallbacks=True)
     streams, keeps = bool(ask.stream), bool(ask.store)
     async with admitted(request, body, _CHAT, wanted, tier=ask.tier, keeps=keeps, streams=streams) as entry:
         if entry.is_new:
+            form = await grammar_of(gateway.grammars, ask.form)
             with blaming("messages", "max_tokens"):
                 target = await target_of(request, entry, wanted, prompt_cache_key=ask.prompt_cache_key)
                 plan = await planned(gateway.grammars, toolbox, target, form)

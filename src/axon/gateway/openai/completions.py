@@ -43,11 +43,11 @@ async def _accepted(request: Request) -> tuple[Entry, bool]:
     body = await gateway.bodies.read(request)
     ask = await gateway.bodies.parse(CompletionRequest, body, COMPLETIONS.refused, COMPLETIONS.notes)
     ask.check()
-    grammar = await grammar_of(gateway.grammars, ask.form)
     asked, wanted = ask.prompts(), find_model(request, ask.model, with_fallbacks=True)
     streams, keeps = bool(ask.stream), bool(ask.store)
     async with admitted(request, body, _COMPLETION, wanted, tier=ask.tier, keeps=keeps, streams=streams) as entry:
         if entry.is_new:
+            grammar = await grammar_of(gateway.grammars, ask.form)
             with blaming("prompt", "max_tokens"):
                 target = await target_of(request, entry, wanted)
                 job = job_of(

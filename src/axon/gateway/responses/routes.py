@@ -80,7 +80,6 @@ async def _accepted(request: Request) -> tuple[Entry, "_Form"]:
     ask = await gateway.bodies.parse(ResponseRequest, body, RESPONSES.refused, RESPONSES.notes)
     ask.check()
     items, toolbox = items_of(ask.input or [], now=gateway.clock.now()), ask.toolbox
-    grammar = await grammar_of(gateway.grammars, ask.form)
     wanted = find_model(request, ask.model, with_fallbacks=True)
     streams, keeps = bool(ask.stream), ask.stored
     async with (
@@ -88,6 +87,7 @@ async def _accepted(request: Request) -> tuple[Entry, "_Form"]:
         admitted(request, body, _RESPONSE, wanted, tier=ask.tier, keeps=keeps, streams=streams) as entry,
     ):
         if entry.is_new:
+            grammar = await grammar_of(gateway.grammars, ask.form)
             history = await history_of(request, ask, entry.id, held)
             require_room(history, items)
             check_results((*history.items, *items))

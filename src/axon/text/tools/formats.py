@@ -81,6 +81,11 @@ class CallSplitter:
         """Whether a call has begun."""
         return self._tape.num_opened > 0
 
+    @property
+    def is_within_call(self) -> bool:
+        """Whether a call has begun that is not complete."""
+        return self._tape.num_opened > self._tape.num_calls
+
     def mark(self, token_id: int) -> str:
         """The text by which ``push`` knows a control token; empty for every other token."""
         return self._text_of.get(token_id, "")

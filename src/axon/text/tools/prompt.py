@@ -52,11 +52,15 @@ def tool_message(tool: Tool) -> Message:
 
 
 def call_message(call_id: str, name: str, arguments: str) -> Message:
-    """A call in the shape that templates read. Arguments that are no JSON, as of a call that was cut off, stay text."""
+    """A call in the shape that templates read. Arguments that are no JSON, as of a call that was cut off, stay text,
+    and so do those with half of a surrogate pair, which no prompt can have."""
+    value: Json = arguments
     try:
-        value: Json = json.loads(arguments or "{}")
-    except ValueError:
-        value = arguments
+        parsed: Json = json.loads(arguments or "{}")
+        _to_json(parsed).encode()
+        value = parsed
+    except (ValueError, RecursionError):
+        pass
     return {"id": call_id, "type": "function", "function": {"name": name, "arguments": value}}
 
 

@@ -74,7 +74,8 @@ class Choice:
         self.token_ids.append(emitted.token)
         if stopped or emitted.finish is not None:
             self.reason = "stop" if stopped else emitted.finish or "stop"
-            if self.reason == "stop" and self.calls is not None and self.calls.has_calls:
+            is_cut = self.calls is not None and self.calls.is_within_call and bool(self._stops.matched)
+            if self.reason == "stop" and self.calls is not None and self.calls.has_calls and not is_cut:
                 self.reason = TOOL_CALLS
 
     def score(self, scored: Scored) -> None:
