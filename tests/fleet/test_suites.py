@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.conformance.running import runs
 from tests.conformance.test_fuzz import test_no_request_makes_the_server_fail  # noqa: F401
 from tests.conformance.test_openai import (  # noqa: F401
     test_a_raw_answer_has_the_headers_that_clients_read,
@@ -15,7 +16,7 @@ from tests.conformance.test_openai import (  # noqa: F401
     test_errors_have_the_clients_types_and_codes,
     test_the_chat_stream_helper_is_satisfied,
 )
-from tests.conformance.test_programs import CHATS, LOAD_CASES, runs
+from tests.conformance.test_programs import CHATS, LOAD_CASES
 from tests.journeys.server import Server
 from tests.journeys.test_client import (  # noqa: F401
     test_a_stream_that_was_picked_up_in_its_middle_is_resumed_from_there,

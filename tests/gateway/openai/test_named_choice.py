@@ -15,7 +15,7 @@ NAMES = ("book", "plan")
 
 def chat(choice: Any) -> Toolbox:
     tools = [ChatTool.model_validate({"type": "function", "function": {"name": name}}) for name in NAMES]
-    return chat_toolbox(tools, choice if isinstance(choice, str) else ChatToolChoice.model_validate(choice), None)
+    return chat_toolbox(tools, ChatToolChoice.model_validate(choice) if isinstance(choice, dict) else choice, None)
 
 
 def response(choice: Any) -> Toolbox:
