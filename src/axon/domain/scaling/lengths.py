@@ -56,7 +56,7 @@ class Lengths:
         if known is None or own is None:
             return guess
         trust = known.total / (known.total + _PRIOR)
-        return trust * own + (1 - trust) * guess
+        return min(max(own, guess), trust * own + (1 - trust) * guess)  # rounding may exceed both
 
     def quantile(self, key: Hashable, share: float) -> float:
         """The length that this share of the key's answers does not exceed, to a fifth; the first guess without any."""
