@@ -110,7 +110,7 @@ def _may_boost(policy: ScalingPolicy, signals: Signals, memory: Memory, now: flo
 
 def _wander(memory: Memory, expected: float) -> int:
     """Replicas by which the need wanders under a steady load, at least one: fewer too many are kept."""
-    return max(1, round(_WANDER * sqrt(memory.history.dispersion * expected)))
+    return 1 if expected <= need.LARGE else max(1, round(_WANDER * sqrt(memory.history.dispersion * expected)))
 
 
 def _may_go_down(policy: ScalingPolicy, memory: Memory, present: int, now: float, hold_s: float) -> bool:

@@ -54,9 +54,9 @@ class Lengths:
         known = self._keys.get(key)
         own = known.remaining(so_far) if known else None
         if known is None or own is None:
-            return guess
+            return amount(guess)
         trust = known.total / (known.total + _PRIOR)
-        return trust * own + (1 - trust) * guess
+        return amount(trust * own + (1 - trust) * guess)
 
     def quantile(self, key: Hashable, share: float) -> float:
         """The length that this share of the key's answers does not exceed, to a fifth; the first guess without any."""

@@ -16,6 +16,8 @@ _BURST_Z = 1.0
 
 _SMALL = 16.0
 """Busy replicas up to which the spare part is the one that the policy aims at."""
+LARGE = 64.0
+"""Busy replicas from which noise alone would move the need of a group up and down."""
 _FULLEST = 0.95
 """Part of the slots that is in use at most in the largest group: no throughput is measured exactly."""
 
@@ -83,12 +85,13 @@ def by_load(expected: float, policy: ScalingPolicy, signals: Signals, memory: Me
 
     The aim says how much is spare in a small group. What has to be spare grows with the square root of the load, as its
     noise does (square-root staffing, Halfin and Whitt 1981), so a large group is fuller. A lower aim than the high one
-    adds its difference whatever decides, so that a group of any size has a band in which nothing changes.
+    adds its difference in a large group whatever decides, so that it too has a band in which nothing changes.
     """
-    filling, high = memory.filling, policy.utilisation_high
+    filling = memory.filling
     noise = sqrt(expected * min(expected, _SMALL))
-    spare = (1 / filling.throughput(high) - 1) * noise
-    smooth = max(expected + spare, expected / filling.throughput(max(high, _FULLEST)))
+    aim = slots_aim if expected <= LARGE else policy.utilisation_high
+    spare = (1 / filling.throughput(aim) - 1) * noise
+    smooth = max(expected + spare, expected / filling.throughput(max(aim, _FULLEST)))
     bursts = expected + _BURST_Z * sqrt(memory.history.dispersion * expected)
     kept = (1 / filling.throughput(slots_aim) - 1) * noise - spare
     ahead_s = cold_start_s(policy, signals) + policy.look_s
