@@ -14,7 +14,7 @@ JUNK: list[Json] = [
     *([], {}, [[]], [None], {"": {}}, {"type": "object"}, {"type": []}, "auto", "none", "function", "{", "$ref", "#"),
 ]
 junk = st.sampled_from(JUNK)
-text = st.sampled_from(["", "hi", "{}", '{"a":1}', "[1]", "<think>", "</think>", "<tool_call>", "é😀", "<|im_end|>", "a\nb"])
+text = st.sampled_from(["", "hi", "{}", '{"a":1}', "[1]", "<think>", "</think>", "<tool_call>", "é😀", "<|im_end|>"])
 name = st.sampled_from(["f", "g", "get_weather", "a-b", "0", "x" * 64, "x" * 65, "ä", ""])
 call_id = st.sampled_from(["call_1", "call_2", "toolu_1", ""])
 leaf: st.SearchStrategy[Json] = st.sampled_from(
@@ -23,7 +23,7 @@ leaf: st.SearchStrategy[Json] = st.sampled_from(
         *({"enum": ["a", 1, None]}, {"enum": []}, {"type": "string", "format": "date"}, {"format": "nothing"}),
         *({"type": "string", "pattern": "^a+$"}, {"pattern": "("}, {"pattern": "(?=a)"}, {"$ref": "#"}, True, False),
         *({"$ref": "#/$defs/x"}, {"$ref": "http://a/b"}, {"not": {}}, {"type": "array", "minItems": 10**9}),
-        *({"maxLength": -1}, {"type": ["string", "null"]}, {"multipleOf": 0}, {"minimum": 10**40}, {"uniqueItems": True}),
+        *({"maxLength": -1}, {"type": ["string", "null"]}, {"multipleOf": 0}, {"minimum": 10**40}),
     ]
 )
 
@@ -117,14 +117,13 @@ items = st.lists(
     max_size=4,
 )
 json_schema = st.builds(lambda each, of: {"name": each, "schema": of, "strict": True}, name, schemas)
-response_format = (
-    st.sampled_from([{"type": "text"}, {"type": "json_object"}, {"type": "json_schema"}])
-    | json_schema.map(lambda each: {"type": "json_schema", "json_schema": each})
-)
+response_format = st.sampled_from(
+    [{"type": "text"}, {"type": "json_object"}, {"type": "json_schema"}]
+) | json_schema.map(lambda each: {"type": "json_schema", "json_schema": each})
 text_format = st.sampled_from([{"type": "text"}, {"type": "json_object"}]) | json_schema.map(
     lambda each: {"type": "json_schema", **each}
 )
-regex = st.sampled_from(["[a-c]+", "(", "a{1000000}", "^x$", "(?=a)", "\\p{L}", "(a|b)*", "[[:alpha:]]", "\\", "a&b", "~a"])
+regex = st.sampled_from(["[a-c]+", "(", "a{1000000}", "^x$", "(?=a)", "\\p{L}", "(a|b)*", "[[:alpha:]]", "\\", "a&b"])
 rules = st.sampled_from(
     ['start: "a"', 'root ::= "a" | "b"', "start: start", "start: x", "x", 'start: "a" %json {}', "start: /(/", "::="]
 )

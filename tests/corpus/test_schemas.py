@@ -30,13 +30,13 @@ DOCS = Path(__file__).parents[2] / "docs" / "structured-output.md"
 REASONS = {
     "keyword": r"Unimplemented keys: \[\"",
     "format": "Unknown format: ",
-    "reference": "'\\$ref' to '|does not exist|Resource '",
+    "reference": "'\\$ref' to '|does not exist|Resource '|'\\$id' is supported at",
     "oneOf": "'oneOf' is not supported where its alternatives may overlap",
     "no text": "Unsatisfiable schema|it allows no text at all",
     "pattern": "regex parse error|patternProperty regexes /|pattern",
     "bounds of numbers": "'minimum' or 'maximum'|'multipleOf' is more than",
     "value of a keyword": "Expected .* for '",
-    "cost": "more than [0-9]+ (levels|values|members|bytes)|multiply to more than|too many properties|too large",
+    "cost": "more than [0-9]+ |multiply to more than|too many properties|too large",
 }
 """What a refusal may say, by what it names."""
 IGNORED_BY_US = ("optional/ecmascript-regex: ECMA 262 \\S", "optional/content: ")
@@ -64,15 +64,14 @@ async def grammar_or_problem(grammars: Grammars, schema: dict[str, Any]) -> Gram
     try:
         return await grammars.schema(schema, param="schema")
     except InvalidInput as error:
-        assert error.code == "invalid_schema"
-        assert error.param == "schema"
-        return error.message
+        return f"{error.code} {error.param}: {error.message}"
 
 
 def reason_of(problem: str) -> str:
     """What a refusal names."""
     found = [name for name, words in REASONS.items() if re.search(words, problem)]
     assert found, f"it does not say what is not supported: {problem}"
+    assert problem.startswith("invalid_schema schema: ")
     return found[0]
 
 

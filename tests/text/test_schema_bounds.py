@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from axon.text.schema_bounds import SchemaRefused, check_schema
+from axon.text.schema_bounds import SchemaRefused, check_schema, check_schemas
 
 Schema = dict[str, Any]
 STRING: Schema = {"type": "string"}
@@ -113,3 +113,13 @@ def test_a_costly_schema_is_refused_with_the_reason(schema: Schema, why: str) ->
 )
 def test_an_ordinary_schema_and_a_wrong_one_are_left_to_the_compiler(schema: Schema) -> None:
     check_schema(schema)
+
+
+def test_bounds_hold_for_schemas_that_are_compiled_together() -> None:
+    schemas = [
+        {"type": "object", "properties": {f"{name}{index}": STRING for index in range(200)}} for name in "abcdef"
+    ]
+    for schema in schemas:
+        check_schema(schema)
+    with pytest.raises(SchemaRefused, match="properties"):
+        check_schemas(schemas)

@@ -1,8 +1,8 @@
 """The bounds of a Lark grammar, checked before it is compiled. Knows no compiler.
 
-Text that a grammar leaves no choice in is written out at once, whoever asks for the next token. ``e: "…" e`` has no end,
-and ``a: b b``, ``b: c c``, … doubles with every rule: 5 kB of rules would take seconds and 100 MB. So each rule must be
-able to end within a bound, and so must the size of each terminal, all others that it names put in.
+Where a grammar leaves no choice, the compiler writes the text out at once. ``e: "…" e`` has no end, and ``a: b b``,
+``b: c c``, … doubles with every rule: 5 kB of rules would take seconds and 100 MB. So the shortest text of each rule is
+bounded, and so is the size of each terminal, with all others that it names put in.
 """
 
 import re
@@ -65,10 +65,8 @@ def _rules(text: str) -> Iterator[tuple[str, list[re.Match[str]]]]:
     heads = [*_HEAD.finditer(text)]
     for index, head in enumerate(heads):
         end = heads[index + 1].start() if index + 1 < len(heads) else len(text)
-        yield (
-            head[1].lstrip("!?"),
-            [each for each in _TOKEN.finditer(text, head.end(), end) if each.lastgroup in _PIECES],
-        )
+        pieces = _TOKEN.finditer(text, head.end(), end)
+        yield head[1], [piece for piece in pieces if piece.lastgroup in _PIECES]
 
 
 def _computed(rules: Mapping[str, list[re.Match[str]]], sum: _Sum) -> dict[str, int]:

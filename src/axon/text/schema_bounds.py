@@ -61,20 +61,35 @@ class SchemaRefused(InvalidInput):
 
 def check_schema(schema: Mapping[str, Any]) -> None:
     """Raises ``SchemaRefused`` if compiling the schema could cost too much; its own errors are for the compiler."""
+    check_schemas([schema])
+
+
+def check_schemas(schemas: Iterable[Mapping[str, Any]]) -> None:
+    """The same for several schemas that are compiled together: most bounds are on all of them."""
     nodes: list[dict[str, Any]] = []
-    for number, (node, depth) in enumerate(_walk(schema)):
-        if depth > MAX_DEPTH:
-            raise SchemaRefused(f"it is nested more than {MAX_DEPTH} levels deep")
-        if number >= _MAX_VALUES:
-            raise SchemaRefused(f"it has more than {_MAX_VALUES} values")
-        if isinstance(node, int | float) and node < _LEAST_NUMBER:
-            raise SchemaRefused(f"a number in it is less than {_LEAST_NUMBER}")
-        if isinstance(node, dict):
-            _check_node(node)
-            if nodes and isinstance(node.get("$id"), str):
-                raise SchemaRefused("'$id' is supported at the schema's root only")
-            nodes.append(node)
+    num_values = 0
+    for schema in schemas:
+        own: list[dict[str, Any]] = []
+        for node, depth in _walk(schema):
+            num_values += 1
+            if depth > MAX_DEPTH:
+                raise SchemaRefused(f"it is nested more than {MAX_DEPTH} levels deep")
+            if num_values > _MAX_VALUES:
+                raise SchemaRefused(f"it has more than {_MAX_VALUES} values")
+            if isinstance(node, int | float) and node < _LEAST_NUMBER:
+                raise SchemaRefused(f"a number in it is less than {_LEAST_NUMBER}")
+            if isinstance(node, dict):
+                _check_node(node)
+                if own and isinstance(node.get("$id"), str):
+                    raise SchemaRefused("'$id' is supported at the schema's root only")
+                own.append(node)
+        _check_relations(schema, own)
+        nodes += own
     _check_counts(nodes)
+
+
+def _check_relations(schema: Mapping[str, Any], nodes: Sequence[dict[str, Any]]) -> None:
+    """Checks what one schema's parts make of each other."""
     alternatives = _Alternatives(schema, nodes)
     alternatives.check(nodes)
     if longest_of_least(nodes, alternatives.target, endless=_MAX_LENGTH + 1) > _MAX_LENGTH:

@@ -1,8 +1,7 @@
 """The least length of JSON that a schema allows, in characters. Knows no compiler.
 
-JSON that a schema leaves no choice in is written out at once, whoever asks for the next token: an object that requires
-itself has no end, and 1,000 equal items of 4 kB are 4 MB. A length may be too small, where a schema allows more than one
-type; it is never too large.
+Where a schema leaves no choice, the compiler writes the JSON out at once: an object that requires itself has no end,
+and 1,000 equal items of 4 kB are 4 MB. A length may be too small, where a schema allows more than one type.
 """
 
 import json

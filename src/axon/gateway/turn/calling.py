@@ -9,6 +9,7 @@ from axon.errors import InvalidInput
 from axon.gateway.turn.target import Target
 from axon.sessions.grammars import Grammars
 from axon.text.grammar import Grammar, schema_grammar
+from axon.text.schema_bounds import SchemaRefused, check_schemas
 from axon.text.tools.formats import CallFormat, marks_of
 from axon.text.tools.grammar import ANY, Schema, call_grammar, needs_grammar, schema_of
 from axon.text.tools.plan import CallPlan, plan_of
@@ -35,6 +36,20 @@ async def _grammar(
 ) -> Grammar:
     """Returns the grammar of the calls, once it compiles. A schema that is not supported is widened to any object,
     unless its tool is strict."""
+    schemas = await _schemas(grammars, toolbox)
+
+    def schema_for(tool: Tool) -> Schema:
+        return schemas[tool.name]
+
+    # Compiled without control tokens, which the checking tokenizer does not have.
+    bare = await asyncio.to_thread(call_grammar, toolbox, format, {}, schema_for, form)
+    if problem := await grammars.problem(bare):
+        raise InvalidInput(f"The tools' schemas are not supported together: {problem}", param="tools")
+    return await asyncio.to_thread(call_grammar, toolbox, format, marks, schema_for, form) if marks else bare
+
+
+async def _schemas(grammars: Grammars, toolbox: Toolbox) -> dict[str, Schema]:
+    """Returns the schema that the arguments of each tool are held to; raises if one of a strict tool cannot be."""
     is_required = toolbox.choice.mode is CallMode.REQUIRED
     bound = [tool for tool in toolbox.offered if tool.strict or is_required]
     schemas = {tool.name: ANY for tool in toolbox.offered}
@@ -46,15 +61,14 @@ async def _grammar(
         elif tool.strict:
             message = f"The schema of the strict tool '{tool.name}' is not supported: {problem}"
             raise InvalidInput(message, param="tools", code="invalid_schema")
-
-    def schema_for(tool: Tool) -> Schema:
-        return schemas[tool.name]
-
-    # Compiled without control tokens, which the checking tokenizer does not have.
-    bare = await asyncio.to_thread(call_grammar, toolbox, format, {}, schema_for, form)
-    if problem := await grammars.problem(bare):
-        raise InvalidInput(f"The tools' schemas are not supported together: {problem}", param="tools")
-    return await asyncio.to_thread(call_grammar, toolbox, format, marks, schema_for, form) if marks else bare
+    try:
+        await asyncio.to_thread(check_schemas, [*schemas.values()])
+    except SchemaRefused as error:
+        if any(tool.strict for tool in bound):
+            message = f"The tools' schemas are not supported together: {error.message}"
+            raise InvalidInput(message, param="tools", code="invalid_schema") from None
+        return {tool.name: ANY for tool in toolbox.offered}
+    return schemas
 
 
 def _read(tools: Sequence[Tool]) -> list[tuple[Tool, Schema, Grammar]]:
