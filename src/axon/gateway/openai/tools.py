@@ -64,7 +64,7 @@ ChoiceWord = Literal["none", "auto", "required"]
 
 
 class Offered(NamedTuple):
-    """A function as a request has it, and where it stands there."""
+    """A function as a request has it, with the path of its field, which errors name."""
 
     body: FunctionBody
     path: str
@@ -78,7 +78,7 @@ class Offered(NamedTuple):
 
 
 class Chosen(NamedTuple):
-    """A choice as a request has it: its mode and the names of the functions, each with its place."""
+    """A choice as a request has it: its mode and the names of the functions, each with the path of its field."""
 
     mode: str | None = None
     names: tuple[tuple[str, str], ...] = ()
