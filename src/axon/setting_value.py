@@ -40,7 +40,7 @@ _TRUTH = {"1": True, "true": True, "yes": True, "on": True, "0": False, "false":
 
 
 class Spec(NamedTuple):
-    """A setting for the loader."""
+    """A setting as the loader knows it: its name, its type and where it is declared."""
 
     name: str
     """Dotted, as in ``gateway.port``."""
@@ -49,8 +49,8 @@ class Spec(NamedTuple):
     owner: type
 
 
-def parse(spec: Spec, text: str, place: str) -> object:
-    """A value written as text; raises ``Misconfigured`` with the name of the source, ``place``."""
+def parse(spec: Spec, text: str, source: str) -> object:
+    """Reads a value from text; raises ``Misconfigured``, which names the variable, flag or file entry ``source``."""
     hint = inner_type(spec.hint)
     try:
         value = _READERS[hint](text.strip()) if hint in _READERS else text
@@ -60,40 +60,40 @@ def parse(spec: Spec, text: str, place: str) -> object:
             if "tcp://" in text
             else ""
         )
-        raise Misconfigured(f"{place} must be {type_text(hint)}, not {_quoted(spec, text)}.{link}") from None
-    return accept(spec, value, place)
+        raise Misconfigured(f"{source} must be {type_text(hint)}, not {_quoted(spec, text)}.{link}") from None
+    return accept(spec, value, source)
 
 
 _READERS: dict[Any, Callable[[str], object]] = {bool: lambda text: _TRUTH[text.lower()], int: int, float: float}
 
 
-def accept(spec: Spec, value: object, place: str) -> object:
-    """Checks a value's type and range; raises ``Misconfigured`` with the name of the source."""
+def accept(spec: Spec, value: object, source: str) -> object:
+    """Checks a value's type and range; raises ``Misconfigured``, which names the ``source``."""
     hint = inner_type(spec.hint)
     if get_origin(hint) is Literal:
         if value not in get_args(hint):
             close = suggest(str(value), get_args(hint))
-            raise Misconfigured(f"{place} must be {type_text(hint)}, not {_quoted(spec, value)}.{close}")
+            raise Misconfigured(f"{source} must be {type_text(hint)}, not {_quoted(spec, value)}.{close}")
         return value
     if hint is float and type(value) is int:
         value = float(value)
     if hint is Path and isinstance(value, str | Path) and str(value):
         return Path(os.path.expanduser(value)).absolute()
     if type(value) is not hint:
-        raise Misconfigured(f"{place} must be {type_text(hint)}, not {_quoted(spec, value)}.")
+        raise Misconfigured(f"{source} must be {type_text(hint)}, not {_quoted(spec, value)}.")
     if isinstance(value, int | float) and not isinstance(value, bool):
-        _check_range(spec, value, place)
+        _check_range(spec, value, source)
     return value
 
 
-def _check_range(spec: Spec, value: float, place: str) -> None:
+def _check_range(spec: Spec, value: float, source: str) -> None:
     if spec.name.endswith("port"):
         if not 0 <= value <= 65535:
-            raise Misconfigured(f"{place} must be a port from 0 to 65535, not {value}.")
+            raise Misconfigured(f"{source} must be a port from 0 to 65535, not {value}.")
         return
     zero = spec.name in _MAY_BE_ZERO or spec.field.default == 0
     if not math.isfinite(value) or value < 0 or (value == 0 and not zero):
-        raise Misconfigured(f"{place} must be {'0 or more' if zero else 'more than 0'}, not {value}.")
+        raise Misconfigured(f"{source} must be {'0 or more' if zero else 'more than 0'}, not {value}.")
 
 
 def hide(value: object) -> object:

@@ -296,8 +296,8 @@ def _from_flags(flags: Mapping[str, object], spelled: Mapping[str, str]) -> dict
             raise Misconfigured(f"{name} is no setting.{suggest(name, _specs())} `axon config show` lists them.")
     values: dict[str, object] = {}
     for name, value in given.items():
-        spec, place = _specs()[name], spelled.get(name, f"flag for {name}")
-        values[name] = parse(spec, value, place) if isinstance(value, str) else accept(spec, value, place)
+        spec, source = _specs()[name], spelled.get(name, f"flag for {name}")
+        values[name] = parse(spec, value, source) if isinstance(value, str) else accept(spec, value, source)
     return values
 
 

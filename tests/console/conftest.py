@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.test_cli import Axon
+from tests.console.program import Axon
 
 
 @pytest.fixture

@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 import pytest
 
 from axon.console.chat import Wrapped
-from tests.test_cli import Axon
+from tests.console.program import Axon
 
 
 def wrapped(*pieces: str, columns: int = 10) -> str:

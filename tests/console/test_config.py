@@ -4,7 +4,7 @@ import pytest
 
 from axon.console.config import description
 from axon.settings import describe
-from tests.test_cli import Axon
+from tests.console.program import Axon
 
 
 @pytest.mark.parametrize("columns", [40, 80, 120])

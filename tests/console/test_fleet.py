@@ -3,9 +3,9 @@
 import pytest
 
 from axon.console.fleet import _show
+from tests.console.program import Axon
 from tests.console.test_registry import refused
 from tests.gateway.admin.test_fleet import report
-from tests.test_cli import Axon
 
 
 def test_a_fleet_is_asked_of_a_shared_live_alone(axon: Axon) -> None:

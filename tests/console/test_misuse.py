@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.test_cli import Axon
+from tests.console.program import Axon
 
 
 @pytest.mark.parametrize(

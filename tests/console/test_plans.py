@@ -2,7 +2,7 @@
 
 import json
 
-from tests.test_cli import Axon
+from tests.console.program import Axon
 
 
 def test_the_default_plan_is_listed_and_shown_before_anybody_made_it(axon: Axon) -> None:

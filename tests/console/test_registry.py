@@ -11,8 +11,8 @@ from axon.domain.registry.model import Model
 from axon.registry.catalog import Catalog
 from axon.registry.writer import RegistryWriter
 from axon.runtime.clock import SystemClock
+from tests.console.program import Axon
 from tests.domain.registry.builders import nobody_pinned, version
-from tests.test_cli import Axon
 
 
 @pytest.fixture

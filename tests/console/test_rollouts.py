@@ -12,9 +12,9 @@ from axon.domain.registry.deployment import Deployment, MemberState
 from axon.registry.catalog import Catalog
 from axon.registry.writer import RegistryWriter
 from axon.runtime.clock import SystemClock
+from tests.console.program import Axon
 from tests.console.test_registry import refused, said, small
 from tests.domain.registry.builders import nobody_pinned
-from tests.test_cli import Axon
 
 assert small  # the fixture
 

@@ -11,9 +11,9 @@ import pytest
 from axon.bootstrap.model import find_folder
 from axon.errors import Misconfigured
 from axon.settings import Settings
+from tests.console.program import Axon
 from tests.engine.builders import make_tiny_llama
 from tests.engine.load.convert.gguf_files import write_gguf
-from tests.test_cli import Axon
 
 
 @pytest.fixture

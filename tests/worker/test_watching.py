@@ -14,7 +14,7 @@ from axon.worker.job.running import Running
 from axon.worker.job.trials import Trials
 from axon.worker.queue.parked import Parked
 from axon.worker.watching import Watching
-from tests.worker.job.test_running import make_running
+from tests.worker.job.builders import make_running
 
 
 class Parts:

@@ -1,6 +1,6 @@
 """Writes down who pays for replicas' time: for starts from cold, and for replicas of a tenant's own pool.
 
-It stands around the targets, because it needs the same sight of the fleet at each look, and changes none of them. Every
+It wraps the targets, because it needs the same sight of the fleet at each look; it changes none of them. Every
 record has an id made of the replica's run and is only ever raised, so a leader may die anywhere, and two leaders write
 the same.
 """
@@ -33,7 +33,7 @@ _logger = structlog.get_logger("axon.control")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Payers:
-    """Where it stands who pays."""
+    """The stores that say who pays, and where the payments are written."""
 
     turns: UnfinishedTurns
     tenants: TenantStore
@@ -44,7 +44,7 @@ class Payers:
 
 
 class LedgeredTargets:
-    """A ``Targets`` of one reign of a leader: those that it is given, with their cost written down."""
+    """Wraps the ``Targets`` of one reign of a leader: passes them on, and writes down who pays for their replicas."""
 
     def __init__(self, targets: Targets, payers: Payers, clock: Clock) -> None:
         self._targets, self._payers, self._clock = targets, payers, clock

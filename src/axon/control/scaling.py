@@ -1,4 +1,4 @@
-"""Targets by the autoscaler: reads what workers tell of their service and what waits, and asks the pure decision."""
+"""Targets by the autoscaler: reads what workers report of their service and what waits, and asks the pure decision."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -35,7 +35,7 @@ class _Watched:
     memory: Memory = field(default_factory=Memory)
     intake: Intake = field(default_factory=Intake)
     seen: dict[str, Taken] = field(default_factory=dict)
-    """By incarnation: what each worker had told at the last look."""
+    """By incarnation: what each worker had reported at the last look."""
     heard: frozenset[str] = frozenset()
     """Names of the workers that announced themselves at the last look that counted."""
     deaf_since: float | None = None
@@ -52,8 +52,8 @@ class ScaledTargets:
     def __init__(
         self, policy: ScalingPolicy, cold_starts: ColdStarts, clock: Clock, *, deaf_s: float = _DEAF_S
     ) -> None:
-        """``policy`` has what all deployments share; bounds and idle times are the deployments' own. ``deaf_s``: for so
-        long nothing is decided while half of the workers are silent that the launcher says run."""
+        """``policy`` has what all deployments share; bounds and idle times are the deployments' own. Nothing is
+        decided for ``deaf_s`` seconds while half of the workers that the launcher says run are silent."""
         self._policy, self._cold_starts, self._clock, self._deaf_s = policy, cold_starts, clock, deaf_s
         self._idle = Idle()
         self._watched: dict[Group, _Watched] = {}
@@ -107,8 +107,8 @@ class ScaledTargets:
     def _is_deaf(
         self, watched: _Watched, sight: Sight, group: Group, presences: Sequence[Presence], now: float
     ) -> bool:
-        """Whether so many workers are silent that what the others tell says nothing of the load: ``live`` may have lost
-        its memory. What they serve meanwhile is counted when they are back, over the whole time."""
+        """Whether so many workers are silent that what the others report says nothing of the load: ``live`` may have
+        lost its memory. What they serve meanwhile is counted when they are back, over the whole time."""
         running = {
             each.announced
             for each in sight.launched or ()
@@ -177,14 +177,14 @@ def _watch(watched: _Watched, presences: Sequence[Presence]) -> None:
 
 
 def _taken(told: Service) -> Taken:
-    """What a worker has taken. One of the release before does not tell: what it has served counts."""
+    """What a worker has taken. A worker of the release before does not report it; what it has served counts instead."""
     if not told.taken_jobs:
         return Taken(jobs=told.jobs, work=Work(prompt=told.prompt_tokens, answer=told.answer_tokens))
     return Taken(jobs=told.taken_jobs, work=Work(prompt=told.taken_prompt, answer=told.expected_tokens))
 
 
 def _signals(sight: Sight, group: Group, presences: Sequence[Presence], at: float) -> Signals:
-    """What is told of the group's workers at a Unix time."""
+    """The signals of a group at a Unix time, by what its workers report."""
     ready = [each for each in presences if not each.draining]
     launched = [each for each in sight.launched or () if each.name.group == group]
     announced = {each.worker for each in presences}

@@ -94,9 +94,9 @@ class Job:
     """The move of its session to the version that it is asked of, if this is the first turn there. It is kept in the
     job, so that every reader is told the same."""
     queued: int = 0
-    """Its place in the line, from 1 on, if it waits for a worker to start: its version had none when it was accepted,
-    or too few and more were to start. Its deadline has the deployment's patience with cold starts in it, and its
-    readers are told how it waits. 0 for any other turn."""
+    """Its position in the line, from 1 on, if it waits for a worker to start: its version had none when it was
+    accepted, or too few and more were to start. Its deadline has the deployment's patience with cold starts in it,
+    and its readers are told how it waits. 0 for any other turn."""
     fallback: str = ""
     """The deployment's name, if it is not the one that was asked but a fallback of it."""
     needs: tuple[str, ...] = ()

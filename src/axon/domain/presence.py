@@ -28,7 +28,7 @@ class Service:
     pending_prompt: float = 0.0
     """Prompt tokens, likewise, of the choices that were taken and have no token yet."""
     remaining_tokens: float | None = None
-    """Predicted tokens that the answers which run have left; None where it is not told."""
+    """Predicted tokens that the answers which run have left; None from a worker that does not report it."""
     prefill_per_s: float | None = None
     """Prompt tokens per second beside full decoding, by what steps cost; None while unknown."""
     decode_per_s: float | None = None

@@ -11,7 +11,7 @@ class Mask(Protocol):
 
     @property
     def masks(self) -> "Masks":
-        """Those of its span."""
+        """All masks of its span."""
         ...
 
     @property
@@ -50,7 +50,7 @@ class Matcher(Protocol):
 
     @property
     def problem(self) -> str:
-        """Why it can say nothing any more; empty while it can."""
+        """Why the parser has failed, so that no mask can be made any more; empty while it works."""
         ...
 
     def learn(self, position: int, token: int) -> None:
@@ -74,7 +74,7 @@ class Matcher(Protocol):
 
 
 class Compiler(Protocol):
-    """Compiles the grammars of new sequences, and fills the masks of steps, beside what else is done."""
+    """Compiles the grammars of new sequences and fills the masks of steps, in threads beside the computation."""
 
     @property
     def pending_ids(self) -> list[str]:

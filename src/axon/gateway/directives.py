@@ -67,7 +67,7 @@ def _refused(*neutral: Any, note: str = "") -> Directive:
 
 _ELSEWHERE = "a field of another route"
 _FORM = "use `response_format` or `structured_outputs`"
-_SAMPLING = "this sampling method is not there"
+_SAMPLING = "this sampling method is not implemented"
 _USE_CALLS = "use `tools`"
 
 _SHARED = {
@@ -84,7 +84,7 @@ _SHARED = {
     "request_id": _hint("send the header `x-request-id`"),
     "rid": _hint("send the header `x-request-id`"),
     "spaces_between_special_tokens": _hint("special tokens are not part of an answer's text"),
-    "guided_decoding_backend": _hint("there is one"),
+    "guided_decoding_backend": _hint("there is only one backend"),
     "guided_whitespace_pattern": _refused(note="JSON comes without white space"),
     "regex": _refused(note=_FORM),
     "ebnf": _refused(note=_FORM),
@@ -194,7 +194,7 @@ RESPONSES = Directives(
         "client_metadata": _hint("names the client"),
         "request_id": _SHARED["request_id"],
         "max_tool_calls": _refused(),
-        "prompt": _refused(note="stored prompts are not there"),
+        "prompt": _refused(note="stored prompts are not implemented"),
         "context_management": _refused([]),
         "moderation": _refused(),
         "messages": _refused(note=_ELSEWHERE),

@@ -1,6 +1,6 @@
-"""Versions that a server could not load, with the reason, in ``live``: who loads them says so, gateways read it.
+"""Versions that a server could not load, with the reason, in ``live``: whoever loads them writes it, gateways read it.
 
-What is missing is no problem: it was solved, or nobody has tried for a while.
+A version without an entry has no known problem: it was loaded, or nobody has tried for a while.
 """
 
 from axon.ports.live import Cache
@@ -20,7 +20,7 @@ class LoadProblems:
         await self._cache.put(_key(deployment, version), value, ttl_s=ttl_s)
 
     async def drop(self, deployment: str, version: str) -> None:
-        """The version is loaded."""
+        """Forgets the reason, because the version is loaded."""
         await self._cache.drop(_key(deployment, version))
 
     async def of(self, deployment: str, version: str) -> str:

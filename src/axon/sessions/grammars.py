@@ -1,6 +1,6 @@
 """Checks the grammars that requests bring, in threads and once for each. Knows no API and no engine.
 
-A grammar costs milliseconds to compile, so what was found of one is kept by its digest, for as many as ``_MOST_KEPT``.
+A grammar costs milliseconds to compile, so the results of the last ``_MOST_KEPT`` are kept by their digests.
 """
 
 import asyncio
@@ -26,7 +26,7 @@ _MAX_TOGETHER_S = 1.0
 
 
 class Grammars:
-    """Says whether grammars can be used. Its threads start with the first one."""
+    """Says whether grammars can be used. Its threads start with the first grammar."""
 
     def __init__(self) -> None:
         self._threads = ThreadPoolExecutor(max_workers=2, thread_name_prefix="grammars")

@@ -55,7 +55,7 @@ def make_job(
     """The job of an admitted turn, still without its ticket. ``sampling.max_tokens`` of 0 means as many as fit.
 
     ``tier`` is the requested one; the terms may lower it. ``pool`` is the pool of workers that is to run the job.
-    ``price`` is the one that holds for the version now. ``queued`` is its place in the line, if it waits for a first
+    ``price`` is the one that holds for the version now. ``queued`` is its position in the line, if it waits for a first
     worker.
     """
     tier = terms.tier(tier)

@@ -65,7 +65,7 @@ class Prompts:
         return other
 
     def dialect(self, override: str = "") -> Dialect:
-        """How tools are told to the model: as its template does it, or in our words if it does not.
+        """How tools are described to the model: by its template, or in our words if the template knows none.
 
         ``override`` is the format that the operator says the model writes; a template without tools leaves it unused.
         """

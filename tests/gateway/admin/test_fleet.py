@@ -11,7 +11,7 @@ from axon.domain.fleet.replica import LaunchState
 from axon.domain.fleet.status import Decision, FleetStatus, ReplicaState, decode, encode, replica_status
 from axon.domain.key import Scope
 from tests.domain.fleet.builders import ONE, TWO, launched
-from tests.gateway.admin.test_admin import Office, ok, opened_office, refused
+from tests.gateway.admin.office import Office, ok, opened_office, refused
 
 URL = "/v1/admin/fleet"
 

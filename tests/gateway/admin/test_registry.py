@@ -10,7 +10,7 @@ import pytest
 
 from axon.domain.key import Scope
 from axon.gateway.http.scopes import NEEDED
-from tests.gateway.admin.test_admin import Office, ok, opened_office, refused
+from tests.gateway.admin.office import Office, ok, opened_office, refused
 
 VERSION = {"label": "v1", "source": "/models/small", "digest": "d" * 64, "text": "mark", "max_model_len": 2048}
 URL = "/v1/admin"

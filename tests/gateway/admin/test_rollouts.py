@@ -13,7 +13,7 @@ from axon.domain.registry.deployment import Deployment, MemberState
 from axon.registry.catalog import Catalog
 from axon.registry.writer import RegistryWriter
 from tests.domain.registry.builders import nobody_pinned
-from tests.gateway.admin.test_admin import Office, ok, opened_office, refused
+from tests.gateway.admin.office import Office, ok, opened_office, refused
 from tests.gateway.admin.test_registry import VERSION
 
 URL = "/v1/admin/deployments/small/rollout"

@@ -15,7 +15,8 @@ NAMES = ("book", "plan")
 
 def chat(choice: Any) -> Toolbox:
     tools = [ChatTool.model_validate({"type": "function", "function": {"name": name}}) for name in NAMES]
-    return chat_toolbox(tools, ChatToolChoice.model_validate(choice) if isinstance(choice, dict) else choice, None)
+    given: Any = choice if isinstance(choice, str) else ChatToolChoice.model_validate(choice)
+    return chat_toolbox(tools, given, None)
 
 
 def response(choice: Any) -> Toolbox:

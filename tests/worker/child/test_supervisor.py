@@ -15,7 +15,7 @@ from axon.worker.config import WorkerConfig
 from axon.worker.job.hands import Hands
 from axon.worker.job.running import Running
 from axon.worker.job.trials import Trials
-from tests.worker.job.test_running import make_running
+from tests.worker.job.builders import make_running
 from tests.worker.world import World
 
 INNOCENTS = range(1, 32)

@@ -23,7 +23,7 @@ from axon.worker.job.pacing import Pacing
 from axon.worker.job.trials import Trials
 from axon.worker.worker import Worker
 from tests.contracts.builders import make_job
-from tests.worker.job.test_running import make_running
+from tests.worker.job.builders import make_running
 from tests.worker.world import STEP_S, World
 
 PROMPT = 3

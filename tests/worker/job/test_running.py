@@ -1,9 +1,6 @@
 """A job in a worker's hands: however its tokens are cut, sent again or taken over, they make one stream."""
 
-from collections.abc import Iterable
 from dataclasses import replace
-from itertools import pairwise
-from random import Random
 
 import pytest
 from hypothesis import given, settings
@@ -15,65 +12,9 @@ from axon.domain.turn import TurnState
 from axon.engine.protocol.messages import Emitted, Scored
 from axon.ports.queue import Delivery
 from axon.text.stops import StopScanner
-from axon.text.tokenizer import ByteTokenizer
 from axon.worker.job.running import Running, Terminal
 from tests.contracts.builders import make_job
-
-TOKENIZER = ByteTokenizer()
-
-stop_strings = st.lists(st.text("ab\né", min_size=1, max_size=4), max_size=3).map(tuple)
-"""Of few letters, so that they begin and break off often; of more than one byte, so that a token is half a letter."""
-texts = st.text("ab\né🙂", max_size=24)
-
-
-def make_running(
-    *,
-    stop: Iterable[str] = (),
-    epoch: int = 1,
-    choices: int = 1,
-    reasoning: str = "",
-    more_prompts: tuple[tuple[int, ...], ...] = (),
-) -> Running:
-    job = make_job(
-        sampling=Sampling(max_tokens=1000, stop=tuple(stop)),
-        choices=choices,
-        reasoning=reasoning,
-        more_prompts=more_prompts,
-    )
-    delivery = Delivery(tag=1, lane=job.lane, body=b"", redelivered=False)
-    return Running(job=job, delivery=delivery, epoch=epoch, tokenizer=TOKENIZER)
-
-
-def push(running: Running, token_id: int, finish: str | None = None, *, choice: int = 0) -> bool:
-    return running.push(running.choices[choice], Emitted("", token_id, finish))
-
-
-def run(running: Running, ids: Iterable[int], finish: str = "length") -> Running:
-    """Pushes the rest of the ids, the last with its finish, until something ends the job."""
-    left = list(ids)[len(running.tokens) :]
-    for place, token_id in enumerate(left, start=1):
-        if push(running, token_id, finish if place == len(left) else None):
-            break
-    return running
-
-
-def text_of(tokens: Iterable[Token]) -> str:
-    return "".join(token.text for token in tokens)
-
-
-def said(chunk: Chunk | None) -> Chunk | None:
-    """What a chunk says, without what it took."""
-    return replace(chunk, ledger=None) if chunk else None
-
-
-def joined(chunks: list[Chunk]) -> Chunk:
-    """What a reader makes of chunks that follow one another."""
-    for before, after in pairwise(chunks):
-        assert after.first == before.last + 1
-    last = chunks[-1]
-    tokens = tuple(token for chunk in chunks for token in chunk.tokens)
-    ends = tuple({end: None for chunk in chunks for end in chunk.ends})
-    return Chunk(first=1, epoch=last.epoch, tokens=tokens, ends=ends, terminal=last.terminal)
+from tests.worker.job.builders import TOKENIZER, joined, make_running, push, run, said, stop_strings, text_of, texts
 
 
 def test_a_job_that_has_begun_has_nothing_to_tell() -> None:
@@ -226,95 +167,6 @@ def test_a_job_taken_over_again_and_again_goes_on_as_well(text: str, stop: tuple
     assert run(attempt, text.encode()).tokens == undisturbed.tokens
 
 
-def test_choices_stand_in_the_order_of_position_and_choice_whichever_was_first() -> None:
-    running = make_running(choices=2)
-    push(running, 98, choice=1)
-    push(running, 66, "stop", choice=1)
-    assert running.pending() is None
-    push(running, 97, choice=0)
-    assert [(token.choice, token.text) for token in running.tokens] == [(0, "a"), (1, "b")]
-    assert running.ends == []
-    push(running, 65, choice=0)
-    assert [(token.choice, token.text) for token in running.tokens[2:]] == [(0, "A"), (1, "B")]
-    assert running.ends == [End(1, "stop", 4)]
-    push(running, 33, "length", choice=0)
-    assert (running.ends[1:], running.terminal) == ([End(0, "length", 5)], Terminal(TurnState.COMPLETED))
-
-
-def test_an_end_is_told_with_its_choices_last_token_and_again_at_the_end_of_all() -> None:
-    running = make_running(choices=2)
-    push(running, 97, "stop", choice=0)
-    push(running, 98, choice=1)
-    first = running.pending()
-    assert first is not None
-    assert first.ends == (End(0, "stop", 1),)
-    running.sent = first.last
-    push(running, 99, choice=1)
-    second = running.pending()
-    assert second is not None
-    assert second.ends == ()
-    running.sent = second.last
-    push(running, 99, "length", choice=1)
-    last = running.pending()
-    assert last is not None
-    assert last.ends == (End(0, "stop", 1), End(1, "length", 4))
-
-
-answers = st.lists(st.text("ab\né", min_size=1, max_size=10).map(str.encode), min_size=1, max_size=4)
-
-
-def play(running: Running, texts: list[bytes], order: Iterable[int]) -> None:
-    """Pushes what each choice still lacks; ``order`` says whose token the engine has next, as often as it says."""
-    left = {choice.index: list(texts[choice.index][len(choice.token_ids) :]) for choice in running.absent}
-    turns = iter(order)
-    while left and running.terminal is None:
-        index = sorted(left)[next(turns, 0) % len(left)]
-        token_id = left[index].pop(0)
-        if push(running, token_id, None if left[index] else "length", choice=index) or not left[index]:
-            del left[index]
-
-
-@settings(deadline=None)
-@given(answers, stop_strings, st.lists(st.integers(0, 3), max_size=60))
-def test_the_stream_of_many_choices_does_not_depend_on_their_pace(
-    texts: list[bytes], stop: tuple[str, ...], order: list[int]
-) -> None:
-    even, uneven = make_running(stop=stop, choices=len(texts)), make_running(stop=stop, choices=len(texts))
-    play(even, texts, ())
-    play(uneven, texts, order)
-    assert said(uneven.whole()) == said(even.whole())
-    for index, text in enumerate(texts):
-        alone = run(make_running(stop=stop), text)
-        assert text_of(token for token in even.tokens if token.choice == index) == text_of(alone.tokens)
-        assert [end.reason for end in even.ends if end.choice == index] == [end.reason for end in alone.ends]
-
-
-@settings(deadline=None)
-@given(answers, stop_strings, st.lists(st.integers(0, 3), max_size=60), st.data())
-def test_many_choices_taken_over_at_any_token_go_on_as_if_nothing_had_happened(
-    texts: list[bytes], stop: tuple[str, ...], order: list[int], data: st.DataObject
-) -> None:
-    undisturbed = make_running(stop=stop, choices=len(texts))
-    play(undisturbed, texts, ())
-    seq = data.draw(st.integers(0, len(undisturbed.tokens) - 1), label="seq of the log's last token")
-    cut = data.draw(st.integers(0, seq), label="where it was cut into chunks")
-    whole = undisturbed.whole()
-    pieces = [
-        Chunk(
-            first=first + 1,
-            epoch=1,
-            tokens=whole.tokens[first:last],
-            ends=tuple(end for end in whole.ends if end.at is not None and first < end.at <= last),
-        )
-        for first, last in ((0, cut), (cut, seq))
-    ]
-    taken_over = make_running(stop=stop, epoch=1, choices=len(texts))
-    taken_over.replay(pieces)
-    assert taken_over.pending() is None
-    play(taken_over, texts, order)
-    assert said(taken_over.whole()) == said(whole)
-
-
 def test_log_probabilities_travel_with_their_token_as_bytes() -> None:
     running = make_running()
     half = "é".encode()[0]
@@ -396,102 +248,6 @@ def test_thinking_is_parted_from_the_answer_also_when_another_attempt_goes_on(ta
 def test_a_stop_string_in_the_thinking_ends_it_and_loses_nothing_before_it() -> None:
     running = run(make_running(reasoning="inside", stop=["XX"]), b"hm </tXX")
     assert (text_of(running.tokens), thinking_of(running)) == ("", "hm </t")
-
-
-@settings(deadline=None)
-@given(rng=st.randoms(use_true_random=False), text=texts, choices=st.integers(1, 3))
-def test_a_stream_that_is_held_back_is_told_the_same_tokens_and_ends_after_the_last(
-    rng: Random, text: str, choices: int
-) -> None:
-    ids = TOKENIZER.encode(text) or [65]
-    running = make_running(choices=choices)
-    running.limit, told = 0, []
-    left = {choice: list(ids) for choice in range(choices)}
-    while not running.end_logged:
-        moves = [choice for choice, rest in left.items() if rest]
-        if moves and rng.random() < 0.5:
-            rest = left[choice := rng.choice(moves)]
-            push(running, rest.pop(0), None if rest else "stop", choice=choice)
-        else:
-            running.limit = min(running.limit + rng.randint(0 if moves else 1, 5), choices * len(ids))
-        chunk = running.pending()
-        assert chunk is None or chunk.last <= max(running.limit, 0)
-        if chunk is not None and rng.random() < 0.7:
-            assert bool(chunk.terminal) == (chunk.last == choices * len(ids))
-            told.append(chunk)
-            running.sent, running.end_logged = chunk.last, bool(chunk.terminal)
-    assert [token.id for token in joined(told).tokens] == [token_id for token_id in ids for _ in range(choices)]
-    assert {end.choice for end in joined(told).ends} == set(range(choices))
-
-
-@pytest.mark.parametrize("finish", [None, "stop"])
-def test_what_is_held_back_at_an_end_from_outside_is_never_told(finish: str | None) -> None:
-    running = make_running()
-    running.limit = 2
-    for place, token_id in enumerate([65, 66, 67, 68]):
-        push(running, token_id, finish if place == 3 else None)
-    running.end(TurnState.CANCELLED)
-    chunk = running.pending()
-    assert chunk is not None
-    assert ([token.id for token in chunk.tokens], chunk.ends, chunk.terminal) == ([65, 66], (), "cancelled")
-
-
-@pytest.mark.parametrize("finish", [None, "stop"])
-def test_a_cancelled_job_ends_with_what_the_log_has_and_the_rest_is_wasted(finish: str | None) -> None:
-    running = make_running()
-    push(running, 65)
-    running.sent = 1
-    for place, token_id in enumerate([66, 67]):
-        push(running, token_id, finish if place == 1 else None)
-    late = running.pending()
-    assert late is not None  # the log refuses it
-    running.cancel()
-    chunk = running.pending()
-    assert chunk is not None
-    assert chunk.ledger is not None
-    assert (chunk.first, chunk.tokens, chunk.ends, chunk.terminal) == (2, (), (), "cancelled")
-    assert (chunk.ledger.emitted, chunk.ledger.wasted) == (1, 2)
-    assert [token.id for token in running.whole().tokens] == [65]
-
-
-def test_of_many_choices_the_tokens_that_had_no_place_are_wasted_once() -> None:
-    running = make_running(choices=2)
-    push(running, 65, choice=1)
-    push(running, 66, choice=1)
-    running.end(TurnState.EXPIRED)
-    running.cancel()
-    assert running.whole().ledger is not None
-    assert (running.whole().terminal, running.whole().ledger.wasted) == ("cancelled", 2)  # type: ignore[union-attr]
-
-
-def test_a_job_asks_the_log_whether_it_is_to_go_on_although_it_has_nothing_to_tell() -> None:
-    running = make_running()
-    running.must_ask = True
-    chunk = running.pending()
-    assert chunk is not None
-    assert (chunk.first, chunk.tokens, chunk.ends, chunk.terminal) == (1, (), (), "")
-
-
-@pytest.mark.parametrize("limit", [None, 2, 0])
-def test_a_stopped_job_is_complete_with_what_may_be_told_and_its_length_is_its_end(limit: int | None) -> None:
-    running = make_running(choices=2)
-    running.limit = limit
-    push(running, 65, choice=0)
-    push(running, 65, choice=1)
-    push(running, 66, "stop", choice=0)
-    running.stop("why", "because")
-    chunk = running.pending()
-    assert chunk is not None
-    num_told = 3 if limit is None else limit
-    assert (len(chunk.tokens), chunk.terminal, chunk.code) == (num_told, TurnState.COMPLETED, "why")
-    reasons = {end.choice: end.reason for end in chunk.ends}
-    assert reasons == {0: "stop" if limit is None else "length", 1: "length"}
-
-
-def test_a_job_that_has_ended_is_not_stopped() -> None:
-    running = run(make_running(), [65, 66], "stop")
-    running.stop("why", "because")
-    assert running.terminal == Terminal(TurnState.COMPLETED)
 
 
 def test_an_attempt_is_interrupted_from_the_tokens_of_an_earlier_one_to_its_own_first() -> None:

@@ -13,7 +13,7 @@ class Demand:
     waiting: int | None = None
     """Jobs in its lanes."""
     tiers: Mapping[Tier, int] = field(default_factory=dict)
-    """Those jobs by tier; the jobs that no tier has are of the default one."""
+    """Those jobs by tier; jobs that are in no tier's count belong to the default one."""
     unfinished: int | None = None
     """Accepted turns that have not ended, as far as they are in the store: waiting ones and running ones."""
     last_asked: float | None = None

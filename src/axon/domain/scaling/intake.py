@@ -1,6 +1,6 @@
 """The work that comes in, from what workers have taken and what waits: nobody has to count requests at the gateways.
 
-A request that comes either is taken by a worker or makes the queue longer. Workers tell what they have taken, with
+A request that comes either is taken by a worker or makes the queue longer. Workers report what they have taken, with
 answers by their predicted lengths; a job that waits counts as the mean of those that were taken. Pure.
 """
 
@@ -12,7 +12,7 @@ from axon.domain.scaling.work import Work
 from axon.domain.tenant import Tier
 
 _FIRST = Work(prompt=200.0, answer=200.0)
-"""The work of a job while none has taken."""
+"""The work that a job is assumed to be before the first one was taken."""
 _NONE = Work()
 _MEMORY = 1000.0
 """Jobs after which an older one counts half as much."""
@@ -68,7 +68,7 @@ class Intake:
 
     def backlog(self, waiting: Mapping[Tier, float], *, pending: Work = _NONE) -> dict[Tier, Work]:
         """The work of the jobs that wait, by tier; ``pending`` is of prompts that were taken and wait in their workers,
-        whose tiers are not told."""
+        whose tiers are not reported."""
         found = {tier: _times(self.job, num) for tier, num in waiting.items() if num > 0}
         if pending.tokens:
             found[Tier.DEFAULT] = found.get(Tier.DEFAULT, _NONE) + pending

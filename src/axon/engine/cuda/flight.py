@@ -13,13 +13,13 @@ class CudaFlight:
     """A launched step; ``land`` waits for it."""
 
     finish: Callable[[], Callable[[], list[int]]]
-    """Launches what is left of the step; returns what waits for the drawn tokens."""
+    """Launches what is left of the step; returns a function that waits for the drawn tokens and returns them."""
     places: list[int]
-    """Index among the tokens of each draw of the batch, in order."""
+    """Index of each draw's token among the drawn tokens, in the order of the batch."""
     from_host: dict[int, Drawn]
-    """Draws made on the host, with their log probabilities, by index."""
+    """Draws made on the host, with their log probabilities, by the same index."""
     place_of: dict[int, int]
-    """Index among the tokens by the sequence's arrival."""
+    """Index of a sequence's token among the drawn tokens, by the sequence's arrival."""
     _fetch: Callable[[], list[int]] | None = None
     _tokens: list[int] | None = None
 
@@ -48,7 +48,7 @@ class CudaFlight:
 
 
 def wait_for(tokens: torch.Tensor, arrived: Callable[[], None]) -> list[int]:
-    """The tokens, when their copy has arrived on the host."""
+    """Waits for the copy of the tokens to the host by calling ``arrived``, and returns them."""
     arrived()
     numbers: list[int] = tokens.tolist()
     return numbers

@@ -34,7 +34,7 @@ class Block:
 
     kind: Kind
     index: int
-    """Its place in the content."""
+    """Its index in the content."""
     call: int = 0
     """The number of the tool call, from 0 on."""
     name: str = ""
@@ -159,8 +159,8 @@ def tool_use_id(turn_id: str, call: int) -> str:
 
 
 def input_of(arguments: str) -> dict[str, Any]:
-    """Returns a tool's input. Of arguments that ``max_tokens`` has cut off, it is what can be read, as Anthropic's own
-    clients read a stream that has come so far."""
+    """Returns a tool's input. Arguments that ``max_tokens`` has cut off are read as far as they go, as Anthropic's
+    own clients read an unfinished stream."""
     try:
         found = from_json(arguments, allow_partial=True)
     except ValueError:
@@ -176,7 +176,7 @@ def stop_of(chunks: Sequence[Chunk]) -> tuple[str, str | None]:
 
 
 def stop_reason(reason: str, last: Token | None) -> tuple[str, str | None]:
-    """Returns the same for the reason of the choice's end and its last token."""
+    """Returns the stop reason and the stop sequence of a choice, by the reason of its end and its last token."""
     match reason:
         case "length":
             return "max_tokens", None

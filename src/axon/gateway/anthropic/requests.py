@@ -74,7 +74,7 @@ class CountRequest(Wire):
 
     @property
     def template_options(self) -> dict[str, Json]:
-        """What the chat template is told."""
+        """The options that the chat template is rendered with."""
         if self.thinking is None or self.thinking.type == "adaptive":
             return {}
         return {"enable_thinking": self.thinking.type == "enabled"}

@@ -1,4 +1,4 @@
-"""How a turn waits for the first worker of its version, as its client is told. Values only."""
+"""How a turn waits for a worker to start, as its client is told. Values only."""
 
 from dataclasses import dataclass
 from enum import StrEnum
@@ -18,11 +18,11 @@ class State(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Wait:
-    """How a turn waits."""
+    """How a turn waits for a worker to start."""
 
     state: State
     """State of its deployment; ``ready`` once a worker is there and takes the turns that wait."""
     position: int
-    """Its place in the line, from 1 on, as if turns were taken in the order in which they came."""
+    """Its position in the line, from 1 on, as if turns were taken in the order in which they came."""
     expected_s: float | None = None
     """Seconds until it is likely to be taken; None while nobody knows how long a start takes."""

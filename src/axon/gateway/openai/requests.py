@@ -229,7 +229,7 @@ class ChatRequest(Request):
 
     @property
     def template_options(self) -> dict[str, Option]:
-        """What the chat template is told."""
+        """The options that the chat template is rendered with."""
         return template_options(self.chat_template_kwargs, self.reasoning_effort)
 
     @property

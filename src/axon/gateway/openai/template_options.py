@@ -1,4 +1,4 @@
-"""What a request tells the model's chat template: its own options and how much to reason. Knows no template."""
+"""The options that a request gives the model's chat template: its own, and how much to reason. Knows no template."""
 
 from collections.abc import Mapping
 from typing import Annotated, Literal

@@ -64,7 +64,7 @@ ChoiceWord = Literal["none", "auto", "required"]
 
 
 class Offered(NamedTuple):
-    """A function as a request has it, and where it stands there."""
+    """A function as a request has it, with the path of its field, which errors name."""
 
     body: FunctionBody
     path: str
@@ -78,7 +78,7 @@ class Offered(NamedTuple):
 
 
 class Chosen(NamedTuple):
-    """A choice as a request has it: its mode and the names of the functions, each with its place."""
+    """A choice as a request has it: its mode and the names of the functions, each with the path of its field."""
 
     mode: str | None = None
     names: tuple[tuple[str, str], ...] = ()
@@ -150,11 +150,11 @@ def allowed(choice: AllowedTools, path: str) -> Chosen:
     """Returns the choice among several allowed functions; ``path`` names it in errors."""
     names = []
     for index, tool in enumerate(choice.tools):
-        place = f"{path}.tools.{index}"
-        require_function(tool.type, f"{place}.type")
+        field_path = f"{path}.tools.{index}"
+        require_function(tool.type, f"{field_path}.type")
         if (name := tool.function.name if tool.function else tool.name) is None:
-            raise missing(f"{place}.name")
-        names.append((name, place))
+            raise missing(f"{field_path}.name")
+        names.append((name, field_path))
     return Chosen(choice.mode, tuple(names))
 
 

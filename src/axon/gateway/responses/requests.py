@@ -86,7 +86,7 @@ class Context(Wire):
 
     @property
     def template_options(self) -> dict[str, Option]:
-        """What the chat template is told."""
+        """The options that the chat template is rendered with."""
         return template_options(self.chat_template_kwargs, self.reasoning.effort if self.reasoning else None)
 
     @property

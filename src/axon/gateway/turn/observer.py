@@ -61,5 +61,5 @@ class TurnObserving:
 
     def refused(self, deployment: str, version: str) -> None:
         """A turn was refused after its version was decided on. Only those that begin a session and name no version are
-        told here: whoever asks again and again in one session would speak against one version alone."""
+        counted here: whoever asks again and again in one session would speak against one version alone."""
         self._observing.refused(deployment, version)

@@ -57,7 +57,7 @@ class Target:
 
     @property
     def dialect(self) -> Dialect:
-        """How tools are told to the model and how it writes calls."""
+        """How tools are described to the model and how it writes calls."""
         return self.prompts.dialect(self.served.call_format)
 
     def reasoning(self, prompt_ids: Sequence[int]) -> str:

@@ -10,7 +10,7 @@ STATE_HEADER = "x-axon-state"
 """Response header: ``cold`` or ``loading`` if the model had no worker when the turn was accepted, ``ready`` if it had
 too few."""
 POSITION_HEADER = "x-axon-queue-position"
-"""Response header: the turn's place in the line then, from 1 on."""
+"""Response header: the turn's position in the line then, from 1 on."""
 EXPECTED_HEADER = "x-axon-expected-wait-s"
 """Response header: seconds that the turn was likely to wait then; missing while nobody knows."""
 

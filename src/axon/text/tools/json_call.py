@@ -35,7 +35,7 @@ def read_call(tape: Tape) -> Reading[bool]:
     if not name:
         return False
     tape.open_call(name)
-    whole = yield from tape.read_object(tape.argue)
+    whole = yield from tape.read_object(tape.add_arguments)
     if whole:
         tape.close_call()
         if (yield from tape.expect(_TAIL)) is None and (yield from tape.expect(_MORE_KEYS)) is not None:
@@ -56,7 +56,7 @@ def _expect_head(tape: Tape) -> Reading[str]:
 
 
 def say_call(tape: Tape, text: str) -> bool:
-    """Tells a call that was gathered whole, whatever the order of its keys; False if the text is no call."""
+    """Adds a call that was gathered whole, whatever the order of its keys; False if the text is no call."""
     try:
         call = from_json(text)
         name = call.get("name") if isinstance(call, dict) else None
@@ -67,7 +67,7 @@ def say_call(tape: Tape, text: str) -> bool:
     except (ValueError, RecursionError):
         return False
     tape.open_call(name)
-    tape.argue(written)
+    tape.add_arguments(written)
     tape.close_call()
     return True
 

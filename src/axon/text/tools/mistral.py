@@ -31,7 +31,7 @@ def read(tape: Tape, calls: str = CALLS) -> Reading[None]:
             yield from _read_list(tape, calls + found[0])
         elif name := (yield from _expect_name(tape)):
             tape.open_call(name)
-            if (yield from tape.read_object(tape.argue)):
+            if (yield from tape.read_object(tape.add_arguments)):
                 tape.close_call()
         else:
             tape.say(calls)

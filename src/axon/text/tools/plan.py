@@ -16,7 +16,7 @@ class CallPlan:
     """What the prompt and the job of a request need to know of its tools."""
 
     tools: tuple[Tool, ...] = ()
-    """The tools that are told to the model."""
+    """The tools that are described to the model."""
     dialect: Dialect = PLAIN
     max_calls: int = 0
     """Number of calls with which the answer ends; 0 for any number."""

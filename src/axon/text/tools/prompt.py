@@ -33,7 +33,7 @@ _NUM_ID_CHARS = 9
 
 @dataclass(frozen=True, slots=True)
 class Dialect:
-    """How tools are told to a model and how it writes calls."""
+    """How tools are described to a model and how it writes calls."""
 
     format: CallFormat = CallFormat.HERMES
     native: bool = False

@@ -41,24 +41,24 @@ def _read_arguments(tape: Tape, name: str, before: str) -> Reading[bool]:
         text, end = yield from _read_argument(tape)
         if end == ")" and not num and not text.strip():
             tape.open_call(name)
-            tape.argue("{}")
+            tape.add_arguments("{}")
             tape.close_call()
             return True
         pair = _pair(text) if end else None
         if pair is None:
-            if not end and (num or _BEGUN.match(text)):  # cut off: the call is told as far as its arguments are whole
+            if not end and (num or _BEGUN.match(text)):  # cut off: the call is passed on up to its last whole argument
                 if not num:
                     tape.open_call(name)
-                    tape.argue("{")
+                    tape.add_arguments("{")
                 return False
             tape.say(text + end if num else before + text + end)
             return False
         if not num:
             tape.open_call(name)
-        tape.argue(("{" if not num else ", ") + pair)
+        tape.add_arguments(("{" if not num else ", ") + pair)
         num += 1
         if end == ")":
-            tape.argue("}")
+            tape.add_arguments("}")
             tape.close_call()
             return True
 

@@ -35,17 +35,17 @@ def read(tape: Tape, opening: str = OPEN, closing: str = CLOSE, text_parameters:
 
 def _read_arguments(tape: Tape, name: str, text_parameters: Container[str]) -> Reading[bool]:
     tape.open_call(name)
-    tape.argue("{")
+    tape.add_arguments("{")
     first = True
     while found := (yield from tape.expect(_KEY)):
         key = found["key"]
-        tape.argue(("" if first else ", ") + to_json(key) + ": ")
+        tape.add_arguments(("" if first else ", ") + to_json(key) + ": ")
         first = False
         if not (yield from _read_value(tape, is_text=f"{name}/{key}" in text_parameters)):
             return False
     if (yield from tape.expect(_END)) is None:
         return False
-    tape.argue("}")
+    tape.add_arguments("}")
     tape.close_call()
     return True
 
@@ -53,16 +53,16 @@ def _read_arguments(tape: Tape, name: str, text_parameters: Container[str]) -> R
 def _read_value(tape: Tape, *, is_text: bool) -> Reading[bool]:
     """Reads a value up to its closing tag; a line break before the tag is no part of it."""
     if is_text:
-        tape.argue('"')
+        tape.add_arguments('"')
         value = _Value(tape)
         if not (yield from tape.pass_until((_END_PARAMETER,), value.add)):
             return False
-        tape.argue('"')
+        tape.add_arguments('"')
         return True
     parts: list[str] = []
     if not (yield from tape.pass_until((_END_PARAMETER,), parts.append)):
         return False
-    tape.argue(_as_json("".join(parts).removeprefix("\n").removesuffix("\n")))
+    tape.add_arguments(_as_json("".join(parts).removeprefix("\n").removesuffix("\n")))
     return True
 
 
@@ -79,7 +79,7 @@ class _Value:
             self._begun, text = True, text.removeprefix("\n")
         text = self._held + text
         self._held = "\n" if text.endswith("\n") else ""
-        self._tape.argue(to_json(text.removesuffix("\n"))[1:-1])
+        self._tape.add_arguments(to_json(text.removesuffix("\n"))[1:-1])
 
 
 def _as_json(value: str) -> str:

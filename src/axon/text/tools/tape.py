@@ -75,7 +75,7 @@ class Tape:
         self._calls.append(CallPiece(self.num_opened, name))
         self.num_opened += 1
 
-    def argue(self, arguments: str) -> None:
+    def add_arguments(self, arguments: str) -> None:
         """Adds to the arguments of the open call."""
         if not arguments:
             return

@@ -1,0 +1,110 @@
+"""A gateway that has only administration, over a real store, and how its answers are checked."""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, cast
+
+import httpx
+
+from axon.adapters.live.memory_cache import MemoryCache
+from axon.adapters.store.sqlite import SqliteStore
+from axon.domain.key import HOLDER, Scope
+from axon.domain.tenant import Tenant, Terms
+from axon.gateway.admin.bodies import Admin
+from axon.gateway.app import build_app
+from axon.gateway.config import GatewayConfig
+from axon.gateway.http.auth import Authenticator
+from axon.gateway.http.body import Bodies
+from axon.registry.catalog import Catalog
+from axon.registry.fleet_report import FleetReports
+from axon.registry.writer import RegistryWriter
+from axon.runtime.clock import FakeClock
+from axon.runtime.lifecycle import Lifecycle
+from axon.telemetry.metrics import Metrics
+from axon.tenants.keyring import Keyring
+from axon.tenants.revocations import Revocations
+from axon.tenants.tenancy import Tenancy
+from tests.domain.registry.builders import nobody_pinned
+from tests.gateway.offers.builders import make_offers
+
+PEPPER = b"pepper"
+
+
+DEFAULTS = Terms(requests_per_minute=600.0, concurrent=64)
+
+
+async def _uncounted(*who: object) -> None:
+    """No tenant here has a limit."""
+
+
+class Office:
+    """The application with a store of its own, and a client for whichever key one has."""
+
+    def __init__(self, store: SqliteStore) -> None:
+        self.store, self.clock = store, FakeClock()
+        revocations = Revocations(MemoryCache(self.clock), store.keys, self.clock)
+        self.tenancy = Tenancy(store, self.clock, defaults=DEFAULTS)
+        self.keyring = Keyring(store.keys, revocations.revoke, lambda: PEPPER, self.clock)
+        self.catalog = Catalog(
+            store.registry, RegistryWriter(store.registry, self.clock), self.clock, pinned=nobody_pinned
+        )
+        self.fleet = FleetReports(MemoryCache(self.clock))
+        self.bodies = Bodies(GatewayConfig())
+        gateway = SimpleNamespace(
+            config=GatewayConfig(),
+            lifecycle=Lifecycle(),
+            metrics=Metrics(),
+            clock=self.clock,
+            offers=make_offers(self.clock),
+            bodies=self.bodies,
+            opening=SimpleNamespace(count=_uncounted),
+        )
+        self.app = build_app(
+            cast("Any", gateway),
+            Admin(
+                tenancy=self.tenancy,
+                keyring=self.keyring,
+                catalog=self.catalog,
+                fleet=self.fleet,
+                clock=self.clock,
+            ),
+            Authenticator(store.keys, PEPPER, self.clock, defaults=DEFAULTS, revoked=revocations.revoked),
+            version="0",
+        )
+
+    def client(self, key: str) -> httpx.AsyncClient:
+        headers = {"Authorization": f"Bearer {key}"}
+        return httpx.AsyncClient(transport=httpx.ASGITransport(self.app), base_url="http://axon", headers=headers)
+
+    async def key(self, tenant: str, *scopes: Scope) -> str:
+        return (await self.keyring.create(tenant, scopes=scopes or HOLDER))[1]
+
+
+@asynccontextmanager
+async def opened_office(folder: Path) -> AsyncIterator[Office]:
+    store = SqliteStore(folder / "axon.db")
+    await store.open()
+    await store.tenants.add(Tenant(id="ops"))
+    office = Office(store)
+    try:
+        yield office
+    finally:
+        office.bodies.close()
+        await store.aclose()
+
+
+async def ok(call: Any) -> dict[str, Any]:
+    reply = await call
+    assert reply.status_code == 200, reply.text
+    body: dict[str, Any] = reply.json()
+    return body
+
+
+async def refused(call: Any, status: int, code: str, param: str | None = None) -> None:
+    reply = await call
+    assert (reply.status_code, reply.json()["error"]["code"]) == (status, code), reply.text
+    assert set(reply.json()["error"]) == {"message", "type", "param", "code"}
+    if param is not None:
+        assert reply.json()["error"]["param"] == param
