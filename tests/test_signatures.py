@@ -23,6 +23,7 @@ ALLOWED: dict[str, str] = {
     "axon.sessions.grammars.Grammars.schema": _SCHEMA,
     "axon.text.grammar.schema_grammar": _SCHEMA,
     "axon.text.schema_bounds.check_schema": _SCHEMA,
+    "axon.text.schema_bounds.check_schemas": _SCHEMA,
 }
 """``module.name`` of an exception, and the reason: user metadata, headers, metric labels."""
 

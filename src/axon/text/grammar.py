@@ -30,7 +30,7 @@ _AFTER_THOUGHT = {
 }
 """By the answer's reasoning mode: the rule that lets a model think freely before the grammar begins."""
 _THINKING = f"thought[lazy]: {_THOUGHT}\ngap: /[ \\n]{{0,4}}/\n"
-_MAX_GRAMMAR_CHARS, _MAX_RULES = 32_000, 500
+_MAX_GRAMMAR_CHARS, _MAX_RULES = 24_000, 500
 """Characters and rules of a client's grammar, whose conversion from GBNF takes time with the square of its rules."""
 _LARK = re.compile(r"^[^\S\n]*(%llguidance\b|start\s*:)", re.MULTILINE)
 """What a Lark grammar has and a GBNF grammar has not."""

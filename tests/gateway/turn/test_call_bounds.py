@@ -48,7 +48,7 @@ async def test_schemas_that_take_too_long_together_are_refused(
 
 
 async def test_a_tools_schema_has_the_bounds_of_any_other(grammars: Grammars) -> None:
-    large = {"properties": {"a": {"const": "x" * 100_000}}}
+    large: dict[str, Any] = {"properties": {"a": {"const": "x" * 100_000}}}
     with pytest.raises(InvalidInput, match="may have 65536"):
         await grammar_text(grammars, tool("f", strict=True, **large))
     assert len(await grammar_text(grammars, tool("f", **large))) < 1000  # without ``strict`` any object will do
