@@ -34,7 +34,7 @@ REASONS = {
     "oneOf": "'oneOf' is not supported where its alternatives may overlap",
     "no text": "Unsatisfiable schema|it allows no text at all",
     "pattern": "regex parse error|patternProperty regexes /|pattern",
-    "bounds of numbers": "'minimum' or 'maximum'|'multipleOf' is more than",
+    "bounds of numbers": "'minimum' or 'maximum'|'multipleOf' is more than|a number in it is less than",
     "value of a keyword": "Expected .* for '",
     "cost": "more than [0-9]+ |multiply to more than|too many properties|too large",
 }
