@@ -65,12 +65,13 @@ class Grammars:
         """Why each of these grammars, with the schema that it was made of, cannot be used; empty for one that can.
         Raises ``InvalidInput`` if they take too long together."""
         digests = [_digest(grammar) for grammar, _ in asked]
-        new = {each: pair for each, pair in zip(digests, asked, strict=True) if self._known(each) is None}
+        problems = {each: known for each in digests if (known := self._known(each)) is not None}
+        new = {each: pair for each, pair in zip(digests, asked, strict=True) if each not in problems}
         found = await self._run(self._find_all, [*new.values()]) if new else []
         if len(found) < len(new):
             raise InvalidInput("The schemas of the tools take too long to compile.", param=param, code="invalid_schema")
-        fresh = {each: self._keep(each, problem) for each, problem in zip(new, found, strict=True)}
-        return [fresh.get(each) or self._found.get(each, "") for each in digests]
+        problems |= {each: self._keep(each, problem) for each, problem in zip(new, found, strict=True)}
+        return [problems[each] for each in digests]
 
     def _known(self, digest: bytes) -> str | None:
         if digest in self._found:

@@ -12,7 +12,7 @@ from axon.errors import InvalidInput
 from axon.gateway.anthropic.tools import ToolBody
 from axon.gateway.anthropic.tools import toolbox_of as messages_toolbox
 from axon.gateway.openai.formats import ResponseFormat, Structured
-from axon.gateway.openai.tools import ChatTool, FunctionBody, chat_toolbox
+from axon.gateway.openai.tools import MAX_TOOL_BYTES, ChatTool, FunctionBody, chat_toolbox
 from axon.gateway.turn.calling import planned
 from axon.sessions.grammars import Grammars
 from axon.text.tokenizer import ByteTokenizer
@@ -70,3 +70,14 @@ def test_the_schema_beside_json_object_is_not_dropped() -> None:
     asked = Structured(response_format=ResponseFormat.model_validate({"type": "json_object", "schema": {"a": 1}}))
     assert asked.form is not None
     assert (asked.form.kind, asked.form.param) == ("json", "response_format.schema")
+
+
+def test_the_size_of_tools_is_counted_in_bytes() -> None:
+    said = "é" * (MAX_TOOL_BYTES // 2)
+    for more in ("", "é"):
+        tools = [ChatTool(type="function", function=FunctionBody(name="f", description=said + more))]
+        if more:
+            with pytest.raises(InvalidInput, match="more than"):
+                chat_toolbox(tools, None, None)
+        else:
+            assert chat_toolbox(tools, None, None).tools

@@ -73,7 +73,7 @@ def _tools(given: Sequence[ToolBody]) -> Iterator[Tool]:
         names.add(tool.name)
         check_object(tool.input_schema, f"{path}.input_schema")
         schema = json_text(tool.input_schema, f"{path}.input_schema")
-        num_bytes += len(tool.description or "") + len(schema)
+        num_bytes += len((tool.description or "").encode()) + len(schema.encode())
         if num_bytes > MAX_TOOL_BYTES:
             raise InvalidInput(
                 f"The descriptions and schemas of the tools have more than {MAX_TOOL_BYTES} bytes.", param="tools"

@@ -180,7 +180,7 @@ def _tools(offered: Iterable[Offered]) -> Iterable[Tool]:
             parameters=parameters,
             strict=bool(body.strict),
         )
-        num_bytes += len(tool.description) + len(parameters)
+        num_bytes += len(tool.description.encode()) + len(parameters.encode())
         if num_bytes > MAX_TOOL_BYTES:
             raise InvalidInput(
                 f"The descriptions and schemas of the tools have more than {MAX_TOOL_BYTES} bytes.", param="tools"
