@@ -3,7 +3,7 @@
 import os
 import signal
 
-from tests.faults import alone_faults
+from tests.faults import alone_faults, worker_faults
 from tests.faults.fault import Fault, Scene
 from tests.faults.fleet import Process, state_of
 from tests.faults.history import Ask
@@ -49,13 +49,7 @@ def _amid(scene: Scene, stream_ids: set[str]) -> set[str]:
 def worker_killed(scene: Scene) -> None:
     """A worker is killed in the middle of answers of a form: others go on with them, in the same form."""
     worker, jobs = _caught(scene)
-    scene.strike(jobs)
-    worker.kill()
-    scene.prove(state_of(worker.pid) == "X", "the worker's process is gone")
-    lost = worker.incarnation
-    scene.wait(lambda: lost not in scene.place.leases(), "its lease has lapsed", 60.0)
-    scene.wait(lambda: not scene.place.jobs(lost), "others have what it had", 60.0)
-    worker.start()
+    worker_faults.killed(scene, worker, jobs)
 
 
 def engine_killed(scene: Scene) -> None:

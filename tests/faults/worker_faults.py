@@ -10,7 +10,7 @@ _FAILPOINT_EXIT_CODE = 86
 _ENDING_POINTS = ("ending.before_journal", "ending.after_journal", "ending.settled")
 
 
-def _killed(scene: Scene, worker: Process, jobs: list[str]) -> None:
+def killed(scene: Scene, worker: Process, jobs: list[str]) -> None:
     """SIGKILL, its lease lapses, another one owns what it had, and it comes back."""
     scene.strike(jobs)
     worker.kill()
@@ -24,13 +24,13 @@ def _killed(scene: Scene, worker: Process, jobs: list[str]) -> None:
 def killed_in_prefill(scene: Scene) -> None:
     """A worker is killed while it reads prompts: jobs it has claimed have no token yet."""
     worker, jobs = scene.caught(lambda last: last == 0, "a worker has jobs without a token")
-    _killed(scene, worker, jobs)
+    killed(scene, worker, jobs)
 
 
 def killed_in_decode(scene: Scene) -> None:
     """A worker is killed in the middle of its answers."""
     worker, _ = scene.caught(lambda last: last > 5, "a worker is in the middle of answers")
-    _killed(scene, worker, list(scene.place.jobs(worker.incarnation)))
+    killed(scene, worker, list(scene.place.jobs(worker.incarnation)))
 
 
 def killed_before_ack(scene: Scene) -> None:

@@ -1,7 +1,6 @@
 """The admin API of rollouts over the whole application."""
 
 from collections.abc import AsyncIterator
-from pathlib import Path
 from typing import Any
 
 import httpx
@@ -13,16 +12,10 @@ from axon.domain.registry.deployment import Deployment, MemberState
 from axon.registry.catalog import Catalog
 from axon.registry.writer import RegistryWriter
 from tests.domain.registry.builders import nobody_pinned
-from tests.gateway.admin.office import Office, ok, opened_office, refused
+from tests.gateway.admin.office import Office, ok, refused
 from tests.gateway.admin.test_registry import VERSION
 
 URL = "/v1/admin/deployments/small/rollout"
-
-
-@pytest.fixture
-async def office(tmp_path: Path) -> AsyncIterator[Office]:
-    async with opened_office(tmp_path) as office:
-        yield office
 
 
 @pytest.fixture
