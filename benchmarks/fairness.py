@@ -32,7 +32,7 @@ sys.path[:0] = [str(ROOT), str(ROOT / "src")]
 from tests.fleet.fleet import Fleet, shared_fleet  # noqa: E402
 from tests.journeys.server import running  # noqa: E402
 
-from axon.domain.tenant import Limits  # noqa: E402
+from axon.domain.tenants.tenant import Limits  # noqa: E402
 from benchmarks.measures.crowd import Crowd, Party, jain, run_crowd  # noqa: E402
 from benchmarks.measures.figures import Figures, percentile, rounded, table  # noqa: E402
 from benchmarks.measures.machine import load_average, machine  # noqa: E402

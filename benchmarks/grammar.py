@@ -33,6 +33,7 @@ from axon.engine.config import EngineConfig  # noqa: E402
 from axon.engine.core import EngineCore  # noqa: E402
 from axon.engine.engine import Engine  # noqa: E402
 from axon.engine.load.convert.gguf import convert_gguf, default_gguf, is_converted  # noqa: E402
+from axon.text.grammar import schema_grammar  # noqa: E402
 from axon.text.tools.formats import CallFormat  # noqa: E402
 from axon.text.tools.grammar import call_grammar  # noqa: E402
 from axon.text.tools.prompt import Dialect  # noqa: E402
@@ -124,22 +125,28 @@ def compare_first(engine: EngineCore, prompt: list[int], num_rounds: int) -> dic
 
 
 async def compare_plans(num_rounds: int) -> dict[str, float]:
-    """Milliseconds in which the gateway makes and checks the grammar of strict tools, fresh ones and known ones."""
+    """Milliseconds in which the gateway makes and checks the grammar of strict tools, fresh ones and known ones, and
+    the round trip to its compiler's process for a fresh schema without what that computes."""
     from axon.gateway.turn.calling import planned
+    from axon.sessions.compiler import Compiler
     from axon.sessions.grammars import Grammars
+    from axon.text.compiler.messages import Task
 
     tokenizer = SimpleNamespace(control_texts=())
     target: Any = SimpleNamespace(dialect=Dialect(), prompts=SimpleNamespace(tokenizer=tokenizer))
-    grammars, taken = Grammars(), list[tuple[float, float]]()
+    grammars, taken, trips = Grammars(Compiler()), list[tuple[float, float]](), list[float]()
     for turn in range(num_rounds + 1):
         marks = [time.perf_counter()]
         for _ in range(2):
-            await planned(grammars, toolbox(f"_{turn}"), target)
+            await planned(grammars.of("benchmark"), toolbox(f"_{turn}"), target)
             marks.append(time.perf_counter())
         taken.append((marks[1] - marks[0], marks[2] - marks[1]))
-    grammars.close()
+        began = time.perf_counter()
+        result = await grammars.result("benchmark", Task(kind="grammar", text=schema_grammar({"const": turn}).text))
+        trips.append(time.perf_counter() - began - result.cpu_s)
+    await grammars.aclose()
     fresh, again = (1000 * median(each) for each in zip(*taken[1:], strict=True))
-    return {"fresh_ms": round(fresh, 2), "again_ms": round(again, 2)}
+    return {"fresh_ms": round(fresh, 2), "again_ms": round(again, 2), "trip_ms": round(1000 * median(trips), 2)}
 
 
 def open_default(speculate: bool) -> tuple[Engine, list[list[int]]]:
@@ -191,7 +198,8 @@ def main() -> int:
     print(
         f"first token: {first['free_ms']} ms, {first['more_ms']} ms more with a fresh schema (goal {GOAL_FIRST_MS:g}), "
         f"{first['tools_more_ms']} ms more with 8 fresh strict tools, {first['tools_again_more_ms']} ms with known\n"
-        f"the gateway's plan of 8 strict tools: {plans['fresh_ms']} ms fresh, {plans['again_ms']} ms known"
+        f"the gateway's plan of 8 strict tools: {plans['fresh_ms']} ms fresh, {plans['again_ms']} ms known; "
+        f"a round trip to the compiler's process: {plans['trip_ms']} ms"
     )
     report["load_after"] = load_average()
     engine.close()

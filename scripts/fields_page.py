@@ -8,7 +8,8 @@ ROOT = Path(__file__).resolve().parent.parent
 PAGE = ROOT / "docs" / "fields.md"
 sys.path.insert(0, str(ROOT / "src"))
 
-from axon.gateway.directives import ROUTES, Directives, Treatment  # noqa: E402
+from axon.gateway.directive import Directives, Treatment  # noqa: E402
+from axon.gateway.directives import ROUTES  # noqa: E402
 
 INTRODUCTION = """# Fields of requests: honoured, hints and refused
 

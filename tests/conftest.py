@@ -1,5 +1,6 @@
 """What every test folder shares: a clock, profiles, the order of tests, servers that are forked. Knows no adapter."""
 
+import gc
 import os
 from collections.abc import Iterator
 
@@ -62,6 +63,18 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     if not long.whole():
         _leave_out(config, items, seed)
     items[:] = ordered([(_file(item), item) for item in items], seed)
+
+
+def pytest_collectstart() -> None:
+    """What is imported for tests stays: nobody need look for garbage in it."""
+    gc.disable()
+
+
+def pytest_collection_finish() -> None:
+    """From here on only what tests make is looked through for garbage."""
+    gc.collect()
+    gc.freeze()
+    gc.enable()
 
 
 def _leave_out(config: pytest.Config, items: list[pytest.Item], seed: int | None) -> None:

@@ -26,6 +26,13 @@ def share(amount: float) -> float:
     return amount if whole() else amount / PART
 
 
+def some(cases: Sequence[T]) -> list[T]:
+    """What a run does of the cases that one test goes through by itself: all, or every tenth by the run's seed."""
+    seed = int(os.environ.get("TEST_SEED") or 0)
+    out = set() if whole() else set(left_out(range(len(cases)), seed))
+    return [case for index, case in enumerate(cases) if index not in out]
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Case:
     """What decides whether a short run has a test's case."""

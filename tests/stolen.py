@@ -6,16 +6,21 @@ nothing, so it is run again, with fixtures of its own, and the summary names it.
 time counts at once.
 """
 
+import time
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pytest
+from _pytest.outcomes import OutcomeException
 from _pytest.runner import runtestprotocol
 
 MUCH = 0.15
 """Share of the processor time from which on a failure shows nothing."""
 TRIES = 3
+LONGEST_S = 100.0
+"""A test that has taken longer is not run again: one timeout is for all of its runs."""
 _STAT = Path("/proc/stat")
 _PROPERTY = "failed while time was stolen"
 
@@ -45,11 +50,14 @@ def now() -> Times:
 
 def run(item: pytest.Item, nextitem: pytest.Item | None) -> list[pytest.TestReport]:
     """The reports of a test, of its last run where it was run again."""
+    started = time.monotonic()
     for left in reversed(range(TRIES)):
         before = now()
         reports = runtestprotocol(item, nextitem=nextitem, log=False)
         stolen = share(before, now())
         if not left or stolen < MUCH or not any(report.failed for report in reports):
+            break
+        if time.monotonic() - started > LONGEST_S:
             break
         item.user_properties.append((_PROPERTY, f"{stolen:.0%}"))
         _set_up_anew(item)
@@ -58,7 +66,8 @@ def run(item: pytest.Item, nextitem: pytest.Item | None) -> list[pytest.TestRepo
 
 def _set_up_anew(item: Any) -> None:
     """What a failed run had set up is torn down, also what other tests share, which may be what is broken."""
-    item.session._setupstate.teardown_exact(None)
+    with suppress(Exception, OutcomeException, BaseExceptionGroup):  # a failed run's servers may not stop cleanly
+        item.session._setupstate.teardown_exact(None)
     item._initrequest()
 
 

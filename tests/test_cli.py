@@ -9,20 +9,21 @@ from pathlib import Path
 import pytest
 
 from axon import cli
-from axon.bootstrap.gateway import Ready
+from axon.bootstrap.ready import Ready
 from axon.console.serving import ready_screen
 from tests.console.program import SOURCE, Axon
 from tests.services import process
 
 COMMANDS = [
-    *(["serve"], ["chat"], ["version"], ["config", "show"], ["models", "list"]),
-    *(["keys", "create"], ["keys", "list"], ["keys", "rotate"], ["keys", "revoke"], ["usage"]),
+    *(["serve"], ["chat"], ["version"], ["monitoring"], ["config", "show"], ["models", "list"]),
+    *(["keys", "create"], ["keys", "list"], ["keys", "rotate"], ["keys", "revoke"], ["usage"], ["trace"]),
     *(["tenants", name] for name in ("list", "create", "show", "change", "suspend", "resume", "remove")),
     *(["plans", name] for name in ("list", "create", "show", "change", "remove")),
     *(["models", name] for name in ("show", "remove")),
     *(["deployments", name] for name in ("list", "create", "show", "change", "remove")),
     *(["aliases", name] for name in ("list", "set", "remove")),
     *(["prices", name] for name in ("list", "add")),
+    *(["profile", name] for name in ("cpu", "memory", "steps", "processes")),
 ]
 
 

@@ -35,6 +35,18 @@ def test_a_soak_lasts_a_tenth_of_its_time(monkeypatch: pytest.MonkeyPatch, asked
     assert long.share(600.0) == seconds
 
 
+@pytest.mark.parametrize(("seed", "first"), [("", 0), ("4", 4), ("23", 3)])
+def test_a_test_that_goes_through_its_cases_by_itself_has_a_tenth_of_them(
+    monkeypatch: pytest.MonkeyPatch, seed: str, first: int
+) -> None:
+    monkeypatch.setenv("TEST_SEED", seed)
+    monkeypatch.setenv("TEST_LONG", "")
+    assert long.some(CASES) == CASES[first::10]
+    assert long.some(CASES[:1]) == CASES[:1]
+    monkeypatch.setenv("TEST_LONG", "1")
+    assert long.some(CASES) == CASES
+
+
 def test_a_run_has_some_files_at_each_place_and_another_run_has_them_at_the_other() -> None:
     def place(file: str, seed: int | None) -> str:
         [at] = {"embedded", "services"} - set(long.left_out(["embedded", "services"], long.drawn_for(file, seed)))

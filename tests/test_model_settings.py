@@ -3,7 +3,7 @@ from pathlib import Path
 import pytest
 
 from axon.domain.names import is_id, is_served_name
-from axon.domain.tenant import check_id
+from axon.domain.tenants.tenant import check_id
 from axon.errors import InvalidInput, Misconfigured
 from axon.model_settings import ModelEntry, is_entry, model_entries, table_text
 from axon.settings import load

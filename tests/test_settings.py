@@ -119,6 +119,7 @@ def test_a_variable_made_by_kubernetes_is_explained() -> None:
 def test_zero_is_taken_where_it_means_something() -> None:
     environ = {"AXON_ENGINE_THREADS": "0", "AXON_ADMISSION_REQUESTS_PER_MINUTE": "0", "AXON_GATEWAY_PORT": "0"}
     load({}, environ)
+    load({}, {"AXON_TRACES_SAMPLE_RATIO": "0", "AXON_TRACES_SLOW_S": "0"})
 
 
 def test_a_lease_must_outlive_its_renewal() -> None:
@@ -238,3 +239,8 @@ class TestGroupsOfHosts:
     def test_a_group_of_one_or_of_nonsense_is_none(self, size: str) -> None:
         loaded = load({}, {**self.POD, "LWS_GROUP_SIZE": size})
         assert (loaded.settings.engine.rendezvous, loaded.settings.worker.host_index) == ("", 0)
+
+
+def test_ollama_without_a_key_is_refused_behind_a_proxy() -> None:
+    flags: dict[str, object] = {"gateway.ollama_without_key": True, "gateway.proxies": 1}
+    assert "gateway.ollama_without_key cannot be used behind a proxy, and gateway.proxies is 1" in refusal(flags)

@@ -17,12 +17,8 @@ KEPT = "extra"
 """A field of this name holds fields of a later release as they came."""
 _SCHEMA = "a client's JSON schema, as it came"
 ALLOWED: dict[str, str] = {
-    "axon.sessions.grammars.Grammars.problem": _SCHEMA,
-    "axon.sessions.grammars.Grammars.problems": _SCHEMA,
-    "axon.sessions.grammars.Grammars.checked": _SCHEMA,
-    "axon.sessions.grammars.Grammars.schema": _SCHEMA,
+    "axon.sessions.grammars.TenantGrammars.schema": _SCHEMA,
     "axon.text.grammar.schema_grammar": _SCHEMA,
-    "axon.text.schema_bounds.check_schema": _SCHEMA,
     "axon.text.schema_bounds.check_schemas": _SCHEMA,
 }
 """``module.name`` of an exception, and the reason: user metadata, headers, metric labels."""

@@ -36,6 +36,29 @@ _FAILS_ONCE = """
     def test_a(number):
         assert number > 1
 """
+_FAILS_ONCE_AND_NEVER_STOPS_CLEANLY = """
+    import pytest
+
+    RUNS = []
+
+    @pytest.fixture(scope="session", params=[OSError, pytest.fail.Exception])
+    def number(request):
+        RUNS.append(request.param)
+        yield RUNS.count(request.param)
+        if RUNS.count(request.param) == 1:
+            raise request.param("its port is gone")
+
+    @pytest.fixture(scope="session")
+    def another(number):
+        yield number
+        if number == 1:
+            raise OSError("so is this one's")
+
+    def test_a(another):
+        assert another > 1
+
+    def test_b(): pass
+"""
 
 
 def test_the_share_of_stolen_time_is_read_from_what_the_kernel_counts() -> None:
@@ -60,6 +83,24 @@ def test_a_failure_counts_unless_much_time_was_stolen(
     result = pytester.runpytest_inprocess("-p", "no:cacheprovider", "-p", "no:xdist")
     result.assert_outcomes(passed=passed, failed=failed)
     assert ("test_a failed while 50% of the machine's time was stolen" in result.stdout.str()) == bool(passed)
+
+
+def test_what_a_failed_run_leaves_behind_and_cannot_stop_ends_no_other_test(
+    pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(stolen, "share", lambda before, after: 0.5)
+    pytester.makeconftest(_PLUGIN)
+    pytester.makepyfile(_FAILS_ONCE_AND_NEVER_STOPS_CLEANLY)
+    result = pytester.runpytest_inprocess("-p", "no:cacheprovider", "-p", "no:xdist")
+    result.assert_outcomes(passed=3)
+
+
+def test_a_test_that_took_long_is_not_run_again(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(stolen, "share", lambda before, after: 0.5)
+    monkeypatch.setattr(stolen, "LONGEST_S", 0.0)
+    pytester.makeconftest(_PLUGIN)
+    pytester.makepyfile(_FAILS_ONCE)
+    pytester.runpytest_inprocess("-p", "no:cacheprovider", "-p", "no:xdist").assert_outcomes(failed=1)
 
 
 def test_a_test_that_always_fails_fails(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -48,7 +48,7 @@ async def time_start(
     folder: Path | None,
     *,
     num_tokens: int,
-    take: Callable[[EngineConfig], Awaitable[Launched]] | None = None,
+    take: Callable[[EngineConfig, Path | None], Awaitable[Launched]] | None = None,
     rss_bytes: int = 0,
 ) -> Started:
     """Starts an engine, asks it for ``num_tokens`` greedy tokens, and kills it."""
@@ -80,12 +80,12 @@ async def time_start(
 
 
 async def time_start_from_spare(config: EngineConfig, folder: Path | None, *, num_tokens: int) -> Started:
-    """The same from a process that has imported everything and waits."""
+    """The same from a process that has imported everything, has read the tokenizer for grammars, and waits."""
     spare = await launch()
-    spare.warm(config)
+    spare.warm(config, folder)
     await until_idle(spare.process.pid)
 
-    async def take(_: EngineConfig) -> Launched:
+    async def take(config: EngineConfig, model_dir: Path | None) -> Launched:
         return spare
 
     rss_bytes = resident_bytes(spare.process.pid)

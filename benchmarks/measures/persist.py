@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager, suppress
 
 from axon.control.persister import Persister
-from axon.domain.chunk import Chunk, End, Token
+from axon.domain.log.chunk import Chunk, End, Token
 from axon.domain.turn import Turn, ended, opened
 from axon.errors import DependencyDown
 from axon.ports.store import TurnWriter

@@ -15,14 +15,14 @@ from tests.services.redis import RedisServer
 from axon.adapters.journal.rabbitmq import RabbitJournal
 from axon.adapters.journal.rabbitmq_reader import RabbitJournalReader
 from axon.adapters.journal.sqlite import SqliteJournal
-from axon.adapters.live.memory import open_memory_live
-from axon.adapters.live.redis import RedisLive
+from axon.adapters.live.memory.live import open_memory_live
+from axon.adapters.live.redis.live import RedisLive
 from axon.adapters.queue.memory import MemoryBroker
 from axon.adapters.queue.rabbitmq import RabbitQueue
 from axon.adapters.store.postgres import PostgresStore
 from axon.adapters.store.sqlite import SqliteStore
+from axon.domain.fairness.lane import lane_names
 from axon.domain.job import Job
-from axon.domain.lane import lane_names
 from axon.domain.sampling import Sampling
 from axon.ports.journal import Journal, JournalReader
 from axon.ports.live import Live

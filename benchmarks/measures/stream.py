@@ -10,9 +10,9 @@ import time
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager, suppress
 
-from axon.domain.chunk import Chunk
 from axon.domain.job import Job
-from axon.domain.ownership import LogView
+from axon.domain.log.chunk import Chunk
+from axon.domain.log.ownership import LogView
 from axon.domain.wire import encode
 from axon.engine.protocol.messages import Emitted
 from axon.gateway.turn.follow import Follower

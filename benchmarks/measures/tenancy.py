@@ -7,8 +7,8 @@ from contextlib import AsyncExitStack
 from pathlib import Path
 
 from axon.bootstrap.services import load_pepper, open_store
-from axon.domain.key import Key, digest, new_key_text
-from axon.domain.tenant import Limits, Tenant
+from axon.domain.tenants.key import Key, digest, new_key_text
+from axon.domain.tenants.tenant import Limits, Tenant
 from axon.settings import load
 
 Keys = dict[str, tuple[str, ...]]

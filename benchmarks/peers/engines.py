@@ -68,9 +68,8 @@ class Engine:
         """The command line for people, without paths of this machine."""
         own = [f"{name}={value}" for name, value in sorted(self.environment.items()) if "PATH" not in name]
         told = " ".join([*own, *self.command]).replace(sys.executable, "python")
-        return (
-            told.replace(f"{ROOT}/", "").replace("{folder}/", "").replace("{port}", "N").replace("{metrics_port}", "M")
-        )
+        told = told.replace(f"{ROOT}/", "").replace(f"{Path.home()}/", "~/").replace("{folder}/", "")
+        return told.replace("{port}", "N").replace("{metrics_port}", "M")
 
 
 def axon(

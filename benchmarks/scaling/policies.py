@@ -19,7 +19,7 @@ from axon.domain.scaling.memory import Memory
 from axon.domain.scaling.policy import ScalingPolicy
 from axon.domain.scaling.signals import Signals
 from axon.domain.scaling.work import Speed, Work
-from axon.domain.tenant import Tier
+from axon.domain.tenants.tenant import Tier
 from benchmarks.scaling.load import Load
 from benchmarks.scaling.view import View
 

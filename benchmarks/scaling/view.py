@@ -63,7 +63,7 @@ def view_of(fleet: Fleet, *, since_s: float, starting: int, age_s: float, cold_s
         pending_prompt=sum(each.weight * each.prompt for each in fleet.taken),
         remaining_answer=fleet.num_running * mean / 2,
         step_s=fleet.step_s,
-        idle_s=fleet.now - fleet.last_arrival,
+        idle_s=fleet.idle_s,
         since=tally.since_look,
         ttft_p95_s=tally.ttft_p95_s(fleet.now),
     )

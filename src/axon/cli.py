@@ -9,9 +9,27 @@ from typing import Annotated, NoReturn
 
 import typer
 
-from axon.console import aliases, deployments, fleet, keys, models, plans, prices, roles, rollouts, tenants, usage
+from axon.console import (
+    aliases,
+    batch,
+    deployments,
+    fleet,
+    keys,
+    models,
+    monitoring,
+    plans,
+    prices,
+    profile,
+    roles,
+    rollouts,
+    tenants,
+    trace,
+    usage,
+)
 from axon.console.flags import ApiKey, ConfigFile, DataDir, Json, Set, Url, load
+from axon.console.top.command import top
 from axon.errors import AxonError, InvalidInput, Misconfigured
+from axon.runtime.printable import on_terminal
 
 app = typer.Typer(
     name="axon",
@@ -33,6 +51,8 @@ for _name, _commands in (
         ("aliases", aliases),
         ("prices", prices),
         ("fleet", fleet),
+        ("batch", batch),
+        ("profile", profile),
     ),
 ):
     app.add_typer(_commands.app, name=_name)
@@ -89,7 +109,10 @@ def chat(
 
 
 app.command()(usage.usage)
+app.command()(top)
+app.command()(trace.trace)
 app.command()(rollouts.rollback)
+app.command()(monitoring.monitoring)
 
 
 @config.command("show")
@@ -177,7 +200,7 @@ def _say(error: BaseException, message: str, arguments: Sequence[str]) -> None:
     flagged = "--log-level=debug" in arguments or ("--log-level", "debug") in pairwise(arguments)
     if flagged or client_variable("AXON_LOG_LEVEL") == "debug":
         traceback.print_exception(error)
-    print(f"axon: {message}", file=sys.stderr)
+    print(f"axon: {on_terminal(message, keeps_lines=True)}", file=sys.stderr)
 
 
 if __name__ == "__main__":

@@ -15,6 +15,7 @@
     ├── TooLarge
     ├── Conflict                  the same idempotency key with another body
     │   ├── Busy                  one turn at a time; comes with a time to retry after
+    │   │   └── AlreadyProfiled   one profile of a process at a time
     │   └── StaleTerm             an order of a leader that has been replaced
     ├── LimitReached              the tenant's own limit; comes with a time to retry after
     │   ├── BudgetSpent           its tokens of the day or month are used up; no retry helps
@@ -23,6 +24,7 @@
     │   ├── Overloaded
     │   ├── Draining
     │   └── DependencyDown
+    │       └── ServiceRefuses    it answers, and not to these settings; raised at start only
     ├── Expired                   the turn's deadline passed
     ├── Cancelled                 somebody asked for the turn's end
     ├── StreamDiverged            a stream was regenerated differently from what the reader has
@@ -164,6 +166,12 @@ class Busy(Conflict):
     retryable = True
 
 
+class AlreadyProfiled(Busy):
+    """A profile of this process is being recorded already; try again when it has ended."""
+
+    code = "profile_running"
+
+
 class LimitReached(AxonError):
     """A rate limit is reached."""
 
@@ -210,6 +218,12 @@ class DependencyDown(Unavailable):
     """A service Axon depends on does not answer."""
 
     code = "dependency_unavailable"
+
+
+class ServiceRefuses(DependencyDown):
+    """A service Axon depends on refuses these settings."""
+
+    retryable = False
 
 
 class Expired(AxonError):

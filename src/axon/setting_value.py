@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
 HIDDEN = "(hidden)"
 _MAY_BE_ZERO = (
+    "batches.max_running",
     "admission.requests_per_minute",
     "admission.tokens_per_minute",
     "admission.concurrent",
@@ -33,6 +34,8 @@ _MAY_BE_ZERO = (
     "lifecycle.notice_s",
     "sessions.busy_wait_s",
     "sessions.retention_s",
+    "traces.sample_ratio",
+    "traces.slow_s",
 )
 _URL_PASSWORD = re.compile(r"(?<=://)([^:/@]*):[^/@]*@")
 _QUERY_PASSWORD = re.compile(r"(?i)(?<=[?&])(\w*password)=[^&\s]*")

@@ -18,14 +18,16 @@ from axon.control.config import ControlConfig
 from axon.dispatch.config import DispatchConfig
 from axon.engine.config import EngineConfig
 from axon.errors import Misconfigured
+from axon.gateway.batches.config import BatchesConfig
 from axon.gateway.config import GatewayConfig
+from axon.gateway.grpc.config import GrpcConfig
 from axon.model_settings import model_entries, table_text
 from axon.runtime.config import LifecycleConfig
 from axon.runtime.field_docs import default_text, field_docs, type_text
 from axon.sessions.config import SessionsConfig
 from axon.setting_value import HIDDEN, Spec, accept, hide, parse, suggest
 from axon.settings_checks import check_together
-from axon.telemetry.config import LogConfig
+from axon.telemetry.config import AlertsConfig, LogConfig, MetricsConfig, TracesConfig
 from axon.weights.config import WeightsConfig
 from axon.worker.config import WorkerConfig
 
@@ -76,8 +78,10 @@ class Settings:
     """Secret that keys are hashed with; the same for all gateways of a fleet."""
 
     gateway: GatewayConfig = field(default_factory=GatewayConfig)
+    grpc: GrpcConfig = field(default_factory=GrpcConfig)
     admission: AdmissionConfig = field(default_factory=AdmissionConfig)
     sessions: SessionsConfig = field(default_factory=SessionsConfig)
+    batches: BatchesConfig = field(default_factory=BatchesConfig)
     dispatch: DispatchConfig = field(default_factory=DispatchConfig)
     worker: WorkerConfig = field(default_factory=WorkerConfig)
     engine: EngineConfig = field(default_factory=EngineConfig)
@@ -85,6 +89,9 @@ class Settings:
     control: ControlConfig = field(default_factory=ControlConfig)
     lifecycle: LifecycleConfig = field(default_factory=LifecycleConfig)
     log: LogConfig = field(default_factory=LogConfig)
+    metrics: MetricsConfig = field(default_factory=MetricsConfig)
+    alerts: AlertsConfig = field(default_factory=AlertsConfig)
+    traces: TracesConfig = field(default_factory=TracesConfig)
 
     def __post_init__(self) -> None:
         derived: dict[str, Any] = {

@@ -12,6 +12,7 @@ from axon.worker.config import WorkerConfig
 _MOST_LAG_EVERY_S = 5.0
 _WORKER_NAME = re.compile(r"[A-Za-z0-9._-]{1,64}")
 _MAX_REPLICA_CHARS = 200
+_LOOPBACK = frozenset({"127.0.0.1", "::1", "localhost"})
 _ORIGIN = re.compile(
     r"\*|(?!https://[^/]*:443$|http://[^/]*:80$)"
     r"[a-z][a-z0-9+.-]*://([a-z0-9_-]+(\.[a-z0-9_-]+)*\.?|\[[0-9a-f:.]+\])(:[1-9][0-9]{0,4})?"
@@ -47,6 +48,16 @@ def check_together(
         api, metrics = (spelled.get(name, name) for name in ("gateway.port", "gateway.metrics_port"))
         raise Misconfigured(
             f"{api} and {metrics} are both {gateway.port}. Choose another --metrics-port (AXON_GATEWAY_METRICS_PORT)."
+        )
+    if gateway.ollama_without_key and gateway.host not in _LOOPBACK:
+        raise Misconfigured(
+            f"gateway.ollama_without_key needs a loopback host, not {gateway.host}: without a key anybody who reaches "
+            "the port could ask. Unset one of them."
+        )
+    if gateway.ollama_without_key and gateway.proxies > 0:
+        raise Misconfigured(
+            f"gateway.ollama_without_key cannot be used behind a proxy, and gateway.proxies is {gateway.proxies}: "
+            "every client of a proxy on this machine would count as a program on it. Unset one of them."
         )
     for origin in filter(None, map(str.strip, gateway.cors_origins.split(","))):
         if not _ORIGIN.fullmatch(origin):

@@ -3,15 +3,15 @@
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from axon.adapters.live.memory_accounts import MemoryAccounts
+from axon.adapters.live.memory.accounts import MemoryAccounts
 from axon.admission.admission import Admission, Entrant
 from axon.admission.config import AdmissionConfig
 from axon.admission.meters import Meters
 from axon.admission.ticket import Ticket
-from axon.domain.account import Bounds, Round, Standing
 from axon.domain.job import Job
 from axon.domain.sampling import Sampling
-from axon.domain.tenant import Terms
+from axon.domain.tenants.account import Bounds, Round, Standing
+from axon.domain.tenants.tenant import Terms
 from axon.errors import DependencyDown
 from axon.runtime.clock import FakeClock
 from tests.contracts.builders import make_job

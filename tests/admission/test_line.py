@@ -1,10 +1,10 @@
-from axon.adapters.live.memory_accounts import MemoryAccounts
+from axon.adapters.live.memory.accounts import MemoryAccounts
 from axon.admission.admission import Admission, Entrant
 from axon.admission.config import AdmissionConfig
 from axon.admission.line import Line, read_lines
 from axon.admission.meters import Meters
 from axon.admission.place import Place
-from axon.domain.tenant import Terms
+from axon.domain.tenants.tenant import Terms
 from axon.runtime.clock import FakeClock
 
 

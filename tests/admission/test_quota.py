@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from axon.admission.quota import Quota, refusal
-from axon.domain.storage import Stored
-from axon.domain.tenant import Terms
+from axon.domain.tenants.storage import Stored
+from axon.domain.tenants.tenant import Terms
 from axon.errors import DependencyDown, StorageFull
 from axon.runtime.clock import FakeClock
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from axon.adapters.live.memory_accounts import MemoryAccounts
+from axon.adapters.live.memory.accounts import MemoryAccounts
 from axon.admission import shedding
 from axon.admission.admission import Admission, Entrant, Pulse
 from axon.admission.config import AdmissionConfig
@@ -16,9 +16,9 @@ from axon.admission.place import Place
 from axon.admission.rivals import Rivals
 from axon.admission.shedding import Forecast
 from axon.admission.ticket import Ticket
-from axon.domain.account import Bound, Standing
 from axon.domain.presence import Load, Presence, service_rate
-from axon.domain.tenant import Terms, Tier
+from axon.domain.tenants.account import Bound, Standing
+from axon.domain.tenants.tenant import Terms, Tier
 from axon.errors import Overloaded
 from axon.runtime.clock import FakeClock
 from axon.worker.child.throughput import Throughput

@@ -220,3 +220,9 @@ def test_a_paused_group_can_be_resumed(tmp_path: Path) -> None:
         server.pause()
         server.resume()
         server.wait(timeout_s=60)
+
+
+def test_a_told_command_has_no_path_of_this_machine() -> None:
+    home = str(Path.home() / "models" / "a")
+    engine = engines.Engine(name="a", version="1", command=(sys.executable, home, "{port}"), model="m")
+    assert engine.told == "python ~/models/a N"

@@ -43,6 +43,16 @@ def test_the_comparison_prints_its_command_a_table_and_a_json_line() -> None:
 
 
 @pytest.mark.long("benchmarks")
+def test_the_comparison_of_embeddings_prints_its_command_a_table_and_a_json_line() -> None:
+    lines, result = run("benchmarks.embeddings")
+    assert lines[0] == "python -m benchmarks.embeddings --smoke"
+    assert result["medians"].keys() == {"axon-echo", "echo-peer"}
+    assert result["compared"].keys() == result["loads"].keys()
+    for figures in result["medians"]["axon-echo"].values():
+        assert figures["inputs_per_s"] > 0
+
+
+@pytest.mark.long("benchmarks")
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_an_interrupted_comparison_leaves_no_server_behind(number: signal.Signals) -> None:
     with subprocess.Popen(
@@ -64,6 +74,7 @@ def test_an_interrupted_comparison_leaves_no_server_behind(number: signal.Signal
     assert not [pid for pid in servers if Path(f"/proc/{pid}").exists()]
 
 
+@pytest.mark.long("benchmarks")
 def test_the_engines_benchmark_measures_every_claim() -> None:
     lines, result = run("benchmarks.engine")
     assert lines[0] == "python -m benchmarks.engine --smoke"
@@ -106,6 +117,16 @@ def fairness() -> None:
     assert result.keys() >= {"light_ttft_p99_ratio", "light_itl_p99_ratio", "throughput_ratio"}
 
 
+def batches() -> None:
+    """Beside a batch, and without."""
+    lines, result = run("benchmarks.batches")
+    assert lines[0] == "python -m benchmarks.batches --smoke"
+    rows = result["places"]["model"]
+    assert rows["beside"]["lines_per_s"] > 0
+    assert min(rows[name]["num"] for name in ("without", "beside")) > 0
+    assert result["ttft_p99_ratio"] > 0
+
+
 def affinity() -> None:
     """With and without."""
     lines, result = run("benchmarks.affinity")
@@ -117,13 +138,14 @@ def affinity() -> None:
 @pytest.mark.long("benchmarks")
 @pytest.mark.parametrize(
     "check",
-    [path, memory, fairness, pytest.param(affinity, marks=pytest.mark.services)],
+    [path, memory, fairness, batches, pytest.param(affinity, marks=pytest.mark.services)],
     ids=lambda each: each.__name__,
 )
 def test_a_benchmark_that_starts_servers_prints_its_command_and_every_part(check: Callable[[], None]) -> None:
     check()
 
 
+@pytest.mark.long("benchmarks")
 def test_cold_starts_of_engines_and_of_a_whole_server_are_timed() -> None:
     lines, result = run("benchmarks.cold_start")
     assert lines[0] == "python -m benchmarks.cold_start --smoke"

@@ -3,7 +3,7 @@
 import asyncio
 from pathlib import Path
 from typing import Any, cast
-from unittest.mock import Mock, patch
+from unittest.mock import AsyncMock, Mock, patch
 
 import pytest
 import structlog
@@ -48,6 +48,7 @@ async def test_a_close_that_can_wake_nobody_ends_in_its_time() -> None:
     http = Http()
     nothing = cast("Any", None)
     answering = Answering(
+        name="gateway-1",
         http=cast("Any", http),
         registry=nothing,
         observing=nothing,
@@ -55,6 +56,8 @@ async def test_a_close_that_can_wake_nobody_ends_in_its_time() -> None:
         follower=cast("Any", Hung()),
         last_use=nothing,
         revoked_keys=nothing,
+        grammars=nothing,
+        batches=nothing,
         listener=nothing,
         ready=nothing,
     )
@@ -63,10 +66,48 @@ async def test_a_close_that_can_wake_nobody_ends_in_its_time() -> None:
     assert http.force_exit
 
 
+class Grpc:
+    """A gRPC server with a call that ends when it must."""
+
+    num_calls = 1
+
+    def __init__(self) -> None:
+        self.graces_s: list[float] = []
+
+    async def stop(self, grace_s: float) -> None:
+        self.graces_s.append(grace_s)
+        await asyncio.sleep(grace_s)
+
+
+async def test_a_close_cuts_off_the_calls_of_grpc_that_do_not_end() -> None:
+    http, grpc, nothing = Http(), Grpc(), cast("Any", None)
+    http.ended.set()
+    answering = Answering(
+        name="gateway-1",
+        http=cast("Any", http),
+        registry=nothing,
+        observing=nothing,
+        offers=nothing,
+        follower=cast("Any", Mock(end=AsyncMock())),
+        last_use=nothing,
+        revoked_keys=nothing,
+        grammars=nothing,
+        batches=nothing,
+        grpc=cast("Any", grpc),
+        listener=nothing,
+        ready=nothing,
+    )
+    assert answering.num_requests == 1
+    with patch.object(gateway, "_CLOSE_S", 0.01):
+        await asyncio.wait_for(answering.close(), 60)
+    assert grpc.graces_s[-1] in (0.0, 0.01)
+
+
 async def test_a_gateway_that_ends_logs_how_many_requests_it_waits_for_and_that_it_stopped() -> None:
     http, last_use, nothing = Http(), Mock(run=asyncio.Event().wait), cast("Any", None)
     revoked_keys = Mock(run=asyncio.Event().wait)
     answering = Answering(
+        name="gateway-1",
         http=cast("Any", http),
         registry=nothing,
         observing=nothing,
@@ -74,6 +115,8 @@ async def test_a_gateway_that_ends_logs_how_many_requests_it_waits_for_and_that_
         follower=nothing,
         last_use=last_use,
         revoked_keys=revoked_keys,
+        grammars=Mock(warm=asyncio.Event().wait),
+        batches=nothing,
         listener=nothing,
         ready=nothing,
     )

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from axon.bootstrap.services import open_live, open_services, open_store
-from axon.errors import DependencyDown, Misconfigured
+from axon.errors import DependencyDown, Misconfigured, ServiceRefuses
 from axon.runtime.clock import FakeClock
 from axon.settings import Settings
 from tests.contracts import postgres_backend
@@ -16,12 +16,13 @@ from tests.services.process import free_port
 from tests.services.require import require
 
 
-async def told(**urls: str) -> str:
-    """What is said of the one service that cannot be opened."""
+async def told(refused: bool = False, **urls: str) -> str:
+    """What is said of the one service that cannot be opened. Whoever refuses is not waited for."""
     settings = Settings(**urls)  # type: ignore[arg-type]
     async with AsyncExitStack() as stack:
         with pytest.raises(DependencyDown) as raised:
             await _open(settings, stack)
+    assert isinstance(raised.value, ServiceRefuses) == refused
     return raised.value.message
 
 
@@ -47,7 +48,7 @@ async def test_a_queue_that_refuses_says_whom_or_what(tmp_path: Path, url: str, 
     server = await asyncio.to_thread(rabbitmq.shared_server)
     place = f"127.0.0.1:{server.port}"
     live = redis.shared_server(cluster=False).url
-    said = await told(queue=url.format(place), live=live, store=f"sqlite:///{tmp_path}/axon.db")
+    said = await told(refused=True, queue=url.format(place), live=live, store=f"sqlite:///{tmp_path}/axon.db")
     assert said == f"The queue at {place} {reason}"
 
 
@@ -64,7 +65,8 @@ async def test_a_database_that_redis_does_not_have_is_named() -> None:
     require("redis-server")
     port = redis.shared_server(cluster=False).port
     assert (
-        await told(live=f"redis://127.0.0.1:{port}/77") == f"The live service at 127.0.0.1:{port} has no database 77."
+        await told(refused=True, live=f"redis://127.0.0.1:{port}/77")
+        == f"The live service at 127.0.0.1:{port} has no database 77."
     )
 
 
@@ -80,7 +82,7 @@ async def test_a_role_or_database_that_postgresql_does_not_have_is_named(url: st
     require("postgres", "initdb")
     server = await asyncio.to_thread(postgres_backend.shared_server)
     place = f"127.0.0.1:{server.port}"
-    assert await told(store=url.format(place)) == f"The store at {place} {reason}"
+    assert await told(refused=True, store=url.format(place)) == f"The store at {place} {reason}"
 
 
 @pytest.mark.parametrize("scheme", ["redis", "redis+cluster"])

@@ -3,13 +3,14 @@
 import asyncio
 import os
 import signal
+from contextlib import AsyncExitStack
 from pathlib import Path
 
 import httpx
 import pytest
 
 from axon.bootstrap.process import Process, counted, started
-from axon.errors import AxonError, Misconfigured
+from axon.errors import AxonError, DependencyDown, Misconfigured, ServiceRefuses
 from axon.runtime.clock import FakeClock, SystemClock
 from axon.runtime.config import LifecycleConfig
 from axon.settings import Settings
@@ -26,6 +27,67 @@ async def nothing() -> None:
 
 async def for_ever() -> None:
     await asyncio.Event().wait()
+
+
+class Opening:
+    """Opens a service that fails as often as it is told, and says what is open."""
+
+    def __init__(self, *failures: AxonError) -> None:
+        self._failures = list(failures)
+        self.num_tries = 0
+        self.is_open = False
+
+    async def __call__(self, stack: AsyncExitStack) -> str:
+        assert not self.is_open, "an attempt began with what the one before had opened"
+        self.num_tries += 1
+        self.is_open = True
+        stack.callback(self._close)
+        if self._failures:
+            raise self._failures.pop(0)
+        return "opened"
+
+    def _close(self) -> None:
+        self.is_open = False
+
+
+async def test_a_service_that_does_not_answer_at_the_start_is_waited_for(process: Process) -> None:
+    opening = Opening(DependencyDown("away"), DependencyDown("still away"))
+    async with AsyncExitStack() as stack:
+        assert await process.opened(opening, stack) == "opened"
+        assert (opening.num_tries, opening.is_open) == (3, True)
+    assert not opening.is_open
+
+
+async def test_a_start_waits_for_nobody_who_refuses_and_for_no_other_error(process: Process) -> None:
+    for error in (ServiceRefuses("wrong password"), Misconfigured("no such scheme")):
+        opening = Opening(error)
+        async with AsyncExitStack() as stack:
+            with pytest.raises(type(error)):
+                await process.opened(opening, stack)
+            assert (opening.num_tries, opening.is_open) == (1, False)
+
+
+async def test_a_start_waits_no_longer_than_its_time(tmp_path: Path) -> None:
+    process = Process(settings=Settings(data_dir=tmp_path, lifecycle=LifecycleConfig(start_wait_s=0.25)))
+    async with AsyncExitStack() as stack:
+        opening = Opening(*(DependencyDown("away") for _ in range(1000)))
+        with pytest.raises(DependencyDown, match="away"):
+            await process.opened(opening, stack)
+    assert 2 <= opening.num_tries < 20
+
+
+async def test_a_process_that_is_stopped_while_it_waits_ends_at_once(process: Process) -> None:
+    opening = Opening(*(DependencyDown("away") for _ in range(1000)))
+
+    async def second(stack: AsyncExitStack) -> str:
+        if opening.num_tries:
+            process.lifecycle.stop()
+        return await opening(stack)
+
+    async with AsyncExitStack() as stack:
+        assert await process.opened(second, stack) is None
+    assert opening.num_tries <= 2
+    assert not opening.is_open
 
 
 async def test_a_process_is_drained_and_closed_in_this_order_and_ends_well(process: Process) -> None:
@@ -189,6 +251,6 @@ async def test_the_event_loops_lag_is_measured_as_often_as_the_settings_say(
             await often.wait()
         process.lifecycle.stop()
 
-    monkeypatch.setattr(process.metrics.event_loop_lag, "observe", observe)
+    monkeypatch.setattr(process.metrics.process.event_loop_lag, "observe", observe)
     assert await process.run([for_ever], started=begun, drain=nothing) == 0
     assert min(measured) >= 0

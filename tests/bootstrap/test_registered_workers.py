@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from structlog.testing import capture_logs
 
-from axon.adapters.live.memory_cache import MemoryCache
+from axon.adapters.live.memory.cache import MemoryCache
 from axon.bootstrap import registered_workers
 from axon.bootstrap.registered_workers import RegisteredWorkers
 from axon.errors import FetchFailed, Misconfigured

@@ -21,8 +21,9 @@ from sqlalchemy.exc import OperationalError
 
 from axon import bootstrap
 from axon.adapters import amqp, amqp_start_errors
-from axon.adapters.live import redis_driver_errors, redis_start_errors
-from axon.adapters.live.redis_start_errors import LIVE as REDIS
+from axon.adapters.live.redis import driver_errors as redis_driver_errors
+from axon.adapters.live.redis import start_errors as redis_start_errors
+from axon.adapters.live.redis.start_errors import LIVE as REDIS
 from axon.adapters.start_errors import MAX_CHARS, Service, address, start_error
 from axon.adapters.store import driver_errors
 from axon.adapters.store import start_errors as store_start_errors

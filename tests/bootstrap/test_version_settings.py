@@ -60,7 +60,8 @@ def test_a_version_of_an_earlier_release_with_such_a_setting_is_not_loaded() -> 
 
 def test_every_engine_setting_is_a_versions_or_is_left_out_on_purpose() -> None:
     known = {each.name for each in fields(EngineConfig)}
-    of_the_machine = {"rendezvous", "local_ranks", "hosts", "join_timeout_s", "rank_timeout_s", "policy", "echo_script"}
+    ranks = {"rendezvous", "local_ranks", "hosts", "join_timeout_s", "rank_timeout_s"}
+    of_the_machine = {*ranks, "share_cores", "core_weight", "policy", "echo_script"}
     assert known == {*MORE, "kind", "dtype", "max_model_len"} | of_the_machine
 
 

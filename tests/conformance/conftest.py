@@ -13,14 +13,14 @@ __all__ = ["place", "real"]
 SCRIPT = Path(__file__).with_name("script.json")
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def echo(place: Callable[[], Settings], tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     settings = {"engine_kind": "echo", "engine_echo_script": SCRIPT, **PATIENT, **place()}
     with running(tmp_path_factory.mktemp("conformance") / "data", **settings) as server:
         yield server
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def agent(place: Callable[[], Settings], tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     """A server whose engine calls tools by a script."""
     with scripted(tmp_path_factory.mktemp("agent"), **PATIENT, **place()) as server:

@@ -79,13 +79,25 @@ calls = st.lists(
     ),
     max_size=2,
 )
-messages = st.lists(
+
+
+def in_pairs(each: st.SearchStrategy[Json], pair: st.SearchStrategy[list[Json]]) -> st.SearchStrategy[list[Json]]:
+    """Messages in any order, and calls with their results among them."""
+    steps = st.lists(each.map(lambda one: [one]) | pair, min_size=1, max_size=4)
+    return steps.map(lambda given: [message for step in given for message in step])
+
+
+messages = in_pairs(
     fields({"role": st.just("user"), "content": text | st.lists(text.map(lambda s: {"type": "text", "text": s}))})
     | fields({"role": st.just("assistant")}, content=text | st.none(), tool_calls=calls)
     | fields({"role": st.just("tool"), "tool_call_id": call_id, "content": text})
     | fields({"role": st.sampled_from(["system", "developer"]), "content": text}),
-    min_size=1,
-    max_size=4,
+    calls.map(
+        lambda made: [
+            {"role": "assistant", "tool_calls": made},
+            *({"role": "tool", "tool_call_id": each["id"], "content": "4"} for each in made),
+        ]
+    ),
 )
 blocks = st.lists(
     text.map(lambda each: {"type": "text", "text": each})
@@ -100,10 +112,19 @@ blocks = st.lists(
     | st.just({"type": "image", "source": {}}),
     max_size=3,
 )
-claude_messages = st.lists(
-    fields({"role": st.sampled_from(["user", "assistant"]), "content": text | blocks}), min_size=1, max_size=4
+claude_messages = in_pairs(
+    fields({"role": st.sampled_from(["user", "assistant"]), "content": text | blocks}),
+    st.builds(
+        lambda id, each, said: [
+            {"role": "assistant", "content": [{"type": "tool_use", "id": id, "name": each, "input": {}}]},
+            {"role": "user", "content": [{"type": "tool_result", "tool_use_id": id, "content": said}]},
+        ],
+        call_id,
+        name,
+        text,
+    ),
 )
-items = st.lists(
+items = in_pairs(
     fields({"role": st.sampled_from(["user", "assistant", "developer"]), "content": text})
     | st.builds(
         lambda id, each, said: {"type": "function_call", "call_id": id, "name": each, "arguments": said},
@@ -113,8 +134,14 @@ items = st.lists(
     )
     | st.builds(lambda id, said: {"type": "function_call_output", "call_id": id, "output": said}, call_id, text)
     | st.just({"type": "reasoning", "summary": []}),
-    min_size=1,
-    max_size=4,
+    st.builds(
+        lambda id, each: [
+            {"type": "function_call", "call_id": id, "name": each, "arguments": "{}"},
+            {"type": "function_call_output", "call_id": id, "output": "4"},
+        ],
+        call_id,
+        name,
+    ),
 )
 json_schema = st.builds(lambda each, of: {"name": each, "schema": of, "strict": True}, name, schemas)
 response_format = st.sampled_from(
@@ -201,14 +228,14 @@ OPERATIONS: dict[str, st.SearchStrategy[Json]] = {
 
 
 @st.composite
-def bodies(draw: st.DrawFn, path: str) -> Json:
-    """A body of this operation; in two of three a few values anywhere in it are replaced, left out or doubled."""
-    body = copy.deepcopy(draw(OPERATIONS[path]))
-    for _ in range(draw(st.sampled_from([0, 1, 2]))):
+def bodies(draw: st.DrawFn, valid: st.SearchStrategy[Json]) -> Json:
+    """A body like these; in two of three a few values anywhere in it are replaced, left out or doubled."""
+    body = copy.deepcopy(draw(valid))
+    for _ in range(draw(st.sampled_from([0, 1, 2])) if body else 0):
         holder, key = draw(st.sampled_from(_places(body)))
         match draw(st.sampled_from(["replace", "replace", "remove", "double"])):
             case "replace":
-                holder[key] = draw(junk)
+                holder[key] = copy.deepcopy(draw(junk))  # it may be changed in turn
             case "remove":
                 del holder[key]
             case "double":

@@ -12,17 +12,20 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import httpx
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from tests import long
-from tests.conformance import near_valid
+from tests.conformance import near_valid, near_valid_small, near_valid_vectors
 from tests.conformance.clients import run
 from tests.journeys.server import Server, running
 
-_EXAMPLES = os.environ.get("FUZZ_EXAMPLES") or str(round(long.share(80)))
+EXAMPLES = int(os.environ.get("FUZZ_EXAMPLES") or round(long.share(80)))
+QUIET = [HealthCheck.function_scoped_fixture, HealthCheck.too_slow, HealthCheck.data_too_large]
 _WHOLE_S = 7000
+SHORT: dict[str, Any] = {"engine_kind": "echo", "engine_max_model_len": 128, "admission_requests_per_minute": 0}
 _TIMEOUT_S = 20
 """An answer that takes longer hangs: the model's context is short here."""
 
@@ -30,8 +33,7 @@ _TIMEOUT_S = 20
 @pytest.fixture
 def fuzzed(tmp_path: Path) -> Iterator[Server]:
     """A server whose model's context is short."""
-    settings = {"engine_kind": "echo", "engine_max_model_len": 128, "admission_requests_per_minute": 0}
-    with running(tmp_path / "data", **settings) as server:
+    with running(tmp_path / "data", **SHORT) as server:
         yield server
 
 
@@ -52,27 +54,52 @@ def test_no_request_makes_the_admin_api_fail(fuzzed: Server, tmp_path: Path) -> 
 
 @pytest.mark.long("fuzz near valid")
 @pytest.mark.timeout(7200)
-@pytest.mark.parametrize("path", near_valid.OPERATIONS)
+@pytest.mark.parametrize("path", [*near_valid.OPERATIONS, *near_valid_small.OPERATIONS])
 def test_no_request_that_is_almost_right_makes_the_server_fail(fuzzed: Server, path: str) -> None:
-    engines, found = fuzzed.engine_pids(), Counter[int]()
-    quiet = [HealthCheck.function_scoped_fixture, HealthCheck.too_slow, HealthCheck.data_too_large]
+    ask_almost(fuzzed, path, (near_valid.OPERATIONS | near_valid_small.OPERATIONS)[path])
 
-    @settings(max_examples=int(_EXAMPLES), deadline=None, database=None, suppress_health_check=quiet)
+
+@pytest.mark.long("fuzz near valid")
+@pytest.mark.timeout(7200)
+@pytest.mark.parametrize(
+    "operation", near_valid_vectors.OPERATIONS, ids=lambda each: f"{each.path} of {each.size} {each.model}"
+)
+def test_no_request_for_vectors_that_is_almost_right_makes_the_server_fail(
+    tmp_path: Path, operation: near_valid_vectors.Operation
+) -> None:
+    model = {f"engine_echo_{operation.model}": operation.size, "model_name": "vectors"}
+    with running(tmp_path / "data", **SHORT, **model) as server:
+        ask_almost(server, operation.path, operation.body)
+
+
+def ask_almost(server: Server, path: str, valid: st.SearchStrategy[Any]) -> None:
+    """Sends bodies that are almost right; every refusal says why."""
+    engines, found = server.engine_pids(), Counter[int]()
+
+    @settings(max_examples=EXAMPLES, deadline=None, database=None, suppress_health_check=QUIET)
     @given(st.data())
     def ask(data: st.DataObject) -> None:
-        body: Any = data.draw(near_valid.bodies(path))
-        reply = http.post(path, content=json.dumps(body), headers={"content-type": "application/json"})
+        body = json.dumps(data.draw(near_valid.bodies(valid))).replace(near_valid_small.FILE, file_id)
+        reply = http.post(path, content=body, headers={"content-type": "application/json"})
         found[reply.status_code] += 1
         assert reply.status_code < 500, reply.text
         if reply.status_code >= 400:
-            assert reply.json()["error"]["message"]
+            error = reply.json()["error"]
+            assert error if isinstance(error, str) else error["message"]
 
-    with fuzzed.client() as http:
+    with server.client() as http:
+        file_id = _uploaded(http)
         ask()
         assert http.get("/readyz").status_code == 200
     print(f"{path}: {dict(found)}")
     assert found[200], "nothing was near enough"
-    assert fuzzed.engine_pids() == engines, "the engine was restarted"
+    assert server.engine_pids() == engines, "the engine was restarted"
+
+
+def _uploaded(http: httpx.Client) -> str:
+    line = {"custom_id": "a", "method": "POST", "url": "/v1/completions", "body": {"model": "echo", "prompt": "hi"}}
+    form = {"purpose": (None, "batch"), "file": ("a.jsonl", json.dumps(line))}
+    return str(http.post("/v1/files", files=form).raise_for_status().json()["id"])
 
 
 def fuzz(server: Server, key: str, folder: Path, *which: str) -> None:
@@ -81,8 +108,8 @@ def fuzz(server: Server, key: str, folder: Path, *which: str) -> None:
         *("python", "-m", "schemathesis.cli", "run", f"{server.url}/openapi.json", *which),
         *("--header", f"Authorization: Bearer {key}"),
         *("--checks", "not_a_server_error", "--continue-on-failure"),
-        *("--phases", "examples,coverage,fuzzing"),
-        *("--max-examples", _EXAMPLES, "--request-timeout", str(_TIMEOUT_S)),
+        *("--phases", "examples,coverage,fuzzing" if long.whole() else "examples,fuzzing"),
+        *("--max-examples", str(EXAMPLES), "--request-timeout", str(_TIMEOUT_S)),
         *("--generation-with-security-parameters", "false", "--suppress-health-check", "all"),
     ]
     said = run("schemathesis", command, cwd=folder, settings={}, timeout_s=_WHOLE_S)

@@ -12,8 +12,8 @@ LOADS = {"aiperf_runs.py": ("chat", "completions", "responses"), "guidellm_runs.
 """Load generators, and what each measures, which takes a quarter of a minute."""
 LOAD_CASES = [(program, kind) for program, kinds in LOADS.items() for kind in kinds]
 TOOLS = sorted(path.name for path in PROGRAMS.glob("*_tools.py"))
-AGENTS = [*TOOLS, "openresponses_cases.py"]
-"""Programs that offer tools, and need a model that calls them."""
+AGENTS = [*(pytest.param(each, marks=pytest.mark.long("agents")) for each in TOOLS), "openresponses_cases.py"]
+"""Programs that offer tools, and need a model that calls them. The cases of Open Responses are run always."""
 CHATS = sorted(path.name for path in PROGRAMS.glob("*_chat.py"))
 
 

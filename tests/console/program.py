@@ -1,10 +1,13 @@
 """The program ``axon``, run as a person at a shell runs it: with a folder of its own, warm, cold or on a terminal."""
 
+import codecs
 import os
+import re
 import select
 import signal
 import subprocess
 import sys
+import termios
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -32,12 +35,15 @@ class Axon:
         )
 
     @contextmanager
-    def on_a_terminal(self, *arguments: str) -> Iterator["Typed"]:
+    def on_a_terminal(self, *arguments: str, size: tuple[int, int] | None = None, **environ: str) -> Iterator["Typed"]:
+        """``size`` is in columns and lines."""
         master, slave = os.openpty()
+        if size is not None:
+            termios.tcsetwinsize(slave, (size[1], size[0]))
         command = [sys.executable, "-m", "axon", *arguments]
         with _interruptible():
             process = subprocess.Popen(
-                command, cwd=self._folder, env=self._environ({}), stdin=slave, stdout=slave, stderr=slave
+                command, cwd=self._folder, env=self._environ(environ), stdin=slave, stdout=slave, stderr=slave
             )
         with process:
             os.close(slave)
@@ -71,6 +77,7 @@ class Typed:
     def __init__(self, process: subprocess.Popen[bytes], master: int) -> None:
         self.process = process
         self._master = master
+        self._decoder = codecs.getincrementaldecoder("utf-8")()
         self._seen = ""
         self.passed = ""
         """What came before the text that was waited for last."""
@@ -80,9 +87,24 @@ class Typed:
 
     def wait_for(self, text: str) -> None:
         """Reads until the text has come; what came before it is forgotten."""
-        deadline = time.monotonic() + 30
-        while text not in self._seen:
-            ready, _, _ = select.select([self._master], [], [], deadline - time.monotonic())
-            assert ready, f"{text!r} did not come, only {self._seen!r}"
-            self._seen += os.read(self._master, 4096).decode()
-        self.passed, _, self._seen = self._seen.partition(text)
+        self.wait_like(re.escape(text))
+
+    def wait_like(self, pattern: str) -> re.Match[str]:
+        """The same with a regular expression."""
+        deadline = time.monotonic() + 60
+        while (found := re.search(pattern, self._seen)) is None:
+            ready, _, _ = select.select([self._master], [], [], max(0.0, deadline - time.monotonic()))
+            assert ready, f"{pattern!r} did not come, only {self._seen!r}"
+            self._seen += self._decoder.decode(os.read(self._master, 4096))
+        self.passed, self._seen = self._seen[: found.start()], self._seen[found.end() :]
+        return found
+
+    @property
+    def modes(self) -> list[object]:
+        """The terminal's modes: how it gives keys to its program."""
+        return termios.tcgetattr(self._master)
+
+    def resize(self, columns: int, lines: int) -> None:
+        """Makes the terminal's window another size, and tells the program, as the terminal would."""
+        termios.tcsetwinsize(self._master, (lines, columns))
+        self.process.send_signal(signal.SIGWINCH)

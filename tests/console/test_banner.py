@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from axon.bootstrap.gateway import Ready
+from axon.bootstrap.ready import Ready
 from axon.console.serving import ready_screen
 from axon.settings import Settings
 
@@ -83,3 +83,9 @@ def test_every_model_is_named_and_the_first_is_asked(tmp_path: Path) -> None:
     ready = replace(make_ready(tmp_path, "http://127.0.0.1:8000"), models=("small", "large"))
     assert "Models   small, large" in ready_screen(ready)
     assert '"model": "small"' in ready_screen(ready)
+
+
+def test_the_grpc_server_is_named_if_there_is_one(tmp_path: Path) -> None:
+    ready = make_ready(tmp_path, "http://127.0.0.1:8000")
+    assert "gRPC" not in ready_screen(ready)
+    assert "\n  gRPC     127.0.0.1:50051\n" in ready_screen(replace(ready, grpc="127.0.0.1:50051"))

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from axon.domain.key import parse_key
+from axon.domain.tenants.key import parse_key
 from tests.console.program import Axon
 
 

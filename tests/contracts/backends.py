@@ -14,7 +14,7 @@ import pytest
 from _pytest.mark import ParameterSet
 
 from axon.adapters.journal.sqlite import SqliteJournal
-from axon.adapters.live.memory import MemoryLive, open_memory_live
+from axon.adapters.live.memory.live import MemoryLive, open_memory_live
 from axon.adapters.queue.memory import MemoryBroker
 from axon.adapters.store.sqlite import SqliteStore
 from axon.ports.journal import Journal

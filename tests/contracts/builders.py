@@ -3,13 +3,13 @@
 from dataclasses import replace
 from typing import Any
 
-from axon.domain.chunk import Chunk, End, Token
 from axon.domain.job import Job
-from axon.domain.key import Key
+from axon.domain.log.chunk import Chunk, End, Token
 from axon.domain.presence import Load, Presence
 from axon.domain.residence import Residence
 from axon.domain.sampling import Sampling
 from axon.domain.served_version import ServedVersion
+from axon.domain.tenants.key import Key
 from axon.domain.turn import Turn, ended, opened
 from axon.ports.live import TokenLog
 

@@ -5,9 +5,9 @@ from alembic.config import Config
 from sqlalchemy import URL, Connection, create_engine, make_url, text
 
 from axon.adapters.store.migrate import MIGRATIONS
-from axon.domain.key import HOLDER
-from axon.domain.storage import Stored
-from axon.domain.tenant import Tenant
+from axon.domain.tenants.key import HOLDER
+from axon.domain.tenants.storage import Stored
+from axon.domain.tenants.tenant import Tenant
 from axon.ports.store import Store
 
 _INSERT = text("INSERT INTO keys (id, tenant, digest, name, created_at) VALUES (:id, :tenant, :digest, '', :at)")

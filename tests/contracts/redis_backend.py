@@ -7,8 +7,8 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
-from axon.adapters.live.redis import RedisLive
-from axon.domain.chunk import Chunk
+from axon.adapters.live.redis.live import RedisLive
+from axon.domain.log.chunk import Chunk
 from axon.domain.wire import decode
 from tests.services.redis import RedisServer, shared_server
 from tests.services.require import require

@@ -6,7 +6,7 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 
 from axon.adapters.journal.sqlite import SqliteJournal
-from axon.adapters.live.memory import open_memory_live
+from axon.adapters.live.memory.live import open_memory_live
 from axon.adapters.queue.memory import MemoryBroker
 from axon.adapters.remote.ports import RemotePorts
 from axon.adapters.remote.server import PortServer

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from axon.domain.account import Beat, Bound, Bounds, Budget, Entry, Round, Settlement, Standing
+from axon.domain.tenants.account import Beat, Bound, Bounds, Budget, Entry, Round, Settlement, Standing
 from axon.ports.live import Accounts, Live
 from tests.contracts.backends import LiveBackend
 

@@ -9,7 +9,7 @@ from axon.admission.admission import Admission, Entrant
 from axon.admission.config import AdmissionConfig
 from axon.admission.meters import Meters
 from axon.domain.sampling import Sampling
-from axon.domain.tenant import Terms
+from axon.domain.tenants.tenant import Terms
 from axon.errors import LimitReached
 from axon.ports.live import Live
 from axon.runtime.clock import SystemClock

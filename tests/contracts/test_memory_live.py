@@ -4,16 +4,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from axon.adapters.live.expiring import Expiring
-from axon.adapters.live.memory import open_memory_live
-from axon.adapters.live.memory_accounts import MemoryAccounts
-from axon.adapters.live.memory_cache import MemoryCache
-from axon.adapters.live.memory_crowds import MemoryCrowds
-from axon.adapters.live.memory_log import MemoryTokenLog
-from axon.adapters.live.memory_shares import MemoryShares
-from axon.adapters.live.memory_wakeups import MemoryWakeups
-from axon.domain.account import Bounds, Entry
-from axon.domain.chunk import Chunk
+from axon.adapters.live.memory.accounts import MemoryAccounts
+from axon.adapters.live.memory.cache import MemoryCache
+from axon.adapters.live.memory.crowds import MemoryCrowds
+from axon.adapters.live.memory.expiring import Expiring
+from axon.adapters.live.memory.live import open_memory_live
+from axon.adapters.live.memory.log import MemoryTokenLog
+from axon.adapters.live.memory.shares import MemoryShares
+from axon.adapters.live.memory.wakeups import MemoryWakeups
+from axon.domain.log.chunk import Chunk
+from axon.domain.tenants.account import Bounds, Entry
 from axon.errors import DependencyDown
 from axon.runtime.clock import FakeClock
 from tests.contracts.builders import claim_epoch, make_chunk

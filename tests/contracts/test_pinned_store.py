@@ -96,7 +96,7 @@ async def test_the_queries_of_pins_walk_an_index(tmp_path: Path) -> None:
     await store.open()
     plans = []
     try:
-        async with store._opened().connect() as connection:
+        async with store._opened.database.connect() as connection:
             for query in (*store.pinned.queries("pin_a"), store.pinned.counting("small@v1", 1.0)):
                 compiled = query.compile(connection.engine.sync_engine, compile_kwargs={"literal_binds": True})
                 plan = await connection.exec_driver_sql(f"EXPLAIN QUERY PLAN {compiled}")

@@ -2,22 +2,18 @@
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 
-import aio_pika.exceptions
 import aiormq.exceptions
-import pamqp.exceptions
 import pytest
-from aiormq.abc import DeliveredMessage
-from pamqp.commands import Basic
-from pamqp.header import ContentHeader
 
 from axon.adapters.amqp import Publisher, translated
 from axon.adapters.queue.rabbitmq import RabbitQueue
 from axon.errors import AxonError, DependencyDown, Misconfigured
 from axon.ports.queue import LANE_UNKNOWN, Delivery
 from axon.runtime.clock import FakeClock
+from tests.contracts.rabbitmq_errors import driver_errors
 from tests.services.process import free_port
 from tests.services.rabbitmq import RabbitServer, new_prefix, shared_server, started_victim
 
@@ -380,22 +376,6 @@ class TestFailures:
         await refused(Publisher(shared_server().url, name="test").publish("nowhere", b""))
 
 
-def driver_errors() -> Iterator[Exception]:
-    """One of every exception that aio-pika, aiormq and pamqp can raise, and what they let through."""
-    for module in (aio_pika.exceptions, aiormq.exceptions, pamqp.exceptions):
-        for kind in vars(module).values():
-            if isinstance(kind, type) and issubclass(kind, Exception):
-                yield made(kind)
-    yield from (OSError(), ConnectionResetError(), TimeoutError(), RuntimeError("closed"), ValueError(), Exception())
-
-
-def made(kind: type[Exception]) -> Exception:
-    if issubclass(kind, aiormq.exceptions.DeliveryError):
-        returned = Basic.Return()
-        return kind(DeliveredMessage(delivery=returned, header=ContentHeader(), body=b"", channel=None), returned)  # type: ignore[arg-type]
-    return kind()
-
-
 class short_consumer_timeout:
     """The broker's consumer timeout, two seconds for channels opened inside."""
 
@@ -410,4 +390,4 @@ class short_consumer_timeout:
 
     def _set(self, timeout_ms: int, tick_ms: int) -> None:
         for name, value in (("consumer_timeout", timeout_ms), ("channel_tick_interval", tick_ms)):
-            self._server.ctl("eval", f"application:set_env(rabbit, {name}, {value}).")
+            self._server.evaluate(f"application:set_env(rabbit, {name}, {value}).")

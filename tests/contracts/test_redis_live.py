@@ -15,12 +15,12 @@ from typing import Any
 import pytest
 import redis.exceptions
 
-from axon.adapters.live.memory import open_memory_live
-from axon.adapters.live.redis import RedisLive
-from axon.adapters.live.redis_scripts import load
-from axon.adapters.live.redis_shares import RedisShares
-from axon.domain.chunk import Chunk, End
-from axon.domain.ownership import LogView
+from axon.adapters.live.memory.live import open_memory_live
+from axon.adapters.live.redis.live import RedisLive
+from axon.adapters.live.redis.scripts import load
+from axon.adapters.live.redis.shares import RedisShares
+from axon.domain.log.chunk import Chunk, End
+from axon.domain.log.ownership import LogView
 from axon.domain.wire import decode
 from axon.errors import AxonError, DependencyDown, Misconfigured
 from axon.ports.live import Appended, AppendStatus, TokenLog, stream_channel
@@ -473,7 +473,7 @@ def plain(view: LogView | None) -> Any:
 
 
 def lua() -> dict[str, str]:
-    folder = resources.files("axon.adapters.live").joinpath("lua")
+    folder = resources.files("axon.adapters.live.redis").joinpath("lua")
     return {file.name.removesuffix(".lua"): file.read_text() for file in folder.iterdir()}
 
 

@@ -14,8 +14,8 @@ from axon.adapters.remote import server as servers
 from axon.adapters.remote.frames import frame
 from axon.adapters.remote.methods import PORTS, methods_of
 from axon.adapters.remote.ports import RemotePorts
-from axon.domain.chunk import Chunk, Token
-from axon.domain.tenant import Tenant
+from axon.domain.log.chunk import Chunk, Token
+from axon.domain.tenants.tenant import Tenant
 from axon.domain.turn import opened
 from axon.domain.wire import decode
 from axon.errors import AxonError, Conflict, DependencyDown

@@ -1,6 +1,7 @@
 """The store's contract for sessions: turns in order, conversations, and words that were taken back."""
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -213,3 +214,34 @@ class TestConversations:
         assert await store.conversations.get("conv_1") is None
         assert await store.conversations.entries("conv_1", limit=10) == ([], frozenset())
         assert await store.conversations.entries("conv_2", limit=10) == ([entry(1, 1)], frozenset({"msg_9"}))
+
+
+class TestRetainedTurns:
+    async def test_they_are_listed_page_by_page_by_tenant_prefix_and_deployment(self, store: Store) -> None:
+        kept = [
+            make_ended(make_job(f"chat-{number}", session="", retain=True, created=100.0 + number // 2))
+            for number in range(5)
+        ]
+        others = [
+            make_ended(make_job("chat-a", session="", retain=True, tenant="other")),
+            make_ended(make_job("chat-b", session="")),
+            make_ended(make_job("chat-c", session="conv_1", retain=True)),
+            make_ended(make_job("other-d", session="", retain=True)),
+            make_ended(make_job("chat-e", session="", retain=True), state="failed"),
+            opened(make_job("chat-f", session="", retain=True)),
+        ]
+        await store.turns.apply([*kept[::-1], *others])
+
+        async def ids(**query: Any) -> list[str]:
+            found = await store.turns.retained("acme", **{"prefix": "chat-", "limit": 10, **query})
+            return [turn.id for turn in found]
+
+        names = [turn.id for turn in kept]
+        assert await ids() == names
+        assert await ids(limit=2) == names[:2]
+        assert await ids(after="chat-1", limit=2) == names[2:4]
+        assert await ids(after="chat-3", newest_first=True) == names[2::-1]
+        assert await ids(deployment="small") == names
+        assert await ids(deployment="large") == await ids(after="chat-4") == await ids(prefix="chat%") == []
+        await store.turns.erase_turn("chat-2")
+        assert await ids() == [*names[:2], *names[3:]]

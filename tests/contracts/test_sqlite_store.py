@@ -23,9 +23,9 @@ from axon.adapters.store import schema
 from axon.adapters.store.driver_errors import translated
 from axon.adapters.store.migrate import MIGRATIONS
 from axon.adapters.store.sqlite import SqliteStore, sqlite_path
-from axon.domain.key import HOLDER
 from axon.domain.reply import ResponseReply
-from axon.domain.tenant import Plan, Tenant
+from axon.domain.tenants.key import HOLDER
+from axon.domain.tenants.tenant import Plan, Tenant
 from axon.domain.turn import opened
 from axon.errors import AxonError, DependencyDown, Misconfigured
 from tests.contracts import later, older
@@ -115,7 +115,7 @@ class TestFile:
             assert await store.turns.get("turn_1") == opened(make_job())
 
     async def test_commits_are_synced_to_a_write_ahead_log(self, path: Path) -> None:
-        async with opened_store(path) as store, store._opened().connect() as connection:
+        async with opened_store(path) as store, store._opened.database.connect() as connection:
             pragmas = ("journal_mode", "synchronous", "foreign_keys", "secure_delete")
             values = [await connection.exec_driver_sql(f"PRAGMA {pragma}") for pragma in pragmas]
             assert [value.scalar_one() for value in values] == ["wal", 2, 1, 1]
@@ -195,7 +195,7 @@ class TestMigrations:
             assert (late.tenant, late.key.scopes) == (Tenant(id="late"), HOLDER)
 
     async def test_usage_is_summed_tenant_by_tenant_in_an_index_alone(self, path: Path) -> None:
-        async with opened_store(path) as store, store._opened().connect() as connection:
+        async with opened_store(path) as store, store._opened.database.connect() as connection:
             for tenant in (None, "acme"):
                 query = store.usage.query(0.0, 1.0, tenant, by_day=True)
                 compiled = query.compile(connection.engine.sync_engine, compile_kwargs={"literal_binds": True})
@@ -205,7 +205,7 @@ class TestMigrations:
                 )
 
     async def test_what_is_stored_is_summed_in_indexes_alone(self, path: Path) -> None:
-        async with opened_store(path) as store, store._opened().connect() as connection:
+        async with opened_store(path) as store, store._opened.database.connect() as connection:
             plans = []
             for query in store.storage.queries("acme"):
                 compiled = query.compile(connection.engine.sync_engine, compile_kwargs={"literal_binds": True})
@@ -221,7 +221,7 @@ class TestMigrations:
             assert await store.storage.stored("acme") == older.KEPT
 
     async def test_the_queries_of_the_sweeper_walk_an_index(self, path: Path) -> None:
-        async with opened_store(path) as store, store._opened().connect() as connection:
+        async with opened_store(path) as store, store._opened.database.connect() as connection:
             plans = []
             for where in (
                 "rank = 0 ORDER BY opened_at, id LIMIT 5",

@@ -9,10 +9,11 @@ from axon.domain import wire
 from axon.domain.conversation import Conversation, Entry
 from axon.domain.erasure import turn_mark
 from axon.domain.item import Item
-from axon.domain.storage import Stored
+from axon.domain.tenants.storage import Stored
 from axon.domain.turn import Turn, opened
 from axon.ports.store import Store
 from tests.contracts.builders import make_ended, make_job
+from tests.contracts.test_batch_store import BATCH, FILE
 
 CONVERSATION = Conversation(id="conv_1", tenant="acme", created_at=100.0, metadata={"topic": "größer"})
 NOTHING = Stored()
@@ -129,3 +130,17 @@ async def test_many_writers_at_once_are_all_counted(store: Store) -> None:
     assert after.num_objects == before.num_objects + 20
     await store.conversations.erase(["conv_1"])
     assert await store.storage.stored("acme") == NOTHING
+
+
+async def test_a_census_counts_sessions_batches_and_files_of_all_tenants(store: Store) -> None:
+    await store.turns.apply([opened(make_job("turn_1", session="sess_1", created=100.0))])
+    await store.turns.apply(
+        [retained("turn_2", session="sess_2"), retained("turn_3", tenant="other", session="sess_3")]
+    )
+    await store.turns.apply([retained("turn_4", session="sess_2"), retained("turn_5", session="")])
+    await store.batches.add(BATCH, max_active=9)
+    await store.files.put(FILE)
+    census = await store.storage.census(since=0.0)
+    assert (census.active_sessions, census.sessions) == (1, 3)
+    assert (census.batches, census.files) == ({str(BATCH.state): 1, "ended": 0}, {str(FILE.purpose): 1})
+    assert (await store.storage.census(since=1e12)).sessions == 1

@@ -6,8 +6,9 @@ from dataclasses import replace
 import pytest
 
 from axon.adapters.remote.ports import RemoteStore
-from axon.domain.ledger import Ledger
+from axon.domain.billing.ledger import Ledger
 from axon.domain.reply import ChatReply
+from axon.domain.times import Attempt, Times
 from axon.domain.turn import Turn, TurnState, opened, so_far
 from axon.errors import Conflict, DependencyDown
 from axon.ports.store import Store
@@ -165,6 +166,21 @@ class TestUnfinished:
 
 
 class TestPurging:
+    async def test_the_turns_that_ended_last_come_without_their_text(self, store: Store) -> None:
+        times = Times(90.0, 0.5, "req_1", (Attempt(7, "w"),))
+        kept = [
+            replace(make_ended(make_job(f"t{number}", retain=bool(number % 2))), ended_at=100.0 + number)
+            for number in range(5)
+        ]
+        kept = [replace(turn, ledger=Ledger(attempts=1, queue_s=0.5, times=times)) for turn in kept]
+        await store.turns.apply([*kept, opened(make_job("open"))])
+        found = await store.turns.ended(since=101.0, limit=3)
+        assert [turn.id for turn in found] == ["t4", "t3", "t2"]
+        assert [turn.id for turn in await store.turns.ended(since=104.0, limit=3)] == ["t4"]
+        assert all(not turn.tokens and turn.job.purged for turn in found)
+        assert found[0].ledger is not None
+        assert found[0].ledger.times == times
+
     async def test_a_purged_turn_keeps_its_usage_and_loses_every_word(self, store: Store) -> None:
         turn = replace(make_ended(make_job(), state="failed"), code="worker_crash", message="secret words")
         turn = replace(turn, ledger=Ledger(queued=3, emitted=2, replayed=7, attempts=2, queue_s=0.5))

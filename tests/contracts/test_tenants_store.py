@@ -7,14 +7,14 @@ from typing import Any
 
 import pytest
 
-from axon.domain.access import Access
-from axon.domain.cost import Amount, Cost, Rates
-from axon.domain.key import HOLDER, Scope
-from axon.domain.replica_use import ReplicaSum, ReplicaUse, UseKind
-from axon.domain.tenant import Limits, Plan, Tenant, Tier
+from axon.domain.billing.cost import Amount, Cost, Rates
+from axon.domain.billing.replica_use import ReplicaSum, ReplicaUse, UseKind
+from axon.domain.billing.usage import Usage
+from axon.domain.billing.usage_sum import UsageSum
+from axon.domain.tenants.access import Access
+from axon.domain.tenants.key import HOLDER, Scope
+from axon.domain.tenants.tenant import Limits, Plan, Tenant, Tier
 from axon.domain.turn import opened
-from axon.domain.usage import Usage
-from axon.domain.usage_sum import UsageSum
 from axon.errors import Conflict
 from axon.ports.store import Store
 from tests.contracts.backends import StoreBackend

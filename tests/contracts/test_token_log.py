@@ -7,8 +7,8 @@ from dataclasses import replace
 
 import pytest
 
-from axon.domain.chunk import Chunk, End, Token
-from axon.domain.ownership import LogView
+from axon.domain.log.chunk import Chunk, End, Token
+from axon.domain.log.ownership import LogView
 from axon.ports.live import STOPS, Appended, AppendStatus, Live, TokenLog, stream_channel
 from tests.contracts.backends import RETENTION_S, LiveBackend
 from tests.contracts.builders import claim_epoch, make_chunk

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from axon.adapters.live.memory import MemoryLive, open_memory_live
+from axon.adapters.live.memory.live import MemoryLive, open_memory_live
 from axon.adapters.store.sqlite import SqliteStore
 from axon.control.drains import PIN_S, Drains
 from axon.domain.registry.deployment import Deployment, FreedLetter, Member, MemberState

@@ -4,12 +4,12 @@ from collections.abc import Mapping, Sequence
 
 import pytest
 
-from axon.adapters.live.memory import open_memory_live
+from axon.adapters.live.memory.live import open_memory_live
 from axon.control.fleet_demand import FleetDemand
 from axon.domain.fleet.demand import Demand
 from axon.domain.fleet.replica import Group
 from axon.domain.registry.deployment import MemberState
-from axon.domain.tenant import Tier
+from axon.domain.tenants.tenant import Tier
 from axon.domain.turn import Unfinished
 from axon.errors import DependencyDown
 from axon.registry.last_asked import LastAsked

@@ -5,8 +5,8 @@ from dataclasses import replace
 import pytest
 
 from axon.control.golden_turns import TENANT, GoldenTurns
-from axon.domain.chunk import Chunk, End, Token
 from axon.domain.job import Job
+from axon.domain.log.chunk import Chunk, End, Token
 from axon.domain.registry.deployment import Deployment
 from axon.domain.registry.golden import Golden
 from axon.domain.registry.version import Version

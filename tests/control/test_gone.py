@@ -2,7 +2,7 @@
 
 import pytest
 
-from axon.adapters.live.memory import open_memory_live
+from axon.adapters.live.memory.live import open_memory_live
 from axon.control.gone import PATIENCE_S, GoneVersions
 from axon.errors import DependencyDown
 from axon.runtime.clock import FakeClock

@@ -1,6 +1,6 @@
 """Of several machines one launches a fleet's processes; the others wait until nobody can be there any more."""
 
-from axon.adapters.live.memory_crowds import MemoryCrowds
+from axon.adapters.live.memory.crowds import MemoryCrowds
 from axon.control.home import KEPT_S, Home
 from axon.control.leader import LAUNCHING, Leader
 from axon.runtime.clock import FakeClock

@@ -1,6 +1,6 @@
 """Of several controls one leads, and when it is gone another does."""
 
-from axon.adapters.live.memory_crowds import MemoryCrowds
+from axon.adapters.live.memory.crowds import MemoryCrowds
 from axon.control.leader import Leader
 from axon.errors import DependencyDown
 from axon.runtime.clock import FakeClock

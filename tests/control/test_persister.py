@@ -11,7 +11,7 @@ from axon.control.persister import Persister
 from axon.domain import record
 from axon.domain.turn import Turn, opened, supersedes
 from axon.errors import DependencyDown
-from axon.ports.journal import Record
+from axon.ports.journal import Pending, Record
 from axon.runtime.clock import FakeClock
 from tests.contracts.builders import make_ended, make_job
 
@@ -49,6 +49,9 @@ class Reader:
         place = self.kept.index(last) + 1
         del self.kept[:place]
         self._next -= place
+
+    async def pending(self) -> Pending:
+        return Pending(num_records=len(self.kept))
 
     async def set_aside(self, record: Record, reason: str) -> None:
         self._check()

@@ -8,7 +8,7 @@ import structlog
 from structlog.testing import capture_logs
 
 from axon.adapters.launch.memory import MemoryReplicas
-from axon.adapters.live.memory import MemoryLive, open_memory_live
+from axon.adapters.live.memory.live import MemoryLive, open_memory_live
 from axon.control.reconciler import Reconciler, Targets
 from axon.domain.fleet.demand import Demand
 from axon.domain.fleet.reconcile import Pace
@@ -75,10 +75,17 @@ class World:
         self.needs, self.wants = Needs(), Wants()
         self.reports = FleetReports(self.live.cache)
         self.leads = {"first": True, "second": False}
+        self.begun = 0
+        """How often targets were made, as at the beginning of a reign that knows nothing."""
         self.first, self.second = self.control("first"), self.control("second")
 
     def control(self, name: str, make: type[LeastTargets] | None = None, *, kind: str = "memory") -> Reconciler:
         targets: Targets = make(self.clock) if make else self.wants
+
+        def begin() -> Targets:
+            self.begun += 1
+            return targets
+
         return Reconciler(
             self.machine.connect(),
             self.store,
@@ -86,7 +93,7 @@ class World:
             self.live.presences,
             self.live.leases,
             self.needs,
-            lambda: targets,
+            begin,
             self.reports,
             self.clock,
             name=name,
@@ -206,6 +213,24 @@ async def test_every_reign_has_a_term_of_its_own(world: World) -> None:
     world.leads |= {"first": True, "second": False}
     await world.look(world.first)
     assert (await world.status()).term == 3
+
+
+@pytest.mark.parametrize(
+    ("another_led", "lapse_s", "goes_on"), [(False, 2, True), (True, 2, False), (False, 20, False)]
+)
+async def test_a_lease_that_lapsed_for_a_moment_costs_no_memory_unless_another_led(
+    world: World, another_led: bool, lapse_s: int, goes_on: bool
+) -> None:
+    await world.look(world.first)
+    began, world.begun = world.begun, 0
+    world.leads["first"] = False
+    await world.look(world.first, looks=lapse_s)
+    if another_led:
+        await world.store.take()
+    world.leads["first"] = True
+    await world.look(world.first)
+    assert (began, world.begun) == (1, 0 if goes_on else 1)
+    assert (await world.status()).term == 2 + another_led
 
 
 async def test_a_leader_that_was_replaced_unawares_changes_nothing_and_stops_acting(world: World) -> None:

@@ -7,12 +7,12 @@ from typing import Any
 import pytest
 
 from axon.control.replica_ledger import LedgeredTargets, Payers
+from axon.domain.billing.replica_use import ReplicaUse, UseKind
 from axon.domain.fleet.demand import Demand
 from axon.domain.fleet.replica import Group, Launched, LaunchState
 from axon.domain.fleet.sight import Sight, Target
 from axon.domain.registry.scaling import Scaling, Window
-from axon.domain.replica_use import ReplicaUse, UseKind
-from axon.domain.tenant import Limits, Plan, Tenant, Terms
+from axon.domain.tenants.tenant import Limits, Plan, Tenant, Terms
 from axon.errors import DependencyDown
 from axon.runtime.clock import FakeClock
 from tests.domain.fleet.builders import ONE, deployed, launched, present, registry

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from structlog.testing import capture_logs
 
-from axon.adapters.live.memory import open_memory_live
+from axon.adapters.live.memory.live import open_memory_live
 from axon.adapters.store.sqlite import SqliteStore
 from axon.control.golden import GoldenChecks
 from axon.control.rollouts import Rollouts

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from axon.adapters.live.memory import open_memory_live
+from axon.adapters.live.memory.live import open_memory_live
 from axon.control.scaling import ScaledTargets
 from axon.domain.fleet.cold_start import ColdStart
 from axon.domain.fleet.demand import Demand
@@ -14,7 +14,7 @@ from axon.domain.fleet.sight import Sight, Target
 from axon.domain.presence import Load, Presence, Service
 from axon.domain.registry.scaling import Scaling, Window
 from axon.domain.scaling.policy import ScalingPolicy
-from axon.domain.tenant import Tier
+from axon.domain.tenants.tenant import Tier
 from axon.registry.cold_starts import ColdStarts
 from axon.runtime.clock import FakeClock
 from tests.domain.fleet.builders import ONE, deployed, launched, present, registry

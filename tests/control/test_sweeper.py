@@ -4,10 +4,10 @@ import asyncio
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
-from axon.adapters.live.memory import open_memory_live
-from axon.adapters.live.memory_leases import MemoryLeases
-from axon.adapters.live.memory_log import MemoryTokenLog
-from axon.adapters.live.memory_wakeups import MemoryWakeups
+from axon.adapters.live.memory.leases import MemoryLeases
+from axon.adapters.live.memory.live import open_memory_live
+from axon.adapters.live.memory.log import MemoryTokenLog
+from axon.adapters.live.memory.wakeups import MemoryWakeups
 from axon.adapters.queue.memory import MemoryBroker
 from axon.control.config import ControlConfig
 from axon.control.gone import GoneVersions
@@ -15,9 +15,9 @@ from axon.control.sweeper import Sweeper
 from axon.dispatch.config import DispatchConfig
 from axon.dispatch.dispatch import Dispatch, work_channel
 from axon.dispatch.hint import decode_hint
-from axon.domain.chunk import Chunk
 from axon.domain.job import Job
-from axon.domain.ownership import LogView
+from axon.domain.log.chunk import Chunk
+from axon.domain.log.ownership import LogView
 from axon.domain.turn import Turn, TurnState, opened
 from axon.domain.wire import encode
 from axon.errors import DependencyDown
@@ -364,3 +364,12 @@ async def test_a_turn_that_cannot_be_looked_at_hides_no_other() -> None:
         ("turn_1", TurnState.EXPIRED),
         ("turn_3", TurnState.EXPIRED),
     ]
+
+
+async def test_a_turn_that_no_worker_has_begun_ends_without_cost_and_one_that_was_begun_with_its_prompt() -> None:
+    waiting = await Waiting().open()
+    await waiting.log.claim("turn_1", "w1", over=0)  # its lease has ended
+    waiting.clock.advance(600.0)
+    await waiting.sweeper.sweep()
+    prompts = {turn.id: turn.usage.prompt_tokens for turn in waiting.turns.ended}
+    assert prompts == {"turn_1": waiting.jobs[0].num_prompt_tokens, "turn_2": 0, "turn_3": 0}

@@ -184,3 +184,25 @@ def _of_calls() -> Iterator[Bad]:
     said = [{"role": "user", "content": [block]}]
     yield Bad("a result without its call", MESSAGES, {"messages": said, "max_tokens": 4}, "call_9")
     yield Bad("a result without its call", COUNT, {"messages": said}, "call_9")
+    yield from _of_pairs()
+
+
+def _of_pairs() -> Iterator[Bad]:
+    """A call without a result, and one with two."""
+    asked, called, result = _called("{}")
+    yield Bad("a call without a result", CHAT, {"messages": [asked, called, *SAID]}, "did not have response messages")
+    yield Bad("two results of a call", CHAT, {"messages": [asked, called, result, result]}, "Duplicate value")
+    call = {"type": "function_call", "call_id": "call_1", "name": "f", "arguments": "{}"}
+    output = {"type": "function_call_output", "call_id": "call_1", "output": "4"}
+    yield Bad("a call without a result", RESPONSES, {"input": [call]}, "No tool output found")
+    yield Bad("two results of a call", RESPONSES, {"input": [call, output, output]}, "Duplicate function call output")
+    used = {"role": "assistant", "content": [{"type": "tool_use", "id": "call_1", "name": "f", "input": {}}]}
+    block = {"type": "tool_result", "tool_use_id": "call_1", "content": "4"}
+    for route, more in ((MESSAGES, {"max_tokens": 4}), (COUNT, {})):
+        alone = {"messages": [*SAID, used, *SAID], **more}
+        yield Bad("a call without a result", route, alone, "`tool_use` ids were found without")
+        late = {"role": "user", "content": [{"type": "text", "text": "Here:"}, block]}
+        behind = {"messages": [*SAID, used, late], **more}
+        yield Bad("text before a result", route, behind, "`tool_use` ids were found without")
+        twice = {"messages": [*SAID, used, {"role": "user", "content": [block, block]}], **more}
+        yield Bad("two results of a call", route, twice, "must have a single result")

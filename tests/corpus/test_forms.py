@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 from llguidance import LLMatcher
 
+from axon.sessions.compiler import Compiler
 from axon.sessions.grammars import Grammars
 from axon.text.grammar import Grammar, choice_grammar, client_grammar, regex_grammar
 from axon.text.grammar_check import byte_tokenizer
@@ -65,10 +66,10 @@ def check(grammar: Grammar, is_right: Callable[[str], bool], answer: Answer) -> 
 @pytest.mark.timeout(3600)
 async def test_a_finished_answer_is_of_its_form(asker: Asker) -> None:
     asked = forms() if long.whole() else forms()[::PARTS]
-    grammars, counts = Grammars(), Counter[str]()
+    grammars, counts = Grammars(Compiler()), Counter[str]()
     for grammar, _ in asked:
-        await grammars.checked(grammar, param="form")
-    grammars.close()
+        await grammars.of("corpus").checked(grammar, param="form")
+    await grammars.aclose()
     prompts = PROMPTS if long.whole() else PROMPTS[:1]
     answers = asker.answers([grammar for grammar, _ in asked], max_tokens=64, prompts=prompts)
     for (grammar, is_right), each in zip(asked, answers, strict=True):

@@ -15,6 +15,7 @@ from llguidance import LLMatcher
 from pydantic_core import from_json
 
 from axon.errors import InvalidInput
+from axon.sessions.compiler import Compiler
 from axon.sessions.grammars import Grammars
 from axon.text.grammar import Grammar, schema_grammar
 from axon.text.grammar_check import byte_tokenizer
@@ -64,7 +65,7 @@ def part_of(number: int) -> list[Case]:
 
 async def grammar_or_problem(grammars: Grammars, schema: dict[str, Any]) -> Grammar | str:
     try:
-        return await grammars.schema(schema, param="schema")
+        return await grammars.of("corpus").schema(schema, param="schema")
     except InvalidInput as error:
         return f"{error.code} {error.param}: {error.message}"
 
@@ -107,7 +108,7 @@ def make_matcher(grammar: Grammar) -> LLMatcher:
 @pytest.mark.timeout(3600)
 @pytest.mark.parametrize("part", range(NUM_PARTS))
 async def test_a_finished_answer_follows_its_schema(asker: Asker, part: int) -> None:
-    grammars, counts = Grammars(), Counter[str]()
+    grammars, counts = Grammars(Compiler()), Counter[str]()
     accepted: list[tuple[Case, Grammar]] = []
     for case in part_of(part):
         found = await grammar_or_problem(grammars, case.schema)
@@ -115,7 +116,7 @@ async def test_a_finished_answer_follows_its_schema(asker: Asker, part: int) -> 
             counts[f"refused: {reason_of(found)}"] += 1
         else:
             accepted.append((case, found))
-    grammars.close()
+    await grammars.aclose()
     prompts, max_tokens = (PROMPTS, 128) if long.whole() else (PROMPTS[:1], 40)
     answers = asker.answers([grammar for _, grammar in accepted], max_tokens=max_tokens, prompts=prompts)
     for (case, _), each in zip(accepted, answers, strict=True):
@@ -132,7 +133,7 @@ async def test_a_finished_answer_follows_its_schema(asker: Asker, part: int) -> 
 @pytest.mark.long("instances")
 @pytest.mark.parametrize("part", range(NUM_PARTS))
 async def test_what_the_suite_calls_invalid_is_not_let_through(part: int) -> None:
-    grammars = Grammars()
+    grammars = Grammars(Compiler())
     num_refused = 0
     for case in gathered()[part::NUM_PARTS]:
         grammar = await grammar_or_problem(grammars, case.schema)
@@ -146,14 +147,14 @@ async def test_what_the_suite_calls_invalid_is_not_let_through(part: int) -> Non
             is_leap = "format" in case.schema and LEAP.search(text)
             assert is_valid or is_leap or not is_taken, (case.name, case.schema, text)
             num_refused += not is_taken
-    grammars.close()
+    await grammars.aclose()
     assert num_refused
 
 
 async def test_every_schema_of_ours_is_taken() -> None:
-    grammars = Grammars()
+    grammars = Grammars(Compiler())
     problems = {name: await grammar_or_problem(grammars, schema) for name, schema in OURS.items()}
-    grammars.close()
+    await grammars.aclose()
     assert {name: problem for name, problem in problems.items() if isinstance(problem, str)} == {}
 
 

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from axon.adapters.live.memory import MemoryLive, open_memory_live
+from axon.adapters.live.memory.live import MemoryLive, open_memory_live
 from axon.adapters.queue.memory import MemoryBroker, MemoryQueue
 from axon.dispatch.affinity import Affinity, Residences, chat_affinity
 from axon.dispatch.config import DispatchConfig

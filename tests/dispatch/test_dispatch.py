@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from axon.adapters.live.memory import open_memory_live
+from axon.adapters.live.memory.live import open_memory_live
 from axon.adapters.queue.memory import MemoryBroker
 from axon.dispatch.config import DispatchConfig
 from axon.dispatch.dispatch import Dispatch

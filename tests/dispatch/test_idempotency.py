@@ -7,10 +7,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from axon.adapters.live.memory import MemoryLive, open_memory_live
+from axon.adapters.live.memory.live import MemoryLive, open_memory_live
 from axon.dispatch.idempotency import First, Idempotency, derived_id
-from axon.domain.chunk import Chunk
 from axon.domain.job import Job
+from axon.domain.log.chunk import Chunk
 from axon.domain.turn import Turn, ended, opened
 from axon.domain.wire import encode
 from axon.errors import Conflict

@@ -5,13 +5,13 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from axon.domain.chunk import Chunk, End, Token
+from axon.domain.billing.ledger import Ledger
+from axon.domain.billing.usage import Usage
 from axon.domain.job import Job
-from axon.domain.ledger import Ledger
+from axon.domain.log.chunk import Chunk, End, Token
 from axon.domain.reply import ChatReply, CompletionReply, MessagesReply, OtherReply, Reply, ResponseReply
 from axon.domain.sampling import Sampling
 from axon.domain.turn import Turn, TurnState
-from axon.domain.usage import Usage
 
 text = st.text(max_size=8)
 numbers = st.integers(0, 2**31 - 1)
@@ -55,13 +55,20 @@ def make_job(**changes: Any) -> Job:
 
 def replies() -> st.SearchStrategy[Reply]:
     return st.one_of(
-        st.builds(ChatReply, model=text, include_usage=st.booleans(), extra=extras),
+        st.builds(
+            ChatReply,
+            model=text,
+            include_usage=st.booleans(),
+            prompt_logprobs=st.none() | st.integers(0, 20),
+            extra=extras,
+        ),
         st.builds(
             CompletionReply,
             model=text,
             echo=st.lists(text, min_size=2, max_size=3).map(tuple),
             best=st.integers(0, 4),
             hides_logprobs=st.booleans(),
+            prompt_logprobs=st.none() | st.integers(0, 20),
             extra=extras,
         ),
         st.builds(

@@ -1,7 +1,7 @@
 """The parts of an answer: texts and calls in the order in which the tokens made them."""
 
 from axon.domain.answer import parts_of
-from axon.domain.chunk import Details, Token
+from axon.domain.log.chunk import Details, Token
 from axon.domain.tool_call import CallPiece
 
 

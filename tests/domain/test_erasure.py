@@ -6,9 +6,9 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from axon.domain.chunk import Details, Token
 from axon.domain.erasure import session_mark, turn_mark, without_words
 from axon.domain.item import Item
+from axon.domain.log.chunk import Details, Token
 from axon.domain.reply import ChatReply, CompletionReply, OtherReply, Reply, ResponseReply
 from axon.domain.turn import Turn, opened
 from axon.domain.wire import encode

@@ -1,7 +1,7 @@
 """The codes of failed turns are stored: a code that changes is unknown to every release before it."""
 
-from axon.domain.chunk import Chunk
 from axon.domain.failure import Failure
+from axon.domain.log.chunk import Chunk
 from axon.domain.turn import Turn, TurnState, ended, opened
 from axon.domain.wire import decode, encode
 from tests.domain.strategies import make_job

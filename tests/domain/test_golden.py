@@ -8,20 +8,22 @@ import msgspec
 import pytest
 
 from axon.domain import record, wire
-from axon.domain.chunk import Chunk, Details, End, Likely, ScoredToken, Token
-from axon.domain.cost import Amount, Cost, Rates
+from axon.domain.billing.cost import Amount, Cost, Rates
+from axon.domain.billing.ledger import Ledger
+from axon.domain.billing.usage import Usage
+from axon.domain.classes import Activation, Classes
+from axon.domain.embeds import Embeds
 from axon.domain.item import Item
 from axon.domain.job import Job
-from axon.domain.ledger import Ledger
+from axon.domain.log.chunk import Chunk, Details, End, Likely, Ranked, ScoredToken, Token
 from axon.domain.moved import Moved
-from axon.domain.presence import Load, Presence
+from axon.domain.presence import Activity, GpuUse, Load, Presence, TenantActivity
 from axon.domain.record import Marker
-from axon.domain.reply import ChatReply, CompletionReply, MessagesReply, ResponseReply
+from axon.domain.reply import ChatReply, CompletionReply, EmbeddingReply, MessagesReply, ResponseReply
 from axon.domain.residence import Residence
 from axon.domain.sampling import Sampling
 from axon.domain.served_version import ServedVersion
 from axon.domain.turn import Turn, TurnState
-from axon.domain.usage import Usage
 from tests.golden import write
 
 FOLDER = Path(write.__file__).parent
@@ -264,6 +266,45 @@ MEANT: dict[str, Job | Chunk | Turn | Presence | Residence | Marker] = {
     ),
     "job-moved-v1": replace(JOB, moved=Moved("small@v1", "other@v1", "fallback"), fallback="spare"),
     "job-queued-v1": replace(JOB, queued=3),
+    "job-embedding-v1": replace(JOB, needs=("embeddings",), reply=EmbeddingReply(model="small")),
+    "job-pairs-v1": replace(
+        JOB,
+        more_prompts=((1, 5, 2, 6, 2),),
+        second_starts=(2, 3),
+        choices=2,
+        needs=("embeddings", "classes"),
+        reply=EmbeddingReply(model="small"),
+    ),
+    "presence-activity-v1": replace(
+        PRESENCE,
+        load=replace(
+            PRESENCE.load,
+            activity=Activity(
+                running=13,
+                ttft_counts=(0, 2, 1),
+                gap_counts=(70000,),
+                tenants=(TenantActivity(tenant="acme", running=12, prompt_tokens=9, answer_tokens=2**33),),
+                gpus=(GpuUse(index=1, utilization=0.5, memory_bytes=2**36),),
+            ),
+        ),
+    ),
+    "presence-classes-v1": replace(
+        PRESENCE,
+        deployment=replace(
+            PRESENCE.deployment,
+            embeds=Embeds(dimensions=2, classes=Classes(labels=("sad", "glad"), activation=Activation.SOFTMAX)),
+        ),
+    ),
+    "chunk-vectors-v1": replace(
+        CHUNK, tokens=(), terminal="completed", vectors=(b"\x00\x00\x80?", b"\x00\x00\x00\xbf")
+    ),
+    "presence-embeds-v1": replace(
+        PRESENCE,
+        deployment=replace(
+            PRESENCE.deployment,
+            embeds=Embeds(dimensions=8, prompts=(("query", "query: "),), default_prompt="query", shorter=(4,)),
+        ),
+    ),
     "chunk-scored-v1": replace(
         CHUNK,
         tokens=(
@@ -280,6 +321,30 @@ MEANT: dict[str, Job | Chunk | Turn | Presence | Residence | Marker] = {
                 ),
             ),
         ),
+    ),
+    "chunk-ranked-v1": replace(
+        CHUNK,
+        tokens=(
+            Token(
+                0,
+                9,
+                "!",
+                Details(
+                    prompt=(
+                        ScoredToken(b"a", None),
+                        ScoredToken(b"b", -1.5, (Likely(b"c", -0.25),)),
+                        ScoredToken(b"d", -9.0),
+                    ),
+                    ranks=(Ranked(3, (99,)), Ranked(70000)),
+                ),
+            ),
+        ),
+    ),
+    "job-ranked-v1": replace(
+        JOB,
+        sampling=replace(JOB.sampling, prompt_logprobs=True, prompt_top=0),
+        needs=("prompt_ranks",),
+        reply=ChatReply(model="small", prompt_logprobs=0),
     ),
     "marker-v1": MARKER,
     "marker-later": Marker(v=2, barrier="00112233445566778899aabbccddeeff"),

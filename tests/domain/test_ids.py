@@ -1,6 +1,9 @@
 """Ids: sortable by time, not guessable."""
 
-from axon.domain.ids import new_id, new_seed
+import pytest
+
+from axon.domain.batch import errors_id, output_id
+from axon.domain.ids import is_made_id, new_id, new_seed
 
 
 def test_ids_sort_by_the_time_they_were_made() -> None:
@@ -12,6 +15,18 @@ def test_ids_of_one_instant_differ_and_have_one_length() -> None:
     ids = {new_id("turn_", 1_700_000_000.0) for _ in range(1_000)}
     assert len(ids) == 1_000
     assert {len(text) for text in ids} == {len("turn_") + 26}
+
+
+def test_an_id_is_known_by_its_form() -> None:
+    file_id, batch_id = new_id("file-", 1_700_000_000.0), new_id("batch_", 1_700_000_000.0)
+    assert is_made_id(file_id, "file-")
+    assert is_made_id(output_id(batch_id, "a1"), "file-")
+    assert is_made_id(errors_id(batch_id, "a1"), "file-")
+
+
+@pytest.mark.parametrize("text", ["", "file-", "nope", "file-abc", f"batch_{'0' * 26}", f"file-{'U' * 26}", "0" * 31])
+def test_what_nobody_made_is_no_id(text: str) -> None:
+    assert not is_made_id(text, "file-")
 
 
 def test_seeds_fit_into_a_signed_word_and_differ() -> None:

@@ -5,7 +5,7 @@ from dataclasses import replace
 from hypothesis import given
 from hypothesis import strategies as st
 
-from axon.domain.chunk import Chunk, End, Token
+from axon.domain.log.chunk import Chunk, End, Token
 from axon.domain.stream import Cursor, Reread
 from tests.domain.strategies import cut_chunk, cuts, streams
 

@@ -5,10 +5,10 @@ from dataclasses import replace
 import pytest
 from hypothesis import given
 
-from axon.domain.chunk import Chunk, End, Token
+from axon.domain.billing.usage import Usage
 from axon.domain.erasure import without_words
+from axon.domain.log.chunk import Chunk, End, Token
 from axon.domain.turn import TurnState, ended, opened, so_far, supersedes
-from axon.domain.usage import Usage
 from tests.domain.strategies import cut_chunk, cuts, make_job, streams
 
 TERMINAL = ["completed", "failed", "cancelled", "expired"]

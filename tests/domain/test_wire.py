@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from axon.domain.chunk import Chunk
 from axon.domain.job import Job
+from axon.domain.log.chunk import Chunk
 from axon.domain.presence import Presence
 from axon.domain.residence import Residence
 from axon.domain.turn import Turn, opened

@@ -21,6 +21,7 @@ from axon.engine.protocol.messages import Add, Emitted
 from axon.engine.schedule.blocks import BlockPool
 from axon.engine.schedule.policy import Policy
 from axon.engine.schedule.scheduler import Scheduler
+from axon.engine.schedule.scoring import MAX_SCORED_TOKENS
 
 TINY_CONFIG: dict[str, Any] = {
     "model_type": "llama",
@@ -54,7 +55,7 @@ def make_scheduler(
     eos_ids: frozenset[int] = frozenset(),
     policy: Policy | None = None,
     version: str = "",
-    scores_prompts: bool = True,
+    max_scored_tokens: int = MAX_SCORED_TOKENS,
 ) -> Scheduler:
     return Scheduler(
         BlockPool(blocks, block_size),
@@ -65,7 +66,7 @@ def make_scheduler(
         eos_ids=eos_ids,
         policy=policy,
         version=version,
-        scores_prompts=scores_prompts,
+        max_scored_tokens=max_scored_tokens,
     )
 
 

@@ -5,8 +5,9 @@ import sys
 
 import pytest
 
+from axon.domain.byte_tokens import EOS_ID
 from axon.engine.config import EngineConfig
-from axon.engine.echo import EOS_ID, EchoEngine
+from axon.engine.echo import EchoEngine
 from axon.text.tokenizer import ByteTokenizer
 from tests.engine.builders import make_add, run_to_end
 
@@ -69,7 +70,7 @@ def test_it_fails_the_share_that_it_is_told_to_and_answers_the_others() -> None:
 
 
 def test_its_end_token_is_the_byte_tokenizers() -> None:
-    assert ByteTokenizer.EOS_ID == EOS_ID
+    assert ByteTokenizer.eos_ids == {EOS_ID}
     assert make_echo().ready().eos_ids == [EOS_ID]
 
 

@@ -13,6 +13,7 @@ KV_BYTES = {"float32": 100_000, "int8": 60_000}
 NUM_REQUESTS = {"float32": 150, "int8": 400}
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("dtype", ["float32", "int8"])
 def test_memory_after_many_mixed_requests_is_that_after_the_first(dtype: str, tiny_llama: Path) -> None:
     if dtype == "int8":

@@ -48,13 +48,15 @@ SHAPES: dict[str, dict[str, Any]] = {
 }
 CONFIGS = {"float32": with_config(), "int8": with_config(dtype="int8", block_size=16)}
 
-CASES = [
+FLOAT32 = [
     ("float32", "grouped", LOGPROBS),
     ("float32", "grouped", PENALISED),
     ("float32", "one head each", SEEDED),
     ("float32", "untied, wide", GREEDY),
     ("float32", "qwen2", PENALISED),
     ("float32", "qwen3", SEEDED),
+]
+INT8 = [
     ("int8", "grouped", GREEDY),
     ("int8", "grouped", PENALISED),
     ("int8", "one head each", LOGPROBS),
@@ -101,8 +103,9 @@ def run_alone(make_engine: MakeEngine, adds: list[Add]) -> Outputs:
     return {add.id: run_exactly(engine, [add])[add.id] for add in adds}
 
 
-@pytest.mark.parametrize(("dtype", "shape", "sampling"), CASES, scope="module", ids=str)
-class TestEquality:
+class Equality:
+    """What is asserted in each arithmetic; a short run has one case of each."""
+
     def test_batched_equals_alone(self, make_engine: MakeEngine, sampling: dict[str, Any]) -> None:
         adds = make_adds(6, sampling=sampling)
         assert run_exactly(make_engine(), adds) == run_alone(make_engine, adds)
@@ -178,6 +181,18 @@ class TestEquality:
             for choice in range(4)
         ]
         assert run_exactly(make_engine(), adds) == run_alone(make_engine, adds)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize(("dtype", "shape", "sampling"), FLOAT32, scope="module", ids=str)
+class TestFloat32(Equality):
+    pass
+
+
+@pytest.mark.long
+@pytest.mark.parametrize(("dtype", "shape", "sampling"), INT8, scope="module", ids=str)
+class TestInt8(Equality):
+    pass
 
 
 def test_another_block_size_changes_nothing(tiny_llama: Path) -> None:

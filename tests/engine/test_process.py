@@ -10,8 +10,9 @@ from typing import TypeVar
 
 import pytest
 
+from axon.domain.byte_tokens import EOS_ID
 from axon.engine.config import EngineConfig
-from axon.engine.echo import EOS_ID, POISON, POISON_EXIT_CODE
+from axon.engine.echo import POISON, POISON_EXIT_CODE
 from axon.engine.engine import Engine
 from axon.engine.protocol.codec import Decoder, Failed, Message, Start, encode
 from axon.engine.protocol.messages import Abort, Ready, StepOutput

@@ -5,8 +5,9 @@ from pathlib import Path
 
 import pytest
 
+from axon.domain.byte_tokens import EOS_ID
 from axon.engine.config import EngineConfig
-from axon.engine.echo import EOS_ID, EchoEngine
+from axon.engine.echo import EchoEngine
 from axon.engine.script import open_script
 from axon.errors import Misconfigured
 from tests.engine.builders import make_add, run_to_end

@@ -124,6 +124,8 @@ class Messages:
         self._seq = self._num_blocks = self._num_calls = 0
         self._events: list[Event] = []
         """Events of a token whose last one has not come."""
+        self._last: Event | None = None
+        """The event with the answer's end, which is told once."""
 
     def body(self, *, streams: bool) -> dict[str, Any]:
         return {**self._ask.body, "stream": streams}
@@ -135,6 +137,9 @@ class Messages:
         self._events.clear()
         if anew:
             self._seq = self._num_blocks = self._num_calls = 0
+            self._last = None
+        elif self._last is not None:
+            self._end(self._last["delta"]["stop_reason"], self._last["usage"])
 
     def line(self, line: str) -> Event | None:
         if not line.startswith("data: "):
@@ -167,6 +172,7 @@ class Messages:
                     delta = event["delta"]
                     texts.append(delta.get("text", "") + delta.get("partial_json", ""))
                 case "message_delta":
+                    self._last = event
                     self._end(event["delta"]["stop_reason"], event["usage"])
         self._events.clear()
         self._seq = seq

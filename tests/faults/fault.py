@@ -32,8 +32,6 @@ class Scene:
     proofs: list[str] = field(default_factory=list)
     hits: list[tuple[float, frozenset[str]]] = field(default_factory=list)
     """When the fault struck, and which streams."""
-    condemned: dict[str, str] = field(default_factory=dict)
-    """Turns that must fail, with the code."""
     checks: list[Callable[[Sequence[Turn]], Iterable[Violation]]] = field(default_factory=list)
     """What else must hold of the store at the end."""
 

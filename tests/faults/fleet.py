@@ -46,7 +46,7 @@ class Process(Member):
     @property
     def engine_pid(self) -> int:
         """Of the engine that it runs now, as it said itself: a spare one that waits for its turn is another."""
-        return int(re.findall(r'"msg": "engine\.(?:re)?started".*"pid": (\d+)', self.log)[-1])
+        return int(re.findall(r'"event": "engine\.(?:re)?started".*"pid": (\d+)', self.log)[-1])
 
     @property
     def num_engine_restarts(self) -> int:

@@ -85,7 +85,7 @@ def poison(scene: Scene) -> None:
     scene.fleet.start(*others)
     scene.prove(crashes >= 1, f"{crashes:g} engines died of it, and it was ended after {ended_s:.1f} s")
     condemned = [turn.id for turn in scene.place.turns() if POISON_ID in turn.job.prompt_ids]
-    scene.condemned |= dict.fromkeys(condemned, "worker_crash")
+    scene.stage.condemned |= dict.fromkeys(condemned, "worker_crash")
 
     def check(_: Sequence[Turn]) -> list[Violation]:
         found = []

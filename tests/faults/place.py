@@ -18,7 +18,7 @@ from tests.services.rabbitmq import RabbitServer
 _COUNT = """
 [begin
     {ok, {_, Count}, _} = ra:local_query(amqqueue:get_pid(Queue), fun rabbit_fifo:query_messages_%s/1),
-    {element(4, amqqueue:get_name(Queue)), Count}
+    {binary_to_list(element(4, amqqueue:get_name(Queue))), Count}
 end || Queue <- rabbit_amqqueue:list()].
 """
 """All queues are quorum queues."""
@@ -105,8 +105,8 @@ class Place:
 
         Asks the queues themselves: the broker's own lists lag by seconds.
         """
-        listed = self.rabbit.ctl("eval", _COUNT % which)
-        counts = {name: int(count) for name, count in re.findall(r'"([^"]+)">>,(\d+)', listed)}
+        listed = self.rabbit.evaluate(_COUNT % which)
+        counts = {name: int(count) for name, count in re.findall(r'"([^"]+)", *(\d+)', listed)}
         return {
             name.removeprefix(f"{self.namespace}."): count
             for name, count in counts.items()

@@ -6,7 +6,7 @@ from contextlib import suppress
 import httpx
 import psycopg
 
-from axon.domain.key import new_key_text
+from axon.domain.tenants.key import new_key_text
 from tests.faults.checkers import HANGS_S
 from tests.faults.fault import Fault, Scene
 from tests.services.postgres import PostgresServer

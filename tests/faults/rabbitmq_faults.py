@@ -123,11 +123,11 @@ def disk_full(scene: Scene) -> None:
     victim = scene.place.rabbit
     scene.strike()
     victim.ctl("set_disk_free_limit", "9999GB")
-    scene.wait(lambda: "disk" in victim.ctl("eval", "rabbit_alarm:get_alarms()."), "the broker raises an alarm")
+    scene.wait(lambda: "disk" in victim.evaluate("rabbit_alarm:get_alarms()."), "the broker raises an alarm")
     answer = _refused(scene, scene.fleet.gateways[0].url)
     scene.prove(answer[0] == 503 and answer[2], f"new requests are refused for now: {answer}")
     victim.ctl("set_disk_free_limit", "50MB")
-    scene.wait(lambda: "disk" not in victim.ctl("eval", "rabbit_alarm:get_alarms()."), "the alarm is over")
+    scene.wait(lambda: "disk" not in victim.evaluate("rabbit_alarm:get_alarms()."), "the alarm is over")
 
 
 FAULTS = [

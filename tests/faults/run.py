@@ -121,7 +121,7 @@ def checked(stage: Stage, scene: Scene, *, hangs: bool, forgets: bool = False) -
     history = scene.work.history
     found = check_told(history, hangs=hangs)
     turns, missing = read_store(stage, history)
-    found += missing + check_stored(history, turns, scene.condemned)
+    found += missing + check_stored(history, turns, stage.condemned)
     found += check_pieces(history, turns)
     for check in scene.checks:
         found += check(turns)

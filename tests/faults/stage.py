@@ -58,6 +58,8 @@ class Stage:
         self.base_fds: dict[str, int] = {}
         self.keys: dict[str, str] = {}
         """One of each tenant."""
+        self.condemned: dict[str, str] = {}
+        """Turns that must fail, with the code. They stay in the store, which later faults on this stage check too."""
         self._asks: dict[Load, list[Ask]] = {}
 
     def open(self) -> "Stage":

@@ -4,12 +4,12 @@ from dataclasses import replace
 
 import pytest
 
-from axon.domain.chunk import Token
+from axon.domain.billing.ledger import Ledger
+from axon.domain.billing.usage import Usage
 from axon.domain.job import Job
-from axon.domain.ledger import Ledger
+from axon.domain.log.chunk import Token
 from axon.domain.sampling import Sampling
 from axon.domain.turn import Turn, TurnState
-from axon.domain.usage import Usage
 from tests.faults.checkers import check_stored, check_told
 from tests.faults.history import Ask, History, Piece, Told
 

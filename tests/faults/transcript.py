@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from axon.domain.chunk import Token
+from axon.domain.log.chunk import Token
 
 _HEAD = re.compile("\x1e([0-9]+) ([^\x1f]*)\x1f([^\x1e]*)")
 """Two control characters, which no token of the model has."""

@@ -1,4 +1,4 @@
-"""Fixtures of the fleet's tests: a fleet for all journeys, and one for each test that breaks it."""
+"""Fixtures of the fleet's tests: a fleet for a file's journeys, and one for each test that breaks it."""
 
 import tempfile
 from collections.abc import Callable, Iterator
@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.conformance.conftest import SCRIPT
 from tests.fleet.face import Face
 from tests.fleet.fleet import Fleet, shared_fleet
 from tests.journeys.conftest import FEW_LANES, PATIENT
@@ -22,26 +23,27 @@ def fleets() -> Iterator[Callable[..., Fleet]]:
         yield lambda **settings: shared_fleet(folder, stack, **{"dispatch_num_lanes": FEW_LANES, **PATIENT, **settings})
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def fleet() -> Iterator[Fleet]:
     """Two gateways, two workers, one control, shared by the journeys that leave it as it was."""
     with fleets() as make:
-        yield make(engine_echo_step_s=0.005, admission_requests_per_minute=100_000).start()
+        settings = {"engine_echo_step_s": 0.005, "engine_echo_script": SCRIPT, "admission_requests_per_minute": 100_000}
+        yield make(**settings).start()
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def slow(fleet: Fleet) -> Face:
     """The fleet, to tests that were written for one server."""
     return Face(fleet)
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def echo(slow: Face) -> Face:
     """The same: clients do not mind that its tokens take their time."""
     return slow
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def fuzzed() -> Iterator[Face]:
     """A fleet whose model's context is short."""
     with fleets() as make:

@@ -16,7 +16,7 @@ _SOON = {"min_samples": 20, "mute_s": 1.0}
 
 
 @pytest.mark.services
-@pytest.mark.long
+@pytest.mark.long("rollouts")
 @pytest.mark.timeout(300)
 @pytest.mark.parametrize(
     ("worse", "reason", "state"),
@@ -30,7 +30,7 @@ _SOON = {"min_samples": 20, "mute_s": 1.0}
 def test_a_version_that_is_worse_is_taken_back_by_itself(
     fresh: Callable[..., Fleet], worse: dict[str, str], reason: str, state: str
 ) -> None:
-    fleet = fresh().start(gateways=2, workers=1)
+    fleet = fresh(lifecycle_drain_s=2).start(gateways=2, workers=1)
     with Registry(fleet) as registry:
         registry.add("v1", engine={"echo_step_s": _STEP_S})
         registry.worker("v1")

@@ -15,6 +15,7 @@ from tests.fleet import launched
 from tests.fleet.fleet import Fleet
 from tests.fleet.versions import MODEL, Registry, register_echo, sent
 from tests.journeys.server import wait_until
+from tests.services.nursery import COLD_STARTS
 
 NUM_TENANTS, NUM_ASKS = 4, 100
 COLD = {"min_replicas": 0, "idle_s": 1.0}
@@ -120,7 +121,10 @@ def keys_of(fleet: Fleet) -> list[str]:
 
 
 @pytest.mark.services
-def test_a_hundred_requests_for_a_cold_model_survive_its_start_and_none_is_refused(fresh: Callable[..., Fleet]) -> None:
+def test_a_hundred_requests_for_a_cold_model_survive_its_start_and_none_is_refused(
+    fresh: Callable[..., Fleet], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(COLD_STARTS, "1")  # a forked worker is there before most have asked
     fleet = fresh(gateway_silence_s=1.0, control_launcher="process", control_look_s=0.2, worker_announce_s=0.2)
     fleet.start(gateways=2, workers=0, controls=1, meanwhile=lambda fleet: register_echo(fleet, MODEL, **COLD))
     fleet.add("control")

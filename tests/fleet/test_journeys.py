@@ -1,8 +1,10 @@
 """A fleet answers as one server does, whichever gateway a request meets."""
 
+import json
 import os
 import subprocess
 import sys
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -143,3 +145,21 @@ def test_no_process_but_a_worker_has_a_model_or_torch_in_it(fleet: Fleet) -> Non
         assert "torch" not in mapped, f"{member.name} has loaded torch"
         assert ".safetensors" not in mapped
         assert member.engine_pids() == []
+
+
+def test_a_gateway_profiles_every_process_of_the_fleet(fleet: Fleet) -> None:
+    key = json.loads(fleet.axon("keys", "create", "--scope", "admin", "--json"))["key"]
+    with httpx.Client(base_url=fleet.url, headers={"Authorization": f"Bearer {key}"}, timeout=120) as admin:
+        wanted, found = {"gateway": 2, "worker": 2, "engine": 2, "control": 1}, list[dict[str, Any]]()
+
+        def all_answer() -> bool:
+            found[:] = admin.get("/v1/admin/processes").json()["data"]
+            return Counter(each["role"] for each in found) == wanted
+
+        wait_until(all_answer, "all of them answer in time")
+        one_of = {each["role"]: each["name"] for each in found}
+        for role in wanted:
+            body = {"kind": "cpu", "process": one_of[role], "seconds": 0.1, "format": "json"}
+            reply = admin.post("/v1/admin/profiles", json=body)
+            assert (reply.status_code, reply.json().get("process")) == (200, one_of[role]), reply.text
+            assert any("axon/" in frame for frame in reply.json()["frames"])

@@ -17,6 +17,7 @@ from tests.fleet.fleet import Fleet
 from tests.journeys.processes import front_pids, holder, is_alive
 from tests.journeys.server import wait_until
 from tests.journeys.sse import pieces, text_of
+from tests.journeys.test_processes_apis import BATCHES, a_socket_of_a_killed_front_is_resumed, each_front_is_killed
 
 pytestmark = pytest.mark.services
 PROMPT = "Four hands on one keyboard. " * 12
@@ -27,7 +28,7 @@ BODY = {"model": "echo", "prompt": PROMPT, "max_tokens": 300, "ignore_eos": True
 def shared() -> Iterator[Fleet]:
     """One gateway of two processes, one worker."""
     with fleets() as make:
-        yield make(engine_echo_step_s=0.01, gateway_processes=2).start(gateways=1, workers=1)
+        yield make(engine_echo_step_s=0.01, gateway_processes=2, **BATCHES).start(gateways=1, workers=1)
 
 
 @pytest.fixture
@@ -73,6 +74,12 @@ def test_both_processes_serve_and_their_metrics_are_summed_and_a_killed_one_is_r
     assert gateway.probe("/readyz") == 200
 
 
+def test_a_batch_and_a_socket_outlive_the_processes_that_had_them(fleet: Fleet) -> None:
+    [gateway] = fleet.gateways
+    for check in (each_front_is_killed, a_socket_of_a_killed_front_is_resumed):
+        check(gateway.url, fleet.key, lambda: both(fleet))
+
+
 def test_a_stop_drains_all_processes(fleet: Fleet) -> None:
     [gateway], fronts = fleet.gateways, both(fleet)
     with fleet.client(gateway.url) as http, http.stream("POST", "/v1/completions", json={**BODY, "stream": True}) as it:
@@ -105,7 +112,7 @@ def test_the_parents_death_ends_its_processes(fleet: Fleet) -> None:
     [gateway], fronts = fleet.gateways, both(fleet)
     gateway.kill()
     wait_until(lambda: not any(map(is_alive, fronts)), "the fronts end")
-    assert refused(gateway.url)
+    wait_until(lambda: refused(gateway.url), "nobody has the port")
 
 
 def test_no_request_is_lost_while_one_process_after_the_other_is_restarted(fleet: Fleet) -> None:
@@ -136,8 +143,8 @@ def test_no_request_is_lost_while_one_process_after_the_other_is_restarted(fleet
 
 def test_a_gateway_whose_processes_cannot_start_says_why_and_ends(fresh: Callable[..., Fleet]) -> None:
     fleet = fresh(gateway_processes=2)
-    gateway = fleet.make("gateway", live="redis://127.0.0.1:1").start(wait=False)
-    assert gateway.wait() == 1
+    gateway = fleet.make("gateway", live="redis://127.0.0.1:1", lifecycle_start_wait_s=0.1).start(wait=False)
+    assert gateway.wait() == 1, gateway.log
     assert "axon: " in gateway.log
     assert "127.0.0.1:1" in gateway.log
     assert "Traceback" not in gateway.log

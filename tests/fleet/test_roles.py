@@ -17,11 +17,12 @@ import pytest
 
 from axon.client import resumed
 from tests.fleet.fleet import Fleet
+from tests.fleet.member import Role
 from tests.journeys.server import REPOSITORY, wait_until
 from tests.journeys.sse import pieces, text_of
-from tests.services import warm
+from tests.services import rabbitmq, warm
 
-ROLES = ("gateway", "worker", "control")
+ROLES: tuple[Role, ...] = ("gateway", "worker", "control")
 BODY = {"model": "echo", "prompt": "A fleet of one mind. " * 20, "max_tokens": 300, "ignore_eos": True}
 AMQP, REDIS, POSTGRES = "amqp://127.0.0.1:1", "redis://127.0.0.1:1", "postgresql://127.0.0.1:1/axon"
 
@@ -56,12 +57,33 @@ def test_a_role_refuses_what_no_other_process_could_reach(
 
 @pytest.mark.parametrize("role", ROLES)
 def test_a_role_whose_services_are_away_says_so_and_ends(role: str, tmp_path: Path) -> None:
-    ran = run(
-        role, "--queue", AMQP, "--live", REDIS, "--store", POSTGRES, folder=tmp_path, pepper="0123456789abcdef" * 2
-    )
+    pepper = "0123456789abcdef" * 2
+    services = ("--queue", AMQP, "--live", REDIS, "--store", POSTGRES)
+    ran = run(role, *services, folder=tmp_path, pepper=pepper, lifecycle_start_wait_s="0.3")
     assert ran.returncode == 1
-    assert ran.stderr.startswith("axon: ")
+    *waits, said = ran.stderr.splitlines()
+    assert said.startswith("axon: ")
+    assert all("process.waits" in line for line in waits)
     assert "Traceback" not in ran.stderr
+
+
+@pytest.mark.services
+def test_every_role_waits_at_its_start_for_a_service_that_comes_later(fresh: Callable[..., Fleet]) -> None:
+    broker = rabbitmq.started_victim()
+    fleet = fresh(queue=broker.url, lifecycle_start_wait_s=120, service_timeout_s=3.0)
+    members = [fleet.make(role) for role in ROLES]
+    broker.pause()
+    try:
+        for member in members:
+            member.start(wait=False)
+        for member in members:
+            wait_until(lambda member=member: "process.waits" in member.log, "it says that it waits", 60)  # type: ignore[misc]
+            assert member.alive
+            assert member.probe("/readyz") == 503
+    finally:
+        broker.resume()
+    for member in members:
+        member.wait_ready()
 
 
 @pytest.mark.services

@@ -4,6 +4,7 @@ import pytest
 
 from tests.fleet.scaling_scene import GB, MOST, RATE, busy_workers, forty_models, scene, show, under_load
 from tests.long import whole
+from tests.services.nursery import COLD_STARTS
 
 _REQUESTS, _RATE, _MOST = (2000, RATE, MOST) if whole() else (100, 4.0, 3)
 _QUICK = {
@@ -23,9 +24,12 @@ def test_the_most_workers_of_the_scene_can_serve_its_largest_load() -> None:
 
 
 @pytest.mark.services
-@pytest.mark.long
+@pytest.mark.long("scaling")
 @pytest.mark.timeout(1200)
-def test_workers_come_with_five_times_the_load_and_drain_without_it_and_no_request_fails() -> None:
+def test_workers_come_with_five_times_the_load_and_drain_without_it_and_no_request_fails(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv(COLD_STARTS, "1")  # forked workers come before anybody has to wait for them
     with scene(**({} if whole() else _QUICK)) as opened:
         told = under_load(opened, _REQUESTS, rate=_RATE, most=_MOST)
     show(told, "load")
@@ -39,7 +43,7 @@ def test_workers_come_with_five_times_the_load_and_drain_without_it_and_no_reque
 
 
 @pytest.mark.services
-@pytest.mark.long
+@pytest.mark.long("scaling")
 @pytest.mark.timeout(1200)
 def test_rare_requests_for_many_models_are_all_answered_on_a_machine_for_few() -> None:
     with scene(control_memory_bytes=_ROOM * GB, control_max_swaps=_MAX_SWAPS) as opened:

@@ -2,8 +2,8 @@
 
 from pathlib import Path
 
-from axon.bootstrap.gateway import Ready
 from axon.bootstrap.process import Up
+from axon.bootstrap.ready import Ready
 from axon.console.serving import screen
 from tests.fleet.__main__ import without_screens
 

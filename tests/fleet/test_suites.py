@@ -36,6 +36,11 @@ from tests.journeys.test_resumed_responses import (  # noqa: F401
     test_a_stream_cut_many_times_is_the_same_stream,
     test_the_official_client_resumes,
 )
+from tests.journeys.test_socket import (  # noqa: F401
+    test_a_stream_is_resumed_at_any_event,
+    test_the_events_are_those_of_the_stream_over_http,
+    test_the_official_client_creates_responses_one_after_another,
+)
 
 pytestmark = pytest.mark.long("suites")
 

@@ -9,7 +9,7 @@ from axon.gateway.app import _on_http_error, routes
 
 @pytest.mark.parametrize(
     ("path", "methods"),
-    [("/v1/streams/abc", "DELETE, GET"), ("/v1/chat/completions", "POST"), ("/livez", "GET, HEAD")],
+    [("/v1/streams/abc", "DELETE, GET"), ("/v1/chat/completions", "GET, POST"), ("/livez", "GET, HEAD")],
 )
 async def test_a_refused_method_is_answered_with_all_that_the_path_takes(path: str, methods: str) -> None:
     scope = {"type": "http", "method": "PUT", "path": path, "headers": [], "query_string": b"", "app": routes("1")}

@@ -10,16 +10,43 @@ import pytest
 
 from axon.errors import Unsupported
 from axon.gateway.anthropic.requests import MessagesRequest
-from axon.gateway.directives import CHAT, COMPLETIONS, MESSAGES, RESPONSES, ROUTES, Directives, Treatment
+from axon.gateway.directive import Directives, Treatment
+from axon.gateway.directives import (
+    CHAT,
+    COMPLETIONS,
+    DETOKENIZE,
+    MESSAGES,
+    OLLAMA_CHAT,
+    OLLAMA_EMBED,
+    OLLAMA_GENERATE,
+    RESPONSES,
+    ROUTES,
+    TOKENIZE,
+)
 from axon.gateway.http.body import Wire, parse
+from axon.gateway.ollama.requests import OllamaChatRequest, OllamaEmbedRequest, OllamaGenerateRequest
+from axon.gateway.openai.classify_requests import ClassifyRequest
+from axon.gateway.openai.embedding_requests import EmbeddingRequest
 from axon.gateway.openai.requests import ChatRequest, CompletionRequest
+from axon.gateway.openai.score_requests import RerankRequest, ScoreRequest
+from axon.gateway.openai.tokens import DetokenizeRequest, TokenizeRequest
 from axon.gateway.responses.requests import ResponseRequest
+from axon.gateway.vector_directives import CLASSIFY, EMBEDDINGS, RERANK, SCORE
 
 ROOT = Path(__file__).parents[2]
 KINDS: list[tuple[Directives, type[Wire], dict[str, Any]]] = [
     (CHAT, ChatRequest, {"model": "m", "messages": [{"role": "user", "content": "hi"}]}),
     (COMPLETIONS, CompletionRequest, {"model": "m", "prompt": "hi"}),
     (RESPONSES, ResponseRequest, {"model": "m", "input": "hi"}),
+    (TOKENIZE, TokenizeRequest, {"model": "m", "prompt": "hi"}),
+    (DETOKENIZE, DetokenizeRequest, {"model": "m", "tokens": [1]}),
+    (OLLAMA_CHAT, OllamaChatRequest, {"model": "m"}),
+    (OLLAMA_GENERATE, OllamaGenerateRequest, {"model": "m"}),
+    (OLLAMA_EMBED, OllamaEmbedRequest, {"model": "m", "input": "hi"}),
+    (RERANK, RerankRequest, {"model": "m", "query": "hi", "documents": ["ho"]}),
+    (SCORE, ScoreRequest, {"model": "m", "text_1": "hi", "text_2": "ho"}),
+    (CLASSIFY, ClassifyRequest, {"model": "m", "input": "hi"}),
+    (EMBEDDINGS, EmbeddingRequest, {"model": "m", "input": "hi"}),
     (MESSAGES, MessagesRequest, {"model": "m", "max_tokens": 9, "messages": [{"role": "user", "content": "hi"}]}),
 ]
 
@@ -61,7 +88,18 @@ def test_every_route_that_asks_the_model_has_a_table() -> None:
         "POST /v1/chat/completions",
         "POST /v1/completions",
         "POST /v1/responses",
+        "response.create over a WebSocket",
         "POST /v1/messages",
+        "POST /v1/embeddings",
+        "POST /v1/classify",
+        "POST /v1/rerank",
+        "POST /v1/score",
+        "POST /tokenize",
+        "POST /detokenize",
+        "POST /api/chat",
+        "POST /api/generate",
+        "POST /api/embed",
+        "options of POST /api/chat and /api/generate",
     ]
 
 

@@ -10,7 +10,7 @@ import pytest
 from starlette.requests import Request
 from starlette.responses import Response
 
-from axon.domain.chunk import End
+from axon.domain.log.chunk import End
 from axon.domain.reply import ChatReply
 from axon.domain.turn import opened
 from axon.domain.wire import encode

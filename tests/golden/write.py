@@ -31,6 +31,8 @@ MORE_SAMPLING = {
     "min_tokens": 3,
     "logprobs": 5,
 }
+CLASSIFIES = {"dimensions": 2, "classes": {"labels": ["sad", "glad"], "activation": "softmax"}}
+EMBEDS = {"dimensions": 8, "prompts": [["query", "query: "]], "default_prompt": "query", "shorter": [4]}
 JOB = {
     "v": 1,
     "id": "turn_01hf7yat00k3v5q8w2n4m6p0rt",
@@ -141,23 +143,25 @@ LEDGER = {
     "paced_s": 0.03125,
 }
 """What a turn took. Added to chunks and turns before 0.1 was released."""
+SERVED = {
+    "name": "small",
+    "version": "fp_0123456789ab",
+    "text": "0a1b2c3d4e5f",
+    "max_model_len": 8192,
+    "created": 1700000000.5,
+    "owned_by": "acme",
+    "temperature": 0.2,
+    "top_p": 0.9,
+    "top_k": 40,
+    "reasons": True,
+}
+LOAD = {"slots": 16, "free_slots": 3, "num_tokens": 4096}
 PRESENCE = {
     "v": 1,
     "worker": "host-1f2e-0",
     "incarnation": "worker-0123456789ab",
-    "deployment": {
-        "name": "small",
-        "version": "fp_0123456789ab",
-        "text": "0a1b2c3d4e5f",
-        "max_model_len": 8192,
-        "created": 1700000000.5,
-        "owned_by": "acme",
-        "temperature": 0.2,
-        "top_p": 0.9,
-        "top_k": 40,
-        "reasons": True,
-    },
-    "load": {"slots": 16, "free_slots": 3, "num_tokens": 4096},
+    "deployment": SERVED,
+    "load": LOAD,
     "draining": True,
     "at": 1700000003.25,
 }
@@ -217,6 +221,20 @@ SCORED = {
         ]
     ],
 }
+RANKED = {
+    **CHUNK,
+    "tokens": [
+        [
+            0,
+            9,
+            "!",
+            {
+                "prompt": [[b"a", None, []], [b"b", -1.5, [[b"c", -0.25]]], [b"d", -9.0, []]],
+                "ranks": [[3, [99]], [70000, []]],
+            },
+        ]
+    ],
+}
 PAYLOADS: dict[str, dict[str, Any]] = {
     "job-v1": JOB,
     "chunk-v1": CHUNK,
@@ -252,7 +270,44 @@ PAYLOADS: dict[str, dict[str, Any]] = {
     "turn-priced-v1": {**COMPLETED, "job": {**JOB, **PRICED}, "cost": COST},
     "job-moved-v1": {**JOB, "moved": {"old": "small@v1", "new": "other@v1", "reason": "fallback"}, "fallback": "spare"},
     "job-queued-v1": {**JOB, "queued": 3},
+    "job-embedding-v1": {**JOB, "needs": ["embeddings"], "reply": {"route": "embedding", "model": "small"}},
+    "chunk-vectors-v1": {
+        **CHUNK,
+        "tokens": [],
+        "terminal": "completed",
+        "vectors": [b"\x00\x00\x80?", b"\x00\x00\x00\xbf"],
+    },
+    "job-pairs-v1": {
+        **JOB,
+        "more_prompts": [[1, 5, 2, 6, 2]],
+        "second_starts": [2, 3],
+        "choices": 2,
+        "needs": ["embeddings", "classes"],
+        "reply": {"route": "embedding", "model": "small"},
+    },
+    "presence-activity-v1": {
+        **PRESENCE,
+        "load": {
+            **LOAD,
+            "activity": {
+                "running": 13,
+                "ttft_counts": [0, 2, 1],
+                "gap_counts": [70000],
+                "tenants": [{"tenant": "acme", "running": 12, "prompt_tokens": 9, "answer_tokens": 2**33}],
+                "gpus": [{"index": 1, "utilization": 0.5, "memory_bytes": 2**36}],
+            },
+        },
+    },
+    "presence-classes-v1": {**PRESENCE, "deployment": {**SERVED, "embeds": CLASSIFIES}},
+    "presence-embeds-v1": {**PRESENCE, "deployment": {**SERVED, "embeds": EMBEDS}},
     "chunk-scored-v1": SCORED,
+    "chunk-ranked-v1": RANKED,
+    "job-ranked-v1": {
+        **JOB,
+        "sampling": {**SAMPLING, "prompt_logprobs": True, "prompt_top": 0},
+        "needs": ["prompt_ranks"],
+        "reply": {"route": "chat", "model": "small", "prompt_logprobs": 0},
+    },
     "job-later": {**JOB, **LATER},
     "chunk-later": {**CHUNK, **LATER},
     "turn-opened-later": {**OPENED, **LATER, "job": {**JOB, **LATER}},

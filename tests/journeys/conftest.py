@@ -35,14 +35,18 @@ def on_services() -> Settings:
     }
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def echo(place: Callable[[], Settings], tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
-    """A server that repeats its prompts, shared by the journeys that leave it as it was."""
+    """A server that repeats its prompts, shared by a file's journeys that leave it as it was.
+
+    Not by those of all files: a start takes less than half a second of processor time, and an idle server takes that
+    in 20 s.
+    """
     with running(tmp_path_factory.mktemp("echo") / "data", engine_kind="echo", **PATIENT, **place()) as server:
         yield server
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def slow(place: Callable[[], Settings], tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     """The same, with time between its tokens."""
     settings = {"engine_kind": "echo", "engine_echo_step_s": 0.003, **PATIENT, **place()}
@@ -50,7 +54,7 @@ def slow(place: Callable[[], Settings], tmp_path_factory: pytest.TempPathFactory
         yield server
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def real(place: Callable[[], Settings], tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     """A server with the default model."""
     with running(tmp_path_factory.mktemp("real") / "data", **PATIENT, **place()) as server:

@@ -1,6 +1,7 @@
 """The processes behind one port, as the system shows them: which there are, and which of them has a connection."""
 
 import os
+import socket
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, Protocol
@@ -22,7 +23,15 @@ def front_pids(parent: int) -> list[int]:
 def holder(reply: Reply, pids: list[int]) -> int:
     """The one of these processes that has the other end of an answer's connection."""
     stream = reply.extensions["network_stream"]
-    ends = [stream.get_extra_info(name)[1] for name in ("server_addr", "client_addr")]
+    return _holder([stream.get_extra_info(name)[1] for name in ("server_addr", "client_addr")], pids)
+
+
+def holder_of(line: socket.socket, pids: list[int]) -> int:
+    """The one of these processes that has the other end of a connection."""
+    return _holder([line.getpeername()[1], line.getsockname()[1]], pids)
+
+
+def _holder(ends: list[int], pids: list[int]) -> int:
     inode = _inode(ends)
     [found] = [pid for pid in pids if inode in _sockets(pid)]
     return found
@@ -32,7 +41,7 @@ def is_alive(pid: int) -> bool:
     """Whether the process runs; one that has ended and was not waited for does not."""
     try:
         return Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0] != "Z"
-    except FileNotFoundError:
+    except (FileNotFoundError, ProcessLookupError):  # the latter if it ends between opening and reading
         return False
 
 

@@ -74,6 +74,20 @@ def test_a_stop_sequence_is_named_in_whole_and_streamed_answers_and_after_a_resu
     assert rest[0]["axon"]["seq"] == 6
 
 
+def test_a_reader_that_comes_back_with_any_number_of_a_stream_gets_exactly_the_rest(echo: Server) -> None:
+    with echo.client() as http:
+        with http.stream("POST", "/v1/messages", json={**ASK, "stream": True}) as reply:
+            stream_id = reply.headers["x-axon-stream"]
+            whole = events(reply.iter_lines())
+        numbered = [(at, event["axon"]["seq"]) for at, event in enumerate(whole, start=1) if "axon" in event]
+        for at, seq in numbered:
+            with http.stream("GET", f"/v1/streams/{stream_id}", params={"after": seq}) as reply:
+                assert events(reply.iter_lines()) == whole[at:], f"after number {seq}"
+        beyond = http.get(f"/v1/streams/{stream_id}", params={"after": numbered[-1][1] + 1})
+    assert whole[numbered[-1][0] - 1]["type"] == "message_delta"
+    assert beyond.status_code == 400
+
+
 def test_a_stream_that_broke_goes_on_where_it_broke(slow: Server) -> None:
     ask = {**ASK, "stream": True, "ignore_eos": True}
     with slow.client() as http:

@@ -67,6 +67,7 @@ def test_clients_of_one_port_meet_both_processes_and_the_metrics_are_their_sum(p
     assert met == set(fronts)
     wait_until(lambda: pair.metric("axon_requests_total") - before == 24, "every request is counted once")
     assert pair.metric("axon_build_info") == 1
+    assert pair.metric("axon_leads") == 1
     assert httpx.get(pair.metrics_url.replace("/metrics", "/readyz"), timeout=60).status_code == 200
     assert httpx.get(pair.metrics_url.replace("/metrics", "/livez"), timeout=60).status_code == 200
     assert "served by 2 processes" in pair.screen

@@ -1,6 +1,7 @@
 """Several prompts in one request: one id, one stream, one bill, and each answered as if it were alone."""
 
 from collections.abc import Iterable
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import openai
@@ -10,7 +11,7 @@ from tests.journeys.conftest import Fresh
 from tests.journeys.server import Server, wait_until
 from tests.journeys.sse import Piece
 from tests.journeys.test_chat import client
-from tests.journeys.test_failover import read_killing
+from tests.journeys.test_failover import kill_engine, read_killing
 from tests.journeys.test_resume import read_on, read_some
 
 PROMPTS = ["to be or not to be", "größer und 更大", "x"]
@@ -150,11 +151,53 @@ def test_an_echoed_prompt_has_its_log_probabilities(echo: Server) -> None:
     assert (told[0].text, told[1].text) == ("aß", "x")
 
 
+def test_a_prompt_has_its_log_probabilities_in_vllms_shape(echo: Server) -> None:
+    def entry(token: str) -> dict[str, Any]:
+        return {"logprob": 0.0, "rank": 1, "decoded_token": token}
+
+    asked: dict[str, Any] = {"model": "echo", "temperature": 0, "max_tokens": 2, "prompt_logprobs": 1}
+    with echo.client() as http:
+        two = http.post("/v1/completions", json={**asked, "prompt": ["ab", "x"], "n": 2}).json()
+        both = http.post(
+            "/v1/completions", json={**asked, "prompt": "ab", "echo": True, "logprobs": 0, "store": True}
+        ).json()
+        messages = [{"role": "user", "content": "hi"}]
+        chat = http.post("/v1/chat/completions", json={**asked, "messages": messages, "store": True}).json()
+        again = http.get(f"/v1/chat/completions/{chat['id']}").json()
+        plain = http.post("/v1/chat/completions", json={**asked, "messages": messages, "prompt_logprobs": None}).json()
+    ab = [None, {"98": entry("b")}]
+    assert [choice["prompt_logprobs"] for choice in two["choices"]] == [ab, ab, [None], [None]]
+    assert [choice["logprobs"] for choice in two["choices"]] == [None] * 4
+    [choice] = both["choices"]
+    assert (choice["prompt_logprobs"], choice["logprobs"]["tokens"]) == (ab, ["a", "b", "a", "b"])
+    assert choice["logprobs"]["top_logprobs"] == [None, {}, {}, {}], "an echo shows as many as it asked for"
+    first, *rest = chat["prompt_logprobs"]
+    assert first is None
+    assert len(rest) == chat["usage"]["prompt_tokens"] - 1
+    assert all(list(map(len, each.values())) == [3] for each in rest)
+    assert again["prompt_logprobs"] == chat["prompt_logprobs"]
+    assert "prompt_logprobs" not in plain
+
+
+@pytest.mark.parametrize("body", [{"prompt": "x"}, {"messages": [{"role": "user", "content": "x"}]}], ids=list)
+@pytest.mark.parametrize(
+    "changes", [{"prompt_logprobs": 0, "stream": True}, {"prompt_logprobs": -1}, {"prompt_logprobs": 21}]
+)
+def test_a_prompts_log_probabilities_that_cannot_be_are_refused_by_name(
+    echo: Server, body: dict[str, Any], changes: dict[str, Any]
+) -> None:
+    path = "/v1/completions" if "prompt" in body else "/v1/chat/completions"
+    with echo.client() as http:
+        refused = http.post(path, json={"model": "echo", **body, **changes})
+    assert (refused.status_code, refused.json()["error"]["param"]) == (400, "prompt_logprobs")
+
+
 def test_what_cannot_be_said_of_an_echoed_prompt_is_refused_by_name(echo: Server) -> None:
     with client(echo) as api:
         for changes, param in (
             ({"max_tokens": 0}, "max_tokens"),
             ({"echo": True, "logprobs": 20, "n": 128}, "logprobs"),
+            ({"extra_body": {"prompt_logprobs": 20}, "n": 128}, "prompt_logprobs"),
         ):
             with pytest.raises(openai.BadRequestError) as refused:
                 api.completions.create(**{**GREEDY, "prompt": "x" * 200, **changes})
@@ -172,3 +215,19 @@ def test_a_prompts_log_probabilities_are_whole_after_the_engine_was_killed(fresh
     }
     assert {index: "".join(each) for index, each in tokens.items()} == by_choice(got)
     assert by_choice(got) == {0: "ab" * 315, 1: "c" * 31}
+
+
+def test_the_log_probabilities_of_a_prompt_are_the_same_after_the_engine_was_killed_while_it_computed_them(
+    fresh: Fresh,
+) -> None:
+    server = fresh.start(engine_echo_step_s=0.05)
+    body = {"model": "echo", "prompt": "ab" * 1000, "max_tokens": 3, "temperature": 0, "prompt_logprobs": 1}
+    with server.client() as http, ThreadPoolExecutor(1) as pool:
+        asked = pool.submit(http.post, "/v1/completions", json=body)
+        wait_until(lambda: server.metric("axon_step_seconds_count") > 5, "the prompt is being computed")
+        kill_engine(server)
+        answer = asked.result().json()
+        undisturbed = http.post("/v1/completions", json=body).json()
+    assert server.metric("axon_failovers_total") == 1
+    assert answer["choices"] == undisturbed["choices"]
+    assert len(answer["choices"][0]["prompt_logprobs"]) == 2000

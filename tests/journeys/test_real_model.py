@@ -203,3 +203,24 @@ def test_a_call_that_the_engine_died_in_is_the_call_of_an_undisturbed_run(real: 
                     kill_engine(real)
     deltas = [call for frame in frames for each in frame["choices"] for call in each["delta"].get("tool_calls", ())]
     assert "".join(delta["function"]["arguments"] for delta in deltas) == whole[0].function.arguments
+
+
+def test_both_ways_to_ask_for_a_prompts_log_probabilities_say_the_same(real: Server) -> None:
+    body = {**GREEDY, "prompt": PROMPTS[:3], "max_tokens": 1, "echo": True, "logprobs": 2, "prompt_logprobs": 2}
+    with real.client() as http:
+        choices = http.post("/v1/completions", json=body).json()["choices"]
+        alone = [
+            http.post("/v1/completions", json={**body, "prompt": each}).json()["choices"][0] for each in PROMPTS[:3]
+        ]
+    for choice, one in zip(choices, alone, strict=True):
+        assert choice["prompt_logprobs"] == one["prompt_logprobs"], "batched as alone"
+        first, *rest = choice["prompt_logprobs"]
+        echoed = choice["logprobs"]
+        assert first is None
+        for index, entries in enumerate(rest, start=1):
+            own, *_ = entries.values()
+            assert (own["decoded_token"], own["logprob"]) == (echoed["tokens"][index], echoed["token_logprobs"][index])
+            by_rank = {entry["rank"]: entry for entry in entries.values()}
+            assert {1, 2} <= by_rank.keys()
+            assert by_rank[1]["logprob"] >= by_rank[2]["logprob"] >= by_rank[max(by_rank)]["logprob"]
+            assert by_rank[1]["logprob"] == max(echoed["top_logprobs"][index].values())

@@ -4,8 +4,8 @@ from collections.abc import Sequence
 
 import pytest
 
-from axon.adapters.live.memory_leases import MemoryLeases
-from axon.adapters.live.memory_wakeups import MemoryWakeups
+from axon.adapters.live.memory.leases import MemoryLeases
+from axon.adapters.live.memory.wakeups import MemoryWakeups
 from axon.ownership.liveness import Liveness
 from axon.ports.live import lifeline
 from axon.runtime.clock import FakeClock

@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncIterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +10,7 @@ import pytest
 
 from axon.adapters.store.sqlite import SqliteStore
 from axon.domain.registry.deployment import Deployment, MemberState
-from axon.domain.registry.model import Capability, Model
+from axon.domain.registry.model import Capability
 from axon.domain.registry.price import Price
 from axon.domain.registry.snapshot import Snapshot
 from axon.domain.registry.version import Advice, EngineSettings, Version
@@ -19,24 +19,7 @@ from axon.registry.catalog import Catalog
 from axon.registry.writer import RegistryWriter
 from axon.runtime.clock import FakeClock
 from tests.domain.registry.builders import version
-
-MODEL = Model(name="small", max_model_len=8192, created=0.0)
-DEPLOYMENT = Deployment(name="small", model="small", created=0.0)
-ACTOR = "key_1"
-
-
-@dataclass
-class World:
-    store: SqliteStore
-    clock: FakeClock
-    pinned: dict[str, int]
-    unfinished: dict[str, int]
-    catalog: Catalog
-
-    async def add_small(self) -> None:
-        """A model with two versions; the first is deployed."""
-        await self.catalog.add_model(MODEL, version("v1"), deploys=True, actor=ACTOR)
-        await self.catalog.add_version(version("v2"), actor=ACTOR)
+from tests.registry.catalog_world import ACTOR, DEPLOYMENT, MODEL, World, nobody, refused
 
 
 @pytest.fixture
@@ -56,18 +39,6 @@ async def world(tmp_path: Path) -> AsyncIterator[World]:
     catalog = Catalog(store.registry, writer, clock, pinned=count, unfinished=count_unfinished)
     yield World(store, clock, pinned, unfinished, catalog)
     await store.aclose()
-
-
-async def nobody(version_id: str) -> int:
-    return 0
-
-
-async def refused(call: Any, kind: type[AxonError], code: str, words: str = "") -> None:
-    with pytest.raises(kind) as error:
-        await call
-    assert error.value.code == code, error.value.message
-    assert words in error.value.message
-    assert error.value.message.endswith(".")
 
 
 async def test_a_model_is_added_with_its_first_version_and_deployment_at_once(world: World) -> None:

@@ -1,4 +1,4 @@
-from axon.adapters.live.memory_cache import MemoryCache
+from axon.adapters.live.memory.cache import MemoryCache
 from axon.domain.fleet.cold_start import ColdStart
 from axon.registry.cold_starts import ColdStarts
 from axon.registry.last_asked import LastAsked

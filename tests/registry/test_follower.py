@@ -8,7 +8,7 @@ from typing import Any, cast
 
 import pytest
 
-from axon.adapters.live.memory import MemoryLive, open_memory_live
+from axon.adapters.live.memory.live import MemoryLive, open_memory_live
 from axon.adapters.store.sqlite import SqliteStore
 from axon.domain.registry.deployment import Alias
 from axon.domain.registry.snapshot import Snapshot

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from axon.adapters.live.memory_cache import MemoryCache
+from axon.adapters.live.memory.cache import MemoryCache
 from axon.domain.registry.rollout import RolloutState
 from axon.domain.registry.samples import Observed, Outcome, Samples, bucket_of_latency
 from axon.registry import observing as module

@@ -7,7 +7,7 @@ from tests.security.keyring import Keyring, make_keys
 from tests.security.rooms import Room, furnished, wait_running
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     """An embedded server whose answers take their time, shared by the tests that leave it as it was."""
     settings = {
@@ -18,17 +18,19 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
         "sessions_reader_grace_s": 2,
         "admission_requests_per_minute": 0,
         "gateway_failures_per_minute": 0,
+        "grpc_enabled": "true",
+        "grpc_port": 0,
     }
     with running(tmp_path_factory.mktemp("rooms") / "data", **settings) as server:
         yield server
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def keys(server: Server) -> Keyring:
     return make_keys(server)
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def room(server: Server, keys: Keyring) -> Iterator[Room]:
     """What ``keys.mine`` has."""
     with furnished(server, keys.mine) as room:
@@ -36,7 +38,7 @@ def room(server: Server, keys: Keyring) -> Iterator[Room]:
         yield room
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def strangers_room(server: Server, keys: Keyring) -> Iterator[Room]:
     """What ``keys.foreign`` has."""
     with furnished(server, keys.foreign) as room:

@@ -7,8 +7,8 @@ from contextlib import AsyncExitStack
 from dataclasses import dataclass
 
 from axon.bootstrap.services import load_pepper, open_store
-from axon.domain.key import HOLDER, Key, Scope, _checksum, digest, new_key_text
-from axon.domain.tenant import Tenant
+from axon.domain.tenants.key import HOLDER, Key, Scope, _checksum, digest, new_key_text
+from axon.domain.tenants.tenant import Tenant
 from axon.settings import Settings
 from tests.journeys.server import Server
 

@@ -16,6 +16,7 @@ from tests.security.keyring import Headers, Keyring, bearer
 
 _VOLATILE = frozenset({"date", "x-request-id", "request-id", "openai-processing-ms"})
 _LONG = {"ignore_eos": True, "model": "echo"}
+_BATCH = {"endpoint": "/v1/completions", "completion_window": "24h"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,6 +72,17 @@ def furnished(server: Server, key: str) -> Iterator[Room]:
         assert http.delete(f"/v1/chat/completions/{erased_chat}").status_code == 200
         completion = post("/v1/completions", prompt="a secret", max_tokens=2)["id"]
         response = post("/v1/responses", input="a secret", max_output_tokens=2)["id"]
+        uploaded = _uploaded(http)
+        batch = http.post("/v1/batches", json=_BATCH | {"input_file_id": uploaded}).json()["id"]
+        wait_until(lambda: http.get(f"/v1/batches/{batch}").json()["status"] == "completed", "the batch ends")
+        busy = _uploaded(http, ignore_eos=True, max_tokens=None)
+        running_batch = http.post("/v1/batches", json=_BATCH | {"input_file_id": busy}).json()["id"]
+        wait_until(lambda: http.get(f"/v1/batches/{running_batch}").json()["status"] == "in_progress", "it runs")
+        failing = http.post("/v1/batches", json=_BATCH | {"input_file_id": _uploaded(http, prompt="a " * 300_000)})
+        failed_batch = failing.json()["id"]
+        wait_until(lambda: http.get(f"/v1/batches/{failed_batch}").json()["error_file_id"], "its line has failed")
+        deleted = _uploaded(http)
+        assert http.delete(f"/v1/files/{deleted}").status_code == 200
         turns = {
             "a response": response,
             "a response in a conversation": answered["id"],
@@ -95,6 +107,14 @@ def furnished(server: Server, key: str) -> Iterator[Room]:
                     "a chain of responses": response,
                 },
                 "item_id": {"an input item": items[-1]["id"], "an answer": items[0]["id"]},
+                "file_id": {
+                    "a file": uploaded,
+                    "a deleted file": deleted,
+                    "a batch's output": http.get(f"/v1/batches/{batch}").json()["output_file_id"],
+                    "a batch's errors": http.get(f"/v1/batches/{failed_batch}").json()["error_file_id"],
+                    "the input of a batch that runs": busy,
+                },
+                "batch_id": {"a batch": batch, "a batch that runs": running_batch},
                 "model": {"a model": "echo"},
                 "tenant_id": {"a tenant": "tenant-a"},
                 "plan_id": {"the plan of all": "default"},
@@ -106,6 +126,16 @@ def furnished(server: Server, key: str) -> Iterator[Room]:
             }
         )
         http.post(f"/v1/responses/{background}/cancel")
+        http.post(f"/v1/batches/{running_batch}/cancel")
+
+
+def _uploaded(http: httpx.Client, **body: Any) -> str:
+    line = {"custom_id": "a", "method": "POST", "url": "/v1/completions"}
+    ask = {"model": "echo", "prompt": "a secret", "max_tokens": 2, **body}
+    form = {"purpose": (None, "batch"), "file": ("a.jsonl", json.dumps({**line, "body": ask}))}
+    reply = http.post("/v1/files", files=form)
+    assert reply.status_code == 200, reply.text
+    return str(reply.json()["id"])
 
 
 def alike(known: str) -> str:
@@ -161,6 +191,8 @@ def seen_by_owner(server: Server, room: Room, headers: Headers) -> dict[str, Any
             ("response_id", "/v1/responses/"),
             ("completion_id", "/v1/chat/completions/"),
             ("conversation_id", "/v1/conversations/"),
+            ("file_id", "/v1/files/"),
+            ("batch_id", "/v1/batches/"),
         ):
             for kind, each in room.named(name).items():
                 reply = http.get(route + each)

@@ -6,7 +6,7 @@ from typing import Any
 
 from fastapi.routing import iter_route_contexts
 
-from axon.domain.key import Scope
+from axon.domain.tenants.key import Scope
 from axon.gateway.app import routes as application
 from axon.gateway.http.scopes import NEEDED
 
@@ -23,14 +23,26 @@ BODIES: dict[str, dict[str, Any]] = {
         "max_tokens": 2,
     },
     "POST /v1/completions": {"model": "echo", "prompt": "hello", "max_tokens": 2},
+    "POST /v1/embeddings": {"model": "echo", "input": "hello"},
+    "POST /v1/classify": {"model": "echo", "input": "hello"},
+    "POST /v1/rerank": {"model": "echo", "query": "hello", "documents": ["hi"]},
+    "POST /v1/score": {"model": "echo", "text_1": "hello", "text_2": "hi"},
     "POST /v1/messages": _MESSAGE,
     "POST /v1/messages/count_tokens": _MESSAGE,
     "POST /v1/responses": _ASK,
     "POST /v1/responses/input_tokens": _ASK,
     "POST /v1/responses/{response_id}/cancel": {},
+    "POST /tokenize": {"model": "echo", "prompt": "hello"},
+    "POST /detokenize": {"model": "echo", "tokens": [104]},
+    "POST /api/show": {"model": "echo"},
+    "POST /api/chat": {"model": "echo", "messages": [{"role": "user", "content": "hello"}]},
+    "POST /api/generate": {"model": "echo", "prompt": "hello"},
+    "POST /api/embed": {"model": "echo", "input": "hello"},
     "POST /v1/conversations": _ITEMS,
     "POST /v1/conversations/{conversation_id}": {"metadata": {"a": "b"}},
     "POST /v1/conversations/{conversation_id}/items": _ITEMS,
+    "POST /v1/batches": {"input_file_id": "file-1", "endpoint": "/v1/completions", "completion_window": "24h"},
+    "POST /v1/batches/{batch_id}/cancel": {},
     "POST /v1/admin/tenants": {"id": "tenant-c"},
     "PATCH /v1/admin/tenants/{tenant_id}": {"name": "another"},
     "POST /v1/admin/tenants/{tenant_id}/suspend": {},
@@ -54,6 +66,7 @@ BODIES: dict[str, dict[str, Any]] = {
     "POST /v1/admin/deployments/{deployment_id}/rollout/abort": {"reason": "it swears"},
     "POST /v1/admin/aliases": {"id": "alias-c", "deployment": "small"},
     "PATCH /v1/admin/aliases/{alias_id}": {"revision": 1, "deployment": "small"},
+    "POST /v1/admin/profiles": {"kind": "cpu", "seconds": 0.1},
     "POST /v1/admin/prices": {"model": "small", "prompt": 1.0},
 }
 """A good one for each route that takes one."""

@@ -15,10 +15,15 @@ from typing import Any
 import httpx
 import pytest
 
-from axon.domain.key import new_key_text
+from axon.domain.tenants.key import new_key_text
+from axon.telemetry.events import EVENTS
 from tests.journeys.server import COLD, Server, running
+from tests.security.canary_routes import Canaries, calls
 from tests.security.keyring import make_keys
+from tests.security.routes import WAYS
 from tests.services import warm
+from tests.services.otlp import Receiver, receiving
+from tests.telemetry.index_mapping import problems, properties
 
 SAID = "canary-said-7d1f"
 """To a model: prompts, instructions, items, stop strings."""
@@ -28,6 +33,7 @@ NAMED = "canary-named-90ab"
 """Names that an error may repeat to its caller, and that no log needs."""
 PEPPER = "canary-pepper-0123456789abcdef0123456789"
 PASSWORD = "canary-password-3e8a"
+TRACE_ID = "0af7651916cd43dd8448eb211c80319c"
 
 MESSAGES = [{"role": "system", "content": SAID}, {"role": "user", "content": SAID}]
 CHAT = {"model": "echo", "messages": MESSAGES, "user": TOLD, "stop": [SAID + "!"], "max_tokens": 4}
@@ -43,8 +49,12 @@ class Story:
     good: list[str] = field(default_factory=list)
     errors: list[str] = field(default_factory=list)
     statuses: set[int] = field(default_factory=set)
+    admin: str = ""
+    """A key with the scope ``admin``."""
     made: list[str] = field(default_factory=list)
     """Secrets of keys that were made on the way."""
+    pages: list[str] = field(default_factory=list)
+    """What is shown to administrators and to everybody: reports, documents, the last log lines."""
 
     def ask(self, path: str, body: Any = None, *, method: str = "POST", **headers: str) -> httpx.Response:
         told = {"Authorization": f"Bearer {self.server.key}", "Idempotency-Key": "", **headers}
@@ -64,11 +74,30 @@ def tell(story: Story) -> None:
     _wrong_keys(story)
     _broken_off(story)
     _engine_lost(story)
+    _every_route(story)
     _store_lost(story)
+    _every_route(story)
+    _pages(story)
+
+
+def _every_route(story: Story) -> None:
+    """A good request and bad ones; after the loss of the store, ones that fail half way."""
+    admin = f"Bearer {story.admin}"
+    for call in calls(Canaries(said=SAID, told=TOLD, named=NAMED)):
+        headers = {**call.headers, **({"Authorization": admin} if call.is_admin else {})}
+        story.ask(call.path, call.body, method=call.method, **headers)
+
+
+def _pages(story: Story) -> None:
+    admin = {"Authorization": f"Bearer {story.admin}"}
+    for way in WAYS:
+        if way.method == "GET" and "{" not in way.path and (way.path.startswith("/v1/admin") or not way.needed):
+            limit = "?limit=1000" if way.path == "/v1/admin/logs" else ""
+            story.pages.append(story.ask(way.path + limit, method="GET", **admin).text)
 
 
 def _good(story: Story) -> None:
-    trace = {"traceparent": "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01", "tracestate": TOLD}
+    trace = {"traceparent": f"00-{TRACE_ID}-b7ad6b7169203331-01", "tracestate": TOLD}
     story.ask("/v1/chat/completions", CHAT, **trace)
     story.ask("/v1/chat/completions", {**CHAT, "stream": True, "logprobs": True})
     for _ in range(2):
@@ -86,7 +115,8 @@ def _good(story: Story) -> None:
 
 
 def _administered(story: Story) -> None:
-    admin = {"Authorization": f"Bearer {make_keys(story.server, PEPPER).admin}"}
+    story.admin = make_keys(story.server, PEPPER).admin
+    admin = {"Authorization": f"Bearer {story.admin}"}
     story.ask("/v1/admin/keys", {"tenant": "default", "name": NAMED})
     made = story.ask("/v1/admin/keys", {"tenant": "tenant-a", "name": NAMED}, **admin).json()
     again = story.ask(f"/v1/admin/keys/{made['id']}/rotate", {}, **admin).json()
@@ -180,13 +210,15 @@ class Seen:
     screen: str
     metrics: str
     commands: str
+    pages: str
+    traces: str
     story: Story
     secret: str
 
 
 @pytest.fixture(scope="module", params=["json", "console"])
 def seen(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Seen:
-    settings = {
+    settings: dict[str, object] = {
         "engine_kind": "echo",
         "engine_echo_step_s": 0.002,
         "pepper": PEPPER,
@@ -195,7 +227,13 @@ def seen(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactor
         "admission_requests_per_minute": 0,
         "lifecycle_drain_s": 2,
     }
-    with running(tmp_path_factory.mktemp("canaries") / "data", COLD, **settings) as server:
+    with receiving() as receiver:
+        return _seen(tmp_path_factory.mktemp("canaries") / "data", settings, receiver)
+
+
+def _seen(folder: Path, settings: dict[str, object], receiver: Receiver) -> Seen:
+    traced = {"traces_endpoint": receiver.url, "traces_sample_ratio": 1.0}
+    with running(folder, COLD, **settings, **traced) as server:
         story = Story(server)
         tell(story)
         metrics = httpx.get(server.metrics_url, timeout=60).text
@@ -203,7 +241,16 @@ def seen(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactor
         commands = "".join(Path(f"/proc/{pid}/{name}").read_text() for pid in pids for name in ("cmdline", "comm"))
         secret = server.key.split("_", 2)[2]
     assert "engine.died" in server.log
-    return Seen(server.log, server.screen.replace(server.key, ""), metrics, commands, story, secret)
+    return Seen(
+        log=server.log,
+        screen=server.screen.replace(server.key, ""),
+        metrics=metrics,
+        commands=commands,
+        pages="".join(story.pages),
+        traces="\n".join(map(repr, receiver.spans)),
+        story=story,
+        secret=secret,
+    )
 
 
 def test_the_story_went_down_every_path(seen: Seen) -> None:
@@ -211,15 +258,39 @@ def test_the_story_went_down_every_path(seen: Seen) -> None:
     assert any(SAID in text for text in seen.story.good), "an answer repeats its prompt here, so the canaries are alive"
 
 
+def test_the_last_lines_are_among_the_pages(seen: Seen) -> None:
+    [page] = [each for each in seen.story.pages if each.startswith('{"object":"list","process":')]
+    lines = json.loads(page)["data"]
+    assert len(lines) > 200
+    assert {line["event"] for line in lines if "event" in line} <= set(EVENTS)
+
+
+def test_every_line_of_the_log_fits_the_shipped_index_template(seen: Seen) -> None:
+    if not seen.log.startswith("{"):
+        return  # the lines of the other server are for people
+    lines = [json.loads(line) for line in seen.log.splitlines()]
+    mapped = properties()
+    assert [wrong for line in lines if (wrong := problems(line, mapped))] == []
+    events = {line["event"] for line in lines if "event" in line}
+    assert events <= set(EVENTS)
+    assert {"request.answered", "engine.died", "engine.restarted", "process.ready"} <= events
+    chats = [line for line in lines if (line.get("method"), line.get("route")) == ("POST", "/v1/chat/completions")]
+    turns = [line for line in chats if line["status"] == 200]
+    assert all(line["request_id"] and line["tenant_id"] and line["turn"] for line in turns)
+    assert any(line.get("trace_id") == TRACE_ID for line in turns)
+
+
 @pytest.mark.parametrize("canary", [SAID, TOLD, NAMED, PEPPER], ids=["said", "told", "named", "pepper"])
-@pytest.mark.parametrize("place", ["log", "screen", "metrics", "commands"])
+@pytest.mark.parametrize("place", ["log", "screen", "metrics", "commands", "pages", "traces"])
 def test_no_output_of_the_server_has_a_canary_in_it(seen: Seen, place: str, canary: str) -> None:
     text: str = getattr(seen, place)
     assert text
+    if place in ("pages", "traces") and canary == NAMED:
+        return  # a list of keys has the names that their owners gave them, and a span the model that was asked for
     assert canary not in text, re.findall(f".{{0,200}}{canary}.{{0,100}}", text)[:3]
 
 
-@pytest.mark.parametrize("place", ["log", "screen", "metrics", "commands"])
+@pytest.mark.parametrize("place", ["log", "screen", "metrics", "commands", "pages", "traces"])
 def test_no_output_of_the_server_has_a_keys_secret_in_it(seen: Seen, place: str) -> None:
     assert len(seen.story.made) == 2
     for secret in (seen.secret, *seen.story.made):
@@ -233,7 +304,13 @@ def test_no_error_repeats_what_was_said_or_a_key(seen: Seen) -> None:
 
 def _axon(*arguments: str, folder: Path, **environment: str) -> str:
     clean = {name: value for name, value in os.environ.items() if not name.startswith("AXON_")}
-    environ = {**clean, "AXON_DATA_DIR": str(folder / "data"), "AXON_ENGINE_KIND": "echo", **environment}
+    environ = {
+        **clean,
+        "AXON_DATA_DIR": str(folder / "data"),
+        "AXON_ENGINE_KIND": "echo",
+        "AXON_LIFECYCLE_START_WAIT_S": "0.3",
+        **environment,
+    }
     done = warm.run(arguments, environ=environ, folder=folder, timeout_s=120)
     return done.stdout + done.stderr
 

@@ -1,15 +1,16 @@
 """Every route × everything a tenant can have × every wrong key: nobody gets into another's room, or hears of it."""
 
+import json
 from typing import Any
 
 import httpx
 import pytest
 
-from axon.domain.key import HOLDER, Scope
-from axon.gateway.http import anthropic
+from axon.domain.tenants.key import HOLDER, Scope
+from axon.gateway.http import anthropic, ollama
 from axon.gateway.http.middleware import PUBLIC
 from axon.gateway.http.scopes import NEEDED
-from tests.journeys.server import Server
+from tests.journeys.server import Server, wait_until
 from tests.security.keyring import Keyring, basic, bearer, wrong_ways
 from tests.security.rooms import Room, alike, asked, pairs, parameters_of, seen_by_owner
 from tests.security.routes import BODIES, CLOSED, METHODS, OPEN, PATHS, WAYS, Way
@@ -27,8 +28,12 @@ def _unknown(path: str, room: Room) -> str:
 
 
 def cause(way: Way, reply: httpx.Response, code: str = "invalid_api_key") -> tuple[str, str]:
-    """The type and the code of an error; Anthropic's errors have no code, and ``code`` stands for it."""
+    """The type and the code of an error; Anthropic's errors have no code, and ``code`` stands for it. Ollama's have
+    neither, and the status stands for the type."""
     error = reply.json()["error"]
+    if ollama.has(way.path):
+        assert isinstance(error, str)
+        return {401: "authentication_error", 403: "permission_error"}[reply.status_code], code
     return error["type"], code if anthropic.has(way.path) else error["code"]
 
 
@@ -129,6 +134,76 @@ def test_a_foreign_thing_in_a_body_is_answered_like_an_unknown_one(
                 assert found == unknown, (what, more)
                 assert found.status in (400, 404), (what, found)  # OpenAI's own statuses for the two fields
                 assert "not_found" in found.body
+
+
+def test_a_foreign_file_in_a_batch_is_answered_like_an_unknown_one(server: Server, keys: Keyring, room: Room) -> None:
+    body = {"endpoint": "/v1/completions", "completion_window": "24h"}
+    with httpx.Client(base_url=server.url, headers=bearer(keys.foreign), timeout=60) as http:
+        for what, each in room.named("file_id").items():
+            found = asked(http, "POST", "/v1/batches", [each], json={**body, "input_file_id": each})
+            other = alike(each)
+            unknown = asked(http, "POST", "/v1/batches", [other], json={**body, "input_file_id": other})
+            assert found == unknown, what
+            assert found.status == 404
+
+
+@pytest.mark.parametrize(("field", "parameter"), [("previous_response_id", "response_id"), ("conversation", None)])
+def test_a_foreign_thing_in_a_line_of_a_batch_is_answered_like_an_unknown_one(
+    server: Server, keys: Keyring, room: Room, field: str, parameter: str | None
+) -> None:
+    things = room.named(parameter or "conversation_id")
+    asks = [(what, each) for what, known in things.items() for each in (known, alike(known))]
+    lines = [
+        {
+            "custom_id": str(number),
+            "method": "POST",
+            "url": "/v1/responses",
+            "body": {"model": "echo", "input": "hello", "max_output_tokens": 2, field: each},
+        }
+        for number, (_, each) in enumerate(asks)
+    ]
+    with httpx.Client(base_url=server.url, headers=bearer(keys.foreign), timeout=60) as http:
+        found = errors_of_batch(http, lines)
+    assert len(found) == len(asks), "a line with somebody else's thing was answered"
+    for number in range(0, len(asks), 2):
+        what, theirs = asks[number]
+        _, nobodys = asks[number + 1]
+        bodies = [
+            json.dumps(found[str(index)]["response"]["body"]).replace(each, "ID")
+            for index, each in ((number, theirs), (number + 1, nobodys))
+        ]
+        assert bodies[0] == bodies[1], what
+        assert "not_found" in bodies[0]
+
+
+def errors_of_batch(http: httpx.Client, lines: list[dict[str, Any]]) -> dict[str, dict[str, Any]]:
+    """The lines of a batch's error file by their ids."""
+    form = {"purpose": (None, "batch"), "file": ("a.jsonl", "\n".join(map(json.dumps, lines)))}
+    file_id = http.post("/v1/files", files=form).raise_for_status().json()["id"]
+    ask = {"input_file_id": file_id, "endpoint": "/v1/responses", "completion_window": "24h"}
+    path = f"/v1/batches/{http.post('/v1/batches', json=ask).raise_for_status().json()['id']}"
+    wait_until(lambda: http.get(path).json()["status"] in ("completed", "failed"), "the batch ends")
+    batch = http.get(path).json()
+    assert batch["status"] == "completed", batch
+    read = http.get(f"/v1/files/{batch['error_file_id']}/content").text.splitlines()
+    return {each["custom_id"]: each for each in map(json.loads, read)}
+
+
+@pytest.mark.parametrize(("route", "parameter"), [("/v1/files", "file_id"), ("/v1/batches", "batch_id")])
+def test_a_list_has_nothing_of_anothers(
+    server: Server, keys: Keyring, room: Room, strangers_room: Room, route: str, parameter: str
+) -> None:
+    mine, theirs = set(strangers_room.named(parameter).values()), room.named(parameter)
+    with httpx.Client(base_url=server.url, headers=bearer(keys.foreign), timeout=60) as http:
+        listed = {each["id"] for each in http.get(route, params={"limit": 100}).json()["data"]}
+        assert listed & mine
+        assert not listed & set(theirs.values())
+        for what, each in theirs.items():
+            other = alike(each)
+            found = asked(http, "GET", route, [each], params={"after": each, "limit": 1})
+            unknown = asked(http, "GET", route, [other], params={"after": other, "limit": 1})
+            assert found.status == unknown.status, what
+            assert not any(foreign in found.body for foreign in theirs.values()), what
 
 
 def test_anothers_idempotency_key_is_ones_own(server: Server, keys: Keyring) -> None:

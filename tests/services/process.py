@@ -59,9 +59,12 @@ def unprivileged(command: Sequence[str]) -> list[str]:
 class ServerProcess:
     """One server; ``kill`` and ``start`` again as often as a test needs."""
 
-    def __init__(self, command: Sequence[str], folder: Path, environ: Mapping[str, str] | None = None) -> None:
+    def __init__(
+        self, command: Sequence[str], folder: Path, environ: Mapping[str, str] | None = None, *, as_owner: bool = False
+    ) -> None:
+        """``as_owner``: it runs as whoever runs the tests, whose cache folder has its program."""
         self.folder = folder
-        self._command = unprivileged(command)
+        self._command = list(command) if as_owner else unprivileged(command)
         self._environ = {**os.environ, "HOME": str(folder), **(environ or {})}
         self._process: subprocess.Popen[bytes] | None = None
 
@@ -100,7 +103,7 @@ class ServerProcess:
     def stop(self) -> None:
         """Asks it to end; kills it when it does not."""
         try:
-            self._signal(signal.SIGTERM, timeout_s=15.0)
+            self._signal(signal.SIGTERM, timeout_s=30.0)
         except subprocess.TimeoutExpired:
             self.kill()
 
@@ -112,7 +115,7 @@ class ServerProcess:
     def resume(self) -> None:
         os.killpg(self.pid, signal.SIGCONT)
 
-    def _signal(self, number: int, timeout_s: float = 10.0) -> None:
+    def _signal(self, number: int, timeout_s: float = 60.0) -> None:
         if self._process is None or self._process.poll() is not None:
             return
         os.killpg(self._process.pid, number)

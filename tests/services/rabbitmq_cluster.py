@@ -32,7 +32,7 @@ class RabbitCluster:
 
     def running(self, seen_by: RabbitServer) -> str:
         """The nodes that one of them sees."""
-        return seen_by.ctl("eval", "rabbit_mnesia:cluster_nodes(running).")
+        return seen_by.evaluate("rabbit_mnesia:cluster_nodes(running).")
 
     def remove(self) -> None:
         for node in self.nodes:

@@ -2,13 +2,15 @@
 
 ``python -m tests.services.zygote --fd N``, with N a socket to its one caller, ``tests.services.warm``. By a fork,
 ``axon serve`` with the echo engine starts and ends in 0.4 s of processor time; as ``python -m axon serve`` it takes
-2.4 s, nearly all of it imports. The fork runs ``axon`` with the caller's arguments, environment, folder and streams.
+2.4 s, nearly all of it imports. The fork runs ``axon`` with the caller's arguments, environment, folder and streams,
+and what it starts itself is forked too (``nursery``).
 Torch stays outside: only an engine's process may have it.
 """
 
 import argparse
 import array
 import atexit
+import functools
 import gc
 import json
 import os
@@ -24,9 +26,21 @@ from contextlib import suppress
 from dataclasses import dataclass
 from importlib import import_module
 
-import axon
+import typer.main
 
-_NOT_IMPORTED = ("axon.__main__", "axon.client", "axon.engine.", "axon.adapters.store.migrations.")
+import axon.cli
+from tests.services.nursery import Program, open_nursery, renew_streams
+
+_NOT_IMPORTED = (
+    "axon.__main__",
+    "axon.client",
+    "axon.engine.",
+    "axon.bootstrap.fronts.front",
+    "axon.gateway.grpc",  # grpc has threads and must not be forked, and most servers have none of it
+    "axon.oip",
+    "axon.v1",
+    "axon.adapters.store.migrations.",
+)
 """Axon's modules that run something, that need what a server may not have, or that no server runs."""
 _LATE = (
     *("aiosqlite", "httptools", "jinja2.ext", "redis.asyncio", "rich._emoji_codes", "typer._adapters"),
@@ -109,9 +123,7 @@ def become(ask: Ask) -> None:
     for number, fd in enumerate(ask.streams):
         os.dup2(fd, number)
     os.closerange(3, os.sysconf("SC_OPEN_MAX"))
-    sys.stdin = open(0, encoding="utf-8", errors="strict", closefd=False)  # noqa: SIM115 - as the interpreter has them
-    sys.stdout = open(1, "w", encoding="utf-8", errors="strict", closefd=False)  # noqa: SIM115
-    sys.stderr = open(2, "w", encoding="utf-8", errors="backslashreplace", buffering=1, closefd=False)  # noqa: SIM115
+    renew_streams()
     os.chdir(ask.folder)
     os.environ.clear()
     os.environ.update(ask.environ)
@@ -127,6 +139,8 @@ def import_servers() -> None:
         if not name.startswith(_NOT_IMPORTED):
             import_module(name)
     assert "torch" not in sys.modules, "a server must not need torch"
+    typer.main.get_command = functools.cache(typer.main.get_command)  # made of every command there is, in 30 ms
+    typer.main.get_command(axon.cli.app)
 
 
 def main() -> Callable[[], object] | None:
@@ -144,7 +158,10 @@ def main() -> Callable[[], object] | None:
             return None
         become(ask)
         control.detach()
-    return lambda: runpy.run_module("axon", run_name="__main__", alter_sys=True)
+    program = Program(module="axon", arguments=ask.arguments)
+    while program.starts_others and (child := open_nursery()) is not None:
+        program = child
+    return lambda: runpy.run_module(program.module, run_name="__main__", alter_sys=True)
 
 
 def leave(code: object) -> None:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from axon.domain.ownership import LogView
+from axon.domain.log.ownership import LogView
 from axon.errors import DependencyDown
 from tests.sessions.world import TENANT, Kept
 

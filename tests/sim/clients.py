@@ -5,9 +5,9 @@ from contextlib import AsyncExitStack, aclosing
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from axon.domain.chunk import Chunk
+from axon.domain.fairness.lane import lane_of
 from axon.domain.job import Job
-from axon.domain.lane import lane_of
+from axon.domain.log.chunk import Chunk
 from axon.domain.pin import Pin, pin_key
 from axon.domain.sampling import Sampling
 from axon.errors import AxonError, StreamDiverged

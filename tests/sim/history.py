@@ -4,7 +4,7 @@ from collections import defaultdict
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from axon.domain.chunk import Chunk
+from axon.domain.log.chunk import Chunk
 from axon.domain.pin import Pin
 from axon.domain.turn import Turn
 

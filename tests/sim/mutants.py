@@ -6,20 +6,21 @@ from dataclasses import replace
 from typing import Any
 from unittest.mock import patch
 
-from axon.adapters.live import memory_accounts
-from axon.adapters.live.memory_log import MemoryTokenLog
-from axon.adapters.live.memory_pins import MemoryPins
+from axon.adapters.live.memory import accounts
+from axon.adapters.live.memory.log import MemoryTokenLog
+from axon.adapters.live.memory.pins import MemoryPins
 from axon.control.gone import GoneVersions
 from axon.control.sweeper import Sweeper
 from axon.dispatch.dispatch import Dispatch
 from axon.dispatch.idempotency import First, Idempotency
-from axon.domain import append, ownership, stream, turn
-from axon.domain.account import Settlement
-from axon.domain.append import AppendStatus
-from axon.domain.chunk import Chunk
+from axon.domain import stream, turn
 from axon.domain.job import Job
-from axon.domain.ownership import ClaimStep, LogView
+from axon.domain.log import append, ownership
+from axon.domain.log.append import AppendStatus
+from axon.domain.log.chunk import Chunk
+from axon.domain.log.ownership import ClaimStep, LogView
 from axon.domain.pin import Known, LastPin, Pin
+from axon.domain.tenants.account import Settlement
 from axon.domain.turn import Turn, TurnState
 from axon.errors import AxonError
 from axon.gateway.turn.follow import Follower
@@ -83,7 +84,7 @@ def missing_treated_as_ok() -> contextlib.AbstractContextManager[Any]:
 
 
 def epoch_restarting_after_a_flush() -> contextlib.AbstractContextManager[Any]:
-    return patch("axon.adapters.live.memory_log.next_epoch", lambda stored, now: stored + 1)
+    return patch("axon.adapters.live.memory.log.next_epoch", lambda stored, now: stored + 1)
 
 
 def ack_before_the_journal() -> contextlib.AbstractContextManager[Any]:
@@ -108,27 +109,27 @@ def resume_off_by_one() -> contextlib.AbstractContextManager[Any]:
 
 
 def settle_twice() -> contextlib.AbstractContextManager[Any]:
-    settle = memory_accounts._Account.settle
+    settle = accounts._Account.settle
 
-    def again(self: memory_accounts._Account, end: Settlement, now: float) -> None:
-        self.jobs.setdefault(end.job_id, memory_accounts._Job(reserved=end.used))
+    def again(self: accounts._Account, end: Settlement, now: float) -> None:
+        self.jobs.setdefault(end.job_id, accounts._Job(reserved=end.used))
         settle(self, end, now)
 
-    return patch.object(memory_accounts._Account, "settle", again)
+    return patch.object(accounts._Account, "settle", again)
 
 
 def beat_after_the_settling() -> contextlib.AbstractContextManager[Any]:
     """A worker's word of a job that has been settled meanwhile counts."""
-    beat = memory_accounts._Account.beat
+    beat = accounts._Account.beat
 
-    def late(self: memory_accounts._Account, beats: Any, *rest: Any) -> Any:
+    def late(self: accounts._Account, beats: Any, *rest: Any) -> Any:
         return beat(self, [replace(each, again=True) for each in beats], *rest)
 
-    return patch.object(memory_accounts._Account, "beat", late)
+    return patch.object(accounts._Account, "beat", late)
 
 
 def ticket_that_never_lapses() -> contextlib.AbstractContextManager[Any]:
-    return patch.object(memory_accounts._Account, "_lapse", lambda self, job_id, job, bounds: None)
+    return patch.object(accounts._Account, "_lapse", lambda self, job_id, job, bounds: None)
 
 
 def park_that_forgets() -> contextlib.AbstractContextManager[Any]:

@@ -20,8 +20,8 @@ from axon.control.rollouts import Rollouts
 from axon.control.version_uses import VersionUses
 from axon.dispatch.config import DispatchConfig
 from axon.dispatch.dispatch import Dispatch
+from axon.domain.fairness.lane import lane_of
 from axon.domain.job import Job
-from axon.domain.lane import lane_of
 from axon.domain.pin import Pin, known_of, pin_key
 from axon.domain.presence import Load, Presence
 from axon.domain.registry.deployment import Deployment, Member, MemberState

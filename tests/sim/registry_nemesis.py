@@ -4,7 +4,7 @@ import asyncio
 import random
 from collections.abc import Callable, Sequence
 
-from axon.adapters.live.memory import MemoryLive
+from axon.adapters.live.memory.live import MemoryLive
 from tests.sim.faults import Rates
 from tests.sim.history import Violation
 from tests.sim.loop import SimLoop

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from axon.adapters.queue.memory import MemoryBroker
-from axon.domain.lane import lane_names
+from axon.domain.fairness.lane import lane_names
 from axon.domain.registry.deployment import Deployment
 from axon.domain.registry.snapshot import Snapshot
 from axon.domain.turn import Turn

@@ -8,10 +8,10 @@ from dataclasses import dataclass, replace
 
 import structlog
 
-from axon.domain.account import Bounds, Round
 from axon.domain.conversation import answer_id
 from axon.domain.failure import Failure
-from axon.domain.lane import letter_of
+from axon.domain.fairness.lane import letter_of
+from axon.domain.tenants.account import Bounds, Round
 from axon.domain.turn import Turn, TurnState
 from tests.sim.clients import Asked, Client
 from tests.sim.history import History, Violation

@@ -5,29 +5,29 @@ import itertools
 import random
 from collections.abc import Sequence
 
-from axon.adapters.live.memory import MemoryLive
-from axon.adapters.live.memory_accounts import MemoryAccounts
-from axon.adapters.live.memory_cache import MemoryCache
-from axon.adapters.live.memory_crowds import MemoryCrowds
-from axon.adapters.live.memory_leases import MemoryLeases
-from axon.adapters.live.memory_log import MemoryTokenLog
-from axon.adapters.live.memory_pins import MemoryPins
-from axon.adapters.live.memory_presences import MemoryPresences
-from axon.adapters.live.memory_shares import MemoryShares
-from axon.adapters.live.memory_wakeups import MemoryWakeups
+from axon.adapters.live.memory.accounts import MemoryAccounts
+from axon.adapters.live.memory.cache import MemoryCache
+from axon.adapters.live.memory.crowds import MemoryCrowds
+from axon.adapters.live.memory.leases import MemoryLeases
+from axon.adapters.live.memory.live import MemoryLive
+from axon.adapters.live.memory.log import MemoryTokenLog
+from axon.adapters.live.memory.pins import MemoryPins
+from axon.adapters.live.memory.presences import MemoryPresences
+from axon.adapters.live.memory.shares import MemoryShares
+from axon.adapters.live.memory.wakeups import MemoryWakeups
 from axon.adapters.queue.memory import MemoryBroker, MemoryQueue
 from axon.domain import record
 from axon.domain import turn as turns
-from axon.domain.append import AppendStatus
-from axon.domain.chunk import Chunk
 from axon.domain.conversation import Conversation, Entry, entry_of
 from axon.domain.job import Job
-from axon.domain.ownership import Claimed
+from axon.domain.log.append import AppendStatus
+from axon.domain.log.chunk import Chunk
+from axon.domain.log.ownership import Claimed
 from axon.domain.pin import LastPin, last_pin
 from axon.domain.turn import Turn
 from axon.domain.wire import decode, encode
 from axon.errors import DependencyDown
-from axon.ports.journal import Record
+from axon.ports.journal import Pending, Record
 from axon.ports.live import Appended, lifeline, stream_channel
 from axon.ports.queue import Delivery
 from axon.runtime.clock import Clock
@@ -157,6 +157,9 @@ class SimReader:
     async def ack(self, last: Record) -> None:
         done = {each.tag for each in self._read[: self._read.index(last) + 1]} if last in self._read else set()
         self._journal.records = [each for each in self._journal.records if each.tag not in done]
+
+    async def pending(self) -> Pending:
+        return Pending(num_records=len(self._journal.records))
 
     async def set_aside(self, each: Record, reason: str) -> None:
         raise AssertionError(f"set aside: {reason}")

@@ -53,6 +53,7 @@ def test_no_schedule_breaks_a_promise() -> None:
         assert not outcome.violation, report(outcome)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", MUTANTS)
 def test_a_broken_rule_is_found(name: str) -> None:
     with MUTANTS[name]():

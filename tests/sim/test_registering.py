@@ -81,6 +81,7 @@ def test_no_schedule_breaks_a_promise(seed: int) -> None:
     assert outcome.num_turns > 50  # something was going on
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", MUTANTS)
 def test_a_broken_rule_is_found(name: str) -> None:
     first = FOUND_AT.get(name, 0)

@@ -12,11 +12,11 @@ from axon.control import scaling
 from axon.control.fitting import FittedTargets
 from axon.control.replica_ledger import LedgeredTargets, _use
 from axon.control.scaling import ScaledTargets
+from axon.domain.billing.replica_use import UseKind
 from axon.domain.fleet.desired import meant
 from axon.domain.fleet.replica import Group, LaunchState
 from axon.domain.fleet.sight import Sight, Target
 from axon.domain.presence import Presence
-from axon.domain.replica_use import UseKind
 from axon.domain.scaling import decide
 from axon.domain.scaling.intake import Taken
 from axon.domain.scaling.memory import Memory
@@ -110,6 +110,7 @@ FIRST = {"workers_go_at_once": 180}
 """The seed to begin with, of mutants that the first seeds do not find."""
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", MUTANTS)
 def test_a_broken_rule_is_found(name: str) -> None:
     first = FIRST.get(name, 0)

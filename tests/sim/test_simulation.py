@@ -53,6 +53,7 @@ def test_no_schedule_breaks_a_promise() -> None:
     assert num_turns > num_schedules  # something was going on
 
 
+@pytest.mark.long
 @pytest.mark.timeout(MUTANT_SECONDS + 60)
 @pytest.mark.parametrize("name", MUTANTS)
 def test_a_broken_rule_is_found(name: str) -> None:

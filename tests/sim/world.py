@@ -21,11 +21,11 @@ from axon.dispatch.affinity import Affinity, Residences
 from axon.dispatch.config import DispatchConfig
 from axon.dispatch.dispatch import Dispatch
 from axon.dispatch.idempotency import Idempotency
+from axon.domain.fairness.lane import lane_names
 from axon.domain.job import Job
-from axon.domain.lane import lane_names
 from axon.domain.presence import Presence
 from axon.domain.served_version import ServedVersion
-from axon.domain.tenant import Terms
+from axon.domain.tenants.tenant import Terms
 from axon.domain.wire import encode
 from axon.engine.protocol.messages import Add, Emitted, Ready, StepOutput
 from axon.errors import AxonError
@@ -143,6 +143,9 @@ class SimEngine:
     def abort(self, ids: list[str]) -> None:
         for sequence_id in ids:
             self._sequences.pop(sequence_id, None)
+
+    async def profile(self, kind: str, seconds: float) -> bytes:
+        raise NotImplementedError
 
     def die(self) -> None:
         self._alive = False

@@ -9,10 +9,12 @@ from typing import Any, Literal
 import pytest
 import structlog
 
-from axon.domain.key import new_key_text
+from axon.domain.tenants.key import new_key_text
 from axon.errors import EngineError
 from axon.telemetry import logs, redact
 from axon.telemetry.config import LogConfig
+from axon.telemetry.events import EVENTS
+from tests.contracts.builders import make_job
 
 CANARY = "the moon is made of canary"
 
@@ -42,20 +44,54 @@ class Written:
         return [json.loads(line) for line in self.text.splitlines()]
 
 
-def test_a_line_is_one_json_object_with_its_time_level_and_message() -> None:
+def test_a_line_is_one_json_object_with_its_event_and_the_sentence_of_that() -> None:
     written = Written()
-    structlog.get_logger().info("turn accepted", turn="t1", num_tokens=3, _event="turn.accepted")
+    structlog.get_logger().warning("turn.handed_on", turn="t1", owner="w1", session_id=None)
     (line,) = written.lines
-    assert list(line)[:4] == ["ts", "level", "msg", "service"]
+    assert list(line) == ["ts", "level", "msg", "event", "service", "turn", "owner"]
     assert line | {"ts": ""} == {
         "ts": "",
-        "level": "info",
-        "msg": "turn accepted",
+        "level": "warning",
+        "msg": EVENTS["turn.handed_on"].says,
+        "event": "turn.handed_on",
         "service": "axon",
-        "event": "turn.accepted",
         "turn": "t1",
-        "num_tokens": 3,
+        "owner": "w1",
     }
+
+
+def test_a_line_about_a_job_has_its_ids() -> None:
+    trace = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
+    job = make_job("turn_1", tenant="acme", session="conv_1", trace=trace)
+    ids = {"turn": "turn_1", "tenant_id": "acme", "session_id": "conv_1", "attempt": 2}
+    assert logs.about(job, 2) == ids | {"trace_id": "0af7651916cd43dd8448eb211c80319c"}
+    assert logs.about(make_job("turn_1", tenant="acme", session="", trace="canary")) == {
+        "turn": "turn_1",
+        "tenant_id": "acme",
+    }
+
+
+def test_a_line_of_a_library_has_its_logger_and_its_fields_apart() -> None:
+    written = Written()
+    logging.getLogger("library").warning("it said %s", "so", extra={"size": 3, "request_id": "r1"})
+    logging.getLogger("axon.engine").warning("slow: %s", "no int8", extra={"axon_event": "engine.runs_float32"})
+    theirs, ours = written.lines
+    assert (theirs["msg"], theirs["logger"], theirs["extra"]) == ("it said so", "library", {"size": 3})
+    assert theirs["request_id"] == "r1"
+    assert "event" not in theirs
+    assert (ours["msg"], ours["event"]) == ("slow: no int8", "engine.runs_float32")
+
+
+@pytest.mark.parametrize("format", ["json", "console"])
+def test_the_ring_buffer_has_the_json_of_every_line(format: Literal["json", "console"]) -> None:
+    assert logs.recent().last() == []
+    written = Written(format)
+    structlog.get_logger().info("engine.started", pid=3)
+    logging.getLogger("uvicorn.error").warning("theirs")
+    first, second = map(json.loads, logs.recent().last())
+    assert (first["event"], first["pid"], second["msg"]) == ("engine.started", 3, "theirs")
+    assert logs.writes_json() is (format == "json")
+    assert written.text.count("\n") == 2
 
 
 def test_the_context_is_on_every_line_inside_it_and_on_none_after() -> None:
@@ -174,3 +210,36 @@ def test_a_url_keeps_its_password_to_itself() -> None:
 def test_a_single_word_is_written_as_it_is_only_when_it_can_hide_nothing(text: str, written: str) -> None:
     assert redact.clean_text(text) == written
     assert redact.clean_named("name", text) == written
+
+
+_ODD = "a\x1b[31mb\x9b2J\x85\u2028\u202ec\ud800\nd"
+
+
+@pytest.mark.parametrize("format", ["json", "console"])
+def test_no_text_steers_a_terminal_or_breaks_a_line(format: Literal["json", "console"]) -> None:
+    written = Written(format)
+    structlog.get_logger().warning("turn.handed_on", turn=_ODD.replace("\n", ""), owner=_ODD, nested={"a": [_ODD]})
+    logging.getLogger("library").warning("said %s", _ODD)
+    assert written.text.encode().count(b"\n") == 2
+    assert not set(written.text) & set("\x1b\x9b\x85\u2028\u202e\ud800")
+    if format == "json":
+        first, second = written.lines
+        assert (first["owner"], second["msg"]) == (_ODD, f"said {_ODD}")
+
+
+def test_a_traceback_keeps_its_lines_on_a_terminal() -> None:
+    written = Written("console")
+    try:
+        raise EngineError("broke \x1b[31m")
+    except EngineError:
+        structlog.get_logger().exception("request.failed")
+    assert "\x1b" not in written.text
+    assert len(written.text.splitlines()) > 2
+
+
+def test_a_number_that_json_has_not_is_left_out() -> None:
+    written = Written()
+    structlog.get_logger().warning("turn.handed_on", after_s=float("nan"), nested={"a": float("inf"), "b": 1.5})
+    (line,) = written.lines
+    assert "after_s" not in line
+    assert line["nested"] == {"a": None, "b": 1.5}

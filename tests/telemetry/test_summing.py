@@ -66,11 +66,11 @@ def test_what_an_ended_process_had_counted_stays_and_what_it_had_does_not() -> N
 
 def test_a_scrape_reads_the_others_each_time_and_is_valid_text() -> None:
     own, others = Metrics(), [Metrics()]
-    own.requests.labels("/v1/models", "200", "").inc()
+    own.requests.answered.labels("/v1/models", "200", "").inc()
     shown = CollectorRegistry(auto_describe=False)
     shown.register(SummedMetrics(own.registry, lambda: [families_of(each.registry) for each in others]))
     assert 'axon_requests_total{outcome="200",route="/v1/models",tenant=""} 1.0' in generate_latest(shown).decode()
-    others[0].requests.labels("/v1/models", "200", "").inc(2)
+    others[0].requests.answered.labels("/v1/models", "200", "").inc(2)
     text = generate_latest(shown).decode()
     assert 'axon_requests_total{outcome="200",route="/v1/models",tenant=""} 3.0' in text
     assert text.count("# TYPE axon_requests_total counter") == 1

@@ -5,10 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from axon.adapters.live.memory_cache import MemoryCache
+from axon.adapters.live.memory.cache import MemoryCache
 from axon.adapters.store.sqlite import SqliteStore
-from axon.domain.access import Access
-from axon.domain.key import Key
+from axon.domain.tenants.access import Access
+from axon.domain.tenants.key import Key
 from axon.errors import DependencyDown, Unavailable
 from axon.ports.store import KeyStore
 from axon.runtime.clock import FakeClock

@@ -1,12 +1,16 @@
 """Ids and text, there and back."""
 
+import itertools
 import json
+import threading
 from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tokenizers import processors
+from tokenizers import AddedToken, decoders, pre_tokenizers, processors
+from tokenizers import Tokenizer as RustTokenizer
+from tokenizers.models import WordPiece
 
 from axon.errors import Misconfigured
 from axon.text.detokenizer import Detokenizer
@@ -97,3 +101,37 @@ def test_ids_that_do_not_exist_are_not_remembered() -> None:
     for token_id in range(tokenizer.vocab_size, tokenizer.vocab_size + 100):
         assert tokenizer.token_bytes(token_id) == b""
     assert len(tokenizer._bytes) == before
+
+
+def test_a_long_text_has_the_tokens_that_the_library_gives_it() -> None:
+    text = "Some words, and their ends. " * 400
+    for add_special in (False, True):
+        found = make_tokenizer().encode(text, add_special=add_special)
+        assert found == make_rust_tokenizer().encode(text, add_special_tokens=add_special).ids
+
+
+def test_other_threads_run_while_a_long_text_is_tokenised() -> None:
+    tokenizer, ended, turns = make_tokenizer(), threading.Event(), itertools.count()
+
+    def count() -> None:
+        while not ended.is_set():
+            next(turns)
+
+    thread = threading.Thread(target=count)
+    thread.start()
+    before = next(turns)
+    tokenizer.encode("word " * 400_000)
+    after = next(turns)
+    ended.set()
+    thread.join()
+    assert after - before > 400_000  # if the lock were kept: two switches of threads, which are 5 ms each
+
+
+def test_word_pieces_are_put_together_with_their_spaces() -> None:
+    vocab = {word: number for number, word in enumerate(["[UNK]", "[CLS]", "a", "man", "play", "##ing", "!"])}
+    rust = RustTokenizer(WordPiece(vocab, unk_token="[UNK]"))
+    rust.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
+    rust.decoder = decoders.WordPiece()
+    rust.add_special_tokens([AddedToken("[CLS]", special=True)])
+    tokenizer = HFTokenizer(rust)
+    assert tokenizer.decode([1, *tokenizer.encode("a man playing!"), -1, 1 << 40]) == "a man playing!"

@@ -66,6 +66,7 @@ def verified(models_dir: Path) -> dict[str, int]:
     return {entry.name: entry.verified for entry in manifest.files} if manifest else {}
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("seed", range(3))
 def test_a_fetch_that_is_killed_again_and_again_ends_whole_and_asks_for_nothing_that_was_verified(
     tmp_path: Path, files: Files, endpoint: str, seed: int

@@ -5,8 +5,8 @@ from functools import partial
 from unittest.mock import patch
 
 from axon.dispatch.affinity import Residences
+from axon.domain.fairness.lane import own_lane
 from axon.domain.job import Job
-from axon.domain.lane import own_lane
 from axon.ports.queue import Delivery
 from axon.worker.worker import Worker
 from tests.worker.world import DEPLOYMENT, World

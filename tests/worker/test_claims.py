@@ -1,7 +1,9 @@
-"""Claiming: an id has one body, whichever delivery of it comes."""
+"""Claiming: an id has one body, whichever delivery of it comes; what was cancelled before it began costs nothing."""
 
 from dataclasses import replace
 
+from axon.domain.billing.usage import Usage
+from axon.domain.turn import TurnState
 from axon.domain.wire import encode
 from tests.worker.world import World
 
@@ -23,5 +25,22 @@ def test_a_delivery_with_another_body_than_the_logs_is_run_as_the_log_has_it() -
         assert world.kept.turns[job.id].job == job
         world.check(job)
         await taken.aclose()
+
+    world.run(story)
+
+
+def test_a_turn_that_was_cancelled_before_a_worker_began_it_costs_nothing() -> None:
+    """As when the queue took the job and its confirmation was lost: the client was told to ask again."""
+    world = World()
+
+    async def story() -> None:
+        job = await world.ask(seed=1)
+        await world.live.log.flag(job.id, cancel=True)
+        await world.start()
+        await world.until(lambda: job.id in world.kept.turns)
+        turn = world.kept.turns[job.id]
+        assert (turn.state, turn.usage) == (TurnState.CANCELLED, Usage())
+        assert turn.ledger is not None
+        assert (turn.ledger.attempts, turn.ledger.billed) == (0, 0)
 
     world.run(story)

@@ -4,7 +4,7 @@ import asyncio
 from dataclasses import replace
 from typing import Any, cast
 
-from axon.adapters.live.memory import open_memory_live
+from axon.adapters.live.memory.live import open_memory_live
 from axon.ownership.liveness import Liveness
 from axon.ports.live import Live
 from axon.ports.queue import Delivery

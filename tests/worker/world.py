@@ -4,15 +4,15 @@ import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from typing import Any, cast
 
-from axon.adapters.live.memory import open_memory_live
+from axon.adapters.live.memory.live import open_memory_live
 from axon.adapters.queue.memory import MemoryBroker, MemoryQueue
 from axon.dispatch.affinity import Affinity, Residences
 from axon.dispatch.config import DispatchConfig
 from axon.dispatch.dispatch import work_channel
 from axon.dispatch.hint import encode_hint, hint_of
-from axon.domain.chunk import Chunk
+from axon.domain.fairness.lane import lane_names
 from axon.domain.job import Job
-from axon.domain.lane import lane_names
+from axon.domain.log.chunk import Chunk
 from axon.domain.presence import Presence
 from axon.domain.sampling import Sampling
 from axon.domain.served_version import ServedVersion
@@ -97,6 +97,9 @@ class StubEngine:
     def abort(self, ids: list[str]) -> None:
         for sequence_id in ids:
             self._sequences.pop(sequence_id, None)
+
+    async def profile(self, kind: str, seconds: float) -> bytes:
+        raise NotImplementedError
 
     def kill(self) -> None:
         self._is_alive = False

@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from urllib.parse import parse_qsl, unquote, urlsplit
 
-from axon.errors import DependencyDown
+from axon.errors import DependencyDown, ServiceRefuses
 from axon.telemetry.redact import clean_text
 
 MAX_CHARS = 200
@@ -41,11 +41,19 @@ class Service:
 
 @contextmanager
 def explained(url: str, service: Service, recognise: Recognise) -> Iterator[None]:
-    """Raises ``DependencyDown`` with the service, its address and the cause, in place of one without them."""
+    """Raises ``DependencyDown`` with the service, its address and the cause, in place of one without them;
+    ``ServiceRefuses`` for a mistake that waiting does not mend."""
     try:
         yield
     except DependencyDown as failure:
-        raise DependencyDown(start_error(url, failure, service, recognise), code=failure.code) from failure
+        kind = ServiceRefuses if refuses(url, failure, recognise) else DependencyDown
+        raise kind(start_error(url, failure, service, recognise), code=failure.code) from failure
+
+
+def refuses(url: str, failure: DependencyDown, recognise: Recognise) -> bool:
+    """Whether the service answered, and refused what the URL says."""
+    found = recognise(url, list(_causes(failure.__cause__ or failure.__context__)))
+    return bool(found) and not found.startswith(_SILENT)
 
 
 def start_error(url: str, failure: DependencyDown, service: Service, recognise: Recognise) -> str:

@@ -19,9 +19,9 @@ from axon.admission.place import Place
 from axon.admission.rivals import Rivals
 from axon.admission.stagger import Stagger
 from axon.admission.ticket import Ticket, window_start
-from axon.domain.account import Beat, Bound, Bounds, Entry, Round, Settlement, Standing
 from axon.domain.job import Job
-from axon.domain.tenant import Terms, Tier
+from axon.domain.tenants.account import Beat, Bound, Bounds, Entry, Round, Settlement, Standing
+from axon.domain.tenants.tenant import Terms, Tier
 from axon.errors import AxonError, Overloaded
 from axon.ports.live import Accounts
 from axon.runtime.clock import Clock

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from axon.domain.tenant import Terms, Tier
+from axon.domain.tenants.tenant import Terms, Tier
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -23,7 +23,7 @@ class AdmissionConfig:
     tokens_per_month: int = 0
     """Tokens a tenant may use in a calendar month (UTC); 0 sets no limit."""
     stored_bytes: int = 1 << 30
-    """Bytes that may be stored for a tenant: conversations, their items, and stored responses and chats; 0 sets no
+    """Bytes that may be stored for a tenant: conversations, items, files, stored responses and chats; 0 sets no
     limit."""
     stored_objects: int = 100_000
     """Conversations, items, responses and chats that may be stored for a tenant; 0 sets no limit."""

@@ -6,8 +6,8 @@ A refusal's retry time is when the same request would be admitted if no other re
 import math
 
 from axon.admission.ticket import budgets
-from axon.domain.account import MINUTE_S, Bound, Bounds, Standing
-from axon.domain.tenant import Terms
+from axon.domain.tenants.account import MINUTE_S, Bound, Bounds, Standing
+from axon.domain.tenants.tenant import Terms
 from axon.errors import AxonError, BudgetSpent, LimitReached
 
 FIRST_OUTPUT = 256

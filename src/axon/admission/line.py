@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from axon.admission.place import Place
-from axon.domain.account import Bounds, Round, Standing
+from axon.domain.tenants.account import Bounds, Round, Standing
 from axon.ports.live import Accounts
 
 

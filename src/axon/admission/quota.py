@@ -13,8 +13,8 @@ from dataclasses import dataclass, field
 
 import structlog
 
-from axon.domain.storage import Stored
-from axon.domain.tenant import Terms
+from axon.domain.tenants.storage import Stored
+from axon.domain.tenants.tenant import Terms
 from axon.errors import DependencyDown, StorageFull
 from axon.runtime.clock import Clock
 
@@ -103,7 +103,7 @@ class Quota:
             except (DependencyDown, TimeoutError) as error:
                 # Turns are accepted while the store is away; the last measurement stays in use.
                 account.good_until = self._clock.monotonic() + _AWAY_S
-                _logger.warning("quota.not_measured", tenant=tenant, error=str(error) or type(error).__name__)
+                _logger.warning("quota.not_measured", tenant_id=tenant, error=str(error) or type(error).__name__)
                 return
             account.measured, account.since = measured, account.during
             account.good_until = self._clock.monotonic() + _FRESH_S
@@ -118,7 +118,7 @@ def refusal(used: Stored, more: Stored, terms: Terms) -> StorageFull | None:
         if quota and held + asked > quota:
             return StorageFull(
                 f"{held} {unit} are stored for you and this request would add about {asked}; your quota is {quota}. "
-                "Delete conversations or responses, send responses and chats with 'store': false, or ask for a larger "
-                "quota."
+                "Delete conversations or responses or files, send responses and chats with 'store': false, or ask for "
+                "a larger quota."
             )
     return None

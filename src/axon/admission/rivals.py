@@ -2,7 +2,7 @@
 
 from collections import OrderedDict
 
-from axon.domain.account import Standing
+from axon.domain.tenants.account import Standing
 
 _RECENT_S = 5.0
 

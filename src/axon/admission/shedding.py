@@ -8,7 +8,7 @@ forecast refuses nobody.
 
 from dataclasses import dataclass
 
-from axon.domain.account import Bound, Bounds, Standing
+from axon.domain.tenants.account import Bound, Bounds, Standing
 from axon.errors import Overloaded
 
 LATE = "slo_unreachable"

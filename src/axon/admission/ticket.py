@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
-from axon.domain.account import Bounds, Budget
+from axon.domain.tenants.account import Bounds, Budget
 
 _VERSION = "2"
 _SEPARATOR = ";"

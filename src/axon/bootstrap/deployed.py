@@ -64,7 +64,8 @@ class Deployed:
         opening = opened_version(self.settings, self.version, on_progress=tell)
         folder = await stack.enter_async_context(opening)
         text = await asyncio.to_thread(load_text, folder)
-        return Model(folder=folder, text=text, repetition_penalty=self.version.advice.repetition_penalty)
+        penalty = self.version.advice.repetition_penalty
+        return Model(folder=folder, text=text, repetition_penalty=penalty, embeds=self.version.embeds)
 
     def check_text(self, model: Model) -> None:
         """Raises ``Misconfigured`` if the files are not those that were registered."""

@@ -8,12 +8,16 @@ from dataclasses import replace
 
 from axon.bootstrap.control import open_control
 from axon.bootstrap.fronts.sizing import num_processes
-from axon.bootstrap.gateway import Answering, Ready, open_gateway
+from axon.bootstrap.gateway import Answering, open_gateway
+from axon.bootstrap.grpc import grpc_reserved
+from axon.bootstrap.measuring import open_measured
 from axon.bootstrap.model import OnProgress
 from axon.bootstrap.preflight import require_device
 from axon.bootstrap.presence import named
 from axon.bootstrap.process import announced, bound, counted, started
-from axon.bootstrap.services import open_services, require_pool
+from axon.bootstrap.profiles import profiled
+from axon.bootstrap.ready import Ready
+from axon.bootstrap.services import require_pool
 from axon.bootstrap.spare import open_spare
 from axon.bootstrap.workers import open_workers, prepare_models
 from axon.runtime.cores import usable_cores
@@ -34,6 +38,7 @@ async def serve(settings: Settings, *, on_ready: Callable[[Ready], None], on_pro
     with (
         locked(settings.data_dir),
         named(settings) as name,
+        grpc_reserved(settings) as settings,
         started(settings) as process,
         bound(config.host, config.port, "--port") as listener,
         process.probed(
@@ -42,7 +47,9 @@ async def serve(settings: Settings, *, on_ready: Callable[[Ready], None], on_pro
         ) as probes_url,
     ):
         async with AsyncExitStack() as stack:
-            services = await open_services(settings, process.clock, stack)
+            services = await process.opened(lambda attempt: open_measured(process, attempt), stack)
+            if services is None:
+                return 0
             spare = await open_spare(settings, stack)
             models = await prepare_models(process, services, on_progress, stack)
             control = await open_control(process, services, stack, stands_by=False)
@@ -53,7 +60,7 @@ async def serve(settings: Settings, *, on_ready: Callable[[Ready], None], on_pro
                 return 0
             working, _ = opened
             gateway = answering = await open_gateway(
-                process, services, models.texts, listener, probes_url, stack, working.served
+                process, services, models.texts, listener, probes_url, stack, working.served, name
             )
 
             async def begun() -> None:
@@ -70,7 +77,8 @@ async def serve(settings: Settings, *, on_ready: Callable[[Ready], None], on_pro
                 # Jobs are not handed over: their readers are at this process's own gateway, and end with it.
                 await working.drain(drain_s, empty_queue=forgets, hand_over=False)
 
-            parts = (*working.parts, *control.parts, *gateway.parts)
+            profiles = profiled(process, services, name, "server", lambda: working.engines)
+            parts = (*working.parts, *control.parts, *gateway.parts, profiles)
             return await process.run(
                 parts,
                 started=begun,

@@ -10,9 +10,10 @@ from tempfile import TemporaryDirectory
 
 from axon.bootstrap.model import Text, load_text
 from axon.bootstrap.preflight import require_space
-from axon.domain.registry.model import Capability
+from axon.domain.embeds import Embeds
+from axon.domain.registry.model import Capability, vector_capabilities
 from axon.domain.registry.version import Advice, Version
-from axon.domain.tenant import check_id
+from axon.domain.tenants.tenant import check_id
 from axon.errors import FetchFailed, InvalidInput, Misconfigured
 from axon.runtime.clock import Clock, SystemClock
 from axon.settings import Settings
@@ -75,12 +76,13 @@ async def fetch_version(
         text=facts.text.mark,
         max_model_len=facts.max_model_len,
         advice=facts.advice,
+        embeds=facts.embeds,
         reasons=facts.text.template is not None and facts.text.template.reasons,
         created=(clock or SystemClock()).now(),
     )
     return FetchedVersion(
         version=version,
-        capabilities=capabilities_of(facts.text.template),
+        capabilities=vector_capabilities(facts.embeds) if facts.embeds else capabilities_of(facts.text.template),
         files=tuple((entry.name, entry.size) for entry in weights.manifest.files),
         skipped=weights.skipped,
         folder=weights.folder,
@@ -142,6 +144,7 @@ class _Facts:
     text: Text
     max_model_len: int
     advice: Advice
+    embeds: Embeds | None = None
 
 
 def _read_facts(weights: Weights, source: str) -> _Facts:
@@ -166,6 +169,14 @@ def _gguf_facts(gguf: Path) -> _Facts:
 def _folder_facts(folder: Path, *, checks_tensors: bool) -> _Facts:
     from axon.engine.load.architecture import read_architecture
     from axon.engine.load.tensor_files import check_tensors
+    from axon.engine.load.vector_model import check_vector_model, gives_vectors, read_vector_model
+
+    if gives_vectors(folder):
+        found = read_vector_model(folder)
+        if checks_tensors:
+            check_vector_model(folder, found)
+        text = load_text(folder)
+        return _Facts(text=text, max_model_len=found.max_model_len, advice=Advice(), embeds=found.embeds)
 
     architecture = read_architecture(folder)
     if checks_tensors:

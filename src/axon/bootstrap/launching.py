@@ -5,6 +5,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import AsyncExitStack
 from pathlib import Path
 
+from axon.bootstrap.control_gauges import ShownFigures
 from axon.bootstrap.process import Process
 from axon.bootstrap.services import Services
 from axon.control.fitting import FittedTargets
@@ -45,7 +46,7 @@ async def make_reconciler(
     launcher = await _make_launcher(settings, clock, stack)
     if launcher is None:
         return None
-    measured = _Measured(process.metrics)
+    measured = MeasuredFleet(process.metrics)
     return Reconciler(
         launcher,
         services.store.terms,
@@ -53,7 +54,7 @@ async def make_reconciler(
         services.live.presences,
         services.live.leases,
         FleetDemand(services.store.turns, services.queue, asked=LastAsked(services.live.cache), clock=clock),
-        lambda: _make_targets(settings, services, clock),
+        lambda: _make_targets(settings, services, clock, ShownFigures(process.metrics)),
         FleetReports(services.live.cache),
         clock,
         name=name,
@@ -84,14 +85,14 @@ def make_election(process: Process, services: Services, *, name: str) -> Leader:
         crowds,
         clock,
         lease_s=lease_s,
-        on_change=process.metrics.launches.set,
+        on_change=process.metrics.fleet.launches.set,
         crowd=LAUNCHING,
         name=name,
         may_stand=may_stand,
     )
 
 
-def _make_targets(settings: Settings, services: Services, clock: Clock) -> Targets:
+def _make_targets(settings: Settings, services: Services, clock: Clock, shown: ShownFigures) -> Targets:
     """The autoscaler, for one reign of a leader; on a machine with a bound on memory, models are swapped. What
     tenants pay for is written down."""
     config = settings.control
@@ -104,7 +105,13 @@ def _make_targets(settings: Settings, services: Services, clock: Clock) -> Targe
         quiet_s=config.quiet_s,
         hold_s=config.hold_s,
     )
-    targets: Targets = ScaledTargets(policy, ColdStarts(services.live.cache), clock, deaf_s=_silence_s(settings))
+    targets: Targets = ScaledTargets(
+        policy,
+        ColdStarts(services.live.cache),
+        clock,
+        deaf_s=_silence_s(settings),
+        on_decision=shown.decided,
+    )
     if config.launcher == "process" and config.memory_bytes:
         rules = SwapRules(max_wait_s=config.swap_wait_s, min_run_s=config.swap_run_s, max_swaps=config.max_swaps)
         targets = FittedTargets(targets, config.memory_bytes, rules, clock)
@@ -175,14 +182,14 @@ def worker_command(name: ReplicaName, spec: ReplicaSpec) -> Sequence[str]:
     ]
 
 
-class _Measured:
+class MeasuredFleet:
     """Counts what the reconciler does."""
 
     def __init__(self, metrics: Metrics) -> None:
         self._metrics = metrics
 
     def looked(self, decided: Decided, launched: Sequence[Launched]) -> None:
-        replicas = self._metrics.replicas
+        replicas = self._metrics.fleet.replicas
         replicas.clear()
         for each in decided.groups:
             of = str(each.group)
@@ -193,8 +200,8 @@ class _Measured:
                 ("draining", each.draining),
             ):
                 replicas.labels(of, state).set(number)
-        self._metrics.replicas_waiting.set(sum(each.state is LaunchState.WAITING for each in launched))
+        self._metrics.fleet.replicas_waiting.set(sum(each.state is LaunchState.WAITING for each in launched))
 
     def ordered(self, order: Order, error: str) -> None:
         action = "ensure" if isinstance(order, Ensure) else "stop"
-        self._metrics.fleet_orders.labels(action, "failed" if error else "taken").inc()
+        self._metrics.fleet.orders.labels(action, "failed" if error else "taken").inc()

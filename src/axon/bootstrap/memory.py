@@ -8,6 +8,7 @@ from pathlib import Path
 from axon.bootstrap.model import Model
 from axon.engine.config import EngineConfig, for_device
 from axon.engine.load.architecture import read_architecture
+from axon.engine.load.vector_model import read_vector_model, weight_bytes
 from axon.errors import Misconfigured
 from axon.settings import Settings
 
@@ -34,6 +35,8 @@ def need_of(name: str, model: Model, config: EngineConfig) -> Need:
     """Estimates what a model takes on a CPU; an engine without a model takes next to nothing."""
     if model.folder is None:
         return Need(name=name, weights=0, kv=0)
+    if model.embeds is not None:
+        return Need(name=name, weights=weight_bytes(read_vector_model(model.folder), config.dtype), kv=0)
     config = for_device(config, "cpu")
     dtype = "int8" if config.dtype == "auto" else config.dtype
     parameters = sum(math.prod(shape) for shape in read_architecture(model.folder).tensor_shapes().values())

@@ -11,9 +11,13 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from axon.bootstrap.preflight import require_space
+from axon.domain.classes import Activation, Classes
+from axon.domain.embeds import Embeds
 from axon.domain.served_version import ServedVersion
+from axon.engine.config import EngineConfig
 from axon.engine.load.architecture import read_architecture
 from axon.engine.load.tensor_files import check_tensors, find_tensors
+from axon.engine.load.vector_model import check_vector_model, gives_vectors, read_vector_model
 from axon.engine.protocol.messages import Ready
 from axon.errors import Misconfigured
 from axon.settings import Settings
@@ -25,6 +29,12 @@ _DEFAULT_MODEL_ADVICE = {"temperature": 0.2, "top_p": 0.9}
 # At 0.2 a model of 135M parameters repeats itself until its limit in two answers of three; this ends most of them.
 _DEFAULT_MODEL_REPETITION_PENALTY = 1.15
 _TEXT_FILES = ("tokenizer.json", "chat_template.jinja", "tokenizer_config.json")
+_SENTENCE_FILES = (
+    "modules.json",
+    "sentence_bert_config.json",
+    "config_sentence_transformers.json",
+    "1_Pooling/config.json",
+)
 _PACKED = ("auto", "int8")
 """With these settings of ``engine.dtype`` a CPU keeps an int8 copy of the weights beside the model."""
 _NUM_SAMPLES = 256
@@ -50,16 +60,31 @@ class Model:
     text: Text
     repetition_penalty: float = 1.0
     """Default repetition penalty, against loops; 1 is none."""
+    embeds: Embeds | None = None
+    """Set for a model that gives vectors and no text."""
 
 
 def prepare_model(settings: Settings, on_progress: OnProgress) -> Model:
     """Finds the model, converting a GGUF file once; raises ``Misconfigured`` for one that cannot run."""
     if settings.engine.kind == "echo":
-        return Model(folder=None, text=load_text(None))
+        return Model(folder=None, text=load_text(None), embeds=_echo_embeds(settings.engine))
     folder = find_folder(settings, on_progress)
+    if gives_vectors(folder):
+        check_vector_model(folder, found := read_vector_model(folder))
+        return Model(folder=folder, text=load_text(folder), embeds=found.embeds)
     check_tensors(folder, read_architecture(folder))
     guard = _DEFAULT_MODEL_REPETITION_PENALTY if settings.model == "default" else 1.0
     return Model(folder=folder, text=load_text(folder), repetition_penalty=guard)
+
+
+def _echo_embeds(engine: EngineConfig) -> Embeds | None:
+    if engine.echo_dimensions:
+        return Embeds(dimensions=engine.echo_dimensions)
+    if not engine.echo_classes:
+        return None
+    labels = tuple(f"LABEL_{index}" for index in range(engine.echo_classes))
+    activation = Activation.SIGMOID if len(labels) == 1 else Activation.SOFTMAX
+    return Embeds(dimensions=len(labels), classes=Classes(labels=labels, activation=activation))
 
 
 def prepare_text(settings: Settings) -> Text:
@@ -146,7 +171,7 @@ def deployment_of(name: str, model: Model, engine: Ready, now: float, *, call_fo
     """
     mark = hashlib.sha256(engine.kernel.encode())
     if model.folder is not None:
-        for file in ("axon.json", "config.json", *_TEXT_FILES):
+        for file in ("axon.json", "config.json", *_TEXT_FILES, *(_SENTENCE_FILES if model.embeds else ())):
             mark.update(_content(model.folder / file))
         if not (model.folder / "axon.json").exists():
             _sample_weights(model.folder, mark.update)
@@ -156,6 +181,7 @@ def deployment_of(name: str, model: Model, engine: Ready, now: float, *, call_fo
         text=model.text.mark,
         max_model_len=engine.max_model_len,
         created=now,
+        embeds=model.embeds,
         reasons=model.text.template is not None and model.text.template.reasons,
         repetition_penalty=model.repetition_penalty,
         call_format="" if call_format == "auto" else call_format,

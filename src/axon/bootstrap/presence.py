@@ -62,4 +62,10 @@ def make_announcer(
             at=clock.now(),
         )
 
-    return Announcer(live.presences, presence, every_s=config.announce_s, clock=clock)
+    return Announcer(
+        live.presences,
+        presence,
+        every_s=config.announce_s,
+        clock=clock,
+        vacancy=lambda: (worker.free_slots, lifecycle.draining),
+    )

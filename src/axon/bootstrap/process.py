@@ -9,19 +9,29 @@ import signal
 import socket
 import sys
 from collections.abc import Awaitable, Callable, Coroutine, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AsyncExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
-from axon.errors import AxonError, Misconfigured
+import structlog
+
+from axon.bootstrap.traces import open_traces
+from axon.errors import AxonError, DependencyDown, Misconfigured
+from axon.profiling.profiler import Profiler
 from axon.runtime import failpoints
 from axon.runtime.clock import Clock, SystemClock
 from axon.runtime.lag import watch_lag
 from axon.runtime.lifecycle import Lifecycle
+from axon.runtime.tasks import race
 from axon.settings import Settings
+from axon.telemetry import logs
+from axon.telemetry.log_counts import counted_lines
 from axon.telemetry.metrics import Metrics
 from axon.telemetry.summing import Families, SummedMetrics
+
+if TYPE_CHECKING:
+    from axon.telemetry.traces.recorder import Recorder
 
 T = TypeVar("T")
 Part = Callable[[], Coroutine[Any, Any, object]]
@@ -32,6 +42,10 @@ _STUCK_S = 10.0
 _DESCRIPTORS = 65536
 _SCRAPE_S = 5.0
 """Seconds that the metrics of other processes may take."""
+_LEAST_PAUSE_S, _LONGEST_PAUSE_S = 0.1, 2.0
+"""Pauses between two attempts to open the services at a start; each is twice as long as the one before."""
+
+_logger = structlog.get_logger("axon.process")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,6 +65,12 @@ class Process:
     clock: Clock = field(default_factory=SystemClock)
     lifecycle: Lifecycle = field(default_factory=Lifecycle)
     metrics: Metrics = field(default_factory=Metrics)
+    profiler: Profiler = field(default_factory=Profiler)
+    """Records profiles of this process."""
+    pools: set[str] = field(default_factory=set)
+    """The pools whose workers run in this process, and so share its cores."""
+    traces: "Recorder | None" = None
+    """What exports spans; None where no collector is configured."""
 
     async def run(
         self,
@@ -73,7 +93,7 @@ class Process:
                 # A full garbage collection stops every thread: it need not walk over what lives as long as the process.
                 gc.freeze()
                 await self.lifecycle.stopping.wait()
-                self.metrics.draining.set(1)
+                self.metrics.process.draining.set(1)
                 self._say_what_is_waited_for(running())
                 await self._unless_hurried(asyncio.sleep(self.settings.lifecycle.notice_s))
                 await self._unless_hurried(drain())
@@ -87,14 +107,32 @@ class Process:
 
     async def unless_stopped(self, opening: Awaitable[T]) -> T | None:
         """Awaits ``opening`` and returns its result; cancels it and returns None if the process is stopped first."""
-        task, stopping = asyncio.ensure_future(opening), asyncio.ensure_future(self.lifecycle.stopping.wait())
-        try:
-            await asyncio.wait([task, stopping], return_when=asyncio.FIRST_COMPLETED)
-            return task.result() if task.done() else None
-        finally:
-            stopping.cancel()
-            task.cancel()
-            await asyncio.gather(task, stopping, return_exceptions=True)
+        task = asyncio.ensure_future(opening)
+        ended = await race(task, asyncio.create_task(self.lifecycle.stopping.wait()))
+        return task.result() if task in ended else None
+
+    async def opened(self, opening: Callable[[AsyncExitStack], Awaitable[T]], stack: AsyncExitStack) -> T | None:
+        """Returns what ``opening`` makes, which the stack closes; None if the process is stopped first.
+
+        While a service does not answer, it is tried again for ``lifecycle.start_wait_s``: the machine that it runs on
+        may be starting too. Every attempt begins with nothing open.
+        """
+        deadline, pause_s = self.clock.monotonic() + self.settings.lifecycle.start_wait_s, _LEAST_PAUSE_S
+        while True:
+            try:
+                async with AsyncExitStack() as attempt:
+                    made = await self.unless_stopped(opening(attempt))
+                    stack.push_async_exit(attempt.pop_all())
+                    return made
+            except DependencyDown as error:
+                left_s = deadline - self.clock.monotonic()
+                if not error.retryable or left_s <= 0:
+                    raise
+                _logger.warning("process.waits", error=error.message, left_s=round(left_s, 1))
+            if self.lifecycle.draining:
+                return None
+            await self.unless_stopped(asyncio.sleep(min(pause_s, left_s)))
+            pause_s = min(2 * pause_s, _LONGEST_PAUSE_S)
 
     @contextmanager
     def probed(
@@ -108,6 +146,7 @@ class Process:
         """Serves ``/metrics``, ``/livez`` and ``/readyz``; gives the address. The metrics of the processes that
         ``others`` asks are added to those of this one."""
         probes = {"/livez": self._alive, "/readyz": lambda: self._readiness(is_ready)}
+        self.metrics.process.ready.set_function(lambda: self._show_readiness(is_ready))
         summed = None if others is None else SummedMetrics(self.metrics.registry, _called_from_thread(others))
         taken, close = listening(host, port, setting, lambda: self.metrics.serve(host, port, probes, summed))
         try:
@@ -116,9 +155,12 @@ class Process:
             close()
 
     def _say_what_is_waited_for(self, running: str) -> None:
-        """Prints what the stop waits for, on stderr at any log level, for the person who has pressed ctrl-c."""
-        if running:
-            drain_s = self.settings.lifecycle.drain_s
+        """Says what the stop waits for: by a log line where those are JSON, else on stderr at any log level, for the
+        person who has pressed ctrl-c."""
+        drain_s = self.settings.lifecycle.drain_s
+        if running and logs.writes_json():
+            _logger.info("process.stopping", work=running, left_s=drain_s)
+        elif running:
             print(
                 f"axon: stopping; up to {drain_s:g} s are left for {running}. A second ctrl-c ends it at once.",
                 file=sys.stderr,
@@ -135,9 +177,12 @@ class Process:
             return "draining"
         return "" if self.lifecycle.ready and is_ready() else "starting"
 
+    def _show_readiness(self, is_ready: Callable[[], bool]) -> float:
+        return 0.0 if self._readiness(is_ready) else 1.0
+
     async def _watch_lag(self) -> None:
         def turned(late_s: float) -> None:
-            self.metrics.event_loop_lag.observe(late_s)
+            self.metrics.process.event_loop_lag.observe(late_s)
             self.lifecycle.loop_ran_at = self.clock.monotonic()
 
         await watch_lag(self.clock, turned, self.settings.lifecycle.lag_every_s)
@@ -161,11 +206,13 @@ def _called_from_thread(
 
 
 @contextmanager
-def started(settings: Settings) -> Iterator[Process]:
-    """A process with signal handlers: the first SIGTERM or ctrl-c drains, the second one ends it at once."""
+def started(settings: Settings, service: str = "axon") -> Iterator[Process]:
+    """A process with signal handlers: the first SIGTERM or ctrl-c drains, the second one ends it at once. ``service``
+    is its name in traces."""
     failpoints.arm(settings.failpoints)
     _raise_descriptors()
-    process = Process(settings=settings)
+    metrics = Metrics(settings.metrics.compat)
+    process = Process(settings=settings, metrics=metrics, traces=open_traces(settings.traces, metrics, service=service))
     lifecycle = process.lifecycle
 
     def heed() -> None:
@@ -175,10 +222,13 @@ def started(settings: Settings) -> Iterator[Process]:
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, heed)
     try:
-        yield process
+        with counted_lines(process.metrics):
+            yield process
     finally:
         for number in (signal.SIGTERM, signal.SIGINT):
             loop.remove_signal_handler(number)
+        if process.traces is not None:
+            process.traces.close()
 
 
 def counted(number: int, noun: str) -> str:

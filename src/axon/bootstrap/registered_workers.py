@@ -17,6 +17,7 @@ from axon.bootstrap.services import Services
 from axon.bootstrap.worker import Working, open_worker
 from axon.errors import AxonError
 from axon.registry.load_problems import LoadProblems
+from axon.runtime.tasks import end
 from axon.settings import Settings
 from axon.worker.child.spare import SpareEngine
 
@@ -113,8 +114,7 @@ class RegisteredWorkers:
     async def _join(self, key: Key, tasks: asyncio.TaskGroup) -> None:
         """Loads a version beside those that run. What cannot be loaded is logged, and tried again."""
         deployment, version = key
-        names = {"deployment": deployment, "version": version}
-        _logger.info("serve.version_loading", **names)
+        _logger.info("serve.version_loading", deployment=deployment, version=version)
         try:
             each = await self._prepare(key, lambda stage, part: None)
             require_room(each.settings, each.model)
@@ -126,7 +126,7 @@ class RegisteredWorkers:
             with contextlib.suppress(AxonError):
                 await self._problems.drop(deployment, version)
         _start(each, tasks)
-        _logger.info("serve.version_loaded", **names)
+        _logger.info("serve.version_loaded", deployment=deployment, version=version)
 
     async def _not_loaded(self, key: Key, error: AxonError | OSError) -> None:
         """Lets its files go, says why it is not served, and when it is tried again."""
@@ -134,8 +134,9 @@ class RegisteredWorkers:
             await self.prepared.pop(key).stack.aclose()
         self._failed[key] = self._versions.revision, self._process.clock.monotonic() + _RETRY_S
         deployment, version = key
-        told = {"deployment": deployment, "version": version, "error": str(error), "again_in_s": _RETRY_S}
-        _logger.error("serve.version_not_loaded", **told)
+        _logger.error(
+            "serve.version_not_loaded", deployment=deployment, version=version, error=str(error), retry_s=_RETRY_S
+        )
         with contextlib.suppress(AxonError):  # then the log alone has it
             await self._problems.put(deployment, version, str(error), ttl_s=_PROBLEM_S)
 
@@ -144,9 +145,7 @@ class RegisteredWorkers:
         each = self.prepared[key]
         if each.working is not None:
             await each.working.worker.drain(self._process.settings.lifecycle.drain_s, hand_over=False)
-        for task in each.tasks:
-            task.cancel()
-        await asyncio.gather(*each.tasks, return_exceptions=True)
+        await end(*each.tasks)
         await each.stack.aclose()
         del self.prepared[key]
         self._leaving.discard(key)

@@ -1,7 +1,7 @@
 """Chooses and opens the adapters by the schemes of three URLs; imports only those used. Opens no web server."""
 
 import contextlib
-from collections.abc import Callable, Coroutine
+from collections.abc import Awaitable, Callable, Coroutine
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 from axon.control.persister import Persister
 from axon.dispatch.affinity import Affinity, Residences
 from axon.dispatch.config import DispatchConfig
-from axon.domain.key import Key, digest, new_key_text
-from axon.domain.tenant import Tenant, is_pool
+from axon.domain.tenants.key import Key, digest, new_key_text
+from axon.domain.tenants.tenant import Tenant, is_pool
 from axon.errors import Conflict, Misconfigured
-from axon.ports.journal import Journal
+from axon.ports.journal import Journal, Pending
 from axon.ports.live import Live
 from axon.ports.queue import Lanes
 from axon.ports.store import Store, TurnWriter
@@ -51,6 +51,8 @@ class Services:
     """Whether the queue is in this process's memory: at start, unfinished turns are enqueued again from the store."""
     background: tuple[Callable[[], Coroutine[Any, Any, None]], ...] = ()
     """Tasks that must run in a process that takes jobs."""
+    pending: Callable[[], Awaitable[Pending]] | None = None
+    """Counts what is in the journal and not in the store; None where the persister's reader counts it."""
     serve_to: "Callable[[Path], PortServer] | None" = None
     """Serves twins of this process to its fronts, at the path of a socket; None where fronts open the services
     themselves."""
@@ -99,7 +101,7 @@ async def open_services(
         from axon.adapters.journal.sqlite import SqliteJournal
         from axon.adapters.queue.memory import MemoryBroker
 
-        journal = await _opened(SqliteJournal(store.turns), stack)
+        journal = await _opened(SqliteJournal(store.turns, clock=clock), stack)
         queue = await _opened(MemoryBroker().connect(), stack)
         return Services(
             store=store,
@@ -108,6 +110,7 @@ async def open_services(
             live=live,
             queue=queue,
             queue_forgets=True,
+            pending=journal.pending,
             serve_to=_serving(live, queue, journal, store) if for_fronts else None,
         )
     if scheme in ("amqp", "amqps"):
@@ -135,7 +138,7 @@ async def open_services(
 
 
 def _serving(live: Live, queue: "MemoryQueue", journal: Journal, store: Store) -> "Callable[[Path], PortServer]":
-    from axon.adapters.live.memory import MemoryLive
+    from axon.adapters.live.memory.live import MemoryLive
     from axon.adapters.remote.server import PortServer
 
     assert isinstance(live, MemoryLive)
@@ -176,7 +179,7 @@ def make_affinity(
 
 
 async def open_persister(
-    settings: Settings, services: Services, clock: Clock, stack: AsyncExitStack
+    settings: Settings, services: Services, clock: Clock, stack: AsyncExitStack, on_aside: Callable[[], None]
 ) -> Persister | None:
     """The persister, which copies the journal into the store; None where the journal is the store itself."""
     if services.queue_forgets or services.turn_writer is None:
@@ -184,8 +187,8 @@ async def open_persister(
     from axon.adapters.journal.rabbitmq_reader import RabbitJournalReader
 
     url, timeout_s = settings.queue, settings.service_timeout_s
-    reader = await _opened(RabbitJournalReader(url, settings.namespace, timeout_s=timeout_s), stack)
-    return Persister(reader, services.turn_writer, services.store.markers, clock=clock)
+    reader = await _opened(RabbitJournalReader(url, settings.namespace, timeout_s=timeout_s, clock=clock), stack)
+    return Persister(reader, services.turn_writer, services.store.markers, clock=clock, on_aside=on_aside)
 
 
 async def open_store(settings: Settings, stack: AsyncExitStack) -> "SqliteStore | PostgresStore":
@@ -221,11 +224,11 @@ async def open_live(settings: Settings, clock: Clock, stack: AsyncExitStack, *, 
     scheme = settings.live.partition(":")[0]
     retention_s = settings.sessions.retention_s
     if scheme == "memory":
-        from axon.adapters.live.memory import open_memory_live
+        from axon.adapters.live.memory.live import open_memory_live
 
         return open_memory_live(clock, retention_s=retention_s, carries=carries)
     if scheme in ("redis", "rediss", "redis+cluster", "rediss+cluster"):
-        from axon.adapters.live.redis import RedisLive
+        from axon.adapters.live.redis.live import RedisLive
 
         prefix, deadline_s = settings.namespace, settings.service_timeout_s
         return await _opened(

@@ -8,6 +8,7 @@ from axon.bootstrap.services import Services
 from axon.dispatch.affinity import Affinity
 from axon.dispatch.dispatch import Dispatch
 from axon.domain.job import Job
+from axon.domain.turn import Turn
 from axon.errors import DependencyDown
 from axon.ownership.ending import Ending, Forget
 from axon.runtime.clock import Clock
@@ -41,8 +42,15 @@ def make_admission(
     )
 
 
-def make_ending(settings: Settings, services: Services, admission: Admission, clock: Clock) -> Ending:
-    return Ending(services.journal, admission.settle, clock, _forgetting(settings, services))
+def make_ending(
+    settings: Settings,
+    services: Services,
+    admission: Admission,
+    clock: Clock,
+    traced: Callable[[Turn], None] | None = None,
+) -> Ending:
+    """``traced`` is told of each turn that has ended; None where nothing is traced."""
+    return Ending(services.journal, admission.settle, clock, _forgetting(settings, services), traced=traced)
 
 
 def make_dispatch(

@@ -15,9 +15,14 @@ MORE = (
     "block_size",
     "call_format",
     "device",
+    "echo_classes",
+    "echo_dimensions",
     "echo_fails",
     "echo_shift",
     "echo_step_s",
+    "embedding_batch",
+    "embedding_enough_tokens",
+    "embedding_gather_ms",
     "gpu_memory_fraction",
     "itl_slo_ms",
     "kv_memory_bytes",
@@ -30,7 +35,8 @@ MORE = (
     "threads",
 )
 """Other engine settings that a version may have (``settings.more``). The rest is the machine's or the operator's: where
-ranks of other hosts join, how long they are waited for, in which order tenants are served, and files that it has."""
+ranks of other hosts join, how long they are waited for, how engines share its cores, in which order tenants are served,
+and files that it has."""
 
 
 def settings_of(settings: Settings, version: Version, deployment: str = "") -> Settings:

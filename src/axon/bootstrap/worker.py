@@ -8,14 +8,18 @@ from contextlib import AsyncExitStack
 from dataclasses import dataclass
 
 from axon.bootstrap.deployed import Following, open_following
+from axon.bootstrap.measuring import open_measured
 from axon.bootstrap.model import Model, OnProgress, deployment_of, prepare_model
 from axon.bootstrap.preflight import require_device
 from axon.bootstrap.presence import make_announcer, named
 from axon.bootstrap.process import Part, Process, Up, counted, started
+from axon.bootstrap.profiles import profiled
 from axon.bootstrap.ranks import Ranks
-from axon.bootstrap.services import Services, make_affinity, open_services, require_pool, require_shared
+from axon.bootstrap.services import Services, make_affinity, require_pool, require_shared
 from axon.bootstrap.spare import make_engine, open_spare
+from axon.bootstrap.traces import turn_traces
 from axon.bootstrap.turn_parts import make_admission, make_ending
+from axon.domain.fairness.lane import pool_name
 from axon.domain.fleet.cold_start import ColdStart
 from axon.domain.served_version import ServedVersion
 from axon.errors import AxonError, Misconfigured
@@ -63,7 +67,7 @@ async def _serve(
     """Serves one version; returns the exit code, or None if its version is not run any more. ``before_s`` is the age of
     the process at which the last one ended; 0 for the first."""
     config = settings.worker
-    with shared(settings.data_dir), named(settings) as name, started(settings) as process:
+    with shared(settings.data_dir), named(settings) as name, started(settings, "axon-worker") as process:
         async with AsyncExitStack() as stack:
             working: Working | None = None
             probing = process.probed(
@@ -71,23 +75,19 @@ async def _serve(
                 lambda: working is not None and working.announcer.heard,
             )
             url = stack.enter_context(probing)  # loading takes long: probes report "starting" meanwhile
-            services = await open_services(settings, process.clock, stack)
-            following = await open_following(process, services) if config.deployment else None
-            own = following.deployed.settings if following else settings
-            if following is None:
-                model = await asyncio.to_thread(prepare_model, own, on_progress)
-            else:
-                model = await following.deployed.model(on_progress, stack)
-            if config.host_index:
-                parts = (*services.background, *(following.parts if following else ()))
-                code = await _compute(process, own, model, parts, on_ready)
-                return None if following and following.is_over else code
-            on_progress("Loading the model", None)
-            opening = open_worker(process, own, services, model, name, stack, following, spare)
-            working = await process.unless_stopped(opening)
-            if working is None:
-                return 0
 
+            async def opening(stack: AsyncExitStack) -> _Opened:
+                services = await open_measured(process, stack)
+                return await _open(process, services, name, on_progress, stack, spare)
+
+            opened = await process.opened(opening, stack)
+            if opened is None:
+                return 0
+            following, services = opened.following, opened.services
+            working = opened.working
+            if working is None:
+                code = await _compute(process, opened.settings, opened.model, opened.beside, on_ready)
+                return None if following and following.is_over else code
             facts, worker = _facts(working, name, config.pool), working.worker
 
             async def begun() -> None:
@@ -99,18 +99,55 @@ async def _serve(
             async def drain() -> None:
                 await worker.drain(settings.lifecycle.drain_s)
 
+            profiles = profiled(process, services, name, "worker", lambda: [(working.deployment.name, worker)])
             code = await process.run(
-                (
-                    *working.parts,
-                    *services.background,
-                    *(following.parts if following else ()),
-                    *((spare.run,) if spare else ()),
-                ),
+                (*working.parts, *opened.beside, *((spare.run,) if spare else ()), profiles),
                 started=begun,
                 drain=drain,
                 running=lambda: counted(len(worker.jobs), "answer"),
             )
             return None if following and following.is_over else code
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Opened:
+    """All that a worker's process has opened."""
+
+    services: Services
+    following: Following | None
+    settings: Settings
+    """Those of its model."""
+    model: Model
+    working: Working | None
+    """None on a host that computes ranks of another host's engine."""
+
+    @property
+    def beside(self) -> tuple[Part, ...]:
+        """What runs beside the worker."""
+        return (*self.services.background, *(self.following.parts if self.following else ()))
+
+
+async def _open(
+    process: Process,
+    services: Services,
+    name: str,
+    on_progress: OnProgress,
+    stack: AsyncExitStack,
+    spare: SpareEngine | None,
+) -> _Opened:
+    """Prepares the model and starts the engine; the stack closes them."""
+    settings, config = process.settings, process.settings.worker
+    following = await open_following(process, services) if config.deployment else None
+    own = following.deployed.settings if following else settings
+    if following is None:
+        model = await asyncio.to_thread(prepare_model, own, on_progress)
+    else:
+        model = await following.deployed.model(on_progress, stack)
+    working = None
+    if not config.host_index:
+        on_progress("Loading the model", None)
+        working = await open_worker(process, own, services, model, name, stack, following, spare)
+    return _Opened(services=services, following=following, settings=own, model=model, working=working)
 
 
 async def _compute(
@@ -155,13 +192,15 @@ async def open_worker(
     clock = process.clock
     residences, _ = make_affinity(settings.dispatch, services, clock)
     admission = make_admission(settings, services, clock)
+    names = filter(None, map(str.strip, settings.worker.neighbours.split(",")))
+    others = {pool_name(each, settings.worker.pool) for each in names}
     worker = Worker(
         deployment=settings.model_name,
         num_lanes=following.deployed.deployment.num_lanes if following else settings.dispatch.num_lanes,
         queue=services.queue,
         live=services.live,
         turns=services.store.turns,
-        ending=make_ending(settings, services, admission, clock),
+        ending=make_ending(settings, services, admission, clock, turn_traces(process.traces)),
         journal=services.journal,
         tokenizer=model.text.tokenizer,
         make_engine=lambda: make_engine(settings, model, spare),
@@ -174,9 +213,15 @@ async def open_worker(
         tickets=admission,
         letter=following.deployed.letter if following else "",
         letters=following.letter_of if following else lambda version: None,
+        neighbours=lambda: process.pools | others,
+        zone=settings.zone,
     )
     stack.push_async_callback(worker.aclose)
+    process.pools.add(pool := pool_name(settings.model_name, settings.worker.pool))
+    stack.callback(process.pools.discard, pool)
+    opened_at = clock.monotonic()
     engine = await worker.open()
+    loaded_s = clock.monotonic() - opened_at
     if following is None:
         deployment = deployment_of(
             settings.model_name, model, engine, clock.now(), call_format=settings.engine.call_format
@@ -185,6 +230,7 @@ async def open_worker(
         deployment = await following.served(engine, name)
         worker.identity.marks = frozenset(following.deployed.version.fingerprints)
     worker.identity.version = deployment.version
+    note_cold_start(process, worker, loaded_s)
     announcer = make_announcer(
         worker, name, deployment, services.live, process.lifecycle, settings.worker, clock, zone=settings.zone
     )
@@ -195,6 +241,13 @@ async def open_worker(
         deployment=deployment,
         parts=(worker.run, announcer.run),
     )
+
+
+def note_cold_start(process: Process, worker: Worker, loaded_s: float) -> None:
+    """Shows in the metrics how long the engine took to load, and the process until now."""
+    seconds = process.metrics.engine.cold_start
+    seconds.labels("load", *worker.labels).observe(loaded_s)
+    seconds.labels("whole", *worker.labels).observe(process_age_s())
 
 
 async def note_start(services: Services, version: str, seconds: float, clock: Clock) -> None:

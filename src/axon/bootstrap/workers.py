@@ -15,8 +15,10 @@ from axon.bootstrap.registered_workers import RegisteredWorkers
 from axon.bootstrap.services import Services
 from axon.bootstrap.worker import Working, open_worker
 from axon.domain.served_version import ServedVersion
+from axon.runtime.tasks import end
 from axon.settings import Settings
 from axon.worker.child.spare import SpareEngine
+from axon.worker.worker import Worker
 
 _logger = structlog.get_logger("axon.worker")
 
@@ -43,6 +45,11 @@ class Workers:
     @property
     def engine_pids(self) -> tuple[int, ...]:
         return tuple(pid for each in self.workings if (pid := each.worker.engine_pid) is not None)
+
+    @property
+    def engines(self) -> list[tuple[str, Worker]]:
+        """The workers, each with the name of the model that its engine runs."""
+        return [(each.deployment.name, each.worker) for each in self.workings]
 
     @property
     def num_jobs(self) -> int:
@@ -121,9 +128,7 @@ async def open_workers(
     try:
         await asyncio.gather(*opening, *others)
     finally:
-        for task in (*opening, *others):
-            task.cancel()
-        await asyncio.gather(*opening, *others, return_exceptions=True)
+        await end(*opening, *others)
     own = tuple(task.result() for task in opening)
     parts = [part for each in own for part in each.parts] + ([spare.run] if spare else [])
     return Workers(

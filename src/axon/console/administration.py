@@ -5,29 +5,29 @@ import json
 import re
 import sys
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import fields, replace
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 import typer
 
 from axon.domain.names import ID_RULE
-from axon.domain.tenant import NAME_RULE, Limits, Tier, check_id, check_name, wrong_limit
+from axon.domain.tenants.tenant import NAME_RULE, Limits, Tier, check_id, check_name, wrong_limit
 from axon.errors import InvalidInput, Misconfigured, NotFound
+from axon.tenants.facts import LIMITS, limit_facts
 
 if TYPE_CHECKING:
     from axon.bootstrap.administration import Administration
     from axon.settings import Settings
 
 T = TypeVar("T")
-NAMES = tuple(each.name for each in fields(Limits))
 _FRACTIONS = ("requests_per_minute", "tokens_per_minute", "weight", "kv_share", "reserved")
 _UNITS = {"s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0, "w": 7 * 86400.0}
 _DURATION = re.compile(r"(\d+(?:\.\d+)?)([smhdw])")
 
 LimitFlags = Annotated[
     list[str] | None,
-    typer.Option("--limit", metavar="NAME=VALUE", help=f"A limit; repeatable. Names: {', '.join(NAMES)}."),
+    typer.Option("--limit", metavar="NAME=VALUE", help=f"A limit; repeatable. Names: {', '.join(LIMITS)}."),
 ]
 UnsetFlags = Annotated[
     list[str] | None,
@@ -154,17 +154,6 @@ def moment(at: float | None) -> str | None:
     return None if at is None else datetime.fromtimestamp(at, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
-def whole_second(at: float | None) -> int | None:
-    """Formats a time as the API does."""
-    return None if at is None else int(at)
-
-
-def limit_facts(limits: object) -> dict[str, Any]:
-    """The set limits (of ``Limits``) or all of them (of ``Terms``), by name."""
-    said = {name: getattr(limits, name) for name in NAMES}
-    return {name: value for name, value in said.items() if value is not None}
-
-
 def limit_words(limits: Limits) -> str:
     """Limits on one line."""
     return " ".join(f"{name}={shown(value)}" for name, value in limit_facts(limits).items())
@@ -182,11 +171,11 @@ def show_json(value: object) -> None:
 
 
 def _known(name: str) -> str:
-    if name not in NAMES:
+    if name not in LIMITS:
         from difflib import get_close_matches
 
-        close = get_close_matches(name, NAMES, n=1)
-        meant = f" Did you mean {close[0]}?" if close else f" There are: {', '.join(NAMES)}."
+        close = get_close_matches(name, LIMITS, n=1)
+        meant = f" Did you mean {close[0]}?" if close else f" There are: {', '.join(LIMITS)}."
         raise Misconfigured(f"{name} is no limit.{meant}")
     return name
 

@@ -19,6 +19,11 @@ class Engine(StrEnum):
     ECHO = "echo"
 
 
+class Compat(StrEnum):
+    NONE = "none"
+    VLLM = "vllm"
+
+
 class LogLevel(StrEnum):
     DEBUG = "debug"
     INFO = "info"
@@ -42,6 +47,9 @@ Host = Annotated[str | None, typer.Option("--host", help="Address to listen on."
 Port = Annotated[int | None, typer.Option("--port", help="Port of the API; 0 takes a free one.")]
 MetricsPort = Annotated[
     int | None, typer.Option("--metrics-port", help="Port of /metrics and the probes; 0 takes a free one.")
+]
+MetricsCompat = Annotated[
+    Compat | None, typer.Option("--metrics-compat", help="Shows these names on /metrics too, beside Axon's own.")
 ]
 Processes = Annotated[
     int | None,
@@ -73,6 +81,7 @@ _FLAG_OF = {
     "gateway.processes": "--processes",
     "live": "--live",
     "log.level": "--log-level",
+    "metrics.compat": "--metrics-compat",
     "model": "--model",
     "model_name": "--model-name",
     "models": "--model",

@@ -4,7 +4,7 @@ import asyncio
 import json
 import sys
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -18,12 +18,12 @@ from axon.console.administration import (
     seconds,
     show_json,
     warn_of_reserves,
-    whole_second,
 )
 from axon.console.flags import ConfigFile, DataDir, Json, Live, Store, of_store
-from axon.domain.key import HOLDER, Key, Scope, parse_key
+from axon.domain.tenants.key import HOLDER, Key, Scope, parse_key
 from axon.errors import Conflict, DependencyDown, Misconfigured, NotFound
 from axon.runtime.clock import SystemClock
+from axon.tenants.facts import key_facts
 
 if TYPE_CHECKING:
     from axon.bootstrap.administration import Administration
@@ -94,7 +94,7 @@ def index(
 
     found = in_store(settings, act)
     if as_json:
-        show_json([_facts(key, now) for key in found])
+        show_json([key_facts(key, now) for key in found])
         return
     if not found:
         print("There are no keys yet. Make one with `axon keys create`.", file=sys.stderr)
@@ -210,24 +210,7 @@ def _id(text: str) -> str:
 def _show_once(key: Key, text: str, *, as_json: bool) -> None:
     """Prints the key; only its text goes to stdout, so that a script can capture it."""
     if as_json:
-        print(json.dumps({**_facts(key, SystemClock().now()), "key": text}))
+        print(json.dumps({**key_facts(key, SystemClock().now()), "key": text}))
         return
     print(f"Key {key.id} of tenant {key.tenant}. It is shown this once: only a hash is kept.", file=sys.stderr)
     print(text)
-
-
-def _facts(key: Key, now: float) -> dict[str, Any]:
-    """The key as the API shows it."""
-    return {
-        "id": key.id,
-        "object": "api_key",
-        "tenant": key.tenant,
-        "name": key.name,
-        "scopes": sorted(key.scopes),
-        "status": key.state(now),
-        "created_at": whole_second(key.created_at),
-        "expires_at": whole_second(key.expires_at),
-        "revoked_at": whole_second(key.revoked_at),
-        "last_used_at": whole_second(key.last_used_at),
-        "previous": key.previous or None,
-    }

@@ -1,19 +1,17 @@
 """``axon plans``: limits under a name, straight in the store."""
 
 import sys
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from axon.console.administration import (
-    NAMES,
     LimitFlags,
     UnsetFlags,
     change_in_store,
     changed,
     check_id_flag,
     in_store,
-    limit_facts,
     limit_words,
     show_done,
     show_json,
@@ -21,8 +19,9 @@ from axon.console.administration import (
     shown,
 )
 from axon.console.flags import ConfigFile, DataDir, Json, Store, of_store
-from axon.domain.tenant import DEFAULT_PLAN, Limits, Plan
+from axon.domain.tenants.tenant import DEFAULT_PLAN, Limits, Plan
 from axon.errors import Misconfigured, NotFound
+from axon.tenants.facts import LIMITS, plan_facts
 
 if TYPE_CHECKING:
     from axon.bootstrap.administration import Administration
@@ -56,7 +55,7 @@ def index(store: Store = None, data_dir: DataDir = None, config_file: ConfigFile
             file=sys.stderr,
         )
     rows = [(plan.name, limit_words(plan.limits) or _NO_LIMITS) for plan in found]
-    show_listed([_facts(plan) for plan in found], ("name", "limits"), rows, as_json=as_json)
+    show_listed([plan_facts(plan) for plan in found], ("name", "limits"), rows, as_json=as_json)
 
 
 @app.command()
@@ -109,11 +108,11 @@ def show(
 
     plan = in_store(settings, act)
     if as_json:
-        show_json(_facts(plan))
+        show_json(plan_facts(plan))
         return
     from axon.console.tables import print_table
 
-    values = [(each, getattr(plan.limits, each)) for each in NAMES]
+    values = [(each, getattr(plan.limits, each)) for each in LIMITS]
     print_table(("limit", plan.name), [(each, "-" if value is None else shown(value)) for each, value in values])
 
 
@@ -159,8 +158,4 @@ def remove(name: PlanName, store: Store = None, data_dir: DataDir = None, config
 
 def _done(plan: Plan, what: str, *, as_json: bool) -> None:
     sentence = f"Plan {plan.name} {what}: its limits are {limit_words(plan.limits) or _NO_LIMITS}."
-    show_done(sentence, _facts(plan), as_json=as_json)
-
-
-def _facts(plan: Plan) -> dict[str, Any]:
-    return {"id": plan.name, "object": "plan", "limits": limit_facts(plan.limits)}
+    show_done(sentence, plan_facts(plan), as_json=as_json)

@@ -11,6 +11,7 @@ from axon.console.flags import (
     Host,
     Level,
     Live,
+    MetricsCompat,
     MetricsPort,
     Model,
     ModelName,
@@ -32,6 +33,7 @@ def serve(
     host: Host = None,
     port: Port = None,
     metrics_port: MetricsPort = None,
+    metrics_compat: MetricsCompat = None,
     processes: Processes = None,
     model: Models = None,
     model_name: ModelName = None,
@@ -62,6 +64,7 @@ def serve(
             "gateway.host": host,
             "gateway.port": port,
             "gateway.metrics_port": metrics_port,
+            "metrics.compat": metrics_compat and metrics_compat.value,
             "gateway.processes": processes,
         },
         config_file,
@@ -76,6 +79,7 @@ def gateway(
     host: Host = None,
     port: Port = None,
     metrics_port: MetricsPort = None,
+    metrics_compat: MetricsCompat = None,
     processes: Processes = None,
     model: Models = None,
     model_name: ModelName = None,
@@ -105,6 +109,7 @@ def gateway(
             "gateway.host": host,
             "gateway.port": port,
             "gateway.metrics_port": metrics_port,
+            "metrics.compat": metrics_compat and metrics_compat.value,
             "gateway.processes": processes,
         },
         config_file,
@@ -129,6 +134,7 @@ def worker(
         str | None, typer.Option(help="The label of the version. [default: the one that needs a worker most]")
     ] = None,
     metrics_port: MetricsPort = None,
+    metrics_compat: MetricsCompat = None,
     model: Model = None,
     model_name: ModelName = None,
     engine: EngineKind = None,
@@ -160,6 +166,7 @@ def worker(
             "worker.deployment": deployment,
             "worker.version": version,
             "worker.metrics_port": metrics_port,
+            "metrics.compat": metrics_compat and metrics_compat.value,
         },
         config_file,
         set_,
@@ -171,6 +178,7 @@ def worker(
 
 def control(
     metrics_port: MetricsPort = None,
+    metrics_compat: MetricsCompat = None,
     queue: Queue = None,
     live: Live = None,
     store: Store = None,
@@ -188,7 +196,11 @@ def control(
       axon control --queue amqp://… --live redis://… --store postgresql://…
     """
     loaded = load(
-        {**common_flags(queue, live, store, data_dir, log_level), "control.metrics_port": metrics_port},
+        {
+            **common_flags(queue, live, store, data_dir, log_level),
+            "control.metrics_port": metrics_port,
+            "metrics.compat": metrics_compat and metrics_compat.value,
+        },
         config_file,
         set_,
     )

@@ -13,7 +13,7 @@ from urllib.parse import urlsplit
 import httpx
 
 from axon.console.chat import ChatRequest, Piece
-from axon.errors import AxonError, Misconfigured, Unauthenticated, Unavailable
+from axon.errors import AxonError, Forbidden, Misconfigured, Unauthenticated, Unavailable
 from axon.settings import client_variable
 
 if TYPE_CHECKING:
@@ -29,13 +29,15 @@ class Server:
 
     def __init__(self, url: str, key: str | None) -> None:
         self.url = url
+        self._headers = {"Authorization": f"Bearer {key}"} if key else {}
+        # A proxy cannot reach this machine's loopback.
+        self._trust_env = not _is_loopback(url)
         self._client = httpx.Client(
             base_url=url,
-            headers={"Authorization": f"Bearer {key}"} if key else {},
+            headers=self._headers,
             # The server sends something every few seconds, even when the model is silent.
             timeout=httpx.Timeout(60.0, connect=5.0),
-            # A proxy cannot reach this machine's loopback.
-            trust_env=not _is_loopback(url),
+            trust_env=self._trust_env,
         )
 
     @classmethod
@@ -52,6 +54,12 @@ class Server:
     ) -> None:
         self._client.close()
 
+    def asynchronous(self, timeout_s: float) -> httpx.AsyncClient:
+        """A client of the same server with the same key, for an event loop; the caller closes it."""
+        return httpx.AsyncClient(
+            base_url=self.url, headers=self._headers, timeout=httpx.Timeout(timeout_s), trust_env=self._trust_env
+        )
+
     def models(self) -> list[str]:
         """Names of the models that the server lists."""
         return [name for name, _ in self.model_states()]
@@ -61,8 +69,8 @@ class Server:
         try:
             response = self._client.get("/v1/models")
         except httpx.HTTPError as error:
-            raise self._translate(error) from error
-        self._check(response)
+            raise self.translate(error) from error
+        self.check(response)
         return [(str(each["id"]), str(each.get("state", ""))) for each in response.json()["data"]]
 
     def stream_chat(self, request: ChatRequest) -> Generator[Piece, None, None]:
@@ -72,14 +80,14 @@ class Server:
             with asked as response:
                 if response.is_error:
                     response.read()
-                self._check(response)
+                self.check(response)
                 try:
                     yield from _contents(response.iter_lines())
                 except (GeneratorExit, KeyboardInterrupt):
                     self._stop(response.headers.get("x-axon-stream", ""))
                     raise
         except httpx.HTTPError as error:
-            raise self._translate(error) from error
+            raise self.translate(error) from error
 
     def _stop(self, stream_id: str) -> None:
         """Cancels the answer; if that fails, the answer still ends with its connection."""
@@ -87,17 +95,24 @@ class Server:
             with contextlib.suppress(httpx.HTTPError):
                 self._client.delete(f"/v1/streams/{stream_id}", timeout=_STOP_S)
 
-    def _translate(self, error: httpx.HTTPError) -> AxonError:
+    def translate(self, error: httpx.HTTPError) -> AxonError:
+        """The error that a person is told for a failed connection."""
         if isinstance(error, httpx.ConnectError | httpx.ConnectTimeout):
             return Unavailable(f"No server answers at {self.url}. Start one with `axon serve`, or name it with --url.")
         return Unavailable(f"The connection to {self.url} broke: {error or type(error).__name__}. Ask again.")
 
-    def _check(self, response: httpx.Response) -> None:
+    def check(self, response: httpx.Response) -> None:
+        """Raises the error that an answer tells; its body must have been read."""
         if response.status_code == 401:
             raise Unauthenticated(
                 f"The server at {self.url} does not know this key. Give one with --key or AXON_API_KEY "
                 "(`axon keys create` makes one)."
             )
+        if response.status_code == 403 and _error_code(response) == "insufficient_permissions":
+            hint = (
+                "Make one with `axon keys create --tenant ops --scope admin`, and give it with --key or AXON_API_KEY."
+            )
+            raise Forbidden(f"{_error_message(response)} {hint}")
         if response.is_error:
             raise AxonError(_error_message(response), code=_error_code(response))
 

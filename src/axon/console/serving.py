@@ -9,6 +9,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Literal
 from urllib.parse import urlsplit
 
+import structlog
 import uvloop
 from rich.console import Console
 from rich.progress import BarColumn, Progress, SpinnerColumn, TaskID, TextColumn, TimeElapsedColumn
@@ -17,21 +18,25 @@ from axon.telemetry import logs
 from axon.telemetry.build import version
 
 if TYPE_CHECKING:
-    from axon.bootstrap.gateway import Ready
     from axon.bootstrap.process import Up
+    from axon.bootstrap.ready import Ready
     from axon.settings import Settings
 
 Role = Literal["serve", "gateway", "worker", "control"]
+_logger = structlog.get_logger("axon.process")
 
 
 def serve_until_stopped(settings: "Settings", role: Role = "serve") -> int:
     """Runs the server, or one role of it; returns the process's exit code."""
-    logs.configure(settings.log)
+    logs.configure(settings.log, service="axon" if role == "serve" else f"axon-{role}")
     progress = StartProgress(Console(stderr=True))
 
     def on_ready(ready: "Ready | Up") -> None:
         progress.close()
-        print(screen(ready, bold=_bold if sys.stdout.isatty() else str), flush=True)
+        if logs.writes_json():
+            _log_ready(ready, role)
+        if shows_banner(settings.log.banner, writes_json=logs.writes_json(), is_one_file=_is_one_file()):
+            print(screen(ready, bold=_bold if sys.stdout.isatty() else str), flush=True)
 
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
         try:
@@ -68,8 +73,40 @@ async def _serving(
             return await control.serve(settings, on_ready=on_ready)
 
 
+def shows_banner(banner: str, *, writes_json: bool, is_one_file: bool) -> bool:
+    """Whether the start screen is printed: not between JSON lines. ``is_one_file``: stdout and stderr are one."""
+    return banner != "never" and not (writes_json and is_one_file)
+
+
+def _is_one_file() -> bool:
+    """Whether stdout and stderr are the same file, pipe or terminal; False where one of them is none."""
+    try:
+        return os.path.sameopenfile(sys.stdout.fileno(), sys.stderr.fileno())
+    except (OSError, ValueError):
+        return False
+
+
+def _log_ready(ready: "Ready | Up", role: Role) -> None:
+    """Logs what the screen shows, without the key."""
+    from axon.bootstrap.process import Up
+
+    if isinstance(ready, Up):
+        _logger.info("process.ready", role=role, pid=ready.pid, metrics_url=dict(ready.facts).get("Metrics"))
+        return
+    _logger.info(
+        "process.ready",
+        role=role,
+        pid=ready.pid,
+        url=ready.url,
+        metrics_url=ready.metrics_url,
+        models=list(ready.models),
+        key_file=str(ready.key_file),
+    )
+
+
 class StartProgress:
-    """A bar for people while a model is converted or loaded; elsewhere one line a stage."""
+    """A bar for people while a model is converted or loaded; elsewhere one line a stage, in JSON where log lines
+    are."""
 
     def __init__(self, console: Console) -> None:
         self._console = console
@@ -79,7 +116,10 @@ class StartProgress:
 
     def update(self, stage: str, fraction: float | None) -> None:
         """``fraction`` of the stage is done; None when nobody can tell."""
-        if not self._console.is_terminal:
+        if logs.writes_json():
+            if stage != self._stage:
+                _logger.info("process.starting", stage=stage)
+        elif not self._console.is_terminal:
             if stage != self._stage:
                 self._console.print(f"axon: {stage}", markup=False, highlight=False)
         elif self._bar is None or self._task is None:
@@ -131,10 +171,11 @@ def ready_screen(ready: "Ready", *, bold: Callable[[str], str] = str) -> str:
     question = "What is the capital of France?"
     engine = _engines(ready.engine_pids)
     fronts = f"   (served by {ready.num_fronts} processes)" if ready.num_fronts else ""
+    grpc = f"\n  gRPC     {ready.grpc}" if ready.grpc else ""
     return f"""
   {bold(f"Axon {version()} {'is up and waits for a worker' if ready.waits else 'is ready'}")}
 
-  API      {bold(ready.url + "/v1")}   (pages: {ready.url}/docs){fronts}
+  API      {bold(ready.url + "/v1")}   (pages: {ready.url}/docs){fronts}{grpc}
   Model{"s" if len(ready.models) > 1 else " "}   {bold(", ".join(ready.models))}
   Key      {key}
   Metrics  {ready.metrics_url}

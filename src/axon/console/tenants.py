@@ -2,12 +2,11 @@
 
 import sys
 from dataclasses import replace
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from axon.console.administration import (
-    NAMES,
     LimitFlags,
     UnsetFlags,
     change_in_store,
@@ -15,19 +14,18 @@ from axon.console.administration import (
     check_id_flag,
     check_name_flag,
     in_store,
-    limit_facts,
     limit_words,
     moment,
     show_done,
     show_json,
     show_listed,
     shown,
-    whole_second,
 )
 from axon.console.flags import ConfigFile, DataDir, Json, Store, of_store
-from axon.domain.storage import Stored
-from axon.domain.tenant import DEFAULT_PLAN, Limits, Tenant, Terms
+from axon.domain.tenants.storage import Stored
+from axon.domain.tenants.tenant import DEFAULT_PLAN, Limits, Tenant, Terms
 from axon.errors import Misconfigured
+from axon.tenants.facts import LIMITS, limit_facts, tenant_facts, tenant_status
 
 if TYPE_CHECKING:
     from axon.bootstrap.administration import Administration
@@ -53,11 +51,18 @@ def index(store: Store = None, data_dir: DataDir = None, config_file: ConfigFile
     if not found and not as_json:
         print("There are no tenants yet. Make one with `axon tenants create`.", file=sys.stderr)
     rows = [
-        (each.id, each.name or "-", each.plan, _status(each), moment(each.created_at) or "-", limit_words(each.limits))
+        (
+            each.id,
+            each.name or "-",
+            each.plan,
+            tenant_status(each),
+            moment(each.created_at) or "-",
+            limit_words(each.limits),
+        )
         for each in found
     ]
     columns = ("id", "name", "plan", "status", "created", "own limits")
-    show_listed([_facts(tenant) for tenant in found], columns, rows, as_json=as_json)
+    show_listed([tenant_facts(tenant) for tenant in found], columns, rows, as_json=as_json)
 
 
 @app.command()
@@ -114,15 +119,17 @@ def show(
     tenant, of_plan, terms, stored = in_store(settings, act)
     if as_json:
         kept = {"bytes": stored.num_bytes, "objects": stored.num_objects}
-        show_json({**_facts(tenant), "plan_limits": limit_facts(of_plan), "terms": limit_facts(terms), "stored": kept})
+        show_json(
+            {**tenant_facts(tenant), "plan_limits": limit_facts(of_plan), "terms": limit_facts(terms), "stored": kept}
+        )
         return
     from axon.console.tables import print_table
 
     since = moment(tenant.created_at)
-    print(f"{tenant.id}  {tenant.name or '-'}  plan {tenant.plan}  {_status(tenant)}  since {since}\n")
+    print(f"{tenant.id}  {tenant.name or '-'}  plan {tenant.plan}  {tenant_status(tenant)}  since {since}\n")
     rows = [
         [name, _cell(getattr(tenant.limits, name)), _cell(getattr(of_plan, name)), _held(name, getattr(terms, name))]
-        for name in NAMES
+        for name in LIMITS
     ]
     print_table(("limit", "own", "plan's", "holds"), rows)
     print(f"\nstored: {stored.num_bytes} bytes in {stored.num_objects} objects")
@@ -201,7 +208,7 @@ def remove(tenant_id: TenantId, store: Store = None, data_dir: DataDir = None, c
 
 
 def _done(tenant: Tenant, what: str, *, as_json: bool = False) -> None:
-    show_done(f"Tenant {tenant.id} {what}.", _facts(tenant), as_json=as_json)
+    show_done(f"Tenant {tenant.id} {what}.", tenant_facts(tenant), as_json=as_json)
 
 
 def _cell(value: object) -> str:
@@ -212,22 +219,3 @@ def _held(name: str, value: object) -> str:
     """A limit for display; 0 means unlimited, except for weight and reserve."""
     free = {"models": "all", "pool": "shared", "reserved": "0"}
     return shown(value) if value else free.get(name, "no limit")
-
-
-def _status(tenant: Tenant) -> str:
-    return "active" if tenant.suspended_at is None else "suspended"
-
-
-def _facts(tenant: Tenant) -> dict[str, Any]:
-    """The tenant as the API shows it."""
-    return {
-        "id": tenant.id,
-        "object": "tenant",
-        "name": tenant.name,
-        "status": _status(tenant),
-        "plan": tenant.plan,
-        "limits": limit_facts(tenant.limits),
-        "place": tenant.place,
-        "created_at": whole_second(tenant.created_at),
-        "suspended_at": whole_second(tenant.suspended_at),
-    }

@@ -4,17 +4,18 @@ import sys
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from enum import StrEnum
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from axon.console.administration import check_known, in_store, seconds, show_json
 from axon.console.flags import ConfigFile, DataDir, Json, Store, of_store
-from axon.domain.cost import Amount
-from axon.domain.replica_use import ReplicaSum
-from axon.domain.usage_sum import UsageSum
+from axon.domain.billing.cost import Amount
+from axon.domain.billing.replica_use import ReplicaSum
+from axon.domain.billing.usage_sum import UsageSum
 from axon.errors import Misconfigured
 from axon.runtime.clock import SystemClock
+from axon.tenants.facts import usage_facts
 
 if TYPE_CHECKING:
     from axon.bootstrap.administration import Administration
@@ -67,7 +68,7 @@ def usage(
         return sums
 
     found = in_store(settings, act)
-    listed = [_facts(spent) for spent in found]
+    listed = [usage_facts(spent) for spent in found]
     if as_json:
         show_json(listed)
         return
@@ -95,20 +96,6 @@ def _money(costs: Sequence[Amount]) -> str:
 def _replicas(spent: ReplicaSum) -> tuple[str, ...]:
     seconds = (f"{spent.cold_start_s:.1f}", f"{spent.dedicated_s:.1f}")
     return (str(spent.cold_starts), *seconds, _money(spent.costs))
-
-
-def _facts(spent: UsageSum) -> dict[str, Any]:
-    tokens = spent.usage
-    sums = (spent.num_turns, tokens.prompt_tokens, tokens.cached_tokens, tokens.output_tokens, tokens.total_tokens)
-    return {
-        "object": "usage",
-        "tenant": spent.tenant,
-        "day": spent.day or None,
-        "model": spent.model or None,
-        **dict(zip(_COLUMNS, sums, strict=True)),
-        "costs": [amount.shown() for amount in spent.costs],
-        "replicas": spent.replicas.shown(),
-    }
 
 
 def _time(text: str, flag: str, now: float) -> float:

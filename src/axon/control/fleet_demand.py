@@ -5,13 +5,13 @@ from collections.abc import Iterable, Mapping, Sequence
 
 import structlog
 
+from axon.domain.fairness.lane import lane_names, tier_of
 from axon.domain.fleet.demand import Demand
 from axon.domain.fleet.desired import meant
 from axon.domain.fleet.replica import Group
-from axon.domain.lane import lane_names, tier_of
 from axon.domain.registry.deployment import Deployment
 from axon.domain.registry.snapshot import Snapshot
-from axon.domain.tenant import Tier
+from axon.domain.tenants.tenant import Tier
 from axon.errors import AxonError
 from axon.ports.queue import Queue
 from axon.ports.store import UnfinishedTurns

@@ -87,8 +87,8 @@ class GoldenChecks:
                 continue
             if result is not None and self._wanted.pop(rollout_id, None) is not None:
                 self._results[rollout_id] = result
-                names = {"deployment": wanted.deployment, "version": wanted.rollout.new}
-                _logger.info("golden.checked", **names, wrong=result or None)
+                deployment, version = wanted.deployment, wanted.rollout.new
+                _logger.info("golden.checked", deployment=deployment, version=version, wrong=result or None)
 
     async def _tried(self, wanted: _Wanted) -> str | None:
         """The result of one try; None where it is to be made again."""

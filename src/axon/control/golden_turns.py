@@ -18,7 +18,7 @@ from axon.domain.served_version import ServedVersion
 from axon.domain.turn import Turn, TurnState
 from axon.errors import Unavailable, Unsupported
 from axon.runtime.clock import Clock
-from axon.sessions.new_job import make_job
+from axon.sessions.new_job import Destination, Work, make_job
 from axon.sessions.prompt import Prompts
 
 TENANT = "axon"
@@ -83,23 +83,21 @@ class GoldenTurns:
         self, deployment: Deployment, served: ServedVersion, golden: Golden, ids: Sequence[int], reasoning: str
     ) -> Job:
         now, member = self._clock.now(), deployment.member(served.version)
-        job = make_job(
-            job_id=new_id("golden_", now),
-            tenant=TENANT,
+        max_tokens = min(golden.max_tokens, served.max_model_len - len(ids))
+        work = Work(
+            prompts=[ids],
+            sampling=Sampling(max_tokens=max_tokens, temperature=0.0),
+            seed=0,
+            reasoning=reasoning,
+            reply=ChatReply(model=deployment.name),
+        )
+        to = Destination(
             served=served,
             num_lanes=deployment.num_lanes,
             letter=member.letter if member else "",
             pool=deployment.pool,
-            prompt_ids=ids,
-            sampling=Sampling(max_tokens=min(golden.max_tokens, served.max_model_len - len(ids)), temperature=0.0),
-            seed=0,
-            now=now,
-            timeout_s=self._timeout_s,
-            retain=False,
-            trace="",
-            reasoning=reasoning,
-            reply=ChatReply(model=deployment.name),
         )
+        job = make_job(new_id("golden_", now), TENANT, work, to, now=now, timeout_s=self._timeout_s)
         return replace(job, background=True, forget=True)
 
 

@@ -8,8 +8,8 @@ back: nothing of it is gone.
 from collections.abc import Callable
 from collections.abc import Set as AbstractSet
 
+from axon.domain.fairness.lane import is_of_pool
 from axon.domain.job import Job
-from axon.domain.lane import is_of_pool
 from axon.errors import AxonError
 from axon.ports.live import Presences
 from axon.runtime.clock import Clock

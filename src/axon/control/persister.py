@@ -45,7 +45,10 @@ class Persister:
         max_batch: int = 500,
         retry_s: float = 0.1,
         max_retry_s: float = 2.0,
+        on_aside: Callable[[], None] = lambda: None,
     ) -> None:
+        """``on_aside`` is told of each record that is set aside."""
+        self._on_aside, self.pending = on_aside, reader.pending
         self._reader, self._turns, self._markers = reader, turns, markers
         self._clock = clock
         self._max_batch = max_batch
@@ -94,6 +97,7 @@ class Persister:
         """Sets a record aside. A crash before the ack repeats it, so the same record may be found twice."""
         await self._patiently(lambda: self._reader.set_aside(each, reason))
         self.counts.num_set_aside += 1
+        self._on_aside()
         _logger.error("persister.record_set_aside", reason=reason, num_bytes=len(each.body))
 
     async def _patiently(self, call: Callable[[], Awaitable[T]]) -> T:
@@ -113,5 +117,5 @@ class Persister:
 
     async def _pause(self, wait_s: float, cause: str) -> None:
         self.counts.num_retries += 1
-        _logger.warning("persister.waits", error=cause, wait_s=wait_s)
+        _logger.warning("persister.waits", error=cause, retry_s=wait_s)
         await asyncio.sleep(wait_s)

@@ -9,7 +9,7 @@ with every order, so a leader that was replaced without knowing it changes nothi
 import asyncio
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Protocol
 
 import structlog
@@ -94,21 +94,25 @@ class Reconciler:
         kind: str = "",
         every_s: float = 1.0,
         deposed_s: float = 3.0,
+        lapse_s: float = 10.0,
         pace: Pace | None = None,
         leads: Callable[[], bool] = lambda: True,
         on_look: Callable[[Decided, Sequence[Launched]], None] = lambda decided, launched: None,
         on_order: Callable[[Order, str], None] = lambda order, error: None,
     ) -> None:
-        """``make_targets`` is called when a reign begins: nothing that an earlier one saw counts any more. ``name`` is
+        """``make_targets`` is called when a reign begins: nothing that an earlier one saw counts any more, unless its
+        lease lapsed for at most ``lapse_s`` and nobody has led in between. ``name`` is
         this control's and ``kind`` its launcher's, for the report. ``deposed_s`` is longer than a
         leader's lease: whoever still leads that long after another leader's term was seen has renewed its own."""
         self._launcher, self._terms, self._registry = launcher, terms, registry
         self._presences, self._leases, self._demand = presences, leases, demand
         self._make_targets, self._reports, self._clock = make_targets, reports, clock
         self._name, self._kind, self._every_s, self._deposed_s = name, kind, every_s, deposed_s
+        self._lapse_s = lapse_s
         self._pace, self._leads, self._on_look, self._on_order = pace or Pace(), leads, on_look, on_order
         self._reign: _Reign | None = None
-        self._deposed_at = float("-inf")
+        self._lapsed: _Reign | None = None
+        self._lapsed_at = self._deposed_at = float("-inf")
 
     async def run(self) -> None:
         """Looks while this process leads, until cancelled."""
@@ -145,13 +149,24 @@ class Reconciler:
         """This leader's reign, with a term from the store; None while another one's orders count."""
         now = self._clock.monotonic()
         if not self._leads():
+            if self._reign is not None:
+                self._lapsed, self._lapsed_at = self._reign, now
             self._end_reign()
         elif self._reign is None and now - self._deposed_at >= self._deposed_s:
-            reign = _Reign(term=await self._terms.take(), targets=self._make_targets())
-            reign.decisions.extend(await self._decided_before())
-            self._reign = reign
+            self._reign = await self._begin_reign(now)
             _logger.info("fleet.led", control=self._name, term=self._reign.term)
         return self._reign
+
+    async def _begin_reign(self, now: float) -> _Reign:
+        """A reign with a new term. The next number after its last one says that nobody else has led since: then it
+        goes on with what it knew. A busy processor lets leases lapse that nobody else takes."""
+        term, lapsed = await self._terms.take(), self._lapsed
+        self._lapsed = None
+        if lapsed is not None and term == lapsed.term + 1 and now - self._lapsed_at <= self._lapse_s:
+            return replace(lapsed, term=term)
+        reign = _Reign(term=term, targets=self._make_targets())
+        reign.decisions.extend(await self._decided_before())
+        return reign
 
     async def _decided_before(self) -> Sequence[Decision]:
         """The decisions of earlier reigns, for whoever reads the reports; none of them counts for anything else."""
@@ -212,7 +227,7 @@ class Reconciler:
 
     def _note(self, order: Order, error: str, reign: _Reign) -> None:
         is_ensure = isinstance(order, Ensure)
-        action, event = ("ensure", "fleet.ensured") if is_ensure else ("stop", "fleet.stopped")
+        action = "ensure" if is_ensure else "stop"
         decision = Decision(
             at=self._clock.now(), action=action, replica=str(order.name), reason=order.reason, error=error
         )
@@ -221,7 +236,12 @@ class Reconciler:
         if error:
             _logger.warning("fleet.order_failed", action=action, replica=decision.replica, error=error)
         else:
-            _logger.info(event, replica=decision.replica, reason=order.reason, term=reign.term)
+            _logger.info(
+                "fleet.ensured" if is_ensure else "fleet.stopped",
+                replica=decision.replica,
+                reason=order.reason,
+                term=reign.term,
+            )
 
     def _report(
         self, reign: _Reign, launched: Sequence[Launched], sight: Sight | None, decided: Decided | None, problem: str

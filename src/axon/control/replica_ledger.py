@@ -11,11 +11,11 @@ from dataclasses import dataclass, replace
 import structlog
 
 from axon.control.reconciler import Targets
+from axon.domain.billing.replica_use import ReplicaUse, UseKind, price_nanos
 from axon.domain.fleet.desired import Wanted, meant
 from axon.domain.fleet.replica import Group, Launched, LaunchState, ReplicaName
 from axon.domain.fleet.sight import Sight, Target
-from axon.domain.replica_use import ReplicaUse, UseKind, price_nanos
-from axon.domain.tenant import Terms, terms_of
+from axon.domain.tenants.tenant import Terms, terms_of
 from axon.errors import AxonError
 from axon.ports.store import PlanStore, TenantStore, UnfinishedTurns, UsageStore
 from axon.runtime.clock import Clock

@@ -29,7 +29,10 @@ class Retention:
         idle_ttl_s: float,
         clock: Clock,
         leads: Callable[[], bool] = lambda: True,
+        on_evicted: Callable[[int], None] = lambda num: None,
     ) -> None:
+        """``on_evicted`` is told the number of conversations that were idle for too long and are erased."""
+        self._on_evicted = on_evicted
         self._turns, self._conversations, self._tombstones = turns, conversations, tombstones
         self._idle_ttl_s, self._clock, self._leads = idle_ttl_s, clock, leads
 
@@ -50,4 +53,5 @@ class Retention:
         await self._turns.purge_idle(before=idle_before)
         while idle := await self._conversations.idle(before=idle_before, limit=_BATCH):
             await self._conversations.erase(idle)
+            self._on_evicted(len(idle))
         await self._tombstones.purge(before=self._clock.now() - _TOMBSTONES_S)

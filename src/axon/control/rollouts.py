@@ -74,7 +74,13 @@ class Rollouts:
         *,
         golden: GoldenChecks | None = None,
         leads: Callable[[], bool] = lambda: True,
+        on_look: Callable[[Snapshot], None] = lambda snapshot: None,
+        on_ended: Callable[[str, str, str], None] = lambda deployment, version, outcome: None,
+        hide: Callable[[], None] = lambda: None,
     ) -> None:
+        """``on_look`` is called with the registry that each look was at, ``on_ended`` with each rollout that is ended
+        here, and ``hide`` when this process does not lead any more."""
+        self._on_look, self._on_ended, self._hide = on_look, on_ended, hide
         self._registry, self._writer, self._observations = registry, writer, observations
         self._presences, self._clock, self._golden, self._leads = presences, clock, golden, leads
         self._snapshot: Snapshot | None = None
@@ -87,6 +93,7 @@ class Rollouts:
             await asyncio.sleep(_EVERY_S)
             if not self._leads():
                 self._led.clear()
+                self._hide()
                 continue
             try:
                 await self.look()
@@ -98,6 +105,7 @@ class Rollouts:
         if self._snapshot is None or await self._registry.revision() != self._snapshot.revision:
             self._snapshot = await self._registry.snapshot()
         snapshot = self._snapshot
+        self._on_look(snapshot)
         for deployment in snapshot.deployments.values():
             try:
                 await self._look_at(deployment)
@@ -210,12 +218,15 @@ class Rollouts:
     async def _write(self, old: Deployment, new: Deployment, event: str, **facts: object) -> None:
         """Compare-and-set. Whoever was outrun looks again in a second, at what is stored then."""
         rollout = new.rollout
-        said = {"version": rollout.new, "share": rollout.share / 100, "state": str(rollout.state)} if rollout else {}
+        said = (rollout.new, rollout.share / 100, str(rollout.state)) if rollout else (None, None, None)
         if await self._writer.write([(old, new)], actor=ACTOR) is None:
             _logger.info("rollout.outrun", deployment=old.name, event_missed=event)
             return
+        if rollout is not None and event in ("rollout.aborted", "rollout.promoted"):
+            self._on_ended(old.name, rollout.new, str(rollout.state))
         log = _logger.warning if event == "rollout.aborted" else _logger.info
-        log(event, deployment=old.name, **said, **facts)
+        version, share, state = said
+        log(event, deployment=old.name, version=version, share=share, state=state, **facts)
 
 
 def _no_worker(rollout: Rollout, cold: frozenset[str]) -> str:

@@ -1,6 +1,6 @@
 """Targets by the autoscaler: reads what workers report of their service and what waits, and asks the pure decision."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -50,12 +50,18 @@ class ScaledTargets:
     """A ``Targets`` of one reign of a leader."""
 
     def __init__(
-        self, policy: ScalingPolicy, cold_starts: ColdStarts, clock: Clock, *, deaf_s: float = _DEAF_S
+        self,
+        policy: ScalingPolicy,
+        cold_starts: ColdStarts,
+        clock: Clock,
+        *,
+        deaf_s: float = _DEAF_S,
+        on_decision: Callable[[Group, int, int, str], None] = lambda group, before, after, reason: None,
     ) -> None:
         """``policy`` has what all deployments share; bounds and idle times are the deployments' own. Nothing is
         decided for ``deaf_s`` seconds while half of the workers that the launcher says run are silent."""
         self._policy, self._cold_starts, self._clock, self._deaf_s = policy, cold_starts, clock, deaf_s
-        self._idle = Idle()
+        self._idle, self._on_decision = Idle(), on_decision
         self._watched: dict[Group, _Watched] = {}
 
     async def __call__(self, sight: Sight) -> Mapping[Group, Target]:
@@ -101,6 +107,8 @@ class ScaledTargets:
         decision = decide(policy, signals, watched.memory, self._clock.now())
         watched.memory, watched.decided_at = decision.memory, now
         reason = decision.reason if decision.replicas > floor.count else floor.reason
+        before = held.count if watched.target is None else watched.target.count
+        self._on_decision(group, before, max(floor.count, decision.replicas), reason)
         watched.target = Target(max(floor.count, decision.replicas), reason, most=max(floor.count, policy.most))
         return watched.target
 

@@ -10,10 +10,11 @@ import structlog
 from axon.control.config import ControlConfig
 from axon.control.gone import GoneVersions
 from axon.dispatch.dispatch import Dispatch
-from axon.domain.chunk import Chunk
+from axon.domain.billing.ledger import Ledger
 from axon.domain.failure import Failure
 from axon.domain.job import Job
-from axon.domain.ownership import LogView
+from axon.domain.log.chunk import Chunk
+from axon.domain.log.ownership import LogView
 from axon.domain.turn import Turn, TurnState
 from axon.errors import AxonError
 from axon.ownership.ending import Ending
@@ -22,6 +23,7 @@ from axon.ports.live import AppendStatus, Live
 from axon.ports.queue import LANE_UNKNOWN, Queue
 from axon.ports.store import TurnStore
 from axon.runtime.clock import Clock
+from axon.telemetry.logs import about
 
 _AT_ONCE = 16
 """Turns that are looked at concurrently."""
@@ -97,7 +99,7 @@ class Sweeper:
             await self._readmit(turn.job)
             await self._dispatch.again(turn.job)
         except AxonError as error:
-            _logger.error("turn.not_recovered", turn=turn.id, error=str(error))
+            _logger.error("turn.not_recovered", **about(turn.job), error=str(error))
             if error.code == LANE_UNKNOWN:
                 await self._give_up(turn)
 
@@ -215,7 +217,7 @@ class Sweeper:
         try:
             return await self._ownerless(turn, view, living)
         except AxonError as error:
-            _logger.warning("turn.not_looked_at", turn=turn.id, error=str(error))
+            _logger.warning("turn.not_looked_at", **about(turn.job), error=str(error))
             return False
 
     async def _ownerless(self, turn: Turn, view: LogView | None, living: frozenset[str]) -> bool:
@@ -248,7 +250,7 @@ class Sweeper:
         if self._silent[turn.id, view.epoch] == 1:
             await self._dispatch.hint(turn.job)
         if self._silent[turn.id, view.epoch] == 2:
-            _logger.warning("turn.handed_on", turn=turn.id, owner=view.owner)
+            _logger.warning("turn.handed_on", **about(turn.job), owner=view.owner)
             await self._dispatch.again(turn.job)
 
     async def _is_adopted(self, turn: Turn) -> bool:
@@ -259,7 +261,7 @@ class Sweeper:
             if view is not None and view.ended:
                 await self._ending.finish(turn.job, view.chunks)
             elif sum((await self._queue.depths([turn.job.lane])).values()) == 0:
-                _logger.warning("turn.orphaned", turn=turn.id)
+                _logger.warning("turn.orphaned", **about(turn.job))
                 await self._dispatch.again(turn.job)
                 return True
         return False
@@ -272,7 +274,10 @@ class Sweeper:
         said = await self._live.log.read(turn.id, after=0)
         if said is None:
             return  # the log has lost it meanwhile: a later sweep ends the turn
-        last = Chunk(first=said.last + 1, epoch=claimed.epoch, terminal=state, code=code, message=message)
+        unbegun = None if view.epoch else Ledger(queue_s=max(0.0, self._clock.now() - turn.job.created))
+        last = Chunk(
+            first=said.last + 1, epoch=claimed.epoch, terminal=state, code=code, message=message, ledger=unbegun
+        )
         [answer] = await self._live.log.append([(turn.id, last)])
         if answer.status is AppendStatus.OK:
             await self._ending.finish(turn.job, [*said.chunks, last])

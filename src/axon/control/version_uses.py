@@ -1,6 +1,6 @@
 """What a version is still needed for: pinned sessions, unfinished turns, waiting jobs. Decides nothing."""
 
-from axon.domain.lane import lane_names
+from axon.domain.fairness.lane import lane_names
 from axon.domain.registry.deployment import Deployment, Member
 from axon.ports.queue import Queue
 from axon.ports.store import TurnStore

@@ -12,8 +12,8 @@ from collections.abc import Set as AbstractSet
 import msgspec
 
 from axon.dispatch.config import DispatchConfig
+from axon.domain.fairness.lane import letter_of, own_lane
 from axon.domain.job import Job
-from axon.domain.lane import letter_of, own_lane
 from axon.domain.presence import Presence
 from axon.domain.residence import Residence, choose_near, choose_worker
 from axon.domain.wire import decode, encode

@@ -12,8 +12,8 @@ from axon.dispatch.affinity import Affinity
 from axon.dispatch.config import DispatchConfig
 from axon.dispatch.hint import encode_hint, hint_of
 from axon.dispatch.idempotency import check_body
+from axon.domain.fairness.lane import is_lane_of
 from axon.domain.job import Job
-from axon.domain.lane import is_lane_of
 from axon.domain.turn import opened
 from axon.domain.wire import decode, encode
 from axon.errors import AxonError, DependencyDown

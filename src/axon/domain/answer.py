@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from axon.domain.chunk import Token
+from axon.domain.log.chunk import Token
 from axon.domain.tool_call import CallPiece
 
 

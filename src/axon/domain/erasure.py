@@ -28,6 +28,7 @@ def without_words(turn: Turn) -> Turn:
         turn.job,
         prompt_ids=(),
         more_prompts=(),
+        second_starts=(),
         items=(),
         text_parameters=(),
         sampling=replace(turn.job.sampling, grammar="", stop=()),

@@ -9,7 +9,7 @@ class Failure(StrEnum):
     CONTEXT_TOO_LONG = "context_length_exceeded"
     KV_SHARE_TOO_SMALL = "kv_share_exceeded"
     PROMPT_LOGPROBS_UNSUPPORTED = "prompt_logprobs_unsupported"
-    """The engine cannot compute log probabilities of a prompt on this device."""
+    """The engine cannot compute log probabilities of a prompt on this device; written by earlier releases alone."""
     INVALID = "invalid_value"
     ENGINE_CRASH = "worker_crash"
     """The engine crashed repeatedly on this turn."""

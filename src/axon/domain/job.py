@@ -4,12 +4,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from axon.domain.cost import Cost, Rates, amount_of
+from axon.domain.billing.cost import Cost, Rates, amount_of
+from axon.domain.billing.usage import Usage
 from axon.domain.item import Item
 from axon.domain.moved import Moved
 from axon.domain.reply import ChatReply, Reply
 from axon.domain.sampling import Sampling
-from axon.domain.usage import Usage
 
 _SHORTEST_S = 5.0
 """Shortest reader lease in seconds: a reader's renewal may be late, or its gateway may have died."""
@@ -29,6 +29,9 @@ class Job:
     prompt_ids: tuple[int, ...]
     more_prompts: tuple[tuple[int, ...], ...] = ()
     """The second and later prompts of a request with several. The choices are divided evenly among the prompts."""
+    second_starts: tuple[int, ...] = ()
+    """For prompts that are pairs of texts: the index at which each pair's second text begins, 0 if a tokenizer does not
+    tell them apart; empty if no prompt is a pair."""
     sampling: Sampling
     """Sampling parameters, the same for each choice."""
     choices: int = 1
@@ -83,9 +86,15 @@ class Job:
     forget: bool = False
     """Whether its text is kept nowhere once it has ended (``store: false`` of a response)."""
     trace: str = ""
-    """W3C traceparent."""
+    """W3C traceparent: the trace, and the span under which the turn's goes; see ``axon.domain.tracing.context``."""
     tracestate: str = ""
     """W3C tracestate of the caller, which travels with ``trace``."""
+    request: str = ""
+    """Id of the request that it was asked with."""
+    arrived: float = 0.0
+    """Unix time at which that request arrived; 0 where it is not known."""
+    loaded_s: float = 0.0
+    """Seconds from ``created`` until it was published: history, prompt and tokens."""
     pin: str = ""
     """Key of the pin that holds its session on one version; empty for a turn that is its own session."""
     generation: int = 0
@@ -114,6 +123,10 @@ class Job:
         """Token ids of the prompt of a choice; choices are numbered prompt by prompt."""
         index = choice // self.choices_each
         return self.more_prompts[index - 1] if index else self.prompt_ids
+
+    def second_start_of(self, choice: int) -> int:
+        """The index at which the second text of a choice's prompt begins; 0 for a single text."""
+        return self.second_starts[choice // self.choices_each] if self.second_starts else 0
 
     @property
     def choices_each(self) -> int:

@@ -14,8 +14,9 @@ from axon.domain.wire import decode
 
 VERSION = 1
 """The format of jobs that this release writes. Fields that older releases may ignore do not raise it."""
-GRAMMAR, TOOLS = "grammar", "tools"
-FEATURES: frozenset[str] = frozenset({GRAMMAR, TOOLS})
+GRAMMAR, TOOLS, EMBEDDINGS, CLASSES = "grammar", "tools", "embeddings", "classes"
+PROMPT_RANKS = "prompt_ranks"
+FEATURES: frozenset[str] = frozenset({GRAMMAR, TOOLS, EMBEDDINGS, CLASSES, PROMPT_RANKS})
 """Features beyond those of every release that this one supports: a job names those that it needs in ``needs``."""
 
 

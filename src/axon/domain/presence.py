@@ -38,6 +38,47 @@ class Service:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class TenantActivity:
+    """What a run of a worker does for one tenant."""
+
+    tenant: str
+    running: int = 0
+    """Choices that run, or wait inside the worker."""
+    prompt_tokens: int = 0
+    """Prompt tokens computed since the worker began, or since it last forgot the tenant: it forgets the one that was
+    served longest ago."""
+    answer_tokens: int = 0
+    """Answer tokens computed since then."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GpuUse:
+    """One GPU of a worker, as its engine last read it."""
+
+    index: int
+    utilization: float
+    """Share of the time in which it ran something, 0 to 1."""
+    memory_bytes: int
+    """Memory in use, by whomever."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Activity:
+    """What a run of a worker does, for people who watch. Nothing is decided by it."""
+
+    running: int = 0
+    """Choices that run, or wait inside the worker."""
+    ttft_counts: tuple[int, ...] = ()
+    """Times from a request to its first token since the worker began, counted by the buckets of
+    ``domain/histogram.py``; zeros at the end are left out."""
+    gap_counts: tuple[int, ...] = ()
+    """Times between two steps that gave tokens, likewise, each counted once for every stream that went on."""
+    tenants: tuple[TenantActivity, ...] = ()
+    """The tenants with most that runs, then those served last; not all of them where there are many."""
+    gpus: tuple[GpuUse, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Load:
     """Load of an engine."""
 
@@ -49,6 +90,7 @@ class Load:
     tokens_per_s: float = 0.0
     """Throughput in tokens per second with every slot taken, prompts and answers; 0 while unknown."""
     service: Service = field(default_factory=Service)
+    activity: Activity = field(default_factory=Activity)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -19,6 +19,8 @@ class ChatReply(msgspec.Struct, frozen=True, kw_only=True, tag_field="route", ta
     """Whether a stream ends with the usage."""
     continuous_usage: bool = False
     """Whether every chunk of a stream carries the usage so far."""
+    prompt_logprobs: int | None = None
+    """Number of likeliest tokens shown in the place of each prompt token; None shows no log probabilities of them."""
     extra: Mapping[str, Any] = {}
     """Fields of a later release, kept as they came."""
 
@@ -37,6 +39,8 @@ class CompletionReply(msgspec.Struct, frozen=True, kw_only=True, tag_field="rout
     """Number of each prompt's choices that are returned (``best_of``); 0 for all of them."""
     hides_logprobs: bool = False
     """Whether log probabilities were computed to choose the best by, and are not shown."""
+    prompt_logprobs: int | None = None
+    """Number of likeliest tokens shown in the place of each prompt token; None shows no log probabilities of them."""
     extra: Mapping[str, Any] = {}
 
     def echo_of(self, prompt: int) -> str:
@@ -78,6 +82,13 @@ class MessagesReply(msgspec.Struct, frozen=True, kw_only=True, tag_field="route"
     extra: Mapping[str, Any] = {}
 
 
+class EmbeddingReply(msgspec.Struct, frozen=True, kw_only=True, tag_field="route", tag="embedding"):
+    """The answer to POST /v1/embeddings, or a part of it: a large request becomes several jobs."""
+
+    model: str = ""
+    extra: Mapping[str, Any] = {}
+
+
 class OtherReply(msgspec.Struct, frozen=True, kw_only=True, tag_field="route", tag=""):
     """A reply of a kind that only a later release knows, kept as it came."""
 
@@ -90,14 +101,15 @@ class OtherReply(msgspec.Struct, frozen=True, kw_only=True, tag_field="route", t
         return ""
 
 
-Reply = ChatReply | CompletionReply | ResponseReply | MessagesReply | OtherReply
+Reply = ChatReply | CompletionReply | ResponseReply | MessagesReply | EmbeddingReply | OtherReply
 
 _ROUTE = "route"
-_KINDS: Mapping[object, type[ChatReply | CompletionReply | ResponseReply | MessagesReply]] = {
+_KINDS: Mapping[object, type[ChatReply | CompletionReply | ResponseReply | MessagesReply | EmbeddingReply]] = {
     "chat": ChatReply,
     "completion": CompletionReply,
     "response": ResponseReply,
     "messages": MessagesReply,
+    "embedding": EmbeddingReply,
 }
 _FIELDS = {kind: frozenset(kind.__struct_fields__) - {"extra"} for kind in _KINDS.values()}
 
@@ -120,6 +132,8 @@ def to_wire(reply: Reply) -> dict[str, Any]:
     if isinstance(reply, OtherReply):
         return {_ROUTE: reply.name, **reply.extra} if reply.name else dict(reply.extra)
     given = {name: value for name, value in asdict(reply).items() if name != "extra" and value}
+    if isinstance(reply, ChatReply | CompletionReply) and reply.prompt_logprobs is not None:
+        given["prompt_logprobs"] = reply.prompt_logprobs  # 0 is not the default
     if len(given.get("echo", ())) == 1:  # the echo of a single prompt is written bare, as release 0.1 reads it
         [given["echo"]] = given["echo"]
     return {**reply.extra, _ROUTE: reply.__struct_config__.tag, **given}

@@ -4,8 +4,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from axon.domain.fairness.lane import is_of_pool
 from axon.domain.job import Job
-from axon.domain.lane import is_of_pool
 from axon.domain.presence import Presence
 
 

@@ -32,6 +32,9 @@ class Sampling:
     """Log probabilities to return: None for none, 0 for the chosen token's, n for the n most likely tokens' too."""
     prompt_logprobs: bool = False
     """Whether the prompt's log probabilities are returned too, with the first token of a choice."""
+    prompt_top: int | None = None
+    """Most likely tokens to return in the place of each prompt token, with their ids, and the prompt token's rank among
+    all; None for as many as ``logprobs``, without ids and ranks."""
     stop: tuple[str, ...] = ()
     """Stop strings; the worker looks for them in the text, the engine does not know them."""
     stop_ids: tuple[int, ...] = ()

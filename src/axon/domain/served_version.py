@@ -2,6 +2,8 @@
 
 from dataclasses import dataclass
 
+from axon.domain.embeds import Embeds
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServedVersion:
@@ -27,3 +29,5 @@ class ServedVersion:
     """Whether the model writes its reasoning before the answer."""
     call_format: str = ""
     """The format in which the model writes tool calls, if the operator has set it; else its chat template says it."""
+    embeds: Embeds | None = None
+    """Set for an embedding model, which gives vectors and no text."""

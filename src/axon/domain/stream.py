@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from enum import Enum
 
-from axon.domain.chunk import Chunk
+from axon.domain.log.chunk import Chunk
 from axon.domain.turn import TurnState
 from axon.errors import StreamDiverged
 

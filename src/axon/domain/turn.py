@@ -12,11 +12,11 @@ from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Any
 
-from axon.domain.chunk import Chunk, End, Token
-from axon.domain.cost import Cost
+from axon.domain.billing.cost import Cost
+from axon.domain.billing.ledger import Ledger, latest
+from axon.domain.billing.usage import Usage
 from axon.domain.job import Job
-from axon.domain.ledger import Ledger, latest
-from axon.domain.usage import Usage
+from axon.domain.log.chunk import Chunk, End, Token
 
 
 class TurnState(StrEnum):
@@ -127,8 +127,10 @@ def supersedes(new: Turn, stored: Turn | None) -> bool:
 
 
 def _usage(job: Job, chunks: tuple[Chunk, ...]) -> Usage:
+    ledger = _ledger(chunks)
+    is_unbegun = ledger is not None and not ledger.attempts
     return Usage(
-        prompt_tokens=job.num_prompt_tokens,
+        prompt_tokens=0 if is_unbegun else job.num_prompt_tokens,
         cached_tokens=max(chunk.cached for chunk in chunks),
         output_tokens=sum(len(chunk.tokens) for chunk in chunks),
         reasoning_tokens=max(chunk.reasoned for chunk in chunks),

@@ -6,8 +6,8 @@ from typing import Any, TypeVar
 import msgspec
 
 from axon.domain import reply
-from axon.domain.chunk import Chunk
 from axon.domain.job import Job
+from axon.domain.log.chunk import Chunk
 from axon.domain.presence import Presence
 from axon.domain.residence import Residence
 from axon.domain.turn import Turn
@@ -18,6 +18,8 @@ _NAMES: dict[type, dict[str, None]] = {
     kind: {field.name: None for field in fields(kind) if field.name != "extra"} for kind in T.__constraints__
 }
 """The fields of each kind, in the order they are written."""
+_OMITTED = "vectors"
+"""A field of chunks that is written only where it is not empty, since nearly no chunk has it."""
 _ENCODER = msgspec.msgpack.Encoder()
 
 
@@ -25,6 +27,9 @@ def _plain(value: Value) -> dict[str, Any]:
     body: dict[str, Any] = {name: getattr(value, name) for name in _NAMES[type(value)]}
     if isinstance(value, Job):
         body["reply"] = reply.to_wire(value.reply)
+    elif isinstance(value, Chunk):
+        if not value.vectors:
+            del body[_OMITTED]
     elif isinstance(value, Turn):
         body["job"] = _plain(value.job)
     return {**value.extra, **body} if value.extra else body

@@ -109,7 +109,11 @@ def choose_dtype(config: EngineConfig, architecture: Architecture) -> EngineConf
     try:
         _require_native(config, architecture)
     except Misconfigured as error:
-        logger.warning("the model runs in float32, several times slower than in int8: %s", error)
+        logger.warning(
+            "the model runs in float32, several times slower than in int8: %s",
+            error,
+            extra={"axon_event": "engine.runs_float32"},
+        )
         return replace(config, dtype="float32")
     return replace(config, dtype="int8")
 

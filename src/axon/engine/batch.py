@@ -40,6 +40,8 @@ class Drawn:
     logprob: float | None = None
     top: tuple[tuple[int, float], ...] = ()
     """Token ids and log probabilities, most likely first."""
+    rank: int | None = None
+    """Rank of a given token among all tokens, from 1: the most likely first, the lower id first among equals."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

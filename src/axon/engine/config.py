@@ -16,7 +16,8 @@ class EngineConfig:
     """Device that the model runs on: ``auto`` takes an NVIDIA GPU where there is one and ``dtype`` can run there."""
     dtype: Literal["auto", "int8", "float32", "bfloat16"] = "auto"
     """Arithmetic of the model. ``auto`` is ``bfloat16`` on a GPU; on the CPU ``int8`` where its native kernels are
-    shipped or can be built (a C++ compiler is needed once), else ``float32``; ``int8`` refuses to start there."""
+    shipped or can be built (a C++ compiler is needed once), else ``float32``; ``int8`` refuses to start there. Models
+    that give vectors take ``float32`` on the CPU unless ``int8`` is asked for: vectors are compared with others'."""
     threads: int = 0
     """CPU threads of a step; 0 takes every core."""
     max_sequences: int = 0
@@ -60,6 +61,23 @@ class EngineConfig:
     """Seconds that the ranks of other hosts may take to join."""
     rank_timeout_s: float = 2.0
     """Seconds of silence after which a rank counts as dead, and the whole group with it."""
+    share_cores: bool = False
+    """Whether the engine shares CPU cores with other engines of this user by time slices, a step at a time. Without it,
+    the operating system shares them out."""
+    core_weight: float = 0.0
+    """Share of the cores against the other engines on them; 0 takes 1, or 0.5 for an embedding model."""
+    embedding_batch: int = 32
+    """The most inputs that an embedding model computes in one batch; ``max_batch_tokens`` bounds it too."""
+    embedding_gather_ms: float = 20.0
+    """Milliseconds for which a batch of an embedding model is gathered at most while inputs of several requests wait;
+    those of a single request never wait. 0 gathers only what comes while the batch before it is computed."""
+    embedding_enough_tokens: int = 0
+    """Tokens from which a batch of an embedding model is gathered no longer, because a larger one would compute no more
+    tokens a second; 0 takes 64, or 8192 on a GPU."""
+    echo_dimensions: int = 0
+    """Makes the echo engine an embedding model with vectors of this size, for tests; 0 lets it repeat prompts."""
+    echo_classes: int = 0
+    """Makes the echo engine a classification model with this many classes, for tests."""
     echo_step_s: float = 0.0
     """Seconds that the echo engine takes for a step."""
     echo_shift: int = 0
@@ -85,6 +103,7 @@ _DEFAULTS: dict[str, dict[str, float]] = {
         "max_sequences": 16,
         "max_batch_tokens": 512,
         "max_prefill_tokens": 128,
+        "embedding_enough_tokens": 64,
         "block_size": 16,
         "kv_memory_bytes": 1 << 30,
     },
@@ -92,6 +111,7 @@ _DEFAULTS: dict[str, dict[str, float]] = {
         "max_sequences": 256,
         "max_batch_tokens": 8192,
         "max_prefill_tokens": 8192,
+        "embedding_enough_tokens": 8192,
         "itl_slo_ms": 50.0,
         "block_size": 64,
     },

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from axon.domain.failure import Failure
 from axon.engine.batch import Batch, Drawn
 from axon.engine.constraint import Compiler
+from axon.engine.phases import enter
 from axon.engine.protocol.messages import Add, Counters, Emitted, Ready, Refused, StepOutput
 from axon.engine.runner import Flight, Launcher, Runner
 from axon.engine.schedule.controller import FixedController, StepController, StepLimits
@@ -81,6 +82,11 @@ class EngineCore:
         return self._has_steps or bool(self._grammars and self._grammars.pending_ids)
 
     @property
+    def wait_s(self) -> float:
+        """No step is put off."""
+        return 0.0
+
+    @property
     def _has_steps(self) -> bool:
         return self._scheduler.has_work or self._flying is not None
 
@@ -117,12 +123,14 @@ class EngineCore:
         if self._has_landed:
             self.tend()
         self._take_compiled()
+        enter("schedule")
         started_at = time.perf_counter()
         limits = self._controller.limits(self._scheduler)
         batch = self._scheduler.schedule(time.time(), limits)
         self._note_ids(batch)
         done = self._compute(batch, started_at)
         self._has_landed = self._has_landed or bool(done.batch.spans)
+        enter("settle")
         emitted = self._scheduler.settle(done.batch, done.drawn)
         self._note_ids()
         step_s = time.perf_counter() - started_at
@@ -172,12 +180,15 @@ class EngineCore:
         if self._launcher is None:
             if self._grammars is not None:
                 self._grammars.begin(batch.masks)
+            enter("forward")
             drawn = self._runner.run(batch) if batch.spans else []
             return _Computed(batch, drawn, time.perf_counter() - started_at)
         due = self._flying
+        enter("launch")
         self._flying = _Flying(batch, self._launcher.launch(batch), started_at) if batch.spans else None
         if due is None:
             return _Computed(Batch(), [], 0.0)
+        enter("wait for device")
         drawn = due.flight.land()
         # The device began the batch when it was launched or when the one before it landed, whichever came later.
         begun_at, self._landed_at = max(self._landed_at, due.launched_at), time.perf_counter()

@@ -9,6 +9,7 @@ import time
 from array import array
 from dataclasses import replace
 
+from axon.domain.byte_tokens import EOS_ID
 from axon.domain.failure import Failure
 from axon.engine.batch import Batch, Draw, Drawn, Span
 from axon.engine.config import EngineConfig, for_device
@@ -21,8 +22,6 @@ from axon.engine.schedule.policy import make_policy
 from axon.engine.schedule.scheduler import Scheduler
 from axon.engine.script import Script, open_script
 
-EOS_ID = 257
-"""The end token of the byte tokenizer."""
 POISON = (255, 255, 255)
 """A prompt with these ids in a row kills the process that runs it; UTF-8 text never has the byte 0xFF."""
 POISON_EXIT_CODE = 13
@@ -127,7 +126,8 @@ class EchoRunner:
             token = _allowed(token, draw, draw.mask)
         if draw.sampling.logprobs is None:
             return Drawn(token)
-        return Drawn(token, 0.0, ((token, 0.0),) if draw.sampling.logprobs else ())
+        rank = None if draw.given is None else 1
+        return Drawn(token, 0.0, ((token, 0.0),) if draw.sampling.logprobs else (), rank)
 
     def _answer(self, span: Span, draw: Draw) -> int:
         assert span.draw is not None

@@ -12,7 +12,7 @@ from axon.engine.config import EngineConfig, for_device
 from axon.engine.core import EngineCore
 from axon.engine.cuda.nvml import open_gauge
 from axon.engine.grammar.grammars import Grammars
-from axon.engine.grammar.vocabulary import read_vocabulary
+from axon.engine.grammar.vocabulary import Vocabulary, read_vocabulary
 from axon.engine.load.architecture import read_architecture
 from axon.engine.parallel.partition import refuse_impossible
 from axon.engine.protocol.messages import Counters
@@ -24,6 +24,7 @@ from axon.engine.schedule.feedback_controller import FeedbackController
 from axon.engine.schedule.learned_controller import LearnedController
 from axon.engine.schedule.policy import make_policy
 from axon.engine.schedule.scheduler import Scheduler
+from axon.engine.schedule.scoring import MAX_SCORED_TOKENS
 
 if TYPE_CHECKING:
     from axon.engine.torch_backend import OpenWeights
@@ -32,7 +33,16 @@ if TYPE_CHECKING:
 class Engine(EngineCore):
     """Runs a Llama on this machine's cores or its GPU; of several ranks, this is the leading one."""
 
-    def __init__(self, config: EngineConfig, model_dir: Path, open_weights: "OpenWeights | None" = None) -> None:
+    def __init__(
+        self,
+        config: EngineConfig,
+        model_dir: Path,
+        open_weights: "OpenWeights | None" = None,
+        *,
+        vocabulary: Vocabulary | None = None,
+    ) -> None:
+        """``vocabulary`` is the model's, if it was read before. Otherwise it is read in an idle moment, or for the
+        first grammar, where it would hold up the streams that run."""
         config = for_device(config, choose_device(config))
         architecture = read_architecture(model_dir)
         refuse_impossible(architecture, config.tensor_parallel)
@@ -57,9 +67,9 @@ class Engine(EngineCore):
             eos_ids=architecture.eos_ids,
             policy=make_policy(config.policy),
             version=f"{model_dir.resolve()} {backend.kernel}",
-            scores_prompts=backend.launcher is None and leader is None,
+            max_scored_tokens=config.max_batch_tokens if backend.scores_any else MAX_SCORED_TOKENS,
         )
-        read = partial(read_vocabulary, model_dir, size=architecture.vocab_size, eos_ids=architecture.eos_ids)
+        read = partial(vocabulary_of, model_dir) if vocabulary is None else lambda: vocabulary
         super().__init__(
             scheduler,
             leader or backend.runner,
@@ -89,6 +99,12 @@ class Engine(EngineCore):
             self.crew.close()
         if self.group is not None:
             self.group.close()
+
+
+def vocabulary_of(model_dir: Path) -> Vocabulary:
+    """Reads the vocabulary of a model for grammars; raises ``Misconfigured`` if it cannot be used for them."""
+    architecture = read_architecture(model_dir)
+    return read_vocabulary(model_dir, size=architecture.vocab_size, eos_ids=architecture.eos_ids)
 
 
 def make_controller(config: EngineConfig, backend: Backend, *, leads: bool) -> StepController:

@@ -42,3 +42,5 @@ class Backend:
     """The runner again, where it computes asynchronously; else None."""
     later: Callable[[], bool] | None = None
     """Does a piece of the start that can wait until tokens flow; returns whether more is left."""
+    scores_any: bool = False
+    """Whether a step may score any number of prompt tokens, because their logits are computed a few rows at a time."""

@@ -49,7 +49,9 @@ def open_model(
             )
             kernel = f"cuda-{config.dtype}{suffix}"
             later = None if group.is_cut else runner.capture_next
-            return Backend(runner=runner, launcher=runner, num_blocks=num_blocks, kernel=kernel, later=later)
+            return Backend(
+                runner=runner, launcher=runner, num_blocks=num_blocks, kernel=kernel, later=later, scores_any=True
+            )
         model = _load_torch(config, local, source, group)
     group.connect()
     num_blocks = num_blocks_in(config, block_bytes(local, config.block_size, DTYPES[config.dtype]))

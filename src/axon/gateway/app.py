@@ -9,37 +9,64 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, JSONResponse, Response
 from starlette.routing import Route
 
-from axon.errors import AxonError, InvalidInput, LimitReached, NotFound, TooLarge
+from axon.errors import AxonError, InvalidInput, NotFound
 from axon.gateway import health, streams
-from axon.gateway.admin import aliases, changes, deployments, fleet, keys, plans, prices, rollouts, tenants, usage
+from axon.gateway.admin import (
+    alerts,
+    aliases,
+    changes,
+    deployments,
+    fleet,
+    keys,
+    logs,
+    overview,
+    plans,
+    prices,
+    profiles,
+    rollouts,
+    tenants,
+    traces,
+    usage,
+)
 from axon.gateway.admin import models as registered_models
 from axon.gateway.admin.bodies import Admin
 from axon.gateway.anthropic import routes as messages
+from axon.gateway.batches import files as uploads
+from axon.gateway.batches import routes as batch_routes
+from axon.gateway.batches.room import BatchParts
 from axon.gateway.http.auth import Authenticator
 from axon.gateway.http.cors import origins_of
 from axon.gateway.http.direct import Direct
 from axon.gateway.http.errors import Internal, MethodNotAllowed
-from axon.gateway.http.middleware import ERROR, METERS, REQUEST_ID, Middleware
+from axon.gateway.http.middleware import ERROR, REQUEST_ID, Middleware
 from axon.gateway.http.refusal import refusal_of
 from axon.gateway.http.scopes import check_scope
-from axon.gateway.openai import chat, completions, models
+from axon.gateway.http.socket_exchange import Sockets
+from axon.gateway.ollama import models as ollama_models
+from axon.gateway.ollama import routes as ollama
+from axon.gateway.openai import chat, classify, completions, embeddings, models, scores, stored, tokens
 from axon.gateway.responses import conversations
 from axon.gateway.responses import routes as responses
+from axon.gateway.responses.socket import serve_responses
 from axon.gateway.turn.context import Gateway
-from axon.gateway.turn.counting import count_request
+from axon.gateway.turn.counting import counted_error
 
 _DESCRIPTION = (
-    "API of an Axon server, for clients of OpenAI's and Anthropic's APIs. "
+    "API of an Axon server, for clients of OpenAI's, Anthropic's and Ollama's APIs. "
     "Every route but the probes and / needs an API key."
 )
 
 PARTS = (
-    *(responses, conversations, chat, completions, messages, models, streams, usage),
+    *(responses, conversations, chat, stored, completions, embeddings, scores, classify, messages, models, tokens),
+    *(streams, usage),
+    *(ollama, ollama_models),
+    *(uploads, batch_routes),
     *(tenants, plans, keys),
-    *(registered_models, deployments, rollouts, aliases, prices, changes, fleet, health),
+    *(registered_models, deployments, rollouts, aliases, prices, changes),
+    *(fleet, overview, profiles, logs, alerts, traces, health),
 )
 """The modules that make up the API; each has a router."""
-_DIRECT = frozenset({"/v1/chat/completions", "/v1/completions", "/v1/messages", "/v1/responses"})
+_DIRECT = frozenset({"/v1/chat/completions", "/v1/completions", "/v1/embeddings", "/v1/messages", "/v1/responses"})
 """Paths whose POST routes go past the framework, because they are asked most."""
 
 
@@ -62,22 +89,35 @@ def routes(version: str) -> FastAPI:
     return app
 
 
-def build_app(gateway: Gateway, admin: Admin, authenticator: Authenticator, *, version: str) -> Middleware:
-    """Returns the application, ready to serve."""
+def build_app(
+    gateway: Gateway,
+    admin: Admin,
+    authenticator: Authenticator,
+    *,
+    version: str,
+    local_key: str | None = None,
+    batches: BatchParts | None = None,
+) -> Middleware:
+    """Returns the application, ready to serve. ``local_key`` is that of Ollama's clients on this machine that have
+    none; without it they need one."""
     app = routes(version)
-    app.state.gateway, app.state.admin = gateway, admin
+    app.state.gateway, app.state.admin, app.state.batches = gateway, admin, batches
     app.add_exception_handler(AxonError, _on_error)
     app.add_exception_handler(Exception, _on_error)
     app.add_exception_handler(HTTPException, _on_http_error)
     app.add_exception_handler(RequestValidationError, _on_validation_error)
+    posts = [route for route in _routes() if route.methods == {"POST"} and route.path in _DIRECT]
     return Middleware(
-        Direct(app, [route for route in _routes() if route.methods == {"POST"} and route.path in _DIRECT], _on_error),
+        Direct(app, posts, _on_error, sockets={"/v1/responses": serve_responses}),
         authenticator=authenticator,
         lifecycle=gateway.lifecycle,
         metrics=gateway.metrics,
         max_connections=gateway.config.max_connections,
         num_proxies=gateway.config.proxies,
         cors_origins=origins_of(gateway.config.cors_origins),
+        local_key=local_key,
+        traces=gateway.traces,
+        serve_socket=Sockets(max_of_tenant=gateway.config.max_tenant_sockets).serve,
     )
 
 
@@ -92,26 +132,9 @@ async def _openapi(request: Request) -> Response:
 
 
 async def _on_error(request: Request, error: Exception) -> Response:
-    problem = await _counted(request, error if isinstance(error, AxonError) else Internal())
+    problem = await counted_error(request, error if isinstance(error, AxonError) else Internal())
     request.scope[ERROR] = problem
     return _response(request, problem)
-
-
-async def _counted(request: Request, error: AxonError) -> AxonError:
-    """Returns the error to answer with: ``error``, or ``LimitReached`` if the tenant's request bucket is empty.
-
-    A request with an invalid body has cost work to read and parse, so it takes one request from its tenant's bucket,
-    unless it has taken one before.
-    """
-    if not isinstance(error, InvalidInput | TooLarge) or METERS in request.scope:
-        return error
-    try:
-        await count_request(request)
-    except LimitReached as limit:
-        return limit
-    except AxonError:
-        pass  # the request cannot be counted now, and is refused nevertheless
-    return error
 
 
 async def _on_http_error(request: Request, error: Exception) -> Response:

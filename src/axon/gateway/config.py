@@ -35,6 +35,14 @@ class GatewayConfig:
     """An idle connection is closed after this time without another request (HTTP keep-alive)."""
     write_timeout_s: float = 30.0
     """The connection of a client that reads nothing of its answer for this long is reset; its stream can be resumed."""
+    max_tenant_sockets: int = 100
+    """WebSockets that one tenant may have open at this gateway; a handshake beyond them is refused with 429."""
+    socket_lifetime_s: float = 3600.0
+    """A WebSocket is closed after this time, with the error websocket_connection_limit_reached; its streams can be
+    resumed over another."""
+    socket_ping_s: float = 20.0
+    """A WebSocket is pinged after this time of silence, and closed if no pong comes within the same time; 0 sends no
+    pings."""
     max_connections: int = 2000
     """Requests in excess of this number are answered with 503. Connections in excess of it serve one request each, and
     are closed if its headers take more than 2 s."""
@@ -49,6 +57,11 @@ class GatewayConfig:
     proxies: int = 0
     """Number of your own reverse proxies in front of the gateway, each of which adds to X-Forwarded-For; with 0 the
     connection's own address is the client's."""
+    ollama_without_key: bool = False
+    """Lets programs on this machine use Ollama's routes (/api/...) without a key, as the tenant of the development key:
+    over loopback alone, and neither from a web page nor through a proxy. Needs a loopback host, and
+    proxies = 0. Do not use it behind a proxy on this machine: one that adds none of X-Forwarded-For, Forwarded,
+    X-Real-IP and Via cannot be recognised, and all its clients would be let in."""
     cors_origins: str = ""
     """Origins of web pages that may call the API from a browser (CORS), separated by commas, as in
     https://chat.example.com,http://localhost:3000; * allows every page. By default no other site's page may call it."""

@@ -7,15 +7,14 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from axon.domain.reply import MessagesReply, ResponseReply
-from axon.domain.turn import Turn
-from axon.errors import InvalidInput, NotFound
+from axon.errors import InvalidInput
 from axon.gateway.anthropic import answer as messages
-from axon.gateway.http.errors import Gone
-from axon.gateway.openai import best_of
 from axon.gateway.openai.answer import stopped_body, streamed
+from axon.gateway.openai.finding import find_any, find_stream
 from axon.gateway.turn.cancel import stopped
-from axon.gateway.turn.context import find_turn, gateway_of, reader_of
+from axon.gateway.turn.context import gateway_of, reader_of
 from axon.gateway.turn.position import LAST_EVENT_ID, check_position, last_event_id, seq_of
+from axon.gateway.turn.sse import StreamStart
 
 router = APIRouter(tags=["streams"])
 
@@ -28,17 +27,14 @@ async def show(request: Request, stream_id: str, after: str = "") -> Response:
     """
     gateway = gateway_of(request)
     seq = seq_of(after, "after") if after else last_event_id(request)
-    turn = await _find(request, stream_id)
+    turn = await find_stream(request, stream_id)
     if isinstance(turn.job.reply, ResponseReply):
         raise InvalidInput(f"Continue a response with GET /v1/responses/{stream_id}?stream=true.", param="stream_id")
-    if best_of.is_chosen_from(turn.job):
-        raise InvalidInput("An answer with 'best_of' is not streamed.", param="stream_id")
     await check_position(gateway.sessions.lookup, turn, seq, "after" if after else LAST_EVENT_ID)
     await gateway.follower.arrive(stream_id, reader_of(request, turn.job))
-    gateway.metrics.stream_resumes.labels(result="ok").inc()
-    if isinstance(turn.job.reply, MessagesReply):
-        return messages.streamed(request, turn.job, after=seq, found=turn)
-    return streamed(request, turn.job, after=seq, found=turn)
+    gateway.metrics.streams.resumes.labels(result="ok").inc()
+    start = StreamStart(job=turn.job, after=seq, found=turn)
+    return messages.streamed(request, start) if isinstance(turn.job.reply, MessagesReply) else streamed(request, start)
 
 
 @router.delete("/v1/streams/{stream_id}", summary="Stop a stream")
@@ -48,21 +44,5 @@ async def stop(request: Request, stream_id: str) -> dict[str, Any]:
     ``status`` says how it ended, or ``in_progress`` if that takes more than a few seconds. ``usage`` counts the tokens
     that are billed: those generated before the cancellation.
     """
-    turn = await find_turn(request, stream_id)
-    if turn is None:
-        raise _unknown(stream_id)
+    turn = await find_any(request, stream_id)
     return stopped_body(await stopped(gateway_of(request), turn), "stream")
-
-
-async def _find(request: Request, stream_id: str) -> Turn:
-    """Returns the stream's turn; raises ``NotFound`` if there is none, ``Gone`` if its text is deleted."""
-    turn = await find_turn(request, stream_id)
-    if turn is None:
-        raise _unknown(stream_id)
-    if turn.job.purged:
-        raise Gone()
-    return turn
-
-
-def _unknown(stream_id: str) -> NotFound:
-    return NotFound(f"No stream with id '{stream_id}'.", code="stream_not_found", param="stream_id")

@@ -2,9 +2,9 @@
 
 from collections.abc import Awaitable, Callable, Sequence
 
-from axon.domain.chunk import Chunk
 from axon.domain.erasure import without_words
 from axon.domain.job import Job
+from axon.domain.log.chunk import Chunk
 from axon.domain.turn import Turn, ended, opened
 from axon.ports.journal import Journal
 from axon.runtime.clock import Clock
@@ -19,11 +19,20 @@ Forget = Callable[[Job], Awaitable[None]]
 class Ending:
     """The steps after the terminal append. They are idempotent: after a crash another owner repeats them."""
 
-    def __init__(self, journal: Journal, settle: Settle, clock: Clock, forget: Forget | None = None) -> None:
+    def __init__(
+        self,
+        journal: Journal,
+        settle: Settle,
+        clock: Clock,
+        forget: Forget | None = None,
+        *,
+        traced: Callable[[Turn], None] | None = None,
+    ) -> None:
+        """``traced`` is told of each turn that has ended; None where nothing is traced."""
         self._journal = journal
         self._settle = settle
         self._clock = clock
-        self._forget = forget
+        self._forget, self._traced = forget, traced
 
     async def finish(self, job: Job, chunks: Sequence[Chunk]) -> Turn:
         """Records the end and settles the ticket. ``chunks`` is the whole stream, the terminal chunk last."""
@@ -35,4 +44,6 @@ class Ending:
         if job.forget and self._forget is not None:
             await self._forget(job)
         failpoint("ending.settled")
+        if self._traced is not None:
+            self._traced(turn)
         return turn

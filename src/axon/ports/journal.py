@@ -25,6 +25,18 @@ class Record:
     body: bytes
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pending:
+    """What is in the journal and not in the store yet, as far as this process knows."""
+
+    num_records: int = 0
+    oldest_s: float = 0.0
+    """Seconds since the oldest of them came to this reader; 0 without any. A reader that has lost its connection counts
+    anew, so that a record may be older."""
+    num_bytes: int = 0
+    """Their size; of those that no reader has yet, by the mean size of the others."""
+
+
 class JournalReader(Protocol):
     """The reading end of the journal. Only one of several readers gets records at a time; when it is lost, the next one
     gets those that it had not acked."""
@@ -35,6 +47,9 @@ class JournalReader(Protocol):
     async def ack(self, last: Record) -> None:
         """Acknowledges this record and all before it: they are in the store. After a lost connection it does
         nothing."""
+
+    async def pending(self) -> Pending:
+        """Counts what was not acked yet, by all readers together. Raises ``DependencyDown``."""
 
     async def set_aside(self, record: Record, reason: str) -> None:
         """Keeps a copy of a record that cannot be written, for people to look at."""

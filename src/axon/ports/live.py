@@ -8,12 +8,12 @@ from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from typing import Protocol
 
-from axon.domain.account import Bounds, Entry, Round, Settlement, Standing
-from axon.domain.append import AppendStatus as AppendStatus
-from axon.domain.chunk import Chunk
-from axon.domain.ownership import Claimed, LogView
+from axon.domain.log.append import AppendStatus as AppendStatus
+from axon.domain.log.chunk import Chunk
+from axon.domain.log.ownership import Claimed, LogView
 from axon.domain.pin import Pin
 from axon.domain.presence import Presence
+from axon.domain.tenants.account import Bounds, Entry, Round, Settlement, Standing
 
 
 @dataclass(frozen=True, slots=True)

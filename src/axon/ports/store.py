@@ -3,19 +3,21 @@
 from collections.abc import Collection, Mapping, Sequence
 from typing import Protocol
 
-from axon.domain.access import Access
+from axon.domain.billing.replica_use import ReplicaUse
+from axon.domain.billing.usage_sum import UsageSum
+from axon.domain.census import Census
 from axon.domain.conversation import Conversation, Entry
-from axon.domain.key import Key
 from axon.domain.pin import LastPin
 from axon.domain.registry.change import Change
 from axon.domain.registry.record import Edit, Record
 from axon.domain.registry.snapshot import Snapshot
-from axon.domain.replica_use import ReplicaUse
-from axon.domain.storage import Stored
-from axon.domain.tenant import Plan, Tenant
+from axon.domain.tenants.access import Access
+from axon.domain.tenants.key import Key
+from axon.domain.tenants.storage import Stored
+from axon.domain.tenants.tenant import Plan, Tenant
 from axon.domain.turn import Turn, TurnState, Unfinished
-from axon.domain.usage_sum import UsageSum
 from axon.errors import DependencyDown
+from axon.ports.batch_store import BatchStore, FileRecords
 
 
 class KeyLookup(Protocol):
@@ -142,6 +144,9 @@ class UsageStore(Protocol):
 class StorageStore(Protocol):
     """Amounts stored for tenants."""
 
+    async def census(self, *, since: float) -> Census:
+        """Counts what there is of all tenants; of sessions, those with a turn that was opened since then."""
+
     async def stored(self, tenant: str) -> Stored:
         """Measures what is stored now: conversations with their items and metadata, and retained turns with text."""
 
@@ -172,8 +177,22 @@ class UnfinishedTurns(Protocol):
         """Tenant of the oldest turn of a version that was accepted and has not ended; None where there is none."""
 
 
-class SessionTurns(TurnStore, UnfinishedTurns, Protocol):
+class EndedTurns(Protocol):
+    """Turns that have ended, as whoever looks at their times needs them."""
+
+    async def ended(self, *, since: float, limit: int) -> Sequence[Turn]:
+        """Turns of all tenants that ended from ``since`` on, the last first, without their text: as purged turns, with
+        their ledgers. Those that are purged already may be missing."""
+
+
+class SessionTurns(TurnStore, UnfinishedTurns, EndedTurns, Protocol):
     """Turns, as the sessions need them."""
+
+    async def retained(
+        self, tenant: str, *, prefix: str, limit: int, deployment: str = "", after: str = "", newest_first: bool = False
+    ) -> Sequence[Turn]:
+        """A tenant's retained turns of no session that are complete and have text, whose ids begin with ``prefix``:
+        those past the turn ``after``, in the order of their opening; with ``deployment``, its turns alone."""
 
     async def entries(self, session: str, *, limit: int) -> Sequence[Entry]:
         """The session's last ``limit`` turns as entries, in order; purged turns have no items."""
@@ -310,6 +329,12 @@ class Store(Protocol):
 
     @property
     def tombstones(self) -> Tombstones: ...
+
+    @property
+    def files(self) -> FileRecords: ...
+
+    @property
+    def batches(self) -> BatchStore: ...
 
     async def ping(self) -> None:
         """Raises ``DependencyDown`` when the store does not answer."""

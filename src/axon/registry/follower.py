@@ -151,7 +151,7 @@ class RegistryFollower:
     def _told_cut_off(self, error: AxonError | None) -> None:
         """Logs the first look that failed, and the first one that succeeded again."""
         if error is not None and not self._is_cut_off:
-            _logger.warning("registry.cut_off", error=str(error), held=self.snapshot.revision)
+            _logger.warning("registry.cut_off", error=str(error), revision=self.snapshot.revision)
         elif error is None and self._is_cut_off:
-            _logger.info("registry.found_again", held=self.snapshot.revision)
+            _logger.info("registry.found_again", revision=self.snapshot.revision)
         self._is_cut_off = error is not None

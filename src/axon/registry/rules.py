@@ -9,7 +9,7 @@ from axon.domain.registry.price import Price
 from axon.domain.registry.record import Record
 from axon.domain.registry.snapshot import Snapshot
 from axon.domain.registry.version import Version
-from axon.domain.tenant import check_id, is_pool
+from axon.domain.tenants.tenant import check_id, is_pool
 from axon.errors import Conflict, InvalidInput, NotFound
 from axon.registry.scaling_rules import check_scaling
 

@@ -4,6 +4,7 @@ The tombstone is written first: from then on no record still in the journal can 
 """
 
 import contextlib
+from collections.abc import Callable
 
 from axon.domain.erasure import session_mark, turn_mark
 from axon.domain.turn import Turn, TurnState
@@ -33,10 +34,12 @@ class Erasure:
         clock: Clock,
         *,
         retention_s: float,
+        on_erased: Callable[[], None] = lambda: None,
     ) -> None:
+        """``on_erased`` is told of each session that is erased."""
         self._live, self._turns, self._pinned, self._tombstones = live, turns, pinned, tombstones
         self._lookup, self._histories, self._clock = lookup, histories, clock
-        self._mark_s = retention_s + _MARGIN_S
+        self._mark_s, self._on_erased = retention_s + _MARGIN_S, on_erased
 
     async def turn(self, turn: Turn) -> None:
         """Erases one turn; a running one is cancelled first."""
@@ -58,6 +61,7 @@ class Erasure:
             await self._live.pins.drop(key)
         await self._turns.erase_session(session)
         await self._histories.drop_with_branches(session)
+        self._on_erased()
 
     async def _bury(self, mark: str, session: str) -> None:
         await self._tombstones.put([mark], at=self._clock.now())

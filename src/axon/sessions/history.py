@@ -5,6 +5,7 @@ token log. If either is missing, the history is read from the store after a barr
 time: whoever opens one holds the conversation's lock until the turn is accepted.
 """
 
+from collections.abc import Callable
 from contextlib import AsyncExitStack
 from dataclasses import replace
 from functools import partial
@@ -50,8 +51,10 @@ class Histories:
         conversations: ConversationStore,
         clock: Clock,
         config: SessionsConfig,
+        on_gone_on: Callable[[float], None] = lambda idle_s: None,
     ) -> None:
-        self.lookup = lookup
+        """``on_gone_on`` is told how many seconds a session had rested when a turn goes on from its last one."""
+        self.lookup, self._on_gone_on = lookup, on_gone_on
         self._cache, self._crowds = cache, crowds
         self._turns, self._conversations = turns, conversations
         self._clock, self._config = clock, config
@@ -65,6 +68,8 @@ class Histories:
             raise NotFound(f"There is no turn '{turn_id}'.")
         if turn.state is not TurnState.COMPLETED:
             raise NotCompleted(f"The turn '{turn_id}' did not complete ({turn.state}); nothing can go on from it.")
+        if turn.ended_at is not None:
+            self._on_gone_on(max(0.0, self._clock.now() - turn.ended_at))
         return History(session=turn.job.session, ordinal=turn.job.ordinal, items=await self._up_to(turn))
 
     async def go_on(self, tenant: str, history: History, turn_id: str) -> History:

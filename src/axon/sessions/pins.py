@@ -44,11 +44,13 @@ class SessionPins:
         clock: Clock,
         config: SessionsConfig,
         on_moved: Callable[[str], None] = lambda reason: None,
+        on_conflict: Callable[[str], None] = lambda kind: None,
     ) -> None:
-        """``on_moved`` is told the reason of each move that is made here."""
+        """``on_moved`` is told the reason of each move that is made here; ``on_conflict`` of each turn that finds its
+        session on another version: ``asked`` if the request asked for one, ``race`` if another turn was first."""
         self._pins, self._pinned, self._lookup = pins, pinned, lookup
         self._clock, self._life_s = clock, config.pin_ttl_s
-        self._on_moved = on_moved
+        self._on_moved, self._on_conflict = on_moved, on_conflict
 
     async def resolve(
         self,
@@ -81,11 +83,15 @@ class SessionPins:
             except Unheard as error:
                 raise _unavailable() from error
             if wanted == pin:
+                if asked not in ("", pin.version):
+                    self._on_conflict("asked")
                 _require(pin, asked)
                 return Resolved(pin, pin.moved, is_new)
             held, pin = pin, await self._pins.move(key, pin, wanted, ttl_s=UNACCEPTED_S)
             if pin == wanted and wanted.generation > held.generation:
                 self._on_moved(wanted.reason)
+            elif pin != wanted:
+                self._on_conflict("race")
         raise _unavailable()
 
     async def confirm(self, key: str, pin: Pin) -> None:

@@ -5,6 +5,8 @@ import asyncio
 import copy
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from typing import TypeVar
 
 from axon.domain.tool import Tool
 from axon.errors import InvalidInput, PromptTooLong
@@ -15,6 +17,7 @@ from axon.text.tokenizer import Tokenizer
 from axon.text.tools.formats import CallFormat, call_format_of
 from axon.text.tools.prompt import PLAIN, Dialect, num_characters, prepared
 
+T = TypeVar("T")
 _TAIL = 16
 _SHORT_CHARS = 2000
 """A prompt up to this length is tokenised at once, in about a millisecond: a thread's hop and back may take longer."""
@@ -29,7 +32,7 @@ class Threads:
         self._pool = ThreadPoolExecutor(max_workers=2, thread_name_prefix="prompts")
         self._limit = asyncio.Semaphore(2)
 
-    async def run(self, encode: Callable[[], list[int]]) -> list[int]:
+    async def run(self, encode: Callable[[], T]) -> T:
         async with self._limit:
             return await asyncio.get_running_loop().run_in_executor(self._pool, encode)
 
@@ -98,10 +101,11 @@ class Prompts:
 
         return await self._run(encode, size + _MESSAGE_CHARS * len(messages))
 
-    async def text(self, prompt: str) -> list[int]:
-        """Token ids of a plain text, with the model's begin-of-text token."""
+    async def text(self, prompt: str, *, add_special: bool = True) -> list[int]:
+        """Token ids of a plain text, with the model's begin-of-text token unless ``add_special`` is false."""
         self._refuse_hopeless(len(prompt))
-        return self._checked(await self._run(lambda: self.tokenizer.encode(prompt, add_special=True), len(prompt)))
+        encode = partial(self.tokenizer.encode, prompt, add_special=add_special)
+        return self._checked(await self._run(encode, len(prompt)))
 
     def ids(self, prompt_ids: Sequence[int]) -> list[int]:
         """Checks token ids that the client sent."""
@@ -115,7 +119,11 @@ class Prompts:
         tail = self.tokenizer.decode(prompt_ids[-_TAIL:])
         return "inside" if tail.rstrip().endswith(OPEN) else "text"
 
-    async def _run(self, encode: Callable[[], list[int]], num_characters: int) -> list[int]:
+    async def run_many(self, work: Callable[[], T], num_characters: int) -> T:
+        """Does work with the tokenizer on this many characters or tokens: at once if they are few, else in a thread."""
+        return await self._run(work, num_characters)
+
+    async def _run(self, encode: Callable[[], T], num_characters: int) -> T:
         if num_characters <= _SHORT_CHARS:
             return encode()
         return await self._threads.run(encode)

@@ -1,24 +1,32 @@
-"""Logging: structlog and the standard library through one pipeline to stderr. Knows no other sink.
+"""Logging: structlog and the standard library through one pipeline to stderr and a ring buffer. Knows no other sink.
 
-A line has ts, level, msg, service and the values of the context (request_id, tenant_id). A machine-readable
-event name is passed as ``_event=`` and written as ``event``.
+A line is written by the name of its event, ``_logger.warning("turn.orphaned", turn=...)``; the table of events has its
+sentence, which the JSON line has as ``msg``. Lines of libraries have their own ``msg`` and no ``event``.
 """
 
 import logging
+import re
 import sys
+from collections.abc import Mapping
 from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, TextIO
 
 import structlog
 from structlog.typing import EventDict, Processor, WrappedLogger
 
+from axon.runtime import printable
 from axon.telemetry import redact
+from axon.telemetry.events import EVENTS
+from axon.telemetry.events.fields import COMMON
+from axon.telemetry.recent import RecentLines
 
 if TYPE_CHECKING:
+    from axon.domain.job import Job
     from axon.telemetry.config import LogConfig
 
 _LEVELS = {"debug": logging.DEBUG, "info": logging.INFO, "warning": logging.WARNING, "error": logging.ERROR}
-_FIRST = ("ts", "level", "msg", "service", "request_id", "tenant_id", "event")
+_FIRST = tuple(each.name for each in COMMON)
+_TRACEPARENT = re.compile(r"[0-9a-f]{2}-([0-9a-f]{32})-([0-9a-f]{16})-[0-9a-f]{2}")
 # Verbose at info, and Axon logs the same events itself.
 _QUIET = ("httpx", "httpcore", "alembic", "sqlalchemy", "aiosqlite", "filelock", "uvicorn.access")
 # Their own handlers would bypass the pipeline.
@@ -42,17 +50,44 @@ def configure(config: "LogConfig", *, service: str = "axon", stream: TextIO | No
         logger_factory=structlog.stdlib.LoggerFactory(),
         cache_logger_on_first_use=False,
     )
-    handler = _StderrHandler() if stream is None else logging.StreamHandler(stream)
-    handler.setFormatter(
+    lines = structlog.stdlib.ProcessorFormatter(foreign_pre_chain=_foreign(shared), processors=_json_renderers())
+    shown = (
         structlog.stdlib.ProcessorFormatter(
-            foreign_pre_chain=[_drop_uvicorn_colour, *shared],
-            processors=[
-                structlog.stdlib.ProcessorFormatter.remove_processors_meta,
-                *_renderers(people, target.isatty()),
-            ],
+            foreign_pre_chain=_foreign(shared), processors=_console_renderers(target.isatty())
         )
+        if people
+        else None
     )
-    _install(handler, _LEVELS[config.level])
+    _install(_LogHandler(stream, lines, shown), _LEVELS[config.level])
+
+
+def recent() -> RecentLines:
+    """The last lines of this process; none before ``configure``."""
+    handler = _installed()
+    return handler.recent if handler else RecentLines()
+
+
+def writes_json() -> bool:
+    """Whether this process writes JSON lines to stderr. What is not a log line has no place there then."""
+    handler = _installed()
+    return handler is not None and not handler.is_for_people
+
+
+def bind(**values: object) -> None:
+    """Adds values such as ``session_id`` to every later line of the request at hand."""
+    structlog.contextvars.bind_contextvars(**values)
+
+
+def about(job: "Job", attempt: int | None = None) -> Mapping[str, str | int]:
+    """The ids of a turn, for the lines that are about it."""
+    ids: dict[str, str | int] = {"turn": job.id, "tenant_id": job.tenant}
+    if job.session:
+        ids["session_id"] = job.session
+    if trace := _TRACEPARENT.fullmatch(job.trace):
+        ids["trace_id"] = trace[1]
+    if attempt is not None:
+        ids["attempt"] = attempt
+    return ids
 
 
 def context(**values: object) -> AbstractContextManager[None]:
@@ -60,15 +95,33 @@ def context(**values: object) -> AbstractContextManager[None]:
     return structlog.contextvars.bound_contextvars(**values)
 
 
-class _StderrHandler(logging.StreamHandler[TextIO]):
-    """Writes to the current ``sys.stderr``, so that a progress bar can redraw around a line."""
+class _LogHandler(logging.StreamHandler[TextIO]):
+    """Writes each line to the stream, and its JSON to the ring buffer. Without a stream it is the current
+    ``sys.stderr``, so that a progress bar can redraw around a line."""
 
-    def __init__(self) -> None:
-        super().__init__(sys.stderr)
+    def __init__(self, stream: TextIO | None, lines: logging.Formatter, shown: logging.Formatter | None) -> None:
+        super().__init__(stream if stream is not None else sys.stderr)
+        self._follows_stderr = stream is None
+        self._lines, self._shown = lines, shown
+        self.recent = RecentLines()
+
+    @property
+    def is_for_people(self) -> bool:
+        return self._shown is not None
+
+    def format(self, record: logging.LogRecord) -> str:
+        line = self._lines.format(record)
+        self.recent.add(record.levelname.lower(), line)
+        return line if self._shown is None else self._shown.format(record)
 
     def emit(self, record: logging.LogRecord) -> None:
-        self.stream = sys.stderr
+        if self._follows_stderr:
+            self.stream = sys.stderr
         super().emit(record)
+
+
+def _installed() -> _LogHandler | None:
+    return next((each for each in logging.getLogger().handlers if isinstance(each, _LogHandler)), None)
 
 
 def _shared_processors(service: str) -> list[Processor]:
@@ -84,17 +137,27 @@ def _shared_processors(service: str) -> list[Processor]:
         add_service,
         _render_exception,
         _redact,
+        _drop_absent,
     ]
 
 
-def _renderers(people: bool, colours: bool) -> list[Processor]:
-    if not people:
-        return [
-            structlog.processors.EventRenamer("msg", "_event"),
-            _in_order,
-            structlog.processors.JSONRenderer(ensure_ascii=False, default=repr),
-        ]
+def _foreign(shared: list[Processor]) -> list[Processor]:
+    return [_drop_uvicorn_colour, *shared, _gather_extra]
+
+
+def _json_renderers() -> list[Processor]:
     return [
+        structlog.stdlib.ProcessorFormatter.remove_processors_meta,
+        _say,
+        _in_order,
+        structlog.processors.JSONRenderer(ensure_ascii=False, default=repr),
+        _escape,
+    ]
+
+
+def _console_renderers(colours: bool) -> list[Processor]:
+    return [
+        structlog.stdlib.ProcessorFormatter.remove_processors_meta,
         _for_people,
         structlog.dev.ConsoleRenderer(
             colors=colours, timestamp_key="ts", exception_formatter=structlog.dev.plain_traceback
@@ -115,8 +178,35 @@ def _render_exception(_logger: WrappedLogger, _method: str, event: EventDict) ->
 
 def _redact(_logger: WrappedLogger, _method: str, event: EventDict) -> EventDict:
     for name, value in event.items():
-        if not name.startswith("_") or name == "_event":
+        if not name.startswith("_"):
             event[name] = redact.clean_named(name, value)
+    return event
+
+
+def _drop_absent(_logger: WrappedLogger, _method: str, event: EventDict) -> EventDict:
+    """Leaves out fields that are None: they do not apply to this line."""
+    return {name: value for name, value in event.items() if value is not None or name.startswith("_")}
+
+
+def _gather_extra(_logger: WrappedLogger, _method: str, event: EventDict) -> EventDict:
+    """Puts the fields that a library made up under ``extra``, and names its logger. The engine, which knows no
+    telemetry, names its events by ``axon_event``."""
+    if name := event.pop("axon_event", None):
+        event["msg"], event["event"] = event["event"], name
+    strange = {name: event.pop(name) for name in list(event) if name not in _FIRST and not name.startswith("_")}
+    if strange:
+        event["extra"] = strange
+    if isinstance(record := event.get("_record"), logging.LogRecord):
+        event["logger"] = record.name
+    return event
+
+
+def _say(_logger: WrappedLogger, _method: str, event: EventDict) -> EventDict:
+    """Adds the sentence of the event; the message of a line without one is its sentence."""
+    if known := EVENTS.get(event["event"]):
+        event.setdefault("msg", known.says)
+    else:
+        event["msg"] = event.pop("event")
     return event
 
 
@@ -124,11 +214,18 @@ def _in_order(_logger: WrappedLogger, _method: str, event: EventDict) -> EventDi
     return {name: event[name] for name in (*(n for n in _FIRST if n in event), *(n for n in event if n not in _FIRST))}
 
 
+def _escape(_logger: WrappedLogger, _method: str, line: EventDict) -> str:
+    return printable.in_json(str(line))  # structlog types what a renderer gives as what it got
+
+
 def _for_people(_logger: WrappedLogger, _method: str, event: EventDict) -> EventDict:
-    """Shortens a line for a terminal: time of day only, no service name."""
+    """Shortens a line for a terminal: time of day only, no service name. Nothing in it may steer the terminal."""
     event["ts"] = str(event.get("ts", ""))[11:19]
-    event.pop("service", None)
-    event.pop("_event", None)
+    for name in ("service", "logger"):
+        event.pop(name, None)
+    for name, value in event.items():
+        if isinstance(value, str):
+            event[name] = printable.on_terminal(value.rstrip(), keeps_lines=name == "exception")
     return event
 
 

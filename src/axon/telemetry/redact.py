@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from types import TracebackType
 
 from axon.errors import AxonError
+from axon.runtime.printable import finite
 
 HIDDEN = "[redacted]"
 
@@ -35,7 +36,7 @@ _SPEAKS_OF_ITSELF = (
 def clean(value: object) -> object:
     """The value, safe to write."""
     if isinstance(value, _NUMBERS):
-        return value
+        return finite(value)
     if isinstance(value, str):
         return clean_text(value)
     if isinstance(value, Mapping):

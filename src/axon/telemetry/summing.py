@@ -2,12 +2,13 @@
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from functools import cache
 
 from prometheus_client import CollectorRegistry, Metric
 from prometheus_client.registry import Collector
 
-_SAME_IN_ALL = frozenset({"axon_workers", "axon_free_slots", "axon_draining", "axon_leads", "process_max_fds"})
-"""Gauges that every process reads of the same thing, or that tell a state: their maximum is shown, not their sum."""
+from axon.telemetry.metrics import Metrics
+
 _START = "process_start_time_seconds"
 _CREATED = "_created"
 """Suffix of the samples that tell since when a counter counts."""
@@ -100,10 +101,18 @@ class SummedMetrics(Collector):
             yield metric
 
 
+@cache
+def _same_in_all() -> frozenset[str]:
+    """Gauges that every process reads of the same thing, or that tell a state: their maximum is shown, not their
+    sum."""
+    declared = Metrics("vllm").declared
+    return frozenset({"process_max_fds", *(each.name for each in declared if each.together == "max")})
+
+
 def _rule(family: Family, sample: str) -> Callable[[float, float], float]:
     """How two processes' values of a sample become one."""
     if sample.endswith(_CREATED) or sample == _START:
         return min
-    if family.kind == "info" or sample in _SAME_IN_ALL:
+    if family.kind == "info" or sample in _same_in_all():
         return max
     return lambda one, other: one + other

@@ -3,8 +3,8 @@
 from collections.abc import Awaitable, Callable, Collection, Sequence
 from dataclasses import replace
 
-from axon.domain.key import HOLDER, Key, KeyText, Scope, digest, new_key_text
-from axon.domain.tenant import check_name
+from axon.domain.tenants.key import HOLDER, Key, KeyText, Scope, digest, new_key_text
+from axon.domain.tenants.tenant import check_name
 from axon.errors import Conflict, InvalidInput, NotFound
 from axon.ports.store import KeyStore
 from axon.runtime.clock import Clock

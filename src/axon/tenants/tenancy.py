@@ -4,9 +4,19 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
-from axon.domain.storage import Stored
-from axon.domain.tenant import DEFAULT_PLAN, Limits, Plan, Tenant, Terms, check_id, check_limits, check_name, terms_of
-from axon.domain.usage_sum import UsageSum
+from axon.domain.billing.usage_sum import UsageSum
+from axon.domain.tenants.storage import Stored
+from axon.domain.tenants.tenant import (
+    DEFAULT_PLAN,
+    Limits,
+    Plan,
+    Tenant,
+    Terms,
+    check_id,
+    check_limits,
+    check_name,
+    terms_of,
+)
 from axon.errors import Conflict, NotFound
 from axon.ports.store import Store
 from axon.runtime.clock import Clock

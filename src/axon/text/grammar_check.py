@@ -8,9 +8,9 @@ from dataclasses import asdict
 
 from llguidance import LLMatcher, LLParserLimits, LLTokenizer, TokenizerWrapper
 
+from axon.domain.byte_tokens import EOS_ID, ByteTokens
 from axon.domain.grammar import limits_of
 from axon.text.grammar import Grammar
-from axon.text.tokenizer import ByteTokenizer
 
 _MAX_FORCED_BYTES = 4096
 """A grammar may begin with this many bytes that have no alternative; one that goes on without an end has more."""
@@ -18,22 +18,9 @@ _MAX_CHARS = 500
 """Characters of the compiler's own words in an error."""
 
 
-class _Bytes:
-    """The byte tokenizer, as llguidance asks for it."""
-
-    def __init__(self) -> None:
-        tokenizer = ByteTokenizer()
-        self.eos_token_id, self.bos_token_id = tokenizer.EOS_ID, tokenizer.BOS_ID
-        self.special_token_ids = [tokenizer.BOS_ID, tokenizer.EOS_ID]
-        self.tokens = [bytes([each]) for each in range(256)] + [b"<s>", b"</s>"]
-
-    def __call__(self, text: bytes) -> list[int]:
-        return list(text)
-
-
 def byte_tokenizer() -> LLTokenizer:
     """The byte tokenizer, for llguidance."""
-    return LLTokenizer(TokenizerWrapper(_Bytes()), eos_token=[ByteTokenizer.EOS_ID])
+    return LLTokenizer(TokenizerWrapper(ByteTokens()), eos_token=[EOS_ID])
 
 
 class GrammarCheck:

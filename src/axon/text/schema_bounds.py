@@ -59,6 +59,11 @@ class SchemaRefused(InvalidInput):
     code = "invalid_schema"
 
 
+def too_long(text: str) -> str:
+    """Why a grammar's text is not even read; empty if it is."""
+    return f"it has {len(text)} bytes, and may have {MAX_BYTES}" if len(text) > MAX_BYTES else ""
+
+
 def check_schema(schema: Mapping[str, Any]) -> None:
     """Raises ``SchemaRefused`` if compiling the schema could cost too much; its own errors are for the compiler."""
     check_schemas([schema])

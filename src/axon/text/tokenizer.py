@@ -2,16 +2,26 @@
 
 import json
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Protocol
 
 from tokenizers import Tokenizer as RustTokenizer
 
+from axon.domain.byte_tokens import EOS_ID, NUM_BYTES, VOCAB_SIZE
 from axon.errors import Misconfigured
+from axon.text.pair_frame import PairFrame
+from axon.text.pair_lengths import pair_lengths
 
 _BYTE_FALLBACK = re.compile(r"<0x([0-9A-Fa-f]{2})>\Z")
+_LONG_CHARS = 4096
+"""A text of so many characters takes the tokenizer milliseconds."""
+
+
+EncodePair = Callable[[str], tuple[list[int], int]]
+"""Returns the ids of a first text and this second one with the model's special tokens around and between them, and the
+index from which on they are the second's, 0 if the model does not tell them apart."""
 
 
 class Tokenizer(Protocol):
@@ -38,6 +48,10 @@ class Tokenizer(Protocol):
         """
         ...
 
+    def pairs_of(self, first: str, limit: int | None = None) -> EncodePair:
+        """Encodes pairs with this first text, which is tokenised here once. ``limit`` cuts the longer text first."""
+        ...
+
     def token_bytes(self, token_id: int) -> bytes:
         """The bytes of a token, which may be part of a character; empty for a control token or an unknown id."""
         ...
@@ -55,10 +69,7 @@ def load_tokenizer(model_dir: Path | None) -> Tokenizer:
 class ByteTokenizer:
     """Ids 0 to 255 are the bytes of UTF-8; two control tokens follow."""
 
-    BOS_ID = 256
-    EOS_ID = 257
-
-    vocab_size = 258
+    vocab_size = VOCAB_SIZE
     max_token_chars = 1
     eos_ids = frozenset({EOS_ID})
     control_texts: frozenset[str] = frozenset()
@@ -67,8 +78,21 @@ class ByteTokenizer:
         """The bytes of the text, and nothing else: control tokens have no text here, and no text begins with one."""
         return [*text.encode()]
 
+    def pairs_of(self, first: str, limit: int | None = None) -> EncodePair:
+        """Both texts with an end token between them."""
+        before = first.encode()
+
+        def encode(second: str) -> tuple[list[int], int]:
+            after, num_before = second.encode(), len(before)
+            if limit is not None:
+                num_before, num_after = pair_lengths(len(before), len(after), limit - 1)
+                after = after[:num_after]
+            return [*before[:num_before], EOS_ID, *after], num_before + 1 if after else 0
+
+        return encode
+
     def token_bytes(self, token_id: int) -> bytes:
-        return bytes([token_id]) if 0 <= token_id < 256 else b""
+        return bytes([token_id]) if 0 <= token_id < NUM_BYTES else b""
 
     def decode(self, token_ids: Iterable[int]) -> str:
         return b"".join(map(self.token_bytes, token_ids)).decode(errors="replace")
@@ -85,7 +109,9 @@ class HFTokenizer:
         self._special_ids = frozenset(id for id, token in added.items() if token.special)
         self.control_texts = frozenset(added[id].content for id in self._special_ids)
         self._bytes = {id: token.content.encode() for id, token in added.items() if id not in self._special_ids}
-        self._is_byte_level = "ByteLevel" in json.dumps(_decoder_of(tokenizer))
+        decoder = _decoder_of(tokenizer)
+        self._is_byte_level = "ByteLevel" in json.dumps(decoder)
+        self._is_word_piece = isinstance(decoder, dict) and decoder.get("type") == "WordPiece"
 
     @classmethod
     def load(cls, model_dir: Path) -> "HFTokenizer":
@@ -97,6 +123,8 @@ class HFTokenizer:
             tokenizer = RustTokenizer.from_file(str(path))
         except Exception as error:  # the library raises no narrower class
             raise Misconfigured(f"{path} cannot be read: {error}") from error
+        tokenizer.no_truncation()  # embedding models' files cut and pad every text
+        tokenizer.no_padding()
         return cls(tokenizer, _read_eos_ids(model_dir))
 
     @cached_property
@@ -113,8 +141,29 @@ class HFTokenizer:
     def encode(self, text: str, *, add_special: bool = False, parse_special: bool = False) -> list[int]:
         has_control_text = any(control in text for control in self.control_texts)
         tokenizer = self._plain if has_control_text and not parse_special else self._tokenizer
-        ids: list[int] = tokenizer.encode(text, add_special_tokens=add_special).ids
+        if len(text) < _LONG_CHARS:
+            ids: list[int] = tokenizer.encode(text, add_special_tokens=add_special).ids
+        else:  # a batch of one: unlike ``encode``, it lets other threads run meanwhile
+            ids = tokenizer.encode_batch_fast([text], add_special_tokens=add_special)[0].ids
         return ids
+
+    @cached_property
+    def _frame(self) -> PairFrame:
+        return PairFrame(self._tokenizer)
+
+    def pairs_of(self, first: str, limit: int | None = None) -> EncodePair:
+        frame, left = self._frame, self.encode(first)
+        num_first, left = len(left), left[:limit]
+
+        def encode(second: str) -> tuple[list[int], int]:
+            right = self.encode(second)
+            if limit is None:
+                return frame.filled(left, right)
+            num_left, num_right = frame.lengths(num_first, len(right), limit)
+            ids, second_start = frame.filled(left[:num_left], right[:num_right])
+            return ids[:limit], second_start if second_start < limit else 0
+
+        return encode
 
     def token_bytes(self, token_id: int) -> bytes:
         known = self._bytes.get(token_id)
@@ -125,6 +174,8 @@ class HFTokenizer:
         return known
 
     def decode(self, token_ids: Iterable[int]) -> str:
+        if self._is_word_piece:  # an encoder's: its tokens have no text of their own, as none has the space before it
+            return str(self._tokenizer.decode([each for each in token_ids if 0 <= each < 1 << 32]))
         return b"".join(map(self.token_bytes, token_ids)).decode(errors="replace")
 
     def _find_bytes(self, token_id: int) -> bytes:

@@ -7,6 +7,7 @@ from collections.abc import AsyncGenerator
 from pathlib import Path
 
 from axon.errors import FetchFailed, InvalidInput
+from axon.weights.names import is_module_config
 from axon.weights.source import Listing, LocalPath, StatedFile
 from axon.weights.threads import in_thread
 
@@ -53,7 +54,9 @@ class FolderSource:
         if path.suffix != ".gguf" and not path.is_dir():
             raise InvalidInput(f"{path} is neither a folder nor a .gguf file.", param="source")
         try:
-            files = [self._stated(each) for each in sorted(self._folder.iterdir()) if not each.is_dir()]
+            found = sorted(self._folder.iterdir())
+            files = [self._stated(each) for each in found if not each.is_dir()]
+            files += [self._stated(path) for each in found for path in _module_config(each)]
         except OSError as error:
             raise _failed(self._folder, error) from error
         return Listing(files=tuple(files))
@@ -67,7 +70,15 @@ class FolderSource:
             )
         if not stat.S_ISREG(found.st_mode):
             raise InvalidInput(f"{path} is no plain file.")
-        return StatedFile(name=path.name, size=found.st_size, tag=str(found.st_mtime_ns))
+        name = path.relative_to(self._folder).as_posix()
+        return StatedFile(name=name, size=found.st_size, tag=str(found.st_mtime_ns))
+
+
+def _module_config(folder: Path) -> list[Path]:
+    """The configuration in the folder of a sentence-transformers module; nothing for any other folder or a link."""
+    path = folder / "config.json"
+    is_one = is_module_config(f"{folder.name}/{path.name}") and not folder.is_symlink()
+    return [path] if is_one and path.is_file() else []
 
 
 def _not_there(path: Path) -> str:

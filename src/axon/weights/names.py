@@ -21,6 +21,7 @@ _PICKLED = (".bin", ".pt", ".pth", ".pkl", ".pickle", ".ckpt", ".npy", ".npz", "
 _MAX_PART_BYTES = 200
 _DIGEST = re.compile(r"[0-9a-f]{64}")
 _SPLIT = re.compile(r"(.*)-\d{5}-of-(\d{5})\.gguf\Z")
+_MODULE_CONFIG = re.compile(r"\d{1,2}_[A-Za-z]{1,40}/config\.json")
 _MODEL_WEIGHTS = re.compile(r"model(-\d{5}-of-\d{5})?\.safetensors\Z")
 
 
@@ -77,7 +78,7 @@ def choose(files: Sequence[StatedFile], *, file: str = "", where: str = "the sou
     _check_files(files, where)
     if file:
         return _choose_gguf(files, file, where)
-    top = [each for each in files if "/" not in each.name]
+    top = [each for each in files if "/" not in each.name or is_module_config(each.name)]
     kept = [each for each in top if each.name.endswith(_WANTED) and each.name not in OWN_FILES]
     names = {*OWN_FILES, *(each.name for each in kept)}
     skipped = [(each.name, _why_not(each.name)) for each in files if each.name not in names]
@@ -108,6 +109,11 @@ def _check_files(files: Sequence[StatedFile], where: str) -> None:
             raise InvalidInput(f"{where} states a size of {each.size} bytes for {each.name!r}. Nothing was fetched.")
     if len({each.name for each in files}) < len(files):
         raise InvalidInput(f"{where} has two files of one name. Nothing was fetched.")
+
+
+def is_module_config(name: str) -> bool:
+    """Whether a file configures a sentence-transformers module in a folder of its own (``1_Pooling/config.json``)."""
+    return _MODULE_CONFIG.fullmatch(name) is not None
 
 
 def is_pickled(name: str) -> bool:

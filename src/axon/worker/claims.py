@@ -4,10 +4,10 @@ from dataclasses import dataclass
 
 import structlog
 
-from axon.domain.chunk import Chunk
 from axon.domain.job import Job
 from axon.domain.job_body import Beyond, read_job
-from axon.domain.ownership import Claimed, ClaimStep, LogView, claim_step
+from axon.domain.log.chunk import Chunk
+from axon.domain.log.ownership import Claimed, ClaimStep, LogView, claim_step
 from axon.domain.turn import Turn, TurnState
 from axon.errors import DependencyDown
 from axon.ownership.ending import Ending
@@ -82,6 +82,7 @@ class Claims:
     async def claim(self, job: Job, delivery: Delivery) -> Running | Busy | None:
         """Claims the job and rebuilds it; None when the job had ended, and its delivery was acked."""
         stored: Turn | None = None
+        started = self._clock.monotonic()
         while True:
             view = await self._live.log.read(job.id, after=0)
             if view is None or (not view.ended and (view.epoch or self._may_be_written(job))):
@@ -105,9 +106,24 @@ class Claims:
             if claimed is not None and (
                 running := await self._rebuilt(job, delivery, claimed, stored, attempted=bool(view.epoch))
             ):
+                if view.owner and view.owner != self._owner:
+                    running.lost = "worker_lost", self._clock.monotonic()
+                self._begin(running, view, self._clock.monotonic() - started)
                 if step is ClaimStep.CANCEL:
+                    if not view.epoch and not running.tokens:
+                        running.tally.leave_unbegun()
                     running.end(TurnState.CANCELLED)
                 return running
+
+    def _begin(self, running: Running, before: LogView, claim_s: float) -> None:
+        """Notes the attempt in the job's ledger; ``before`` is the log's view before the claim."""
+        running.tally.begin(
+            running.epoch,
+            me=self._owner,
+            claim_s=claim_s,
+            after=len(running.tokens),
+            before=(before.epoch, before.owner),
+        )
 
     async def _is_alive(self, owner: str, delivery: Delivery) -> bool:
         """Whether the owner's lease holds, and not both of its connections are gone: that to the queue, which has
@@ -132,6 +148,7 @@ class Claims:
         if claimed is None:
             return False
         running.epoch, running.sent = claimed.epoch, view.last
+        running.tally.claim_again(claimed.epoch)
         return True
 
     async def again(self, running: Running, *, crashes: int) -> Running | Busy | None:

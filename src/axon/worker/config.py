@@ -12,6 +12,9 @@ class WorkerConfig:
     pool: str = ""
     """The worker takes the jobs of tenants that have this pool, and no others. Empty is the pool that everybody
     shares."""
+    neighbours: str = ""
+    """Names of other deployments whose engines share this worker's cores, separated by commas: what a tenant is served
+    here counts for its share there too. ``axon serve`` knows those of its own process."""
     deployment: str = ""
     """Name of a registered deployment that the worker serves, in place of ``model``."""
     version: str = ""

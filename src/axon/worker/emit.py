@@ -6,12 +6,13 @@ from collections.abc import Awaitable, Callable
 import structlog
 
 from axon.domain import record
-from axon.domain.chunk import Chunk
-from axon.domain.turn import TurnState
+from axon.domain.log.chunk import Chunk
+from axon.domain.turn import Turn, TurnState
 from axon.errors import AxonError
 from axon.ownership.ending import Ending
 from axon.ports.live import Appended, AppendStatus, TokenLog
 from axon.ports.queue import Queue
+from axon.telemetry.logs import about
 from axon.telemetry.metrics import Metrics
 from axon.worker.job.hands import Hands
 from axon.worker.job.running import Running
@@ -37,12 +38,14 @@ class Emitter:
         queue: Queue,
         ending: Ending,
         metrics: Metrics,
+        ended: Callable[[Turn], None] = lambda turn: None,
     ) -> None:
-        """``restore`` claims a job again that the log has forgotten; it returns False when the job is not ours."""
+        """``restore`` claims a job again that the log has forgotten; it returns False when the job is not ours.
+        ``ended`` is told each turn that has ended here."""
         self._hands, self._parked = hands, parked
         self._log, self._queue, self._ending = log, queue, ending
         self._restore_claim, self._residency = restore, residency
-        self._metrics = metrics
+        self._metrics, self._ended = metrics, ended
         self._touched: dict[Running, None] = {}
         self._wake = asyncio.Event()
         hands.on_news.append(self.touch)
@@ -99,12 +102,12 @@ class Emitter:
             case AppendStatus.CANCEL:
                 self._hands.cancel(running)
             case AppendStatus.ABSENT:
-                self._metrics.cancelled.labels(cause="absent").inc()
+                self._metrics.turns.cancelled.labels(cause="absent").inc()
                 self._hands.cancel(running)
             case AppendStatus.MISSING:
                 await self._restore(running)
             case AppendStatus.FENCED:
-                self._metrics.fenced_writes.inc()
+                self._metrics.streams.fenced_writes.inc()
                 self._park(running)
             case AppendStatus.DONE:
                 self._park(running)  # the next look at its delivery finds that the job has ended, and acks it
@@ -114,7 +117,9 @@ class Emitter:
         try:
             ours = await self._restore_claim(running)
         except AxonError as error:
-            _logger.warning("log.restore_failed", turn=running.job.id, error=str(error), retry_s=_RETRY_S)
+            _logger.warning(
+                "log.restore_failed", **about(running.job, running.attempt), error=str(error), retry_s=_RETRY_S
+            )
             await asyncio.sleep(_RETRY_S)
             ours = True
         if ours:
@@ -128,10 +133,12 @@ class Emitter:
             try:
                 turn = await self._ending.finish(running.job, [running.whole()])
                 await self._queue.ack(running.delivery)
-                self._metrics.usage(turn.tenant, turn.usage, turn.ledger)
+                self._ended(turn)
                 break
             except AxonError as error:
-                _logger.warning("turn.end_delayed", turn=running.job.id, error=str(error), retry_s=_RETRY_S)
+                _logger.warning(
+                    "turn.end_delayed", **about(running.job, running.attempt), error=str(error), retry_s=_RETRY_S
+                )
                 if error.code == record.REFUSED:
                     self._park(running)  # no retry would get it in, and it must not hold a slot
                     return

@@ -8,13 +8,15 @@ from collections.abc import Callable
 
 import structlog
 
+from axon.domain.fairness.lane import with_letter
 from axon.domain.job import Job
 from axon.domain.job_body import Beyond
-from axon.domain.lane import with_letter
 from axon.errors import AxonError
 from axon.ports.queue import Delivery, Queue
 from axon.runtime.clock import Clock
+from axon.telemetry.logs import about
 from axon.telemetry.metrics import Metrics
+from axon.telemetry.turn_labels import turn_labels
 from axon.worker.claims import Busy, Claims
 from axon.worker.identity import Identity
 from axon.worker.job.hands import Hands
@@ -89,7 +91,10 @@ class Intake:
             case Busy(owner=owner):
                 self._parked.add(delivery, owner)
             case Running():
-                self._metrics.queue_wait.observe(max(0.0, self._clock.now() - job.created))
+                waited_s = max(0.0, self._clock.now() - job.created)
+                self._metrics.turns.queue_wait.labels(*turn_labels(job)).observe(waited_s)
+                if claimed.lost is not None:
+                    self._metrics.streams.failovers.labels(cause=claimed.lost[0]).inc()
                 self._pace(claimed)
                 self._hands.take(claimed)
 
@@ -129,7 +134,9 @@ class Intake:
             crashes = self._hands.trials.crashes(running.job.id)
             claimed = await self._claims.again(running, crashes=crashes)
         except AxonError as error:
-            _logger.warning("claim.failed", turn=running.job.id, error=str(error), next="parked and tried again")
+            _logger.warning(
+                "claim.failed", **about(running.job, running.attempt), error=str(error), next="parked and tried again"
+            )
             claimed = Busy()
         if not self._hands.holds(running):
             return  # it ended meanwhile

@@ -32,6 +32,10 @@ class Lease(Protocol):
     def holds(self) -> bool:
         """Whether the lease cannot have lapsed, by our own clock alone."""
 
+    @property
+    def renewed_at(self) -> float:
+        """Monotonic time of the last renewal that the service took."""
+
     async def open(self) -> None:
         """Takes the lease."""
 
@@ -61,6 +65,10 @@ class LoopLease:
     @property
     def holds(self) -> bool:
         return self._clock.monotonic() < self._until
+
+    @property
+    def renewed_at(self) -> float:
+        return self._until - self._config.lease_s
 
     async def open(self) -> None:
         await self._hold()
@@ -109,6 +117,10 @@ class ThreadLease:
     @property
     def holds(self) -> bool:
         return self._clock.monotonic() < self._until
+
+    @property
+    def renewed_at(self) -> float:
+        return self._until - self._config.lease_s
 
     async def open(self) -> None:
         """Returns when the thread has the lease; raises what kept the thread from taking it."""

@@ -8,7 +8,7 @@ are in ``Hands``.
 
 import asyncio
 import uuid
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Collection, Sequence
 
 import structlog
 
@@ -24,6 +24,7 @@ from axon.ports.live import Live
 from axon.ports.queue import Lanes
 from axon.ports.store import TurnStore
 from axon.runtime.clock import Clock
+from axon.telemetry.engine_report import WorkerLabels
 from axon.telemetry.metrics import Metrics
 from axon.text.tokenizer import Tokenizer
 from axon.worker.child.supervisor import Engine, Supervisor
@@ -39,12 +40,13 @@ from axon.worker.job.trials import Trials
 from axon.worker.lease import make_lease
 from axon.worker.lifeline import Lifeline
 from axon.worker.peers.handover import leaving
-from axon.worker.peers.load import measure_load
+from axon.worker.peers.load import measure_free_slots, measure_load
 from axon.worker.peers.passing import Passing
 from axon.worker.peers.residency import Residency
 from axon.worker.peers.versions import Versions
 from axon.worker.queue.parked import Parked
 from axon.worker.queue.taking import Taking
+from axon.worker.reporting import Reporting
 from axon.worker.watching import Watching
 
 _RELEASE_TIMEOUT_S = 5.0
@@ -77,6 +79,8 @@ class Worker:
         tickets: Tickets | None = None,
         letter: str = "",
         letters: Callable[[str], str | None] = lambda version: None,
+        neighbours: Callable[[], Collection[str]] = tuple,
+        zone: str = "",
     ) -> None:
         """``residences``: where the worker records whose KV blocks it holds, to be offered their next turns.
 
@@ -84,8 +88,10 @@ class Worker:
 
         ``letter``: that of the worker's version in the names of lanes; ``letters`` returns a version's, None for one
         that is not known.
+
+        ``neighbours`` returns the pools of other deployments whose engines share this one's cores.
         """
-        self._config, self._clock = config, clock
+        self._config, self._clock, self._zone = config, clock, zone
         incarnation = f"worker-{uuid.uuid4().hex[:12]}"
         me = self.identity = Identity(
             deployment=deployment, incarnation=incarnation, name=name, pool=config.pool, letter=letter
@@ -97,20 +103,27 @@ class Worker:
         lease = self._lease = make_lease(incarnation, live.leases, liveness, config, clock)
         own_lane = me.name if residences else ""
         taking = self._taking = Taking(
-            me, hands, num_lanes=num_lanes, own_lane=own_lane, queue=queue, live=live, clock=clock, metrics=metrics
+            *(me, hands),
+            num_lanes=num_lanes,
+            own_lane=own_lane,
+            queue=queue,
+            live=live,
+            clock=clock,
+            metrics=metrics,
+            neighbours=neighbours,
         )
-        charge = taking.sharing.charge
         supervisor = self._supervisor = Supervisor(
             hands=hands,
             make_engine=make_engine,
-            charge=charge,
+            charge=taking.sharing.charge,
+            worked=taking.sharing.worked,
             config=config,
             clock=clock,
             metrics=metrics,
-            model=deployment,
+            who=lambda: self.labels,
         )
         self._progress = Progress(hands, journal, every_s=config.checkpoint_s)
-        paced = metrics.paced.labels(deployment)
+        paced = metrics.turns.paced.labels(deployment)
         pacing = self._pacing = Pacing(hands, lease, tickets, clock=clock, paced=paced) if tickets else None
         residency = self._residency = Residency(residences, me, clock) if residences else None
         passing = self._passing = Passing(
@@ -134,8 +147,17 @@ class Worker:
             me, hands, parked, claims, pacing, passing, versions, letters, queue=queue, clock=clock, metrics=metrics
         )
         self._emitter = Emitter(
-            hands, parked, residency, claims.restore, log=live.log, queue=queue, ending=ending, metrics=metrics
+            hands,
+            parked,
+            residency,
+            claims.restore,
+            log=live.log,
+            queue=queue,
+            ending=ending,
+            metrics=metrics,
+            ended=lambda turn: supervisor.report.ended(turn),
         )
+        self._reporting = Reporting(lambda: self.labels, parked, lease, metrics, clock, pool=config.pool)
         self._watching = Watching(hands, parked, intake, supervisor, passing, live=live, liveness=liveness, clock=clock)
 
     async def open(self) -> Ready:
@@ -162,6 +184,7 @@ class Worker:
             tasks.create_task(self._watching.listen())
             tasks.create_task(self._emitter.run())
             tasks.create_task(self._progress.run())
+            tasks.create_task(self._reporting.run())
             if self._pacing is not None:
                 tasks.create_task(self._pacing.run())
 
@@ -209,6 +232,12 @@ class Worker:
         _logger.info("worker.stopped", worker=self.identity.name)
 
     @property
+    def labels(self) -> WorkerLabels:
+        """The labels of its metrics; the version is known when the engine is up."""
+        me = self.identity
+        return WorkerLabels(me.deployment, me.version, me.name, self._zone)
+
+    @property
     def jobs(self) -> Sequence[Job]:
         """The jobs that have a slot or wait for one."""
         return self.hands.jobs
@@ -218,10 +247,19 @@ class Worker:
         """The process id of the present engine; a restart changes it."""
         return self._supervisor.engine_pid
 
+    async def profile_engine(self, kind: str, seconds: float) -> bytes:
+        """Records a profile of the present engine's process, packed as in ``axon.profiling``."""
+        return await self._supervisor.profile(kind, seconds)
+
     @property
     def load(self) -> Load:
         """The worker's present load."""
         return measure_load(self.hands, self._supervisor, self._clock.monotonic())
+
+    @property
+    def free_slots(self) -> int:
+        """``free_slots`` of the load, which is asked more often than the rest."""
+        return measure_free_slots(self.hands, self._supervisor, self._clock.monotonic())
 
 
 async def _in_time(closing: Awaitable[None]) -> None:

@@ -60,6 +60,16 @@ def test_replicas_that_leave_hand_their_sequences_over_and_none_is_lost() -> Non
     assert shrinking.num_running == shrinking.num_waiting == 0
 
 
+def test_a_fleet_is_idle_from_the_end_of_its_last_job_and_not_while_one_waits_for_a_cold_start() -> None:
+    cold, _ = fleet(0)
+    cold.run(30.0, [Cohort(1.0, 100.0, 100.0, 1, "a")], 0)
+    assert (cold.num_waiting, cold.idle_s) == (1, 0.0)
+    cold.resize(1)
+    cold.run(31.5, [], 0)
+    assert (cold.num_running, cold.num_waiting) == (0, 0)
+    assert 0.5 < cold.idle_s < 1.5
+
+
 def test_the_oracle_is_in_time_for_all_and_has_fewer_hours_than_twice_the_work() -> None:
     load = Load(name="small", seconds=600.0, erlangs=lambda _: 4.0, initial=5, warm_up_s=120.0, cohorts=4)
     arrivals = load.arrivals()

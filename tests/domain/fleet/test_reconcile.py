@@ -65,6 +65,14 @@ def test_draining_replicas_count_against_the_most_that_a_deployment_may_have() -
     assert decided.groups[0].held == "its deployment has its 2 replicas, with those that drain"
 
 
+def test_a_deployment_beyond_its_most_gains_none_when_one_of_too_many_is_gone() -> None:
+    fleet = settled(ONE.replica(0), ONE.replica(1), snapshot=registry(deployed(max_replicas=2)))
+    fleet.replicas[ONE.replica(2)] = launched(ONE.replica(2), LaunchState.STOPPING)
+    decided = fleet.look(to(2))
+    assert not decided.orders
+    assert decided.groups[0].more == 0
+
+
 def test_a_replica_on_a_lost_machine_is_replaced_under_another_name() -> None:
     fleet = settled(ONE.replica(0), snapshot=registry(deployed(max_replicas=2)))
     fleet.replicas[ONE.replica(1)] = launched(ONE.replica(1), LaunchState.LOST)

@@ -12,7 +12,7 @@ from axon.domain.registry import comparison
 from axon.domain.registry.comparison import Criterion, Evidence, Table, Verdict, looked, verdict_of
 from axon.domain.registry.samples import Observed, Samples, bucket_of_latency
 from axon.domain.registry.tolerance import Tolerance
-from tests.long import share
+from tests.long import whole
 
 TOLERANCE = Tolerance()
 
@@ -149,13 +149,13 @@ class TestSimulatedRollouts:
     """``python -m benchmarks.rollouts`` makes the table of docs/rollouts.md from the same simulation."""
 
     def test_fewer_than_one_in_a_hundred_good_versions_is_aborted(self) -> None:
-        num = int(share(500))
+        num = 500 if whole() else 20
         aborted = [seed for seed in range(num) if simulate(GOOD, seed).verdict.is_worse]
         assert len(aborted) < max(1.0, num / 100)
 
     @pytest.mark.parametrize("kind", BAD)
     def test_every_bad_version_is_aborted_for_the_right_reason(self, kind: str) -> None:
-        runs = [simulate(BAD[kind], 10_000 + seed) for seed in range(int(share(200)))]
+        runs = [simulate(BAD[kind], 10_000 + seed) for seed in range(200 if whole() else 8)]
         assert all(run.verdict.is_worse for run in runs)
         assert all(min(run.num_new, run.num_old) >= TOLERANCE.min_samples for run in runs)
         latency = kind == "is 2× slower"

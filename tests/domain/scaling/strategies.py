@@ -9,7 +9,7 @@ from axon.domain.scaling.memory import Memory
 from axon.domain.scaling.policy import ScalingPolicy
 from axon.domain.scaling.signals import Signals, TenantRate
 from axon.domain.scaling.work import Speed, Work
-from axon.domain.tenant import Tier
+from axon.domain.tenants.tenant import Tier
 
 SPEED = Speed(prefill=40_000.0, decode=10_000.0)
 NOON = 43_200.0

@@ -16,7 +16,7 @@ from axon.domain.scaling.need import by_load
 from axon.domain.scaling.policy import ScalingPolicy
 from axon.domain.scaling.signals import Signals, TenantRate
 from axon.domain.scaling.work import Speed, Work
-from axon.domain.tenant import Tier
+from axon.domain.tenants.tenant import Tier
 from tests.domain.scaling.strategies import (
     NOON,
     arriving,
@@ -100,6 +100,7 @@ def test_a_steady_load_with_noise_makes_it_change_direction_less_than_once_an_ho
     assert turns(decisions[120:]) < 2
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("seed", range(2))
 @pytest.mark.parametrize(("load", "dispersion"), [(1000.0, 0.15), (8000.0, 1.0)])
 def test_a_large_group_changes_direction_less_than_once_an_hour_too(load: float, dispersion: float, seed: int) -> None:

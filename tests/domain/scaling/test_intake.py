@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from axon.domain.scaling.intake import Intake, Taken
 from axon.domain.scaling.work import Work
-from axon.domain.tenant import Tier
+from axon.domain.tenants.tenant import Tier
 
 
 def taken(jobs: float, prompt: float = 100.0, answer: float = 50.0) -> Taken:

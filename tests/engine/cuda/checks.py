@@ -128,6 +128,20 @@ def logprobs_equal_those_of_the_cpu(make_folder: Folders) -> None:
         assert abs(mine.logprob - other.logprob) < 1e-3
 
 
+def prompts_have_the_logprobs_of_the_cpu(make_folder: Folders) -> None:
+    from tests.engine.cuda.scores import compare, compare_dtypes
+
+    for name, shape in {"tiny": {}, "qwen3": RELATIVES["qwen3"], "wide": WIDE["qwen3"]}.items():
+        compare(make_folder(shape), on_gpu, on_cpu, name)
+    compare_dtypes(make_folder(WIDE["llama"]), on_gpu)
+
+
+def prompts_have_the_same_logprobs_over_ranks(make_folder: Folders) -> None:
+    from tests.engine.cuda import scores
+
+    scores.compare_ranks(make_folder(WIDE["llama"]), on_gpu, open_in)
+
+
 def chunked_cached_and_batched_change_nothing(make_folder: Folders) -> None:
     for shape in ({}, WIDE["llama"]):
         folder = make_folder(shape)
@@ -167,20 +181,10 @@ def replayed_and_parked_change_nothing(make_folder: Folders) -> None:
 
 
 def a_step_that_finds_no_memory_is_computed_in_halves(make_folder: Folders) -> None:
-    folder = make_folder({})
-    adds = make_adds(6, SAMPLINGS["warm"])
-    engine = on_gpu(folder)
-    runner: Any = engine._runner
-    compute = runner._model.chunks
+    from tests.engine.cuda.scores import short_of_memory
 
-    def fail_when_large(inputs: Any, *rest: Any) -> torch.Tensor:
-        if len(inputs["ids"]) > 20:
-            raise torch.OutOfMemoryError
-        logits: torch.Tensor = compute(inputs, *rest)
-        return logits
-
-    runner._model.chunks = fail_when_large
-    assert run_to_end(engine, adds) == run_to_end(on_cpu(folder), adds)
+    folder, adds = make_folder({}), make_adds(6, SAMPLINGS["warm"])
+    assert run_to_end(short_of_memory(on_gpu(folder)), adds) == run_to_end(on_cpu(folder), adds)
 
 
 def memory_is_filled_to_the_fraction(make_folder: Folders) -> None:
@@ -297,6 +301,12 @@ def graphs_recorded_between_steps_change_no_token(make_folder: Folders) -> None:
         assert run_to_end(late, adds) == run_to_end(early, adds), name
 
 
+def graphs_are_recorded_beside_garbage(_: Folders) -> None:
+    from tests.engine.cuda.recording import record_beside_garbage
+
+    record_beside_garbage()
+
+
 def the_gpu_is_watched(make_folder: Folders) -> None:
     engine = on_gpu(make_folder({}))
     run_to_end(engine, make_adds(4, SAMPLINGS["greedy"]))
@@ -317,10 +327,18 @@ def emit(engine: Engine, adds: list[Add]) -> list[Emitted]:
     return sorted(emitted, key=lambda each: int(each.id) if each.id.isdigit() else 0)
 
 
+def encoders_give_the_vectors_of_the_cpu(_: Folders) -> None:
+    from tests.engine.cuda.encoder import compare
+
+    with tempfile.TemporaryDirectory() as root:
+        compare(Path(root))
+
+
 CHECKS: list[Callable[[Folders], None]] = [
     attention_agrees_with_the_plain_one,
     tokens_equal_those_of_the_cpu,
     logprobs_equal_those_of_the_cpu,
+    prompts_have_the_logprobs_of_the_cpu,
     chunked_cached_and_batched_change_nothing,
     replayed_and_parked_change_nothing,
     a_step_that_finds_no_memory_is_computed_in_halves,
@@ -330,8 +348,11 @@ CHECKS: list[Callable[[Folders], None]] = [
     the_gpu_is_watched,
     a_group_of_one_over_nccl_changes_nothing,
     graphs_recorded_between_steps_change_no_token,
+    graphs_are_recorded_beside_garbage,
     two_ranks_on_one_gpu_say_what_one_says,
+    prompts_have_the_same_logprobs_over_ranks,
     grammars_are_followed_and_change_nothing_beside_them,
+    encoders_give_the_vectors_of_the_cpu,
 ]
 
 

@@ -1,5 +1,7 @@
 """What travels to the device: slots, block tables, random numbers, and steps as arrays. Needs no GPU."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -21,6 +23,7 @@ def make_span(
     is_drawn: bool = True,
     temperature: float = 0.5,
     position: int = 0,
+    given: tuple[int, ...] = (),
 ) -> Span:
     draw = Draw(sampling=Sampling(max_tokens=9, temperature=temperature), seed=arrival, choice=1, position=position)
     return Span(
@@ -29,6 +32,7 @@ def make_span(
         token_ids=ids,
         block_ids=blocks,
         draw=draw if is_drawn else None,
+        scores=tuple(replace(draw, given=token) for token in given),
         arrival=arrival,
         admission=admission,
     )
@@ -135,3 +139,36 @@ def test_arrays_in_one_buffer_start_where_eight_byte_numbers_may(num_numbers: in
     assert all(start % 2 == 0 for start in starts.values())
     assert starts["c"] - starts["b"] >= 2 * num_numbers
     assert num_words >= starts["c"] + 1
+
+
+def test_rows_whose_next_token_is_scored_stand_before_the_drawn_one() -> None:
+    spans = order(
+        [
+            make_span(0, ids=(1, 2, 3, 4), given=(2, 3, 4)),
+            make_span(1, first=4, ids=(5, 6), given=(6, 7), is_drawn=False),
+            make_span(2, first=9),
+            make_span(3, ids=(8, 9)),
+        ]
+    )
+    arrays = pack_mixed(spans, Slots(4, 8), {}, 64)[0].arrays
+    rows = dict(zip(arrays["scored_rows"].tolist(), arrays["given"].tolist(), strict=True))
+    assert {int(arrays["ids"][row]): token for row, token in rows.items()} == {1: 2, 2: 3, 3: 4, 5: 6, 6: 7}
+    assert arrays["ids"][arrays["drawn_rows"]].tolist() == [5, 4, 9]
+    assert "scored_rows" not in pack_mixed([make_span(2)], Slots(4, 8), {}, 64)[0].arrays
+
+
+@pytest.mark.parametrize("is_drawn", [False, True])
+@pytest.mark.parametrize("num_scores", range(5))
+def test_halves_of_a_span_score_together_what_it_scores(num_scores: int, is_drawn: bool) -> None:
+    given = tuple(range(num_scores))
+    span = make_span(0, ids=(1, 2, 3, 4, 5), given=given, is_drawn=is_drawn)
+    halves = halve([span])
+    assert halves is not None
+    [head], [tail] = halves
+    assert tuple(draw.given for draw in (*head.scores, *tail.scores)) == given
+    assert [*_result_positions(head), *_result_positions(tail)] == _result_positions(span)
+    assert len(tail.draws) <= len(tail.token_ids)
+
+
+def _result_positions(span: Span) -> list[int]:
+    return list(range(span.end - len(span.draws), span.end))

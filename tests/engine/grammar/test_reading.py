@@ -9,6 +9,7 @@ from axon.engine.core import EngineCore
 from axon.engine.grammar.grammars import Grammars
 from axon.engine.grammar.vocabulary import Vocabulary
 from axon.engine.protocol.messages import Abort
+from axon.engine.recording import Recordings
 from tests.engine.builders import make_add, make_scheduler
 from tests.engine.grammar.builders import MadeUpModel, of_regex, pieces, run, text_of, tokens
 
@@ -106,7 +107,7 @@ def test_the_process_prepares_after_an_idle_second_and_not_before() -> None:
     engine: Any = Idle()
     busy: Any = Quiet(is_quiet=False)
     quiet: Any = Quiet(is_quiet=True)
-    assert process._receive_work(busy, engine) == work
+    assert process._receive_work(busy, engine, Recordings()) == work
     assert done == []
-    assert process._receive_work(quiet, engine) == work
+    assert process._receive_work(quiet, engine, Recordings()) == work
     assert done == ["check", "prepare"]

@@ -58,7 +58,11 @@ def model_folder(request: pytest.FixtureRequest) -> Path:
     return folder
 
 
-@pytest.fixture(params=[each.instruction_set for each in build._units() if each.instruction_set])
+INSTRUCTION_SETS = sorted({each.instruction_set for each in build._units() if each.instruction_set})
+"""Of this kind of machine; each has several units."""
+
+
+@pytest.fixture(params=INSTRUCTION_SETS)
 def instruction_set(request: pytest.FixtureRequest) -> str:
     """Every one of this architecture; one that this processor lacks is skipped."""
     name: str = request.param

@@ -14,6 +14,7 @@ def alone(tiny: Tiny, tokens: list[int]) -> Floats:
     return tiny.logits((0, 0, tokens))[0]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("size", [2, 3, 5, 8, 9, 13, 16, 32])
 def test_a_decode_in_a_batch_equals_the_row_of_a_whole_prefill(tiny: Tiny, size: int) -> None:
     lengths = [(index * 7) % 60 + 2 for index in range(size)]
@@ -26,6 +27,7 @@ def test_a_decode_in_a_batch_equals_the_row_of_a_whole_prefill(tiny: Tiny, size:
         assert np.array_equal(row[0], wanted)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("chunk", [1, 3, 16, 17, 50])
 def test_a_chunked_prefill_beside_decodes_equals_a_whole_one(tiny: Tiny, chunk: int) -> None:
     text, other = make_tokens(1, 70), make_tokens(2, MAX_TOKENS)
@@ -60,6 +62,7 @@ def long_prefill(folder: Path, known: dict[Path, Floats], text: list[int]) -> Fl
     return known[folder]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("threads", [1, 2, 3])
 def test_a_long_past_is_the_same_however_it_is_shared_out(
     model_folder: Path, instruction_set: str, threads: int, long_rows: dict[Path, Floats]

@@ -165,7 +165,7 @@ def test_logprobs_are_those_of_float64_to_a_millionth() -> None:
 def test_a_given_token_is_scored_and_nothing_is_drawn() -> None:
     row = np.zeros((1, 4), np.float32)
     [drawn] = sample_natively(row, [replace(make_draw(temperature=0.0, logprobs=0), given=2)])
-    assert drawn.token == 2
+    assert (drawn.token, drawn.rank) == (2, 3)
     assert drawn.logprob == pytest.approx(math.log(0.25))
 
 

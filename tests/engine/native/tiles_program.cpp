@@ -15,6 +15,7 @@
 #include AXON_WIDE
 
 #include "tiles.h"
+#include "float_tiles.h"
 
 namespace axon {
 namespace {
@@ -108,6 +109,18 @@ void print_weighed() {
     }
 }
 
+void print_floats() {
+    constexpr int kInputs = 52, kStride = 60;
+    std::vector<float> rows, panel;
+    for (int i = 0; i < kMostRows * kStride; ++i) rows.push_back(random_scale() * static_cast<float>(random_byte()));
+    for (int i = 0; i < kInputs * kLanes; ++i) panel.push_back(random_scale() * static_cast<float>(random_byte()));
+    for (int num_rows = 1; num_rows <= kMostRows; ++num_rows) {
+        std::vector<float> out(kMostRows * kLanes);
+        multiply_floats(rows.data(), kStride, num_rows, panel.data(), kInputs, out.data(), kLanes);
+        print("floats", num_rows, out, static_cast<size_t>(num_rows) * kLanes);
+    }
+}
+
 }  // namespace
 }  // namespace axon
 
@@ -120,4 +133,5 @@ int main() {
     axon::print_products(numbers);
     axon::print_dots(numbers);
     axon::print_weighed();
+    axon::print_floats();
 }

@@ -24,6 +24,8 @@ class Group(Peer):
         super().__init__()
         self.send(Start(config=with_config(tensor_parallel=size, **changes), model_dir=str(folder)))
         self.last = Counters()
+        self.scored: dict[str, list[tuple[float, int, list[tuple[int, float]]]]] = {}
+        """The log probabilities of the prompts of the last run."""
 
     def ready(self) -> Ready:
         return self.receive(Ready)
@@ -34,6 +36,7 @@ class Group(Peer):
 
     def run(self, adds: list[Add]) -> dict[str, list[int]]:
         """Adds all at once and reads until all have ended."""
+        self.scored.clear()
         self.send(*adds)
         tokens: dict[str, list[int]] = {add.id: [] for add in adds}
         left = set(tokens)
@@ -47,6 +50,8 @@ class Group(Peer):
     def step(self) -> list[Emitted]:
         output = self.receive(StepOutput)
         self.last = output.counters
+        for scored in output.scored:
+            self.scored.setdefault(scored.id, []).extend(scored.logprobs)
         return output.emitted
 
     def end(self) -> None:

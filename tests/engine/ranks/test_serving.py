@@ -2,6 +2,8 @@
 
 from pathlib import Path
 
+import pytest
+
 from tests.engine.builders import make_tiny_llama
 from tests.engine.load.convert.gguf_files import write_gguf
 from tests.engine.ranks.group import CUTTABLE, children_of, kill, wait_until_gone
@@ -11,6 +13,7 @@ from tests.journeys.sse import Piece, pieces, text_of
 NUM_TOKENS = 120
 
 
+@pytest.mark.long("ranks")
 def test_an_answer_is_whole_and_equal_when_a_rank_is_killed_under_it(tmp_path: Path) -> None:
     source = write_gguf(tmp_path / "tiny.gguf", make_tiny_llama(tmp_path / "weights", **CUTTABLE))
     settings = {"model": source, "models_dir": tmp_path / "models", "engine_tensor_parallel": 2}

@@ -59,6 +59,7 @@ def follows_the_softmax(sample: Sample, sampling: dict[str, Any]) -> bool:
     return kept.sum() == 1 or statistic < CHI_SQUARE_999[int(kept.sum()) - 1]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("sampling", SAMPLINGS, ids=str)
 def test_twenty_thousand_draws_follow_the_exact_softmax(sample: Sample, sampling: dict[str, Any]) -> None:
     assert follows_the_softmax(sample, sampling)
@@ -134,6 +135,20 @@ def test_a_row_is_drawn_the_same_alone_and_among_others(
     together = sample(logits, draws)
     assert together == [sample(logits[row : row + 1], [draws[row]])[0] for row in range(len(rows))]
     assert torch.equal(logits, before), "the logits are the runner's"
+
+
+@settings(deadline=None)
+@given(logits=logit_rows, token=ids, count=st.integers(0, 12))
+def test_a_given_token_has_its_place_in_the_ranking(
+    sample: Sample, logits: list[float], token: int, count: int
+) -> None:
+    token %= len(logits)
+    ranking = sorted(range(len(logits)), key=lambda id: (-logits[id], id))
+    [drawn] = sample(torch.tensor([logits]), [replace(make_draw(logprobs=count), given=token)])
+    assert (drawn.token, drawn.rank) == (token, 1 + ranking.index(token))
+    assert [id for id, _ in drawn.top] == ranking[:count]
+    [chosen] = sample(torch.tensor([logits]), [make_draw(logprobs=count)])
+    assert chosen.rank is None
 
 
 def test_a_row_of_a_large_vocabulary_is_drawn_the_same_alone_and_among_others(sample: Sample) -> None:

@@ -19,7 +19,7 @@ def make_sequence(pending: int, arrival: int = 0, *, is_scored: bool = False) ->
 
 
 def make_budget(tokens: int, prefill: int = 100) -> TokenBudget:
-    return TokenBudget(tokens, StepLimits(max_prefill_tokens=prefill))
+    return TokenBudget(tokens, StepLimits(max_prefill_tokens=prefill), max_scored_tokens=MAX_SCORED_TOKENS)
 
 
 def rank(sequence: Sequence) -> Rank:

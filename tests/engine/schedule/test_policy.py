@@ -197,3 +197,14 @@ def test_a_newcomer_is_served_beside_a_tenant_with_a_long_queue() -> None:
             each.id for each in scheduler.settle(batch, make_drawn(*[1] * len(batch.draws))) if each.finish is not None
         ]
     assert order.index("newcomer") <= 6
+
+
+def test_a_higher_priority_goes_before_a_lower_one_however_much_its_tenant_was_served() -> None:
+    policy = Fair(lead=10.0)
+    person, line = (Claim(arrival=0, tenant="people"), Claim(arrival=1, tenant="batch", priority=-1))
+    for claim in (person, line):
+        policy.arrive(claim)
+    policy.charge(person, emitted=1000)
+    assert policy.may_overtake(person, line)
+    assert not policy.may_overtake(person, Claim(arrival=2, tenant="batch"))
+    assert policy.may_overtake(line, person)

@@ -4,8 +4,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
+from axon.domain.byte_tokens import EOS_ID
 from axon.engine.batch import Batch
-from axon.engine.echo import EOS_ID
 from axon.engine.protocol.messages import Emitted
 from axon.engine.schedule.controller import NO_DRAFTS
 from axon.engine.schedule.policy import PolicyName, make_policy

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from axon.domain.share import Want, fair_slots
+from axon.domain.fairness.share import Want, fair_slots
 from axon.engine.batch import Batch
 from axon.engine.schedule.policy import Fair, FirstCome
 from axon.engine.schedule.scheduler import Scheduler
@@ -141,6 +141,46 @@ def test_a_slot_is_not_taken_from_who_has_just_got_it() -> None:
     scheduler.add(make_add("light", prompt=3, tenant="light"))
     served = [ids(step(scheduler)) for _ in range(MIN_SERVED_TOKENS)]
     assert ["light" in each for each in served] == [False] * (MIN_SERVED_TOKENS - 2) + [True] * 2
+
+
+@given(
+    slots=st.integers(2, 6),
+    steps=st.integers(1, 30),
+    earlier=st.integers(0, 3),
+    lag=st.integers(0, 1),
+)
+@settings(max_examples=40, deadline=None)
+def test_a_higher_tier_of_another_tenant_takes_its_part_from_a_lower_one_in_the_very_next_step(
+    slots: int, steps: int, earlier: int, lag: int
+) -> None:
+    policy = Fair(lead=16.0)
+    scheduler = make_scheduler(blocks=400, max_sequences=slots, max_batch_tokens=64, policy=policy)
+    for index in range(earlier):  # what it was served before does not count against it
+        scheduler.add(make_add(f"earlier {index}", prompt=[index] * 40, max_tokens=20, tenant="people"))
+    for index in range(slots + 3):
+        flex = make_add(f"flex {index}", prompt=[9, index], max_tokens=100, ignore_eos=True, tenant="b", priority=-1)
+        scheduler.add(flex)
+    pipeline = Pipeline(scheduler, lag)
+    while any(f"earlier {index}" in scheduler._roster.by_id for index in range(earlier)):
+        pipeline.step()
+    for _ in range(steps):
+        pipeline.step()
+    scheduler.add(make_add("person", prompt=[7] * 3, tenant="people"))
+    assert "person" in ids(pipeline.step()[0])
+    scheduler.check()
+
+
+def test_lines_of_a_lower_tier_get_on_however_often_they_have_to_yield() -> None:
+    scheduler = make_scheduler(blocks=200, max_sequences=2, max_batch_tokens=64)
+    for index in range(6):
+        flex = make_add(f"flex {index}", prompt=[9, index], max_tokens=20, ignore_eos=True, tenant="b", priority=-1)
+        scheduler.add(flex)
+    for turn in range(200):
+        scheduler.add(make_add(f"person {turn}", prompt=[7] * 3, max_tokens=2, ignore_eos=True, tenant="people"))
+        for _ in range(3):
+            step(scheduler)
+    assert not any(id.startswith("flex") for id in scheduler._roster.by_id)
+    assert scheduler.yielded > 20
 
 
 def test_first_come_takes_no_slot_from_anybody() -> None:

@@ -6,7 +6,7 @@ from pathlib import Path
 import httpx
 import pytest
 
-from axon.domain.key import Scope
+from axon.domain.tenants.key import Scope
 from tests.gateway.admin.office import Office, opened_office
 
 

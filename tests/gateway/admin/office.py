@@ -2,27 +2,37 @@
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
 
 import httpx
 
-from axon.adapters.live.memory_cache import MemoryCache
+from axon.adapters.live.memory.accounts import MemoryAccounts
+from axon.adapters.live.memory.cache import MemoryCache
+from axon.adapters.live.memory.live import open_memory_live
 from axon.adapters.store.sqlite import SqliteStore
-from axon.domain.key import HOLDER, Scope
-from axon.domain.tenant import Tenant, Terms
+from axon.admission.line import read_lines
+from axon.domain.tenants.key import HOLDER, Scope
+from axon.domain.tenants.tenant import Tenant, Terms
 from axon.gateway.admin.bodies import Admin
+from axon.gateway.admin.overviews import Overviews
 from axon.gateway.app import build_app
 from axon.gateway.config import GatewayConfig
 from axon.gateway.http.auth import Authenticator
 from axon.gateway.http.body import Bodies
+from axon.ports.alerts import Alerts
+from axon.profiling.asking import Profiles
 from axon.registry.catalog import Catalog
 from axon.registry.fleet_report import FleetReports
+from axon.registry.holders import Holders
 from axon.registry.writer import RegistryWriter
-from axon.runtime.clock import FakeClock
+from axon.runtime.clock import FakeClock, SystemClock
 from axon.runtime.lifecycle import Lifecycle
+from axon.sessions.traced_turns import TracedTurns
 from axon.telemetry.metrics import Metrics
+from axon.telemetry.recent import RecentLines
 from axon.tenants.keyring import Keyring
 from axon.tenants.revocations import Revocations
 from axon.tenants.tenancy import Tenancy
@@ -30,6 +40,8 @@ from tests.domain.registry.builders import nobody_pinned
 from tests.gateway.offers.builders import make_offers
 
 PEPPER = b"pepper"
+OWN = "gateway-1"
+"""Name of the process that the routes run in."""
 
 
 DEFAULTS = Terms(requests_per_minute=600.0, concurrent=64)
@@ -42,7 +54,8 @@ async def _uncounted(*who: object) -> None:
 class Office:
     """The application with a store of its own, and a client for whichever key one has."""
 
-    def __init__(self, store: SqliteStore) -> None:
+    def __init__(self, store: SqliteStore, alerts: Alerts | None = None) -> None:
+        self.lines = RecentLines()
         self.store, self.clock = store, FakeClock()
         revocations = Revocations(MemoryCache(self.clock), store.keys, self.clock)
         self.tenancy = Tenancy(store, self.clock, defaults=DEFAULTS)
@@ -50,9 +63,12 @@ class Office:
         self.catalog = Catalog(
             store.registry, RegistryWriter(store.registry, self.clock), self.clock, pinned=nobody_pinned
         )
-        self.fleet = FleetReports(MemoryCache(self.clock))
+        self.cache = MemoryCache(self.clock)
+        self.fleet = FleetReports(self.cache)
+        self.accounts = MemoryAccounts(self.clock)
+        self.live = open_memory_live(SystemClock(), retention_s=60.0)
         self.bodies = Bodies(GatewayConfig())
-        gateway = SimpleNamespace(
+        self.gateway = SimpleNamespace(
             config=GatewayConfig(),
             lifecycle=Lifecycle(),
             metrics=Metrics(),
@@ -60,14 +76,29 @@ class Office:
             offers=make_offers(self.clock),
             bodies=self.bodies,
             opening=SimpleNamespace(count=_uncounted),
+            follower=SimpleNamespace(num_streams=0),
+            traces=None,
         )
+        self.traced = TracedTurns(cast("Any", None), cast("Any", None), store.turns, self.clock)
         self.app = build_app(
-            cast("Any", gateway),
+            cast("Any", self.gateway),
             Admin(
                 tenancy=self.tenancy,
                 keyring=self.keyring,
                 catalog=self.catalog,
                 fleet=self.fleet,
+                overviews=Overviews(
+                    "gateway-1",
+                    partial(read_lines, self.accounts),
+                    Holders(self.cache, num_slots=4),
+                    self.fleet,
+                    self.clock,
+                ),
+                profiles=Profiles(self.live, SystemClock(), OWN),
+                lines=self.lines,
+                process="gateway-1",
+                alerts=alerts,
+                traced=self.traced,
                 clock=self.clock,
             ),
             Authenticator(store.keys, PEPPER, self.clock, defaults=DEFAULTS, revoked=revocations.revoked),
@@ -83,11 +114,11 @@ class Office:
 
 
 @asynccontextmanager
-async def opened_office(folder: Path) -> AsyncIterator[Office]:
+async def opened_office(folder: Path, alerts: Alerts | None = None) -> AsyncIterator[Office]:
     store = SqliteStore(folder / "axon.db")
     await store.open()
     await store.tenants.add(Tenant(id="ops"))
-    office = Office(store)
+    office = Office(store, alerts)
     try:
         yield office
     finally:

@@ -3,7 +3,7 @@
 import httpx
 import structlog
 
-from axon.domain.key import Scope
+from axon.domain.tenants.key import Scope
 from axon.gateway.http.scopes import NEEDED
 from tests.gateway.admin.office import Office, ok, refused
 
@@ -18,6 +18,9 @@ async def test_every_route_refuses_a_key_without_its_scope(office: Office) -> No
                 if path.startswith("/v1/messages"):  # which answers in Anthropic's shape
                     reply = await call
                     assert (reply.status_code, reply.json()["error"]["type"]) == (403, "permission_error")
+                elif path.startswith("/api/"):  # in Ollama's
+                    reply = await call
+                    assert (reply.status_code, "scope" in reply.json()["error"]) == (403, True)
                 else:
                     await refused(call, 403, "insufficient_permissions")
 

@@ -9,7 +9,7 @@ import pytest
 from axon.domain.fleet.reconcile import GroupState
 from axon.domain.fleet.replica import LaunchState
 from axon.domain.fleet.status import Decision, FleetStatus, ReplicaState, decode, encode, replica_status
-from axon.domain.key import Scope
+from axon.domain.tenants.key import Scope
 from tests.domain.fleet.builders import ONE, TWO, launched
 from tests.gateway.admin.office import Office, ok, opened_office, refused
 

@@ -4,7 +4,7 @@ import json
 
 import httpx
 
-from axon.domain.key import parse_key
+from axon.domain.tenants.key import parse_key
 from tests.gateway.admin.office import Office, ok, refused
 
 

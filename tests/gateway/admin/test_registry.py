@@ -8,7 +8,7 @@ from typing import Any
 import httpx
 import pytest
 
-from axon.domain.key import Scope
+from axon.domain.tenants.key import Scope
 from axon.gateway.http.scopes import NEEDED
 from tests.gateway.admin.office import Office, ok, opened_office, refused
 

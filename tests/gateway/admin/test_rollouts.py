@@ -6,9 +6,9 @@ from typing import Any
 import httpx
 import pytest
 
-from axon.domain.key import Scope
 from axon.domain.registry import steps
 from axon.domain.registry.deployment import Deployment, MemberState
+from axon.domain.tenants.key import Scope
 from axon.registry.catalog import Catalog
 from axon.registry.writer import RegistryWriter
 from tests.domain.registry.builders import nobody_pinned

@@ -5,7 +5,7 @@ from dataclasses import fields
 import httpx
 import pytest
 
-from axon.domain.tenant import Limits
+from axon.domain.tenants.tenant import Limits
 from tests.gateway.admin.office import Office, ok, refused
 
 

@@ -2,9 +2,9 @@
 
 import httpx
 
-from axon.domain.cost import Rates
-from axon.domain.key import Scope
-from axon.domain.replica_use import ReplicaUse, UseKind
+from axon.domain.billing.cost import Rates
+from axon.domain.billing.replica_use import ReplicaUse, UseKind
+from axon.domain.tenants.key import Scope
 from tests.contracts.builders import make_ended, make_job
 from tests.gateway.admin.office import Office, ok, refused
 

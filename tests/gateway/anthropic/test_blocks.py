@@ -1,12 +1,16 @@
 """An answer's tokens as content blocks."""
 
+import json
 from typing import Any
 
+import msgspec
 import pytest
 
-from axon.domain.chunk import Chunk, Details, End, Token
+from axon.domain.log.chunk import Chunk, Details, End, Token
 from axon.domain.tool_call import CallPiece
 from axon.gateway.anthropic.blocks import block_body, content_of, input_of, stop_of
+from axon.gateway.anthropic.message import message_body
+from tests.contracts.builders import make_job
 
 
 def call(index: int, arguments: str, name: str = "") -> Token:
@@ -68,12 +72,41 @@ def test_white_space_before_text_belongs_to_it() -> None:
         ("", {}),
         ('{"city": "Bonn", "un', {"city": "Bonn"}),
         ('{"city": ["a", "b', {"city": ["a"]}),
-        ("[1, 2]", {}),
-        ("nonsense", {}),
+        ("nonsense", {"INVALID_JSON": "nonsense"}),
     ],
 )
 def test_a_tools_input_is_an_object_also_when_it_was_cut_off(arguments: str, read: dict[str, Any]) -> None:
-    assert input_of(arguments) == read
+    assert input_of(arguments, is_cut_off=True) == read
+
+
+NO_JSON = [
+    "[1, 2]",
+    "nonsense",
+    '{"city": Bonn}',
+    '{"text": "two\nlines"}',
+    '{"a": 1,}',
+    '{"a": NaN}',
+    '{"a": "\\ud800"}',
+    '{"a": "half',
+    '{"a": ' + "[" * 300 + "]" * 300 + "}",
+    '{"a": ' + "9" * 5000 + "}",
+]
+
+
+@pytest.mark.parametrize("arguments", NO_JSON, ids=lambda each: each[:16])
+def test_arguments_that_are_no_json_object_are_returned_as_their_text(arguments: str) -> None:
+    tokens = (call(0, arguments[:3], "get"), call(0, arguments[3:]))
+    chunk = Chunk(first=1, epoch=1, tokens=tokens, ends=(End(0, "tool_calls", 2),), terminal="completed")
+    whole = message_body(make_job("msg_1"), [chunk])
+    assert whole["content"][0]["input"] == {"INVALID_JSON": arguments}
+    assert json.loads(msgspec.json.encode(whole)) == whole
+
+
+def test_only_the_last_block_of_an_answer_that_was_cut_off_is_read_as_far_as_it_goes() -> None:
+    tokens = (call(0, '{"a": 1', "get"), call(1, '{"a": 1, "b', "get"))
+    chunk = Chunk(first=1, epoch=1, tokens=tokens, ends=(End(0, "length", 2),), terminal="completed")
+    whole = message_body(make_job("msg_1"), [chunk])
+    assert [block["input"] for block in whole["content"]] == [{"INVALID_JSON": '{"a": 1'}, {"a": 1}]
 
 
 @pytest.mark.parametrize(

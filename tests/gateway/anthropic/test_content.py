@@ -100,7 +100,7 @@ def test_an_empty_answer_comes_back_as_nothing() -> None:
 def test_a_block_in_a_wrong_place_is_told_so(role: str, block: dict[str, Any], words: str) -> None:
     with pytest.raises(InvalidInput, match=words):
         rendered(
-            {"role": "assistant", "content": [USED]}, {"role": role, "content": [{"type": "text", "text": "a"}, block]}
+            {"role": "assistant", "content": [USED]}, {"role": role, "content": [block, {"type": "text", "text": "a"}]}
         )
 
 

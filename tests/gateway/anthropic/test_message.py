@@ -1,6 +1,6 @@
 """A whole message: Anthropic's fields, and tokens as Anthropic counts them."""
 
-from axon.domain.chunk import Chunk, End, Token
+from axon.domain.log.chunk import Chunk, End, Token
 from axon.domain.reply import MessagesReply
 from axon.gateway.anthropic.message import message_body
 from tests.contracts.builders import make_job

@@ -34,6 +34,9 @@ class App:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         path = scope["path"]
         self.asked.append(path)
+        if scope["type"] == "websocket":
+            await self._close_at_the_first_message(receive, send)
+            return
         if path == "/streamed":
             await send({"type": "http.response.start", "status": 200})
             await send({"type": "http.response.body", "body": path.encode(), "more_body": True})
@@ -49,6 +52,12 @@ class App:
         head: Message = {"type": "http.response.start", "status": 200}
         await send({**head, "headers": [(b"content-length", str(len(body)).encode())]})
         await send({"type": "http.response.body", "body": body})
+
+    async def _close_at_the_first_message(self, receive: Receive, send: Send) -> None:
+        await receive()
+        await send({"type": "websocket.accept"})
+        await receive()
+        await send({"type": "websocket.close", "code": 1008})
 
     async def _body(self, receive: Receive) -> bytes:
         parts, more = [], True

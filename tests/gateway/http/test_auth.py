@@ -7,9 +7,9 @@ from dataclasses import replace
 
 import pytest
 
-from axon.domain.access import Access
-from axon.domain.key import HOLDER, Key, Scope, _checksum, digest, new_key_text
-from axon.domain.tenant import Limits, Plan, Tenant, Terms
+from axon.domain.tenants.access import Access
+from axon.domain.tenants.key import HOLDER, Key, Scope, _checksum, digest, new_key_text
+from axon.domain.tenants.tenant import Limits, Plan, Tenant, Terms
 from axon.errors import DependencyDown, Forbidden, LimitReached, Unauthenticated
 from axon.gateway.http.auth import Authenticator, Identity
 from axon.gateway.http.guess_limit import GuessLimit

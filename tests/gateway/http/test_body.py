@@ -92,13 +92,13 @@ HOSTILE: dict[str, tuple[type[Wire], str, str]] = {
 def num_errors(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """How many errors each refusal has found before it said one."""
     seen: list[int] = []
-    real = bodies._field_error
+    real = bodies.field_error
 
     def counted(error: ValidationError) -> InvalidInput:
         seen.append(error.error_count())
         return real(error)
 
-    monkeypatch.setattr(bodies, "_field_error", counted)
+    monkeypatch.setattr(bodies, "field_error", counted)
     return seen
 
 

@@ -8,7 +8,7 @@ from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Route
 from starlette.types import Message, Receive, Scope, Send
 
-from axon.domain.key import Scope as KeyScope
+from axon.domain.tenants.key import Scope as KeyScope
 from axon.errors import InvalidInput
 from axon.gateway.http.auth import Identity
 from axon.gateway.http.direct import Direct

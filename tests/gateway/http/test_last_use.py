@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 import pytest
 
-from axon.domain.access import Access
+from axon.domain.tenants.access import Access
 from axon.errors import DependencyDown
 from axon.gateway.http.last_use import _MAX_KEYS, LastUse
 from axon.runtime.clock import FakeClock

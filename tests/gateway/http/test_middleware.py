@@ -5,7 +5,7 @@ import pytest
 from starlette.types import Message, Scope
 from structlog.testing import capture_logs
 
-from axon.domain.key import new_key_text
+from axon.domain.tenants.key import new_key_text
 from axon.errors import DependencyDown
 from axon.gateway.http.auth import Authenticator
 from axon.gateway.http.guess_limit import GuessLimit
@@ -164,7 +164,7 @@ class Scopes:
 
 
 @pytest.mark.parametrize("path", ["/v1/responses", "/", "/livez", "/nowhere"])
-async def test_a_websocket_is_closed_before_it_is_accepted(path: str) -> None:
+async def test_a_websocket_that_nobody_serves_is_closed_before_it_is_accepted(path: str) -> None:
     scopes = Scopes()
     await scopes.ask(type="websocket", path=path)
     assert [(each["type"], each.get("code")) for each in scopes.sent] == [("websocket.close", 1008)]

@@ -6,8 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from axon.domain.ids import new_id
 from axon.errors import InvalidInput
-from axon.gateway.http.paging import DEFAULT_LIMIT, Look, listed, page_of
+from axon.gateway.http.paging import DEFAULT_LIMIT, Look, cursor, listed, page_of
 
 LOOK: Look[int] = Look(lambda number: f"item_{number}", lambda number: {"id": f"item_{number}"})
 
@@ -50,6 +51,17 @@ def test_a_cursor_that_is_not_in_the_list_is_refused_and_not_taken_for_the_begin
     with pytest.raises(InvalidInput, match="item_9") as refused:
         page(3, after="item_9")
     assert refused.value.param == "after"
+
+
+def test_the_cursor_of_a_list_by_ids_may_be_gone_but_must_be_an_id() -> None:
+    gone = new_id("file-", 1_700_000_000.0)
+    assert cursor(gone, "file-") == gone
+    assert cursor("", "file-") == ""
+    for wrong in ("nope", gone.replace("file-", "batch_"), "file-" + "~" * 5000):
+        with pytest.raises(InvalidInput, match="in this list") as refused:
+            cursor(wrong, "file-")
+        assert refused.value.param == "after"
+        assert len(str(refused.value)) < 200
 
 
 def test_behind_the_last_one_there_is_an_empty_page() -> None:

@@ -6,7 +6,7 @@ import pytest
 from fastapi.routing import APIRoute
 from starlette.requests import Request
 
-from axon.domain.key import HOLDER, Scope
+from axon.domain.tenants.key import HOLDER, Scope
 from axon.errors import Forbidden
 from axon.gateway.app import PARTS
 from axon.gateway.http.auth import Identity

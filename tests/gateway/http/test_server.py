@@ -10,7 +10,7 @@ import threading
 
 import pytest
 
-from axon.gateway.http import server as module
+from axon.gateway.http import http_protocol as module
 from tests.gateway.http.serving import LARGE, Served, closed, get, serving
 from tests.journeys.server import wait_until
 from tests.security.raw import PATIENCE_S, answers
@@ -159,7 +159,7 @@ class TestPipelining:
         self, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         """The connection is not read any more, so nothing of it says that its client has left."""
-        monkeypatch.setattr(module, "_FULL_PIPELINE_S", SOON_S, raising=False)
+        monkeypatch.setattr(module, "_FULL_PIPELINE_S", SOON_S)
         with serving() as served:
             with served.connected() as line:
                 line.sendall(get("/held") + get("/b") * 10_000)
@@ -170,7 +170,7 @@ class TestPipelining:
     def test_a_client_that_reads_may_send_ahead_more_than_is_read_at_once(
         self, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        monkeypatch.setattr(module, "_FULL_PIPELINE_S", PATIENCE_S, raising=False)
+        monkeypatch.setattr(module, "_FULL_PIPELINE_S", PATIENCE_S)
         num = 10_000
         with serving() as served, served.connected() as line:
             sending = threading.Thread(target=line.sendall, args=(get("/b") * num,))

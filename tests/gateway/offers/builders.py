@@ -3,7 +3,7 @@
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from axon.adapters.live.memory_presences import MemoryPresences
+from axon.adapters.live.memory.presences import MemoryPresences
 from axon.domain.presence import Presence
 from axon.domain.registry.snapshot import Snapshot
 from axon.domain.registry.version import Version

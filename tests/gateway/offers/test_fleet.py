@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from axon.adapters.live.memory_presences import MemoryPresences
+from axon.adapters.live.memory.presences import MemoryPresences
 from axon.domain.presence import Presence
 from axon.errors import Unavailable
 from axon.gateway.offers.fleet import Fleet

@@ -1,3 +1,4 @@
+import asyncio
 from dataclasses import replace
 
 import pytest
@@ -81,6 +82,16 @@ class TestRegistered:
         view.snapshot = snapshot()
         with pytest.raises(NotFound):
             offers.find("small", everything)
+
+    def test_what_is_removed_leaves_the_metrics(self, clock: FakeClock) -> None:
+        view = self.view()
+        offers = make_offers(clock, view=view)
+        registry = offers.find("small", everything).offer.fleet._metrics.registry
+        asyncio.run(offers.look())
+        assert registry.get_sample_value("axon_workers", {"model": "small"}) == 0
+        view.snapshot = snapshot()
+        asyncio.run(offers.look())
+        assert registry.get_sample_value("axon_workers", {"model": "small"}) is None
 
     def test_an_alias_knows_the_versions_that_its_sessions_may_have_had_before_a_switch(self, clock: FakeClock) -> None:
         view = self.view()

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import pytest
 
-from axon.adapters.live.memory_cache import MemoryCache
+from axon.adapters.live.memory.cache import MemoryCache
 from axon.admission.line import Line
 from axon.admission.place import Place
 from axon.domain.fleet.cold_start import ColdStart
@@ -68,7 +68,7 @@ async def test_turns_of_other_gateways_that_wait_make_a_cold_deployment_load(wor
     world.lines[Place("small")] = Line(waiting=3)
     await world.offers.look()
     assert world.small.listed().state is State.LOADING
-    assert world.metrics.waiting_turns.labels("small")._value.get() == 3
+    assert world.metrics.turns.waiting.labels("small")._value.get() == 3
     world.is_away = True
     await world.offers.look()
     assert world.small.listed().state is State.LOADING, "what cannot be read stays"

@@ -3,8 +3,8 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from axon.domain.chunk import Details, Token
 from axon.domain.job import Job
+from axon.domain.log.chunk import Details, Token
 from axon.domain.reply import ChatReply, CompletionReply
 from axon.gateway.openai.best_of import chosen, is_chosen_from
 from tests.contracts.builders import make_job

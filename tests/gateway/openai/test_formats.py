@@ -1,6 +1,5 @@
 """The form that a request asks of its answer, in the words of every client that is known."""
 
-import asyncio
 import json
 from collections.abc import AsyncIterator
 from typing import Any
@@ -12,7 +11,8 @@ from axon.gateway.directives import CHAT
 from axon.gateway.http.body import parse
 from axon.gateway.openai.formats import Form, grammar_of
 from axon.gateway.openai.requests import ChatRequest
-from axon.sessions.grammars import Grammars
+from axon.sessions.grammars import Grammars, TenantGrammars
+from tests.sessions.in_process import InProcess
 
 SCHEMA = {"type": "object", "properties": {"a": {"type": "integer"}}}
 NAMED = {"type": "json_schema", "json_schema": {"name": "answer", "schema": SCHEMA, "strict": True}}
@@ -24,13 +24,13 @@ def read(**fields: Any) -> ChatRequest:
 
 
 @pytest.fixture
-async def grammars() -> AsyncIterator[Grammars]:
-    found = Grammars()
-    yield found
-    found.close()
+async def grammars() -> AsyncIterator[TenantGrammars]:
+    found = Grammars(InProcess())
+    yield found.of("a")
+    await found.aclose()
 
 
-async def made(grammars: Grammars, **fields: Any) -> str:
+async def made(grammars: TenantGrammars, **fields: Any) -> str:
     grammar = await grammar_of(grammars, read(**fields).form)
     return grammar.after("") if grammar else ""
 
@@ -100,7 +100,7 @@ def test_what_contradicts_itself_is_refused_by_name(fields: dict[str, Any], para
     ],
 )
 async def test_a_grammar_that_does_not_compile_is_refused_by_name(
-    grammars: Grammars, fields: dict[str, Any], param: str, why: str
+    grammars: TenantGrammars, fields: dict[str, Any], param: str, why: str
 ) -> None:
     with pytest.raises(InvalidInput, match=why or None) as raised:
         await made(grammars, **fields)
@@ -119,21 +119,14 @@ async def test_a_grammar_that_does_not_compile_is_refused_by_name(
         {"guided_grammar": 'root ::= "a" | "b"'},
     ],
 )
-async def test_a_good_form_becomes_a_grammar(grammars: Grammars, fields: dict[str, Any]) -> None:
+async def test_a_good_form_becomes_a_grammar(grammars: TenantGrammars, fields: dict[str, Any]) -> None:
     assert json.loads(await made(grammars, **fields))["grammars"]
 
 
-async def test_the_same_schema_is_compiled_once(grammars: Grammars, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_the_same_schema_is_compiled_once(grammars: TenantGrammars, monkeypatch: pytest.MonkeyPatch) -> None:
     await made(grammars, guided_json=SCHEMA)
-    monkeypatch.setattr(Grammars, "_find", None)
+    monkeypatch.setattr(InProcess, "run", None)
     assert await made(grammars, guided_json=SCHEMA)
-
-
-async def test_the_verdicts_that_are_kept_are_bounded(grammars: Grammars) -> None:
-    async with asyncio.TaskGroup() as tasks:
-        for number in range(1100):
-            tasks.create_task(made(grammars, guided_json={"const": number}))
-    assert len(grammars._found) == 1024
 
 
 def test_the_template_is_told_what_the_request_says() -> None:

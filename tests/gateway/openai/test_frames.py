@@ -10,10 +10,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from axon.domain.chunk import Chunk, Details, End, Likely, Token
-from axon.domain.cost import Rates
+from axon.domain.billing.cost import Rates
+from axon.domain.billing.ledger import Ledger
 from axon.domain.job import Job
-from axon.domain.ledger import Ledger
+from axon.domain.log.chunk import Chunk, Details, End, Likely, Token
 from axon.domain.moved import Moved
 from axon.domain.reply import ChatReply, CompletionReply
 from axon.gateway.offers.wait import State, Wait

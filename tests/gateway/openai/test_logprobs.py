@@ -8,7 +8,7 @@ from itertools import pairwise
 from hypothesis import given
 from hypothesis import strategies as st
 
-from axon.domain.chunk import Details, Likely, ScoredToken, Token
+from axon.domain.log.chunk import Details, Likely, Ranked, ScoredToken, Token
 from axon.gateway.openai import logprobs
 
 values = st.floats(max_value=0, allow_nan=False)
@@ -54,7 +54,7 @@ def test_a_completion_has_four_lists_of_one_length(
         prompt=tuple(prompt),
     )
     found = logprobs.of_completion(
-        [first._replace(details=told), *said[1:]], num_before=num_before, prompt_only=prompt_only
+        [first._replace(details=told), *said[1:]], echoed_top=2, num_before=num_before, prompt_only=prompt_only
     )
     assert found is not None
     num = len(prompt) + (0 if prompt_only else len(said))
@@ -74,7 +74,7 @@ def test_a_piece_of_a_prompt_begins_where_its_first_whole_character_stands(text:
     pieces = [data[start:end] for start, end in pairwise(edges)]
     prompt = tuple(ScoredToken(piece, -1.0) for piece in pieces)
     answer = Token(0, 1, "", Details(data=b"x", logprob=-1.0, top=(), offset=0, prompt=prompt))
-    found = logprobs.of_completion([answer], prompt_only=True)
+    found = logprobs.of_completion([answer], echoed_top=0, prompt_only=True)
     assert found is not None
     whole_characters = [len(data[:edge].decode(errors="ignore")) for edge in edges[:-1]]
     assert found["text_offset"] == whole_characters
@@ -83,13 +83,49 @@ def test_a_piece_of_a_prompt_begins_where_its_first_whole_character_stands(text:
 def test_the_first_token_of_a_prompt_has_no_log_probability_and_no_likely_ones() -> None:
     prompt = (ScoredToken(b"a", None), ScoredToken(b"b", -2.0, (Likely(b"c", -0.5),)))
     said = Token(0, 1, "d", Details(data=b"d", logprob=-1.0, top=(Likely(b"d", -1.0),), offset=0, prompt=prompt))
-    found = logprobs.of_completion([said], num_before=2)
+    found = logprobs.of_completion([said], echoed_top=1, num_before=2)
     assert found == {
         "tokens": ["a", "b", "d"],
         "token_logprobs": [None, -2.0, -1.0],
         "top_logprobs": [None, {"c": -0.5}, {"d": -1.0}],
         "text_offset": [0, 1, 2],
     }
+    fewer = logprobs.of_completion([said], echoed_top=0, num_before=2)
+    assert fewer == {**found, "top_logprobs": [None, {}, {"d": -1.0}]}
+    unechoed = logprobs.of_completion([said])
+    assert unechoed is not None
+    assert (unechoed["tokens"], unechoed["text_offset"]) == (["d"], [0]), "a prompt that is not echoed is not there"
+
+
+def test_vllm_has_a_map_of_token_ids_for_every_prompt_token_but_the_first() -> None:
+    half = "é".encode()[:1]
+    prompt = (
+        ScoredToken(b"a", None),
+        ScoredToken(b"b", -2.0, (Likely(b"c", -0.5), Likely(half, -1.5))),
+        ScoredToken(b"c", -0.25, (Likely(b"c", -0.25), Likely(b"a", -math.inf))),
+    )
+    details = Details(prompt=prompt, ranks=(Ranked(7, (99, 5)), Ranked(1, (99, 97))))
+    said = [Token(0, 1, "d", details), Token(0, 2, "e")]
+    b = {"logprob": -2.0, "rank": 7, "decoded_token": "b"}
+    c = {"logprob": -0.5, "rank": 1, "decoded_token": "c"}
+    own = {"logprob": -0.25, "rank": 1, "decoded_token": "c"}
+    found = logprobs.of_prompt([97, 98, 99], said, 2)
+    assert found == [
+        None,
+        {"98": b, "99": c, "5": {"logprob": -1.5, "rank": 2, "decoded_token": "\ufffd"}},
+        {"99": own, "97": {"logprob": -9999.0, "rank": 2, "decoded_token": "a"}},
+    ]
+    assert found[1] is not None
+    assert list(found[1]) == ["98", "99", "5"], "its own token first, then the likeliest in order"
+    assert logprobs.of_prompt([97, 98, 99], said, 1) == [None, {"98": b, "99": c}, {"99": own}]
+    assert logprobs.of_prompt([97, 98, 99], said, 0) == [None, {"98": b}, {"99": own}]
+    json.dumps(found, allow_nan=False)
+
+
+def test_a_prompt_of_one_token_has_none_and_an_answer_without_tokens_says_nothing() -> None:
+    said = [Token(0, 1, "d", Details(prompt=(ScoredToken(b"a", None),)))]
+    assert logprobs.of_prompt([97], said, 3) == [None]
+    assert logprobs.of_prompt([97], [], 3) is None
 
 
 def test_what_cannot_be_is_told_as_a_number_that_json_has() -> None:

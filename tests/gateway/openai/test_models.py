@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from axon.domain.key import HOLDER, Scope
-from axon.domain.tenant import Terms
+from axon.domain.tenants.key import HOLDER, Scope
+from axon.domain.tenants.tenant import Terms
 from axon.errors import Forbidden, NotFound
 from axon.gateway.http.auth import Identity
 from axon.gateway.openai.models import index

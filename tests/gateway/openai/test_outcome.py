@@ -1,7 +1,7 @@
 import pytest
 
-from axon.domain.chunk import Chunk
 from axon.domain.failure import Failure
+from axon.domain.log.chunk import Chunk
 from axon.domain.reply import ChatReply, CompletionReply, OtherReply, Reply, ResponseReply
 from axon.domain.turn import TurnState
 from axon.gateway.openai.outcome import failure

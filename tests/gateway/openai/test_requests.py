@@ -5,9 +5,10 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from pydantic import ValidationError
 
 from axon.domain.served_version import ServedVersion
-from axon.domain.tenant import Tier
+from axon.domain.tenants.tenant import Tier
 from axon.errors import InvalidInput, Unsupported
 from axon.gateway.openai.requests import (
     MAX_CHOICES,
@@ -101,6 +102,18 @@ class TestSampling:
     def test_only_an_echo_with_log_probabilities_has_its_prompt_scored(self) -> None:
         asked = [completion(), completion(echo=True), completion(logprobs=0), completion(echo=True, logprobs=0)]
         assert [each.sampling(1, ADVICE).prompt_logprobs for each in asked] == [False, False, False, True]
+
+    @given(asked=st.none() | st.integers(0, 20), echo=st.booleans(), logprobs=st.none() | st.integers(0, 20))
+    def test_prompts_have_as_many_likely_tokens_as_either_way_of_asking_needs(
+        self, asked: int | None, echo: bool, logprobs: int | None
+    ) -> None:
+        sampling = completion(prompt_logprobs=asked, echo=echo, logprobs=logprobs).sampling(1, ADVICE)
+        echoed = logprobs if echo else None
+        assert sampling.prompt_logprobs == (asked is not None or echoed is not None)
+        assert sampling.prompt_top == (None if asked is None else max(asked, echoed or 0))
+        assert sampling.logprobs == logprobs
+        talk = chat(prompt_logprobs=asked).sampling(1, ADVICE)
+        assert (talk.prompt_logprobs, talk.prompt_top, talk.logprobs) == (asked is not None, asked, None)
 
 
 @pytest.mark.parametrize(
@@ -259,3 +272,25 @@ def test_the_log_probabilities_of_prompts_are_bounded_by_all_that_are_told(
     request.check_scored(most)
     assert refused(lambda: request.check_scored(most + 1)) == ("logprobs", "invalid_value")
     completion(**fields).check_scored(MAX_SCORED + 1)  # nobody scores a prompt that is not echoed
+
+
+@pytest.mark.parametrize(("fields", "num_each"), [({}, 3), ({"n": 4}, 12), ({"prompt_logprobs": 0}, 1)])
+def test_the_log_probabilities_of_a_chats_prompt_are_bounded_too(fields: dict[str, int], num_each: int) -> None:
+    for request in (chat(**{"prompt_logprobs": 2, **fields}), completion(**{"prompt_logprobs": 2, **fields})):
+        most = MAX_SCORED // num_each
+        request.check_scored(most)
+        assert refused(lambda: request.check_scored(most + 1)) == ("prompt_logprobs", "invalid_value")  # noqa: B023
+    chat().check_scored(MAX_SCORED + 1)
+
+
+@pytest.mark.parametrize("make", [chat, completion])
+def test_a_stream_has_no_log_probabilities_of_its_prompt_in_vllms_shape(make: Any) -> None:
+    assert refused(make(prompt_logprobs=0, stream=True).check) == ("prompt_logprobs", "invalid_value")
+    make(prompt_logprobs=0, stream=False).check()
+    make(stream=True).check()
+
+
+@pytest.mark.parametrize("number", [-1, 21, 1.5, "two"])
+def test_a_number_of_likely_tokens_that_cannot_be_is_refused(number: object) -> None:
+    with pytest.raises(ValidationError):
+        chat(prompt_logprobs=number)

@@ -13,6 +13,14 @@ def test_a_prompt_that_is_too_long_is_told_in_the_words_that_clients_search_for(
     assert (told.value.param, told.value.code) == ("input", "context_length_exceeded")
 
 
+def test_an_error_that_names_its_field_is_told_of_that_field() -> None:
+    error = PromptTooLong(max_model_len=400, num_tokens=450)
+    error.param = "query"
+    with pytest.raises(ContextTooLong, match="your query resulted in") as told, blaming("documents", "documents"):
+        raise error
+    assert told.value.param == "query"
+
+
 def test_an_answer_that_is_too_long_is_blamed_on_the_field_that_asked_for_it() -> None:
     with pytest.raises(ContextTooLong) as told, blaming("messages", "max_tokens"):
         raise AnswerTooLong(max_model_len=400, num_prompt=300, num_answer=200)

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from axon.domain.chunk import Details, Token
+from axon.domain.log.chunk import Details, Ranked, ScoredToken, Token
 from axon.domain.reply import ChatReply, CompletionReply, OtherReply, ResponseReply
 from axon.domain.tool_call import CallPiece, call_id
 from axon.gateway.openai.shape import ChatShape, CompletionShape, Shape, shape_of
@@ -144,3 +144,25 @@ def test_calls_of_two_chats_and_two_choices_have_ids_of_their_own() -> None:
         call_id(turn, choice, index) for turn in ("chatcmpl-1", "chatcmpl-2") for choice in (0, 1) for index in (0, 1)
     }
     assert len(ids) == 8
+
+
+PROMPT = Details(prompt=(ScoredToken(b"a", None), ScoredToken(b"b", -2.0)), ranks=(Ranked(4),))
+MAP = [None, {"98": {"logprob": -2.0, "rank": 4, "decoded_token": "b"}}]
+
+
+def test_a_chat_tells_of_its_prompt_once_and_a_completion_in_every_choice() -> None:
+    tokens = [Token(0, 1, "x", PROMPT)]
+    chat = shape_of(make_job(prompt_ids=(97, 98), reply=ChatReply(prompt_logprobs=0)))
+    assert chat.more(tokens) == {"prompt_logprobs": MAP}
+    assert "prompt_logprobs" not in chat.whole(0, tokens)
+    job = make_job(prompt_ids=(1, 2), more_prompts=((97, 98),), choices=2, reply=CompletionReply(prompt_logprobs=0))
+    text = shape_of(job)
+    assert text.more(tokens) == {}
+    assert text.whole(1, tokens) == {"text": "x", "logprobs": None, "prompt_logprobs": MAP}
+
+
+def test_nobody_who_did_not_ask_is_told_of_the_prompt() -> None:
+    for reply in (ChatReply(), CompletionReply(), ResponseReply()):
+        shape = shape_of(make_job(prompt_ids=(97, 98), reply=reply))
+        assert shape.more([Token(0, 1, "x", PROMPT)]) == {}
+        assert "prompt_logprobs" not in shape.whole(0, [Token(0, 1, "x", PROMPT)])

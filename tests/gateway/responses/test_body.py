@@ -7,12 +7,12 @@ import pytest
 from hypothesis import given
 from openai.types.responses import Response
 
-from axon.domain.chunk import Chunk, Details, End, Token
+from axon.domain.billing.ledger import Ledger
+from axon.domain.billing.usage import Usage
 from axon.domain.failure import Failure
-from axon.domain.ledger import Ledger
+from axon.domain.log.chunk import Chunk, Details, End, Token
 from axon.domain.reply import ResponseReply
 from axon.domain.turn import Turn, TurnState, ended, opened
-from axon.domain.usage import Usage
 from axon.gateway.responses.body import likelihoods, output, queued, response_body, status_of, usage_body
 from tests.contracts.builders import make_job
 from tests.domain.strategies import turns

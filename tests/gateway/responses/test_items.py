@@ -149,7 +149,7 @@ def test_calls_belong_to_the_message_before_them_and_results_know_their_function
     result = {"type": "function_call_output", "call_id": "c1", "output": [{"type": "input_text", "text": "done"}]}
     said = {"role": "assistant", "content": "I look."}
     items = read({"role": "user", "content": "go"}, said, call, other, result, {**result, "call_id": "c2"}, call)
-    check_results(items)
+    check_results((*items, *read(result)))
     assert messages_of("S", items) == [
         {"role": "system", "content": "S"},
         {"role": "user", "content": "go"},
@@ -178,3 +178,19 @@ def test_a_result_without_its_call_is_refused() -> None:
     items = read({"type": "function_call_output", "call_id": "c9", "output": "42"})
     with pytest.raises(InvalidInput, match="No tool call found for function call output with call_id c9"):
         check_results(items)
+
+
+CALLED = {"type": "function_call", "call_id": "c1", "name": "f", "arguments": "{}"}
+RESULT = {"type": "function_call_output", "call_id": "c1", "output": "42"}
+
+
+def test_a_second_result_of_one_call_is_refused() -> None:
+    with pytest.raises(InvalidInput, match="Duplicate function call output with call_id c1"):
+        check_results(read(CALLED, RESULT, {"role": "user", "content": "and"}, RESULT))
+
+
+def test_a_call_without_a_result_is_refused_unless_it_was_cut_off() -> None:
+    with pytest.raises(InvalidInput, match="No tool output found for function call c1"):
+        check_results(read(CALLED, {"role": "user", "content": "never mind"}))
+    check_results(read({**CALLED, "status": "incomplete", "arguments": '{"a'}, {"role": "user", "content": "go on"}))
+    check_results(read(CALLED, {"role": "user", "content": "meanwhile"}, RESULT))

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from axon.domain.served_version import ServedVersion
-from axon.domain.tenant import Tier
+from axon.domain.tenants.tenant import Tier
 from axon.errors import InvalidInput
 from axon.gateway.directives import RESPONSES
 from axon.gateway.http.body import parse

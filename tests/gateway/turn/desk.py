@@ -6,7 +6,7 @@ from typing import Any
 
 from starlette.requests import Request
 
-from axon.adapters.live.memory import MemoryLive, open_memory_live
+from axon.adapters.live.memory.live import MemoryLive, open_memory_live
 from axon.domain.job import Job
 from axon.domain.wire import encode
 from axon.gateway.http.auth import Identity

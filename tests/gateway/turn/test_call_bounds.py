@@ -14,9 +14,10 @@ from axon.gateway.anthropic.tools import toolbox_of as messages_toolbox
 from axon.gateway.openai.formats import ResponseFormat, Structured
 from axon.gateway.openai.tools import MAX_TOOL_BYTES, ChatTool, FunctionBody, chat_toolbox
 from axon.gateway.turn.calling import planned
-from axon.sessions.grammars import Grammars
+from axon.sessions.grammars import Grammars, TenantGrammars
 from axon.text.tokenizer import ByteTokenizer
 from axon.text.tools.prompt import PLAIN
+from tests.sessions.in_process import InProcess
 
 TARGET: Any = SimpleNamespace(dialect=PLAIN, prompts=SimpleNamespace(tokenizer=ByteTokenizer()))
 REQUIRED = ToolChoice(mode=CallMode.REQUIRED)
@@ -27,27 +28,27 @@ def tool(name: str, *, strict: bool = False, **schema: Any) -> Tool:
 
 
 @pytest.fixture
-async def grammars() -> AsyncIterator[Grammars]:
-    found = Grammars()
-    yield found
-    found.close()
+async def grammars() -> AsyncIterator[TenantGrammars]:
+    found = Grammars(InProcess())
+    yield found.of("a")
+    await found.aclose()
 
 
-async def grammar_text(grammars: Grammars, *tools: Tool) -> str:
+async def grammar_text(grammars: TenantGrammars, *tools: Tool) -> str:
     plan = await planned(grammars, Toolbox(tools=tools, choice=REQUIRED), TARGET)
     assert plan.grammar is not None
     return plan.grammar.text
 
 
 async def test_schemas_that_take_too_long_together_are_refused(
-    grammars: Grammars, monkeypatch: pytest.MonkeyPatch
+    grammars: TenantGrammars, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("axon.sessions.grammars._MAX_TOGETHER_S", -1.0)
     with pytest.raises(InvalidInput, match="too long"):
         await grammar_text(grammars, *(tool(f"f{number}", title=f"{number}") for number in range(9)))
 
 
-async def test_a_tools_schema_has_the_bounds_of_any_other(grammars: Grammars) -> None:
+async def test_a_tools_schema_has_the_bounds_of_any_other(grammars: TenantGrammars) -> None:
     large: dict[str, Any] = {"properties": {"a": {"const": "x" * 100_000}}}
     with pytest.raises(InvalidInput, match="may have 65536"):
         await grammar_text(grammars, tool("f", strict=True, **large))

@@ -11,11 +11,12 @@ from axon.domain.sampling import Sampling
 from axon.domain.tool import CallMode, Tool, Toolbox, ToolChoice
 from axon.errors import InvalidInput
 from axon.gateway.turn.calling import planned
-from axon.sessions.grammars import Grammars
+from axon.sessions.grammars import Grammars, TenantGrammars
 from axon.text.grammar import json_object_grammar
 from axon.text.tokenizer import ByteTokenizer
 from axon.text.tools.plan import CallPlan
 from axon.text.tools.prompt import PLAIN
+from tests.sessions.in_process import InProcess
 
 CITY = json.dumps({"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]})
 STRICT, FREE = Tool(name="get_weather", parameters=CITY, strict=True), Tool(name="now", parameters=CITY)
@@ -25,23 +26,23 @@ FORM = json_object_grammar()
 
 
 @pytest.fixture
-async def grammars() -> AsyncIterator[Grammars]:
-    found = Grammars()
-    yield found
-    found.close()
+async def grammars() -> AsyncIterator[TenantGrammars]:
+    found = Grammars(InProcess())
+    yield found.of("a")
+    await found.aclose()
 
 
-async def plan(grammars: Grammars, *tools: Tool, form: bool = False, **choice: Any) -> CallPlan:
+async def plan(grammars: TenantGrammars, *tools: Tool, form: bool = False, **choice: Any) -> CallPlan:
     toolbox = Toolbox(tools=tools, choice=ToolChoice(**choice))
     return await planned(grammars, toolbox, TARGET, FORM if form else None)
 
 
-async def test_a_form_without_tools_is_the_whole_grammar(grammars: Grammars) -> None:
+async def test_a_form_without_tools_is_the_whole_grammar(grammars: TenantGrammars) -> None:
     for found in (await plan(grammars, form=True), await plan(grammars, STRICT, form=True, mode=CallMode.NONE)):
         assert (found.grammar, found.formed, found.call_format) == (FORM, False, "")
 
 
-async def test_free_calls_are_bound_only_beside_a_form(grammars: Grammars) -> None:
+async def test_free_calls_are_bound_only_beside_a_form(grammars: TenantGrammars) -> None:
     assert (await plan(grammars, FREE)).grammar is None
     found = await plan(grammars, FREE, form=True)
     assert found.formed
@@ -51,14 +52,14 @@ async def test_free_calls_are_bound_only_beside_a_form(grammars: Grammars) -> No
 
 
 @pytest.mark.parametrize("names", [(), ("get_weather",)])
-async def test_a_required_call_needs_no_form(grammars: Grammars, names: tuple[str, ...]) -> None:
+async def test_a_required_call_needs_no_form(grammars: TenantGrammars, names: tuple[str, ...]) -> None:
     found = await plan(grammars, STRICT, FREE, form=True, mode=CallMode.REQUIRED, names=names)
     assert found.grammar is not None
     assert (found.formed, found.grammar.form) == (False, "")
     assert ("now" in found.grammar.text) == (not names)
 
 
-async def test_allowed_tools_are_the_only_ones_beside_a_form(grammars: Grammars) -> None:
+async def test_allowed_tools_are_the_only_ones_beside_a_form(grammars: TenantGrammars) -> None:
     found = await plan(grammars, STRICT, FREE, form=True, names=("now",))
     assert [tool.name for tool in found.tools] == ["now"]
     assert found.grammar is not None
@@ -66,7 +67,9 @@ async def test_allowed_tools_are_the_only_ones_beside_a_form(grammars: Grammars)
     assert found.constrain(Sampling(max_tokens=9), "").grammar == found.grammar.after("")
 
 
-async def test_an_unsupported_schema_is_refused_of_a_strict_tool_and_widened_of_another(grammars: Grammars) -> None:
+async def test_an_unsupported_schema_is_refused_of_a_strict_tool_and_widened_of_another(
+    grammars: TenantGrammars,
+) -> None:
     with pytest.raises(InvalidInput, match="strict tool 'odd' is not supported") as raised:
         await plan(grammars, Tool(name="odd", parameters=ODD, strict=True))
     assert (raised.value.param, raised.value.code) == ("tools", "invalid_schema")
@@ -75,7 +78,7 @@ async def test_an_unsupported_schema_is_refused_of_a_strict_tool_and_widened_of_
     assert '"not"' not in found.grammar.text
 
 
-async def test_the_same_tools_are_compiled_once(grammars: Grammars, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_the_same_tools_are_compiled_once(grammars: TenantGrammars, monkeypatch: pytest.MonkeyPatch) -> None:
     first = await plan(grammars, STRICT, FREE, form=True)
-    monkeypatch.setattr(Grammars, "_find", None)
+    monkeypatch.setattr(InProcess, "run", None)
     assert await plan(grammars, STRICT, FREE, form=True) == first

@@ -5,8 +5,8 @@ from types import SimpleNamespace
 import pytest
 from starlette.requests import Request
 
-from axon.domain.key import Scope
-from axon.domain.tenant import Terms
+from axon.domain.tenants.key import Scope
+from axon.domain.tenants.tenant import Terms
 from axon.errors import Forbidden, NotFound
 from axon.gateway.turn.context import find_model
 from axon.runtime.clock import FakeClock

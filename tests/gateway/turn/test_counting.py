@@ -6,12 +6,12 @@ from typing import Any
 import pytest
 from starlette.requests import Request
 
-from axon.adapters.live.memory import open_memory_live
+from axon.adapters.live.memory.live import open_memory_live
 from axon.admission.admission import Admission
 from axon.admission.config import AdmissionConfig
 from axon.admission.quota import Quota
-from axon.domain.storage import Stored
-from axon.domain.tenant import Terms
+from axon.domain.tenants.storage import Stored
+from axon.domain.tenants.tenant import Terms
 from axon.errors import LimitReached, StorageFull
 from axon.gateway.http.auth import Identity
 from axon.gateway.http.middleware import METERS
@@ -48,7 +48,7 @@ class Desk:
             self.held += ONE
 
     def num_rejected(self, reason: str) -> float:
-        return float(self.metrics.rejected.labels(reason, self.metrics.tenants.label("acme"))._value.get())
+        return float(self.metrics.requests.rejected.labels(reason, self.metrics.tenants.label("acme"))._value.get())
 
 
 async def test_each_request_takes_one_and_the_answer_can_say_how_many_are_left() -> None:

@@ -4,9 +4,9 @@ from unittest.mock import Mock
 import pytest
 
 from axon.domain import wire
-from axon.domain.chunk import Chunk, Token
+from axon.domain.billing.ledger import Ledger
 from axon.domain.failure import Failure
-from axon.domain.ledger import Ledger
+from axon.domain.log.chunk import Chunk, Token
 from axon.domain.registry.samples import Outcome
 from axon.domain.turn import TurnState
 from axon.gateway.turn.observer import TurnObserving, outcome_of

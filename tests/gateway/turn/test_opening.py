@@ -6,15 +6,15 @@ from typing import Any
 
 import pytest
 
-from axon.adapters.live.memory import open_memory_live
+from axon.adapters.live.memory.live import open_memory_live
 from axon.adapters.queue.memory import MemoryBroker
 from axon.admission.admission import Admission
 from axon.admission.config import AdmissionConfig
 from axon.dispatch.config import DispatchConfig
 from axon.dispatch.dispatch import Dispatch
 from axon.dispatch.idempotency import Idempotency
-from axon.domain.account import Bounds, Round
 from axon.domain.job import Job
+from axon.domain.tenants.account import Bounds, Round
 from axon.domain.turn import Turn
 from axon.domain.wire import decode
 from axon.errors import Conflict, DependencyDown

@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from starlette.requests import Request
 
+from axon.domain.reply import MessagesReply
 from axon.domain.turn import Turn, opened
 from axon.errors import InvalidInput
 from axon.gateway.turn.position import check_position, last_event_id, seq_of
@@ -55,6 +56,11 @@ def test_who_sends_no_event_id_has_read_nothing() -> None:
 
 async def test_a_position_past_the_last_token_of_a_complete_answer_is_refused() -> None:
     assert [await is_refused(ENDED, after, stored=ENDED) for after in (0, 3, 4)] == [False, False, True]
+
+
+async def test_a_reader_may_come_back_with_the_number_of_a_message_s_end() -> None:
+    message = make_ended(make_job(reply=MessagesReply(model="small")), num_tokens=3)
+    assert [await is_refused(message, after, stored=message) for after in (3, 4, 5)] == [False, False, True]
 
 
 async def test_a_log_that_says_less_than_the_store_proves_nothing() -> None:

@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from axon.domain.chunk import Chunk
+from axon.domain.log.chunk import Chunk
 from axon.errors import AxonError
 from axon.gateway.offers.wait import Wait
-from axon.gateway.turn.sse import stream
+from axon.gateway.turn.sse import StreamStart, stream
 from tests.contracts.builders import make_job
 from tests.gateway.turn.desk import Desk
 
@@ -51,7 +51,7 @@ class Client:
 
     async def read(self, writer: Any, *, after: int = 0) -> bytes:
         request = self._desk.request()
-        response = stream(request, self._desk.job, writer, after=after)
+        response = stream(request, StreamStart(job=self._desk.job, after=after), writer, after=after)
         scope: Any = {"type": "http", "asgi": {"spec_version": "2.3"}}
         async with asyncio.timeout(DEADLINE_S):
             with suppress(OSError):
@@ -75,7 +75,7 @@ async def desk() -> Desk:
 
 
 def num_left(desk: Desk) -> float:
-    return float(desk.metrics.cancelled.labels(cause="left")._value.get())
+    return float(desk.metrics.turns.cancelled.labels(cause="left")._value.get())
 
 
 async def test_frames_come_in_order_and_what_is_empty_is_not_sent(desk: Desk) -> None:

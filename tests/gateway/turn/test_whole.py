@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import pytest
 
-from axon.domain.chunk import Chunk
+from axon.domain.log.chunk import Chunk
 from axon.errors import Draining, KeyRevoked
 from axon.gateway.http.errors import ClientLeft
 from axon.gateway.turn.whole import answered
@@ -54,7 +54,7 @@ async def test_a_client_that_leaves_ends_its_turn(desk: Desk) -> None:
     with pytest.raises(ClientLeft):
         await asking
     assert await desk.is_cancelled()
-    assert desk.metrics.cancelled.labels(cause="left")._value.get() == 1
+    assert desk.metrics.turns.cancelled.labels(cause="left")._value.get() == 1
     assert desk.follower.key_ids == frozenset()
 
 
@@ -80,4 +80,4 @@ async def test_a_revoked_key_ends_the_waiting_and_the_turn(desk: Desk) -> None:
     with pytest.raises(KeyRevoked):
         await asking
     assert await desk.is_cancelled()
-    assert desk.metrics.cancelled.labels(cause="key_revoked")._value.get() == 1
+    assert desk.metrics.turns.cancelled.labels(cause="key_revoked")._value.get() == 1

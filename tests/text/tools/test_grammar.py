@@ -3,14 +3,14 @@
 import json
 
 import pytest
-from llguidance import LLMatcher, LLTokenizer, TokenizerWrapper
+from llguidance import LLMatcher
 
 from axon.domain.tool import CallMode, Tool, Toolbox, ToolChoice
-from axon.text.grammar_check import _Bytes
+from axon.text.grammar_check import byte_tokenizer
 from axon.text.tools.formats import CallFormat, CallSplitter
 from axon.text.tools.grammar import call_grammar, needs_grammar
 
-TOKENIZER = LLTokenizer(TokenizerWrapper(_Bytes()), eos_token=[257])
+TOKENIZER = byte_tokenizer()
 SCHEMA = {
     "type": "object",
     "properties": {"city": {"type": "string"}, "days": {"type": "integer"}, "unit": {"enum": ["C", "F"]}},

@@ -1,14 +1,18 @@
 """What a worker tells of its service: sums that only grow, and latencies of the last minute."""
 
+import random
+
+import pytest
+
 from axon.domain.presence import Service
 from axon.worker.child.served import Served
 
 
 def test_tokens_and_jobs_are_summed() -> None:
     served = Served()
-    served.token(prompt=10, is_first=True)
-    served.token(prompt=0, is_first=False)
-    served.token(prompt=7, is_first=True)
+    served.token("acme", prompt=10, is_first=True)
+    served.token("acme", prompt=0, is_first=False)
+    served.token("acme", prompt=7, is_first=True)
     assert served.told(0.0) == Service(jobs=2, prompt_tokens=17, answer_tokens=3, remaining_tokens=0.0)
 
 
@@ -35,3 +39,15 @@ def test_what_is_kept_is_bounded() -> None:
     for number in range(5000):
         served.began(1.0, float(number >= 4500))
     assert served.told(1.0).ttft_s == 1.0
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_the_95th_percentile_is_that_of_the_sorted_values_whatever_comes_and_goes(seed: int) -> None:
+    numbers, served, kept, now = random.Random(seed), Served(), list[tuple[float, float]](), 0.0
+    for _ in range(1_500):
+        now += numbers.choice((0.0, 0.05, 3.0))
+        value = numbers.choice((0.25, 0.5, numbers.random()))  # equal ones among them
+        served.began(now, value)
+        kept = [each for each in [*kept, (now, value)][-512:] if now - each[0] <= 60]
+        ordered = sorted(value for _, value in kept)
+        assert served.told(now).ttft_s == round(ordered[int(0.95 * (len(ordered) - 1))], 4)

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from axon.engine.config import EngineConfig
+from axon.worker.child import spare as spare_module
 from axon.worker.child.process import EngineProcess
 from axon.worker.child.spare import SpareEngine
 
@@ -129,6 +130,29 @@ async def test_a_spare_for_int8_has_no_torch_and_little_memory() -> None:
     assert resident_bytes(pid) < 100e6
     await spare.aclose()
     assert is_gone(pid)
+
+
+async def test_the_next_spare_is_told_of_the_model_that_runs(monkeypatch: pytest.MonkeyPatch) -> None:
+    told: list[Path | None] = []
+
+    class Launched:
+        is_alive = True
+
+        def warm(self, config: EngineConfig, model_dir: Path | None) -> None:
+            told.append(model_dir)
+
+        async def aclose(self) -> None:
+            pass
+
+    async def launch() -> Launched:
+        return Launched()
+
+    monkeypatch.setattr(spare_module, "launch", launch)
+    spare = SpareEngine(lambda: True)
+    for _ in range(2):
+        await spare.prepare(ECHO)
+        await spare.take(ECHO, Path("/model"))
+    assert told == [None, Path("/model")]
 
 
 WORKER = """

@@ -6,7 +6,7 @@ from unittest.mock import Mock
 
 import pytest
 
-from axon.domain.chunk import Chunk, Token
+from axon.domain.log.chunk import Chunk, Token
 from axon.engine.protocol.messages import Emitted, StepOutput
 from axon.runtime.clock import FakeClock
 from axon.telemetry.metrics import Metrics
@@ -22,7 +22,7 @@ INNOCENTS = range(1, 32)
 GUILTY = 99
 
 
-def make_supervisor(running: Running) -> Supervisor:
+def make_supervisor(running: Running, metrics: Metrics | None = None) -> Supervisor:
     """With an engine that takes everything and does nothing; this is the one job in hand."""
     hands = Hands(Trials(strike_limit=3))
     supervisor = Supervisor(
@@ -31,7 +31,7 @@ def make_supervisor(running: Running) -> Supervisor:
         charge=Mock(),
         config=WorkerConfig(),
         clock=FakeClock(),
-        metrics=Metrics(),
+        metrics=metrics or Metrics(),
     )
     cast("Any", supervisor)._is_up = True
     hands.take(running)
@@ -153,6 +153,16 @@ def test_what_an_engine_emits_behind_a_stop_string_is_wasted_and_not_billed() ->
     assert chunk is not None
     assert chunk.ledger is not None
     assert (chunk.ledger.emitted, chunk.ledger.wasted) == (2, 2)
+
+
+def test_nothing_is_remembered_of_the_sequences_of_an_engine_that_died() -> None:
+    running = make_running()
+    supervisor = make_supervisor(running, Metrics("vllm"))
+    supervisor._settle(StepOutput(emitted=[Emitted(running.choices[0].sequence_id or "", 97)]))
+    names = cast("Any", supervisor.report.vllm)
+    assert names._drawn_at
+    supervisor._judge(frozenset())
+    assert not names._drawn_at
 
 
 def test_every_choice_comes_into_the_engine_with_the_prompt_it_goes_on_from() -> None:

@@ -6,7 +6,7 @@ from itertools import pairwise
 
 from hypothesis import strategies as st
 
-from axon.domain.chunk import Chunk, Token
+from axon.domain.log.chunk import Chunk, Token
 from axon.domain.sampling import Sampling
 from axon.engine.protocol.messages import Emitted
 from axon.ports.queue import Delivery

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from axon.domain.chunk import Chunk, End, Token
+from axon.domain.log.chunk import Chunk, End, Token
 from axon.domain.sampling import Sampling
 from axon.engine.protocol.messages import Emitted
 from axon.ports.queue import Delivery
@@ -59,6 +59,14 @@ def test_half_a_call_at_the_limit_is_told_as_it_is() -> None:
     running = run(make_running(), IDS[: len(ANSWER.encode()) - 20], finish="length")
     assert calls_of(running.tokens)[-1] == ("f", '{"city": "Zü')
     assert running.ends[0].reason == "length"
+
+
+def test_a_limit_anywhere_within_a_call_leaves_no_mark_in_the_text() -> None:
+    text = list(f"I look.\n{CALL}".encode())
+    for end in range(len("I look."), len(text) + 1):
+        running = run(make_running(), text[:end], finish="length")
+        assert "".join(token.text for token in running.tokens).strip() == "I look.", bytes(text[:end])
+        assert running.ends[0].reason == "length"
 
 
 def test_a_choice_ends_after_the_last_call_that_it_may_have() -> None:

@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from axon.domain.chunk import Chunk, End
+from axon.domain.log.chunk import Chunk, End
 from axon.domain.turn import TurnState
 from axon.worker.job.running import Running, Terminal
 from tests.worker.job.builders import make_running, push, run, said, stop_strings, text_of

@@ -8,14 +8,14 @@ from unittest.mock import Mock
 
 import pytest
 
-from axon.adapters.live.memory_accounts import MemoryAccounts
+from axon.adapters.live.memory.accounts import MemoryAccounts
 from axon.admission.admission import Admission, Allowed, Entrant, Pulse
 from axon.admission.config import AdmissionConfig
 from axon.admission.meters import Meters
-from axon.domain.account import Bounds, Round, Standing
 from axon.domain.job import Job
 from axon.domain.sampling import Sampling
-from axon.domain.tenant import Terms
+from axon.domain.tenants.account import Bounds, Round, Standing
+from axon.domain.tenants.tenant import Terms
 from axon.runtime.clock import FakeClock
 from axon.telemetry.metrics import Metrics
 from axon.worker.job.hands import Hands
@@ -212,7 +212,7 @@ async def test_jobs_that_began_apart_come_to_share_a_call() -> None:
             calls.append([pulse.job.id for pulse in pulses])
             return {}
 
-    pacing = Pacing(hands, Mock(holds=True), Tickets(), clock=clock, paced=Metrics().paced.labels("small"))
+    pacing = Pacing(hands, Mock(holds=True), Tickets(), clock=clock, paced=Metrics().turns.paced.labels("small"))
     for tick in range(30):
         if tick in (0, 2, 3):
             running = make_running()

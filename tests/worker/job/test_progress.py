@@ -5,10 +5,10 @@ from dataclasses import dataclass, field, replace
 
 import pytest
 
-from axon.adapters.live.memory import open_memory_live
+from axon.adapters.live.memory.live import open_memory_live
 from axon.adapters.queue.memory import MemoryBroker
-from axon.domain.chunk import Chunk, Token
 from axon.domain.job import Job
+from axon.domain.log.chunk import Chunk, Token
 from axon.domain.turn import Turn, TurnState, ended, opened, so_far
 from axon.domain.wire import encode
 from axon.engine.protocol.messages import Emitted

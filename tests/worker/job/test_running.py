@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from axon.domain.chunk import Chunk, Details, End, Likely, Token
+from axon.domain.log.chunk import Chunk, Details, End, Likely, Token
 from axon.domain.sampling import Sampling
 from axon.domain.turn import TurnState
 from axon.engine.protocol.messages import Emitted, Scored
@@ -209,21 +209,25 @@ def test_cached_tokens_count_once_for_each_prompt_and_again_for_none_after_a_los
     assert last.whole().cached == 2 + 3
 
 
-def test_what_is_said_of_a_prompt_comes_with_the_first_token_once() -> None:
-    job = make_job(prompt_ids=(97, 98, 99), sampling=Sampling(max_tokens=9, logprobs=1, prompt_logprobs=True))
+@pytest.mark.parametrize(("logprobs", "prompt_top"), [(1, None), (1, 1), (None, 1)])
+def test_what_is_said_of_a_prompt_comes_with_the_first_token_once(logprobs: int | None, prompt_top: int | None) -> None:
+    sampling = Sampling(max_tokens=9, logprobs=logprobs, prompt_logprobs=True, prompt_top=prompt_top)
+    job = make_job(prompt_ids=(97, 98, 99), sampling=sampling)
     delivery = Delivery(tag=1, lane=job.lane, body=b"", redelivered=False)
     running = Running(job=job, delivery=delivery, epoch=1, tokenizer=TOKENIZER)
     [choice] = running.choices
     running.enter(choice, "1")
-    choice.score(Scored("1", [(-9.0, [])]))
+    choice.score(Scored("1", [(-9.0, 7, [])]))
     running.enter(choice, "2")  # it left the engine, which says everything again
-    choice.score(Scored("2", [(-1.0, [(100, -0.5)])]))
-    choice.score(Scored("2", [(-2.0, [])]))
+    choice.score(Scored("2", [(-1.0, 2, [(100, -0.5)])]))
+    choice.score(Scored("2", [(-2.0, 9, [])]))
     for token_id in (100, 101):
-        running.push(choice, Emitted("2", token_id, logprob=-0.25))
+        running.push(choice, Emitted("2", token_id, logprob=None if logprobs is None else -0.25))
     first, second = [token.details or Details() for token in running.whole().tokens]
     assert first.prompt == ((b"a", None, ()), (b"b", -1.0, ((b"d", -0.5),)), (b"c", -2.0, ()))
-    assert second.prompt == ()
+    assert first.ranks == (((2, (100,)), (9, ())) if prompt_top is not None else ())
+    assert (second.prompt, second.ranks) == ((), ())
+    assert first.logprob == (None if logprobs is None else -0.25)
 
 
 def thinking_of(running: Running) -> str:

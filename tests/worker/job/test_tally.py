@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from axon.domain.chunk import Chunk
-from axon.domain.ledger import Ledger
+from axon.domain.billing.ledger import Ledger
+from axon.domain.log.chunk import Chunk
 from axon.domain.sampling import Sampling
 from axon.domain.turn import TurnState, ended, opened
 from axon.engine.protocol.messages import Emitted

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from axon.adapters.live.memory_presences import MemoryPresences
+from axon.adapters.live.memory.presences import MemoryPresences
 from axon.bootstrap.presence import named
 from axon.domain.presence import Presence
 from axon.errors import DependencyDown, Misconfigured
@@ -83,6 +83,30 @@ async def test_it_speaks_again_in_its_time_and_at_once_when_its_free_slots_chang
         now = replace(now, draining=True)
         await until(lambda: presences.num_puts == 3)
     assert [(each.load.free_slots, each.draining) for each in presences.said] == [(4, False), (0, False), (0, True)]
+
+
+async def test_between_its_times_it_asks_for_its_vacancy_alone(presences: Flaky) -> None:
+    asked, now, slots = 0, make_presence("w1"), 4
+
+    def presence() -> Presence:
+        nonlocal asked
+        asked += 1
+        return replace(now, load=replace(now.load, free_slots=slots))
+
+    vacancies: list[tuple[int, bool]] = []
+
+    def vacancy() -> tuple[int, bool]:
+        vacancies.append((slots, False))
+        return vacancies[-1]
+
+    speaker = Announcer(presences, presence, every_s=30.0, clock=SystemClock(), vacancy=vacancy)
+    async with running(speaker):
+        await until(lambda: len(vacancies) >= 4)
+        assert (asked, presences.num_puts) == (1, 1)
+        slots = 0
+        await until(lambda: presences.num_puts == 2)
+    assert [each.load.free_slots for each in presences.said] == [4, 0]
+    assert asked == 2
 
 
 async def test_a_change_of_its_load_alone_waits_for_its_time(presences: Flaky) -> None:

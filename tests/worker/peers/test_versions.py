@@ -5,8 +5,8 @@ import asyncio
 from hypothesis import given
 from hypothesis import strategies as st
 
-from axon.domain.chunk import Chunk
-from axon.domain.lane import with_letter
+from axon.domain.fairness.lane import with_letter
+from axon.domain.log.chunk import Chunk
 from axon.domain.presence import Presence
 from axon.worker.peers.versions import is_served
 from tests.contracts.builders import claim_epoch, make_presence

@@ -1,7 +1,7 @@
 """Hearsay: what hints tell of lanes, and what is suspected where they are lost."""
 
 from axon.dispatch.hint import Hint, decode_hint, encode_hint, hint_of
-from axon.domain.lane import lane_names
+from axon.domain.fairness.lane import lane_names
 from axon.worker.queue.hearsay import Hearsay
 from tests.contracts.builders import make_job
 

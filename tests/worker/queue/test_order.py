@@ -8,9 +8,9 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
+from axon.domain.fairness.share import cost, effective_weight
 from axon.domain.job import Job
-from axon.domain.share import cost, effective_weight
-from axon.domain.tenant import Tier
+from axon.domain.tenants.tenant import Tier
 from axon.worker.queue.order import FLEX_WAIT_S, Party, Waiting, in_order, score, short
 from axon.worker.queue.served import Served
 from tests.contracts.builders import make_job

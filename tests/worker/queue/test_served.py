@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from axon.adapters.live.memory_shares import MemoryShares
-from axon.domain.share import cost
+from axon.adapters.live.memory.shares import MemoryShares
+from axon.domain.fairness.share import cost
 from axon.worker.queue.served import LEVEL, Served
 from axon.worker.queue.sharing import Sharing
 from tests.contracts.builders import make_job

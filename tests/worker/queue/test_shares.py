@@ -2,7 +2,7 @@
 
 import asyncio
 
-from axon.domain.lane import lane_names, lane_of, pool_name
+from axon.domain.fairness.lane import lane_names, lane_of, pool_name
 from axon.worker.config import WorkerConfig
 from tests.worker.world import DEPLOYMENT, NUM_LANES, World
 

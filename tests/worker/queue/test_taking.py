@@ -5,12 +5,12 @@ import itertools
 from collections.abc import Mapping, Sequence
 from typing import Any, cast
 
-from axon.adapters.live.memory import open_memory_live
+from axon.adapters.live.memory.live import open_memory_live
 from axon.adapters.queue.memory import MemoryBroker
 from axon.dispatch.dispatch import work_channel
 from axon.dispatch.hint import Hint, encode_hint
-from axon.domain.lane import lane_names
-from axon.domain.tenant import Tier
+from axon.domain.fairness.lane import lane_names
+from axon.domain.tenants.tenant import Tier
 from axon.ports.queue import Delivery
 from axon.telemetry.metrics import Metrics
 from axon.text.tokenizer import ByteTokenizer

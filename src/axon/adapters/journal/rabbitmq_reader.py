@@ -15,13 +15,22 @@ from pamqp.commands import Basic
 from axon.adapters.amqp import QUORUM, TIMEOUT_S, Link, Publisher, within
 from axon.adapters.amqp_start_errors import explained
 from axon.adapters.journal.rabbitmq import JOURNAL_ARGUMENTS, journal_name
-from axon.ports.journal import Record
+from axon.ports.journal import Pending, Record
+from axon.runtime.clock import Clock, SystemClock
 
 
 class RabbitJournalReader:
     """One persister's reader. After a lost connection, unacked records are delivered again."""
 
-    def __init__(self, url: str, prefix: str = "axon", *, prefetch: int = 500, timeout_s: float = TIMEOUT_S) -> None:
+    def __init__(
+        self,
+        url: str,
+        prefix: str = "axon",
+        *,
+        prefetch: int = 500,
+        timeout_s: float = TIMEOUT_S,
+        clock: Clock | None = None,
+    ) -> None:
         self._link = Link(url, name=f"{prefix}-persister")
         self._publisher = Publisher(url, name=f"{prefix}-persister-aside", timeout_s=timeout_s)
         self._url = url
@@ -34,6 +43,9 @@ class RabbitJournalReader:
         self._arrived = asyncio.Event()
         self._waiting: deque[Record] = deque()
         self._tags: dict[int, int] = {}
+        self._clock = clock or SystemClock()
+        self._held: dict[int, tuple[float, int]] = {}
+        """By tag, of the records that are not acked: the monotonic time at which each came, and its bytes."""
 
     async def open(self) -> None:
         with explained(self._url):
@@ -68,6 +80,20 @@ class RabbitJournalReader:
             await channel.basic_ack(tag, multiple=True, wait=False)
         for number in [number for number in self._tags if number <= last.tag]:
             del self._tags[number]
+            self._held.pop(number, None)
+
+    async def pending(self) -> Pending:
+        async with within(self._timeout_s):
+            channel = await self._link.channel("count")
+            answer = await channel.queue_declare(self._queue, passive=True)
+        held, num_ready = list(self._held.values()), answer.message_count or 0
+        num_bytes = sum(size for _, size in held)
+        mean = num_bytes / len(held) if held else 0.0
+        return Pending(
+            num_records=len(held) + num_ready,
+            oldest_s=self._clock.monotonic() - min(at for at, _ in held) if held else 0.0,
+            num_bytes=num_bytes + round(mean * num_ready),
+        )
 
     async def set_aside(self, record: Record, reason: str) -> None:
         await self._publisher.publish(self._aside, record.body, {"reason": reason})
@@ -102,6 +128,7 @@ class RabbitJournalReader:
             return
         record = Record(tag=next(self._numbers), body=message.body)
         self._tags[record.tag] = delivery.delivery_tag
+        self._held[record.tag] = self._clock.monotonic(), len(message.body)
         self._waiting.append(record)
         self._arrived.set()
 
@@ -114,3 +141,4 @@ class RabbitJournalReader:
         self._consuming = None
         self._waiting.clear()
         self._tags.clear()
+        self._held.clear()

@@ -4,16 +4,19 @@ There is no timer: records that arrive during a commit form the next one.
 """
 
 import asyncio
-import logging
 from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
+import structlog
+
 from axon.domain.turn import Turn
 from axon.errors import AxonError, DependencyDown
+from axon.ports.journal import Pending
+from axon.runtime.clock import Clock, SystemClock
 
-_log = logging.getLogger(__name__)
+_logger = structlog.get_logger("axon.journal")
 
 
 class TurnWriter(Protocol):
@@ -29,6 +32,8 @@ class _Entry:
 
     turns: tuple[Turn, ...]
     done: asyncio.Future[None]
+    since: float
+    """Monotonic time at which it came."""
 
     @property
     def weight(self) -> int:
@@ -47,11 +52,15 @@ class _Entry:
 class SqliteJournal:
     """``max_waiting`` records may wait at a time; ``max_batch`` of them share a commit."""
 
-    def __init__(self, turns: TurnWriter, *, max_waiting: int = 10_000, max_batch: int = 512) -> None:
+    def __init__(
+        self, turns: TurnWriter, *, max_waiting: int = 10_000, max_batch: int = 512, clock: Clock | None = None
+    ) -> None:
         self._turns = turns
         self._max_waiting = max_waiting
         self._max_batch = max_batch
+        self._clock = clock or SystemClock()
         self._entries: deque[_Entry] = deque()
+        self._committing: list[_Entry] = []
         self._num_waiting = 0
         self._arrived = asyncio.Event()
         self._closing = False
@@ -80,10 +89,16 @@ class SqliteJournal:
         except TimeoutError:
             raise DependencyDown("The journal did not catch up in time.", code="journal_behind") from None
 
+    async def pending(self) -> Pending:
+        """Counts the records that are not committed yet; their size is not known before they are encoded."""
+        entries = [*self._committing, *self._entries] if self._num_waiting else []
+        oldest_s = max((self._clock.monotonic() - each.since for each in entries), default=0.0)
+        return Pending(num_records=sum(len(each.turns) for each in entries), oldest_s=oldest_s)
+
     async def _enter(self, turns: tuple[Turn, ...]) -> None:
         if self._closing or self._writer is None or self._writer.done():
             raise DependencyDown("The journal is closed.")
-        entry = _Entry(turns, asyncio.get_running_loop().create_future())
+        entry = _Entry(turns, asyncio.get_running_loop().create_future(), self._clock.monotonic())
         if self._num_waiting + entry.weight > self._max_waiting:
             raise DependencyDown("The journal cannot keep up.", code="journal_full")
         self._entries.append(entry)
@@ -105,7 +120,7 @@ class SqliteJournal:
 
     def _next_batch(self) -> list[_Entry]:
         """The next entries up to ``max_batch`` records; entries are not split, and at least one is taken."""
-        batch: list[_Entry] = []
+        batch = self._committing = []
         num_records = 0
         while self._entries and (not batch or num_records + self._entries[0].weight <= self._max_batch):
             batch.append(self._entries.popleft())
@@ -118,9 +133,10 @@ class SqliteJournal:
         try:
             outcomes = await self._turns.write(records) if records else []
         except Exception:
-            _log.exception("a commit of %d turns failed", len(records))
+            _logger.exception("journal.commit_failed", turns=len(records))
         finally:
             self._settle(batch, outcomes)
+            self._committing = []
 
     def _settle(self, entries: list[_Entry], outcomes: Sequence[AxonError | None] | None) -> None:
         """Completes each caller's future with its own outcome; outcomes None means that nothing is known to be

@@ -128,7 +128,7 @@ class ProcessLauncher:
             process = system.spawn(command, environ, log)
         except OSError as error:
             return self._wait(starting, f"cannot be started: {error}")
-        _logger.info("replica.started", replica=record.name, process=process.pid, restarts=restarts)
+        _logger.info("replica.started", replica=record.name, pid=process.pid, restarts=restarts)
         return self._run(starting, process)
 
     def _free_gpus(self, record: Record) -> tuple[str, ...]:
@@ -155,7 +155,7 @@ class ProcessLauncher:
         return None if pid is None else system.process_id(pid)
 
     def _adopt(self, record: Record, process: ProcessId) -> Record:
-        _logger.info("replica.adopted", replica=record.name, process=process.pid)
+        _logger.info("replica.adopted", replica=record.name, pid=process.pid)
         return self._run(record, process)
 
     def _run(self, record: Record, process: ProcessId) -> Record:
@@ -180,7 +180,7 @@ class ProcessLauncher:
             problem=f"{how}: {last}" if last else how,
         )
         self._records.put(waiting)
-        _logger.warning("replica.ended", replica=record.name, problem=waiting.problem, again_in_s=delay_s(failures))
+        _logger.warning("replica.ended", replica=record.name, problem=waiting.problem, retry_s=delay_s(failures))
         return waiting
 
     def _drain(self, record: Record, is_alive: bool) -> Record | None:

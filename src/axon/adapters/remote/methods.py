@@ -13,6 +13,7 @@ from typing import Any, get_type_hints
 import msgspec
 
 from axon.adapters.remote.registry import RegistryRows
+from axon.ports.batch_store import BatchStore, FileRecords
 from axon.ports.journal import Journal
 from axon.ports.live import Accounts, Cache, Crowds, Leases, Pins, Presences, Shares, TokenLog, Wakeups
 from axon.ports.queue import Lanes
@@ -55,6 +56,8 @@ PORTS: Mapping[str, type] = {
     "terms": Terms,
     "conversations": IdleConversations,
     "tombstones": Tombstones,
+    "files": FileRecords,
+    "batches": BatchStore,
     "store": Store,
 }
 """Every port that is served, by the name under which it is."""

@@ -14,6 +14,7 @@ from axon.adapters.live.buffered_listener import BufferedListener
 from axon.adapters.remote.link import Link
 from axon.adapters.remote.methods import Method, methods_of
 from axon.adapters.remote.registry import RemoteRegistry
+from axon.ports.batch_store import BatchStore, FileRecords
 from axon.ports.live import Live
 from axon.ports.store import (
     IdleConversations,
@@ -79,6 +80,8 @@ class RemoteStore:
     terms: Terms
     conversations: IdleConversations
     tombstones: Tombstones
+    files: FileRecords
+    batches: BatchStore
     pinging: Any
 
     async def ping(self) -> None:
@@ -116,6 +119,8 @@ class RemotePorts:
             terms=_remote("terms", link),
             conversations=_remote("conversations", link),
             tombstones=_remote("tombstones", link),
+            files=_remote("files", link),
+            batches=_remote("batches", link),
             pinging=_remote("store", link),
         )
 

@@ -11,7 +11,7 @@ from typing import Any
 import msgspec
 import structlog
 
-from axon.adapters.live.memory import MemoryLive
+from axon.adapters.live.memory.live import MemoryLive
 from axon.adapters.queue.memory import MemoryQueue
 from axon.adapters.remote.frames import FAILURE, LEAVE, LISTEN, NOTIFIED, RESULT, Failure, asked, frame
 from axon.adapters.remote.methods import Method, methods_of
@@ -22,6 +22,7 @@ from axon.errors import AxonError, DependencyDown
 from axon.ports.journal import Journal
 from axon.ports.store import Store
 from axon.runtime.framing import Framer
+from axon.runtime.tasks import end
 
 _READ_BYTES = 1 << 18
 _MAX_UNSENT_BYTES = 16 << 20
@@ -39,6 +40,8 @@ _STORE = (
     "terms",
     "conversations",
     "tombstones",
+    "files",
+    "batches",
 )
 _CHANNEL = msgspec.msgpack.Decoder(str)
 
@@ -79,9 +82,7 @@ class PortServer:
         self._is_closed = True
         if self._server is not None:
             self._server.close()
-        for each in self._connections:
-            each.cancel()
-        await asyncio.gather(*self._connections, return_exceptions=True)
+        await end(*self._connections)
         self._path.unlink(missing_ok=True)
 
     async def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:

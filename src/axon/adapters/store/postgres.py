@@ -14,24 +14,13 @@ from sqlalchemy.engine.interfaces import ExceptionContext
 from sqlalchemy.exc import InvalidatePoolError
 from sqlalchemy.ext.asyncio import AsyncEngine, create_async_engine
 
-from axon.adapters.store.conversations import SqlConversations
 from axon.adapters.store.database import Database
 from axon.adapters.store.driver_errors import READ_ONLY, sqlstate, translated
-from axon.adapters.store.keys import SqlKeys
-from axon.adapters.store.markers import SqlMarkers
-from axon.adapters.store.pinned import SqlPinnedSessions
-from axon.adapters.store.plans import SqlPlans
 from axon.adapters.store.postgres_connection import PostgresConnection, is_stale
-from axon.adapters.store.registry import SqlRegistry
+from axon.adapters.store.sql_store import SqlStore, tables_of
 from axon.adapters.store.start_errors import explained
-from axon.adapters.store.storage import SqlStorage
-from axon.adapters.store.tenants import SqlTenants
-from axon.adapters.store.terms import SqlTerms
-from axon.adapters.store.tombstones import SqlTombstones
-from axon.adapters.store.turns import SqlTurns
-from axon.adapters.store.usage import SqlUsage
 from axon.adapters.store.version import is_current
-from axon.errors import DependencyDown, Misconfigured
+from axon.errors import Misconfigured
 
 _DEFAULTS = {
     "application_name": "axon",
@@ -45,7 +34,7 @@ _MIGRATION_LOCK = 0x41584F4E
 """Key of the advisory lock that serialises migrations."""
 
 
-class PostgresStore:
+class PostgresStore(SqlStore):
     """All aggregates in one database; ``url`` has the form of PostgreSQL's own tools, ``postgresql://…``."""
 
     def __init__(
@@ -74,94 +63,12 @@ class PostgresStore:
         self._engine = engine
         # A single read needs no transaction: one round trip instead of three.
         lone = engine.execution_options(isolation_level="AUTOCOMMIT")
-        self._database = Database(engine, timeout_s=self._timeout_s, single=lone)
-        self._keys = SqlKeys(self._database)
-        self._tenants = SqlTenants(self._database)
-        self._plans = SqlPlans(self._database)
-        self._registry = SqlRegistry(self._database)
-        self._usage = SqlUsage(self._database)
-        self._storage = SqlStorage(self._database)
-        self._pinned = SqlPinnedSessions(self._database)
-        self._turns = SqlTurns(self._database)
-        self._markers = SqlMarkers(self._database)
-        self._terms = SqlTerms(self._database)
-        self._conversations = SqlConversations(self._database)
-        self._tombstones = SqlTombstones(self._database)
+        self._tables = tables_of(Database(engine, timeout_s=self._timeout_s, single=lone))
 
     async def aclose(self) -> None:
-        engine, self._engine = self._engine, None
+        engine, self._engine, self._tables = self._engine, None, None
         if engine is not None:
             await engine.dispose()
-
-    @property
-    def keys(self) -> SqlKeys:
-        self._check_open()
-        return self._keys
-
-    @property
-    def tenants(self) -> SqlTenants:
-        self._check_open()
-        return self._tenants
-
-    @property
-    def plans(self) -> SqlPlans:
-        self._check_open()
-        return self._plans
-
-    @property
-    def registry(self) -> SqlRegistry:
-        self._check_open()
-        return self._registry
-
-    @property
-    def usage(self) -> SqlUsage:
-        self._check_open()
-        return self._usage
-
-    @property
-    def storage(self) -> SqlStorage:
-        self._check_open()
-        return self._storage
-
-    @property
-    def pinned(self) -> SqlPinnedSessions:
-        self._check_open()
-        return self._pinned
-
-    @property
-    def turns(self) -> SqlTurns:
-        self._check_open()
-        return self._turns
-
-    @property
-    def markers(self) -> SqlMarkers:
-        self._check_open()
-        return self._markers
-
-    @property
-    def terms(self) -> SqlTerms:
-        self._check_open()
-        return self._terms
-
-    @property
-    def conversations(self) -> SqlConversations:
-        self._check_open()
-        return self._conversations
-
-    @property
-    def tombstones(self) -> SqlTombstones:
-        self._check_open()
-        return self._tombstones
-
-    async def ping(self) -> None:
-        self._check_open()
-        with translated():
-            async with self._database.connect() as connection:
-                await connection.execute(text("SELECT 1 FROM turns LIMIT 1"))
-
-    def _check_open(self) -> None:
-        if self._engine is None:
-            raise DependencyDown("The store is not open.")
 
     def _make_engine(self) -> AsyncEngine:
         engine = create_async_engine(

@@ -14,7 +14,7 @@ from sqlalchemy import (
     Text,
 )
 
-HEAD = "0011"
+HEAD = "0012"
 """Id of the migration that creates these tables."""
 
 metadata = MetaData()
@@ -237,6 +237,47 @@ replica_uses = Table(
 )
 
 Index("replica_uses_by_tenant", replica_uses.c.tenant, replica_uses.c.began_at)
+
+files = Table(
+    "files",
+    metadata,
+    Column("id", Text, primary_key=True),
+    Column("tenant", Text, nullable=False),
+    Column("purpose", Text, nullable=False),
+    Column("filename", Text, nullable=False),
+    Column("bytes", BigInteger, nullable=False),
+    Column("created_at", Double, nullable=False),
+    Column("expires_at", Double, nullable=False),
+)
+
+Index("files_by_tenant", files.c.tenant, files.c.id, files.c.bytes)
+Index("files_by_expiry", files.c.expires_at)
+
+batches = Table(
+    "batches",
+    metadata,
+    Column("id", Text, primary_key=True),
+    Column("tenant", Text, nullable=False),
+    Column("input_file", Text, nullable=False),
+    Column("ended", Boolean, nullable=False),
+    Column("created_at", Double, nullable=False),
+    Column("revision", Integer, nullable=False),
+    Column("holder", Text, nullable=False, server_default=""),
+    Column("held_until", Double, nullable=False, server_default="0"),
+    Column("body", LargeBinary, nullable=False),
+)
+
+Index("batches_by_tenant", batches.c.tenant, batches.c.id)
+Index("batches_by_end", batches.c.ended, batches.c.created_at)
+
+batch_results = Table(
+    "batch_results",
+    metadata,
+    Column("batch", Text, primary_key=True),
+    Column("line", Integer, primary_key=True, autoincrement=False),
+    Column("ok", Boolean, nullable=False),
+    Column("body", LargeBinary, nullable=False),
+)
 
 tombstones = Table(
     "tombstones",

@@ -10,39 +10,33 @@ import time
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, Final
 
-from sqlalchemy import URL, Engine, create_engine, event, text
-from sqlalchemy.dialects.sqlite import dialect as sqlite_dialect
+from sqlalchemy import URL, Engine, create_engine, event
 from sqlalchemy.exc import DBAPIError
 from sqlalchemy.ext.asyncio import AsyncEngine, create_async_engine
-from sqlalchemy.sql.dml import UpdateBase
 
-from axon.adapters.store.conversations import SqlConversations
-from axon.adapters.store.database import Database, Parameters, Statement
+from axon.adapters.store.database import Database, Statement
 from axon.adapters.store.driver_errors import translated
-from axon.adapters.store.keys import SqlKeys
-from axon.adapters.store.markers import SqlMarkers
-from axon.adapters.store.pinned import SqlPinnedSessions
-from axon.adapters.store.plans import SqlPlans
-from axon.adapters.store.registry import SqlRegistry
+from axon.adapters.store.sql_store import SqlStore, tables_of
+from axon.adapters.store.sqlite_insert import Insert, Run, insert_of
 from axon.adapters.store.start_errors import explained
-from axon.adapters.store.storage import SqlStorage
-from axon.adapters.store.tenants import SqlTenants
-from axon.adapters.store.terms import SqlTerms
-from axon.adapters.store.tombstones import SqlTombstones
-from axon.adapters.store.turns import SqlTurns
-from axon.adapters.store.usage import SqlUsage
 from axon.adapters.store.version import is_current
 from axon.errors import DependencyDown, Misconfigured
 from axon.runtime.clock import Clock, SystemClock
 
+if TYPE_CHECKING:
+    from sqlalchemy.sql.dml import UpdateBase
+
 _SCHEME = "sqlite:///"
 _BUSY_PAUSE_S = 0.01
+_DEFERRED: Final = "DEFERRED"
+"""The driver begins a transaction before the first write, as SQLAlchemy expects; it takes the lock with that write."""
 
 
-class SqliteStore:
+class SqliteStore(SqlStore):
     """All aggregates in one file; ``source`` is a path or a ``sqlite:///`` URL."""
 
     def __init__(
@@ -68,90 +62,13 @@ class SqliteStore:
             await self._bring_up(engine)
         self._engine = engine
         self._writer = _Writer(self._make_writing_engine())
-        database = Database(engine, transact=self._writer.transact)
-        self._keys = SqlKeys(database)
-        self._tenants = SqlTenants(database)
-        self._plans = SqlPlans(database)
-        self._registry = SqlRegistry(database)
-        self._usage = SqlUsage(database)
-        self._storage = SqlStorage(database)
-        self._pinned = SqlPinnedSessions(database)
-        self._turns = SqlTurns(database)
-        self._markers = SqlMarkers(database)
-        self._terms = SqlTerms(database)
-        self._conversations = SqlConversations(database)
-        self._tombstones = SqlTombstones(database)
+        self._tables = tables_of(Database(engine, transact=self._writer.transact))
 
     async def aclose(self) -> None:
-        engine, self._engine = self._engine, None
+        engine, self._engine, self._tables = self._engine, None, None
         if engine is not None:
             await asyncio.to_thread(self._writer.close)
             await engine.dispose()
-
-    @property
-    def keys(self) -> SqlKeys:
-        self._opened()
-        return self._keys
-
-    @property
-    def tenants(self) -> SqlTenants:
-        self._opened()
-        return self._tenants
-
-    @property
-    def plans(self) -> SqlPlans:
-        self._opened()
-        return self._plans
-
-    @property
-    def registry(self) -> SqlRegistry:
-        self._opened()
-        return self._registry
-
-    @property
-    def usage(self) -> SqlUsage:
-        self._opened()
-        return self._usage
-
-    @property
-    def storage(self) -> SqlStorage:
-        self._opened()
-        return self._storage
-
-    @property
-    def pinned(self) -> SqlPinnedSessions:
-        self._opened()
-        return self._pinned
-
-    @property
-    def turns(self) -> SqlTurns:
-        self._opened()
-        return self._turns
-
-    @property
-    def markers(self) -> SqlMarkers:
-        self._opened()
-        return self._markers
-
-    @property
-    def terms(self) -> SqlTerms:
-        self._opened()
-        return self._terms
-
-    @property
-    def conversations(self) -> SqlConversations:
-        self._opened()
-        return self._conversations
-
-    @property
-    def tombstones(self) -> SqlTombstones:
-        self._opened()
-        return self._tombstones
-
-    async def ping(self) -> None:
-        with translated():
-            async with self._opened().connect() as connection:
-                await connection.execute(text("SELECT 1 FROM turns LIMIT 1"))
 
     async def _bring_up(self, engine: AsyncEngine) -> None:
         """Makes the file and migrates its tables; disposes of the engine when that fails."""
@@ -165,11 +82,6 @@ class SqliteStore:
             if isinstance(error, DependencyDown) and "not a database" in str(error.__cause__):
                 raise Misconfigured(f"{self._path} is no database of Axon's: move it away, or name another.") from None
             raise
-
-    def _opened(self) -> AsyncEngine:
-        if self._engine is None:
-            raise DependencyDown("The store is not open.")
-        return self._engine
 
     def _make_file(self) -> None:
         self._path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -235,57 +147,58 @@ class SqliteStore:
 class _Writer:
     """Runs transactions in a thread of its own, each with one hop to the thread and back.
 
-    The asynchronous driver takes a hop for every statement, its cursor and the commit. Statements that are known
-    beforehand go to the driver itself: SQLAlchemy's part of a transaction costs as much as SQLite's.
+    The asynchronous driver takes a hop for every statement, its cursor and the commit. Inserts go to the driver itself:
+    SQLAlchemy's part of a transaction costs as much as SQLite's. All rows of an insert are one statement, which SQLite
+    commits by itself: the driver gives up the interpreter's lock in every statement, and beside a busy event loop it
+    waits up to 5 ms to get it back.
     """
 
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="store-writer")
-        self._compiled: dict[UpdateBase, tuple[str, dict[str, Any]] | None] = {}
-        """By statement: its text and the values that it always has; None for one whose text depends on parameters."""
+        self._inserts: dict[UpdateBase, Insert | None] = {}
+        """By statement: the text that inserts any number of rows; None for a statement that is no such insert."""
 
     async def transact(self, statements: Sequence[Statement]) -> None:
-        await asyncio.get_running_loop().run_in_executor(self._thread, self._transact, statements)
+        runs = self._runs(statements)
+        work = partial(self._transact_any, statements) if runs is None else partial(self._transact, runs)
+        await asyncio.get_running_loop().run_in_executor(self._thread, work)
 
     def close(self) -> None:
         """Returns when the last transaction has ended."""
         self._thread.shutdown()
         self._engine.dispose()
 
-    def _transact(self, statements: Sequence[Statement]) -> None:
-        known: list[tuple[str, list[Parameters]]] = []
+    def _runs(self, statements: Sequence[Statement]) -> list[Run] | None:
+        """The texts to run with their values; None if a statement is no insert of rows."""
+        runs: list[Run] = []
         for statement, parameters in statements:
-            if (compiled := self._compile(statement)) is None:
-                self._transact_any(statements)
-                return
-            text, constants = compiled
-            rows = [parameters] if isinstance(parameters, Mapping) else parameters
-            known.append((text, [{**constants, **row} for row in rows]))
-        self._transact_known(known)
+            if statement not in self._inserts:
+                self._inserts[statement] = insert_of(statement)
+            if (insert := self._inserts[statement]) is None:
+                return None
+            runs += insert.runs([parameters] if isinstance(parameters, Mapping) else parameters)
+        return runs
 
-    def _transact_known(self, known: Sequence[tuple[str, list[Parameters]]]) -> None:
+    def _transact(self, runs: Sequence[Run]) -> None:
         with closing(self._engine.raw_connection()) as pooled:  # the pool rolls back what is not committed
-            cursor = pooled.cursor()
+            connection = pooled.driver_connection
+            assert isinstance(connection, sqlite3.Connection)
+            # None is autocommit; otherwise the driver begins a transaction before the first statement.
+            connection.isolation_level = None if len(runs) == 1 else _DEFERRED
             try:
-                for text, rows in known:
-                    cursor.executemany(text, rows)
-                pooled.commit()
+                for text, values in runs:
+                    connection.execute(text, values)
+                connection.commit()
             except sqlite3.Error as error:
                 raise DBAPIError.instance(None, None, error, sqlite3.Error, hide_parameters=True) from error
+            finally:
+                connection.isolation_level = _DEFERRED
 
     def _transact_any(self, statements: Sequence[Statement]) -> None:
         with self._engine.begin() as connection:
             for statement, parameters in statements:
                 connection.execute(statement, parameters)
-
-    def _compile(self, statement: UpdateBase) -> tuple[str, dict[str, Any]] | None:
-        """Compiles a statement once: SQLAlchemy's own cache costs more than SQLite takes to write a turn."""
-        if statement not in self._compiled:
-            compiled = statement.compile(dialect=sqlite_dialect(paramstyle="named"))
-            constants = {name: value for name, value in compiled.params.items() if value is not None}
-            self._compiled[statement] = None if compiled.post_compile_params else (str(compiled), constants)
-        return self._compiled[statement]
 
 
 def sqlite_path(source: str | Path) -> Path:

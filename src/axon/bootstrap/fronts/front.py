@@ -17,11 +17,14 @@ import axon.gateway.app  # noqa: F401 - imported while the parent prepares what 
 from axon.bootstrap.fronts.control import Control
 from axon.bootstrap.fronts.messages import Alive, Began, Failed, Scraped, Start, unpack
 from axon.bootstrap.gateway import Answering, open_gateway
+from axon.bootstrap.measuring import open_measured
 from axon.bootstrap.model import prepare_text
-from axon.bootstrap.process import Process, started
-from axon.bootstrap.services import Services, open_remote, open_services
+from axon.bootstrap.process import Part, Process, started
+from axon.bootstrap.profiles import profiled
+from axon.bootstrap.services import Services, open_remote
 from axon.errors import AxonError
 from axon.gateway.http.server import Server
+from axon.runtime.tasks import end
 from axon.telemetry import logs
 from axon.telemetry.summing import families_of
 
@@ -37,8 +40,8 @@ async def serve(control: socket.socket, handed: socket.socket, listener: socket.
     if start is None:
         return 0
     settings = unpack(start.settings)
-    logs.configure(settings.log)
-    with started(settings) as process:
+    logs.configure(settings.log, service="axon-front")
+    with started(settings, "axon-gateway") as process:
         hearing = asyncio.create_task(parent.run(process))
         try:
             return await _Front(process, parent, start).run(listener, handed)
@@ -47,8 +50,7 @@ async def serve(control: socket.socket, handed: socket.socket, listener: socket.
             return 1
         finally:
             await parent.aclose()
-            hearing.cancel()
-            await asyncio.gather(hearing, return_exceptions=True)
+            await end(hearing)
 
 
 class _Front:
@@ -56,11 +58,12 @@ class _Front:
 
     def __init__(self, process: Process, parent: Control, start: Start) -> None:
         self._process, self._parent, self._start = process, parent, start
+        self._profiles: Part | None = None
 
     async def run(self, listener: socket.socket, handed: socket.socket) -> int:
         process, parent = self._process, self._parent
         async with AsyncExitStack() as stack:
-            gateway = await process.unless_stopped(self._open(listener, stack))
+            gateway = await process.opened(lambda attempt: self._open(listener, attempt), stack)
             if gateway is None:
                 return 0
             parent.on_scrape = lambda number: parent.send(self._scraped(number))
@@ -79,8 +82,11 @@ class _Front:
                 parent.send(self._alive(gateway))
                 await self._drain(gateway)
 
+            profiles = (self._profiles,) if self._profiles else ()
             try:
-                return await process.run((*gateway.parts, report), started=begun, drain=drain, close=gateway.close)
+                return await process.run(
+                    (*gateway.parts, *profiles, report), started=begun, drain=drain, close=gateway.close
+                )
             finally:
                 parent.send(self._scraped(-1))
 
@@ -88,12 +94,14 @@ class _Front:
         settings = self._process.settings
         services = await self._services(stack)
         texts = [await asyncio.to_thread(prepare_text, each) for each in settings.each_model()]
-        return await open_gateway(self._process, services, texts, listener, "", stack, self._start.served)
+        gateway = await open_gateway(self._process, services, texts, listener, "", stack, self._start.served)
+        self._profiles = profiled(self._process, services, gateway.name, "gateway")
+        return gateway
 
     async def _services(self, stack: AsyncExitStack) -> Services:
         if self._start.hub:
             return await open_remote(Path(self._start.hub), self._process.clock, stack)
-        return await open_services(self._process.settings, self._process.clock, stack)
+        return await open_measured(self._process, stack)
 
     async def _drain(self, gateway: Answering) -> None:
         """Drains as the parent says; by itself if it was stopped by a signal of its own."""
@@ -113,7 +121,7 @@ class _Front:
         return Alive(
             is_serving=gateway.http.started and not gateway.http.should_exit and not lifecycle.draining,
             is_ready=lifecycle.ready and gateway.offers.are_known,
-            num_requests=len(gateway.http.server_state.tasks),
+            num_requests=gateway.num_requests,
         )
 
     def _scraped(self, number: int) -> Scraped:

@@ -17,6 +17,7 @@ from axon.bootstrap.fronts.child import START_S, Child
 from axon.bootstrap.fronts.messages import Began, Start
 from axon.errors import Unavailable
 from axon.runtime.clock import Clock
+from axon.runtime.tasks import end
 from axon.telemetry.summing import Families, cumulative, summed
 
 _BACKLOG = 2048
@@ -116,9 +117,7 @@ class Fronts:
         """Ends every front at once."""
         self._is_stopping = True
         self.leave_port()
-        for keeper in self._keepers:
-            keeper.cancel()
-        await asyncio.gather(*self._keepers, return_exceptions=True)
+        await end(*self._keepers)
         await asyncio.gather(*(child.aclose() for child in self._children))
 
     async def scrape(self) -> list[Families]:
@@ -137,7 +136,7 @@ class Fronts:
                 return
             num_failures = 0 if self._clock.monotonic() - born_at >= _HEALTHY_S else num_failures + 1
             delay_s = restart_delay_s(num_failures)
-            _logger.warning("front.ended", pid=child.pid, code=code, problem=child.problem, restart_s=delay_s)
+            _logger.warning("front.ended", pid=child.pid, exit_code=code, problem=child.problem, retry_s=delay_s)
             await child.aclose()
             await asyncio.sleep(delay_s)
             self._children[number] = child = self._new(number)

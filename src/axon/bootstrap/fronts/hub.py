@@ -11,11 +11,13 @@ from dataclasses import replace
 from axon.bootstrap.control import open_control
 from axon.bootstrap.fronts.messages import Start
 from axon.bootstrap.fronts.parent import CLOSE_S, opened, packed
-from axon.bootstrap.gateway import Ready
+from axon.bootstrap.measuring import open_measured
 from axon.bootstrap.model import OnProgress
 from axon.bootstrap.presence import named
 from axon.bootstrap.process import counted
-from axon.bootstrap.services import Services, open_services
+from axon.bootstrap.profiles import profiled
+from axon.bootstrap.ready import Ready
+from axon.bootstrap.services import Services
 from axon.bootstrap.spare import open_spare
 from axon.bootstrap.workers import open_workers, prepare_models
 from axon.runtime.datafolder import locked
@@ -32,7 +34,9 @@ async def serve_with_fronts(
     with locked(settings.data_dir), named(settings) as name:
         async with opened(settings, num) as parent:  # the fronts import their packages while the model is prepared
             process, fronts, stack = parent.process, parent.fronts, parent.stack
-            services = await open_services(settings, process.clock, stack, for_fronts=True)
+            services = await process.opened(lambda attempt: open_measured(process, attempt, for_fronts=True), stack)
+            if services is None:
+                return 0
             spare = await open_spare(settings, stack)
             models = await prepare_models(process, services, on_progress, stack)
             control = await open_control(process, services, stack, stands_by=False)
@@ -42,7 +46,7 @@ async def serve_with_fronts(
                 return 0
             hub = await _serve_ports(settings, services, stack)
             stack.push_async_callback(fronts.aclose)  # before the services that they use, however it ends
-            start = Start(settings=packed(settings), hub=hub, served=working.served, refuses=True)
+            start = Start(settings=packed(parent.settings), hub=hub, served=working.served, refuses=True)
 
             async def begun() -> None:
                 if services.queue_forgets:
@@ -50,15 +54,16 @@ async def serve_with_fronts(
                 began = await process.unless_stopped(fronts.start(start))
                 if began is None:
                     return
-                on_ready(replace(parent.come_up(settings, began), engine_pids=working.engine_pids))
+                on_ready(replace(parent.come_up(began), engine_pids=working.engine_pids))
 
             async def drain() -> None:
                 fronts.drain()  # they go on to listen, for their readers and probes: whoever asks for more is told
                 drain_s, forgets = settings.lifecycle.drain_s, services.queue_forgets
                 await working.drain(drain_s, empty_queue=forgets, hand_over=False)
 
+            profiles = profiled(process, services, name, "server", lambda: working.engines)
             return await process.run(
-                (*working.parts, *control.parts, fronts.run, parent.tell),
+                (*working.parts, *control.parts, fronts.run, parent.tell, profiles),
                 started=begun,
                 drain=drain,
                 close=lambda: fronts.close(CLOSE_S),

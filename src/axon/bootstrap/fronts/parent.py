@@ -7,8 +7,9 @@ from dataclasses import dataclass, replace
 
 from axon.bootstrap.fronts.fronts import Fronts
 from axon.bootstrap.fronts.messages import Began, Start, pack
-from axon.bootstrap.gateway import Ready
+from axon.bootstrap.grpc import grpc_address, grpc_reserved
 from axon.bootstrap.process import Process, announced, bound_together, counted, started
+from axon.bootstrap.ready import Ready
 from axon.runtime.datafolder import shared
 from axon.settings import Settings
 
@@ -26,9 +27,12 @@ class Opened:
     """What is entered here ends before the fronts do."""
     url: str
     probes_url: str
+    settings: Settings
+    """Those of the fronts, with the number of their gRPC port."""
 
-    def come_up(self, settings: Settings, began: Sequence[Began]) -> Ready:
+    def come_up(self, began: Sequence[Began]) -> Ready:
         """Says that it is ready, in the data folder too for as long as it runs; returns what the terminal is told."""
+        settings = self.settings
         self.process.lifecycle.ready = True
         self.stack.enter_context(announced(settings.data_dir / "server", self.url))
         return _ready_of(settings, began, self.url, self.probes_url)
@@ -44,7 +48,8 @@ async def opened(settings: Settings, num: int) -> AsyncIterator[Opened]:
     """Binds the port ``num`` times, answers probes and starts the fronts, which then import the web framework."""
     config = settings.gateway
     with (
-        started(settings) as process,
+        grpc_reserved(settings) as settings,
+        started(settings, "axon-gateway") as process,
         bound_together(config.host, config.port, "--port", num) as listeners,
     ):
         fronts = Fronts(listeners, process.clock)
@@ -57,7 +62,8 @@ async def opened(settings: Settings, num: int) -> AsyncIterator[Opened]:
             )
             probes_url = stack.enter_context(probing)
             await fronts.open()
-            yield Opened(process, fronts, stack, f"http://{config.host}:{listeners[0].getsockname()[1]}", probes_url)
+            url = f"http://{config.host}:{listeners[0].getsockname()[1]}"
+            yield Opened(process, fronts, stack, url, probes_url, settings)
 
 
 async def serve_gateways(settings: Settings, num: int, *, on_ready: Callable[[Ready], None]) -> int:
@@ -65,12 +71,12 @@ async def serve_gateways(settings: Settings, num: int, *, on_ready: Callable[[Re
     with shared(settings.data_dir):
         async with opened(settings, num) as parent:
             process, fronts = parent.process, parent.fronts
-            began = await process.unless_stopped(fronts.start(Start(settings=packed(settings))))
+            began = await process.unless_stopped(fronts.start(Start(settings=packed(parent.settings))))
             if began is None:
                 return 0
 
             async def begun() -> None:
-                on_ready(parent.come_up(settings, began))
+                on_ready(parent.come_up(began))
 
             async def drain() -> None:
                 fronts.leave_port()
@@ -101,4 +107,5 @@ def _ready_of(settings: Settings, began: Sequence[Began], url: str, probes_url: 
         pid=os.getpid(),
         waits=all(each.waits for each in began),
         num_fronts=len(began),
+        grpc=grpc_address(settings),
     )

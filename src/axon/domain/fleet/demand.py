@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from axon.domain.tenant import Tier
+from axon.domain.tenants.tenant import Tier
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -149,7 +149,7 @@ class _Plan:
     """Indexes whose names somebody has, also a replica of another version or one on a machine that is lost."""
     ready: frozenset[ReplicaName]
     room: int
-    """How many more replicas its deployment may have, with those that drain counted."""
+    """How many more replicas its deployment may have, with those that drain counted; negative if it has too many."""
 
     def pace(self, pace: Pace) -> int:
         """Most replicas of the group that one look starts or stops."""
@@ -163,7 +163,7 @@ class _Plan:
         free = (index for index in count() if index not in self.taken)
         return [
             Ensure(name=self.group.replica(index), spec=self.of.spec, reason=reason)
-            for index in islice(free, min(missing, self.room, most))
+            for index in islice(free, max(0, min(missing, self.room, most)))
         ]
 
     def stops(self, most: int) -> list[Stop]:
@@ -195,7 +195,7 @@ class _Plan:
         num_failing = sum(each.state is LaunchState.WAITING for each in starting)
         if num_failing or not self.of.may_start:
             return len(starting) - num_failing
-        most = len(self.serving) + self.room + len(self.draining)
+        most = len(self.serving) + max(0, self.room + len(self.draining))
         if self.target.most is not None:
             most = min(most, self.target.most)
         elif self.target.is_full:
@@ -215,7 +215,7 @@ def _plans(sight: Sight, targets: Mapping[Group, Target]) -> list[_Plan]:
         serving = {group: _serving(there[group], known[group].spec.version, ready) for group in groups}
         aims = {group: _target(sight, group, group in own, known[group], targets, serving[group]) for group in groups}
         fitted, limit = _fitted(aims, deployment.most_replicas)
-        room = max(0, limit - used[deployment.name])
+        room = limit - used[deployment.name]
         for group in groups:
             plan = _Plan(
                 group=group,

@@ -3,6 +3,8 @@
 from dataclasses import dataclass
 from enum import StrEnum
 
+from axon.domain.embeds import Embeds
+
 
 class Capability(StrEnum):
     """Something that a model can do."""
@@ -11,6 +13,9 @@ class Capability(StrEnum):
     TOOLS = "tools"
     REASONING = "reasoning"
     EMBEDDINGS = "embeddings"
+    CLASSIFICATION = "classification"
+    RERANKING = "reranking"
+    """Reads a query and a document together; models with embeddings compare their vectors instead."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -26,3 +31,11 @@ class Model:
     revision: int = 1
     """Number of the record's last change, which the store gives; a change compares it, so that none is overwritten
     unseen."""
+
+
+def vector_capabilities(embeds: Embeds) -> tuple[Capability, ...]:
+    """What a model that gives vectors can do: a classifier with one class is a cross-encoder too."""
+    if embeds.classes is None:
+        return (Capability.EMBEDDINGS,)
+    reranks = (Capability.RERANKING,) if embeds.classes.is_one else ()
+    return (Capability.CLASSIFICATION, *reranks)

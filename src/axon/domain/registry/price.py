@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from decimal import Decimal
 
-from axon.domain.cost import NANOS, Rates
+from axon.domain.billing.cost import NANOS, Rates
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

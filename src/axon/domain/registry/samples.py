@@ -1,6 +1,5 @@
 """Samples of one version in a rollout: cumulative counts and latency histograms. Knows no gateway and no verdict."""
 
-from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
@@ -88,7 +87,11 @@ class Samples:
 
 
 def _added(one: Mapping[int, int], other: Mapping[int, int]) -> dict[int, int]:
-    return dict(Counter(one) + Counter(other))
+    """Both together. A look adds a few buckets to hundreds, which are copied and not counted again."""
+    found = dict(one)
+    for bucket, num in other.items():
+        found[bucket] = found.get(bucket, 0) + num
+    return found
 
 
 def _taken(now: Mapping[int, int], earlier: Mapping[int, int]) -> dict[int, int]:

@@ -25,6 +25,7 @@ def served_of(version: Version, deployment: Deployment) -> ServedVersion:
         top_k=version.advice.top_k,
         repetition_penalty=version.advice.repetition_penalty,
         reasons=version.reasons,
+        embeds=version.embeds,
         call_format=dict(version.settings.more).get("call_format", "").replace("auto", ""),
     )
 

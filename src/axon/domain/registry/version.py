@@ -2,6 +2,8 @@
 
 from dataclasses import dataclass, field
 
+from axon.domain.embeds import Embeds
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EngineSettings:
@@ -49,6 +51,8 @@ class Version:
     advice: Advice = field(default_factory=Advice)
     reasons: bool = False
     """Whether the model writes its reasoning before the answer."""
+    embeds: Embeds | None = None
+    """Set for an embedding model, which gives vectors and no text."""
     fingerprints: tuple[str, ...] = ()
     """Marks under which releases without a registry have served it."""
     kernel: str = ""

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 
 from axon.domain.scaling.finite import amount
 from axon.domain.scaling.work import Work
-from axon.domain.tenant import Tier
+from axon.domain.tenants.tenant import Tier
 
 _FIRST = Work(prompt=200.0, answer=200.0)
 """The work that a job is assumed to be before the first one was taken."""

@@ -9,7 +9,7 @@ from axon.domain.scaling.finite import amount, count, fraction, positive
 from axon.domain.scaling.memory import Memory
 from axon.domain.scaling.policy import ScalingPolicy
 from axon.domain.scaling.signals import Signals, TenantRate
-from axon.domain.tenant import Tier
+from axon.domain.tenants.tenant import Tier
 
 _BURST_Z = 1.0
 """Standard deviations of one look's load that the replicas serve beside the mean."""

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from math import isfinite
 
 from axon.domain.scaling.finite import amount, count
-from axon.domain.tenant import Tier
+from axon.domain.tenants.tenant import Tier
 from axon.errors import InvalidInput
 
 

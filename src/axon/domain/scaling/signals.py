@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from axon.domain.scaling.work import Speed, Work
-from axon.domain.tenant import Tier
+from axon.domain.tenants.tenant import Tier
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

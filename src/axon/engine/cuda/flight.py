@@ -1,11 +1,12 @@
 """A step that was launched on the device, until its tokens are on the host. Launches nothing itself."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import torch
 
-from axon.engine.batch import Drawn
+from axon.engine.batch import Drawn, Span
+from axon.engine.cuda.prompt_scores import ScoredRows
 
 
 @dataclass(slots=True)
@@ -20,6 +21,10 @@ class CudaFlight:
     """Draws made on the host, with their log probabilities, by the same index."""
     place_of: dict[int, int]
     """Index of a sequence's token among the drawn tokens, by the sequence's arrival."""
+    spans: Sequence[Span] = ()
+    """The batch's spans in order, given where some of their prompt tokens are scored."""
+    scored: Sequence[ScoredRows] = ()
+    """The results of the scores; a span that was computed in halves has several."""
     _fetch: Callable[[], list[int]] | None = None
     _tokens: list[int] | None = None
 
@@ -32,8 +37,22 @@ class CudaFlight:
         """The result of each draw of the batch, in order."""
         tokens = self._arrived()
         if not self.from_host:
-            return [Drawn(tokens[place]) for place in self.places]
-        return [self.from_host.get(place) or Drawn(tokens[place]) for place in self.places]
+            drawn = [Drawn(tokens[place]) for place in self.places]
+        else:
+            drawn = [self.from_host.get(place) or Drawn(tokens[place]) for place in self.places]
+        return self._with_scores(drawn) if self.spans else drawn
+
+    def _with_scores(self, drawn: list[Drawn]) -> list[Drawn]:
+        """The results with those of the scores, which go before the draw of the same span."""
+        scored: dict[int, list[Drawn]] = {}
+        for rows in self.scored:
+            for arrival, results in rows.by_arrival().items():
+                scored.setdefault(arrival, []).extend(results)
+        rest, together = iter(drawn), list[Drawn]()
+        for span in self.spans:
+            together += scored.get(span.arrival, ())
+            together += [next(rest)] if span.draw is not None else []
+        return together
 
     def token_of(self, arrival: int) -> int:
         """The token that the step drew for a sequence."""

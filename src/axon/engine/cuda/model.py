@@ -91,12 +91,16 @@ class CudaLlama:
         sampled: torch.Tensor,
         kv: KVBlocks,
     ) -> torch.Tensor:
-        """Computes decodes and chunks together and returns the logits of the drawn rows."""
+        """Computes decodes and chunks together; returns the last hidden states of the rows that are drawn from, and
+        behind them of those whose next token is scored. ``logits`` makes logits of them."""
         num_rows = len(inputs["ids"])
         shape = self.architecture
         residual = torch.empty(num_rows, shape.hidden_size, dtype=self.dtype, device=self.device)
         normed = torch.empty_like(residual)
         seen = torch.empty(num_rows, shape.num_heads * shape.head_dim, dtype=self.dtype, device=self.device)
+        kept = inputs["drawn_rows"]
+        if "scored_rows" in inputs:
+            kept = torch.cat([kept, inputs["scored_rows"]])
         self._embed(inputs, num_rows, sampled, residual, normed, kv, update=False, pdl=False)
         for index, layer in enumerate(self._layers):
             qkv = functional.linear(normed, layer.qkv)
@@ -106,8 +110,8 @@ class CudaLlama:
             if num_decodes < num_rows:
                 self._chunk_attention(index, layer, qkv, inputs, num_decodes, seen, kv)
             del qkv
-            if index == shape.num_layers - 1:  # keys and values are written: only rows that are drawn from go on
-                seen, residual = seen[inputs["drawn_rows"]], residual[inputs["drawn_rows"]]
+            if index == shape.num_layers - 1:  # keys and values are written: only rows with a result go on
+                seen, residual = seen[kept], residual[kept]
                 normed = normed[: len(residual)]
                 if not len(residual):
                     return residual
@@ -118,7 +122,11 @@ class CudaLlama:
             down = Parts(self.group.add_up(functional.linear(gated, layer.down)))
             self._add_norm(down, residual, self._norm_after(index), normed, pdl=False)
             del gated
-        return self._whole(functional.linear(normed, self._head))
+        return normed
+
+    def logits(self, hidden: torch.Tensor) -> torch.Tensor:
+        """The logits of rows that ``chunks`` returned; of several ranks, whole on the one that draws."""
+        return self._whole(functional.linear(hidden, self._head))
 
     def _decode_one(self, inputs: dict[str, torch.Tensor], sampled: torch.Tensor, kv: KVBlocks) -> torch.Tensor:
         """Decodes a single row with norms, residuals and gates fused into the products: five kernels a layer."""

@@ -45,7 +45,11 @@ class Gauge:
             try:
                 self._gpus = [Gpu(index, *self._meter.read(uuid)) for index, uuid in enumerate(self._uuids)]
             except Exception as error:
-                logger.warning("GPU utilisation is no longer reported, because NVML failed: %s", error)
+                logger.warning(
+                    "GPU utilisation is no longer reported, because NVML failed: %s",
+                    error,
+                    extra={"axon_event": "gpu.not_reported"},
+                )
                 self._uuids, self._gpus = (), []
         return self._gpus
 
@@ -97,11 +101,11 @@ def open_meter() -> Meter | None:
     try:
         return PyNvml(importlib.import_module("pynvml"))
     except Exception as error:
-        logger.debug("no pynvml: %s", error)
+        logger.debug("no pynvml: %s", error, extra={"axon_event": "gpu.not_reported"})
     try:
         return Driver(ctypes.CDLL(_LIBRARY))
     except (OSError, AttributeError) as error:
-        logger.debug("no %s: %s", _LIBRARY, error)
+        logger.debug("no %s: %s", _LIBRARY, error, extra={"axon_event": "gpu.not_reported"})
         return None
 
 

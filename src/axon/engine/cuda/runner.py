@@ -3,7 +3,8 @@
 A step is launched while the one before it runs: the tokens which that one draws stay on the device as input. The draws
 of a step with grammars are launched when their masks are filled, at the latest before the next step. A step of
 decodes is one CUDA graph, and so is one with few prompt tokens; one with many is launched kernel by kernel, because its
-computation hides the launches. So is every step whose graph is not recorded yet.
+computation hides the launches, and so is one that scores prompt tokens. So is every step whose graph is not recorded
+yet: with the graph's shapes, so that its results do not depend on when the graph is recorded.
 """
 
 import logging
@@ -18,15 +19,19 @@ import torch
 from axon.domain.sampling import Sampling
 from axon.engine.batch import PLACEHOLDER, Batch, Draw, Drawn, Span
 from axon.engine.cuda import tuning
+from axon.engine.cuda.device_clock import DeviceClock
 from axon.engine.cuda.flight import CudaFlight, wait_for
 from axon.engine.cuda.graph_plan import GraphKey, GraphPlan
 from axon.engine.cuda.jit import launch, overlaps
 from axon.engine.cuda.kv_memory import KVBlocks
 from axon.engine.cuda.model import CudaLlama
+from axon.engine.cuda.prompt_scores import ScoredRows, score_rows
+from axon.engine.cuda.recording import record
 from axon.engine.cuda.row_kernels import write_tables
 from axon.engine.cuda.sampler import DeviceSampler, Special
 from axon.engine.cuda.step_arrays import Chunks, Decodes, Packed, halve, layout, order, pack_mixed
 from axon.engine.cuda.table_slots import Slots
+from axon.engine.cuda.transfer import send
 
 logger = logging.getLogger(__name__)
 
@@ -39,7 +44,6 @@ _NEWS_WIDTH = 256
 class _ChunkGraph:
     """A recorded step with prompt chunks, and its input buffers."""
 
-    shapes: Chunks
     words: torch.Tensor
     inputs: dict[str, torch.Tensor]
     graph: Any
@@ -61,6 +65,7 @@ class CudaRunner:
         self._slots = Slots(max_rows, kv.table_width)
         self._sizes = tuning.ladder(max_rows)
         self._chunk_sizes = tuning.chunk_ladder(model.num_weights, max_tokens)
+        self._chunk_shapes = {size: Chunks(size, model.queries_per_tile) for size in self._chunk_sizes}
         self._plan = GraphPlan(decode_sizes=self._sizes, chunk_sizes=self._chunk_sizes)
         self._graphs: dict[int, tuple[Any, torch.Tensor]] = {}
         self._chunk_graphs: dict[int, _ChunkGraph] = {}
@@ -70,6 +75,8 @@ class CudaRunner:
         self._previous: CudaFlight | None = None
         self._left: list[Callable[[], None]] = []
         """Draws of the step that is being launched, to be launched when their masks are filled."""
+        self._scored: list[ScoredRows] = []
+        """Scores of the step that is being launched."""
 
         pinned = self.device.type == "cuda"
         self._decodes = Decodes(max_rows)
@@ -80,6 +87,7 @@ class CudaRunner:
         self._inputs: dict[str, torch.Tensor] = self._decodes.views(self._words, torch.float32, torch.float64)
         self._fetched = [torch.zeros(max_draws, dtype=torch.int32, pin_memory=pinned) for _ in range(_RING)]
         self._events = [torch.cuda.Event() for _ in range(_RING)] if pinned else []  # type: ignore[no-untyped-call]
+        self._clock = DeviceClock(partial(torch.cuda.Event, enable_timing=True) if pinned else None)
         self._ring_index = 0
 
         padding = torch.zeros(words, dtype=torch.int32)
@@ -101,7 +109,7 @@ class CudaRunner:
         if self._previous is not None:
             self._previous.launch_rest()
         self._ring_index = (self._ring_index + 1) % _RING
-        is_decode = all(len(span.token_ids) == 1 for span in batch.spans)
+        is_decode = all(len(span.token_ids) == 1 and not span.scores for span in batch.spans)
         spans = order(batch.spans)
         place_of: dict[int, int] = {}
         if is_decode:
@@ -114,8 +122,10 @@ class CudaRunner:
             count = len(place_of)
         places = [place_of[span.arrival] for span in batch.spans if span.draw is not None]
         left, self._left = self._left, []
+        scored, self._scored = self._scored, []
         finish = partial(self._finish, left, count, self._ring_index)
-        self._previous = CudaFlight(finish, places, from_host, place_of)
+        spans_scored = batch.spans if scored else ()
+        self._previous = CudaFlight(finish, places, from_host, place_of, spans_scored, scored)
         if not left:
             self._previous.launch_rest()
         return self._previous
@@ -126,7 +136,7 @@ class CudaRunner:
         for launch_draws in left:
             launch_draws()
         self._group.tell(self._sampled)
-        return partial(wait_for, self._fetch(count, ring_index), self._arrival(ring_index))
+        return partial(wait_for, self._fetch(count, ring_index), self._clock.told(self._arrival(ring_index)))
 
     def rehearse(self) -> None:
         """Runs each kind of step once, so that no kernel is compiled while a request waits."""
@@ -134,11 +144,18 @@ class CudaRunner:
         counts = [0, 3, *tuning.decode_counts(), self._slots.num_slots - 1]
         for count in sorted({count for count in counts if count < self._slots.num_slots}):
             spans = [_rehearsed(index, 1, plain) for index in range(count)]
-            self.run(Batch((*spans, _rehearsed(count, 2, cut))))
+            self._rehearse_mixed([*spans, _rehearsed(count, 2, cut)])
+        self.run(Batch((_rehearsed(0, 2, plain),)))
         self._slots.forget()
         self._sampler.rehearse_masks(self._model.dtype)
         if not self._group.is_cut:
             self._rehearse_decodes()
+
+    @torch.inference_mode()
+    def _rehearse_mixed(self, spans: list[Span]) -> None:
+        """Launches a step as it is computed without a graph's shapes: those have no kernels for decodes."""
+        self._launch_mixed(spans, self._sampled.clone(), 0)
+        self._draw_left()
 
     @torch.inference_mode()
     def _rehearse_decodes(self) -> None:
@@ -173,31 +190,25 @@ class CudaRunner:
         except torch.OutOfMemoryError:
             if self._group.is_cut:
                 raise  # the other ranks would go on
-            logger.warning("no memory for more CUDA graphs: steps without one are launched kernel by kernel")
+            logger.warning(
+                "no memory for more CUDA graphs: steps without one are launched kernel by kernel",
+                extra={"axon_event": "engine.graphs_full"},
+            )
             self._plan.give_up()
         return not self._plan.is_done
 
     def _record_chunks(self, size: int) -> _ChunkGraph:
-        shapes = Chunks(size, self._model.queries_per_tile)
-        padding = shapes.pad({}, self._slots.spare_slot)
+        padding = self._chunk_shapes[size].pad({}, self._slots.spare_slot)
         words = torch.zeros(layout(padding)[1], dtype=torch.int32, device=self.device)
-        inputs = self._send(padding, words)
+        inputs = send(padding, self.device, words)
         graph, logits = self._record(partial(self._compute_chunks, inputs, 0, self._sampled, self._sampled))
-        return _ChunkGraph(shapes, words, inputs, graph, logits)
+        return _ChunkGraph(words, inputs, graph, logits)
 
     def _record(self, compute: Callable[[], torch.Tensor]) -> tuple[Any, torch.Tensor]:
         """Records what ``compute`` launches, after running it once on padding; a step in flight is not disturbed."""
         sampled = self._sampled.clone()  # the next step's placeholders stand for these
         self._words.copy_(self._padding)
-        here = torch.cuda.current_stream()
-        self._recording.wait_stream(here)
-        with torch.cuda.stream(self._recording):
-            compute()
-        here.wait_stream(self._recording)
-        torch.cuda.synchronize()
-        graph = torch.cuda.CUDAGraph()
-        with torch.cuda.graph(graph, pool=self._pool):
-            logits = compute()
+        graph, logits = record(compute, stream=self._recording, pool=self._pool)
         self._pool = graph.pool()
         self._sampled.copy_(sampled)
         return graph, logits
@@ -229,7 +240,7 @@ class CudaRunner:
 
     def _launch_mixed(self, spans: list[Span], previous: torch.Tensor, first_place: int) -> dict[int, Drawn]:
         """Computes the step; if memory does not suffice, in halves, with the same results."""
-        num_tokens = sum(len(span.token_ids) for span in spans)
+        num_tokens, num_scored = sum(len(span.token_ids) for span in spans), len(self._scored)
         if self._most_tokens is None or num_tokens <= self._most_tokens:
             try:
                 return self._compute_mixed(spans, previous, first_place)
@@ -238,6 +249,7 @@ class CudaRunner:
                     raise  # the other ranks would not halve the step
                 torch.cuda.empty_cache()
                 self._slots.forget()
+                del self._scored[num_scored:]
                 self._most_tokens = max(1, num_tokens // 2)
         halves = halve(spans)
         if halves is None:
@@ -251,18 +263,19 @@ class CudaRunner:
 
     def _compute_mixed(self, spans: list[Span], previous: torch.Tensor, first_place: int) -> dict[int, Drawn]:
         sampled = self._sampled[first_place:]
-        chunk_graph = self._chunk_graph(spans) if previous is self._sampled else None
+        size = self._chunk_size(spans) if previous is self._sampled else None
         mixed, packed = pack_mixed(
-            spans, self._slots, self._latest, self._model.queries_per_tile, as_chunks=chunk_graph is not None
+            spans, self._slots, self._latest, self._model.queries_per_tile, as_chunks=size is not None
         )
+        arrays = mixed.arrays if size is None else self._chunk_shapes[size].pad(mixed.arrays, self._slots.spare_slot)
         self._write_tables(packed)
-        if chunk_graph:
-            inputs, logits = chunk_graph.inputs, chunk_graph.logits
-            self._send(chunk_graph.shapes.pad(mixed.arrays, self._slots.spare_slot), chunk_graph.words)
-            chunk_graph.graph.replay()
+        if recorded := self._chunk_graphs.get(size or 0):
+            inputs, logits = recorded.inputs, recorded.logits
+            send(arrays, self.device, recorded.words)
+            recorded.graph.replay()
         else:
-            inputs = self._send(mixed.arrays)
-            logits = self._compute_chunks(inputs, mixed.num_decodes, previous, sampled)
+            inputs = send(arrays, self.device)
+            logits = self._compute_chunks(inputs, mixed.num_decodes, previous, sampled, spans)
         drawn = [(index, span) for index, span in enumerate(spans) if span.draw is not None]
         rows = [(row, span) for row, (_, span) in enumerate(drawn)]
         slots = Packed([packed.slots[index] for index, _ in drawn], [], [])
@@ -272,21 +285,38 @@ class CudaRunner:
         from_host = self._draw_specials(logits, specials, inputs, sampled)
         return {first_place + row: each for row, each in from_host.items()}
 
-    def _chunk_graph(self, spans: Sequence[Span]) -> _ChunkGraph | None:
-        if len(spans) > Chunks.MAX_SPANS:
-            return None
+    def _chunk_size(self, spans: Sequence[Span]) -> int | None:
+        """The size of the graph for these spans, recorded or not; None if they are computed without padding.
+
+        It depends on the spans alone: with other shapes their sums would be rounded otherwise.
+        """
         num_tokens = sum(len(span.token_ids) for span in spans)
-        if best := next((size for size in self._chunk_sizes if size >= num_tokens), None):
-            self._plan.miss(GraphKey("chunks", best))
-        return next((graph for size, graph in sorted(self._chunk_graphs.items()) if size >= num_tokens), None)
+        size = next((size for size in self._chunk_sizes if size >= num_tokens), None)
+        if size is None or len(spans) > Chunks.MAX_SPANS or any(span.scores for span in spans):
+            return None
+        if size in self._chunk_graphs:
+            return size
+        self._plan.miss(GraphKey("chunks", size))
+        return size if self._most_tokens is None else None  # padding is not for a device that is short of memory
 
     def _compute_chunks(
-        self, inputs: dict[str, torch.Tensor], num_decodes: int, previous: torch.Tensor, sampled: torch.Tensor
+        self,
+        inputs: dict[str, torch.Tensor],
+        num_decodes: int,
+        previous: torch.Tensor,
+        sampled: torch.Tensor,
+        spans: Sequence[Span] = (),
     ) -> torch.Tensor:
-        logits = self._model.chunks(inputs, num_decodes, previous, self._kv)
-        if len(logits) and self._group.share.leads:
+        """Draws a token for each drawn row, whose logits it returns, and scores the spans' prompt tokens."""
+        hidden = self._model.chunks(inputs, num_decodes, previous, self._kv)
+        num_drawn, leads = len(inputs["drawn_rows"]), self._group.share.leads
+        logits = self._model.logits(hidden[:num_drawn]) if num_drawn else hidden[:0]
+        if num_drawn and leads:
             temperatures, numbers = inputs["inverse_temperatures"], inputs["numbers"]
             self._sampler.draw(logits, temperatures, numbers, sampled, pdl=False)
+        if "scored_rows" in inputs:
+            scored = score_rows(spans, hidden[num_drawn:], inputs, self._model.logits, leads=leads)
+            self._scored += [scored] if scored else []
         return logits
 
     @property
@@ -336,33 +366,15 @@ class CudaRunner:
             launch_draws()
 
     def _write_tables(self, packed: Packed) -> None:
+        self._clock.begin()
         if not packed.new_places:
             return
         padding = [-1] * (-len(packed.new_places) % _NEWS_WIDTH)
         arrays = {"places": packed.new_places + padding, "blocks": packed.new_blocks + padding}
-        news = self._send({name: np.array(numbers, np.int32) for name, numbers in arrays.items()})
+        news = send({name: np.array(numbers, np.int32) for name, numbers in arrays.items()}, self.device)
         write_tables[(len(news["places"]) // _NEWS_WIDTH,)](
             self._kv.tables, news["places"], news["blocks"], WIDTH=_NEWS_WIDTH, **launch(num_warps=4)
         )
-
-    def _send(
-        self, arrays: Mapping[str, np.ndarray[Any, Any]], words_there: torch.Tensor | None = None
-    ) -> dict[str, torch.Tensor]:
-        """Copies arrays to the device in one transfer, into ``words_there`` if that is given."""
-        starts, num_words = layout(arrays)
-        staged = torch.empty(num_words, dtype=torch.int32, pin_memory=self.device.type == "cuda")
-        words = staged.numpy()
-        for name, array in arrays.items():
-            flat = np.ascontiguousarray(array).reshape(-1).view(np.int32)
-            words[starts[name] : starts[name] + len(flat)] = flat
-        if words_there is None:
-            there = staged.to(self.device, non_blocking=True)
-        else:
-            there = words_there.copy_(staged, non_blocking=True)
-        return {
-            name: there[starts[name] : starts[name] + array.nbytes // 4].view(_TORCH[array.dtype]).view(array.shape)
-            for name, array in arrays.items()
-        }
 
     def _fetch(self, count: int, ring_index: int) -> torch.Tensor:
         fetched = self._fetched[ring_index][:count]
@@ -385,10 +397,3 @@ def _rehearsed(index: int, length: int, sampling: Sampling) -> Span:
 
 def _already() -> None:
     """Returns at once: on the CPU a step is done when it has been launched."""
-
-
-_TORCH: Mapping[Any, torch.dtype] = {
-    np.dtype(np.int32): torch.int32,
-    np.dtype(np.float32): torch.float32,
-    np.dtype(np.float64): torch.float64,
-}

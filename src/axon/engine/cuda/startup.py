@@ -4,6 +4,8 @@ While the weights are on their way, every kind of step is run once on what has a
 loaded meanwhile. Of a single rank's CUDA graphs only the largest are recorded here; the others follow between steps.
 """
 
+from dataclasses import replace
+
 import torch
 
 from axon.domain.sampling import Sampling
@@ -96,14 +98,19 @@ def _rehearse(config: EngineConfig, model: CudaLlama, max_model_len: int, max_ro
 
 
 def _largest_step(config: EngineConfig, max_model_len: int, max_rows: int) -> Batch:
+    """As many tokens as fit, all of them scored: what that needs beyond a plain step must fit too."""
     draw = Draw(sampling=Sampling(max_tokens=1), seed=0, choice=0, position=0)
+    score = replace(draw, sampling=Sampling(max_tokens=1, logprobs=1), given=0)
     spans: list[Span] = []
     left = config.max_batch_tokens
     while left and len(spans) < max_rows:
         others = max_rows - len(spans) - 1
         length = max(1, min(max_model_len, left - min(others, left - 1)))
         blocks = (0,) * -(-length // config.block_size)
-        spans.append(Span(id="", first=0, token_ids=(0,) * length, block_ids=blocks, draw=draw, arrival=len(spans)))
+        scores, arrival = (score,) * (length - 1), len(spans)
+        spans.append(
+            Span(id="", first=0, token_ids=(0,) * length, block_ids=blocks, draw=draw, scores=scores, arrival=arrival)
+        )
         left -= length
     return Batch(tuple(spans))
 

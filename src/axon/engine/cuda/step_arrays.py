@@ -111,6 +111,8 @@ def pack_mixed(
         "inverse_temperatures": slots.inverse_temperatures[drawn_slots],
         "numbers": _numbers([spans[index] for index in drawn], drawn_slots, slots),
     }
+    if any(span.scores for span in spans):
+        arrays |= _scored(spans, starts)
     num_decodes = 0 if as_chunks else sum(len(span.token_ids) == 1 for span in spans)
     return Mixed(arrays=arrays, num_decodes=num_decodes, num_rows=int(starts[-1])), packed
 
@@ -156,8 +158,11 @@ def halve(spans: Sequence[Span]) -> tuple[list[Span], list[Span]] | None:
     middle = len(span.token_ids) // 2
     if not middle:
         return None
-    head = replace(span, token_ids=span.token_ids[:middle], draw=None)
-    return [head], [replace(span, first=span.first + middle, token_ids=span.token_ids[middle:])]
+    num_unscored = len(span.token_ids) - len(span.draws)
+    num_scores = min(max(0, middle - num_unscored), len(span.scores))
+    head = replace(span, token_ids=span.token_ids[:middle], draw=None, scores=span.scores[:num_scores])
+    tail = replace(span, first=span.first + middle, token_ids=span.token_ids[middle:], scores=span.scores[num_scores:])
+    return [head], [tail]
 
 
 def layout(arrays: Mapping[str, Array]) -> tuple[dict[str, int], int]:
@@ -184,6 +189,19 @@ def _ids(span: Span, latest: Mapping[int, int]) -> tuple[int, ...]:
 def _numbers(spans: Sequence[Span], places: list[int], slots: Slots) -> npt.NDArray[np.float64]:
     positions = np.array([0 if span.draw is None else span.draw.position for span in spans], np.int64)
     return uniforms(slots.states[places], positions)
+
+
+def _scored(spans: Sequence[Span], starts: Array) -> dict[str, Array]:
+    """The rows whose next token is scored, and these tokens; a rank that draws nothing is not told them."""
+    rows = [
+        range(int(end) - len(span.draws), int(end) - len(span.draws) + len(span.scores))
+        for span, end in zip(spans, starts[1:], strict=True)
+    ]
+    given = [draw.given or 0 for span in spans for draw in span.scores]
+    return {
+        "scored_rows": np.array([row for each in rows for row in each], np.int32),
+        "given": np.array(given, np.int32),
+    }
 
 
 def _tiles(spans: Sequence[Span], starts: Array, places: list[int], queries_per_tile: int, fewest: int) -> Array:

@@ -6,12 +6,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from axon.domain.byte_tokens import EOS_ID, VOCAB_SIZE, ByteTokens
 from axon.errors import Misconfigured
 
 if TYPE_CHECKING:
     from llguidance import LLTokenizer
-
-_NUM_BYTES = 256
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,21 +49,9 @@ def read_vocabulary(model_dir: Path, *, size: int, eos_ids: Collection[int]) -> 
         raise Misconfigured(f"grammars cannot be used with the tokenizer of {model_dir}: {error}") from error
 
 
-def byte_vocabulary(*, size: int = _NUM_BYTES + 2, eos_id: int = _NUM_BYTES + 1) -> Vocabulary:
+def byte_vocabulary(*, size: int = VOCAB_SIZE, eos_id: int = EOS_ID) -> Vocabulary:
     """The bytes 0 to 255, and control tokens behind them; it needs no file."""
     from llguidance import LLTokenizer, TokenizerWrapper
 
-    wrapper = TokenizerWrapper(_Bytes(size, eos_id))
+    wrapper = TokenizerWrapper(ByteTokens(size=size, eos_id=eos_id))
     return Vocabulary(LLTokenizer(wrapper, n_vocab=size, eos_token=[eos_id]))
-
-
-class _Bytes:
-    """A tokenizer of single bytes, in the form that llguidance asks for."""
-
-    def __init__(self, size: int, eos_id: int) -> None:
-        self.eos_token_id, self.bos_token_id = eos_id, None
-        self.special_token_ids = list(range(_NUM_BYTES, size))
-        self.tokens = [bytes([id]) if id < _NUM_BYTES else b"<%d>" % id for id in range(size)]
-
-    def __call__(self, text: bytes) -> list[int]:
-        return list(text)

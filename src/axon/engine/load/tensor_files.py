@@ -2,6 +2,7 @@
 
 import json
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -38,8 +39,13 @@ def find_tensors(model_dir: Path) -> dict[str, TensorInfo]:
 
 def check_tensors(model_dir: Path, architecture: Architecture) -> None:
     """Raises Misconfigured unless the folder has every tensor the model needs, in its shape and not quantised."""
+    check_shapes(model_dir, architecture.tensor_shapes())
+
+
+def check_shapes(model_dir: Path, shapes: Mapping[str, tuple[int, ...]]) -> None:
+    """Raises Misconfigured unless the folder has these tensors, in these shapes and not quantised."""
     tensors = find_tensors(model_dir)
-    for name, shape in architecture.tensor_shapes().items():
+    for name, shape in shapes.items():
         tensor = tensors.get(name)
         if tensor is None:
             raise Misconfigured(f"{model_dir} has no tensor {name!r}")

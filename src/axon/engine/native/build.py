@@ -69,7 +69,11 @@ def library(folder: Path | None = None) -> Path:
         if path.is_file():
             return path
     compiler = find_compiler()
-    logger.warning("building the native kernels (once, about ten seconds) into %s", cached)
+    logger.warning(
+        "building the native kernels (once, about ten seconds) into %s",
+        cached,
+        extra={"axon_event": "engine.kernels_built"},
+    )
     build(cached, compiler)
     return cached
 
@@ -114,22 +118,26 @@ def source_digest() -> str:
 
 
 def _units(machine: str = "") -> list[_Unit]:
-    steps: dict[str, list[_Unit]] = {
+    arm = ("-march=armv8.2-a+dotprod", "-fno-schedule-insns")
+    matrices = ("-march=armv8.2-a+dotprod+i8mm", "-fno-schedule-insns")
+    tiles = (*_AVX512_FLAGS, "-mamx-tile", "-mamx-int8")
+    sets: dict[str, list[_Unit]] = {
         "aarch64": [
-            _step("neon", "neon-dotprod", ("-march=armv8.2-a+dotprod", "-fno-schedule-insns")),
-            _step("i8mm", "neon-i8mm", ("-march=armv8.2-a+dotprod+i8mm", "-fno-schedule-insns"), tile="neon", new=True),
+            *_arithmetic("neon", "neon-dotprod", arm),
+            *_arithmetic("i8mm", "neon-i8mm", matrices, tile="neon", new=True),
         ],
         "x86_64": [
-            _step("avx2", "avx2", _AVX2_FLAGS),
-            _step("avx512", "avx512-vnni", _AVX512_FLAGS),
-            _step("amx", "amx-int8", (*_AVX512_FLAGS, "-mamx-tile", "-mamx-int8"), tile="avx512", wide="amx", new=True),
+            *_arithmetic("avx2", "avx2", _AVX2_FLAGS),
+            *_arithmetic("avx512", "avx512-vnni", _AVX512_FLAGS),
+            *_arithmetic("amx", "amx-int8", tiles, tile="avx512", wide="amx", new=True),
         ],
     }
-    here = steps.get(machine or platform.machine(), [])
-    return [_step("scalar", "scalar"), *here, _Unit("kernel", "kernel.cpp"), *_passes(machine or platform.machine())]
+    machine = machine or platform.machine()
+    common = [_Unit(name, f"{name}.cpp") for name in ("kernel", "encoder_runner", "instruction_sets")]
+    return [*_arithmetic("scalar", "scalar"), *sets.get(machine, []), *common, *_passes(machine)]
 
 
-def _step(
+def _arithmetic(
     name: str,
     instruction_set: str,
     flags: tuple[str, ...] = (),
@@ -137,10 +145,16 @@ def _step(
     tile: str = "",
     wide: str = "none",
     new: bool = False,
-) -> _Unit:
-    """A step for one instruction set: the header of its tiles, and of its wide ones if it has them."""
+) -> list[_Unit]:
+    """A decoder's step and an encoder's pass for one instruction set: the header of its tiles, and of its wide ones if
+    it has them."""
     headers = (f'-DAXON_TILE="tile_{tile or name}.h"', f'-DAXON_WIDE="wide_{wide}.h"')
-    return _Unit(name, "step.cpp", (*flags, *headers, f"-DAXON_STEP=step_{name}"), instruction_set, new)
+    return [
+        _Unit(name, "step.cpp", (*flags, *headers, f"-DAXON_STEP=step_{name}"), instruction_set, new),
+        _Unit(
+            f"encoder_{name}", "encoder.cpp", (*flags, *headers, f"-DAXON_ENCODE=encode_{name}"), instruction_set, new
+        ),
+    ]
 
 
 def _knows(compiler: str, flags: tuple[str, ...]) -> bool:

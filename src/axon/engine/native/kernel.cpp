@@ -1,8 +1,6 @@
 // The C interface of the native runner: builds a model, keeps its memory and threads, runs steps. Compiled for every
 // machine of the architecture; the arithmetic is in step.cpp, of which the best compiled one is chosen here.
 
-#include <sys/mman.h>
-
 #include <algorithm>
 #include <cstdlib>
 #include <cstring>
@@ -10,128 +8,16 @@
 #include <new>
 #include <vector>
 
-#if defined(__aarch64__)
-#include <sys/auxv.h>
-#elif defined(__x86_64__)
-#include <cpuid.h>
-#include <sys/syscall.h>
-#include <unistd.h>
-#endif
-
+#include "instruction_sets.h"
+#include "memory.h"
 #include "model.h"
 #include "team.h"
 
 namespace axon {
 
-void step_scalar(const Model&, const Step&, int thread);
-#if defined(__aarch64__)
-void step_neon(const Model&, const Step&, int thread);
-void step_i8mm(const Model&, const Step&, int thread);
-#elif defined(__x86_64__)
-void step_avx2(const Model&, const Step&, int thread);
-void step_avx512(const Model&, const Step&, int thread);
-void step_amx(const Model&, const Step&, int thread);
-#endif
-
 void meet(Team* team) { team->meet(); }
 
 namespace {
-
-struct InstructionSet {
-    const char* name;
-    StepFunction step;
-    bool (*is_here)();
-};
-
-bool always() { return true; }
-
-#if defined(__aarch64__)
-bool has_dotprod() { return getauxval(AT_HWCAP) & (1UL << 20); }  // HWCAP_ASIMDDP
-[[maybe_unused]] bool has_i8mm() { return has_dotprod() && getauxval(AT_HWCAP2) & (1UL << 13); }  // HWCAP2_I8MM
-#elif defined(__x86_64__)
-bool has_avx2() { return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma"); }
-bool has_vnni() {
-    return has_avx2() && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
-           __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512dq") &&
-           __builtin_cpu_supports("avx512vnni");
-}
-
-// The tiles' 8 KB of registers are lent to a process that asks for them: an older kernel, or a strict one, says no.
-bool may_use_tiles() {
-    constexpr long kRequestPermission = 0x1023, kTileData = 18;  // ARCH_REQ_XCOMP_PERM, XFEATURE_XTILEDATA
-    return syscall(SYS_arch_prctl, kRequestPermission, kTileData) == 0;
-}
-
-[[maybe_unused]] bool has_amx() {
-    unsigned a, b, c, d = 0;
-    const bool found = __get_cpuid_count(7, 0, &a, &b, &c, &d);
-    const bool has_tiles = d & (1u << 24), has_int8 = d & (1u << 25);
-    return found && has_tiles && has_int8 && has_vnni() && may_use_tiles();
-}
-#endif
-
-// The best first. What the compiler did not know is not there.
-const InstructionSet kInstructionSets[] = {
-#if defined(__aarch64__)
-#if defined(AXON_HAS_I8MM)
-    {"neon-i8mm", step_i8mm, has_i8mm},
-#endif
-    {"neon-dotprod", step_neon, has_dotprod},
-#elif defined(__x86_64__)
-#if defined(AXON_HAS_AMX)
-    {"amx-int8", step_amx, has_amx},
-#endif
-    {"avx512-vnni", step_avx512, has_vnni},
-    {"avx2", step_avx2, has_avx2},
-#endif
-    {"scalar", step_scalar, always},
-};
-
-const InstructionSet* find(const char* name) {
-    for (const InstructionSet& set : kInstructionSets)
-        if (set.is_here() && (!*name || !std::strcmp(name, set.name))) return &set;
-    return nullptr;
-}
-
-// Zeros, mapped on first touch, on large pages where the system has them.
-class Memory {
- public:
-    explicit Memory(size_t size) : size_(std::max(size, size_t{1})) {
-        void* start = mmap(nullptr, size_, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-        if (start == MAP_FAILED) throw std::bad_alloc();
-        start_ = start;
-        madvise(start_, size_, MADV_HUGEPAGE);
-    }
-    ~Memory() { munmap(start_, size_); }
-    Memory(const Memory&) = delete;
-    Memory& operator=(const Memory&) = delete;
-
-    template <class T>
-    T* as() const { return static_cast<T*>(start_); }
-
- private:
-    size_t size_;
-    void* start_;
-};
-
-// Hands out aligned pieces of one allocation: asked twice, first to learn the size, then for the pieces.
-class Carver {
- public:
-    explicit Carver(uint8_t* start) : start_(start) {}
-
-    template <class T>
-    T* take(size_t count) {
-        T* piece = start_ ? reinterpret_cast<T*>(start_ + used_) : nullptr;
-        used_ += (count * sizeof(T) + 63) / 64 * 64;
-        return piece;
-    }
-
-    size_t used() const { return used_; }
-
- private:
-    uint8_t* start_;
-    size_t used_ = 0;
-};
 
 constexpr int kStretchRows = 64;
 

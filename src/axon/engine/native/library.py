@@ -39,6 +39,21 @@ class Shape(ctypes.Structure):
     )
 
 
+class EncoderShape(ctypes.Structure):
+    """An encoder's sizes and choices, as encoder.h has them."""
+
+    _fields_ = (
+        ("hidden", c_int32),
+        ("intermediate", c_int32),
+        ("layers", c_int32),
+        ("heads", c_int32),
+        ("activation", c_int32),
+        ("pooling", c_int32),
+        ("normalises", c_int32),
+        ("norm_epsilon", c_float),
+    )
+
+
 _INTS, _FLOATS = c_void_p, c_void_p  # addresses of numpy arrays, whose dtypes and shapes the caller checks
 _SIGNATURES: dict[str, tuple[Any, list[Any]]] = {
     "axon_instruction_set": (c_char_p, [c_char_p]),
@@ -58,6 +73,11 @@ _SIGNATURES: dict[str, tuple[Any, list[Any]]] = {
         c_int,
         [c_void_p, _FLOATS, c_void_p, c_int, c_void_p, c_void_p, c_void_p, c_void_p, c_void_p, c_int],
     ),
+    "axon_create_encoder": (c_void_p, [POINTER(EncoderShape), c_int, c_char_p]),
+    "axon_destroy_encoder": (None, [c_void_p]),
+    "axon_set_encoder_linear": (None, [c_void_p, c_int, c_int, c_void_p, c_void_p, _FLOATS, c_int, c_int]),
+    "axon_set_encoder_vector": (None, [c_void_p, c_int, c_int, _FLOATS]),
+    "axon_encode": (c_int, [c_void_p, _INTS, _INTS, _INTS, c_int, _INTS, c_int, c_int, c_int, _FLOATS]),
     "axon_step": (
         c_int,
         [c_void_p, _INTS, _INTS, c_int, _INTS, c_int, _INTS, _INTS, _INTS, c_int, _FLOATS, _INTS],
@@ -90,6 +110,11 @@ def instruction_set(opened: ctypes.CDLL, name: str = "") -> str | None:
 def kernel_id(folder: Path | None = None) -> str:
     """Identifies the arithmetic to the bit, e.g. ``int8-g64-neon-dotprod-1a2b3c4d5e6f``; raises NotBuilt."""
     return f"int8-g{GROUP_SIZE}-{instruction_set(load(folder))}-{source_digest()}"
+
+
+def encoder_kernel_id(dtype: str, folder: Path | None = None) -> str:
+    """Identifies an encoder's arithmetic to the bit; raises NotBuilt."""
+    return f"encoder-{dtype}-{instruction_set(load(folder))}-{source_digest()}"
 
 
 def address(array: npt.NDArray[Any] | None) -> int | None:

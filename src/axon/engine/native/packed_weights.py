@@ -62,7 +62,11 @@ def ensure_packed(
             _mark_used(folder, elsewhere)
             return packed
     folder = model_dir if os.access(model_dir, os.W_OK) else elsewhere
-    logger.warning("packing the weights as int8 (once, some seconds) into %s", folder)
+    logger.warning(
+        "packing the weights as int8 (once, some seconds) into %s",
+        folder,
+        extra={"axon_event": "engine.weights_packed"},
+    )
     folder.mkdir(parents=True, exist_ok=True)
     import torch  # only here: a start that finds its packed weights does without it
 

@@ -61,6 +61,14 @@ class Row {
         return 0;  // only where the scores are no numbers
     }
 
+    // The token's rank, from 1: the highest score first, the lowest id among equals.
+    int rank_of(int token) const {
+        int rank = 1;
+        for (int id = 0; id < token; ++id) rank += scores[id] >= scores[token];
+        for (int id = token + 1; id < vocab; ++id) rank += scores[id] > scores[token];
+        return rank;
+    }
+
     // A score that at least `count` tokens reach, and not many more: as many blocks have a top from it on.
     float threshold(int count) const {
         constexpr int kRounds = 16;

@@ -54,6 +54,7 @@ class RowSampler {
         answer.num_top = request.num_logprobs > 0 ? rank(request.num_logprobs, log_sum, top_ids, top_logprobs) : 0;
         answer.token = request.given >= 0 ? std::min(request.given, row_.vocab - 1) : choose(request, ids, biases);
         answer.logprob = logits[answer.token] - log_sum;
+        answer.rank = request.given >= 0 ? row_.rank_of(answer.token) : 0;
     }
 
  private:

@@ -11,6 +11,7 @@ from axon.engine.native.build import GROUP_SIZE
 from axon.engine.native.model import Floats, Ints, NativeModel, Rows
 from axon.engine.native.packed_weights import ensure_packed
 from axon.engine.native.sampler import NativeSampler
+from axon.engine.phases import enter
 from axon.engine.sample.adjust import is_adjusted
 
 
@@ -24,11 +25,15 @@ class NativeRunner:
 
     def run(self, batch: Batch) -> list[Drawn]:
         """Computes the batch's tokens and samples one token for each draw."""
+        enter("prepare")
         draws = batch.draws
         asking = [index for index, draw in enumerate(draws) if not _is_greedy(draw)]
         logits = self._buffer(len(draws)) if asking else None
-        drawn = [Drawn(token) for token in self._model.step(to_rows(batch), logits).tolist()]
+        rows = to_rows(batch)
+        enter("forward")
+        drawn = [Drawn(token) for token in self._model.step(rows, logits).tolist()]
         if logits is not None:
+            enter("sample")
             asked = [draws[index] for index in asking]
             masks = [draw.mask.words() if draw.mask is not None else None for draw in asked]
             sampled = self._sampler.sample(logits, asked, rows=asking, masks=masks)

@@ -36,6 +36,8 @@ struct Answer {
     double logprob;
     int32_t token;
     int32_t num_top;
+    int32_t rank;  // of a given token among all, from 1; else 0
+    int32_t unused;
 };
 
 // A token's weight is 2^((score - peak) * inverse): 1 at the peak, 0 where it would be less than 2^-126.

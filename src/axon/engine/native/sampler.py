@@ -21,7 +21,9 @@ from axon.engine.sample.uniform import MASK
 from axon.errors import Misconfigured
 
 Floats = npt.NDArray[np.float32]
-_ANSWER = np.dtype([("logprob", np.float64), ("token", np.int32), ("num_top", np.int32)])
+_ANSWER = np.dtype(
+    [("logprob", np.float64), ("token", np.int32), ("num_top", np.int32), ("rank", np.int32), ("unused", np.int32)]
+)
 
 
 class NativeSampler:
@@ -169,10 +171,10 @@ def _ints(numbers: Sequence[int]) -> bytes:
 
 def _unpack(draws: Sequence[Draw], answers: npt.NDArray[Any], top_ids: Any, top_logprobs: Any) -> list[Drawn]:
     drawn = []
-    for index, (draw, (logprob, token, num_top)) in enumerate(zip(draws, answers.tolist(), strict=True)):
+    for index, (draw, (logprob, token, num_top, rank, _)) in enumerate(zip(draws, answers.tolist(), strict=True)):
         if draw.sampling.logprobs is None:
             drawn.append(Drawn(token))
             continue
         ids, logprobs = top_ids[index, :num_top].tolist(), top_logprobs[index, :num_top].tolist()
-        drawn.append(Drawn(token, logprob, tuple(zip(ids, logprobs, strict=True))))
+        drawn.append(Drawn(token, logprob, tuple(zip(ids, logprobs, strict=True)), rank or None))
     return drawn

@@ -7,6 +7,7 @@ namespace axon {
 namespace {
 
 constexpr int kTileRows = 4;  // 16 accumulators, 4 rows, and room to load panels ahead
+constexpr int kFloatRows = 4;  // of a product of floats: 16 sums, 4 rows, 4 weights
 
 // Sums and totals of all 16 outputs fill the 32 registers from 3 rows on; half a panel at a time leaves room.
 template <int M>

@@ -7,6 +7,7 @@ namespace axon {
 namespace {
 
 constexpr int kTileRows = 8;  // the panel is rearranged for every tile, so a tile has many rows
+constexpr int kFloatRows = 4;  // of a product of floats: 16 sums, 4 rows, 4 weights
 
 // A quarter of a panel at a time leaves room for the sums and totals of all rows.
 template <int M>

@@ -7,6 +7,7 @@ namespace axon {
 namespace {
 
 constexpr int kTileRows = 4;  // 8 accumulators leave half of the 16 registers for panels and products
+constexpr int kFloatRows = 6;  // of a product of floats
 
 struct Lanes {
     __m256 v[2];
@@ -175,3 +176,5 @@ void weigh(const int8_t* weights, int stride, const float* scales, int scale_str
 
 }  // namespace
 }  // namespace axon
+
+#include "float_product.h"

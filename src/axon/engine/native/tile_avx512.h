@@ -7,6 +7,7 @@ namespace axon {
 namespace {
 
 constexpr int kTileRows = 8;  // enough independent sums to hide the latency of a product
+constexpr int kFloatRows = 12;  // of a product of floats
 
 struct Lanes {
     __m512 v;
@@ -165,3 +166,5 @@ void weigh(const int8_t* weights, int stride, const float* scales, int scale_str
 
 }  // namespace
 }  // namespace axon
+
+#include "float_product.h"

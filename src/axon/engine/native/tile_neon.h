@@ -125,5 +125,41 @@ void weigh(const int8_t* weights, int stride, const float* scales, int scale_str
     }
 }
 
+// out[m][16] = rows[m] x panel, [input][16]: one of four inputs of every row at a time. See float_tiles.h.
+template <int Place, int M>
+AXON_INLINE void add_floats(float32x4_t (&totals)[M][4], const float32x4_t (&inputs)[M], const float* line) {
+#pragma GCC unroll 4
+    for (int j = 0; j < 4; ++j) {
+        const float32x4_t weights = vld1q_f32(line + 4 * j);
+#pragma GCC unroll 4
+        for (int m = 0; m < M; ++m)  // volatile: in this order no sum waits for itself
+            asm volatile("fmla %0.4s, %1.4s, %2.s[%3]"
+                         : "+w"(totals[m][j])
+                         : "w"(weights), "w"(inputs[m]), "i"(Place));
+    }
+}
+
+template <int M>
+void float_product(const float* rows, size_t stride, const float* panel, int num_inputs, float* out, int out_stride) {
+    float32x4_t totals[M][4];
+#pragma GCC unroll 4
+    for (int m = 0; m < M; ++m)
+#pragma GCC unroll 4
+        for (int j = 0; j < 4; ++j) totals[m][j] = vdupq_n_f32(0);
+    for (int k = 0; k < num_inputs; k += 4, panel += 64) {
+        float32x4_t inputs[M];
+#pragma GCC unroll 4
+        for (int m = 0; m < M; ++m) inputs[m] = vld1q_f32(rows + m * stride + k);
+        add_floats<0>(totals, inputs, panel);
+        add_floats<1>(totals, inputs, panel + 16);
+        add_floats<2>(totals, inputs, panel + 32);
+        add_floats<3>(totals, inputs, panel + 48);
+    }
+#pragma GCC unroll 4
+    for (int m = 0; m < M; ++m)
+#pragma GCC unroll 4
+        for (int j = 0; j < 4; ++j) vst1q_f32(out + static_cast<size_t>(m) * out_stride + 4 * j, totals[m][j]);
+}
+
 }  // namespace
 }  // namespace axon

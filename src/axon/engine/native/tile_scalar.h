@@ -8,6 +8,7 @@ namespace axon {
 namespace {
 
 constexpr int kTileRows = 4;
+constexpr int kFloatRows = 4;  // of a product of floats
 
 struct Lanes {
     float v[16];
@@ -128,3 +129,5 @@ void weigh(const int8_t* weights, int stride, const float* scales, int scale_str
 
 }  // namespace
 }  // namespace axon
+
+#include "float_product.h"

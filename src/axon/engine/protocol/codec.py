@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 
 from axon.engine.config import EngineConfig
-from axon.engine.protocol.messages import Abort, Add, Ready, StepOutput
+from axon.engine.protocol.messages import Abort, Add, Ready, Record, Recorded, StepOutput, StopRecord
 from axon.runtime.framing import BadFrame, Framer, framed
 
 
@@ -23,9 +23,13 @@ class Start:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Warm:
-    """Before ``Start``: the process shall import what engines with this config need, and wait."""
+    """Before ``Start``: the process shall import what engines with this config need, and wait.
+
+    ``model_dir`` is the model that it will most likely run: its tokenizer is read for grammars; empty for none.
+    """
 
     config: EngineConfig
+    model_dir: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,11 +39,11 @@ class Failed:
     message: str
 
 
-Message = Warm | Start | Add | Abort | Ready | StepOutput | Failed
+Message = Warm | Start | Add | Abort | Record | StopRecord | Ready | StepOutput | Recorded | Failed
 
 _PAIR = msgspec.msgpack.Decoder(tuple[str, msgspec.Raw])
 _ENCODER = msgspec.msgpack.Encoder()
-_KINDS: tuple[type, ...] = (Warm, Start, Add, Abort, Ready, StepOutput, Failed)
+_KINDS: tuple[type, ...] = (Warm, Start, Add, Abort, Record, Ready, StepOutput, Recorded, Failed, StopRecord)
 
 
 def encode(message: Any) -> bytes:

@@ -11,6 +11,8 @@ class Add:
 
     id: str
     prompt_ids: list[int]
+    second_start: int = 0
+    """Index in the prompt at which the second text of a pair begins, for a cross-encoder; 0 for a single text."""
     output_ids: list[int] = field(default_factory=list)
     """Tokens already emitted (a replay); the next token sampled has position len(output_ids)."""
     sampling: Sampling
@@ -36,6 +38,33 @@ class Abort:
     """Forget these sequences and free their blocks; unknown ids are ignored."""
 
     ids: list[str]
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """Record a profile of the engine's process beside its steps; answered by ``Recorded`` under the same number."""
+
+    id: int
+    kind: str
+    """``cpu``, ``memory`` or ``steps``."""
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class StopRecord:
+    """End the profile of this number now: nobody waits for it any more."""
+
+    id: int
+
+
+@dataclass(frozen=True, slots=True)
+class Recorded:
+    """A profile, packed (see ``axon.profiling.profile``), or why there is none."""
+
+    id: int
+    packed: bytes = b""
+    problem: str = ""
+    code: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,8 +101,17 @@ class Scored:
     """Log probabilities of the next tokens of a sequence's prompt, from its second token on, in order."""
 
     id: str
-    logprobs: list[tuple[float, list[tuple[int, float]]]]
-    """For each token its log probability, and ids and log probabilities of the most likely ones in its place."""
+    logprobs: list[tuple[float, int, list[tuple[int, float]]]]
+    """For each token its log probability, its rank among all tokens from 1, and ids and log probabilities of the most
+    likely ones in its place."""
+
+
+@dataclass(frozen=True, slots=True)
+class Embedded:
+    """The vector of one sequence, as float32 numbers (little-endian); with it the sequence has ended."""
+
+    id: str
+    vector: bytes
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,6 +168,8 @@ class StepOutput:
     emitted: list[Emitted] = field(default_factory=list)
     scored: list[Scored] = field(default_factory=list)
     """Must be taken in before ``emitted``."""
+    embedded: list[Embedded] = field(default_factory=list)
+    """Vectors, from the engine of an embedding model alone."""
     refused: list[Refused] = field(default_factory=list)
     waiting: list[str] = field(default_factory=list)
     """Ids of the sequences without a slot: blocks were lacking, or others go first."""

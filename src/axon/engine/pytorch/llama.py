@@ -1,15 +1,24 @@
 """Llama and its relatives in PyTorch, on a ragged batch of rows. Knows no sequences and no sampling."""
 
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from typing import Protocol
 
 import torch
 
 from axon.engine.load.architecture import Architecture
-from axon.engine.load.weights import Weights
 from axon.engine.parallel.group import Alone, Group
-from axon.engine.pytorch.attention import Attention
-from axon.engine.pytorch.attention_plan import Plan
 from axon.engine.pytorch.tiles import Linear, Tiling
+
+Attend = Callable[[int, torch.Tensor, torch.Tensor, torch.Tensor], torch.Tensor]
+"""Gives what the queries [row, head, dim] of a layer see of keys and values [row, KV head, dim]."""
+
+
+class Tensors(Protocol):
+    """The tensors of a model by name."""
+
+    def take(self, name: str) -> torch.Tensor: ...
+    def take_stacked(self, names: Iterable[str]) -> torch.Tensor: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,44 +42,50 @@ class Llama:
     Each rank of a group holds a part of the heads, of the MLP's inner dimension and of the vocabulary.
     """
 
-    def __init__(self, architecture: Architecture, weights: Weights, group: Group | None = None) -> None:
+    def __init__(
+        self, architecture: Architecture, weights: Tensors, group: Group | None = None, *, has_head: bool = True
+    ) -> None:
+        """``has_head`` is false for a model that gives vectors: it has no logits."""
         self._architecture = architecture
         self._group = group or Alone()
         self._embedding = weights.take("model.embed_tokens.weight")
         self._layers = [_load_layer(architecture, weights, index) for index in range(architecture.num_layers)]
         self._norm = weights.take("model.norm.weight")
-        tied = architecture.tied_embedding
-        self._head = Linear(self._embedding if tied else weights.take("lm_head.weight"))
-        self._cos, self._sin = _rope_table(architecture, self._embedding.dtype)
+        self._head = _load_head(architecture, weights, self._embedding) if has_head else None
+        self._cos, self._sin = (each.to(self._norm) for each in _rope_table(architecture))
 
     @property
     def linears(self) -> list[Linear]:
         """Every product of the model, for verifying tile sizes."""
         layers = [linear for each in self._layers for linear in (each.qkv, each.output, each.gate_up, each.down)]
-        return [*layers, self._head]
+        return [*layers, self._head] if self._head else layers
 
     def forward(
         self,
         token_ids: torch.Tensor,
         positions: torch.Tensor,
         tiling: Tiling,
-        attention: Attention,
-        plan: Plan,
+        attend: Attend,
     ) -> torch.Tensor:
         """The hidden state of every row after the last layer."""
         hidden = self._embed(token_ids)
         cos, sin = self._cos[positions], self._sin[positions]
         for index, layer in enumerate(self._layers):
             queries, keys, values = self._project(layer, hidden, cos, sin, tiling)
-            seen = attention(index, queries, keys, values, plan)
+            seen = attend(index, queries, keys, values)
             hidden = hidden + self._group.add_up(layer.output(seen, tiling))
             hidden = hidden + self._group.add_up(self._mlp(layer, hidden, tiling))
         return hidden
 
     def logits(self, hidden: torch.Tensor, tiling: Tiling) -> torch.Tensor:
         """The logits [row, vocabulary]; with several ranks, whole on the leading one only."""
-        logits = self._group.gather(self._head(self._normalise(hidden, self._norm), tiling))
+        assert self._head is not None
+        logits = self._group.gather(self._head(self.states(hidden), tiling))
         return logits[:, : self._architecture.vocab_size]
+
+    def states(self, hidden: torch.Tensor) -> torch.Tensor:
+        """The last hidden states as others see them: normalised."""
+        return self._normalise(hidden, self._norm)
 
     def _embed(self, token_ids: torch.Tensor) -> torch.Tensor:
         """The embedding; with a vocabulary cut over ranks, every rank but the token's own adds zeros."""
@@ -113,13 +128,17 @@ def _rotate(heads: torch.Tensor, cos: torch.Tensor, sin: torch.Tensor) -> torch.
     return torch.cat([first * cos - second * sin, second * cos + first * sin], dim=-1)
 
 
-def _rope_table(architecture: Architecture, dtype: torch.dtype) -> tuple[torch.Tensor, torch.Tensor]:
+def _rope_table(architecture: Architecture) -> tuple[torch.Tensor, torch.Tensor]:
     frequencies = torch.tensor(architecture.rope.frequencies(architecture.head_dim), dtype=torch.float64)
     angles = torch.outer(torch.arange(architecture.max_model_len, dtype=torch.float64), frequencies)
-    return angles.cos().to(dtype).unsqueeze(1), angles.sin().to(dtype).unsqueeze(1)
+    return angles.cos().unsqueeze(1), angles.sin().unsqueeze(1)
 
 
-def _load_layer(architecture: Architecture, weights: Weights, index: int) -> Layer:
+def _load_head(architecture: Architecture, weights: Tensors, embedding: torch.Tensor) -> Linear:
+    return Linear(embedding if architecture.tied_embedding else weights.take("lm_head.weight"))
+
+
+def _load_layer(architecture: Architecture, weights: Tensors, index: int) -> Layer:
     prefix = f"model.layers.{index}"
     attention = [f"{prefix}.self_attn.{name}_proj" for name in ("q", "k", "v")]
     return Layer(
@@ -134,6 +153,6 @@ def _load_layer(architecture: Architecture, weights: Weights, index: int) -> Lay
     )
 
 
-def _load_head_norm(architecture: Architecture, weights: Weights, prefix: str) -> torch.Tensor:
+def _load_head_norm(architecture: Architecture, weights: Tensors, prefix: str) -> torch.Tensor:
     queries, keys = (weights.take(f"{prefix}.self_attn.{name}_norm.weight") for name in "qk")
     return torch.cat([queries.expand(architecture.num_heads, -1), keys.expand(architecture.num_kv_heads, -1)])

@@ -1,9 +1,12 @@
 """Runs a batch in PyTorch: forward pass, then one token for each draw. Knows no scheduler."""
 
+from functools import partial
+
 import torch
 
 from axon.engine.batch import Batch, Drawn
 from axon.engine.parallel.group import Alone, Group
+from axon.engine.phases import enter
 from axon.engine.pytorch.attention import Attention
 from axon.engine.pytorch.llama import Llama
 from axon.engine.pytorch.tiles import proven_sizes, tile
@@ -23,6 +26,7 @@ class ModelRunner:
     def run(self, batch: Batch) -> list[Drawn]:
         """Computes the batch's tokens and samples one token for each draw."""
         logits = self.compute(batch)
+        enter("sample")
         return [] if logits is None else sample(logits.float(), batch.draws)
 
     @torch.inference_mode()
@@ -41,8 +45,7 @@ class ModelRunner:
             torch.tensor(token_ids + padding),
             torch.tensor(positions + padding),
             tiling,
-            self._attention,
-            self._attention.plan(batch, num_rows),
+            partial(self._attention, plan=self._attention.plan(batch, num_rows)),
         )
 
     def _logits(self, batch: Batch, hidden: torch.Tensor) -> torch.Tensor:

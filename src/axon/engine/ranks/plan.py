@@ -52,7 +52,8 @@ class PlanWriter:
         known = self._sent.blocks_of(span.arrival, span.admission)
         self._sent.keep(span.arrival, span.admission, span.block_ids)
         new = list(span.block_ids[len(known) :])
-        return span.arrival, span.admission, span.first, span.draw is not None, list(span.token_ids), new
+        drawn, num_scores = span.draw is not None, len(span.scores)
+        return span.arrival, span.admission, span.first, drawn, num_scores, list(span.token_ids), new
 
 
 class PlanReader:
@@ -62,12 +63,19 @@ class PlanReader:
         self._sent = SentBlocks()
 
     def read(self, plan: Plan) -> Batch:
-        """The batch, with some draw where a token is drawn."""
+        """The batch, with some draw where a token is drawn or scored."""
         self._sent.next_step()
         return Batch(tuple(self._span(*work) for work in plan.spans))
 
     def _span(
-        self, arrival: int, admission: int, first: int, drawn: bool, token_ids: Sequence[int], new: Sequence[int]
+        self,
+        arrival: int,
+        admission: int,
+        first: int,
+        drawn: bool,
+        num_scores: int,
+        token_ids: Sequence[int],
+        new: Sequence[int],
     ) -> Span:
         blocks = (*self._sent.blocks_of(arrival, admission), *new)
         self._sent.keep(arrival, admission, blocks)
@@ -77,6 +85,7 @@ class PlanReader:
             token_ids=tuple(token_ids),
             block_ids=blocks,
             draw=_SOME_DRAW if drawn else None,
+            scores=(_SOME_DRAW,) * num_scores,
             arrival=arrival,
             admission=admission,
         )

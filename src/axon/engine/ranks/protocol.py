@@ -47,8 +47,9 @@ class Beat:
     """A heartbeat."""
 
 
-Work = tuple[int, int, int, bool, list[int], list[int]]
-"""A span: arrival, admission, first position, whether a token is drawn, token ids, new block ids."""
+Work = tuple[int, int, int, bool, int, list[int], list[int]]
+"""A span: arrival, admission, first position, whether a token is drawn, number of prompt tokens scored, token ids, new
+block ids."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,6 +59,6 @@ class Plan:
     spans: list[Work] = field(default_factory=list)
 
 
-VERSION = 1
+VERSION = 2
 KINDS = (Join, Begin, Loaded, Failed, Go, Beat, Plan)
 Word = Join | Begin | Loaded | Failed | Go | Beat | Plan

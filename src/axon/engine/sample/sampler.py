@@ -42,9 +42,10 @@ def sample(logits: Any, draws: Sequence[Draw]) -> list[Drawn]:
     asked = [index for index, draw in enumerate(draws) if draw.sampling.logprobs is not None]
     if asked:
         for index, scores in zip(asked, _widen(rows, asked), strict=True):
-            given = draws[index].given
-            token = tokens[index] if given is None else given
-            drawn[index] = _with_logprobs(scores, token, draws[index].sampling.logprobs or 0)
+            draw = draws[index]
+            token = tokens[index] if draw.given is None else draw.given
+            ranking = None if draw.given is None else _rank_of(scores, token)
+            drawn[index] = _with_logprobs(scores, token, draw.sampling.logprobs or 0, ranking)
     return drawn
 
 
@@ -103,8 +104,14 @@ def _below(numbers: Any, totals: Any) -> Any:
     return np.minimum(numbers * totals, np.nextafter(totals, 0.0))
 
 
-def _with_logprobs(scores: Floats, token: int, count: int) -> Drawn:
+def _rank_of(scores: Floats, token: int) -> int:
+    """The token's rank, from 1: the highest score first, the lower id first among equals."""
+    own = scores[token]
+    return 1 + int((scores[:token] >= own).sum()) + int((scores[token + 1 :] > own).sum())
+
+
+def _with_logprobs(scores: Floats, token: int, count: int, ranking: int | None) -> Drawn:
     shifted = scores - scores.max()
     total = math.log(np.exp(shifted).sum())
-    top = tuple((int(id), float(shifted[id]) - total) for id in rank(shifted, count)[:count]) if count else ()
-    return Drawn(token, float(shifted[token]) - total, top)
+    top = tuple((int(id), float(shifted[id]) - total) for id in rank(scores, count)[:count]) if count else ()
+    return Drawn(token, float(shifted[token]) - total, top, ranking)

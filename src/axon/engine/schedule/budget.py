@@ -5,7 +5,6 @@ from collections.abc import Callable, Collection, Iterable
 from axon.engine.batch import Span
 from axon.engine.schedule.controller import StepLimits
 from axon.engine.schedule.policy import Rank
-from axon.engine.schedule.scoring import MAX_SCORED_TOKENS
 from axon.engine.schedule.sequence import Sequence
 from axon.engine.schedule.slot_queue import Grant
 
@@ -13,8 +12,9 @@ from axon.engine.schedule.slot_queue import Grant
 class TokenBudget:
     """Splits a step's tokens: one for each running sequence, so that none stalls, the rest in the given order."""
 
-    def __init__(self, max_batch_tokens: int, limits: StepLimits) -> None:
+    def __init__(self, max_batch_tokens: int, limits: StepLimits, *, max_scored_tokens: int) -> None:
         self.max_batch_tokens = max_batch_tokens
+        self._max_scored_tokens = max_scored_tokens
         self.limits = limits
         self._num_scored = 0
 
@@ -66,7 +66,7 @@ class TokenBudget:
         """The most tokens of the sequence that the step may compute."""
         if sequence.scores is None:
             return sequence.num_pending
-        return min(sequence.num_pending, max(1, MAX_SCORED_TOKENS - self._num_scored))
+        return min(sequence.num_pending, max(1, self._max_scored_tokens - self._num_scored))
 
     def count_scored(self, sequence: Sequence, num_tokens: int) -> None:
         """Counts tokens that the step computes of a sequence whose prompt is scored."""

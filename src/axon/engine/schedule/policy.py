@@ -8,8 +8,8 @@ from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Literal, Protocol
 
-from axon.domain.share import cost
-from axon.domain.virtual_counters import VirtualCounters
+from axon.domain.fairness.share import cost
+from axon.domain.fairness.virtual_counters import VirtualCounters
 
 PolicyName = Literal["fair", "first_come"]
 Rank = tuple[float, ...]
@@ -122,8 +122,12 @@ class Fair:
         return (-claim.priority, self._counters.of(claim.tenant), claim.arrival)
 
     def may_overtake(self, claim: Claim, other: Claim) -> bool:
-        """Whether the tenant's counter is at most ``lead`` ahead of the other's."""
-        return self._counters.of(claim.tenant) <= self._counters.of(other.tenant) + self._lead
+        """Whether the tenant's counter is at most ``lead`` ahead of the other's, or its claim is of a higher priority,
+        which goes before a lower one whatever either tenant was served."""
+        return (
+            claim.priority > other.priority
+            or self._counters.of(claim.tenant) <= self._counters.of(other.tenant) + self._lead
+        )
 
 
 def make_policy(name: PolicyName) -> Policy:

@@ -21,6 +21,7 @@ from axon.engine.schedule.budget import TokenBudget
 from axon.engine.schedule.controller import NO_DRAFTS, Outlook, StepLimits
 from axon.engine.schedule.policy import Fair, Policy, Rank
 from axon.engine.schedule.roster import Roster
+from axon.engine.schedule.scoring import MAX_SCORED_TOKENS
 from axon.engine.schedule.sequence import Sequence
 from axon.engine.schedule.sequence_limits import SequenceLimits
 from axon.engine.schedule.slot_queue import Grant, SlotQueue, rank_of
@@ -44,11 +45,13 @@ class Scheduler:
         eos_ids: frozenset[int] = frozenset(),
         policy: Policy | None = None,
         version: str = "",
-        scores_prompts: bool = True,
+        max_scored_tokens: int = MAX_SCORED_TOKENS,
     ) -> None:
+        """``max_scored_tokens``: most prompt tokens whose log probabilities a step computes."""
         self.pool = pool
         self.max_batch_tokens = max_batch_tokens
         self.max_prefill_tokens = max_prefill_tokens or max_batch_tokens
+        self._max_scored_tokens = max_scored_tokens
         # Every running sequence gets a token each step, and each fits into the pool alone: so none waits for ever.
         self.max_sequences = min(max_sequences, max_batch_tokens)
         self.max_model_len = min(max_model_len, pool.num_blocks * pool.block_size)
@@ -62,15 +65,10 @@ class Scheduler:
         self._policy = policy or Fair()
         self._allocation = Allocation(pool)
         self._sequence_limits = SequenceLimits(
-            max_model_len=self.max_model_len,
-            num_blocks=pool.num_blocks,
-            block_size=pool.block_size,
-            scores_prompts=scores_prompts,
+            max_model_len=self.max_model_len, num_blocks=pool.num_blocks, block_size=pool.block_size
         )
-        self._version = version
-        self._arrivals = count()
-        self._tiers = Tiers()
-        self._roster = Roster()
+        self._version, self._arrivals = version, count()
+        self._tiers, self._roster = Tiers(), Roster()
         self._refused: list[Refused] = []
         self._scored: list[Scored] = []
         self._out_of_blocks: set[str | None] = set()
@@ -119,8 +117,7 @@ class Scheduler:
         ``matcher`` is that of its grammar, behind the tokens it came with.
         """
         self.abort([add.id])
-        refusal = self._sequence_limits.refusal(add)
-        if refusal:
+        if refusal := self._sequence_limits.refusal(add):
             self._refused.append(refusal)
             return
         salt = f"{self._version}\0{add.tenant}"
@@ -150,7 +147,8 @@ class Scheduler:
 
         ``now`` is Unix time in seconds; without ``limits`` prompts get ``max_prefill_tokens`` and nothing is drafted.
         """
-        budget = TokenBudget(self.max_batch_tokens, limits or StepLimits(max_prefill_tokens=self.max_prefill_tokens))
+        limits = limits or StepLimits(max_prefill_tokens=self.max_prefill_tokens)
+        budget = TokenBudget(self.max_batch_tokens, limits, max_scored_tokens=self._max_scored_tokens)
         self._expire(now)
         grants = self._grant_slots(budget)
         self._roster.running.sort(key=self._rank)

@@ -9,7 +9,7 @@ from axon.engine.batch import Draw, Drawn, Span
 from axon.engine.protocol.messages import Add, Scored
 
 MAX_SCORED_TOKENS = 64
-"""Most tokens of a step that are scored: each needs a row of logits as wide as the vocabulary."""
+"""Most tokens that a step scores, where each needs a row of logits as wide as the vocabulary at the same time."""
 
 
 class PromptScores:
@@ -18,7 +18,9 @@ class PromptScores:
     def __init__(self, add: Add) -> None:
         self._id = add.id
         self._prompt_ids = add.prompt_ids
-        self._sampling = Sampling(max_tokens=1, temperature=0.0, logprobs=add.sampling.logprobs)
+        asked = add.sampling
+        num_top = (asked.logprobs or 0) if asked.prompt_top is None else asked.prompt_top
+        self._sampling = Sampling(max_tokens=1, temperature=0.0, logprobs=num_top)
         self._num_scored = 0
 
     def draws(self, first: int, end: int) -> tuple[Draw, ...]:
@@ -36,7 +38,7 @@ class PromptScores:
         """Takes in the results of a span's scoring draws; they hold even if the sequence was parked meanwhile."""
         assert self._num_scored == span.end - len(span.draws), "each token is scored once, in order"
         self._num_scored += len(drawn)
-        return Scored(self._id, [(each.logprob or 0.0, list(each.top)) for each in drawn])
+        return Scored(self._id, [(each.logprob or 0.0, each.rank or 1, list(each.top)) for each in drawn])
 
 
 def scores_of(add: Add) -> PromptScores | None:

@@ -15,8 +15,6 @@ class SequenceLimits:
     num_blocks: int
     block_size: int
     """Tokens of a block."""
-    scores_prompts: bool = True
-    """Whether the engine can compute the log probabilities of prompt tokens."""
 
     def max_blocks(self, add: Add) -> int:
         """Most blocks that all sequences of the tenant may hold together."""
@@ -35,9 +33,6 @@ class SequenceLimits:
             return Refused(add.id, Failure.INVALID, "A tenant's weight must be more than 0.")
         if add.kv_share <= 0:
             return Refused(add.id, Failure.INVALID, "A tenant's KV share must be more than 0.")
-        if add.sampling.prompt_logprobs and not self.scores_prompts:
-            what = "The log probabilities of an echoed prompt are not computed on GPUs or over several ranks yet."
-            return Refused(add.id, Failure.PROMPT_LOGPROBS_UNSUPPORTED, what)
         if len(add.output_ids) >= add.sampling.max_tokens:
             return Refused(add.id, Failure.INVALID, "Every token asked for has been emitted already.")
         has = f"The prompt has {num_tokens} tokens; prompt and answer together may have"

@@ -2,7 +2,7 @@
 
 Tenants that hold fewer slots than their share go first, then the policy's order. A slot passes from one tenant to
 another only where one holds a whole slot beyond its share and the other lacks a whole one, so no slot goes back and
-forth. Within a tenant a lower priority yields to a higher one.
+forth. Within a tenant a lower priority yields to a higher one. A lower priority yields at once.
 """
 
 from collections import Counter
@@ -10,12 +10,13 @@ from collections.abc import Sequence as Several
 from dataclasses import dataclass
 from itertools import chain
 
-from axon.domain.share import Want, beyond, most_over, short_of
+from axon.domain.fairness.share import Want, beyond, most_over, short_of
 from axon.engine.schedule.policy import Claim, Policy, Rank
 from axon.engine.schedule.sequence import Sequence
 
 MIN_SERVED_TOKENS = 8
-"""A sequence that got a slot is served this many tokens before it may have to yield it."""
+"""A sequence that got a slot is served this many tokens before it may have to yield it to one of its own priority or of
+a lower one."""
 
 _ROUNDING = 1e-9
 _STANDS_STILL = 0.5
@@ -115,11 +116,10 @@ class SlotQueue:
         if over is None:
             return self._claim_reserved(wants, short)
         self.is_stable = False
-        yielding = self._last_of(over)
-        if yielding is not None:
-            for sequence in self._firsts_of(short):
-                if self._may_overtake(sequence, yielding):
-                    return Grant(sequence, yielding, is_due=True)
+        for sequence in self._firsts_of(short):
+            yielding = self._last_of(over, sequence)
+            if yielding is not None and self._may_overtake(sequence, yielding):
+                return Grant(sequence, yielding, is_due=True)
         return None
 
     def _claim_reserved(self, wants: dict[str, Want], short: list[str]) -> Grant | None:
@@ -127,7 +127,7 @@ class SlotQueue:
         firsts = self._firsts_of([tenant for tenant in short if self._has_reserve(tenant)])
         for tenant in beyond(self._num_slots, wants) if firsts else ():
             self.is_stable = False
-            if (yielding := self._last_of(tenant)) is not None:
+            if (yielding := self._last_of(tenant, firsts[0])) is not None:
                 return Grant(firsts[0], yielding, is_due=True)
         return None
 
@@ -141,7 +141,7 @@ class SlotQueue:
                 break
             if claim.tenant not in tried:
                 tried.add(claim.tenant)
-                yielding = self._last_of(claim.tenant)
+                yielding = self._last_of(claim.tenant, sequence)
                 if yielding is not None and yielding.claim.priority < claim.priority:
                     return Grant(sequence, yielding)
         return None
@@ -154,13 +154,19 @@ class SlotQueue:
                 firsts.setdefault(sequence.claim.tenant, sequence)
         return sorted(firsts.values(), key=lambda sequence: not self._has_reserve(sequence.claim.tenant))
 
-    def _last_of(self, tenant: str) -> Sequence | None:
-        """The tenant's running sequence that yields first; None while all were served too few tokens to yield."""
+    def _last_of(self, tenant: str, entering: Sequence) -> Sequence | None:
+        """The tenant's running sequence that yields first to the entering one; None while all were served too few to
+        yield. One of a lower priority yields whatever it was served, which is a token at least: it was computed in the
+        step in which it got the slot."""
         held = [sequence for sequence in self._running if sequence.claim.tenant == tenant]
-        served = [sequence for sequence in held if sequence.num_served >= MIN_SERVED_TOKENS]
-        if len(served) < len(held):
+        ready = [
+            sequence
+            for sequence in held
+            if sequence.num_served >= MIN_SERVED_TOKENS or sequence.claim.priority < entering.claim.priority
+        ]
+        if len(ready) < len(held):
             self.is_stable = False
-        return max(served, key=lambda sequence: (-sequence.claim.priority, sequence.arrival), default=None)
+        return max(ready, key=lambda sequence: (-sequence.claim.priority, sequence.arrival), default=None)
 
     def _may_overtake(self, sequence: Sequence, other: Sequence) -> bool:
         if self.head_blocks_reserved and sequence is not self.head:

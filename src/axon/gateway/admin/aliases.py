@@ -45,7 +45,7 @@ async def create(request: Request) -> dict[str, Any]:
     """Creates an alias for a deployment."""
     ask = await read(NewAlias, request)
     made = await admin_of(request).catalog.add_alias(ask.id, ask.deployment, actor=actor_of(request))
-    note(request, "alias_created", alias=made.name, deployment=made.deployment)
+    note(request, "admin.alias_created", alias=made.name, deployment=made.deployment)
     return facts_of(made)
 
 
@@ -64,7 +64,7 @@ async def change(request: Request, alias_id: str) -> dict[str, Any]:
     new = await admin_of(request).catalog.set_alias(
         alias_id, ask.deployment, revision=revision, actor=actor_of(request)
     )
-    note(request, "alias_switched", alias=new.name, deployment=new.deployment)
+    note(request, "admin.alias_switched", alias=new.name, deployment=new.deployment)
     return facts_of(new)
 
 
@@ -73,5 +73,5 @@ async def remove(request: Request, alias_id: str) -> dict[str, Any]:
     """Removes an alias; its deployment stays."""
     revision = asked_revision(request)
     await admin_of(request).catalog.remove_alias(alias_id, revision=revision, actor=actor_of(request))
-    note(request, "alias_removed", alias=alias_id)
+    note(request, "admin.alias_removed", alias=alias_id)
     return removed(alias_id, "alias")

@@ -94,7 +94,7 @@ async def create(request: Request) -> dict[str, Any]:
     deployment = Deployment(name=ask.id, fallbacks=tuple(ask.fallbacks), scaling=scaling, created=0.0, **said)
     version = ask.version if "@" in ask.version else version_id(ask.model, ask.version)
     made = await admin_of(request).catalog.create_deployment(deployment, version, actor=actor_of(request))
-    note(request, "deployment_created", deployment=made.name, version=version)
+    note(request, "admin.deployment_created", deployment=made.name, version=version)
     return facts_of(made)
 
 
@@ -119,7 +119,7 @@ async def change(request: Request, deployment_id: str) -> dict[str, Any]:
         actor=actor_of(request),
     )
     named = ask.model_dump(exclude={"revision"}, exclude_none=True)
-    note(request, "deployment_changed", deployment=new.name, **named)
+    note(request, "admin.deployment_changed", deployment=new.name, changes=named)
     return facts_of(new)
 
 
@@ -128,5 +128,5 @@ async def remove(request: Request, deployment_id: str) -> dict[str, Any]:
     """Removes a deployment that no alias or other deployment leads to and no session is pinned to."""
     revision = asked_revision(request)
     await admin_of(request).catalog.remove_deployment(deployment_id, revision=revision, actor=actor_of(request))
-    note(request, "deployment_removed", deployment=deployment_id)
+    note(request, "admin.deployment_removed", deployment=deployment_id)
     return removed(deployment_id, "deployment")

@@ -6,12 +6,13 @@ from fastapi import APIRouter
 from pydantic import Field
 from starlette.requests import Request
 
-from axon.domain.key import HOLDER, Key, Scope
+from axon.domain.tenants.key import HOLDER, Key, Scope
 from axon.errors import InvalidInput
-from axon.gateway.admin.bodies import AdminWire, Name, admin_of, key_body, note, read
+from axon.gateway.admin.bodies import AdminWire, Name, admin_of, note, read
 from axon.gateway.http.body import Many
 from axon.gateway.http.paging import DEFAULT_LIMIT, Look, page_of
 from axon.gateway.http.schema import body_of_kind
+from axon.tenants.facts import key_facts
 
 router = APIRouter(tags=["admin"], prefix="/v1/admin/keys")
 
@@ -45,7 +46,7 @@ async def index(
     """Lists all keys, or those of one ``tenant``, page by page, the newest first, without their secrets."""
     admin = admin_of(request)
     now = admin.clock.now()
-    look: Look[Key] = Look(lambda key: key.id, lambda key: key_body(key, now))
+    look: Look[Key] = Look(lambda key: key.id, lambda key: key_facts(key, now))
     return page_of(await admin.keyring.all(tenant=tenant or None), look, after=after, limit=limit, order=order)
 
 
@@ -57,15 +58,15 @@ async def create(request: Request) -> dict[str, Any]:
     await admin.tenancy.tenant(ask.tenant)
     scopes = HOLDER if ask.scopes is None else _scopes(ask.scopes)
     key, text = await admin.keyring.create(ask.tenant, name=ask.name, scopes=scopes, expires_in_s=ask.expires_in_s)
-    note(request, "key_created", key_id=key.id, tenant=key.tenant, scopes=sorted(key.scopes))
-    return {**key_body(key, admin.clock.now()), "key": text}
+    note(request, "admin.key_created", key_id=key.id, tenant=key.tenant, scopes=sorted(key.scopes))
+    return {**key_facts(key, admin.clock.now()), "key": text}
 
 
 @router.get("/{key_id}", summary="Retrieve a key")
 async def show(request: Request, key_id: str) -> dict[str, Any]:
     """Returns a key without its secret."""
     admin = admin_of(request)
-    return key_body(await admin.keyring.get(key_id), admin.clock.now())
+    return key_facts(await admin.keyring.get(key_id), admin.clock.now())
 
 
 @router.post("/{key_id}/rotate", openapi_extra=body_of_kind(Rotation), summary="Rotate a key")
@@ -74,15 +75,15 @@ async def rotate(request: Request, key_id: str) -> dict[str, Any]:
     ask = await read(Rotation, request, empty=b"{}")
     admin = admin_of(request)
     key, text = await admin.keyring.rotate(key_id, overlap_s=ask.overlap_s, expires_in_s=ask.expires_in_s)
-    note(request, "key_rotated", key_id=key.id, previous=key_id, tenant=key.tenant, overlap_s=ask.overlap_s)
-    return {**key_body(key, admin.clock.now()), "key": text}
+    note(request, "admin.key_rotated", key_id=key.id, previous=key_id, tenant=key.tenant, overlap_s=ask.overlap_s)
+    return {**key_facts(key, admin.clock.now()), "key": text}
 
 
 @router.post("/{key_id}/revoke", summary="Revoke a key")
 async def revoke(request: Request, key_id: str) -> dict[str, Any]:
     """Revokes a key for good, at every gateway within a second, even while the store is down."""
     await admin_of(request).keyring.revoke(key_id)
-    note(request, "key_revoked", key_id=key_id)
+    note(request, "admin.key_revoked", key_id=key_id)
     return {"id": key_id, "object": "api_key.revoked", "revoked": True}
 
 

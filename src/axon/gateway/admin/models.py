@@ -140,7 +140,7 @@ async def create(request: Request) -> dict[str, Any]:
     )
     version = None if ask.version is None else ask.version.version(ask.id)
     made = await admin_of(request).catalog.add_model(model, version, deploys=ask.deploy, actor=actor_of(request))
-    note(request, "model_added", model=made.name, version=version.id if version else None)
+    note(request, "admin.model_added", model=made.name, version=version.id if version else None)
     return facts_of(made)
 
 
@@ -161,7 +161,7 @@ async def change(request: Request, model_id: str) -> dict[str, Any]:
     new = await admin_of(request).catalog.change_model(
         model_id, lambda old: replace(old, **said), revision=revision, actor=actor_of(request)
     )
-    note(request, "model_changed", model=new.name, fields=sorted(said))
+    note(request, "admin.model_changed", model=new.name, fields=sorted(said))
     return facts_of(new)
 
 
@@ -170,7 +170,7 @@ async def remove(request: Request, model_id: str) -> dict[str, Any]:
     """Removes a model that has no versions, together with its prices."""
     revision = asked_revision(request)
     await admin_of(request).catalog.remove_model(model_id, revision=revision, actor=actor_of(request))
-    note(request, "model_removed", model=model_id)
+    note(request, "admin.model_removed", model=model_id)
     return removed(model_id, "model")
 
 
@@ -190,7 +190,7 @@ async def add_version(request: Request, model_id: str) -> dict[str, Any]:
     """Registers a version of a model from what is known about its files. It cannot be changed afterwards."""
     ask = await read(NewVersion, request)
     made = await admin_of(request).catalog.add_version(ask.version(model_id), actor=actor_of(request))
-    note(request, "version_added", version=made.id, digest=made.digest)
+    note(request, "admin.version_added", version=made.id, digest=made.digest)
     return facts_of(made)
 
 
@@ -206,7 +206,7 @@ async def remove_version(request: Request, model_id: str, label: str) -> dict[st
     named = version_id(model_id, label)
     revision = asked_revision(request)
     await admin_of(request).catalog.remove_version(named, revision=revision, actor=actor_of(request))
-    note(request, "version_removed", version=named)
+    note(request, "admin.version_removed", version=named)
     return removed(named, "model.version")
 
 

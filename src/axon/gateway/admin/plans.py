@@ -5,13 +5,14 @@ from typing import Any
 from fastapi import APIRouter
 from starlette.requests import Request
 
-from axon.domain.tenant import Limits, Plan
-from axon.gateway.admin.bodies import AdminWire, LimitsBody, admin_of, limits_body, note, plan_body, read
+from axon.domain.tenants.tenant import Limits, Plan
+from axon.gateway.admin.bodies import AdminWire, LimitsBody, admin_of, note, read
 from axon.gateway.http.paging import DEFAULT_LIMIT, Look, page_of
 from axon.gateway.http.schema import body_of_kind
+from axon.tenants.facts import limit_facts, plan_facts
 
 router = APIRouter(tags=["admin"], prefix="/v1/admin/plans")
-_PLAN: Look[Plan] = Look(lambda plan: plan.name, plan_body)
+_PLAN: Look[Plan] = Look(lambda plan: plan.name, plan_facts)
 
 
 class NewPlan(AdminWire):
@@ -41,14 +42,14 @@ async def create(request: Request) -> dict[str, Any]:
     """Creates a plan, which tenants can then be put on."""
     ask = await read(NewPlan, request)
     made = await admin_of(request).tenancy.create_plan(ask.id, ask.limits.over(Limits()) if ask.limits else Limits())
-    note(request, "plan_created", plan=made.name, limits=limits_body(made.limits))
-    return plan_body(made)
+    note(request, "admin.plan_created", plan=made.name, limits=limit_facts(made.limits))
+    return plan_facts(made)
 
 
 @router.get("/{plan_id}", summary="Retrieve a plan")
 async def show(request: Request, plan_id: str) -> dict[str, Any]:
     """Returns a plan and its limits."""
-    return plan_body(await admin_of(request).tenancy.plan(plan_id))
+    return plan_facts(await admin_of(request).tenancy.plan(plan_id))
 
 
 @router.patch("/{plan_id}", openapi_extra=body_of_kind(PlanChange), summary="Change a plan")
@@ -56,13 +57,13 @@ async def change(request: Request, plan_id: str) -> dict[str, Any]:
     """Changes some of a plan's limits; they hold for all its tenants within a second."""
     ask = await read(PlanChange, request)
     new = await admin_of(request).tenancy.change_plan(plan_id, ask.limits.over)
-    note(request, "plan_changed", plan=new.name, limits=limits_body(new.limits))
-    return plan_body(new)
+    note(request, "admin.plan_changed", plan=new.name, limits=limit_facts(new.limits))
+    return plan_facts(new)
 
 
 @router.delete("/{plan_id}", summary="Remove a plan")
 async def remove(request: Request, plan_id: str) -> dict[str, Any]:
     """Deletes a plan that no tenant is on. The plan ``default`` cannot be deleted; unset its limits instead."""
     await admin_of(request).tenancy.remove_plan(plan_id)
-    note(request, "plan_removed", plan=plan_id)
+    note(request, "admin.plan_removed", plan=plan_id)
     return {"id": plan_id, "object": "plan.deleted", "deleted": True}

@@ -56,5 +56,5 @@ async def create(request: Request) -> dict[str, Any]:
     said = ask.model_dump(exclude={"version", "since"})
     price = Price(id="", version=version, since=since, **said)
     made = await admin.catalog.add_price(price, actor=actor_of(request))
-    note(request, "price_added", price=made.id, model=made.model, version=made.version)
+    note(request, "admin.price_added", price=made.id, model=made.model, version=made.version)
     return facts_of(made)

@@ -103,26 +103,30 @@ async def start(request: Request, deployment_id: str) -> dict[str, Any]:
     )
     revision = asked_revision(request, ask.revision)
     made = await catalog.start_rollout(deployment_id, planned, revision=revision, actor=actor_of(request))
-    note(request, "rollout_started", deployment=made.name, version=version)
+    note(request, "admin.rollout_started", deployment=made.name, version=version)
     return rollout_facts(made)
 
 
 @router.post("/pause", openapi_extra=body_of_kind(RolloutStep), summary="Pause a rollout")
 async def pause(request: Request, deployment_id: str) -> dict[str, Any]:
     """Keeps the present share. The comparison goes on, and can still abort."""
-    return await _stepped(request, deployment_id, "paused", lambda old, now, why: steps.pause(old))
+    return await _stepped(request, deployment_id, "admin.rollout_paused", lambda old, now, why: steps.pause(old))
 
 
 @router.post("/resume", openapi_extra=body_of_kind(RolloutStep), summary="Resume a rollout")
 async def resume(request: Request, deployment_id: str) -> dict[str, Any]:
     """Goes on after a pause; the bake time of the present step begins anew."""
-    return await _stepped(request, deployment_id, "resumed", lambda old, now, why: steps.resume(old, now=now))
+    return await _stepped(
+        request, deployment_id, "admin.rollout_resumed", lambda old, now, why: steps.resume(old, now=now)
+    )
 
 
 @router.post("/step", openapi_extra=body_of_kind(RolloutStep), summary="Step a rollout")
 async def step(request: Request, deployment_id: str) -> dict[str, Any]:
     """Goes to the next share now, without waiting for the bake time."""
-    return await _stepped(request, deployment_id, "stepped", lambda old, now, why: steps.step(old, now=now))
+    return await _stepped(
+        request, deployment_id, "admin.rollout_stepped", lambda old, now, why: steps.step(old, now=now)
+    )
 
 
 @router.post("/promote", openapi_extra=body_of_kind(RolloutStep), summary="Promote a rollout")
@@ -132,7 +136,7 @@ async def promote(request: Request, deployment_id: str) -> dict[str, Any]:
     def act(old: Deployment, now: float, why: str) -> Deployment:
         return steps.promote(old, now=now, reason=why or "promoted by hand")
 
-    return await _stepped(request, deployment_id, "promoted", act)
+    return await _stepped(request, deployment_id, "admin.rollout_promoted", act)
 
 
 @router.post("/rollback", openapi_extra=body_of_kind(RolloutStep), summary="Roll back")
@@ -143,7 +147,7 @@ async def rollback(request: Request, deployment_id: str) -> dict[str, Any]:
     def act(old: Deployment, now: float, why: str) -> Deployment:
         return steps.rollback(old, now=now, reason=why or "rolled back by hand")
 
-    return await _stepped(request, deployment_id, "rolled_back", act)
+    return await _stepped(request, deployment_id, "admin.rollout_rolled_back", act)
 
 
 @router.post("/abort", openapi_extra=body_of_kind(RolloutStep), summary="Abort a rollout")
@@ -153,7 +157,7 @@ async def abort(request: Request, deployment_id: str) -> dict[str, Any]:
     def act(old: Deployment, now: float, why: str) -> Deployment:
         return steps.abort(old, now=now, reason=why or "aborted by hand", moves=True)
 
-    return await _stepped(request, deployment_id, "aborted", act)
+    return await _stepped(request, deployment_id, "admin.rollout_aborted", act)
 
 
 async def _stepped(
@@ -167,5 +171,5 @@ async def _stepped(
         revision=asked_revision(request, ask.revision),
         actor=actor_of(request),
     )
-    note(request, f"rollout_{event}", deployment=made.name, reason=ask.reason)
+    note(request, event, deployment=made.name, reason=ask.reason)
     return rollout_facts(made)

@@ -6,26 +6,16 @@ from typing import Any
 from fastapi import APIRouter
 from starlette.requests import Request
 
-from axon.domain.tenant import DEFAULT_PLAN, Limits, Tenant
+from axon.domain.tenants.tenant import DEFAULT_PLAN, Limits, Tenant
 from axon.errors import Conflict
-from axon.gateway.admin.bodies import (
-    AdminWire,
-    LimitsBody,
-    Name,
-    admin_of,
-    limits_body,
-    note,
-    read,
-    stored_body,
-    tenant_body,
-    terms_body,
-)
+from axon.gateway.admin.bodies import AdminWire, LimitsBody, Name, admin_of, note, read, stored_body, terms_body
 from axon.gateway.http.paging import DEFAULT_LIMIT, Look, page_of
 from axon.gateway.http.schema import body_of_kind
 from axon.gateway.turn.context import identity_of
+from axon.tenants.facts import limit_facts, tenant_facts
 
 router = APIRouter(tags=["admin"], prefix="/v1/admin/tenants")
-_TENANT: Look[Tenant] = Look(lambda tenant: tenant.id, tenant_body)
+_TENANT: Look[Tenant] = Look(lambda tenant: tenant.id, tenant_facts)
 
 
 class NewTenant(AdminWire):
@@ -64,7 +54,7 @@ async def create(request: Request) -> dict[str, Any]:
     ask = await read(NewTenant, request)
     limits = ask.limits.over(Limits()) if ask.limits else Limits()
     made = await admin_of(request).tenancy.create(ask.id, name=ask.name, plan=ask.plan, limits=limits)
-    note(request, "tenant_created", tenant=made.id, plan=made.plan, limits=limits_body(made.limits))
+    note(request, "admin.tenant_created", tenant=made.id, plan=made.plan, limits=limit_facts(made.limits))
     return await _whole(request, made)
 
 
@@ -90,7 +80,7 @@ async def change(request: Request, tenant_id: str) -> dict[str, Any]:
         )
 
     new = await admin_of(request).tenancy.change(tenant_id, changed)
-    note(request, "tenant_changed", tenant=new.id, plan=new.plan, limits=limits_body(new.limits))
+    note(request, "admin.tenant_changed", tenant=new.id, plan=new.plan, limits=limit_facts(new.limits))
     return await _whole(request, new)
 
 
@@ -100,7 +90,7 @@ async def suspend(request: Request, tenant_id: str) -> dict[str, Any]:
     if tenant_id == identity_of(request).tenant:
         raise Conflict("A tenant cannot suspend itself: its keys could not resume it.", code="own_tenant")
     tenant = await admin_of(request).tenancy.suspend(tenant_id)
-    note(request, "tenant_suspended", tenant=tenant.id)
+    note(request, "admin.tenant_suspended", tenant=tenant.id)
     return await _whole(request, tenant)
 
 
@@ -108,7 +98,7 @@ async def suspend(request: Request, tenant_id: str) -> dict[str, Any]:
 async def resume(request: Request, tenant_id: str) -> dict[str, Any]:
     """Accepts requests of a suspended tenant again."""
     tenant = await admin_of(request).tenancy.resume(tenant_id)
-    note(request, "tenant_resumed", tenant=tenant.id)
+    note(request, "admin.tenant_resumed", tenant=tenant.id)
     return await _whole(request, tenant)
 
 
@@ -116,7 +106,7 @@ async def resume(request: Request, tenant_id: str) -> dict[str, Any]:
 async def remove(request: Request, tenant_id: str) -> dict[str, Any]:
     """Deletes a tenant whose keys are all revoked or expired. Its usage is kept, and its id cannot be used again."""
     await admin_of(request).tenancy.remove(tenant_id)
-    note(request, "tenant_removed", tenant=tenant_id)
+    note(request, "admin.tenant_removed", tenant=tenant_id)
     return {"id": tenant_id, "object": "tenant.deleted", "deleted": True}
 
 
@@ -124,4 +114,4 @@ async def _whole(request: Request, tenant: Tenant) -> dict[str, Any]:
     """Returns the JSON of a tenant with its terms and how much it stores."""
     tenancy = admin_of(request).tenancy
     terms, stored = await tenancy.terms(tenant), await tenancy.stored(tenant.id)
-    return {**tenant_body(tenant), "terms": terms_body(terms), "stored": stored_body(stored)}
+    return {**tenant_facts(tenant), "terms": terms_body(terms), "stored": stored_body(stored)}

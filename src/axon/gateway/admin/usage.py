@@ -9,18 +9,19 @@ from typing import Any
 from fastapi import APIRouter
 from starlette.requests import Request
 
-from axon.domain.usage_sum import UsageSum
+from axon.domain.billing.usage_sum import UsageSum
 from axon.errors import InvalidInput
-from axon.gateway.admin.bodies import admin_of, usage_body
+from axon.gateway.admin.bodies import admin_of
 from axon.gateway.http.paging import DEFAULT_LIMIT, Look, page_of
 from axon.gateway.turn.context import identity_of
+from axon.tenants.facts import usage_facts
 
 router = APIRouter(tags=["usage"])
 _MAX_SPAN = timedelta(days=366)
 _DEFAULT_SPAN = timedelta(days=30)
 _FIRST_YEAR = 1971
 """Days before this year are refused: no usage is older."""
-_USAGE: Look[UsageSum] = Look(lambda spent: "/".join(filter(None, spent.of)), usage_body)
+_USAGE: Look[UsageSum] = Look(lambda spent: "/".join(filter(None, spent.of)), usage_facts)
 
 
 @router.get("/v1/usage", summary="Retrieve your usage")

@@ -3,16 +3,13 @@
 from starlette.requests import Request
 from starlette.responses import Response
 
-from axon.domain.job import Job
-from axon.domain.turn import Turn
 from axon.gateway.anthropic.events import Writer
 from axon.gateway.anthropic.message import message_body
 from axon.gateway.http.middleware import REQUEST_ID
-from axon.gateway.offers.wait import Wait
 from axon.gateway.openai import answer as openai
 from axon.gateway.turn.entry import Entry
 from axon.gateway.turn.headers import wants_ids, wants_ledger
-from axon.gateway.turn.sse import stream
+from axon.gateway.turn.sse import StreamStart, stream
 
 
 async def answer(request: Request, entry: Entry, *, streams: bool) -> Response:
@@ -20,22 +17,14 @@ async def answer(request: Request, entry: Entry, *, streams: bool) -> Response:
     return await openai.answer(request, entry, streams=streams, streamed=streamed, whole=message_body)
 
 
-def streamed(
-    request: Request,
-    job: Job,
-    *,
-    after: int,
-    found: Turn | None = None,
-    started: float | None = None,
-    wait: Wait | None = None,
-) -> Response:
-    """Streams the events past seq ``after``. All tokens are read from the first on, as blocks are numbered by them."""
+def streamed(request: Request, start: StreamStart) -> Response:
+    """Streams the events past a number. All tokens are read from the first on, as blocks are numbered by them."""
     writer = Writer(
-        job,
-        after=after,
+        start.job,
+        after=start.after,
         with_ids=wants_ids(request),
         with_ledger=wants_ledger(request),
-        wait=wait,
+        wait=start.wait,
         request_id=request.scope[REQUEST_ID],
     )
-    return stream(request, job, writer, found=found, started=started, wait=wait)
+    return stream(request, start, writer)

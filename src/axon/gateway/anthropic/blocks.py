@@ -16,8 +16,11 @@ from typing import Any, NamedTuple
 
 from pydantic_core import from_json
 
-from axon.domain.chunk import Chunk, Token
+from axon.domain.log.chunk import Chunk, Token
 from axon.domain.tool_call import TOOL_CALLS, call_id
+
+INVALID_JSON = "INVALID_JSON"
+"""The key of arguments that are no JSON object, the one that Anthropic's documentation advises clients to use."""
 
 
 class Kind(Enum):
@@ -130,8 +133,8 @@ def content_of(tokens: Sequence[Token]) -> list[Block]:
     return blocks.found
 
 
-def block_body(block: Block, turn_id: str, *, hides_thinking: bool = False) -> dict[str, Any]:
-    """Returns the JSON of a whole block."""
+def block_body(block: Block, turn_id: str, *, hides_thinking: bool = False, is_cut_off: bool = False) -> dict[str, Any]:
+    """Returns the JSON of a block of a whole answer; ``is_cut_off``: the answer ended within the block."""
     head = head_body(block, turn_id)
     match block.kind:
         case Kind.THINKING:
@@ -139,7 +142,7 @@ def block_body(block: Block, turn_id: str, *, hides_thinking: bool = False) -> d
         case Kind.TEXT:
             return {**head, "text": block.text}
         case Kind.TOOL_USE:
-            return {**head, "input": input_of(block.text)}
+            return {**head, "input": input_of(block.text, is_cut_off=is_cut_off)}
 
 
 def head_body(block: Block, turn_id: str) -> dict[str, Any]:
@@ -158,14 +161,18 @@ def tool_use_id(turn_id: str, call: int) -> str:
     return f"toolu_{call_id(turn_id, 0, call).partition('_')[2]}"
 
 
-def input_of(arguments: str) -> dict[str, Any]:
-    """Returns a tool's input. Arguments that ``max_tokens`` has cut off are read as far as they go, as Anthropic's
-    own clients read an unfinished stream."""
-    try:
-        found = from_json(arguments, allow_partial=True)
-    except ValueError:
+def input_of(arguments: str, *, is_cut_off: bool = False) -> dict[str, Any]:
+    """Returns a tool's input, which must be an object: arguments that are none are returned as the text they are.
+
+    Arguments that were cut off are read as far as they go, as Anthropic's own clients read an unfinished stream.
+    """
+    if not arguments.strip():
         return {}
-    return found if isinstance(found, dict) else {}
+    try:
+        found = from_json(arguments, allow_inf_nan=False, allow_partial=is_cut_off)
+    except ValueError:
+        found = None
+    return found if isinstance(found, dict) else {INVALID_JSON: arguments}
 
 
 def stop_of(chunks: Sequence[Chunk]) -> tuple[str, str | None]:

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Annotated, Any, Literal
 
 from axon.errors import InvalidInput, Unsupported
+from axon.gateway.anthropic.pairs import Pairs
 from axon.gateway.http.body import Many, Wire, at_most
 from axon.gateway.openai.tools import check_depth
 from axon.text.template import Json
@@ -79,18 +80,23 @@ class _Said:
 
 
 def messages_of(system: str | Sequence[TextBlock] | None, given: Sequence[InputMessage]) -> list[TemplateMessage]:
-    """Returns the messages for the model's chat template. Messages of one role in a row become one message."""
+    """Returns the messages for the model's chat template. Messages of one role in a row become one message.
+
+    Raises ``InvalidInput`` for a tool call without its result, a result without its call, and text before results.
+    """
     found: list[_Said] = []
     if said := system if isinstance(system, str) or system is None else _BETWEEN.join(each.text for each in system):
         found.append(_Said("system", [said]))
-    names: dict[str, str] = {}
+    pairs = Pairs()
     for index, message in enumerate(given):
         path = f"messages.{index}"
-        parts = [*_parts_of(message, path, names)]
+        pairs.enter(message.role)
+        parts = [*_parts_of(message, index, pairs)]
         if not parts and message.role != "assistant":  # an answer may have been empty, and comes back as it was
             raise InvalidInput(f"{path}: content must be non-empty.", param=f"{path}.content")
         for number, part in enumerate(parts):
             _add(found, part, is_apart=number == 0 and message.role == "system")
+    pairs.end()
     return [said.message() for said in found]
 
 
@@ -105,18 +111,20 @@ def _add(found: list[_Said], part: _Said, *, is_apart: bool) -> None:
     last.calls += part.calls
 
 
-def _parts_of(message: InputMessage, path: str, names: dict[str, str]) -> Iterator[_Said]:
-    """Yields what a message says, block by block. ``names`` has the tool of each call so far, by the call's id."""
+def _parts_of(message: InputMessage, index: int, pairs: Pairs) -> Iterator[_Said]:
+    """Yields what the message of this index says, block by block. ``pairs`` has the tool calls so far."""
     if isinstance(message.content, str):
+        pairs.text(message.role)
         yield _Said(message.role, [message.content])
         return
-    for index, block in enumerate(message.content):
-        yield _part_of(block, message.role, f"{path}.content.{index}", names)
+    for number, block in enumerate(message.content):
+        yield _part_of(block, message.role, index, f"messages.{index}.content.{number}", pairs)
 
 
-def _part_of(block: Block, role: str, path: str, names: dict[str, str]) -> _Said:
+def _part_of(block: Block, role: str, index: int, path: str, pairs: Pairs) -> _Said:
     match block.type, role:
         case "text", _:
+            pairs.text(role)
             return _Said(role, [_needed(block.text, f"{path}.text")])
         case "thinking", "assistant":
             return _Said(role, thoughts=[_needed(block.thinking, f"{path}.thinking")])
@@ -124,28 +132,23 @@ def _part_of(block: Block, role: str, path: str, names: dict[str, str]) -> _Said
             return _Said(role)
         case "tool_use", "assistant":
             call_id, name = _needed(block.id, f"{path}.id"), _needed(block.name, f"{path}.name")
-            names[call_id] = name
+            pairs.call(call_id, name, index, path)
             check_depth(block.input, f"{path}.input")
             function: dict[str, Json] = {"name": name, "arguments": block.input or {}}
             return _Said(role, calls=[{"id": call_id, "type": "function", "function": function}])
         case "tool_result", "user":
-            return _result(block, path, names)
+            return _result(block, path, pairs)
         case "thinking" | "redacted_thinking" | "tool_use" | "tool_result", _:
             raise InvalidInput(f"{path}: `{block.type}` blocks cannot be in {role} messages", param=path)
     kind = block.type[:_MAX_NAME_CHARS]
     raise Unsupported(f"{path}: blocks of type '{kind}' are not supported by this server.", param=path)
 
 
-def _result(block: Block, path: str, names: dict[str, str]) -> _Said:
+def _result(block: Block, path: str, pairs: Pairs) -> _Said:
     call_id = _needed(block.tool_use_id, f"{path}.tool_use_id")
-    if call_id not in names:
-        raise InvalidInput(
-            f"{path}: unexpected `tool_use_id` found in `tool_result` blocks: {call_id[:_MAX_NAME_CHARS]}. Each "
-            "`tool_result` block must have a corresponding `tool_use` block in a previous message.",
-            param=path,
-        )
+    name = pairs.result(call_id, path)
     text = _result_text(block.content, f"{path}.content")
-    return _Said("tool", [_FAILED + text if block.is_error else text], result_of=(call_id, names[call_id]))
+    return _Said("tool", [_FAILED + text if block.is_error else text], result_of=(call_id, name))
 
 
 def _result_text(content: str | Sequence[ResultBlock] | None, path: str) -> str:

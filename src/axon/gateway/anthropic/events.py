@@ -3,9 +3,10 @@
     message_start  (block_start  block_delta …  block_stop) …  message_delta  message_stop
     └─ the job ──┘  └─────────── the tokens ─────────────┘     └──────── the end ───────┘
 
-Every event belongs to a token; the last event of a token has its seq (``axon.seq``). Events depend on the job and its
-tokens alone, not on how the log cut the tokens into chunks. So a client that comes back with the last seq that it has
-seen gets exactly the rest, from any gateway.
+The last event of a token has its seq (``axon.seq``), and ``message_delta`` has the number after the last token's: it
+ends the answer, and the last token's own event has that seq already. Events depend on the job and its tokens alone, not
+on how the log cut the tokens into chunks. So a client that comes back with the last number that it has seen gets
+exactly the rest, from any gateway.
 """
 
 from collections.abc import Iterator
@@ -13,9 +14,9 @@ from typing import Any
 
 import msgspec
 
-from axon.domain.chunk import Chunk, Token
+from axon.domain.billing.usage import Usage
 from axon.domain.job import Job
-from axon.domain.usage import Usage
+from axon.domain.log.chunk import Chunk, Token
 from axon.errors import AxonError, StreamDiverged
 from axon.gateway.anthropic.blocks import Blocks, Kind, Step, Verb, head_body, stop_reason
 from axon.gateway.anthropic.message import head_body as message_head
@@ -36,7 +37,7 @@ _DELTA = {
 
 
 class Writer:
-    """Encodes one reader's events past seq ``after``. It must be given the stream from its first token on."""
+    """Encodes one reader's events past number ``after``. It must be given the stream from its first token on."""
 
     def __init__(
         self,
@@ -116,9 +117,12 @@ class Writer:
         """Returns the events after the last token."""
         if error := failure(chunk, self._job.reply):
             return self.error(error)
-        if self._after > self._seq:
+        number = self._seq + 1
+        if self._after > number:
             # The reader has seen more tokens than there are: of an earlier attempt, which the log has lost.
             return self.error(StreamDiverged())
+        if self._after == number:
+            return self._event("message_stop", {})
         closing = [body for step in self._blocks.end() for body in self._of_step(step)]
         reason, sequence = stop_reason(self._reason, self._last)
         usage = Usage(
@@ -131,7 +135,7 @@ class Writer:
         delta = {
             "delta": {"stop_reason": reason, "stop_sequence": sequence},
             "usage": usage_body(self._job, usage),
-            "axon": {"seq": self._seq, **more},
+            "axon": {"seq": number, **more},
         }
         bodies = [*closing, ("message_delta", delta), ("message_stop", {})]
         return b"".join([self._event(name, body) for name, body in bodies])

@@ -3,12 +3,12 @@
 from collections.abc import Sequence
 from typing import Any
 
-from axon.domain.chunk import Chunk
+from axon.domain.billing.usage import Usage
 from axon.domain.job import Job
+from axon.domain.log.chunk import Chunk
 from axon.domain.reply import MessagesReply
-from axon.domain.tenant import Tier
+from axon.domain.tenants.tenant import Tier
 from axon.domain.turn import ended, opened
-from axon.domain.usage import Usage
 from axon.gateway.anthropic.blocks import block_body, content_of, stop_of
 from axon.gateway.openai.frames import more_of
 
@@ -18,10 +18,14 @@ def message_body(job: Job, chunks: Sequence[Chunk], *, with_ledger: bool = False
     turn = ended(opened(job), tuple(chunks), at=job.created)
     reason, sequence = stop_of(chunks)
     more = more_of(job, chunks[-1], cost=turn.cost, with_ledger=with_ledger)
-    hides = hides_thinking(job)
+    hides, blocks = hides_thinking(job), content_of(turn.tokens)
+    is_whole = reason in ("tool_use", "end_turn")
     return {
         **head_body(job),
-        "content": [block_body(block, job.id, hides_thinking=hides) for block in content_of(turn.tokens)],
+        "content": [
+            block_body(block, job.id, hides_thinking=hides, is_cut_off=block is blocks[-1] and not is_whole)
+            for block in blocks
+        ],
         "stop_reason": reason,
         "stop_sequence": sequence,
         "usage": usage_body(job, turn.usage),

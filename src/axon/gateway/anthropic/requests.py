@@ -10,7 +10,7 @@ from pydantic import Field
 
 from axon.domain.sampling import Sampling
 from axon.domain.served_version import ServedVersion
-from axon.domain.tenant import Tier
+from axon.domain.tenants.tenant import Tier
 from axon.domain.tool import Toolbox
 from axon.errors import InvalidInput
 from axon.gateway.anthropic.content import InputMessage, TextBlock

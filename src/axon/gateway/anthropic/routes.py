@@ -14,12 +14,14 @@ from axon.gateway.directives import MESSAGES
 from axon.gateway.http.schema import body_of_kind
 from axon.gateway.openai.formats import grammar_of
 from axon.gateway.turn.asking import Api, admitted
+from axon.gateway.turn.body import read_body
 from axon.gateway.turn.calling import planned
 from axon.gateway.turn.context import find_model, gateway_of, identity_of
 from axon.gateway.turn.counting import count_request
 from axon.gateway.turn.entry import Entry
 from axon.gateway.turn.job import job_of
 from axon.gateway.turn.target import target_of
+from axon.sessions.new_job import Work
 from axon.text.tools.plan import plan_of
 
 router = APIRouter(tags=["messages"])
@@ -41,24 +43,20 @@ async def create(request: Request) -> Response:
 async def _accepted(request: Request) -> tuple[Entry, bool]:
     """Returns the entry of the accepted turn, and whether its answer is streamed. The body is not held any longer."""
     gateway, tenant = gateway_of(request), identity_of(request).tenant
-    body = await gateway.bodies.read(request)
-    ask = await gateway.bodies.parse(MessagesRequest, body, MESSAGES.refused, MESSAGES.notes)
+    body, ask = await read_body(request, MessagesRequest, MESSAGES)
     ask.check()
     messages, toolbox = messages_of(ask.system, ask.messages), ask.toolbox
     wanted, streams = find_model(request, ask.model, with_fallbacks=True), bool(ask.stream)
     async with admitted(request, body, _MESSAGES, wanted, tier=ask.tier, keeps=False, streams=streams) as entry:
         if entry.is_new:
-            form = await grammar_of(gateway.grammars, ask.form)
+            form = await grammar_of(gateway.grammars.of(tenant), ask.form)
             with blaming():
                 target = await target_of(request, entry, wanted)
-                plan = await planned(gateway.grammars, toolbox, target, form)
+                plan = await planned(gateway.grammars.of(tenant), toolbox, target, form)
                 prompts = target.prompts.with_options(ask.template_options)
                 prompt_ids = await prompts.chat(messages, tools=plan.tools, dialect=plan.dialect)
                 reasoning = target.reasoning(prompt_ids)
-                job = job_of(
-                    request,
-                    entry,
-                    target,
+                work = Work(
                     prompts=[prompt_ids],
                     sampling=plan.constrain(ask.sampling(target.served), reasoning),
                     seed=ask.seed,
@@ -67,6 +65,7 @@ async def _accepted(request: Request) -> tuple[Entry, bool]:
                     affinity=chat_affinity(tenant, messages),
                     reply=MessagesReply(model=ask.model, hides_thinking=ask.hides_thinking),
                 )
+                job = job_of(request, entry, target, work)
             await entry.accept(job)
     return entry, streams
 
@@ -79,9 +78,7 @@ async def count(request: Request) -> dict[str, int]:
 
     It counts everything, even if that does not fit into the model's context.
     """
-    gateway = gateway_of(request)
-    body = await gateway.bodies.read(request)
-    ask = await gateway.bodies.parse(CountRequest, body, MESSAGES.refused, MESSAGES.notes)
+    _, ask = await read_body(request, CountRequest, MESSAGES)
     ask.check()
     messages, toolbox = messages_of(ask.system, ask.messages), ask.toolbox
     offer = find_model(request, ask.model).offer

@@ -5,10 +5,10 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
-from axon.domain.tool import CallMode, Tool, Toolbox, ToolChoice
+from axon.domain.tool import CallMode, Toolbox, ToolChoice
 from axon.errors import InvalidInput, Unsupported
 from axon.gateway.http.body import Wire, at_most
-from axon.gateway.openai.tools import MAX_TOOL_BYTES, check_object, json_text
+from axon.gateway.openai.tools import Offered, tools_of
 
 MAX_TOOLS = 1024
 _MAX_NAME_CHARS = 64
@@ -40,7 +40,7 @@ _MODES = {"auto": CallMode.AUTO, "any": CallMode.REQUIRED, "tool": CallMode.REQU
 
 def toolbox_of(given: Sequence[ToolBody] | None, choice: ToolChoiceBody | None) -> Toolbox:
     """Returns the tools and the choice among them; raises ``InvalidInput`` if they contradict each other."""
-    tools = tuple(_tools(given or ()))
+    tools = tuple(tools_of(_offered(given or ())))
     if choice is None or not tools:
         if choice is not None and choice.type in ("any", "tool"):
             raise InvalidInput("tool_choice may only be specified while providing tools.", param="tool_choice")
@@ -55,9 +55,7 @@ def toolbox_of(given: Sequence[ToolBody] | None, choice: ToolChoiceBody | None) 
     return Toolbox(tools=tools, choice=ToolChoice(mode=_MODES[choice.type], names=names, parallel=parallel))
 
 
-def _tools(given: Sequence[ToolBody]) -> Iterator[Tool]:
-    names: set[str] = set()
-    num_bytes = 0
+def _offered(given: Sequence[ToolBody]) -> Iterator[Offered]:
     for index, tool in enumerate(given):
         path = f"tools.{index}"
         if tool.type not in (None, "custom"):
@@ -68,14 +66,4 @@ def _tools(given: Sequence[ToolBody]) -> Iterator[Tool]:
             )
         if tool.input_schema is None:
             raise InvalidInput(f"{path}.input_schema: Field required", param=f"{path}.input_schema")
-        if tool.name in names:
-            raise InvalidInput(f"{path}.name: Tool names must be unique: '{tool.name}'.", param=f"{path}.name")
-        names.add(tool.name)
-        check_object(tool.input_schema, f"{path}.input_schema")
-        schema = json_text(tool.input_schema, f"{path}.input_schema")
-        num_bytes += len((tool.description or "").encode()) + len(schema.encode())
-        if num_bytes > MAX_TOOL_BYTES:
-            raise InvalidInput(
-                f"The descriptions and schemas of the tools have more than {MAX_TOOL_BYTES} bytes.", param="tools"
-            )
-        yield Tool(name=tool.name, description=tool.description or "", parameters=schema, strict=bool(tool.strict))
+        yield Offered(tool.name, path, tool.description, tool.input_schema, tool.strict, "input_schema")

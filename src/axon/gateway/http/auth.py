@@ -7,9 +7,9 @@ from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass, field
 from typing import TypeVar
 
-from axon.domain.access import Access
-from axon.domain.key import HOLDER, Scope, matches, parse_key
-from axon.domain.tenant import Terms
+from axon.domain.tenants.access import Access
+from axon.domain.tenants.key import HOLDER, Scope, matches, parse_key
+from axon.domain.tenants.tenant import Terms
 from axon.errors import DependencyDown, Forbidden, Unauthenticated
 from axon.gateway.http.guess_limit import GuessLimit
 from axon.ports.store import KeyLookup

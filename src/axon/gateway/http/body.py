@@ -6,7 +6,7 @@ declared fields are counted in the raw bytes before they are decoded, and valida
 
 import asyncio
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from functools import cache, partial
 from types import MappingProxyType
@@ -16,6 +16,7 @@ import msgspec
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 from pydantic_core import PydanticKnownError
 from starlette.requests import ClientDisconnect, Request
+from starlette.types import Scope
 
 from axon.errors import InvalidInput, Overloaded, TooLarge, Unsupported
 from axon.gateway.config import GatewayConfig
@@ -115,6 +116,15 @@ class Bodies:
             raise ClientLeft() from None
         return b"".join(parts)
 
+    def arriving(self, tenant: str) -> HeldBody:
+        """Returns the count of a body that arrives in pieces, which its reader adds and releases."""
+        return HeldBody(self._held, tenant)
+
+    def hold(self, scope: Scope, num_bytes: int) -> None:
+        """Counts a body that is here already, a message of a WebSocket, as ``read`` does; raises as it does."""
+        held = scope[HELD_BODY] = HeldBody(self._held, scope["axon.identity"].tenant)
+        held.add(num_bytes)
+
     def allow_prompts(self, max_model_len: int) -> None:
         """Allows bodies with two prompts of this many token ids each; shorter prompts need no more than is allowed."""
         self._max_values = max(MAX_VALUES, 2 * max_model_len)
@@ -127,9 +137,14 @@ class Bodies:
         notes: Mapping[str, str] = MappingProxyType({}),
     ) -> W:
         """Returns what ``parse`` returns; raises ``Overloaded`` if the thread is busy for too long."""
-        if len(body) < _LARGE_BYTES:
-            return parse(kind, body, not_yet, notes)
         work = partial(parse, kind, body, not_yet, notes, max_values=self._max_values)
+        return await self.in_turn(len(body), work)
+
+    async def in_turn(self, num_bytes: int, work: Callable[[], T]) -> T:
+        """Returns what ``work`` makes of a body of this size: at once, or in the thread after those before it if the
+        body is large. Raises ``Overloaded`` if the thread is busy for too long."""
+        if num_bytes < _LARGE_BYTES:
+            return work()
         try:
             async with asyncio.timeout(_PARSE_TIMEOUT_S):
                 return await asyncio.get_running_loop().run_in_executor(self._thread, work)
@@ -160,7 +175,7 @@ def parse(
     try:
         request = kind.model_validate(raw)
     except ValidationError as error:
-        raise _field_error(error) from None
+        raise field_error(error) from None
     for name, neutral in not_yet.items():
         value = raw.get(name)
         if value is not None and value not in neutral:
@@ -293,7 +308,7 @@ def _refuse_nul(value: Any) -> None:
             stack.extend(item)
 
 
-def _field_error(error: ValidationError) -> InvalidInput:
+def field_error(error: ValidationError) -> InvalidInput:
     """Returns our error for pydantic's: the first wrong field, its path and what is wrong with it."""
     problems = error.errors(include_url=False, include_input=False)
     # pydantic reports every branch of a union. The branch whose type matched has the more useful message.

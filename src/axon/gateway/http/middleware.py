@@ -1,13 +1,14 @@
 """The middleware around every request: request id, authentication, metrics and log line, errors in one shape.
 
-It denies by default: a path that is not listed as public needs a key, and a connection that is no HTTP request is
-refused before the application sees it. It knows no route's meaning.
+It denies by default: a path that is not listed as public needs a key, and a connection that is neither an HTTP request
+nor a WebSocket with a place to go is refused before the application sees it. It knows no route's meaning.
 """
 
 import math
 import time
 import uuid
-from collections.abc import Collection, MutableMapping
+from collections.abc import Awaitable, Callable, Collection, Iterator, MutableMapping
+from contextlib import contextmanager
 from typing import Any
 
 import structlog
@@ -15,7 +16,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from axon.admission.meters import Meters
 from axon.errors import AxonError, DependencyDown, Draining, Overloaded
-from axon.gateway.http import anthropic
+from axon.gateway.http import anthropic, ollama
 from axon.gateway.http.address import client_address
 from axon.gateway.http.auth import Authenticator
 from axon.gateway.http.cors import with_cors
@@ -24,6 +25,7 @@ from axon.gateway.http.fair_start import FairStart
 from axon.gateway.http.held_bodies import release_body
 from axon.gateway.http.outages import Outages
 from axon.gateway.http.refusal import refusal_of
+from axon.gateway.http.tracing import RequestTraces
 from axon.runtime.lifecycle import Lifecycle
 from axon.telemetry.metrics import Metrics
 from axon.telemetry.redact import describe
@@ -44,17 +46,22 @@ ERROR = "axon.error"
 """Key of the ASGI scope under which the error that answered the request is kept."""
 REQUEST_ID = "axon.request_id"
 """Key of the ASGI scope under which the request's id is kept."""
+ARRIVED = "axon.arrived"
+"""Key of the ASGI scope under which the arrival of the request is kept, a reading of ``time.perf_counter``."""
 METERS = "axon.meters"
 """Key of the ASGI scope under which the tenant's limits, as this request found them, are kept."""
 
 _logger = structlog.get_logger("axon.gateway")
+
+ServeSocket = Callable[["Middleware", Scope, Receive, Send], Awaitable[None]]
+"""Serves one WebSocket; it authenticates it first, by ``Middleware.admit``."""
 
 
 class Middleware:
     """Wraps an ASGI application: one ``_Exchange`` for each HTTP request.
 
     Of the other types of ASGI scope only ``lifespan`` passes, which is the server's own and no client's. A WebSocket is
-    closed before it is accepted, which its client sees as a 403.
+    given to ``serve_socket``; without one it is closed before it is accepted, which its client sees as a 403.
     """
 
     def __init__(
@@ -67,12 +74,18 @@ class Middleware:
         max_connections: int,
         num_proxies: int = 0,
         cors_origins: Collection[str] = (),
+        serve_socket: ServeSocket | None = None,
+        local_key: str | None = None,
+        traces: RequestTraces | None = None,
     ) -> None:
+        """``local_key`` is the key of requests to Ollama's routes that come from this machine and show none; without
+        it they are refused. ``traces`` is None where nothing is traced."""
         self._entry = with_cors(self._exchange, cors_origins)
         self._app, self._authenticator = app, authenticator
-        self._lifecycle, self._metrics = lifecycle, metrics
+        self._lifecycle, self.metrics = lifecycle, metrics
         self._max_connections, self._num_proxies = max_connections, num_proxies
-        self._outages = Outages()
+        self._serve_socket, self._local_key = serve_socket, local_key
+        self._outages, self._traces = Outages(), traces
         self._fair_start = FairStart()
         self.active = 0
         """Number of requests that are being answered."""
@@ -83,29 +96,48 @@ class Middleware:
                 await self._entry(scope, receive, send)
             case "lifespan":
                 await self._app(scope, receive, send)
+            case "websocket" if self._serve_socket is not None:
+                with self.busy():
+                    await self._serve_socket(self, scope, receive, send)
             case "websocket":
                 await send({"type": "websocket.close", "code": _POLICY_VIOLATION, "reason": "No WebSockets here."})
             case other:
                 raise ValueError(f"an ASGI scope of the type {other!r} is not served")
 
     async def _exchange(self, scope: Scope, receive: Receive, send: Send) -> None:
+        with self.busy():
+            await _Exchange(self, scope, receive, send).run()
+
+    @contextmanager
+    def busy(self) -> Iterator[None]:
+        """Counts one more request for the length of a block."""
         self.active += 1
         try:
-            await _Exchange(self, scope, receive, send).run()
+            yield
         finally:
             self.active -= 1
+
+    @property
+    def is_taking(self) -> bool:
+        """Whether new requests are taken."""
+        return self._lifecycle.taking
 
     async def admit(self, scope: Scope) -> None:
         """Authenticates the request and stores its identity in the scope; raises if it may not go on."""
         path, headers = scope["path"], scope["headers"]
         if path in PUBLIC:
             return
+        scope[ARRIVED] = time.perf_counter()
+        if self._traces is not None and scope["type"] == "http":
+            self._traces.begin(scope)
         if self.active > self._max_connections:
             raise Overloaded(retry_after_s=1.0)
         if anthropic.has(path):
             credentials = anthropic.credentials_of(headers)
         else:
             credentials = [value for name, value in headers if name == b"authorization"]
+        if self._local_key is not None and ollama.has(path) and ollama.is_local(scope):
+            credentials = [b"Bearer " + self._local_key.encode()]
         scope["axon.identity"] = await self._authenticator.identify(
             credentials, basic=path in _BASIC, address=self._address(scope)
         )
@@ -121,20 +153,32 @@ class Middleware:
         """Calls the wrapped application."""
         await self._app(scope, receive, send)
 
-    def count(self, scope: Scope, status: int, started: float) -> None:
-        """Counts an answered request in the metrics and, unless its path is public, writes its log line."""
+    def count(self, scope: Scope, status: int, started: float | None, *, is_probe: bool = False) -> None:
+        """Counts an answered request in the metrics and, unless its path is public, writes its log line.
+
+        ``is_probe`` says that it is public whatever its path. ``started`` is a reading of ``time.perf_counter``; None
+        for a WebSocket, whose duration is its client's choice.
+        """
         identity = scope.get("axon.identity")
         route = getattr(scope.get("route"), "path", _UNMATCHED)
-        tenant = self._metrics.tenants.label(identity.tenant) if identity else ""
-        self._metrics.requests.labels(route, str(status), tenant).inc()
-        self._metrics.request_duration.observe(time.perf_counter() - started)
+        tenant = self.metrics.tenants.label(identity.tenant) if identity else ""
+        self.metrics.requests.answered.labels(route, str(status), tenant).inc()
+        if started is not None:
+            self.metrics.requests.duration.labels(route).observe(time.perf_counter() - started)
         self._log_outage(scope.get(ERROR))
-        if route in PUBLIC:
+        if is_probe or route in PUBLIC:
             return
-        asked = {"path": loggable(scope["path"], _MAX_PATH_CHARS)} if route == _UNMATCHED else {}
-        if status >= 400:
-            asked["client"] = loggable(self._address(scope), _MAX_ADDRESS_CHARS)
-        _logger.info("request", method=scope["method"], route=route, status=status, ms=_ms(started), **asked)
+        if self._traces is not None:
+            self._traces.ended(scope, route, status)
+        _logger.info(
+            "request.answered",
+            method=scope["method"],
+            route=route,
+            status=status,
+            path=loggable(scope["path"], _MAX_PATH_CHARS) if route == _UNMATCHED else None,
+            ms=None if started is None else _ms(started),
+            client=loggable(self._address(scope), _MAX_ADDRESS_CHARS) if status >= 400 else None,
+        )
 
     def _log_outage(self, error: AxonError | None) -> None:
         """Logs which dependency failed and why, which the response does not say; repeated failures share a line."""
@@ -152,7 +196,7 @@ class _Exchange:
         self._middleware, self._scope, self._receive, self._send = middleware, scope, receive, send
         self._started = time.perf_counter()
         self._status = 0
-        self._request_id = scope[REQUEST_ID] = _request_id(scope)
+        self._request_id = scope[REQUEST_ID] = request_id_of(scope)
 
     async def run(self) -> None:
         structlog.contextvars.clear_contextvars()
@@ -190,7 +234,7 @@ class _Exchange:
         await self._send(message)
 
     def _headers(self) -> list[tuple[bytes, bytes]]:
-        request_id, limits = self._request_id.encode(), _limits(self._scope.get(METERS))
+        request_id, limits = self._request_id.encode(), limit_headers(self._scope.get(METERS))
         if anthropic.has(self._scope["path"]):
             return [(b"x-request-id", request_id), (b"request-id", request_id), *limits]
         return [
@@ -201,7 +245,13 @@ class _Exchange:
         ]
 
 
-def _limits(meters: Meters | None) -> list[tuple[bytes, bytes]]:
+def since_arrival_s(scope: MutableMapping[str, Any]) -> float:
+    """Returns the seconds since the request arrived; 0 for one that did not pass the middleware."""
+    arrived: float | None = scope.get(ARRIVED)
+    return 0.0 if arrived is None else time.perf_counter() - arrived
+
+
+def limit_headers(meters: Meters | None) -> list[tuple[bytes, bytes]]:
     """Returns the tenant's limits, and what is left of each, as OpenAI's ``x-ratelimit-*`` headers."""
     found: list[tuple[bytes, bytes]] = []
     for name, meter in (meters.seen if meters else {}).items():
@@ -227,7 +277,7 @@ def loggable(text: str, max_chars: int) -> str:
     return "".join(each if each.isprintable() else "?" for each in short)
 
 
-def _request_id(scope: MutableMapping[str, Any]) -> str:
+def request_id_of(scope: MutableMapping[str, Any]) -> str:
     """Returns the client's ``x-request-id`` if it is short printable ASCII, otherwise a new id."""
     for name, value in scope["headers"]:
         if name == b"x-request-id":

@@ -4,11 +4,14 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
+from axon.domain.ids import is_made_id
 from axon.errors import InvalidInput
 
 T = TypeVar("T")
 DEFAULT_LIMIT = "20"
 _MAX_LIMIT = 100
+_MAX_SHOWN = 100
+"""An error repeats at most this many characters of an id."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,9 +25,7 @@ class Look(Generic[T]):
 def page_of(things: Sequence[T], look: Look[T], *, after: str, limit: str, order: str) -> dict[str, Any]:
     """Returns the page that the query's parameters ask for; ``things`` must be in ascending order."""
     num = limit_of(limit)
-    if order not in ("asc", "desc"):
-        raise InvalidInput("'order' must be 'asc' or 'desc'.", param="order")
-    ordered = list(things) if order == "asc" else list(reversed(things))
+    ordered = list(reversed(things)) if is_descending(order) else list(things)
     start = _start(ordered, look, after)
     return listed(ordered[start : start + num], look, has_more=start + num < len(ordered))
 
@@ -47,7 +48,25 @@ def _start(things: Sequence[T], look: Look[T], after: str) -> int:
     for index, thing in enumerate(things):
         if look.id(thing) == after:
             return index + 1
-    raise InvalidInput(f"No item with id '{after}' in this list.", param="after")
+    raise InvalidInput(f"No item with id '{after[:_MAX_SHOWN]}' in this list.", param="after")
+
+
+def cursor(after: str, prefix: str) -> str:
+    """Returns the id that the query names; raises ``InvalidInput`` unless it is empty or has the form of such ids.
+
+    For lists in the order of their ids, in which the place of a thing that is gone is still known: a client may remove
+    what it lists.
+    """
+    if after and not is_made_id(after, prefix):
+        raise InvalidInput(f"No item with id '{after[:_MAX_SHOWN]}' in this list.", param="after")
+    return after
+
+
+def is_descending(order: str) -> bool:
+    """Returns whether the client wants the last first; raises ``InvalidInput`` unless it is ``asc`` or ``desc``."""
+    if order not in ("asc", "desc"):
+        raise InvalidInput("'order' must be 'asc' or 'desc'.", param="order")
+    return order == "desc"
 
 
 def limit_of(text: str) -> int:

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 
 from starlette.requests import Request
 
-from axon.domain.key import Scope
+from axon.domain.tenants.key import Scope
 from axon.errors import Forbidden
 
 _ASKS = frozenset({Scope.INFERENCE})
@@ -21,11 +21,17 @@ _OPEN: frozenset[Scope] = frozenset()
 
 NEEDED: Mapping[str, frozenset[Scope]] = {
     "POST /v1/chat/completions": _ASKS,
+    "GET /v1/chat/completions": _READS,
     "GET /v1/chat/completions/{completion_id}": _ANSWERS,
+    "GET /v1/chat/completions/{completion_id}/messages": _ANSWERS,
     "DELETE /v1/chat/completions/{completion_id}": _ASKS,
     "POST /v1/chat/completions/{completion_id}/cancel": _ASKS,
     "POST /v1/completions": _ASKS,
     "POST /v1/completions/{completion_id}/cancel": _ASKS,
+    "POST /v1/embeddings": _ASKS,
+    "POST /v1/classify": _ASKS,
+    "POST /v1/rerank": _ASKS,
+    "POST /v1/score": _ASKS,
     "POST /v1/messages": _ASKS,
     "POST /v1/messages/count_tokens": _ASKS,
     "GET /v1/streams/{stream_id}": _ANSWERS,
@@ -44,8 +50,26 @@ NEEDED: Mapping[str, frozenset[Scope]] = {
     "GET /v1/conversations/{conversation_id}/items": _READS,
     "GET /v1/conversations/{conversation_id}/items/{item_id}": _READS,
     "DELETE /v1/conversations/{conversation_id}/items/{item_id}": _ASKS,
+    "POST /v1/files": _ASKS,
+    "GET /v1/files": _READS,
+    "GET /v1/files/{file_id}": _ANSWERS,
+    "GET /v1/files/{file_id}/content": _ANSWERS,
+    "DELETE /v1/files/{file_id}": _ASKS,
+    "POST /v1/batches": _ASKS,
+    "GET /v1/batches": _READS,
+    "GET /v1/batches/{batch_id}": _ANSWERS,
+    "POST /v1/batches/{batch_id}/cancel": _ASKS,
     "GET /v1/models": _ANSWERS,
     "GET /v1/models/{model:path}": _ANSWERS,
+    "POST /tokenize": _ASKS,
+    "POST /detokenize": _ASKS,
+    "GET /api/version": _ANSWERS,
+    "GET /api/tags": _ANSWERS,
+    "GET /api/ps": _ANSWERS,
+    "POST /api/show": _ASKS,
+    "POST /api/chat": _ASKS,
+    "POST /api/generate": _ASKS,
+    "POST /api/embed": _ASKS,
     "GET /v1/usage": _READS,
     "GET /v1/admin/usage": _ADMIN,
     "GET /v1/admin/tenants": _ADMIN,
@@ -93,6 +117,13 @@ NEEDED: Mapping[str, frozenset[Scope]] = {
     "PATCH /v1/admin/aliases/{alias_id}": _ADMIN,
     "DELETE /v1/admin/aliases/{alias_id}": _ADMIN,
     "GET /v1/admin/fleet": _ADMIN,
+    "GET /v1/admin/logs": _ADMIN,
+    "GET /v1/admin/alerts": _ADMIN,
+    "GET /v1/admin/overview": _ADMIN,
+    "GET /v1/admin/processes": _ADMIN,
+    "POST /v1/admin/profiles": _ADMIN,
+    "GET /v1/admin/traces": _ADMIN,
+    "GET /v1/admin/traces/{turn_id}": _ADMIN,
     "GET /v1/admin/prices": _ADMIN,
     "POST /v1/admin/prices": _ADMIN,
     "GET /v1/admin/changes": _ADMIN,
@@ -112,9 +143,12 @@ NEEDED: Mapping[str, frozenset[Scope]] = {
 async def check_scope(request: Request) -> None:
     """Raises ``Forbidden`` if the caller's key has none of the scopes that this route needs."""
     needed = NEEDED[f"{request.method} {request.scope['route'].path}"]
-    if not needed:
-        return
-    scopes: frozenset[Scope] = request.scope["axon.identity"].scopes
+    if needed:
+        require_scope(needed, request.scope["axon.identity"].scopes)
+
+
+def require_scope(needed: frozenset[Scope], scopes: frozenset[Scope]) -> None:
+    """Raises ``Forbidden`` if a key with ``scopes`` has none of those that are needed."""
     if not needed & scopes:
         raise Forbidden(
             f"This API key may not do that: it needs the scope {_words(needed)}, and has {_words(scopes, 'and')}."

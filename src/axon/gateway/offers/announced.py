@@ -9,6 +9,7 @@ import structlog
 from axon.domain.pin import Known
 from axon.domain.presence import Presence
 from axon.domain.registry.deployment import Deployment, Member, MemberState
+from axon.domain.registry.model import Capability, vector_capabilities
 from axon.domain.registry.price import Price
 from axon.domain.served_version import ServedVersion
 from axon.errors import Unavailable
@@ -124,14 +125,17 @@ class AnnouncedOffer:
 
     def listed(self) -> Listed:
         assert self._stable is not None, "an offer that is not known is not listed"
-        return Listed(served=self._stable, state=State.READY if self.fleet.versions else State.LOADING)
+        state = State.READY if self.fleet.versions else State.LOADING
+        embeds = self._stable.embeds
+        capabilities = vector_capabilities(embeds) if embeds else (Capability.CHAT,)
+        return Listed(served=self._stable, state=state, capabilities=capabilities)
 
     def _learn(self, presences: Sequence[Presence]) -> None:
         found = elected(presences, self._text)
         if found is None:
             if presences and not self._is_mismatched:
                 hint = "start workers and gateway with the same model"
-                _logger.error("fleet.model_mismatch", model=self.name, text=self._text, hint=hint)
+                _logger.error("fleet.model_mismatch", model=self.name, text_digest=self._text, hint=hint)
             self._is_mismatched = bool(presences)
             return
         self._is_mismatched = False

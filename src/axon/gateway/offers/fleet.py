@@ -10,6 +10,7 @@ from axon.errors import AxonError, Unavailable
 from axon.ports.live import Presences
 from axon.runtime.clock import Clock
 from axon.telemetry.metrics import Metrics
+from axon.telemetry.vllm_report import VllmNames
 
 _RETRY_AFTER_S = 2.0
 """Clients are asked to wait this long before a retry while no worker can serve them."""
@@ -37,6 +38,8 @@ class Fleet:
         """Tokens per second that each pool serves when it is busy."""
         self._with_free_slots = frozenset[str]()
         """Pools that have free slots."""
+        self.presences: tuple[Presence, ...] = ()
+        """The workers as they were last read."""
         self.on_learned: list[Callable[[Sequence[Presence]], None]] = []
         """Called with the presences of each reading."""
 
@@ -115,9 +118,12 @@ class Fleet:
 
     def learn(self, presences: Sequence[Presence]) -> None:
         """Updates versions, pools, rates and metrics from the presences."""
+        self.presences = tuple(presences)
         staying = [presence for presence in presences if not presence.draining]
-        self._metrics.workers.labels(self.name).set(len(staying))
-        self._metrics.free_slots.labels(self.name).set(sum(presence.load.free_slots for presence in staying))
+        self._metrics.fleet.workers.labels(self.name).set(len(staying))
+        self._metrics.fleet.free_slots.labels(self.name).set(sum(presence.load.free_slots for presence in staying))
+        if self._metrics.vllm is not None:
+            self._show_to_scorers(self._metrics.vllm, staying)
         self._pools = frozenset(presence.pool for presence in staying)
         self._served = frozenset((presence.pool, presence.deployment.version) for presence in staying)
         self._present = frozenset(presence.deployment.version for presence in staying)
@@ -125,6 +131,19 @@ class Fleet:
         self._rate(presences)
         for learned in self.on_learned:
             learned(presences)
+
+    def hide(self) -> None:
+        """Shows the deployment in no metric any more: it was removed, and has no worker because it needs none."""
+        shown = (self._metrics.fleet.workers, self._metrics.fleet.free_slots, self._metrics.turns.waiting)
+        for gauge in shown:
+            gauge.remove(self.name)
+        if self._metrics.vllm is not None:
+            self._metrics.vllm.hide_fleet(self.name)
+
+    def _show_to_scorers(self, names: VllmNames, staying: Sequence[Presence]) -> None:
+        num_running = sum(presence.load.slots - presence.load.free_slots for presence in staying)
+        used = [use for presence in staying if (use := presence.load.service.kv_use) is not None]
+        names.fleet(self.name, num_running=num_running, kv_usage=sum(used) / len(used) if used else 0.0)
 
     def _rate(self, presences: Sequence[Presence]) -> None:
         """Updates each pool's service rate and free slots; a pool without a new rate keeps its last one."""

@@ -5,8 +5,8 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from axon.admission.line import Line
+from axon.domain.fairness.lane import pool_of
 from axon.domain.job import Job
-from axon.domain.lane import pool_of
 from axon.domain.registry.snapshot import find
 from axon.errors import NotFound, Unavailable
 from axon.gateway.offers.announced import AnnouncedOffer
@@ -95,6 +95,10 @@ class Offers:
         """What the tenant may use, in the order of the settings and then by name."""
         return [offer.listed() for offer in self._all() if offer.is_known and allows(offer.name)]
 
+    def all(self) -> Sequence[Offer]:
+        """Every deployment that this gateway offers, in the order of the settings and then by name."""
+        return list(self._all())
+
     def has(self, deployment: str) -> bool:
         """Whether this gateway offers a deployment of this name."""
         return deployment in self._view.snapshot.deployments or deployment in self._announced
@@ -152,7 +156,7 @@ class Offers:
         """Reads them once."""
         gone = self._registered.keys() - self._view.snapshot.deployments.keys()
         for name in gone:
-            del self._registered[name]
+            self._registered.pop(name).fleet.hide()
         await asyncio.gather(*(offer.fleet.look() for offer in self._all()))
         if self._watch is not None:
             await self._watch.look([self._of(name) for name in sorted(self._view.snapshot.deployments)])

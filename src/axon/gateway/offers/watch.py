@@ -64,7 +64,7 @@ class Watch:
             self._failures.reset()
         except AxonError as error:
             if (held_back := self._failures.pass_at(self._clock.monotonic())) is not None:
-                _logger.warning("starts.not_watched", error=str(error), held_back=held_back)
+                _logger.warning("starts.not_watched", error=str(error), not_logged=held_back)
         for offer in known:
             offer.look_at_starts()
 
@@ -89,7 +89,8 @@ class Watch:
         for (offer, pool), line in zip(pools, lines, strict=True):
             offer.starts.saw(pool, line)
         for offer in watched:
-            self._metrics.waiting_turns.labels(offer.name).set(offer.starts.num_waiting)
+            self._metrics.turns.waiting.labels(offer.name).set(offer.starts.num_waiting)
+            self._metrics.turns.cold.labels(offer.name)  # a counter that begins at 1 would hide its first event
             missing = _missing(offer)
             for version in missing:
                 await self._measure(offer, version)

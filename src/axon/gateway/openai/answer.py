@@ -7,8 +7,8 @@ import msgspec
 from starlette.requests import Request
 from starlette.responses import Response
 
-from axon.domain.chunk import Chunk
 from axon.domain.job import Job
+from axon.domain.log.chunk import Chunk
 from axon.domain.turn import Turn
 from axon.gateway.offers.wait import Wait
 from axon.gateway.openai import frames
@@ -17,24 +17,9 @@ from axon.gateway.turn.context import gateway_of
 from axon.gateway.turn.entry import Entry
 from axon.gateway.turn.headers import STREAM_HEADER, wants_ids, wants_ledger
 from axon.gateway.turn.position import LAST_EVENT_ID, check_position, last_event_id
-from axon.gateway.turn.sse import stream
+from axon.gateway.turn.sse import Streamed, StreamStart, stream
 from axon.gateway.turn.waiting import wait_headers, wait_of
 from axon.gateway.turn.whole import answered
-
-
-class Streamed(Protocol):
-    """Streams a turn's answer past a position."""
-
-    def __call__(
-        self,
-        request: Request,
-        job: Job,
-        *,
-        after: int,
-        found: Turn | None = None,
-        started: float | None = None,
-        wait: Wait | None = None,
-    ) -> Response: ...
 
 
 class Whole(Protocol):
@@ -43,18 +28,16 @@ class Whole(Protocol):
     def __call__(self, job: Job, chunks: Sequence[Chunk], *, with_ledger: bool = False) -> dict[str, Any]: ...
 
 
-def streamed(
-    request: Request,
-    job: Job,
-    *,
-    after: int,
-    found: Turn | None = None,
-    started: float | None = None,
-    wait: Wait | None = None,
-) -> Response:
-    """Returns a response that streams the frames past seq ``after``; the headers say whether with ids and ledger."""
-    writer = frames.Writer(job, after=after, with_ids=wants_ids(request), with_ledger=wants_ledger(request), wait=wait)
-    return stream(request, job, writer, after=after, found=found, started=started, wait=wait)
+def streamed(request: Request, start: StreamStart) -> Response:
+    """Returns a response that streams the frames past a seq; the headers say whether with ids and ledger."""
+    writer = frames.Writer(
+        start.job,
+        after=start.after,
+        with_ids=wants_ids(request),
+        with_ledger=wants_ledger(request),
+        wait=start.wait,
+    )
+    return stream(request, start, writer, after=start.after)
 
 
 def stopped_body(turn: Turn, kind: str) -> dict[str, Any]:
@@ -81,7 +64,8 @@ async def answer(
     if entry.found is not None:
         after = last_event_id(request)
         await check_position(gateway_of(request).sessions.lookup, entry.found, after, LAST_EVENT_ID)
-    return streamed(request, job, after=after, found=entry.found, started=job.created, wait=wait)
+    start = StreamStart(job=job, after=after, found=entry.found, started=job.created, wait=wait)
+    return streamed(request, start)
 
 
 async def _whole(request: Request, job: Job, found: Turn | None, wait: Wait | None, whole: Whole) -> Response:

@@ -2,8 +2,8 @@
 
 from collections.abc import Sequence
 
-from axon.domain.chunk import Token
 from axon.domain.job import Job
+from axon.domain.log.chunk import Token
 from axon.domain.reply import CompletionReply
 
 

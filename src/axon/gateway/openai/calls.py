@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from axon.domain.chunk import Token
+from axon.domain.log.chunk import Token
 from axon.domain.tool_call import CallPiece, call_id
 
 

@@ -16,11 +16,13 @@ from axon.gateway.openai.formats import grammar_of
 from axon.gateway.openai.requests import CompletionRequest, Prompt
 from axon.gateway.openai.sentences import blaming
 from axon.gateway.turn.asking import Api, admitted
+from axon.gateway.turn.body import read_body
 from axon.gateway.turn.cancel import stopped
-from axon.gateway.turn.context import find_model, find_turn, gateway_of
+from axon.gateway.turn.context import find_model, find_turn, gateway_of, identity_of
 from axon.gateway.turn.entry import Entry
 from axon.gateway.turn.job import job_of
 from axon.gateway.turn.target import target_of
+from axon.sessions.new_job import Work
 from axon.sessions.prompt import Prompts
 
 router = APIRouter(tags=["completions"])
@@ -39,21 +41,22 @@ async def create(request: Request) -> Response:
 
 async def _accepted(request: Request) -> tuple[Entry, bool]:
     """Returns the entry of the accepted turn, and whether its answer is streamed. The body is not held any longer."""
-    gateway = gateway_of(request)
-    body = await gateway.bodies.read(request)
-    ask = await gateway.bodies.parse(CompletionRequest, body, COMPLETIONS.refused, COMPLETIONS.notes)
+    body, ask = await read_body(request, CompletionRequest, COMPLETIONS)
+    return await accepted(request, body, ask, _COMPLETION), bool(ask.stream)
+
+
+async def accepted(request: Request, body: bytes, ask: CompletionRequest, api: Api) -> Entry:
+    """Returns the entry of the accepted turn of a completion, which another API may have asked for in its own words."""
+    gateway, tenant = gateway_of(request), identity_of(request).tenant
     ask.check()
     asked, wanted = ask.prompts(), find_model(request, ask.model, with_fallbacks=True)
     streams, keeps = bool(ask.stream), bool(ask.store)
-    async with admitted(request, body, _COMPLETION, wanted, tier=ask.tier, keeps=keeps, streams=streams) as entry:
+    async with admitted(request, body, api, wanted, tier=ask.tier, keeps=keeps, streams=streams) as entry:
         if entry.is_new:
-            grammar = await grammar_of(gateway.grammars, ask.form)
+            grammar = await grammar_of(gateway.grammars.of(tenant), ask.form)
             with blaming("prompt", "max_tokens"):
                 target = await target_of(request, entry, wanted)
-                job = job_of(
-                    request,
-                    entry,
-                    target,
+                work = Work(
                     prompts=await _tokenised(target.prompts, ask, asked),
                     num_choices=ask.num_choices,
                     sampling=ask.sampling(
@@ -62,8 +65,9 @@ async def _accepted(request: Request) -> tuple[Entry, bool]:
                     seed=ask.seed,
                     reply=_reply(target.prompts, ask, asked),
                 )
+                job = job_of(request, entry, target, work)
             await entry.accept(job)
-    return entry, streams
+    return entry
 
 
 @router.post("/v1/completions/{completion_id}/cancel", summary="Cancel a completion")
@@ -102,6 +106,7 @@ def _reply(prompts: Prompts, ask: CompletionRequest, asked: Sequence[Prompt]) ->
         prompt_only=ask.max_tokens == 0,
         best=(ask.n or 1) if ask.is_chosen_from else 0,
         hides_logprobs=ask.is_chosen_from and ask.logprobs is None,
+        prompt_logprobs=ask.prompt_logprobs,
     )
 
 

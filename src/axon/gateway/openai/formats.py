@@ -13,14 +13,8 @@ from pydantic import Field
 
 from axon.errors import InvalidInput, Unsupported
 from axon.gateway.http.body import Many, Wire, at_most
-from axon.sessions.grammars import Grammars
-from axon.text.grammar import (
-    Grammar,
-    choice_grammar,
-    client_grammar,
-    json_object_grammar,
-    regex_grammar,
-)
+from axon.sessions.grammars import TenantGrammars
+from axon.text.grammar import Grammar, choice_grammar, json_object_grammar
 
 Schema = Annotated[dict[str, Any], *at_most(1024)]
 SchemaName = Annotated[str, Field(min_length=1, max_length=64, pattern=r"^[a-zA-Z0-9_-]+$")]
@@ -159,22 +153,20 @@ def _check_options(outputs: StructuredOutputs) -> None:
             raise Unsupported(f"'{param}' is not supported by this server.", param=param)
 
 
-async def grammar_of(grammars: Grammars, form: Form | None) -> Grammar | None:
+async def grammar_of(grammars: TenantGrammars, form: Form | None) -> Grammar | None:
     """The grammar of a form, checked; None for any text. Raises ``InvalidInput`` that names the field."""
     if form is None:
         return None
-    if form.kind == "json_object":
-        return json_object_grammar()
-    if form.kind == "json":
-        return await grammars.schema(_schema(form), param=form.param)
-    make = {"regex": regex_grammar, "choice": choice_grammar, "grammar": client_grammar}[form.kind]
-    try:
-        grammar = await grammars.made(make, form.value)
-    except InvalidInput as error:
-        raise InvalidInput(
-            f"Invalid {form.kind} for '{form.param}': {error.message}.", param=form.param, code=error.code
-        ) from None
-    return await grammars.checked(grammar, param=form.param)
+    match form.kind:
+        case "json_object":
+            return json_object_grammar()
+        case "json":
+            return await grammars.schema(_schema(form), param=form.param)
+        case "choice":
+            return await grammars.checked(choice_grammar(form.value), param=form.param)
+        case "regex" | "grammar":
+            kind: Literal["regex", "rules"] = "regex" if form.kind == "regex" else "rules"
+            return await grammars.made(kind, form.value, param=form.param)
 
 
 def _schema(form: Form) -> Mapping[str, Any]:
@@ -183,7 +175,10 @@ def _schema(form: Form) -> Mapping[str, Any]:
     if isinstance(schema, str):
         try:
             schema = msgspec.json.decode(schema)
-        except (msgspec.DecodeError, RecursionError, UnicodeDecodeError) as error:
+        except RecursionError:
+            message = f"Invalid schema for '{form.param}': it is nested too deeply."
+            raise InvalidInput(message, param=form.param, code="invalid_schema") from None
+        except (msgspec.DecodeError, UnicodeDecodeError) as error:
             raise InvalidInput(f"'{form.param}' is not valid JSON: {error}.", param=form.param) from None
     if not isinstance(schema, dict):
         raise InvalidInput(f"'{form.param}' must be a JSON object.", param=form.param, code="invalid_type")

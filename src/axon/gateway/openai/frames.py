@@ -10,14 +10,14 @@ from typing import Any
 
 import msgspec
 
-from axon.domain.chunk import Chunk, End, Token
-from axon.domain.cost import Cost
+from axon.domain.billing.cost import Cost
+from axon.domain.billing.ledger import Ledger
+from axon.domain.billing.usage import Usage
 from axon.domain.job import Job
-from axon.domain.ledger import Ledger
+from axon.domain.log.chunk import Chunk, End, Token
 from axon.domain.reply import ChatReply, CompletionReply
-from axon.domain.tenant import Tier
+from axon.domain.tenants.tenant import Tier
 from axon.domain.turn import Turn
-from axon.domain.usage import Usage
 from axon.errors import AxonError, BudgetSpent
 from axon.gateway.http.errors import body_of
 from axon.gateway.offers.wait import Wait
@@ -269,6 +269,7 @@ def whole(job: Job, chunks: Sequence[Chunk], *, with_ledger: bool = False) -> di
             {"index": index, **shape.whole(choice, said[choice]), "finish_reason": reasons.get(choice, "stop")}
             for index, choice in enumerate(best_of.chosen(job, said))
         ],
+        **shape.more(said[0]),
         "usage": usage_body(usage),
         **({"axon": more} if more else {}),
     }

@@ -1,8 +1,16 @@
 """Maps a failed turn's code to the error that OpenAI's clients expect, and the request field at fault. Pure."""
 
-from axon.domain.chunk import Chunk
 from axon.domain.failure import Failure
-from axon.domain.reply import ChatReply, CompletionReply, MessagesReply, OtherReply, Reply, ResponseReply
+from axon.domain.log.chunk import Chunk
+from axon.domain.reply import (
+    ChatReply,
+    CompletionReply,
+    EmbeddingReply,
+    MessagesReply,
+    OtherReply,
+    Reply,
+    ResponseReply,
+)
 from axon.domain.turn import TurnState
 from axon.errors import AxonError, Cancelled, ContextTooLong, EngineError, Expired, ShareTooSmall, Unsupported
 
@@ -34,7 +42,7 @@ def _prompt_param(reply: Reply) -> str | None:
             return "messages"
         case CompletionReply():
             return "prompt"
-        case ResponseReply():
+        case ResponseReply() | EmbeddingReply():
             return "input"
         case OtherReply():
             return None

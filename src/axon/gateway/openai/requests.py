@@ -4,19 +4,20 @@
 Nothing below the gateway knows these bodies.
 """
 
+from abc import abstractmethod
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import Field
 
 from axon.domain.sampling import Sampling
 from axon.domain.served_version import ServedVersion
-from axon.domain.tenant import Tier
+from axon.domain.tenants.tenant import Tier
 from axon.domain.tool import Toolbox
 from axon.errors import InvalidInput, Unsupported
 from axon.gateway.http.body import Many, Wire, at_most
 from axon.gateway.openai.formats import Structured
+from axon.gateway.openai.pairs import Pairs
 from axon.gateway.openai.template_options import Effort, Option, TemplateOptions, template_options
 from axon.gateway.openai.tools import (
     MAX_TOOLS,
@@ -135,6 +136,10 @@ class Request(Structured):
     stream_options: StreamOptions | None = None
     store: bool | None = None
     """Stores the answer past the retention time of streams."""
+    prompt_logprobs: NumTop | None = None
+    """Adds the log probability and rank of every token of the prompt but the first, and of this many likeliest tokens
+    in its place, as vLLM does: in ``prompt_logprobs`` of a chat's answer, or of each choice of a completion. It cannot
+    be used with ``stream``."""
     prompt_cache_key: Annotated[str, Field(max_length=1024)] | None = None
     """Names the session that the request belongs to, if no ``x-axon-session`` header does: its turns stay on one
     version of the model."""
@@ -158,9 +163,38 @@ class Request(Structured):
         return self.n or 1
 
     @property
+    @abstractmethod
     def num_logprobs(self) -> int | None:
         """Number of likeliest tokens to report beside each sampled one; None means no log probabilities at all."""
-        raise NotImplementedError
+
+    @property
+    def scores_prompts(self) -> bool:
+        """Whether the request asks for the log probabilities of its prompts' tokens."""
+        return self.prompt_logprobs is not None
+
+    @property
+    def prompt_top(self) -> int | None:
+        """Number of likeliest tokens to compute with ids in the place of each prompt token; None if not asked for."""
+        return self.prompt_logprobs
+
+    def check(self) -> None:
+        """Raises ``InvalidInput`` if fields contradict each other."""
+        if self.stream and self.prompt_logprobs is not None:
+            raise InvalidInput("'prompt_logprobs' cannot be used with 'stream'.", param="prompt_logprobs")
+
+    def check_scored(self, num_tokens: int) -> None:
+        """Raises ``InvalidInput`` if prompts of ``num_tokens`` in all would need too many log probabilities."""
+        if not self.scores_prompts:
+            return
+        num_top = (self.num_logprobs or 0) if self.prompt_top is None else self.prompt_top
+        num_scored = num_tokens * self.num_choices * (1 + num_top)
+        if num_scored > MAX_SCORED:
+            by_echo = self.prompt_logprobs is None
+            asked = "'echo' with 'logprobs'" if by_echo else "'prompt_logprobs'"
+            raise InvalidInput(
+                f"{asked} asks for {num_scored} log probabilities of prompts; a request may ask for {MAX_SCORED}.",
+                param="logprobs" if by_echo else "prompt_logprobs",
+            )
 
     @property
     def tier(self) -> Tier:
@@ -185,6 +219,8 @@ class Request(Structured):
             logit_bias=tuple((int(id), bias) for id, bias in (self.logit_bias or {}).items()),
             min_tokens=self.min_tokens or 0,
             logprobs=self.num_logprobs,
+            prompt_logprobs=self.scores_prompts,
+            prompt_top=self.prompt_top,
             stop=(self.stop,) if isinstance(self.stop, str) else tuple(self.stop or ()),
             stop_ids=tuple(self.stop_token_ids or ()),
             ignore_eos=bool(self.ignore_eos),
@@ -239,9 +275,14 @@ class ChatRequest(Request):
         return self.top_logprobs or 0 if self.logprobs else None
 
     def texts(self) -> list[TemplateMessage]:
-        """Returns the messages for the model's template; ``developer`` becomes ``system``, which templates know."""
-        names: dict[str, str] = {}
-        return [_template_message(message, f"messages.{index}", names) for index, message in enumerate(self.messages)]
+        """Returns the messages for the model's template; ``developer`` becomes ``system``, which templates know.
+
+        Raises ``InvalidInput`` for a tool call without its result, and for a result without its call.
+        """
+        pairs = Pairs()
+        found = [_template_message(message, index, pairs) for index, message in enumerate(self.messages)]
+        pairs.end()
+        return found
 
 
 class CompletionRequest(Request):
@@ -257,7 +298,7 @@ class CompletionRequest(Request):
     token is computed and counted."""
     logprobs: NumTop | None = None
     """Adds the log probability of every token and of this many likeliest ones. With ``echo``, the prompt's tokens have
-    them too, except the first; that is not supported on a GPU or over several ranks yet."""
+    them too, except the first."""
     echo: bool | None = None
     """Begins the answer with the prompt."""
     best_of: Annotated[int, Field(ge=1, le=MAX_CHOICES)] | None = None
@@ -279,31 +320,22 @@ class CompletionRequest(Request):
 
     @property
     def scores_prompts(self) -> bool:
-        """Whether the request asks for the log probabilities of its prompts' tokens."""
-        return bool(self.echo) and self.logprobs is not None
+        return super().scores_prompts or (bool(self.echo) and self.logprobs is not None)
 
-    def sampling(self, max_tokens: int | None, defaults: ServedVersion, *, grammar: str = "") -> Sampling:
-        found = super().sampling(max_tokens, defaults, grammar=grammar)
-        return replace(found, prompt_logprobs=True) if self.scores_prompts else found
+    @property
+    def prompt_top(self) -> int | None:
+        if self.prompt_logprobs is None or not self.echo:
+            return self.prompt_logprobs
+        return max(self.prompt_logprobs, self.logprobs or 0)
 
     def check(self) -> None:
-        """Raises ``InvalidInput`` if fields contradict each other."""
+        super().check()
         if self.max_tokens == 0 and not self.echo:
             raise InvalidInput("'max_tokens' of 0 needs 'echo'.", param="max_tokens")
         if self.num_choices < (self.n or 1):
             raise InvalidInput("'best_of' must not be less than 'n'.", param="best_of")
         if self.stream and self.is_chosen_from:
             raise InvalidInput("'best_of' greater than 'n' cannot be used with 'stream'.", param="best_of")
-
-    def check_scored(self, num_tokens: int) -> None:
-        """Raises ``InvalidInput`` if prompts of ``num_tokens`` in all would need too many log probabilities."""
-        num_scored = num_tokens * self.num_choices * (1 + (self.logprobs or 0)) if self.scores_prompts else 0
-        if num_scored > MAX_SCORED:
-            raise InvalidInput(
-                f"'echo' with 'logprobs' asks for {num_scored} log probabilities of prompts; a request may ask for "
-                f"{MAX_SCORED}.",
-                param="logprobs",
-            )
 
     def prompts(self) -> Sequence[Prompt]:
         """Returns the request's prompts; raises ``InvalidInput`` if one is empty, or if they need too many choices."""
@@ -322,17 +354,19 @@ class CompletionRequest(Request):
         return found
 
 
-def _template_message(message: Message, path: str, names: dict[str, str]) -> TemplateMessage:
-    """Returns a message as templates read it. ``names`` has the function of each call so far, by the call's id."""
+def _template_message(message: Message, index: int, pairs: Pairs) -> TemplateMessage:
+    """Returns the message of this index as templates read it. ``pairs`` has the tool calls before it."""
+    path = f"messages.{index}"
     if message.role == "function":
         raise Unsupported("Messages of the role 'function' are not supported; use 'tool'.", param=f"{path}.role")
     role = "system" if message.role == "developer" else message.role
     if role == "tool":
-        return {"role": role, "content": _text_of(message, path), **_result_of(message, path, names)}
+        return {"role": role, "content": _text_of(message, path), **_result_of(message, index, pairs)}
+    pairs.end()
     if role != "assistant" or not message.tool_calls:
         return {"role": role, "content": _text_of(message, path)}
     calls = [_call(call, f"{path}.tool_calls.{index}") for index, call in enumerate(message.tool_calls)]
-    names |= {call.id: call.function.name for call in message.tool_calls if call.function}
+    pairs.called({call.id: call.function.name for call in message.tool_calls if call.function}, index)
     return {"role": role, "content": "" if message.content is None else _text_of(message, path), "tool_calls": calls}
 
 
@@ -344,16 +378,11 @@ def _call(call: ToolCall, path: str) -> TemplateMessage:
     return call_message(call.id, call.function.name, call.function.arguments)
 
 
-def _result_of(message: Message, path: str, names: Mapping[str, str]) -> TemplateMessage:
-    """Returns the call that a result belongs to; raises ``InvalidInput`` if no message before it has this call."""
+def _result_of(message: Message, index: int, pairs: Pairs) -> TemplateMessage:
+    """Returns the call that a result belongs to."""
     if message.tool_call_id is None:
-        raise missing(f"{path}.tool_call_id")
-    if message.tool_call_id not in names:
-        raise InvalidInput(
-            "Messages with role 'tool' must be a response to a preceding message with 'tool_calls'.",
-            param=f"{path}.tool_call_id",
-        )
-    return {"tool_call_id": message.tool_call_id, "name": names[message.tool_call_id]}
+        raise missing(f"messages.{index}.tool_call_id")
+    return {"tool_call_id": message.tool_call_id, "name": pairs.result(message.tool_call_id, index)}
 
 
 def _text_of(message: Message, path: str) -> str:

@@ -10,11 +10,13 @@ from axon.errors import AnswerTooLong, ContextTooLong, InvalidInput, PromptTooLo
 def blaming(prompt: str, answer: str) -> Iterator[None]:
     """Rewords errors about the prompt inside the block and names the request's field at fault.
 
-    ``prompt`` is the field that holds the prompt, ``answer`` the field that sets the length of the answer.
+    ``prompt`` is the field that holds the prompt, unless the error names another; ``answer`` is the field that sets the
+    length of the answer.
     """
     try:
         yield
     except PromptTooLong as error:
+        prompt = error.param or prompt
         num_tokens = f"at least {error.num_tokens}" if error.at_least else str(error.num_tokens)
         raise ContextTooLong(
             f"{_limit(error.max_model_len)} However, your {prompt} resulted in {num_tokens} tokens. "

@@ -3,9 +3,9 @@
 from collections.abc import Sequence
 from typing import Any, Protocol
 
-from axon.domain.chunk import Token
 from axon.domain.job import Job
-from axon.domain.reply import CompletionReply
+from axon.domain.log.chunk import Token
+from axon.domain.reply import ChatReply, CompletionReply
 from axon.gateway.openai import logprobs
 from axon.gateway.openai.calls import call_bodies, call_deltas
 
@@ -39,6 +39,9 @@ class Shape(Protocol):
     def whole(self, choice: int, tokens: Sequence[Token]) -> dict[str, Any]:
         """Returns the text and log probabilities of a whole choice."""
 
+    def more(self, tokens: Sequence[Token]) -> dict[str, Any]:
+        """Returns the fields that a whole answer has beside its choices; ``tokens`` are those of the first choice."""
+
 
 def shape_of(job: Job) -> Shape:
     """Returns the shape of the API that the job came by."""
@@ -52,6 +55,8 @@ class ChatShape:
 
     def __init__(self, job: Job) -> None:
         self._turn_id, self._may_call = job.id, bool(job.call_format)
+        self._prompt_ids = job.prompt_ids
+        self._prompt_logprobs = job.reply.prompt_logprobs if isinstance(job.reply, ChatReply) else None
 
     @property
     def empty(self) -> Any:
@@ -88,6 +93,11 @@ class ChatShape:
             message["reasoning_content"] = thinking
         return {"message": message, "logprobs": self.logprobs(choice, tokens)}
 
+    def more(self, tokens: Sequence[Token]) -> dict[str, Any]:
+        if self._prompt_logprobs is None:
+            return {}
+        return {"prompt_logprobs": logprobs.of_prompt(self._prompt_ids, tokens, self._prompt_logprobs)}
+
 
 class CompletionShape:
     """Completions: a text, after the prompt if the client asked for ``echo``."""
@@ -96,7 +106,7 @@ class CompletionShape:
     field = "text"
 
     def __init__(self, job: Job, reply: CompletionReply) -> None:
-        self._reply = reply
+        self._job, self._reply = job, reply
         self._echoes = [reply.echo_of(choice // job.choices_each) for choice in range(job.choices)]
         """The text before each choice: its prompt, or nothing."""
 
@@ -115,12 +125,23 @@ class CompletionShape:
         return self._echoes[choice] + text if first else text
 
     def logprobs(self, choice: int, tokens: Sequence[Token]) -> dict[str, Any] | None:
-        num_before = len(self._echoes[choice])
-        return logprobs.of_completion(tokens, num_before=num_before, prompt_only=self._reply.prompt_only)
+        return logprobs.of_completion(
+            tokens,
+            echoed_top=(self._job.sampling.logprobs or 0) if self._reply.echo else None,
+            num_before=len(self._echoes[choice]),
+            prompt_only=self._reply.prompt_only,
+        )
 
     def whole(self, choice: int, tokens: Sequence[Token]) -> dict[str, Any]:
         found = None if self._reply.hides_logprobs else self.logprobs(choice, tokens)
-        return {"text": self.delta(choice, tokens, first=True), "logprobs": found}
+        body = {"text": self.delta(choice, tokens, first=True), "logprobs": found}
+        num_top = self._reply.prompt_logprobs
+        if num_top is None:
+            return body
+        return {**body, "prompt_logprobs": logprobs.of_prompt(self._job.prompt_of(choice), tokens, num_top)}
+
+    def more(self, tokens: Sequence[Token]) -> dict[str, Any]:
+        return {}
 
 
 def text_of(tokens: Sequence[Token]) -> str:

@@ -1,6 +1,6 @@
 """Tools in the bodies of OpenAI's APIs, and our values made from them. Knows no HTTP and no model."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Annotated, Any, Literal, NamedTuple
 
 import msgspec
@@ -64,17 +64,17 @@ ChoiceWord = Literal["none", "auto", "required"]
 
 
 class Offered(NamedTuple):
-    """A function as a request has it, with the path of its field, which errors name."""
+    """A function as a request of any API has it, with the path of its field, which errors name."""
 
-    body: FunctionBody
+    name: str
+    """The name by which the model knows it."""
     path: str
-    namespace: str = ""
-    """The group that the client has put it into; empty for none."""
-
-    @property
-    def name(self) -> str:
-        """The name by which the model knows it."""
-        return full_name(self.namespace, self.body.name)
+    description: str | None = None
+    schema: Mapping[str, Any] | None = None
+    """JSON schema of the arguments."""
+    strict: bool | None = None
+    schema_field: str = "parameters"
+    """What the API calls the schema."""
 
 
 class Chosen(NamedTuple):
@@ -104,7 +104,7 @@ def toolbox_of(offered: Sequence[Offered], chosen: Chosen, *, parallel: bool | N
     """
     if len(offered) > MAX_TOOLS:
         raise InvalidInput(f"At most {MAX_TOOLS} tools are allowed.", param="tools", code="array_above_max_length")
-    tools = tuple(_tools(offered))
+    tools = tuple(tools_of(offered))
     mode = CallMode(chosen.mode) if chosen.mode else (CallMode.AUTO if tools else CallMode.NONE)
     if mode is CallMode.REQUIRED and not tools:
         raise InvalidInput("'tool_choice' is only allowed when 'tools' are specified.", param="tool_choice")
@@ -129,7 +129,8 @@ def chat_toolbox(
         require_function(tool.type, f"tools.{index}.type")
         if tool.function is None:
             raise missing(f"tools.{index}.function")
-        offered.append(Offered(tool.function, f"tools.{index}.function"))
+        body, path = tool.function, f"tools.{index}.function"
+        offered.append(Offered(body.name, path, body.description, body.parameters, body.strict))
     return toolbox_of(offered, _chat_choice(choice), parallel=parallel)
 
 
@@ -164,22 +165,19 @@ def require_function(kind: str, path: str) -> None:
         raise Unsupported(f"Tools of type '{kind[:64]}' are not supported; only 'function' is.", param=path)
 
 
-def _tools(offered: Iterable[Offered]) -> Iterable[Tool]:
+def tools_of(offered: Iterable[Offered]) -> Iterator[Tool]:
+    """Yields a request's tools; raises ``InvalidInput`` if two have one name, or a schema is wrong or too large."""
     names: set[str] = set()
     num_bytes = 0
     for each in offered:
-        body, path, name = each.body, each.path, each.name
-        if name in names:
-            raise InvalidInput(f"Two tools are called '{name}'; names must be unique.", param=f"{path}.name")
-        names.add(name)
-        check_object(body.parameters, f"{path}.parameters")
-        parameters = "" if body.parameters is None else json_text(body.parameters, f"{path}.parameters")
-        tool = Tool(
-            name=name,
-            description=body.description or "",
-            parameters=parameters,
-            strict=bool(body.strict),
-        )
+        path, schema_path = f"{each.path}.name", f"{each.path}.{each.schema_field}"
+        if each.name in names:
+            raise InvalidInput(f"'{path}': two tools are called '{each.name}'; names must be unique.", param=path)
+        names.add(each.name)
+        check_object(each.schema, schema_path)
+        parameters = "" if each.schema is None else json_text(each.schema, schema_path)
+        description = each.description or ""
+        tool = Tool(name=each.name, description=description, parameters=parameters, strict=bool(each.strict))
         num_bytes += len(tool.description.encode()) + len(parameters.encode())
         if num_bytes > MAX_TOOL_BYTES:
             raise InvalidInput(

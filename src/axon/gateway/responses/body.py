@@ -6,13 +6,13 @@ from typing import Any
 import msgspec
 
 from axon.domain.answer import Part, parts_of
-from axon.domain.chunk import Chunk, Token
+from axon.domain.billing.usage import Usage
 from axon.domain.conversation import answer_status, answers, is_conversation
 from axon.domain.job import Job
+from axon.domain.log.chunk import Chunk, Token
 from axon.domain.reply import ResponseReply
-from axon.domain.tenant import Tier
+from axon.domain.tenants.tenant import Tier
 from axon.domain.turn import Turn, TurnState
-from axon.domain.usage import Usage
 from axon.gateway.openai import logprobs
 from axon.gateway.openai.frames import more_of
 from axon.gateway.openai.outcome import failure

@@ -7,12 +7,13 @@ from starlette.requests import Request
 
 from axon.domain.conversation import Conversation
 from axon.domain.item import Item
-from axon.domain.storage import Stored
+from axon.domain.tenants.storage import Stored
 from axon.errors import NotFound
 from axon.gateway.http.paging import DEFAULT_LIMIT, listed, page_of
 from axon.gateway.http.schema import body_of_kind
 from axon.gateway.responses.items import ITEM, item_body, items_of
 from axon.gateway.responses.requests import ConversationRequest, ItemsRequest, MetadataRequest
+from axon.gateway.turn.body import read_body
 from axon.gateway.turn.context import gateway_of, identity_of
 from axon.gateway.turn.counting import note_erased, storing
 from axon.sessions.conversations import Conversations
@@ -23,10 +24,8 @@ router = APIRouter(tags=["conversations"], prefix="/v1/conversations")
 @router.post("", openapi_extra=body_of_kind(ConversationRequest), summary="Create a conversation")
 async def create(request: Request) -> dict[str, Any]:
     """Creates a conversation, empty or with the given items."""
-    gateway = gateway_of(request)
-    body = await gateway.bodies.read(request) or b"{}"
-    ask = await gateway.bodies.parse(ConversationRequest, body, {})
-    items = items_of(ask.items or [], now=gateway.clock.now(), param="items")
+    _, ask = await read_body(request, ConversationRequest, empty=b"{}")
+    items = items_of(ask.items or [], now=gateway_of(request).clock.now(), param="items")
     metadata = ask.metadata or {}
     async with storing(request, Stored(num_objects=1) + Stored.of_metadata(metadata) + Stored.of_items(items)):
         return _body(await _conversations(request).create(_tenant(request), items, metadata))
@@ -41,9 +40,7 @@ async def show(request: Request, conversation_id: str) -> dict[str, Any]:
 @router.post("/{conversation_id}", openapi_extra=body_of_kind(MetadataRequest), summary="Update a conversation")
 async def update(request: Request, conversation_id: str) -> dict[str, Any]:
     """Replaces a conversation's metadata."""
-    gateway = gateway_of(request)
-    body = await gateway.bodies.read(request)
-    ask = await gateway.bodies.parse(MetadataRequest, body, {})
+    _, ask = await read_body(request, MetadataRequest)
     async with storing(request, Stored.of_metadata(ask.metadata)):
         return _body(await _conversations(request).update(_tenant(request), conversation_id, ask.metadata))
 
@@ -59,10 +56,8 @@ async def delete(request: Request, conversation_id: str) -> dict[str, Any]:
 @router.post("/{conversation_id}/items", openapi_extra=body_of_kind(ItemsRequest), summary="Add items")
 async def add_items(request: Request, conversation_id: str) -> dict[str, Any]:
     """Adds items to the end of a conversation without asking the model anything."""
-    gateway = gateway_of(request)
-    body = await gateway.bodies.read(request)
-    ask = await gateway.bodies.parse(ItemsRequest, body, {})
-    items = items_of(ask.items, now=gateway.clock.now(), param="items")
+    _, ask = await read_body(request, ItemsRequest)
+    items = items_of(ask.items, now=gateway_of(request).clock.now(), param="items")
     async with storing(request, Stored.of_items(items)):
         await _conversations(request).add(_tenant(request), conversation_id, items)
     return listed(items, ITEM)

@@ -18,12 +18,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
-import msgspec
-
-from axon.domain.chunk import Chunk
 from axon.domain.conversation import answer_id, answer_status, call_item_id
 from axon.domain.item import Item
 from axon.domain.job import Job
+from axon.domain.log.chunk import Chunk
 from axon.domain.tool_call import CallPiece, call_id
 from axon.domain.turn import Turn, TurnState, ended, opened
 from axon.errors import AxonError, StreamDiverged
@@ -38,13 +36,12 @@ from axon.gateway.responses.body import (
     thinking_id,
     thought_part,
 )
+from axon.gateway.responses.envelope import SSE, Envelope
 from axon.gateway.responses.items import call_body, part_body
 from axon.gateway.turn.waiting import wait_body
 
-_SILENCE = b": \n\n"
 _BEYOND = 1 << 53
 """A number beyond every event's."""
-_encode = msgspec.json.Encoder().encode
 _TERMINAL = {"completed": "response.completed", "failed": "response.failed"}
 """The name of the last event by the response's status; any other status ends with ``response.incomplete``."""
 
@@ -143,8 +140,17 @@ class _Call:
 class Writer:
     """Encodes one reader's events past the number ``after``. It must be given the stream from its first token on."""
 
-    def __init__(self, job: Job, *, after: int = -1, with_ledger: bool = False, wait: Wait | None = None) -> None:
-        """``wait`` says how the turn waits now."""
+    def __init__(
+        self,
+        job: Job,
+        *,
+        after: int = -1,
+        with_ledger: bool = False,
+        wait: Wait | None = None,
+        envelope: Envelope = SSE,
+    ) -> None:
+        """``wait`` says how the turn waits now; ``envelope`` is the transport's."""
+        self._envelope = envelope
         self._job, self._after, self._with_ledger, self._wait = job, after, with_ledger, wait
         self._number = 0
         self._has_begun = not job.queued
@@ -173,7 +179,11 @@ class Writer:
     def queued(self, wait: Wait) -> bytes:
         """Returns the event that says how the turn waits now. It repeats the last number, as a reader that comes back
         need not have it."""
-        return b"" if self._has_begun else _frame("response.queued", self._number - 1, self._queued_body(wait))
+        return (
+            b""
+            if self._has_begun
+            else self._envelope.event("response.queued", self._number - 1, self._queued_body(wait))
+        )
 
     def frames(self, chunk: Chunk) -> bytes:
         """Returns the events of this chunk; a token that does not complete a character adds none."""
@@ -183,14 +193,13 @@ class Writer:
         return begun + b"".join(self._of_chunk(chunk))
 
     def silence(self) -> bytes:
-        """Returns an SSE comment, which keeps the connection alive and has no number."""
-        return _SILENCE
+        """Returns what keeps the connection alive, such as an SSE comment; it has no number."""
+        return self._envelope.silence
 
     def error(self, error: AxonError) -> bytes:
         """Returns the event that says why the stream breaks off. It repeats the last number, as it is none of the
         response's own events."""
-        body = {"code": error.code, "message": error.message, "param": error.param}
-        return _frame("error", max(self._number - 1, self._after, 0), body)
+        return self._envelope.error(error, max(self._number - 1, self._after, 0))
 
     def _in_progress(self) -> bytes:
         return self._event("response.in_progress", {"response": response_body(opened(self._job))})
@@ -289,15 +298,10 @@ class Writer:
         # The reader has a later number than there is: an earlier attempt had more events, which the log has lost.
         if turn.state is TurnState.COMPLETED:
             return self.error(StreamDiverged())
-        return _frame(name, last, {"response": response_body(turn, with_ledger=self._with_ledger)})
+        return self._envelope.event(name, last, {"response": response_body(turn, with_ledger=self._with_ledger)})
 
     def _event(self, name: str, body: dict[str, Any]) -> bytes:
         """Takes the next number and returns its event; no bytes if the reader has seen it."""
         number = self._number
         self._number += 1
-        return b"" if number <= self._after else _frame(name, number, body)
-
-
-def _frame(name: str, number: int, body: dict[str, Any]) -> bytes:
-    data = _encode({"type": name, "sequence_number": number, **body})
-    return b"event: " + name.encode() + b"\ndata: " + data + b"\n\n"
+        return b"" if number <= self._after else self._envelope.event(name, number, body)

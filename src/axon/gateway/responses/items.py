@@ -66,13 +66,25 @@ def items_of(given: str | Sequence[InputItem], *, now: float, param: str = "inpu
 
 
 def check_results(items: Iterable[Item], param: str = "input") -> None:
-    """Raises ``InvalidInput`` for a function's result without the call before it."""
-    called: set[str] = set()
+    """Raises ``InvalidInput`` unless every function call has exactly one result, somewhere behind it.
+
+    A call that was cut off needs none: nobody can run it.
+    """
+    waiting: dict[str, Item] = {}
+    answered: set[str] = set()
     for item in items:
         if item.type == "function_call":
-            called.add(item.call_id)
-        elif item.type == "function_call_output" and item.call_id not in called:
-            raise InvalidInput(f"No tool call found for function call output with call_id {item.call_id}.", param=param)
+            waiting[item.call_id] = item
+        elif item.type == "function_call_output":
+            if waiting.pop(item.call_id, None) is not None:
+                answered.add(item.call_id)
+            elif item.call_id in answered:
+                raise InvalidInput(f"Duplicate function call output with call_id {item.call_id}.", param=param)
+            else:
+                message = f"No tool call found for function call output with call_id {item.call_id}."
+                raise InvalidInput(message, param=param)
+    if unanswered := next((call for call in waiting.values() if call.status == "completed"), None):
+        raise InvalidInput(f"No tool output found for function call {unanswered.call_id}.", param=param)
 
 
 def messages_of(instructions: str | None, items: Sequence[Item]) -> list[Message]:

@@ -9,7 +9,7 @@ from pydantic import Field
 
 from axon.domain.sampling import Sampling
 from axon.domain.served_version import ServedVersion
-from axon.domain.tenant import Tier
+from axon.domain.tenants.tenant import Tier
 from axon.domain.tool import Toolbox
 from axon.errors import InvalidInput
 from axon.gateway.http.body import Many, Wire, at_most
@@ -131,6 +131,11 @@ class ResponseRequest(Context):
     service_tier: TierName | None = None
 
     @property
+    def streams(self) -> bool:
+        """Whether the answer is sent as it comes."""
+        return bool(self.stream)
+
+    @property
     def stored(self) -> bool:
         """Whether the response is stored, which is the default."""
         return self.store is not False
@@ -171,6 +176,14 @@ class ResponseRequest(Context):
             logprobs=self.num_logprobs,
             ignore_eos=bool(self.ignore_eos),
         )
+
+
+class SocketRequest(ResponseRequest):
+    """A ``response.create`` event of a WebSocket. It always streams."""
+
+    @property
+    def streams(self) -> bool:
+        return True
 
 
 class ConversationRequest(Wire):

@@ -17,8 +17,8 @@ from axon.domain.item import Item
 from axon.domain.job import Job
 from axon.domain.reply import ResponseReply
 from axon.domain.tool import Toolbox
-from axon.domain.turn import Turn, TurnState, ended, opened
-from axon.errors import InvalidInput, NotFound
+from axon.domain.turn import Turn, ended, opened
+from axon.gateway.directive import Directives
 from axon.gateway.directives import RESPONSES
 from axon.gateway.http.body import Wire
 from axon.gateway.http.errors import Gone
@@ -31,23 +31,26 @@ from axon.gateway.openai.outcome import failure
 from axon.gateway.openai.sentences import blaming
 from axon.gateway.responses import events
 from axon.gateway.responses.body import response_body
+from axon.gateway.responses.finding import find, resumed
 from axon.gateway.responses.history import history_of, peek
 from axon.gateway.responses.items import ITEM, check_results, items_of, messages_of
 from axon.gateway.responses.requests import Context, ResponseRequest
 from axon.gateway.responses.tools import choice_text, tools_text
 from axon.gateway.turn.asking import Api, admitted
+from axon.gateway.turn.body import read_body
 from axon.gateway.turn.calling import planned
 from axon.gateway.turn.cancel import stopped
-from axon.gateway.turn.context import Gateway, find_model, find_turn, gateway_of, reader_of
+from axon.gateway.turn.context import find_model, gateway_of, identity_of
 from axon.gateway.turn.counting import count_request, note_erased
 from axon.gateway.turn.entry import Entry
 from axon.gateway.turn.headers import STREAM_HEADER, wants_ledger
 from axon.gateway.turn.job import job_of
-from axon.gateway.turn.sse import stream
+from axon.gateway.turn.sse import StreamStart, stream
 from axon.gateway.turn.target import target_of
 from axon.gateway.turn.waiting import wait_body, wait_headers, wait_of
 from axon.gateway.turn.whole import answered
 from axon.sessions.conversations import require_room
+from axon.sessions.new_job import Work
 from axon.sessions.prompt import Prompts
 from axon.sessions.window import cuts, fitted
 from axon.text.grammar import Grammar
@@ -56,7 +59,6 @@ from axon.text.tools.plan import CallPlan, plan_of
 router = APIRouter(tags=["responses"])
 _RESPONSE = Api("response", "resp_")
 
-_MAX_DIGITS = 15
 _MAX_WINDOWS = 8
 """Input tokens are counted up to this many times the model's context window."""
 
@@ -67,32 +69,39 @@ async def create(request: Request) -> Response:
 
     The answer is stored unless ``store`` is false, so that a later response can continue from it.
     """
-    entry, form = await _accepted(request)
-    if entry.job.purged:
-        raise Gone("The answer to this repeated request is not kept any more.", code="response_erased")
+    entry, form = await _read_and_accepted(request)
     return await _answer(request, entry, form)
 
 
-async def _accepted(request: Request) -> tuple[Entry, "_Form"]:
-    """Returns the entry of the accepted turn, and the form of its answer. The body is not held any longer."""
+async def _read_and_accepted(request: Request) -> tuple[Entry, "_Form"]:
+    """Returns what ``accepted`` returns for the request's body, and the form of its answer."""
+    entry, ask = await accepted(request, await gateway_of(request).bodies.read(request), ResponseRequest, RESPONSES)
+    return entry, _form(ask)
+
+
+async def accepted(
+    request: Request, body: bytes, kind: type[ResponseRequest], directives: Directives
+) -> tuple[Entry, ResponseRequest]:
+    """Returns the entry of the accepted turn, and what it was asked with. The body is not held any longer."""
     gateway = gateway_of(request)
-    body = await gateway.bodies.read(request)
-    ask = await gateway.bodies.parse(ResponseRequest, body, RESPONSES.refused, RESPONSES.notes)
+    ask = await gateway.bodies.parse(kind, body, directives.refused, directives.notes)
     ask.check()
     items, toolbox = items_of(ask.input or [], now=gateway.clock.now()), ask.toolbox
     wanted = find_model(request, ask.model, with_fallbacks=True)
-    streams, keeps = bool(ask.stream), ask.stored
+    streams, keeps = ask.streams, ask.stored
     async with (
         AsyncExitStack() as held,
         admitted(request, body, _RESPONSE, wanted, tier=ask.tier, keeps=keeps, streams=streams) as entry,
     ):
         if entry.is_new:
-            grammar = await grammar_of(gateway.grammars, ask.form)
+            grammar = await grammar_of(gateway.grammars.of(identity_of(request).tenant), ask.form)
             history = await history_of(request, ask, entry.id, held)
             require_room(history, items)
             check_results((*history.items, *items))
             await entry.accept(await _job(request, ask, toolbox, entry, wanted, history, items, grammar))
-    return entry, _form(ask)
+    if entry.job.purged:
+        raise Gone("The answer to this repeated request is not kept any more.", code="response_erased")
+    return entry, ask
 
 
 @router.post(
@@ -104,15 +113,14 @@ async def count(request: Request) -> dict[str, Any]:
     With ``truncation: auto`` it counts what is left after truncation to the context window; otherwise it counts
     everything, even if that does not fit.
     """
-    gateway = gateway_of(request)
-    ask = await gateway.bodies.parse(Context, await gateway.bodies.read(request), RESPONSES.refused, RESPONSES.notes)
+    _, ask = await read_body(request, Context, RESPONSES)
     ask.check()
     toolbox = ask.toolbox
     offer = find_model(request, ask.model).offer
     prompts = (await offer.prompts(offer.deployment.stable)).with_options(ask.template_options)
     await count_request(request)
     history = await peek(request, ask)
-    items = (*history.items, *items_of(ask.input or [], now=gateway.clock.now()))
+    items = (*history.items, *items_of(ask.input or [], now=gateway_of(request).clock.now()))
     check_results(items)
     plan = plan_of(toolbox, prompts.dialect(offer.served(offer.deployment.stable).call_format))
     with blaming("input", "max_output_tokens"):
@@ -130,21 +138,16 @@ async def show(request: Request, response_id: str, stream: str = "false", starti
 
     A number past the last event of a complete response is refused with 400.
     """
-    gateway = gateway_of(request)
     if stream.lower() not in ("true", "1"):
-        return await _object(request, await _find(request, response_id))
-    turn = await _find(request, response_id, unstored=True)
-    after = _number(starting_after)
-    await _check_number(gateway, turn, after)
-    await gateway.follower.arrive(response_id, reader_of(request, turn.job))
-    gateway.metrics.stream_resumes.labels(result="ok").inc()
-    return _stream(request, turn.job, after=after, found=turn)
+        return await _object(request, await find(request, response_id))
+    turn, after = await resumed(request, response_id, starting_after)
+    return _stream(request, StreamStart(job=turn.job, after=after, found=turn))
 
 
 @router.delete("/v1/responses/{response_id}", summary="Delete a response")
 async def delete(request: Request, response_id: str) -> dict[str, Any]:
     """Deletes the response and all its text; a response that runs is cancelled."""
-    turn = await _find(request, response_id)
+    turn = await find(request, response_id)
     await gateway_of(request).sessions.erasure.turn(turn)
     note_erased(request)
     return {"id": response_id, "object": "response", "deleted": True}
@@ -156,7 +159,7 @@ async def cancel(request: Request, response_id: str) -> Response:
 
     A response that takes more than a few seconds to stop is returned as it is then.
     """
-    turn = await _find(request, response_id, unstored=True)
+    turn = await find(request, response_id, unstored=True)
     return await _object(request, await stopped(gateway_of(request), turn))
 
 
@@ -165,7 +168,7 @@ async def input_items(
     request: Request, response_id: str, after: str = "", limit: str = DEFAULT_LIMIT, order: str = "desc"
 ) -> dict[str, Any]:
     """Lists the response's own input items page by page, by default the newest first."""
-    turn = await _find(request, response_id)
+    turn = await find(request, response_id)
     return page_of(turn.job.items, ITEM, after=after, limit=limit, order=order)
 
 
@@ -189,14 +192,12 @@ async def _job(
             is_first=history.session == entry.id,
             prompt_cache_key=ask.prompt_cache_key,
         )
-        plan = await planned(gateway_of(request).grammars, toolbox, target, grammar)
+        grammars = gateway_of(request).grammars.of(identity_of(request).tenant)
+        plan = await planned(grammars, toolbox, target, grammar)
         prompts = target.prompts.with_options(ask.template_options)
         prompt_ids = await _prompt(prompts, ask, [*history.items, *items], plan)
         reasoning = target.reasoning(prompt_ids)
-        job = job_of(
-            request,
-            entry,
-            target,
+        work = Work(
             prompts=[prompt_ids],
             sampling=plan.constrain(ask.sampling(target.served), reasoning),
             seed=ask.seed,
@@ -204,6 +205,7 @@ async def _job(
             calls=plan,
             reply=_reply(ask),
         )
+        job = job_of(request, entry, target, work)
     return replace(
         job,
         session=history.session if ask.stored else "",
@@ -227,7 +229,7 @@ class _Form(Enum):
 
 
 def _form(ask: ResponseRequest) -> _Form:
-    if ask.stream:
+    if ask.streams:
         return _Form.STREAM
     return _Form.PRESENT if ask.background else _Form.WHOLE
 
@@ -236,7 +238,7 @@ async def _answer(request: Request, entry: Entry, form: _Form) -> Response:
     """Returns the HTTP response for an accepted turn."""
     job, found, wait = entry.job, entry.found, await wait_of(request, entry)
     if form is _Form.STREAM:
-        return _stream(request, job, after=-1, found=found, started=job.created, wait=wait)
+        return _stream(request, StreamStart(job=job, after=-1, found=found, started=job.created, wait=wait))
     if form is _Form.PRESENT:
         return await _object(request, found or opened(job), wait)
     chunks = await answered(request, job, found=found)
@@ -290,22 +292,6 @@ def _repeated(part: Wire | None) -> dict[str, Any]:
     return part.model_dump(by_alias=True, exclude_none=True) if part else {}
 
 
-async def _find(request: Request, response_id: str, *, unstored: bool = False) -> Turn:
-    """Returns a response of the caller's own tenant; raises the same ``NotFound`` for any other id.
-
-    With ``unstored`` it finds responses that are not stored too: a client that lost such a stream may resume it.
-    """
-    turn = await find_turn(request, response_id)
-    if (
-        turn is None
-        or turn.job.purged
-        or not isinstance(turn.job.reply, ResponseReply)
-        or (turn.job.forget and not unstored)
-    ):
-        raise NotFound(f"Response with id '{response_id}' not found.", code="response_not_found", param="response_id")
-    return turn
-
-
 async def _object(request: Request, turn: Turn, wait: Wait | None = None) -> Response:
     """Returns the response as one JSON object; its status is ``queued`` until a worker has claimed the job.
 
@@ -320,44 +306,7 @@ async def _object(request: Request, turn: Turn, wait: Wait | None = None) -> Res
     return Response(msgspec.json.encode(body), media_type="application/json", headers=headers)
 
 
-def _stream(
-    request: Request,
-    job: Job,
-    *,
-    after: int,
-    found: Turn | None = None,
-    started: float | None = None,
-    wait: Wait | None = None,
-) -> Response:
-    """Streams the events past number ``after``. All tokens are read from the first on, as they number the events."""
-    writer = events.Writer(job, after=after, with_ledger=wants_ledger(request), wait=wait)
-    return stream(request, job, writer, found=found, started=started, wait=wait)
-
-
-async def _check_number(gateway: Gateway, turn: Turn, after: int) -> None:
-    """Raises ``InvalidInput`` if the number ``after`` is beyond the last event of a complete response.
-
-    The store decides, not the log, which may have lost its tail. While a response runs, no number is refused.
-    """
-    if not _is_past(turn, after):
-        return
-    stored = await gateway.sessions.lookup.stored(turn.id)
-    if stored is not None and _is_past(stored, after):
-        raise InvalidInput(
-            f"'starting_after' is {after}, but this response is complete, and its last event is number "
-            f"{events.last_number(stored)}.",
-            param="starting_after",
-        )
-
-
-def _is_past(turn: Turn, after: int) -> bool:
-    return turn.state is TurnState.COMPLETED and after >= 0 and after > events.last_number(turn)
-
-
-def _number(text: str) -> int:
-    """Returns the event number that the client sent; -1 if it sent none."""
-    if not text:
-        return -1
-    if not (len(text) <= _MAX_DIGITS and text.isascii() and text.isdigit()):
-        raise InvalidInput("'starting_after' must be an event's number: 0 or more.", param="starting_after")
-    return int(text)
+def _stream(request: Request, start: StreamStart) -> Response:
+    """Streams the events past a number. All tokens are read from the first on, as they number the events."""
+    writer = events.Writer(start.job, after=start.after, with_ledger=wants_ledger(request), wait=start.wait)
+    return stream(request, start, writer)

@@ -14,10 +14,10 @@ from axon.gateway.openai.tools import (
     AllowedTools,
     ChoiceWord,
     Chosen,
-    FunctionBody,
     FunctionName,
     Offered,
     allowed,
+    full_name,
     missing,
     require_function,
     toolbox_of,
@@ -68,9 +68,8 @@ def _offered(tool: ResponseTool, path: str) -> list[Offered]:
         raise missing(f"{path}.name" if tool.name is None else f"{path}.tools")
     found = [_function(each, f"{path}.tools.{index}", tool.name) for index, each in enumerate(tool.tools)]
     if found and tool.description:  # what the group is for, the model reads with the first of its functions
-        body = found[0].body
-        said = f"{tool.description}\n{body.description or ''}".strip()
-        found[0] = found[0]._replace(body=body.model_copy(update={"description": said}))
+        said = f"{tool.description}\n{found[0].description or ''}".strip()
+        found[0] = found[0]._replace(description=said)
     return found
 
 
@@ -78,8 +77,7 @@ def _function(tool: GroupedTool, path: str, namespace: str = "") -> Offered:
     require_function(tool.type, f"{path}.type")
     if tool.name is None:
         raise missing(f"{path}.name")
-    body = FunctionBody(name=tool.name, description=tool.description, parameters=tool.parameters, strict=tool.strict)
-    return Offered(body, path, namespace)
+    return Offered(full_name(namespace, tool.name), path, tool.description, tool.parameters, tool.strict)
 
 
 def tools_text(tools: Sequence[ResponseTool] | None) -> str:

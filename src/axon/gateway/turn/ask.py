@@ -5,7 +5,7 @@ from dataclasses import dataclass, field, replace
 from axon.admission.admission import Entrant
 from axon.admission.meters import Meters
 from axon.admission.place import Place
-from axon.domain.tenant import Terms, Tier
+from axon.domain.tenants.tenant import Terms, Tier
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -7,7 +7,7 @@ from dataclasses import replace
 from axon.domain.tool import CallMode, Tool, Toolbox
 from axon.errors import InvalidInput
 from axon.gateway.turn.target import Target
-from axon.sessions.grammars import Grammars
+from axon.sessions.grammars import TenantGrammars
 from axon.text.grammar import Grammar, schema_grammar
 from axon.text.schema_bounds import SchemaRefused, check_schemas
 from axon.text.tools.formats import CallFormat, marks_of
@@ -15,7 +15,7 @@ from axon.text.tools.grammar import ANY, Schema, call_grammar, needs_grammar, sc
 from axon.text.tools.plan import CallPlan, plan_of
 
 
-async def planned(grammars: Grammars, toolbox: Toolbox, target: Target, form: Grammar | None = None) -> CallPlan:
+async def planned(grammars: TenantGrammars, toolbox: Toolbox, target: Target, form: Grammar | None = None) -> CallPlan:
     """Returns the plan of these tools; raises ``InvalidInput`` if a strict tool's schema is not supported.
 
     ``form`` is the grammar of the text that the request asks for. Where the model may call or not, its answer is
@@ -32,7 +32,7 @@ async def planned(grammars: Grammars, toolbox: Toolbox, target: Target, form: Gr
 
 
 async def _grammar(
-    grammars: Grammars, toolbox: Toolbox, format: CallFormat, marks: Mapping[str, int], form: Grammar | None
+    grammars: TenantGrammars, toolbox: Toolbox, format: CallFormat, marks: Mapping[str, int], form: Grammar | None
 ) -> Grammar:
     """Returns the grammar of the calls, once it compiles. A schema that is not supported is widened to any object,
     unless its tool is strict."""
@@ -48,13 +48,13 @@ async def _grammar(
     return await asyncio.to_thread(call_grammar, toolbox, format, marks, schema_for, form) if marks else bare
 
 
-async def _schemas(grammars: Grammars, toolbox: Toolbox) -> dict[str, Schema]:
+async def _schemas(grammars: TenantGrammars, toolbox: Toolbox) -> dict[str, Schema]:
     """Returns the schema that the arguments of each tool are held to; raises if one of a strict tool cannot be."""
     is_required = toolbox.choice.mode is CallMode.REQUIRED
     bound = [tool for tool in toolbox.offered if tool.strict or is_required]
     schemas = {tool.name: ANY for tool in toolbox.offered}
     read = await asyncio.to_thread(_read, bound)
-    problems = await grammars.problems([(grammar, schema) for _, schema, grammar in read], param="tools")
+    problems = await grammars.problems([grammar for _, _, grammar in read], param="tools")
     for (tool, schema, _), problem in zip(read, problems, strict=True):
         if not problem:
             schemas[tool.name] = schema

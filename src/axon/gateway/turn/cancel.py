@@ -22,5 +22,5 @@ async def stopped(gateway: Gateway, turn: Turn) -> Turn:
         turn = await lookup.stopped(turn.id, wait_s=_STOP_S, asked=True) or turn
         await lookup.kept(turn.id, wait_s=_STOP_S)  # the client is answered only with what a crash cannot undo
     if turn.state is TurnState.CANCELLED:
-        gateway.metrics.cancelled.labels(cause="asked").inc()
+        gateway.metrics.turns.cancelled.labels(cause="asked").inc()
     return turn

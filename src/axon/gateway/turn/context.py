@@ -12,6 +12,7 @@ from axon.gateway.config import GatewayConfig
 from axon.gateway.http.auth import Identity
 from axon.gateway.http.body import Bodies
 from axon.gateway.http.scopes import check_names_version
+from axon.gateway.http.tracing import RequestTraces, steps_of
 from axon.gateway.offers.offers import Offers, Wanted
 from axon.gateway.turn.follow import Follower
 from axon.gateway.turn.observer import TurnObserving
@@ -43,6 +44,8 @@ class Gateway:
     lifecycle: Lifecycle
     clock: Clock
     metrics: Metrics
+    traces: RequestTraces | None = None
+    """None where nothing is traced."""
 
 
 def gateway_of(request: Request) -> Gateway:
@@ -76,4 +79,9 @@ async def find_turn(request: Request, turn_id: str) -> Turn | None:
 
 def reader_of(request: Request, job: Job, found: Turn | None = None) -> Reader:
     """Returns the request's client as a reader of the job's stream; ``found`` is the turn if it existed before."""
-    return Reader(job, identity_of(request).key_id, found)
+    steps = steps_of(request.scope)
+    if steps is None:
+        return Reader(job, identity_of(request).key_id, found)
+    traces = gateway_of(request).traces
+    assert traces is not None, "a request that is traced has passed a gateway that traces"
+    return Reader(job, identity_of(request).key_id, found, saw=traces.follows(steps, job))

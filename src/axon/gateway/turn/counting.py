@@ -6,8 +6,8 @@ from contextlib import asynccontextmanager
 from starlette.requests import Request
 
 from axon.admission.meters import Meters
-from axon.domain.storage import Stored
-from axon.errors import LimitReached
+from axon.domain.tenants.storage import Stored
+from axon.errors import AxonError, InvalidInput, LimitReached, TooLarge
 from axon.gateway.http.middleware import METERS
 from axon.gateway.turn.context import gateway_of, identity_of
 
@@ -20,6 +20,23 @@ async def count_request(request: Request) -> None:
     await gateway_of(request).opening.count(who.tenant, who.terms, meters)
 
 
+async def counted_error(request: Request, error: AxonError) -> AxonError:
+    """Returns the error to answer with: ``error``, or ``LimitReached`` if the tenant's request bucket is empty.
+
+    A request with an invalid body has cost work to read and parse, so it takes one request from its tenant's bucket,
+    unless it has taken one before.
+    """
+    if not isinstance(error, InvalidInput | TooLarge) or METERS in request.scope:
+        return error
+    try:
+        await count_request(request)
+    except LimitReached as limit:
+        return limit
+    except AxonError:
+        pass  # the request cannot be counted now, and is refused nevertheless
+    return error
+
+
 @asynccontextmanager
 async def storing(request: Request, more: Stored) -> AsyncIterator[None]:
     """Counts the request and reserves quota for ``more`` while the block stores it; raises ``LimitReached`` if full."""
@@ -29,7 +46,7 @@ async def storing(request: Request, more: Stored) -> AsyncIterator[None]:
         async with gateway.quota.room(who.tenant, who.terms, more):
             yield
     except LimitReached as error:
-        gateway.metrics.rejected.labels(error.code, gateway.metrics.tenants.label(who.tenant)).inc()
+        gateway.metrics.requests.rejected.labels(error.code, gateway.metrics.tenants.label(who.tenant)).inc()
         raise
 
 

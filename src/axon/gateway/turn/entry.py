@@ -14,6 +14,7 @@ from axon.domain.turn import Turn
 from axon.errors import AxonError
 from axon.gateway.turn.ask import Ask, asked_at, entrant_of
 from axon.gateway.turn.duplicates import Duplicates
+from axon.telemetry import logs
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -39,6 +40,8 @@ class Entry:
         self.check: Callable[[], None] = lambda: None
         """Raises what forbids that the turn is accepted; called directly before, since rendering a prompt and loading
         a text side may have taken long."""
+        self.stamp: Callable[[Job], Job] = lambda job: job
+        """Adds to the job how long its way up to its publication took; called directly before."""
 
     @property
     def job(self) -> Job:
@@ -54,6 +57,7 @@ class Entry:
     def repeat(self, first: Job) -> None:
         """Takes over the accepted job of an earlier request with the same idempotency key."""
         self._job, self.is_new = first, False
+        logs.bind(**logs.about(first))
 
     async def accept(self, job: Job) -> None:
         """Accepts the job: reserves its tokens and has journal and queue confirm it. From then on it ends exactly once.
@@ -69,8 +73,10 @@ class Entry:
             job, idempotency_key=self.ask.idempotency_key, body_digest=self.ask.body_digest, ticket=str(ticket)
         )
         self.check()
+        job = self.stamp(job)
         accepted = await self._admitted.dispatch.accept(job)
         self._job, self.is_new = accepted, accepted == job
+        logs.bind(**logs.about(accepted))
 
     async def switch(self, place: Place) -> None:
         """Has the turn admitted at another place, on which its session is; raises if that is full."""

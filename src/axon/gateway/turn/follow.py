@@ -9,8 +9,8 @@ from collections.abc import AsyncGenerator, AsyncIterator, Collection
 from contextlib import asynccontextmanager
 from typing import Protocol
 
-from axon.domain.chunk import Chunk
 from axon.domain.job import Job
+from axon.domain.log.chunk import Chunk
 from axon.domain.stream import Cursor, Reread
 from axon.domain.turn import Turn
 from axon.domain.wire import decode
@@ -26,6 +26,9 @@ from axon.sessions.lookup import Lookup
 
 _MAX_OUTAGE_S = 30.0
 """A reader waits this long for a log that does not answer before its stream breaks off with ``DependencyDown``."""
+_DELIVERED_S = 2.0
+"""An answer that is not kept is erased this many seconds after its delivery, because its worker still writes down the
+turn's end."""
 _RETRY_S = 0.2
 _MAX_HEARTBEAT_TRIES = 3
 """When a reader arrives, its first heartbeat is tried this often."""
@@ -76,6 +79,11 @@ class Follower:
                 await self._live.wakeups.notify(stream_channel(job_id))
 
     @property
+    def num_streams(self) -> int:
+        """Streams that this process follows for readers."""
+        return len(self._followed)
+
+    @property
     def key_ids(self) -> frozenset[str]:
         """The ids of the keys of all readers that this process follows a stream for."""
         return frozenset(reader.key_id for reader in self._followed if reader.key_id)
@@ -96,6 +104,13 @@ class Follower:
             return cause if await self._live.log.flag(reader.job.id, cancel=True) else ""
         except DependencyDown:
             return ""  # the turn is cancelled later, when its last heartbeat expires
+
+    async def delivered(self, job: Job) -> None:
+        """Deletes the stream of a job whose answer is kept nowhere once it was delivered, unless the client has a key
+        to ask for it again; then it goes a while after its end."""
+        if job.forget and not job.idempotency_key:
+            with contextlib.suppress(DependencyDown):  # then it goes a while after its end
+                await self._live.log.forget(job.id, in_s=_DELIVERED_S)
 
     def _stop_cause(self, reader: Reader, job: Job) -> str:
         """Returns why a turn should be cancelled now that this reader has left; empty if it should go on."""
@@ -128,6 +143,8 @@ class Follower:
                     timer.chunk_sent(self._clock.monotonic())
                     if self._observer is not None:
                         self._observer.saw(job_id, chunk)
+                    if reader.saw is not None:
+                        reader.saw(chunk)
                     yield chunk
                 if cursor.ended:
                     return

@@ -1,70 +1,66 @@
 """The job of an admitted turn: what the client asked for, within its tenant's terms. Knows no API."""
 
-from collections.abc import Sequence
+from dataclasses import replace
 
 from starlette.requests import Request
 
 from axon.domain.job import Job
-from axon.domain.reply import Reply
-from axon.domain.sampling import Sampling
+from axon.errors import Expired
+from axon.gateway.http.middleware import REQUEST_ID
+from axon.gateway.http.tracing import trace_of_job
+from axon.gateway.turn.ask import Ask
 from axon.gateway.turn.context import gateway_of
 from axon.gateway.turn.entry import Entry
 from axon.gateway.turn.target import Target
-from axon.sessions.new_job import make_job
-from axon.text.tools.plan import NO_CALLS, CallPlan
+from axon.sessions.new_job import Destination, Work, make_job
+
+DEADLINE = "axon.deadline"
+"""Key of the ASGI scope under which the time is kept (Unix time in seconds) by which the client wants its answer, where
+it names one."""
 
 
-def job_of(
-    request: Request,
-    entry: Entry,
-    target: Target,
-    *,
-    prompts: Sequence[Sequence[int]],
-    sampling: Sampling,
-    seed: int | None,
-    reply: Reply,
-    num_choices: int = 1,
-    reasoning: str = "",
-    calls: CallPlan = NO_CALLS,
-    affinity: str = "",
-) -> Job:
-    """Returns the job of an entry: what the client asked for, within its tenant's terms.
-
-    ``prompts`` are lists of token ids; ``num_choices`` is the number of answers to each of them. ``calls`` says how the
-    request's tools are called.
-    """
+def job_of(request: Request, entry: Entry, target: Target, work: Work) -> Job:
+    """Returns the job of an entry: what the client asked for, within its tenant's terms. Raises ``Expired`` if the
+    client's own deadline has passed."""
     gateway, ask = gateway_of(request), entry.ask
-    prompt_ids, *more_prompts = prompts
-    return make_job(
-        job_id=entry.id,
-        tenant=ask.tenant,
+    trace, tracestate = trace_of_job(request.scope, request.headers, entry.id)
+    job = make_job(
+        entry.id,
+        ask.tenant,
+        work,
+        _destination(target, ask),
+        now=entry.now,
+        timeout_s=_timeout_s(request, entry.now, gateway.sessions_config.turn_timeout_s + target.patience_s),
+        terms=ask.terms,
+        tier=ask.tier,
+        reader_grace_s=ask.reader_grace_s,
+        retain=ask.keeps,
+        trace=trace,
+    )
+    return replace(job, tracestate=tracestate, request=request.scope.get(REQUEST_ID, ""))
+
+
+def _destination(target: Target, ask: Ask) -> Destination:
+    return Destination(
         served=target.served,
         num_lanes=target.deployment.num_lanes,
         letter=target.letter,
+        pool=ask.pool,
         pin=target.key,
         generation=target.pin.generation,
         moved=target.moved,
         price=target.price,
         fallback=target.fallback,
-        prompt_ids=prompt_ids,
-        more_prompts=more_prompts,
-        sampling=sampling,
-        seed=seed,
-        now=entry.now,
-        timeout_s=gateway.sessions_config.turn_timeout_s + target.patience_s,
         queued=max(1, ask.meters.line.waiting) if target.awaits_worker else 0,
-        retain=ask.keeps,
-        trace=request.headers.get("traceparent", ""),
-        choices=num_choices * len(prompts),
-        affinity=affinity,
-        terms=ask.terms,
-        tier=ask.tier,
-        pool=ask.pool,
-        reader_grace_s=ask.reader_grace_s,
-        reasoning=reasoning,
-        call_format=calls.call_format,
-        max_calls=calls.max_calls,
-        text_parameters=calls.text_parameters,
-        formed=calls.formed,
-        reply=reply,
     )
+
+
+def _timeout_s(request: Request, now: float, longest_s: float) -> float:
+    """Returns the seconds that the turn has: those that the server allows, or fewer if the client's deadline comes
+    before."""
+    deadline: float | None = request.scope.get(DEADLINE)
+    if deadline is None:
+        return longest_s
+    if deadline <= now:
+        raise Expired()
+    return min(longest_s, deadline - now)

@@ -1,8 +1,8 @@
 """Tells the comparison of versions how the turns of this gateway go. Knows no rollout."""
 
-from axon.domain.chunk import Chunk
 from axon.domain.failure import Failure
 from axon.domain.job import Job
+from axon.domain.log.chunk import Chunk
 from axon.domain.registry.samples import Outcome
 from axon.domain.turn import TurnState
 from axon.registry.observing import Observing

@@ -15,8 +15,8 @@ from axon.admission.quota import Quota
 from axon.dispatch.dispatch import Dispatch
 from axon.dispatch.idempotency import First, Idempotency
 from axon.domain.ids import new_id
-from axon.domain.storage import Stored
-from axon.domain.tenant import Terms
+from axon.domain.tenants.storage import Stored
+from axon.domain.tenants.tenant import Terms
 from axon.gateway.turn.ask import Ask, asked_at, entrant_of
 from axon.gateway.turn.duplicates import Duplicates
 from axon.gateway.turn.entry import Admitted, Entry

@@ -2,6 +2,7 @@
 
 from starlette.requests import Request
 
+from axon.domain.reply import MessagesReply
 from axon.domain.turn import Turn, TurnState
 from axon.errors import InvalidInput
 from axon.sessions.lookup import Lookup
@@ -23,7 +24,7 @@ def seq_of(text: str, name: str) -> int:
 
 
 async def check_position(lookup: Lookup, turn: Turn, after: int, name: str) -> None:
-    """Raises ``InvalidInput`` if seq ``after`` is beyond the last token of a complete answer.
+    """Raises ``InvalidInput`` if ``after`` is beyond the last number of a complete answer.
 
     The store decides, not the log: a log may have lost its tail after this reader has read it. While the turn runs, no
     position is refused.
@@ -37,4 +38,9 @@ async def check_position(lookup: Lookup, turn: Turn, after: int, name: str) -> N
 
 
 def _is_past(turn: Turn, after: int) -> bool:
-    return turn.state is TurnState.COMPLETED and after > turn.usage.output_tokens
+    return turn.state is TurnState.COMPLETED and after > _last_number(turn)
+
+
+def _last_number(turn: Turn) -> int:
+    """Returns the seq of a complete answer's last token; the end of a message has a number after it."""
+    return turn.usage.output_tokens + isinstance(turn.job.reply, MessagesReply)

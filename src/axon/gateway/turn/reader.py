@@ -1,8 +1,10 @@
 """A reader of a stream: who it is, and when its gateway polls for it. No I/O, no clock; knows no HTTP."""
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from axon.domain.job import Job
+from axon.domain.log.chunk import Chunk
 from axon.domain.turn import Turn
 
 _FIRST_REREAD_S = 1.0
@@ -23,6 +25,8 @@ class Reader:
     """The turn as the client's request found it, if the client came back to a turn that existed."""
     is_revoked: bool = False
     """Whether the key was revoked while the reader followed."""
+    saw: Callable[[Chunk], None] | None = None
+    """Called with each chunk that the reader is sent; None where its request is not traced."""
 
     @property
     def end(self) -> Turn | None:

@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine, Mapping
 from contextlib import aclosing
+from dataclasses import dataclass
 from functools import partial
 from typing import Any, Protocol
 
@@ -10,8 +11,8 @@ from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 from starlette.types import Receive, Scope, Send
 
-from axon.domain.chunk import Chunk
 from axon.domain.job import Job
+from axon.domain.log.chunk import Chunk
 from axon.domain.turn import Turn
 from axon.errors import AxonError
 from axon.gateway.offers.wait import Wait
@@ -21,6 +22,7 @@ from axon.gateway.turn.latency import Latency
 from axon.gateway.turn.notices import Notices
 from axon.gateway.turn.reader import Reader
 from axon.gateway.turn.waiting import wait_headers
+from axon.runtime.tasks import race
 
 _HEADERS = {"cache-control": "no-cache", "x-accel-buffering": "no"}
 
@@ -44,37 +46,54 @@ class Writer(Protocol):
         """Returns the frame that says why the stream breaks off."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StreamStart:
+    """Where a reader's stream of a turn begins, and what is known of the turn by then."""
+
+    job: Job
+    after: int
+    """The number of the last event that the client has, as its API counts them."""
+    found: Turn | None = None
+    """The turn as a client that came back has found it."""
+    started: float | None = None
+    """Time in seconds from which the time to the first token is measured; None if it is not."""
+    wait: Wait | None = None
+    """How the turn waits now, sent in the headers."""
+
+
+Streamed = Callable[[Request, StreamStart], Response]
+"""Streams a turn's answer as the events of an API."""
+
+
 def stream(
     request: Request,
-    job: Job,
+    start: StreamStart,
     writer: Writer,
     *,
     after: int = 0,
-    found: Turn | None = None,
-    started: float | None = None,
-    wait: Wait | None = None,
+    media_type: str = "text/event-stream",
 ) -> Response:
-    """Returns a response that sends the stream past seq ``after`` as server-sent events.
+    """Returns a response that sends the stream's tokens past seq ``after`` as the writer's events, or as what
+    ``media_type`` is.
 
-    A client that disconnects may resume for as long as the stream is kept. ``found`` is the turn as a client that came
-    back has found it; ``started`` is the time in seconds from which the time to the first token is measured. ``wait``
-    says how the turn waits now, which the headers tell.
+    A client that disconnects may resume for as long as the stream is kept.
     """
-    gateway, reader = gateway_of(request), reader_of(request, job, found)
+    gateway, job, reader = gateway_of(request), start.job, reader_of(request, start.job, start.found)
     return _EventStream(
-        _events(gateway, reader, job, writer, after, Latency(gateway.metrics, started), wait),
-        headers={**_HEADERS, STREAM_HEADER: job.id, **wait_headers(wait)},
+        frames_of(gateway, reader, job, writer, after, Latency(gateway.metrics, job, start.started), start.wait),
+        headers={**_HEADERS, STREAM_HEADER: job.id, **wait_headers(start.wait)},
         left=lambda: leave(gateway, reader),
+        media_type=media_type,
     )
 
 
 async def leave(gateway: Gateway, reader: Reader) -> None:
     """Tells the follower that the reader has left, and counts the turn in the metrics if that cancels it."""
     if cause := await gateway.follower.left(reader):
-        gateway.metrics.cancelled.labels(cause=cause).inc()
+        gateway.metrics.turns.cancelled.labels(cause=cause).inc()
 
 
-async def _events(
+async def frames_of(
     gateway: Gateway, reader: Reader, job: Job, writer: Writer, after: int, latency: Latency, wait: Wait | None
 ) -> AsyncGenerator[bytes, None]:
     """Yields the frames of a stream; an error ends it with the writer's error frame."""
@@ -83,6 +102,7 @@ async def _events(
     notices: Notices | None = None
     if job.queued and not after:
         notices = Notices(partial(gateway.offers.wait_of, job), wait, now=gateway.clock.monotonic())
+    gateway.metrics.streams.open.inc()
     try:
         async with aclosing(gateway.follower.follow(job.id, after=after, reader=reader, notices=notices)) as chunks:
             async for chunk in chunks:
@@ -93,18 +113,25 @@ async def _events(
                 if frame:
                     yield frame
                 if isinstance(chunk, Chunk) and chunk.tokens:
-                    latency.saw(len(chunk.tokens), gateway.clock.now())
+                    latency.saw(len(chunk.tokens), gateway.clock.now(), chunk.at)
     except AxonError as error:
         yield writer.error(error)
+    finally:
+        gateway.metrics.streams.open.dec()
 
 
 class _EventStream(StreamingResponse):
     """Sends frames until they end or the client disconnects; then closes the generator and calls ``left``."""
 
     def __init__(
-        self, frames: AsyncGenerator[bytes, None], *, headers: Mapping[str, str], left: Callable[[], Awaitable[None]]
+        self,
+        frames: AsyncGenerator[bytes, None],
+        *,
+        headers: Mapping[str, str],
+        left: Callable[[], Awaitable[None]],
+        media_type: str,
     ) -> None:
-        super().__init__(frames, media_type="text/event-stream", headers=headers)
+        super().__init__(frames, media_type=media_type, headers=headers)
         self._frames, self._left = frames, left
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -120,15 +147,10 @@ async def until_disconnected(work: Coroutine[Any, Any, None], receive: Receive) 
 
     Two tasks instead of Starlette's task group, which costs several times as much.
     """
-    tasks = (asyncio.create_task(work), asyncio.create_task(_disconnected(receive)))
-    try:
-        await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
-    finally:
-        for task in tasks:
-            task.cancel()
-        done, _ = await asyncio.gather(*tasks, return_exceptions=True)
-    if isinstance(done, Exception):
-        raise done
+    working = asyncio.create_task(work)
+    await race(working, asyncio.create_task(_disconnected(receive)))
+    if not working.cancelled():
+        working.result()
 
 
 async def _disconnected(receive: Receive) -> None:

@@ -18,6 +18,7 @@ from axon.gateway.offers.offers import Wanted
 from axon.gateway.turn.context import gateway_of, identity_of
 from axon.gateway.turn.entry import Entry
 from axon.gateway.turn.headers import session_name
+from axon.gateway.turn.kind import Kind, check_kind
 from axon.sessions.prompt import Prompts
 from axon.text.tools.prompt import Dialect
 
@@ -73,11 +74,13 @@ async def target_of(
     session: str = "",
     is_first: bool = False,
     prompt_cache_key: str | None = None,
+    kind: Kind = Kind.TEXT,
 ) -> Target:
     """Decides which version answers the turn, before its prompt is rendered; the pin in ``live`` binds all gateways.
 
     ``session`` names the conversation or the chain that the turn continues. ``is_first`` says that it is named by this
-    very turn. Without a session, the request's session header names it, else its ``prompt_cache_key``.
+    very turn. Without a session, the request's session header names it, else its ``prompt_cache_key``. ``kind`` is
+    what it asks for: raises ``Unsupported`` if the model cannot give it.
     """
     gateway, at = gateway_of(request), offer_at(wanted, entry.ask.deployment)
     key_of = partial(
@@ -109,11 +112,12 @@ async def target_of(
     version = resolved.pin.version
     offer = holder_of(version, wanted, at)
     entry.answering, entry.check = (offer.name, version), partial(offer.check_open, version)
+    check_kind(served := offer.served(version), kind)
     if offer is not at:
         await entry.switch(Place(offer.name, offer.pool(entry.ask.terms.pool)))
     return Target(
         deployment=offer.deployment,
-        served=offer.served(version),
+        served=served,
         prompts=await offer.prompts(version),
         key=key,
         pin=resolved.pin,

@@ -4,8 +4,8 @@ from contextlib import aclosing
 
 from starlette.requests import Request
 
-from axon.domain.chunk import Chunk
 from axon.domain.job import Job
+from axon.domain.log.chunk import Chunk
 from axon.domain.turn import Turn
 from axon.errors import AxonError
 from axon.gateway.http.errors import ClientLeft

@@ -6,7 +6,7 @@ from enum import StrEnum
 from axon.text.tokenizer import Tokenizer
 from axon.text.tools import hermes, llama_json, mistral, pythonic, qwen3_coder
 from axon.text.tools.pattern import Pattern, literal
-from axon.text.tools.tape import CONTROL, Enough, Reading, Said, Tape
+from axon.text.tools.tape import CONTROL, CutOff, Enough, Reading, Said, Tape
 
 
 class CallFormat(StrEnum):
@@ -98,10 +98,11 @@ class CallSplitter:
         self._run()
         return self._tape.take()
 
-    def flush(self) -> Said:
-        """Ends the text: returns what was held back."""
+    def flush(self, *, cut_off: bool = False) -> Said:
+        """Ends the text: returns what was held back. ``cut_off``: the answer may have no more tokens, so what may be
+        the beginning of a call is left out."""
         if not self.is_done:
-            self._tape.ended = True
+            self._tape.ended, self._tape.cut_off = True, cut_off
             self._run()
         return self._tape.take()
 
@@ -110,6 +111,8 @@ class CallSplitter:
             next(self._parser, None)
         except Enough:
             self.is_done = True
+        except CutOff:
+            self._tape.buffer = ""
 
 
 def _calls_or_text(tape: Tape, calls: Reading[None], sign: Pattern) -> Reading[None]:

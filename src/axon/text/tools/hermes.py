@@ -13,7 +13,7 @@ def read(tape: Tape, opening: str = OPEN, closing: str = CLOSE) -> Reading[None]
     tail = Pattern(r"\s*", *literal(closing))
     while (yield from tape.say_until(opening)):
         if (yield from read_call(tape)):
-            yield from tape.expect(tail)
+            yield from tape.expect(tail, closes=True)
         else:
             yield from _read_odd(tape, opening, closing)
 
@@ -25,6 +25,6 @@ def _read_odd(tape: Tape, opening: str, closing: str) -> Reading[None]:
         return
     parts: list[str] = []
     close = yield from tape.pass_until((closing,), parts.append)
-    text = "".join(parts)
-    if not say_call(tape, text):
-        tape.say(opening + space[0] + text + close)
+    text, half_close = "".join(parts), "" if close else tape.cut(len(tape.buffer))
+    if not say_call(tape, text) and (close or not tape.cut_off):
+        tape.say(opening + space[0] + text + close + half_close)

@@ -50,9 +50,8 @@ def _expect_head(tape: Tape) -> Reading[str]:
             if found := head.match(tape.buffer):
                 tape.cut(found.end())
                 return found["name"]
-        if tape.ended or not any(head.may_begin(tape.buffer) for head in HEADS):
+        if not any(head.may_begin(tape.buffer) for head in HEADS) or not (yield from tape.has_more()):
             return ""
-        yield
 
 
 def say_call(tape: Tape, text: str) -> bool:

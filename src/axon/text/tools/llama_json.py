@@ -10,6 +10,6 @@ _NEXT = Pattern(r"\s*", ";", r"\s*", r"(?=\{)")
 def read(tape: Tape) -> Reading[None]:
     """Reads a choice's text to its end; what does not begin with a call is text."""
     while (yield from read_call(tape)):
-        if (yield from tape.expect(_NEXT)) is None:
+        if (yield from tape.expect(_NEXT, closes=True)) is None:
             break
     yield from tape.say_rest()

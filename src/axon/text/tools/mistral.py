@@ -43,9 +43,9 @@ def _expect_name(tape: Tape) -> Reading[str]:
             if found := pattern.match(tape.buffer):
                 tape.cut(found.end())
                 return found["name"]
-        if tape.ended or not any(each.may_begin(tape.buffer) for each in (_NAMED, _ARGS_ONLY, _MARKED)):
+        may_begin = any(each.may_begin(tape.buffer) for each in (_NAMED, _ARGS_ONLY, _MARKED))
+        if not may_begin or not (yield from tape.has_more()):
             return ""
-        yield
 
 
 def _read_list(tape: Tape, before: str) -> Reading[None]:
@@ -53,11 +53,12 @@ def _read_list(tape: Tape, before: str) -> Reading[None]:
     while True:
         if not (yield from read_call(tape)):
             parts: list[str] = []
-            yield from tape.read_object(parts.append)
+            whole = yield from tape.read_object(parts.append)
             if not say_call(tape, "".join(parts)):
-                tape.say(before + "".join(parts))
+                if whole or not tape.cut_off:
+                    tape.say(before + "".join(parts))
                 return
-        if (found := (yield from tape.expect(_BETWEEN))) is None:
+        if (found := (yield from tape.expect(_BETWEEN, closes=True))) is None:
             yield from tape.expect(_END)
             return
         before = found[0]

@@ -15,13 +15,15 @@ _FIRST = Pattern(r"\s*", r"\[", r"\s*", r"(?P<name>[A-Za-z_][\w.-]*)", r"\(")
 _NEXT = Pattern(r"\s*", ",", r"\s*", r"(?P<name>[A-Za-z_][\w.-]*)", r"\(")
 _END = Pattern(r"\s*", r"\]")
 _BEGUN = re.compile(r"\s*\w+\s*=")
+_MAY_BEGIN = re.compile(r"\s*\w*\s*")
+"""What may become the name of an argument."""
 _JSON_NAMES = {"true": True, "false": False, "null": None, "none": None}
 
 
 def read(tape: Tape) -> Reading[None]:
     """Reads a choice's text to its end; what does not begin with a list of calls is text."""
     pattern = _FIRST
-    while found := (yield from tape.expect(pattern)):
+    while found := (yield from tape.expect(pattern, closes=pattern is _NEXT)):
         if not (yield from _read_arguments(tape, found["name"], found[0])):
             break
         pattern = _NEXT
@@ -50,6 +52,8 @@ def _read_arguments(tape: Tape, name: str, before: str) -> Reading[bool]:
                 if not num:
                     tape.open_call(name)
                     tape.add_arguments("{")
+                return False
+            if not end and tape.cut_off and _MAY_BEGIN.fullmatch(text):
                 return False
             tape.say(text + end if num else before + text + end)
             return False

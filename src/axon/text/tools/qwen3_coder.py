@@ -30,20 +30,20 @@ def read(tape: Tape, opening: str = OPEN, closing: str = CLOSE, text_parameters:
                 tape.cut(len(_FUNCTION))
             continue
         if (yield from _read_arguments(tape, found["name"], text_parameters)):
-            yield from tape.expect(tail)
+            yield from tape.expect(tail, closes=True)
 
 
 def _read_arguments(tape: Tape, name: str, text_parameters: Container[str]) -> Reading[bool]:
     tape.open_call(name)
     tape.add_arguments("{")
     first = True
-    while found := (yield from tape.expect(_KEY)):
+    while found := (yield from tape.expect(_KEY, closes=True)):
         key = found["key"]
         tape.add_arguments(("" if first else ", ") + to_json(key) + ": ")
         first = False
         if not (yield from _read_value(tape, is_text=f"{name}/{key}" in text_parameters)):
             return False
-    if (yield from tape.expect(_END)) is None:
+    if (yield from tape.expect(_END, closes=True)) is None:
         return False
     tape.add_arguments("}")
     tape.close_call()
@@ -51,18 +51,13 @@ def _read_arguments(tape: Tape, name: str, text_parameters: Container[str]) -> R
 
 
 def _read_value(tape: Tape, *, is_text: bool) -> Reading[bool]:
-    """Reads a value up to its closing tag; a line break before the tag is no part of it."""
-    if is_text:
-        tape.add_arguments('"')
-        value = _Value(tape)
-        if not (yield from tape.pass_until((_END_PARAMETER,), value.add)):
-            return False
-        tape.add_arguments('"')
-        return True
+    """Reads a value up to its closing tag; a line break before the tag is no part of it, nor is a part of the tag."""
     parts: list[str] = []
-    if not (yield from tape.pass_until((_END_PARAMETER,), parts.append)):
+    tape.add_arguments('"' if is_text else "")
+    if not (yield from tape.pass_until((_END_PARAMETER,), _Value(tape).add if is_text else parts.append)):
+        tape.buffer = ""
         return False
-    tape.add_arguments(_as_json("".join(parts).removeprefix("\n").removesuffix("\n")))
+    tape.add_arguments('"' if is_text else _as_json("".join(parts).removeprefix("\n").removesuffix("\n")))
     return True
 
 

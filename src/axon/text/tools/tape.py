@@ -31,6 +31,10 @@ class Enough(Exception):
     """The choice has as many calls as it may have; its parser stops here."""
 
 
+class CutOff(Exception):
+    """The text was cut off where a call may have begun. The parser stops here: what it has not decided is no text."""
+
+
 class Tape:
     """The text that is not read yet, and the findings that were not taken yet."""
 
@@ -38,6 +42,8 @@ class Tape:
         """``max_calls`` of 0 stands for any number."""
         self.buffer = ""
         self.ended = False
+        self.cut_off = False
+        """Whether the text ended because the answer may have no more tokens, not by the model's own choice."""
         self.num_calls = 0
         """Calls whose arguments are complete."""
         self._max_calls = max_calls
@@ -92,34 +98,52 @@ class Tape:
         if self.num_calls == self._max_calls:
             raise Enough
 
-    def expect(self, pattern: Pattern) -> Reading[re.Match[str] | None]:
-        """Consumes a match at the start of the buffer; without one it consumes nothing and returns None."""
+    def has_more(self) -> Reading[bool]:
+        """Waits for more text; False at its end. Raises ``CutOff`` if the text was cut off there."""
+        if self.cut_off:
+            raise CutOff
+        if self.ended:
+            return False
+        yield
+        return True
+
+    def expect(self, pattern: Pattern, *, closes: bool = False) -> Reading[re.Match[str] | None]:
+        """Consumes a match at the start of the buffer; without one it consumes nothing and returns None.
+
+        ``closes``: the pattern belongs to a call that has begun, so a part of it at the end of the text is dropped.
+        """
         while True:
             if found := pattern.match(self.buffer):
                 self.cut(found.end())
                 return found
-            if self.ended or not pattern.may_begin(self.buffer):
+            if not pattern.may_begin(self.buffer):
                 return None
-            yield
+            if not (yield from self.has_more()):
+                self.buffer = "" if closes else self.buffer
+                return None
 
     def say_until(self, *marks: str) -> Reading[str]:
-        """Says everything up to the first of these marks, which it consumes and returns; empty at the end."""
-        return (yield from self.pass_until(marks, self.say))
+        """Says everything up to the first of these marks, which it consumes and returns; empty at the end. A part of a
+        mark at the end is text, unless the text was cut off there."""
+        mark = yield from self.pass_until(marks, self.say)
+        if not mark and not self.cut_off:
+            self.say(self.cut(len(self.buffer)))
+        return mark
 
     def say_rest(self) -> Reading[None]:
         """Says everything up to the end."""
         yield from self.pass_until((), self.say)
 
     def pass_until(self, marks: Sequence[str], take: Callable[[str], None]) -> Reading[str]:
-        """Gives ``take`` the text up to the first of these marks as it comes; consumes and returns the mark, or an
-        empty string at the end of the text."""
+        """Gives ``take`` the text up to the first of these marks as it comes; consumes and returns the mark. At the end
+        of the text it returns an empty string, and leaves in the buffer what may be the beginning of a mark."""
         while True:
             found = min(((at, mark) for mark in marks if (at := self.buffer.find(mark)) >= 0), default=None)
             if found is not None:
                 take(self.cut(found[0]))
                 self.cut(len(found[1]))
                 return found[1]
-            num_held = 0 if self.ended else _num_held(self.buffer, marks)
+            num_held = _num_held(self.buffer, marks)
             if len(self.buffer) > num_held:
                 take(self.cut(len(self.buffer) - num_held))
             if self.ended:

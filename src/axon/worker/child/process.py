@@ -2,9 +2,8 @@
 
 import asyncio
 import contextlib
+import itertools
 import os
-import socket
-import sys
 from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,12 +11,16 @@ from pathlib import Path
 from axon.engine.config import EngineConfig
 from axon.engine.protocol.codec import Decoder, Failed, Start, Warm, encode
 from axon.engine.protocol.crash_note import CrashNote, new_crash_note
-from axon.engine.protocol.messages import Abort, Add, Ready, StepOutput
-from axon.errors import EngineDied
+from axon.engine.protocol.messages import Abort, Add, Ready, Record, Recorded, StepOutput, StopRecord
+from axon.errors import AlreadyProfiled, AxonError, EngineDied
+from axon.runtime.child import launch_module
 from axon.runtime.framing import BadFrame
+from axon.telemetry import logs
 
 _READ_BYTES = 1 << 16
 _STOP_S = 5.0
+_PROFILE_MARGIN_S = 20.0
+"""Longest wait beyond a profile's own seconds: it is sent between two steps."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,9 +37,9 @@ class Launched:
     def is_alive(self) -> bool:
         return self.process.returncode is None
 
-    def warm(self, config: EngineConfig) -> None:
-        """Has it import what engines with this config need."""
-        self.writer.write(encode(Warm(config=config)))
+    def warm(self, config: EngineConfig, model_dir: Path | None = None) -> None:
+        """Has it import what engines with this config need, and read the tokenizer of the model for grammars."""
+        self.writer.write(encode(Warm(config=config, model_dir=str(model_dir or ""))))
 
     async def aclose(self) -> None:
         """Closes the socket, which ends the process; kills it if it has not ended after 5 s."""
@@ -53,25 +56,24 @@ class Launched:
 
 async def launch() -> Launched:
     """Starts a process; raises ``EngineDied`` if the system does not let it."""
-    ours, theirs = socket.socketpair()
     note = new_crash_note()
+    log_flags = ("--json-logs",) if logs.writes_json() else ()
     try:
-        process = await asyncio.create_subprocess_exec(
-            *(sys.executable, "-m", "axon.engine.process", "--fd", str(theirs.fileno()), "--note", str(note)),
-            pass_fds=[theirs.fileno(), note],
-            start_new_session=True,  # a signal to our process group must not end the engine before us
+        child = await launch_module(
+            "axon.engine.process",
+            lambda socket_fd: ("--fd", str(socket_fd), "--note", str(note), *log_flags),
+            pass_fds=[note],
+            has_secrets=True,
         )
-    except OSError as error:
-        ours.close()
+    except BaseException as error:
         os.close(note)
-        raise EngineDied(f"The engine's process could not be started: {error.strerror}.") from error
-    finally:
-        theirs.close()
-    reader, writer = await asyncio.open_connection(sock=ours)
-    return Launched(process=process, reader=reader, writer=writer, note=note)
+        if isinstance(error, OSError):
+            raise EngineDied(f"The engine's process could not be started: {error.strerror}.") from error
+        raise
+    return Launched(process=child.process, reader=child.reader, writer=child.writer, note=note)
 
 
-async def _launch_cold(config: EngineConfig) -> Launched:
+async def _launch_cold(config: EngineConfig, model_dir: Path | None) -> Launched:
     return await launch()
 
 
@@ -83,7 +85,7 @@ class EngineProcess:
         config: EngineConfig,
         model_dir: Path | None,
         *,
-        take: Callable[[EngineConfig], Awaitable[Launched]] = _launch_cold,
+        take: Callable[[EngineConfig, Path | None], Awaitable[Launched]] = _launch_cold,
         on_ready: Callable[[], None] = lambda: None,
     ) -> None:
         """``take`` gives the process that becomes the engine; ``on_ready`` is called when the model is loaded."""
@@ -95,6 +97,8 @@ class EngineProcess:
         self._unsent: list[bytes] = []
         """Messages of this pass of the event loop, which are sent together: each sending wakes the engine."""
         self._is_closed = False
+        self._profiles: dict[int, asyncio.Future[bytes]] = {}
+        self._profile_ids = itertools.count(1)
 
     @property
     def pid(self) -> int | None:
@@ -109,7 +113,7 @@ class EngineProcess:
 
     async def open(self, *, timeout_s: float) -> Ready:
         """Starts the process and waits until its model is loaded; raises ``EngineDied`` with the engine's message."""
-        self._launched = await self._take(self._config)
+        self._launched = await self._take(self._config, self._model_dir)
         self._send(Start(config=self._config, model_dir=str(self._model_dir or "")))
         try:
             async with asyncio.timeout(timeout_s):
@@ -121,10 +125,48 @@ class EngineProcess:
 
     async def outputs(self) -> AsyncIterator[StepOutput]:
         """The output of each step, until the process ends."""
-        while messages := await self._receive():
-            for message in messages:
-                if isinstance(message, StepOutput):
-                    yield message
+        try:
+            while messages := await self._receive():
+                for message in messages:
+                    if isinstance(message, StepOutput):
+                        yield message
+                    elif isinstance(message, Recorded):
+                        self._take_profile(message)
+        finally:
+            for future in self._profiles.values():
+                if not future.done():
+                    future.set_exception(EngineDied("The engine's process ended while it was profiled."))
+
+    async def profile(self, kind: str, seconds: float) -> bytes:
+        """Records a profile of the process and returns it packed. Raises ``AlreadyProfiled`` while another one is
+        recorded, and ``EngineDied`` if the process ends meanwhile. Being cancelled ends the recording."""
+        if self._launched is None or self._is_closed or not self._launched.is_alive:
+            raise EngineDied("The engine's process is not running.")
+        number = next(self._profile_ids)
+        future: asyncio.Future[bytes] = asyncio.get_running_loop().create_future()
+        self._profiles[number] = future
+        try:
+            self._send(Record(number, kind, seconds))
+            async with asyncio.timeout(seconds + _PROFILE_MARGIN_S):
+                return await future
+        except asyncio.CancelledError:
+            self._send(StopRecord(number))
+            raise
+        except TimeoutError:
+            raise AxonError("The engine did not end its profile in time.", code="profile_timed_out") from None
+        finally:
+            del self._profiles[number]
+
+    def _take_profile(self, recorded: Recorded) -> None:
+        future = self._profiles.get(recorded.id)
+        if future is None or future.done():
+            return
+        if recorded.code == AlreadyProfiled.code:
+            future.set_exception(AlreadyProfiled())
+        elif recorded.code:
+            future.set_exception(AxonError(recorded.problem, code=recorded.code))
+        else:
+            future.set_result(recorded.packed)
 
     def add(self, sequence: Add) -> None:
         self._send(sequence)
@@ -170,7 +212,7 @@ class EngineProcess:
             if messages:
                 return list(messages)
 
-    def _send(self, message: Start | Add | Abort) -> None:
+    def _send(self, message: Start | Add | Abort | Record | StopRecord) -> None:
         if not self._unsent:
             asyncio.get_running_loop().call_soon(self._flush)
         self._unsent.append(encode(message))

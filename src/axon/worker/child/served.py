@@ -1,9 +1,11 @@
 """What a worker has served: tokens, jobs, and the latencies of the last minute. No I/O; it is told the time."""
 
+from bisect import bisect_left, insort
 from collections import deque
 from collections.abc import Iterable
 
 from axon.domain.presence import Service
+from axon.worker.child.activity import ActivityCounts
 from axon.worker.child.answers import Answers
 from axon.worker.child.step_cost import StepCost
 from axon.worker.job.running import Running
@@ -20,6 +22,7 @@ class Served:
     """``token`` for every token, ``step`` for every step, ``told`` once a second or so."""
 
     def __init__(self) -> None:
+        self.activity = ActivityCounts()
         self._jobs = self._prompt = self._answer = 0
         self._ttfts, self._steps = _Window(), _Window()
         self._stepped_at: float | None = None
@@ -27,21 +30,30 @@ class Served:
         self._has_work = False
         self._cost, self._forgot_at = StepCost(), 0.0
 
-    def token(self, *, prompt: int, is_first: bool) -> None:
+    def token(self, tenant: str, *, prompt: int, is_first: bool) -> None:
         """Counts a token of an answer; the first one comes with the prompt tokens that were computed for it."""
+        self.activity.token(tenant, prompt=prompt)
         self._answer += 1
         self._prompt += prompt
         self._jobs += is_first
 
+    def vector(self, tenant: str, *, prompt: int) -> None:
+        """Counts an input of an embedding model, of so many tokens."""
+        self.activity.token(tenant, prompt=prompt, answer=0)
+        self._prompt += prompt
+        self._jobs += 1
+
     def began(self, now: float, ttft_s: float) -> None:
         """A request has had its first token so long after it was asked."""
         self._ttfts.add(now, max(0.0, ttft_s))
+        self.activity.began(ttft_s)
 
     def step(
         self, now: float, *, used: int, free: int, streams: int = 0, tokens: int = 0, has_work: bool = True
     ) -> None:
         """Counts a step of the engine, which leaves so many KV blocks used and free. It computed ``tokens``, one for
         each of the streams and the rest of prompts; ``has_work``: another step follows at once."""
+        self.activity.step(now, num_tokens=streams, has_work=has_work)
         if self._stepped_at is not None and now - self._stepped_at < _IDLE_S:
             self._steps.add(now, now - self._stepped_at)
             if self._has_work and tokens:
@@ -78,16 +90,25 @@ class Served:
 
 
 class _Window:
-    """The latest values, each with its time."""
+    """The latest values, each with its time. They are kept in order too, because a worker asks ten times a second, and
+    to sort them takes ten times as long as all else that it announces."""
 
     def __init__(self) -> None:
-        self._values: deque[tuple[float, float]] = deque(maxlen=_MOST)
+        self._values: deque[tuple[float, float]] = deque()
+        self._ordered: list[float] = []
 
     def add(self, now: float, value: float) -> None:
+        if len(self._values) == _MOST:
+            self._drop_oldest()
         self._values.append((now, value))
+        insort(self._ordered, value)
 
     def p95(self, now: float) -> float | None:
         while self._values and now - self._values[0][0] > _WINDOW_S:
-            self._values.popleft()
-        ordered = sorted(value for _, value in self._values)
+            self._drop_oldest()
+        ordered = self._ordered
         return round(ordered[int(0.95 * (len(ordered) - 1))], 4) if ordered else None
+
+    def _drop_oldest(self) -> None:
+        _, value = self._values.popleft()
+        del self._ordered[bisect_left(self._ordered, value)]

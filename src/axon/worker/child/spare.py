@@ -1,17 +1,20 @@
-"""The spare engine process: started and imported ahead of time, so that an engine starts at once. Knows no model.
+"""The spare engine process: started and imported ahead of time, so that an engine starts at once. It loads no model.
 
 One spare serves all models of a worker process. When an engine takes it, another one is started once that engine is
-ready, so that the two do not compete for the processor.
+ready, so that the two do not compete for the processor. It reads that engine's tokenizer for grammars, because an
+engine that takes over has no idle moment for it.
 """
 
 import asyncio
 import contextlib
 from collections.abc import Callable
+from pathlib import Path
 
 import structlog
 
 from axon.engine.config import EngineConfig
 from axon.errors import EngineDied
+from axon.runtime.tasks import race
 from axon.worker.child.process import Launched, launch
 
 _SETTLE_S = 1.0
@@ -30,6 +33,8 @@ class SpareEngine:
         self._has_room = has_room
         self._settle_s = settle_s
         self._config: EngineConfig | None = None
+        self._model_dir: Path | None = None
+        """The model of the last engine that was started; None before the first."""
         self._spare: Launched | None = None
         self._wanted = asyncio.Event()
         self._taken = asyncio.Event()
@@ -45,9 +50,9 @@ class SpareEngine:
         with contextlib.suppress(EngineDied):  # the engine's own start reports it
             await self._start()
 
-    async def take(self, config: EngineConfig) -> Launched:
-        """Returns the spare if there is one, else a new process; the caller closes it."""
-        self._config = config
+    async def take(self, config: EngineConfig, model_dir: Path | None) -> Launched:
+        """Returns the spare if there is one, else a new process, for an engine of this model; the caller closes it."""
+        self._config, self._model_dir = config, model_dir
         spare, self._spare = self._spare, None
         self._taken.set()
         self._wanted.clear()  # the next one is started when this engine is ready
@@ -93,17 +98,11 @@ class SpareEngine:
         spare = await launch()
         self._taken.clear()
         self._spare = spare
-        spare.warm(self._config)
+        spare.warm(self._config, self._model_dir)
 
     async def _dies(self, spare: Launched) -> bool:
         """Waits until the spare is taken or dead; returns whether it died."""
-        death = asyncio.ensure_future(spare.process.wait())
-        taking = asyncio.ensure_future(self._taken.wait())
-        try:
-            await asyncio.wait((death, taking), return_when=asyncio.FIRST_COMPLETED)
-        finally:
-            for task in (death, taking):
-                task.cancel()
+        await race(asyncio.create_task(spare.process.wait()), asyncio.create_task(self._taken.wait()))
         return self._spare is spare
 
     async def _drop(self) -> None:

@@ -16,6 +16,7 @@ from axon.domain.turn import TurnState
 from axon.engine.protocol.messages import Add, Emitted, Ready, Refused, StepOutput
 from axon.errors import EngineDied, Expired
 from axon.runtime.clock import Clock
+from axon.telemetry.engine_report import EngineReport, WorkerLabels
 from axon.telemetry.metrics import Metrics
 from axon.worker.child.answers import Answers
 from axon.worker.child.served import Served
@@ -52,6 +53,8 @@ class Engine(Protocol):
 
     def abort(self, ids: list[str]) -> None: ...
 
+    async def profile(self, kind: str, seconds: float) -> bytes: ...
+
     def kill(self) -> None:
         """Kills the process at once; ``outputs`` then ends."""
 
@@ -82,12 +85,16 @@ class Supervisor:
         config: WorkerConfig,
         clock: Clock,
         metrics: Metrics,
-        model: str = "",
+        who: Callable[[], WorkerLabels] = lambda: WorkerLabels(""),
+        worked: Callable[[float], None] = lambda seconds: None,
     ) -> None:
-        """``model`` is the name under which the engine's metrics are counted."""
+        """``who`` returns the labels of the engine's metrics, once the engine is up; ``worked`` is told the seconds of
+        each step."""
         self._hands, self._trials = hands, hands.trials
-        self._make_engine, self._charge, self._config = make_engine, charge, config
-        self._clock, self._metrics, self._model = clock, metrics, model
+        self._make_engine, self._charge, self._worked, self._config = make_engine, charge, worked, config
+        self._clock, self._metrics, self._who = clock, metrics, who
+        self._report: EngineReport | None = None
+        self._ready: Ready | None = None
         self.throughput, self.served, self.answers = Throughput(), Served(), Answers()
         self._engine = make_engine()
         self._is_up = False
@@ -107,7 +114,7 @@ class Supervisor:
 
     async def open(self) -> Ready:
         """Starts the first engine."""
-        ready = await self._engine.open(timeout_s=self._config.engine_start_timeout_s)
+        ready = self._ready = await self._engine.open(timeout_s=self._config.engine_start_timeout_s)
         self._is_up = True
         _logger.info("engine.started", pid=self._engine.pid)
         return ready
@@ -117,15 +124,33 @@ class Supervisor:
         """The process id of the present engine; None where it is no process."""
         return self._engine.pid
 
+    async def profile(self, kind: str, seconds: float) -> bytes:
+        """Records a profile of the present engine's process, packed; see ``EngineProcess.profile``."""
+        return await self._engine.profile(kind, seconds)
+
     async def aclose(self) -> None:
         await self._engine.aclose()
+        if self._report is not None:
+            self._report.closed()
 
     async def run(self, scatter: Scatter, replay: Replay) -> None:
         """Reads what the engine emits; when it dies, hands its jobs on, starts a new one and replays what stays."""
+        self._has_begun()
         while True:
             async for output in self._engine.outputs():
                 self._settle(output)
             await self._restart(scatter, replay)
+
+    @property
+    def report(self) -> EngineReport:
+        """The engine's metrics; their labels are known from the first step on."""
+        if self._report is None:
+            self._report = EngineReport(self._metrics, self._who())
+        return self._report
+
+    def _has_begun(self) -> None:
+        if self._ready is not None:
+            self.report.began(num_slots=self._ready.max_sequences, num_blocks=self._ready.num_blocks)
 
     # --- what is in the engine
 
@@ -159,6 +184,8 @@ class Supervisor:
     @property
     def longest_wait_s(self) -> float:
         """The longest ``waited_s`` of all jobs in hand."""
+        if not self._waiting_since:  # as most of the time, and asked ten times a second
+            return 0.0
         return max(map(self.waited_s, self._hands.running.values()), default=0.0)
 
     def remove(self, running: Running) -> None:
@@ -176,6 +203,7 @@ class Supervisor:
             Add(
                 id=sequence_id,
                 prompt_ids=list(choice.prompt_ids),
+                second_start=choice.second_start,
                 output_ids=list(choice.token_ids),
                 sampling=job.sampling,
                 seed=job.seed,
@@ -200,6 +228,8 @@ class Supervisor:
             self._left[sequence_id] = running
         while len(self._left) > _MAX_LEFT:
             del self._left[next(iter(self._left))]
+        if self._report is not None and self._report.vllm is not None:
+            self._report.vllm.left(ids)
         if ids and not have_ended:
             self._engine.abort(ids)
 
@@ -217,24 +247,37 @@ class Supervisor:
         for scored in output.scored:
             if entry := self._sequences.get(scored.id):
                 entry[1].score(scored)
+        if self.report.vllm is not None:
+            self.report.vllm.drew([each.id for each in output.emitted if each.id in self._sequences], now)
         for emitted in output.emitted:
             if entry := self._sequences.get(emitted.id):
                 self._push(*entry, emitted)
             elif left := self._left.get(emitted.id):
                 left.tally.waste()
+        if output.embedded:
+            self._report_microbatch(output, now)
+        for embedded in output.embedded:
+            if entry := self._sequences.get(embedded.id):
+                self._embed(*entry, embedded.vector)
         for refused in output.refused:
             if entry := self._sequences.get(refused.id):
                 self._refuse(entry[0], refused)
         counters = output.counters
+        self._worked(counters.step_s)
         self.served.step(
             now,
             used=counters.blocks_used,
             free=counters.blocks_free,
             streams=len(output.emitted),
             tokens=counters.batch_tokens,
-            has_work=bool(counters.num_running),
+            has_work=bool(output.waiting if output.embedded else counters.num_running),
         )
-        self._metrics.engine(self._model, counters)
+        self.served.activity.saw_gpus(counters.gpus)
+        self.report.stepped(counters, len(output.emitted))
+
+    def _report_microbatch(self, output: StepOutput, now: float) -> None:
+        taken = [entry for each in output.embedded if (entry := self._sequences.get(each.id))]
+        self.report.embedded([now - running.tally.claimed_at for running, _ in taken])
 
     def _end_wait(self, running: Running, choice: Choice, since: float | None) -> None:
         """The choice has a place now, or needs none any more; only the first choice's wait counts for the job."""
@@ -248,16 +291,39 @@ class Supervisor:
         self._charge(running.job, prefilled=prefilled, cached=cached, emitted=1)
         self.throughput.served(prefilled + cached + 1)
         is_first = not choice.token_ids
-        self.served.token(prompt=prefilled, is_first=is_first)
+        self.served.token(running.job.tenant, prompt=prefilled, is_first=is_first)
         if is_first:
             self.served.began(self._clock.monotonic(), self._clock.now() - running.job.created)
             self.answers.began(prefilled=prefilled, cached=cached)
+            self.report.first_token(
+                num_prompt=num_prompt,
+                num_cached=cached,
+                seconds=self._clock.now() - running.job.created,
+                goes_on=choice.index == 0 and bool(running.job.previous or running.job.ordinal > 1),
+            )
+        if running.lost is not None:
+            (cause, lost_at), running.lost = running.lost, None
+            self.report.took_over(cause, self._clock.monotonic() - lost_at)
         if running.push(choice, emitted):
             self.answers.ended(running.job, len(choice.token_ids))
             # The engine does not know stop strings and would go on.
             self._abort([choice], have_ended=emitted.finish is not None)
         self._hands.news(running)
         if running.terminal is not None:
+            self._hands.acquit(running)
+        elif self._trials.gained(running.job.id, running.gained):
+            self.fill()
+
+    def _embed(self, running: Running, choice: Choice, vector: bytes) -> None:
+        num_prompt = len(choice.prompt_ids)
+        self._charge(running.job, prefilled=num_prompt, cached=0, emitted=0)
+        self.throughput.served(num_prompt)
+        self.served.vector(running.job.tenant, prompt=num_prompt)
+        self.served.began(self._clock.monotonic(), self._clock.now() - running.job.created)
+        running.embed(choice, vector)
+        self._abort([choice], have_ended=True)
+        if running.terminal is not None:
+            self._hands.news(running)
             self._hands.acquit(running)
         elif self._trials.gained(running.job.id, running.gained):
             self.fill()
@@ -281,13 +347,18 @@ class Supervisor:
 
     async def _restart(self, scatter: Scatter, replay: Replay) -> None:
         _logger.warning("engine.died", pid=self._engine.pid, running=len(self._hands.running), next="restarted")
-        self._metrics.failovers.labels(cause="engine_died").inc()
+        self._metrics.streams.failovers.labels(cause="engine_died").inc()
+        self.report.died()
+        died_at = self._clock.monotonic()
         self._is_up = self._hands.has_engine = False
         self._judge(self._engine.in_step)
         await asyncio.gather(self._start_another(), scatter())
         self._watchdog.started()
         await asyncio.gather(*map(replay, list(self._hands.running.values())))
+        for running in self._hands.running.values():
+            running.lost = running.lost or ("engine_died", died_at)
         self._is_up = True
+        self._has_begun()
         self._hands.restored()
         _logger.info("engine.restarted", pid=self._engine.pid, running=len(self._hands.running))
 
@@ -297,7 +368,7 @@ class Supervisor:
         while True:
             self._engine = self._make_engine()
             try:
-                await self._engine.open(timeout_s=self._config.engine_start_timeout_s)
+                self._ready = await self._engine.open(timeout_s=self._config.engine_start_timeout_s)
                 return
             except EngineDied as error:
                 _logger.error("engine.start_failed", error=str(error), retry_s=backoff_s)
@@ -309,6 +380,8 @@ class Supervisor:
         """Counts the crash against the jobs of the step in which the engine died, and ends one that is guilty."""
         inside, self._sequences, self._waiting_since = self._sequences, {}, {}
         self._left = {}
+        if self.report.vllm is not None:
+            self.report.vllm.left(inside)
         for _, choice in inside.values():
             choice.sequence_id = None
         suspects = [running for sequence_id, (running, _) in inside.items() if sequence_id in in_step]
@@ -319,5 +392,6 @@ class Supervisor:
         )
         for running in suspects:
             if running.job.id in guilty:
+                self.report.poisoned()
                 message = "This request crashed the engine repeatedly."
                 self._hands.end(running, TurnState.FAILED, Failure.ENGINE_CRASH, message)

@@ -4,7 +4,7 @@ from collections import deque
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from axon.domain.chunk import Details, Likely, ScoredToken, Token
+from axon.domain.log.chunk import Details, Likely, Ranked, ScoredToken, Token
 from axon.domain.sampling import Sampling
 from axon.domain.tool_call import TOOL_CALLS, CallPiece
 from axon.engine.protocol.messages import Emitted, Scored
@@ -37,8 +37,12 @@ class Choice:
     calls: CallSplitter | None = None
     """Separates tool calls from the text, where the request offers tools."""
     prompt_ids: tuple[int, ...] = ()
+    second_start: int = 0
+    """Index in the prompt at which the second text of a pair begins; 0 for a single text."""
     scored: list[ScoredToken] = field(default_factory=list)
     """The prompt's tokens with their logprobs, as far as the engine has computed them, where they are asked for."""
+    ranked: list[Ranked] = field(default_factory=list)
+    """The ranks of the same tokens."""
     _detokenizer: Detokenizer = field(init=False)
     _stops: StopScanner = field(init=False)
     _splitter: ReasoningSplitter | None = field(init=False)
@@ -68,7 +72,8 @@ class Choice:
         """Adds one token from the engine."""
         if not self.token_ids:
             self.cached = emitted.cached
-        text, thinking, calls, stopped = self._read(emitted.token, last=emitted.finish is not None)
+        last, cut_off = emitted.finish is not None, emitted.finish == "length"
+        text, thinking, calls, stopped = self._read(emitted.token, last=last, cut_off=cut_off)
         self.waiting.append(Token(self.index, emitted.token, text, self._details(emitted, thinking, calls)))
         self._num_characters += len(text)
         self.token_ids.append(emitted.token)
@@ -80,20 +85,31 @@ class Choice:
 
     def score(self, scored: Scored) -> None:
         """Adds the logprobs of the next tokens of the prompt."""
-        for logprob, top in scored.logprobs:
+        for logprob, rank, top in scored.logprobs:
             token_id = self.prompt_ids[len(self.scored) + 1]
             self.scored.append(ScoredToken(self.tokenizer.token_bytes(token_id), logprob, self._in_bytes(top)))
+            self.ranked.append(Ranked(rank, tuple(id for id, _ in top)))
 
-    def _read(self, token_id: int, *, last: bool) -> tuple[str, str, tuple[CallPiece, ...], bool]:
+    def forget_scores(self) -> None:
+        """Drops the logprobs of the prompt: it enters an engine anew, which computes them again."""
+        self.scored.clear()
+        self.ranked.clear()
+
+    def _read(
+        self, token_id: int, *, last: bool, cut_off: bool = False
+    ) -> tuple[str, str, tuple[CallPiece, ...], bool]:
         """Detokenizes one token: its answer text, its reasoning text, its pieces of calls, and whether it ends the
-        choice, by a stop string or as the end of the last call that the choice may have."""
+        choice, by a stop string or as the end of the last call that the choice may have.
+
+        ``cut_off``: it is the last token because the choice may have no more.
+        """
         text, thinking, stopped = self._text(token_id, last=last)
         if self.calls is None:
             return text, thinking, (), stopped
         said = self.calls.push(text)
         if self.calls.is_done or not (last or stopped):
             return said.text, thinking, said.calls, stopped or self.calls.is_done
-        rest = self.calls.flush()
+        rest = self.calls.flush(cut_off=cut_off and not stopped)
         return said.text + rest.text, thinking, (*said.calls, *rest.calls), stopped
 
     def _text(self, token_id: int, *, last: bool) -> tuple[str, str, bool]:
@@ -115,10 +131,12 @@ class Choice:
         return answer, thinking, stopped
 
     def _details(self, emitted: Emitted, thinking: str, calls: tuple[CallPiece, ...]) -> Details | None:
-        stop = self._stops.matched
+        stop, tells_prompt = self._stops.matched, self.sampling.prompt_logprobs and not self.token_ids
+        prompt = self._scored_prompt() if tells_prompt else ()
+        ranks = tuple(self.ranked) if tells_prompt and self.sampling.prompt_top is not None else ()
         if emitted.logprob is None:
-            return Details(reasoning=thinking, calls=calls, stop=stop) if thinking or calls or stop else None
-        is_first = self.sampling.prompt_logprobs and not self.token_ids
+            has_any = thinking or calls or stop or prompt
+            return Details(reasoning=thinking, calls=calls, stop=stop, prompt=prompt, ranks=ranks) if has_any else None
         return Details(
             reasoning=thinking,
             stop=stop,
@@ -126,11 +144,13 @@ class Choice:
             logprob=emitted.logprob,
             top=self._in_bytes(emitted.top),
             offset=self._num_characters,
-            prompt=(ScoredToken(self.tokenizer.token_bytes(self.prompt_ids[0]), None), *self.scored)
-            if is_first
-            else (),
+            prompt=prompt,
+            ranks=ranks,
             calls=calls,
         )
+
+    def _scored_prompt(self) -> tuple[ScoredToken, ...]:
+        return ScoredToken(self.tokenizer.token_bytes(self.prompt_ids[0]), None), *self.scored
 
     def _in_bytes(self, top: Iterable[tuple[int, float]]) -> tuple[Likely, ...]:
         return tuple(Likely(self.tokenizer.token_bytes(token_id), logprob) for token_id, logprob in top)

@@ -60,6 +60,18 @@ class Hands:
         """Slots that ``jobs`` take: one for each choice."""
         return sum(job.choices for job in self.jobs)
 
+    def by_lane(self) -> tuple[dict[str, int], bool]:
+        """The slots that ``jobs`` take, by lane, and whether any stream is held back; asked for every job taken, so it
+        looks at each job once."""
+        held: dict[str, int] = {}
+        num_busy = 0
+        for running in self._running.values():
+            if not running.is_idle:
+                num_busy += 1
+                job = running.job
+                held[job.lane] = held.get(job.lane, 0) + job.choices
+        return held, num_busy < len(self._running)
+
     @property
     def held_back(self) -> Mapping[str, int]:
         """The number of streams that are held back to their tenant's rate, by tenant."""

@@ -7,9 +7,9 @@ each other; the stream orders their tokens by (position, choice), so that it is 
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 
-from axon.domain.chunk import Chunk, End, Token
+from axon.domain.billing.ledger import Ledger
 from axon.domain.job import Job
-from axon.domain.ledger import Ledger
+from axon.domain.log.chunk import Chunk, End, Token
 from axon.domain.turn import TurnState
 from axon.engine.protocol.messages import Emitted
 from axon.ports.queue import Delivery
@@ -46,6 +46,8 @@ class Running:
     cached: int = 0
     """Prompt tokens that were in the engine's KV cache, counted once per prompt, when the prompt's first choice has a
     token in the stream."""
+    vectors: dict[int, bytes] = field(default_factory=dict)
+    """The vectors of an embedding job so far, by choice; they are appended with its end, all at once."""
     reasoned: int = 0
     """Tokens in the stream that are reasoning."""
     sent: int = 0
@@ -62,6 +64,9 @@ class Running:
     """Monotonic time at which the log last took an append; its answer says whether the job was cancelled."""
     must_ask: bool = False
     """An append is due even without a token, because its answer says whether the job was cancelled."""
+    lost: tuple[str, float] | None = None
+    """The way in which the attempt before this one was lost, and the monotonic time since which that is known; None
+    once this attempt has a token."""
     is_paused: bool = False
     """The job is out of the engine because enough of its tokens are held back."""
     choices: list[Choice] = field(init=False)
@@ -80,6 +85,7 @@ class Running:
                 tokenizer=self.tokenizer,
                 reasoning=self.job.reasoning,
                 prompt_ids=self.job.prompt_of(index),
+                second_start=self.job.second_start_of(index),
                 calls=self._splitter(),
             )
             for index in range(self.job.choices)
@@ -97,6 +103,11 @@ class Running:
             text_parameters=job.text_parameters,
             formed=job.formed,
         )
+
+    @property
+    def attempt(self) -> int:
+        """The number of this attempt, from 1 on."""
+        return self.tally.attempt
 
     @property
     def absent(self) -> list[Choice]:
@@ -130,7 +141,7 @@ class Running:
     def enter(self, choice: Choice, sequence_id: str) -> None:
         """A choice enters the engine under this sequence id."""
         choice.sequence_id, self.gained = sequence_id, 0
-        choice.scored.clear()
+        choice.forget_scores()
         self.tally.enter(choice.index, len(choice.token_ids))
 
     def logged(self) -> Chunk:
@@ -171,6 +182,14 @@ class Running:
         if self._next() is None and self.terminal is None:
             self.terminal = Terminal(TurnState.COMPLETED)
         return bool(choice.reason)
+
+    def embed(self, choice: Choice, vector: bytes) -> None:
+        """Adds the vector of one input from the engine, with which its choice has ended."""
+        self.tally.emit(choice.index, 0)
+        choice.reason, self.vectors[choice.index] = "stop", vector
+        self.gained += 1
+        if len(self.vectors) == len(self.choices) and self.terminal is None:
+            self.terminal = Terminal(TurnState.COMPLETED)
 
     def end(self, state: TurnState, code: str = "", message: str = "") -> None:
         """Ends the job from outside, unless it has an end already; tokens that are held back are dropped."""
@@ -264,7 +283,14 @@ class Running:
             cached=self.cached,
             reasoned=self.reasoned,
             ledger=self._ledger_for(first),
+            vectors=self._vectors(),
+            at=self.clock.now(),
         )
+
+    def _vectors(self) -> tuple[bytes, ...]:
+        """The vectors in the order of the inputs, if the job is complete."""
+        is_whole = self.terminal is not None and self.terminal.state is TurnState.COMPLETED
+        return tuple(self.vectors[index] for index in sorted(self.vectors)) if is_whole else ()
 
     def _ledger_for(self, first: int) -> Ledger | None:
         """The ledger in a chunk that begins at ``first``: only an attempt's first chunk and the end carry one."""

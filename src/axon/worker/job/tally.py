@@ -3,8 +3,11 @@
 from collections.abc import Iterable
 from dataclasses import replace
 
+import msgspec
+
+from axon.domain.billing.ledger import Ledger, timed
 from axon.domain.job import Job
-from axon.domain.ledger import Ledger, timed
+from axon.domain.times import Attempt, Times, cause_of, missed, with_attempt, with_last
 from axon.runtime.clock import Clock
 
 
@@ -13,8 +16,16 @@ class Tally:
 
     def __init__(self, job: Job, clock: Clock) -> None:
         self._job, self._clock = job, clock
-        self._claimed_at = clock.monotonic()
-        self._ledger = Ledger(queued=job.num_prompt_tokens, attempts=1, queue_s=max(0.0, clock.now() - job.created))
+        self.claimed_at, self._claimed_time = clock.monotonic(), clock.now()
+        """Monotonic time at which this attempt began, and its Unix time."""
+        self._ledger = Ledger(
+            queued=job.num_prompt_tokens,
+            attempts=1,
+            queue_s=max(0.0, self._claimed_time - job.created),
+            times=self._no_times(),
+        )
+        self._attempt: Attempt | None = None
+        """This attempt, as it began."""
         self._begun: set[int] = set()
         """Choices that have had a token, in this attempt or an earlier one."""
         self._awaited: dict[int, int] = {}
@@ -22,6 +33,29 @@ class Tally:
         self._is_replay = False
         self._is_silent = True
         """This attempt has emitted no token yet."""
+
+    def _no_times(self) -> Times:
+        return Times(self._job.arrived, self._job.loaded_s, self._job.request)
+
+    @property
+    def _times(self) -> Times:
+        return self._ledger.times or self._no_times()
+
+    def begin(self, epoch: int, *, me: str, claim_s: float, after: int, before: tuple[int, str]) -> None:
+        """Notes the attempt that begins here, behind those that the log knows. ``before`` is the epoch under which the
+        job was held until now and its owner, which is empty if the job was given up."""
+        last_epoch, owner = before
+        times = self._times
+        if (lost := missed(times, epoch=last_epoch, owner=owner)) is not None:
+            times = with_attempt(times, lost)
+        self._attempt = Attempt(
+            epoch, me, self._claimed_time, claim_s, None, after, cause_of(times, owner=owner, me=me)
+        )
+        self._ledger = replace(self._ledger, times=with_attempt(times, self._attempt))
+
+    def claim_again(self, epoch: int) -> None:
+        """The attempt goes on under a new epoch, because the log had forgotten the job."""
+        self._ledger = replace(self._ledger, times=with_last(self._times, epoch=epoch))
 
     def resume(self, logged: Ledger | None, *, attempts: int, begun: Iterable[int]) -> None:
         """Continues the ledger in the log of earlier attempts; the choices in ``begun`` are computed again."""
@@ -31,10 +65,17 @@ class Tally:
 
     def take_over(self, lost: "Tally", *, num_lost: int) -> None:
         """Continues the tally of an attempt that was made here; ``num_lost`` of its tokens are computed again."""
-        self._ledger = replace(lost._ledger, attempts=lost._ledger.attempts + 1)
+        times = lost._times
+        if self._attempt is not None:
+            times = with_attempt(times, msgspec.structs.replace(self._attempt, cause="engine"))
+        self._ledger = replace(lost._ledger, attempts=lost._ledger.attempts + 1, times=times)
         self._ledger = replace(self._ledger, replayed=self._ledger.replayed + num_lost)
         self._begun |= lost._begun
         self._is_replay = True
+
+    def leave_unbegun(self) -> None:
+        """The job ends here, and neither this attempt nor an earlier one has computed anything of it."""
+        self._ledger = Ledger(times=self._no_times())
 
     def enter(self, choice: int, num_outputs: int) -> None:
         """A choice enters the engine with this many output tokens."""
@@ -52,7 +93,8 @@ class Tally:
             ledger = replace(ledger, prefilled=ledger.prefilled + num_prompt - cached, cached=ledger.cached + cached)
         if self._is_silent:
             self._is_silent = False
-            took_s = max(0.0, self._clock.monotonic() - self._claimed_at)
+            took_s = max(0.0, self._clock.monotonic() - self.claimed_at)
+            ledger = replace(ledger, times=with_last(self._times, silent_s=took_s))
             if self._is_replay:
                 ledger = replace(ledger, replay_s=ledger.replay_s + took_s)
             else:
@@ -71,6 +113,11 @@ class Tally:
     def hold_back(self, seconds: float) -> None:
         """The job was held back to its tenant's rate for these seconds."""
         self._ledger = replace(self._ledger, paced_s=self._ledger.paced_s + seconds)
+
+    @property
+    def attempt(self) -> int:
+        """The number of this attempt, from 1 on."""
+        return self._ledger.attempts
 
     def so_far(self, num_emitted: int) -> Ledger:
         """The ledger of a job that runs, with this many tokens in its stream."""

@@ -19,6 +19,7 @@ from axon.errors import AxonError, DependencyDown
 from axon.ports.live import Live
 from axon.ports.queue import LANE_UNKNOWN, Delivery, Queue
 from axon.runtime.clock import Clock
+from axon.telemetry.logs import about
 from axon.telemetry.metrics import Metrics
 from axon.worker.child.supervisor import Supervisor
 from axon.worker.config import WorkerConfig
@@ -229,7 +230,9 @@ class Passing:
                     return False
                 await self._live.log.release(running.job.id, running.epoch, crashes=self._crashes(running))
         except (AxonError, TimeoutError) as error:
-            _logger.warning("job.not_handed_over", turn=running.job.id, error=str(error), next="goes on here")
+            _logger.warning(
+                "job.not_handed_over", **about(running.job, running.attempt), error=str(error), next="goes on here"
+            )
             return False
         return hands.holds(running)  # else it was parked or forgotten meanwhile, and its delivery with it
 
@@ -237,5 +240,5 @@ class Passing:
         """Gives the delivery of a released job back."""
         self._hands.forget(running)
         self.num_given += 1
-        self._metrics.handed_over.inc()
+        self._metrics.streams.handed_over.inc()
         await self.give_back(running.job, running.delivery)

@@ -18,14 +18,28 @@ _RETRY_S = 1.0
 _TTL_INTERVALS = 3
 """An announcement expires after this many intervals, so that two may be lost."""
 
+Vacancy = tuple[int, bool]
+"""A worker's free slots, and whether it is draining."""
+
 _logger = structlog.get_logger("axon.worker")
 
 
 class Announcer:
     """``run`` until cancelled, then ``leave``."""
 
-    def __init__(self, presences: Presences, presence: Callable[[], Presence], *, every_s: float, clock: Clock) -> None:
+    def __init__(
+        self,
+        presences: Presences,
+        presence: Callable[[], Presence],
+        *,
+        every_s: float,
+        clock: Clock,
+        vacancy: Callable[[], Vacancy] | None = None,
+    ) -> None:
+        """``vacancy`` returns of the presence what is announced as soon as it changes. It is asked ten times a second:
+        the whole presence costs much more."""
         self._presences, self._presence, self._clock = presences, presence, clock
+        self._vacancy = vacancy or (lambda: _vacancy_of(presence()))
         self._every_s = every_s
         self._announced: Presence | None = None
         self._announced_at = 0.0
@@ -40,9 +54,8 @@ class Announcer:
     async def run(self) -> None:
         """Announces until cancelled; raises ``Misconfigured`` when another worker has the name from the start."""
         while True:
-            presence = self._presence()
-            if self._is_due(presence):
-                await self._announce(presence)
+            if self._is_due(self._vacancy()):
+                await self._announce(self._presence())
             await asyncio.sleep(_POLL_S)
 
     async def leave(self) -> None:
@@ -51,13 +64,13 @@ class Announcer:
             with contextlib.suppress(AxonError):
                 await self._presences.drop(self._announced)
 
-    def _is_due(self, presence: Presence) -> bool:
+    def _is_due(self, vacancy: Vacancy) -> bool:
         last, now = self._announced, self._clock.monotonic()
         if self._failed_at is not None:
             return now - self._failed_at >= _RETRY_S
         if last is None or now - self._announced_at >= self._every_s:
             return True
-        return (last.load.free_slots, last.draining) != (presence.load.free_slots, presence.draining)
+        return _vacancy_of(last) != vacancy
 
     async def _announce(self, presence: Presence) -> None:
         try:
@@ -88,3 +101,7 @@ class Announcer:
 def taken(name: str) -> str:
     """Says that a worker cannot have its name."""
     return f"Another worker has the name {name}. Give this one a name of its own with worker.name."
+
+
+def _vacancy_of(presence: Presence) -> Vacancy:
+    return presence.load.free_slots, presence.draining

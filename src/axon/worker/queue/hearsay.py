@@ -7,8 +7,8 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 
 from axon.dispatch.hint import Hint
+from axon.domain.fairness.lane import tier_of
 from axon.domain.job import Job
-from axon.domain.lane import tier_of
 from axon.worker.queue.order import Party, Waiting
 
 _REMEMBERED_S = 30.0

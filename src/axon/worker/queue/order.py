@@ -7,9 +7,9 @@ hold less than their part of the slots here: the engine then parks a sequence of
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
+from axon.domain.fairness.share import Want, short_of
 from axon.domain.job import Job
-from axon.domain.share import Want, short_of
-from axon.domain.tenant import Tier
+from axon.domain.tenants.tenant import Tier
 
 SLOT_COST = 128.0
 """The cost that a held slot adds to its lane's counter in advance: that of its next 64 tokens. Without it, the tenant

@@ -14,6 +14,9 @@ class Parked:
     def __init__(self) -> None:
         self._deliveries: dict[int, tuple[Delivery, str]] = {}
 
+    def __len__(self) -> int:
+        return len(self._deliveries)
+
     def add(self, delivery: Delivery, owner: str = "") -> None:
         """Parks a delivery; ``owner`` is the incarnation whose lease it waits for, empty where it waits for none."""
         self._deliveries[delivery.tag] = delivery, owner

@@ -7,7 +7,7 @@ I/O, no clock.
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
 
-from axon.domain.virtual_counters import VirtualCounters
+from axon.domain.fairness.virtual_counters import VirtualCounters
 
 LEVEL = ""
 """The name under which the level is stored among the counters."""

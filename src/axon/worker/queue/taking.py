@@ -11,15 +11,14 @@ then holds at most twice as many sequences as it has slots.
 
 import asyncio
 import contextlib
-from collections import Counter
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Collection, Sequence
 
 import structlog
 
 from axon.dispatch.dispatch import work_channel
 from axon.dispatch.hint import decode_hint
-from axon.domain.lane import lane_names, pool_name
-from axon.domain.lane import own_lane as own_lane_name
+from axon.domain.fairness.lane import lane_names, pool_name
+from axon.domain.fairness.lane import own_lane as own_lane_name
 from axon.errors import AxonError
 from axon.ports.live import Live
 from axon.ports.queue import Delivery, Lanes
@@ -29,6 +28,7 @@ from axon.telemetry.sparse import Sparse
 from axon.worker.identity import Identity
 from axon.worker.job.hands import Hands
 from axon.worker.queue.hearsay import Hearsay
+from axon.worker.queue.neighbours import Neighbours
 from axon.worker.queue.order import SLOT_COST, Waiting, in_order, score, short
 from axon.worker.queue.sharing import Sharing
 
@@ -59,8 +59,10 @@ class Taking:
         live: Live,
         clock: Clock,
         metrics: Metrics,
+        neighbours: Callable[[], Collection[str]] = tuple,
     ) -> None:
-        """``own_lane``: the worker's name, under which it has a lane of its own; empty for none."""
+        """``own_lane``: the worker's name, under which it has a lane of its own; empty for none. ``neighbours`` returns
+        the pools whose engines share these cores."""
         me = identity
         self._hands, self._deployment = hands, me.deployment
         self._lanes = lane_names(me.deployment, num_lanes, me.pool, me.letter)
@@ -69,7 +71,8 @@ class Taking:
         self._queue, self._wakeups, self._metrics = queue, live.wakeups, metrics
         self._now = clock.monotonic
         self._hearsay = Hearsay(self._lanes, self._own)
-        self.sharing = Sharing(live.shares, pool_name(me.deployment, me.pool), self._active)
+        pool = pool_name(me.deployment, me.pool)
+        self.sharing = Sharing(live.shares, pool, self._active, Neighbours(live.shares, pool, neighbours, clock.now))
         self._woken, self._look_everywhere = asyncio.Event(), asyncio.Event()
         self._resting_until = 0.0
         self._avoided: dict[str, float] = {}
@@ -162,16 +165,16 @@ class Taking:
         hands = self._hands
         if not self._hearsay or hands.is_closed or not hands.has_engine or self._now() < self._resting_until:
             return []
-        jobs, slots, now = self._hands.jobs, self._hands.slots, self._now()
-        num_held = sum(job.choices for job in jobs)
-        if num_held >= 2 * slots or self._hands.is_full:
+        slots, now = hands.slots, self._now()
+        held, holds_back = hands.by_lane()
+        num_held = sum(held.values())
+        if num_held >= 2 * slots or hands.is_full:
             return []
-        held = Counter[str]()
-        for job in jobs:
-            held[job.lane] += job.choices
-        waiting = self._without_held_back(self._hearsay.waiting(held, now))
+        waiting = self._hearsay.waiting(held, now)
+        if holds_back:
+            waiting = self._without_held_back(waiting)
         if num_held >= slots:
-            return self._without_avoided([each.lane for each in short(waiting, jobs, slots)])
+            return self._without_avoided([each.lane for each in short(waiting, hands.jobs, slots)])
         served = self.sharing.served
         others = in_order(waiting, served.of, served.level)
         own = self._hearsay.own(held, now)
@@ -188,16 +191,14 @@ class Taking:
 
     def _without_held_back(self, waiting: list[Waiting]) -> list[Waiting]:
         """Leaves out lanes whose every tenant has a whole engine's worth of streams held back already."""
-        if not (held_back := self._hands.held_back):
-            return waiting
-        slots = self._hands.slots
+        held_back, slots = self._hands.held_back, self._hands.slots
         return [
             each for each in waiting if not each.parties or any(held_back.get(who, 0) < slots for who in each.parties)
         ]
 
     def _took(self, delivery: Delivery, asked: Sequence[str]) -> None:
         """The lanes asked before this delivery's were empty; its lane has had its turn, even by way of the own lane."""
-        self._metrics.taken.labels(lane="own" if delivery.own else "tenant").inc()
+        self._metrics.queue.taken.labels(lane="own" if delivery.own else "tenant").inc()
         found = self._own if delivery.own else delivery.lane
         place = asked.index(found) if found in asked else 0
         self._hearsay.restore(asked[place:])

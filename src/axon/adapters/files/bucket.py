@@ -1,0 +1,323 @@
+"""Files in a bucket of an S3-compatible store, one object each, through obstore.
+
+A file that fits into one part is one request; a larger one is a multipart upload, which becomes an object when its last
+part is there. Endpoint, region and credentials come from AWS_ variables. Parts of an upload that was cut off stay
+hidden in the bucket until its own lifecycle rule deletes them.
+"""
+
+import asyncio
+import contextlib
+import os
+import re
+import threading
+from collections.abc import AsyncGenerator, AsyncIterator, Iterator, Sequence
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
+
+from axon.adapters.files.names import checked, is_name, not_there
+from axon.errors import AxonError, DependencyDown, Misconfigured, NotFound, ServiceRefuses
+from axon.runtime.tasks import settled
+
+if TYPE_CHECKING:
+    from obstore.store import S3Store
+
+SCHEME = "s3://"
+_PART_BYTES = 8 << 20
+_PARTS_AT_ONCE = 2
+"""An upload holds so many parts in memory, and the one that is being filled."""
+_PIECE_BYTES = 1 << 20
+_CALL_S = 60.0
+"""Deadline of a call, retries included."""
+_REQUEST_S = 20.0
+_NUM_RETRIES = 3
+_LISTING_S = 300.0
+_PAGE = 1000
+_STATUS = re.compile(r"status code: (\d{3})")
+_MOST_SAID = 200
+_REFUSED = (401, 403)
+_ENDPOINTS = ("AWS_ENDPOINT_URL", "AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Location:
+    """A bucket, and what the names of the files in it begin with."""
+
+    bucket: str
+    prefix: str
+    """Ends with a slash, or is empty."""
+
+    @property
+    def text(self) -> str:
+        return f"{SCHEME}{self.bucket}/{self.prefix}"
+
+
+def location_of(url: str) -> Location:
+    """The place that ``s3://bucket/prefix`` names; raises ``Misconfigured``."""
+    parts = urlsplit(url)
+    prefix = parts.path.strip("/")
+    is_plain = all(part not in ("", ".", "..") for part in prefix.split("/")) if prefix else True
+    if not re.fullmatch(r"[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]", parts.netloc) or parts.query or parts.fragment:
+        raise Misconfigured("batches.files_dir names no bucket: write s3://bucket/prefix, with no user and no query.")
+    if not is_plain or not prefix.isprintable():
+        raise Misconfigured("The prefix in batches.files_dir must have plain names between its slashes.")
+    return Location(bucket=parts.netloc, prefix=f"{prefix}/" if prefix else "")
+
+
+class BucketFiles:
+    """One object for each id below the prefix."""
+
+    def __init__(self, location: Location, *, endpoint: str | None = None) -> None:
+        """``endpoint`` is for tests; a server's is AWS_ENDPOINT_URL."""
+        self._location, self._endpoint = location, endpoint
+        self._opened: S3Store | None = None
+
+    async def open(self) -> None:
+        """Lists one page, so that a wrong bucket or key fails at the start."""
+        store = self._made()
+        async with self._asked(""):
+            await asyncio.to_thread(_first_page, store, self._prefix)
+        self._opened = store
+
+    async def aclose(self) -> None:
+        """Holds no connection that has to be closed."""
+        self._opened = None
+
+    async def put(self, file_id: str, pieces: AsyncIterator[bytes]) -> int:
+        import obstore
+
+        path, first = self._path(file_id), bytearray()
+        async for piece in pieces:
+            first += piece
+            if len(first) > _PART_BYTES:
+                return await self._put_in_parts(file_id, bytes(first), pieces)
+        async with self._asked(file_id):
+            await obstore.put_async(self._store, path, bytes(first), use_multipart=False)
+        return len(first)
+
+    async def _put_in_parts(self, file_id: str, first: bytes, rest: AsyncIterator[bytes]) -> int:
+        """A multipart upload. It has no deadline of its own: the pieces have theirs, and so has each request."""
+        import obstore
+
+        handed, num_bytes = _Handed(), len(first)
+        writing = asyncio.ensure_future(
+            obstore.put_async(
+                self._store, self._path(file_id), handed, chunk_size=_PART_BYTES, max_concurrency=_PARTS_AT_ONCE
+            )
+        )
+        try:
+            await self._give(file_id, handed, first, writing)
+            async for piece in rest:
+                await self._give(file_id, handed, piece, writing)
+                num_bytes += len(piece)
+            await self._give(file_id, handed, None, writing)
+            with self._translated(file_id):
+                await asyncio.shield(writing)
+        except BaseException:
+            handed.break_off()  # else the library would go on to wait for the next piece
+            await settled(writing)  # its requests have deadlines
+            raise
+        return num_bytes
+
+    async def _give(self, file_id: str, handed: "_Handed", piece: bytes | None, writing: "asyncio.Future[Any]") -> None:
+        with self._translated(file_id):
+            await handed.give(piece, writing)
+
+    async def read(self, file_id: str) -> AsyncGenerator[bytes, None]:
+        import obstore
+
+        path = self._path(file_id)
+        async with self._asked(file_id):
+            size = (await obstore.head_async(self._store, path))["size"]
+        for start in range(0, size, _PIECE_BYTES):
+            async with self._asked(file_id):
+                end = min(size, start + _PIECE_BYTES)
+                piece = bytes(await obstore.get_range_async(self._store, path, start=start, end=end))
+            yield piece
+
+    async def delete(self, file_id: str) -> None:
+        import obstore
+
+        with contextlib.suppress(NotFound):
+            async with self._asked(file_id):
+                await obstore.delete_async(self._store, self._path(file_id))
+
+    async def old(self, *, before: float, limit: int, after: str = "") -> Sequence[str]:
+        is_left = threading.Event()
+        try:
+            async with self._asked("", _LISTING_S):
+                return await asyncio.to_thread(self._listed, before, limit, after, is_left)
+        finally:
+            is_left.set()
+
+    def _listed(self, before: float, limit: int, after: str, is_left: threading.Event) -> list[str]:
+        """In a thread, as a process that ends soon after an awaited listing was seen to abort (SIGABRT). It ends with
+        its page once nobody waits for it."""
+        import obstore
+
+        prefix, found = self._location.prefix, list[str]()
+        offset = prefix + after if after else None
+        for page in obstore.list(self._store, self._prefix, offset=offset, chunk_size=_PAGE):
+            if is_left.is_set():
+                break
+            for each in page:
+                name = each["path"].removeprefix(prefix)
+                if is_name(name) and name > after and each["last_modified"].timestamp() < before:
+                    found.append(name)
+                    if len(found) == limit:
+                        return found
+        return found
+
+    @property
+    def _prefix(self) -> str | None:
+        return self._location.prefix.rstrip("/") or None
+
+    @property
+    def _store(self) -> "S3Store":
+        assert self._opened is not None, "open it first"
+        return self._opened
+
+    def _path(self, file_id: str) -> str:
+        return self._location.prefix + checked(file_id)
+
+    def _made(self) -> "S3Store":
+        try:
+            from obstore.store import S3Store
+        except ImportError as error:
+            raise Misconfigured("Files at s3://… need the package obstore: install axon-serving[fetch].") from error
+        from obstore.exceptions import BaseError
+
+        _check_endpoints()
+        timeout = timedelta(seconds=_REQUEST_S)
+        try:
+            return S3Store(
+                self._location.bucket,
+                config={"endpoint": self._endpoint} if self._endpoint else None,
+                # Whoever names an http:// endpoint means it; without one, AWS's own is https.
+                client_options={"allow_http": True, "connect_timeout": timeout, "timeout": timeout},
+                retry_config={"max_retries": _NUM_RETRIES, "retry_timeout": timedelta(seconds=_CALL_S / 2)},
+            )
+        except (BaseError, ValueError) as error:
+            said = _first_line(error)
+            raise Misconfigured(f"The AWS_ variables cannot be used for {self._location.text}: {said}") from error
+
+    @contextlib.asynccontextmanager
+    async def _asked(self, file_id: str, timeout_s: float = _CALL_S) -> AsyncGenerator[None, None]:
+        """A call with its deadline."""
+        with self._translated(file_id):
+            async with asyncio.timeout(timeout_s):
+                yield
+
+    @contextlib.contextmanager
+    def _translated(self, file_id: str) -> Iterator[None]:
+        """Raises ``NotFound`` or ``DependencyDown`` for the library's errors, at the start ``ServiceRefuses`` too."""
+        from obstore import exceptions
+
+        try:
+            yield
+        except TimeoutError as error:
+            raise DependencyDown("The files did not answer in time.", code="files_unavailable") from error
+        except (exceptions.BaseError, OSError) as error:  # a missing object is a FileNotFoundError
+            raise self._explained(error, file_id) from error
+
+    def _explained(self, error: Exception, file_id: str) -> AxonError:
+        from obstore import exceptions
+
+        status = int(found[1]) if (found := _STATUS.search(str(error))) else 0
+        is_missing = isinstance(error, exceptions.NotFoundError | FileNotFoundError) or status == 404
+        if self._opened is None:
+            return self._explained_at_start(error, status, is_missing=is_missing)
+        if file_id and is_missing and "NoSuchBucket" not in str(error):
+            return not_there(file_id)
+        # A client is told neither the bucket nor what to set.
+        return DependencyDown("The files cannot be reached.", code="files_unavailable")
+
+    def _explained_at_start(self, error: Exception, status: int, *, is_missing: bool) -> AxonError:
+        from obstore import exceptions
+
+        if is_missing or "NoSuchBucket" in str(error):
+            message = f"There is no bucket {self._location.bucket}: make it, or check AWS_ENDPOINT_URL."
+            return ServiceRefuses(message, code="files_unavailable")
+        if isinstance(error, exceptions.PermissionDeniedError | exceptions.UnauthenticatedError) or status in _REFUSED:
+            return ServiceRefuses(
+                f"The files at {self._location.text} are refused: set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY to a "
+                "key that may list, get, put and delete there, and AWS_REGION to the bucket's.",
+                code="files_unavailable",
+            )
+        message = f"The files at {self._location.text} cannot be reached: {_first_line(error)}"
+        return DependencyDown(message, code="files_unavailable")
+
+
+def _check_endpoints() -> None:
+    """Raises ``Misconfigured`` for an endpoint that is none: the library would ask the machine's cloud for keys first,
+    and report those as refused."""
+    for name in _ENDPOINTS:
+        if (value := os.environ.get(name)) and not _is_endpoint(value):
+            raise Misconfigured(f"{name} must be a URL such as https://s3.example.com.")
+
+
+def _is_endpoint(value: str) -> bool:
+    try:
+        parts = urlsplit(value)
+    except ValueError:
+        return False
+    return parts.scheme in ("http", "https") and bool(parts.hostname)
+
+
+def _first_line(error: Exception) -> str:
+    return str(error).split("\n", 1)[0][:_MOST_SAID]
+
+
+def _first_page(store: "S3Store", prefix: str | None) -> None:
+    import obstore
+
+    next(iter(obstore.list(store, prefix, chunk_size=_PAGE)), None)
+
+
+class _BrokenOff(Exception):
+    """The upload is not to become an object."""
+
+
+class _Handed:
+    """Pieces that are handed to the library one by one, which takes them as an iterator."""
+
+    def __init__(self) -> None:
+        self._pieces: asyncio.Queue[bytes | None] = asyncio.Queue(maxsize=1)
+        self._is_broken = asyncio.Event()
+
+    async def give(self, piece: bytes | None, writing: "asyncio.Future[Any]") -> None:
+        """Returns when there is room for the next piece; raises what the writing has failed with. None says that no
+        more will come."""
+        if writing.done():
+            writing.result()
+        if piece == b"":
+            return
+        giving = asyncio.ensure_future(self._pieces.put(piece))
+        try:
+            await asyncio.wait([giving, writing], return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            giving.cancel()
+        if writing.done():
+            writing.result()
+
+    def break_off(self) -> None:
+        """The library's next look fails."""
+        self._is_broken.set()
+
+    def __aiter__(self) -> "_Handed":
+        return self
+
+    async def __anext__(self) -> bytes:
+        taking, breaking = asyncio.ensure_future(self._pieces.get()), asyncio.ensure_future(self._is_broken.wait())
+        try:
+            await asyncio.wait([taking, breaking], return_when=asyncio.FIRST_COMPLETED)
+            if self._is_broken.is_set():
+                raise _BrokenOff
+            piece = taking.result()
+        finally:
+            taking.cancel()
+            breaking.cancel()
+        if piece is None:
+            raise StopAsyncIteration
+        return piece

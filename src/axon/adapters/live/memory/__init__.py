@@ -1,0 +1,1 @@
+"""Twins of the live ports, in the memory of one process."""

@@ -1,0 +1,1 @@
+"""Time slices of whole cores, for engines that share them."""

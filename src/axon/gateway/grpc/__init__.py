@@ -1,0 +1,1 @@
+"""The gRPC server: another door to the gateway. Nothing outside this room imports grpc."""

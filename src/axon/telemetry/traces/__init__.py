@@ -1,0 +1,1 @@
+"""Exports spans to an OpenTelemetry collector. Imported only where one is configured."""
