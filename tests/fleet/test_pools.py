@@ -26,7 +26,8 @@ def test_a_pools_tenant_is_served_by_its_workers_alone(fresh: Callable[..., Flee
         assert (refused.status_code, refused.json()["error"]["code"]) == (503, "pool_unavailable")
         assert refused.headers["retry-after-ms"]
         golden = fleet.add("worker", worker_pool="gold", worker_announce_s=0.2)
-        assert "Pool     gold" in golden.log
+        [ready] = [line for line in golden.log.splitlines() if "process.ready" in line]
+        assert json.loads(ready)["facts"]["Pool"] == "gold"
         wait_until(lambda: http.post("/v1/completions", json=BODY).status_code == 200, "the pool answers")
         for body in ({}, {"service_tier": "priority"}, {"service_tier": "flex"}):
             assert http.post("/v1/completions", json={**BODY, **body}).status_code == 200

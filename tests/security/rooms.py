@@ -75,7 +75,7 @@ def furnished(server: Server, key: str) -> Iterator[Room]:
         uploaded = _uploaded(http)
         batch = http.post("/v1/batches", json=_BATCH | {"input_file_id": uploaded}).json()["id"]
         wait_until(lambda: http.get(f"/v1/batches/{batch}").json()["status"] == "completed", "the batch ends")
-        busy = _uploaded(http, ignore_eos=True, max_tokens=None)
+        busy = _uploaded(http, ignore_eos=True, max_tokens=90_000)
         running_batch = http.post("/v1/batches", json=_BATCH | {"input_file_id": busy}).json()["id"]
         wait_until(lambda: http.get(f"/v1/batches/{running_batch}").json()["status"] == "in_progress", "it runs")
         failing = http.post("/v1/batches", json=_BATCH | {"input_file_id": _uploaded(http, prompt="a " * 300_000)})
@@ -100,6 +100,7 @@ def furnished(server: Server, key: str) -> Iterator[Room]:
             by_parameter={
                 "stream_id": turns,
                 "response_id": turns,
+                "turn_id": turns,
                 "completion_id": turns,
                 "conversation_id": {
                     "a conversation": conversation,

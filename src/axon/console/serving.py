@@ -91,7 +91,8 @@ def _log_ready(ready: "Ready | Up", role: Role) -> None:
     from axon.bootstrap.process import Up
 
     if isinstance(ready, Up):
-        _logger.info("process.ready", role=role, pid=ready.pid, metrics_url=dict(ready.facts).get("Metrics"))
+        facts = dict(ready.facts)
+        _logger.info("process.ready", role=role, pid=ready.pid, metrics_url=facts.pop("Metrics", None), facts=facts)
         return
     _logger.info(
         "process.ready",

@@ -98,7 +98,7 @@ def test_of_hundreds_of_rows_each_table_shows_some_and_says_how_many_more(height
 
 def test_help_a_pause_and_a_filter_are_seen() -> None:
     assert any(line.strip().startswith("q  ") for line in texts(seen(), View(shows_help=True)))
-    assert texts(seen(), View(is_paused=True))[0].endswith("PAUSED")
+    assert texts(seen(), View(is_paused=True))[0].startswith("axon top · PAUSED")
     assert "only text 'ab', model 'x'" in texts(seen(), View(text="ab", model="x"))[-1]
     assert texts(seen(), pressed(pressed(View(), "/"), "ü"))[-1].startswith("text: ü")
     assert "None has passed the filter." in texts(seen(), View(text="ab"))

@@ -13,7 +13,8 @@ CURSOR = "\x1b[?25h"
 
 
 def test_keys_change_what_is_seen_and_q_leaves_the_terminal_as_it_was(axon: Axon, watched: Watched) -> None:
-    with axon.on_a_terminal("top", *watched.flags, size=(120, 40), TERM="xterm-256color") as typed:
+    environ = {"TERM": "xterm-256color", "COLUMNS": "60", "LINES": "20"}  # the terminal's own size is what counts
+    with axon.on_a_terminal("top", *watched.flags, size=(120, 40), **environ) as typed:
         before = typed.modes
         typed.wait_for("\x1b[?1049h")
         typed.wait_like(r"Speed   out [1-9][0-9.k]* tokens/s")

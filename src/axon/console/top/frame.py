@@ -66,8 +66,9 @@ def drawn(picture: list[Line]) -> Text:
 def _head(seen: Seen, view: View, now: float) -> list[Line]:
     look = seen.look
     about = f" · axon {look.gateway.version} · up {age(look.gateway.up_s)}" if look else ""
-    title = f"axon top · {seen.url}{about} · {_clock(now)} · every {view.interval_s:g} s"
-    head = [Line(clean(title) + (" · PAUSED" if view.is_paused else ""), "bold")]
+    state = "PAUSED · " if view.is_paused else ""  # first: a narrow screen cuts the end of a line
+    title = f"axon top · {state}{seen.url}{about} · {_clock(now)} · every {view.interval_s:g} s"
+    head = [Line(clean(title), "bold")]
     if seen.silent_since is not None:
         since = f"No answer since {_clock(seen.silent_since)} ({age(now - seen.silent_since)}): {seen.problem}"
         head.append(Line(clean(since), "bold red"))

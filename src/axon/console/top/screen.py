@@ -7,7 +7,7 @@ from contextlib import ExitStack
 from dataclasses import replace
 
 import httpx
-from rich.console import Console, ScreenContext
+from rich.console import Console, ConsoleDimensions, ScreenContext
 
 from axon.console.server import Server
 from axon.console.top.asking import TIMEOUT_S, WINDOW_S, History, ask
@@ -49,7 +49,7 @@ class Screen:
     async def _show(self, screen: ScreenContext) -> None:
         while not self._view.has_ended:
             self._changed.clear()
-            width, height = self._console.size
+            width, height = self._measure()
             lines = picture(self._seen, self._view, now=self._clock.now(), width=width, height=height)
             screen.update(drawn(lines))
             try:
@@ -57,6 +57,17 @@ class Screen:
                     await self._changed.wait()
             except TimeoutError:
                 continue
+
+    def _measure(self) -> tuple[int, int]:
+        """The terminal's columns and lines now; COLUMNS and LINES, which do not follow a window, only where it has
+        none."""
+        try:
+            columns, lines = os.get_terminal_size(self._console.file.fileno())
+        except (OSError, ValueError):
+            return self._console.size
+        if columns and lines:
+            self._console.size = ConsoleDimensions(columns, lines)
+        return self._console.size
 
     async def _ask_on(self, client: httpx.AsyncClient) -> None:
         while True:

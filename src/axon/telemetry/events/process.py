@@ -5,7 +5,7 @@ from axon.telemetry.events.event import event
 PROCESS = (
     event(
         *("process.ready", "info", "The process is ready."),
-        *("role", "url", "metrics_url", "models", "key_file", "pid"),
+        *("role", "url", "metrics_url", "models", "key_file", "pid", "facts"),
     ),
     event("process.starting", "info", "The process prepares itself.", "stage"),
     event("process.waits", "warning", "The process waits for a service before it starts.", "error", "left_s"),
