@@ -48,6 +48,7 @@ test: check-rules install-services ## Check, and run all tests, shuffled; where 
 
 .PHONY: run-tests
 run-tests:
+	@$(BIN)/python -m axon.engine.native.build >/dev/null || echo "Tests of the native kernels are skipped or fail."
 	@if scripts/install-services --check; then export REQUIRE_SERVERS=1; fi; $(TEST) $(PYTEST_ARGS)
 
 test-long: $(STAMP) install-services ## Run the corpora and soaks whole, of which make test runs a tenth (hours)

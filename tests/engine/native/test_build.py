@@ -1,11 +1,14 @@
 """Where the kernels' library comes from: a wheel, the cache, a compiler; and what is said where none of them has it."""
 
 import shutil
+import threading
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 
 from axon.engine.native import build
+from tests.services.process import wait_for
 
 
 def no_compiler(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -69,3 +72,28 @@ def test_the_first_build_is_announced(
     monkeypatch.setattr(build, "build", lambda target, compiler: target.write_bytes(b"built"))
     assert build.library(tmp_path).is_file()
     assert "building the native kernels (once" in caplog.text
+
+
+def test_engines_that_start_together_build_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    begun, may_end = [], threading.Event()
+
+    def build_slowly(target: Path, compiler: str) -> None:
+        begun.append(target)
+        assert may_end.wait(60)
+        target.write_bytes(b"built")
+
+    monkeypatch.setattr(build, "find_compiler", lambda: "c++")
+    monkeypatch.setattr(build, "build", build_slowly)
+    with ThreadPoolExecutor(4) as threads:
+        paths = [threads.submit(build.library, tmp_path) for _ in range(4)]
+        wait_for(lambda: bool(begun), "one builds")
+        may_end.set()
+        assert {path.result(60) for path in paths} == {tmp_path / build.file_name()}
+    assert len(begun) == 1
+
+
+def test_a_build_that_never_ends_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(build, "_TIMEOUT_S", 0)
+    monkeypatch.setattr(build, "find_compiler", lambda: "c++")
+    with build._alone(tmp_path / build.file_name()), pytest.raises(build.NotBuilt, match="another process"):
+        build.library(tmp_path)

@@ -7,6 +7,7 @@ built. Each instruction set is an object of its own, compiled with its own flags
 so a library built on one machine works on every machine of its architecture.
 """
 
+import fcntl
 import hashlib
 import logging
 import os
@@ -15,7 +16,9 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterable, Sequence
+import time
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -30,6 +33,7 @@ GROUP_SIZE = 32
 _FOLDER = Path(__file__).parent
 _COMPILERS = ("g++", "c++", "clang++")
 _TIMEOUT_S = 300
+_LOOK_S = 0.1
 # No contraction: the sources say where a fused multiply-add is used, so that all machines agree to the bit.
 _FLAGS = ("-O3", "-std=c++17", "-fPIC", "-fvisibility=hidden", "-ffp-contract=off", "-Wall", "-Wextra", "-pthread")
 _AVX2_FLAGS = ("-mavx2", "-mfma")
@@ -69,13 +73,36 @@ def library(folder: Path | None = None) -> Path:
         if path.is_file():
             return path
     compiler = find_compiler()
-    logger.warning(
-        "building the native kernels (once, about ten seconds) into %s",
-        cached,
-        extra={"axon_event": "engine.kernels_built"},
-    )
-    build(cached, compiler)
+    with _alone(cached):
+        if not cached.is_file():
+            logger.warning(
+                "building the native kernels (once, about ten seconds) into %s",
+                cached,
+                extra={"axon_event": "engine.kernels_built"},
+            )
+            build(cached, compiler)
     return cached
+
+
+@contextmanager
+def _alone(target: Path) -> Iterator[None]:
+    """Waits until no other process builds this library: engines that start together would each take every core."""
+    deadline = time.monotonic() + 2 * _TIMEOUT_S
+    try:
+        target.parent.mkdir(parents=True, exist_ok=True)
+        file = target.with_suffix(".lock").open("w")
+    except OSError as error:
+        raise NotBuilt(f"the native kernels could not be built in {target.parent}: {error}") from error
+    with file:  # closing it gives the lock back, and so does the end of the process
+        while True:
+            try:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                break
+            except BlockingIOError:
+                if time.monotonic() > deadline:
+                    raise NotBuilt(f"another process has been building {target} for {2 * _TIMEOUT_S} s") from None
+                time.sleep(_LOOK_S)
+        yield
 
 
 def file_name() -> str:
