@@ -1,6 +1,7 @@
 """Readings of GPUs, over libraries that are not here: both ways ask what NVIDIA's documentation says."""
 
 import ctypes
+import sys
 from types import SimpleNamespace
 from typing import Any
 
@@ -76,4 +77,5 @@ def test_a_gpu_that_cannot_be_read_ends_the_watching_and_nothing_else() -> None:
 
 def test_without_any_library_nobody_can_tell(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(nvml, "_LIBRARY", "libno-such-thing.so.1")
+    monkeypatch.setitem(sys.modules, "pynvml", None)  # as where it is not installed
     assert open_gauge([UUID]) is None
