@@ -6,7 +6,9 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 import pytest
+from structlog.testing import capture_logs
 
+from axon.bootstrap import traces
 from axon.bootstrap.traces import open_traces, turn_traces
 from axon.domain.tracing.span import Span
 from axon.domain.turn import Turn, TurnState
@@ -36,6 +38,16 @@ def exported(turn: Turn, **config: object) -> list[Span]:
 
 def with_trace(sampled: bool) -> Turn:
     return replace(TURN, job=replace(TURN.job, trace=f"00-{'a' * 32}-{'b' * 16}-0{int(sampled)}"))
+
+
+def test_a_defect_costs_the_trace_and_not_the_turn(monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken(*args: object, **more: object) -> list[Span]:
+        raise ZeroDivisionError
+
+    monkeypatch.setattr(traces, "turn_spans", broken)
+    with capture_logs() as lines:
+        assert exported(with_trace(sampled=True)) == []
+    assert [line["event"] for line in lines] == ["traces.turn_left_out"]
 
 
 def test_nothing_is_opened_without_a_collector() -> None:

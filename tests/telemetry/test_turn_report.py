@@ -4,10 +4,9 @@ from dataclasses import replace
 
 from axon.domain.billing.ledger import Ledger
 from axon.domain.billing.usage import Usage
-from axon.domain.reply import CompletionReply, EmbeddingReply, ResponseReply
 from axon.domain.turn import Turn, TurnState, opened
 from axon.telemetry.metrics import Metrics
-from axon.telemetry.turn_report import operation_of, report_turn
+from axon.telemetry.turn_report import report_turn
 from tests.contracts.builders import make_job
 
 SMALL = {"model": "small", "version": "v1", "class": "default"}
@@ -57,8 +56,3 @@ def test_a_turn_that_no_worker_began_has_no_times() -> None:
     report_turn(metrics, replace(make_turn(TurnState.CANCELLED), ledger=None))
     assert metrics.registry.get_sample_value("axon_turns_total", {**SMALL, "outcome": "cancelled"}) == 1
     assert metrics.registry.get_sample_value("axon_turn_duration_seconds_count", SMALL) is None
-
-
-def test_operations_have_the_names_of_the_conventions() -> None:
-    replies = (ResponseReply(), CompletionReply(), EmbeddingReply())
-    assert [operation_of(each) for each in replies] == ["chat", "text_completion", "embeddings"]

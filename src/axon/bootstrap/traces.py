@@ -4,6 +4,8 @@ import re
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+import structlog
+
 from axon.domain.tracing.context import read_context
 from axon.domain.tracing.kept import rebuilt_reason
 from axon.domain.tracing.turn_spans import turn_spans
@@ -14,6 +16,8 @@ from axon.telemetry.metrics import Metrics
 
 if TYPE_CHECKING:
     from axon.telemetry.traces.recorder import Recorder
+
+_logger = structlog.get_logger("axon.traces")
 
 _ENDPOINT = re.compile(r"https?://[^/\s:]+(:\d{1,5})?(/\S*)?$|https?://\[[0-9a-fA-F:.]+\](:\d{1,5})?(/\S*)?$")
 
@@ -45,7 +49,7 @@ def open_traces(config: TracesConfig, metrics: Metrics, *, service: str) -> "Rec
 
 def turn_traces(recorder: "Recorder | None") -> Callable[[Turn], None] | None:
     """Returns the function to call with each ended turn: it exports the turn's spans if the turn was sampled, slow,
-    failed or failed over. None where nothing is traced."""
+    failed or failed over. A defect in that costs the trace and not the turn. None where nothing is traced."""
     if recorder is None:
         return None
     config = recorder.config
@@ -56,6 +60,9 @@ def turn_traces(recorder: "Recorder | None") -> Callable[[Turn], None] | None:
             return
         reason = "" if context.sampled else rebuilt_reason(turn.state, turn.ledger, slow_s=config.slow_s)
         if context.sampled or reason:
-            recorder.add(turn_spans(turn, context, reason=reason, with_content=config.content))
+            try:
+                recorder.add(turn_spans(turn, context, reason=reason, with_content=config.content))
+            except Exception:
+                _logger.exception("traces.turn_left_out")
 
     return ended

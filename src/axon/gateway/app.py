@@ -117,6 +117,7 @@ def build_app(
         cors_origins=origins_of(gateway.config.cors_origins),
         local_key=local_key,
         traces=gateway.traces,
+        paths=[route.path for route in _routes() if "{" not in route.path],
         serve_socket=Sockets(max_of_tenant=gateway.config.max_tenant_sockets).serve,
     )
 

@@ -1,12 +1,10 @@
 """Sets the metrics of a turn when it has ended, from its record and its ledger."""
 
 from axon.domain.job import Job
-from axon.domain.reply import CompletionReply, EmbeddingReply, Reply
+from axon.domain.tracing.turn_spans import PROVIDER, operation_of
 from axon.domain.turn import Turn, TurnState
 from axon.telemetry.metrics import Metrics
 from axon.telemetry.turn_labels import turn_labels
-
-_PROVIDER = "axon"
 
 
 def report_turn(metrics: Metrics, turn: Turn) -> None:
@@ -30,13 +28,6 @@ def report_turn(metrics: Metrics, turn: Turn) -> None:
         turns.decode.labels(*labels).observe(ledger.decode_s)
 
 
-def operation_of(reply: Reply) -> str:
-    """OpenTelemetry's name of what a turn does."""
-    if isinstance(reply, CompletionReply):
-        return "text_completion"
-    return "embeddings" if isinstance(reply, EmbeddingReply) else "chat"
-
-
 def _report_genai(metrics: Metrics, turn: Turn) -> None:
     genai, labels, usage = metrics.genai, _genai_labels(turn.job), turn.usage
     genai.usage.labels(*labels, "input").observe(usage.prompt_tokens)
@@ -52,4 +43,4 @@ def _report_genai(metrics: Metrics, turn: Turn) -> None:
 
 
 def _genai_labels(job: Job) -> tuple[str, str, str, str]:
-    return operation_of(job.reply), _PROVIDER, job.deployment, job.version
+    return operation_of(job), PROVIDER, job.deployment, job.version

@@ -5,6 +5,7 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
+from structlog.testing import capture_logs
 
 from axon.domain.tenants.key import Scope
 from tests.gateway.admin.office import Office, ok, opened_office, refused
@@ -51,3 +52,14 @@ async def test_what_cannot_be_shown_is_refused(office: Office, query: dict[str, 
 async def test_lines_need_the_scope_admin(office: Office) -> None:
     async with office.client(await office.key("ops")) as holder:
         await refused(holder.get(URL), 403, "insufficient_permissions")
+
+
+async def test_looks_of_consoles_are_no_news(office: Office) -> None:
+    async with office.client(await office.key("ops", Scope.ADMIN)) as admin:
+        with capture_logs() as lines:
+            await ok(admin.get(URL))
+            await refused(admin.get(URL, params={"limit": "0"}), 400, "invalid_value", "limit")
+    assert [(line["event"], line["log_level"], line["status"]) for line in lines] == [
+        ("admin.looked", "debug", 200),
+        ("request.answered", "info", 400),
+    ]

@@ -37,6 +37,7 @@ class Guarded:
             metrics=Metrics(),
             max_connections=10,
             num_proxies=num_proxies,
+            paths=["/v1/models"],
         )
 
     async def access(self, key_id: str) -> None:
@@ -100,6 +101,13 @@ async def test_the_log_says_what_was_refused_and_to_whom() -> None:
     assert (line["route"], line["status"], line["client"]) == ("unmatched", 401, "192.0.2.1")
     assert line["path"] == "/v1/odd??[31mpath"
     assert "hidden" not in str(line)
+
+
+async def test_what_is_refused_before_routing_is_counted_under_its_route() -> None:
+    with capture_logs() as lines:
+        await Guarded(num_proxies=0).get("/v1/models")
+        await Guarded(num_proxies=0).get("/v1/models/small")
+    assert [(line["route"], line["status"]) for line in lines] == [("/v1/models", 401), ("unmatched", 401)]
 
 
 async def test_a_path_in_the_log_has_an_end() -> None:

@@ -35,7 +35,9 @@ PUBLIC = frozenset({"/", "/livez", "/readyz", "/health"})
 _BASIC = frozenset({"/docs", "/openapi.json"})
 """Paths that take the key by HTTP Basic too, because a person opens them in a browser."""
 _UNMATCHED = "unmatched"
-"""The route label of a request that matched no route, or was refused before routing."""
+"""The route label of a request that matched no route, or was refused before routing on a path with a parameter."""
+_ADMIN = "/v1/admin/"
+"""Consoles look here every second: their looks are no news, and would push everything else out of the last lines."""
 _MAX_PATH_CHARS = 200
 _MAX_ADDRESS_CHARS = 64
 _OPENAI_VERSION = b"2020-10-01"
@@ -77,15 +79,17 @@ class Middleware:
         serve_socket: ServeSocket | None = None,
         local_key: str | None = None,
         traces: RequestTraces | None = None,
+        paths: Collection[str] = (),
     ) -> None:
         """``local_key`` is the key of requests to Ollama's routes that come from this machine and show none; without
-        it they are refused. ``traces`` is None where nothing is traced."""
+        it they are refused. ``traces`` is None where nothing is traced. ``paths`` are those of routes that need no
+        parameter: a request that is refused before it is routed is counted under one of them."""
         self._entry = with_cors(self._exchange, cors_origins)
         self._app, self._authenticator = app, authenticator
         self._lifecycle, self.metrics = lifecycle, metrics
         self._max_connections, self._num_proxies = max_connections, num_proxies
         self._serve_socket, self._local_key = serve_socket, local_key
-        self._outages, self._traces = Outages(), traces
+        self._outages, self._traces, self._paths = Outages(), traces, frozenset(paths)
         self._fair_start = FairStart()
         self.active = 0
         """Number of requests that are being answered."""
@@ -160,7 +164,7 @@ class Middleware:
         for a WebSocket, whose duration is its client's choice.
         """
         identity = scope.get("axon.identity")
-        route = getattr(scope.get("route"), "path", _UNMATCHED)
+        route = getattr(scope.get("route"), "path", None) or self._named(scope["path"])
         tenant = self.metrics.tenants.label(identity.tenant) if identity else ""
         self.metrics.requests.answered.labels(route, str(status), tenant).inc()
         if started is not None:
@@ -170,6 +174,9 @@ class Middleware:
             return
         if self._traces is not None:
             self._traces.ended(scope, route, status)
+        if scope["method"] == "GET" and route.startswith(_ADMIN) and status < 400:
+            _logger.debug("admin.looked", route=route, status=status, ms=None if started is None else _ms(started))
+            return
         _logger.info(
             "request.answered",
             method=scope["method"],
@@ -179,6 +186,10 @@ class Middleware:
             ms=None if started is None else _ms(started),
             client=loggable(self._address(scope), _MAX_ADDRESS_CHARS) if status >= 400 else None,
         )
+
+    def _named(self, path: str) -> str:
+        """The route label of a request that was refused before routing, or that no route takes."""
+        return path if path in self._paths else _UNMATCHED
 
     def _log_outage(self, error: AxonError | None) -> None:
         """Logs which dependency failed and why, which the response does not say; repeated failures share a line."""

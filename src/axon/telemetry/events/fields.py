@@ -62,6 +62,7 @@ _OF_EVENTS = (
     Field("event_missed", "keyword", "event of the change that was outrun"),
     Field("exit_code", "long", "exit code of the process; negative for a signal"),
     Field("exit_codes", "long", "exit codes of the processes"),
+    Field("facts", "object", "what the start screen shows of the process"),
     Field("fields", "keyword", "names of the fields that were changed"),
     Field("group", "keyword", "replicas of one version in one pool"),
     Field("handed_over", "long", "turns that were given to other workers"),
