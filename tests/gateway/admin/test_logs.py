@@ -60,6 +60,6 @@ async def test_looks_of_consoles_are_no_news(office: Office) -> None:
             await ok(admin.get(URL))
             await refused(admin.get(URL, params={"limit": "0"}), 400, "invalid_value", "limit")
     assert [(line["event"], line["log_level"], line["status"]) for line in lines] == [
-        ("admin.looked", "debug", 200),
+        ("request.looked", "debug", 200),
         ("request.answered", "info", 400),
     ]

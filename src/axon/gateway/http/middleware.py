@@ -175,7 +175,7 @@ class Middleware:
         if self._traces is not None:
             self._traces.ended(scope, route, status)
         if scope["method"] == "GET" and route.startswith(_ADMIN) and status < 400:
-            _logger.debug("admin.looked", route=route, status=status, ms=None if started is None else _ms(started))
+            _logger.debug("request.looked", route=route, status=status, ms=None if started is None else _ms(started))
             return
         _logger.info(
             "request.answered",

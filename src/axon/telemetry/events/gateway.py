@@ -9,7 +9,7 @@ REQUESTS = (
         *("request.answered", "info", "A request was answered."),
         *("method", "route", "status", "path", "ms", "client"),
     ),
-    event("admin.looked", "debug", "Somebody looked at the server by the admin API.", "route", "status", "ms"),
+    event("request.looked", "debug", "Somebody looked at the server by the admin API.", "route", "status", "ms"),
     event("request.failed", "error", "A request was answered with 500, because of a defect in the server."),
     event(
         *("dependency.unavailable", "warning", "Requests were refused, because a service that they need is away."),
