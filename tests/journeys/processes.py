@@ -54,7 +54,8 @@ def _command(pid: int) -> bytes:
 def _inode(ends: list[int]) -> str:
     """The socket of a connection on this machine, by its own port and its peer's."""
     lines = [line.split() for line in Path("/proc/net/tcp").read_text().splitlines()[1:]]
-    [inode] = [line[9] for line in lines if [_port(each) for each in line[1:3]] == ends and line[9] != "0"]
+    # The kernel may list a connection twice in one read, if others end meanwhile.
+    [inode] = {line[9] for line in lines if [_port(each) for each in line[1:3]] == ends and line[9] != "0"}
     return inode
 
 
