@@ -35,7 +35,7 @@ def main() -> None:
         for fault in QUICK:
             print(f"{fault.name}: {', '.join(fault.alerts)}", flush=True)
             with fault.breaks(scene):
-                scene.wait_firing(*fault.alerts)
+                scene.unfired(*fault.alerts)
             scene.wait_quiet(*fault.alerts)
         draw(scene, folder, start, time.time())
 

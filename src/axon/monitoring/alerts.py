@@ -124,7 +124,7 @@ CONTROL = (
     Alert(
         name="AxonNoLeader",
         severity="page",
-        watch="sum(axon_leads)",
+        watch="sum by (namespace) (axon_leads)",  # each installation has its own: `axon serve` leads itself
         expr="$watch == 0",
         hold="2m",
         summary="No control leads.",
