@@ -1,7 +1,9 @@
 """PostgreSQL's own point-in-time recovery, with WAL archiving, as docs/deploy/backup.md writes it down."""
 
 import asyncio
+import os
 import shutil
+import subprocess
 import time
 from pathlib import Path
 from typing import Any
@@ -13,16 +15,14 @@ from axon.domain.turn import TurnState
 from tests.backup.places import Place
 from tests.contracts.builders import make_ended, make_job
 from tests.services.postgres import PostgresServer
-from tests.services.process import unprivileged
+from tests.services.process import private_folder, unprivileged, wait_for
 from tests.services.require import find, require
 
-pytestmark = [pytest.mark.services, pytest.mark.long]
+pytestmark = pytest.mark.services
 
 
 def test_a_server_is_recovered_to_a_moment_before_the_mistake(tmp_path: Path) -> None:
     require("postgres", "initdb", "pg_basebackup")
-    from tests.services.process import private_folder
-
     wal = private_folder(tmp_path / "wal")
     settings = {"archive_mode": "on", "archive_command": f"cp %p {wal}/%f", "wal_level": "replica"}
     server = PostgresServer(tmp_path / "primary", settings)
@@ -43,6 +43,7 @@ def test_a_server_is_recovered_to_a_moment_before_the_mistake(tmp_path: Path) ->
         _recover(base / "data", wal, str(moment))
         try:
             recovered.start()
+            wait_for(lambda: recovered.execute("SELECT pg_is_in_recovery()") == [(False,)], "it is promoted")
             back = Place(url=recovered.database_url("axon"), data_dir=tmp_path / "data")
             ids = {turn for (turn,) in back.rows("turns", "id")}
             assert {"turn_after_base", "turn_open", "turn_0"} <= ids, "what was written until then is there"
@@ -71,16 +72,12 @@ def _apply(place: Place, turn: str) -> None:
 
 
 def _base_backup(server: PostgresServer, target: Path) -> None:
-    import subprocess
-
     source = f"host=127.0.0.1 port={server.port} user=axon"
     command = [str(find("pg_basebackup")), "-D", str(target), "-d", source, "--checkpoint=fast", "--no-sync"]
     subprocess.run(unprivileged(command), check=True, cwd="/", capture_output=True, timeout=60)
 
 
 def _wait_archived(server: PostgresServer) -> None:
-    from tests.services.process import wait_for
-
     [(last,)] = server.execute("SELECT pg_walfile_name(pg_current_wal_lsn() - 1)")
     archived = "SELECT last_archived_wal FROM pg_stat_archiver"
     wait_for(lambda: str(server.execute(archived)[0][0] or "") >= str(last), "the log is archived")
@@ -93,6 +90,4 @@ def _recover(data: Path, wal: Path, moment: str) -> None:
         file.write("recovery_target_action = 'promote'\n")
     (data / "recovery.signal").touch()
     owner = data.stat()
-    import os
-
     os.chown(data / "recovery.signal", owner.st_uid, owner.st_gid)

@@ -1,21 +1,27 @@
 """A backup is restored on either database: the same rows, files and pepper, or a refusal that changes nothing."""
 
+import asyncio
 import json
 import stat
+import subprocess
+import sys
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from sqlalchemy import text
 
-from axon.adapters.backup.database import transaction
+from axon.adapters.backup.contents import revision_of
+from axon.adapters.backup.database import new_file, transaction
 from axon.adapters.backup.reading import Archive
+from axon.adapters.backup.writing import ArchiveWriter
 from axon.adapters.store import schema
 from axon.adapters.store.migrate import upgrade
 from axon.bootstrap.backups import RestoreWish, create_backup, restore_backup, verify_backup
 from axon.domain.erasure import session_mark, turn_mark
 from axon.domain.tenants.tenant import Tenant
 from axon.errors import InvalidInput, Misconfigured
+from axon.runtime.datafolder import locked
 from tests.backup.conftest import BOTH, MakePlace
 from tests.backup.places import BYTES, Place
 from tests.console.program import Axon
@@ -103,8 +109,6 @@ def test_a_pepper_of_the_settings_is_backed_up_and_compared(place: Place, other:
 
 
 def test_what_was_revoked_and_erased_since_the_backup_stays_so(place: Place, archive: Path) -> None:
-    import asyncio
-
     async def change() -> None:
         now = Archive(archive).check().created_at
         async with place.opened() as store:
@@ -173,8 +177,6 @@ def test_rights_to_tables_outlive_a_restore(make_place: MakePlace, tmp_path: Pat
 
 @pytest.mark.services
 async def test_a_database_that_servers_use_is_replaced_only_when_asked(make_place: MakePlace, tmp_path: Path) -> None:
-    import asyncio
-
     place = make_place("postgres", "first")
     await asyncio.to_thread(place.fill)
     await asyncio.to_thread(create_backup, place.settings, tmp_path / "one.backup")
@@ -187,8 +189,6 @@ async def test_a_database_that_servers_use_is_replaced_only_when_asked(make_plac
 
 
 def test_a_running_servers_file_is_not_replaced(make_place: MakePlace, tmp_path: Path) -> None:
-    from axon.runtime.datafolder import locked
-
     place = make_place("sqlite", "first")
     place.fill()
     create_backup(place.settings, tmp_path / "one.backup")
@@ -223,8 +223,6 @@ def test_a_backup_is_tried_in_an_empty_database_which_stays_so(
 
 def test_verify_notices_rows_that_are_not_those_of_the_manifest(place: Place, archive: Path, tmp_path: Path) -> None:
     """Digests of the parts are right, and the manifest tells of other rows: only a real restore shows it."""
-    from axon.adapters.backup.writing import ArchiveWriter
-
     source, manifest = Archive(archive), Archive(archive).check()
     for number, table in enumerate(manifest.tables):
         if table.name != "turns":
@@ -260,11 +258,10 @@ def test_the_program_says_what_is_in_a_backup_and_never_the_pepper(place: Place,
 
 
 def test_a_backup_goes_to_the_standard_output_for_a_program_that_encrypts(
-    place: Place, axon: Axon, tmp_path: Path
+    make_place: MakePlace, axon: Axon, tmp_path: Path
 ) -> None:
-    import subprocess
-    import sys
-
+    place = make_place("sqlite", "first")
+    place.fill()
     command = [sys.executable, "-m", "axon", "backup", "create", "-"]
     made = subprocess.run(command, env=axon._environ(place.environ), cwd=tmp_path, capture_output=True, timeout=60)
     assert made.returncode == 0, made.stderr
@@ -279,9 +276,6 @@ def test_an_empty_database_has_nothing_to_back_up(kind: str, make_place: MakePla
 
 
 def test_migrations_up_to_each_revision_make_its_tables(tmp_path: Path) -> None:
-    from axon.adapters.backup.contents import revision_of
-    from axon.adapters.backup.database import new_file
-
     for number in range(1, int(schema.HEAD) + 1):
         with new_file(tmp_path / f"{number}.db") as connection:
             upgrade(connection, f"{number:04d}")

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
-from sqlalchemy import ColumnElement, Connection, Row, Table, delete, func, insert, or_, select, update
+from sqlalchemy import ColumnElement, Connection, Table, delete, func, insert, or_, select, update
 
 from axon.adapters.store import schema
 from axon.domain.erasure import SESSION, TURN
@@ -24,11 +24,11 @@ _AT_ONCE = 500
 class Kept:
     """Rows of the newer store that outlive it."""
 
-    keys: Sequence[Row[Any]] = ()
+    keys: Sequence[Any] = ()
     """Keys that end: their ids, when they were revoked, when they expire."""
-    suspended: Sequence[Row[Any]] = ()
-    removed: Sequence[Row[Any]] = ()
-    tombstones: Sequence[Row[Any]] = ()
+    suspended: Sequence[Any] = ()
+    removed: Sequence[Any] = ()
+    tombstones: Sequence[Any] = ()
 
     @property
     def num(self) -> int:
@@ -88,7 +88,7 @@ def _erase_turns(connection: Connection, which: ColumnElement[bool], more: dict[
     connection.execute(update(schema.turns).where(which, *ended).values(body=None, bytes=0, **more))
 
 
-def _add(connection: Connection, table: Table, rows: Sequence[Row[Any]]) -> None:
+def _add(connection: Connection, table: Table, rows: Sequence[Any]) -> None:
     """Inserts rows that the table does not have yet."""
     ids = [row.id for row in rows]
     known = set(connection.scalars(select(table.c.id).where(table.c.id.in_(ids))))

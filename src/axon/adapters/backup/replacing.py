@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from sqlalchemy import Connection
+from sqlalchemy.exc import SQLAlchemyError
 
 from axon.adapters.backup.contents import check_revision, is_empty, revision_of
 from axon.adapters.backup.database import is_sqlite, new_file, snapshot, transaction, users_of
@@ -104,7 +105,7 @@ def _old_file(url: str, wish: Wish, stack: contextlib.ExitStack) -> Connection |
         old = stack.enter_context(snapshot(url))
         if revision_of(old) is None or is_empty(old):
             return None
-    except AxonError:
+    except (AxonError, SQLAlchemyError):
         if not wish.force:
             raise Misconfigured(f"{path} cannot be read as a store. --force replaces it.") from None
         return None

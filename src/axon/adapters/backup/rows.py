@@ -81,7 +81,8 @@ def unpacked(part: bytes) -> list[Row]:
     """The rows of one part; raises ``InvalidInput`` if it is damaged."""
     try:
         data = memoryview(gzip.decompress(part))
-        rows, at = [], 0
+        rows: list[Row] = []
+        at = 0
         while at < len(data):
             (length,) = _LENGTH.unpack_from(data, at)
             at += _LENGTH.size
