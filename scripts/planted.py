@@ -35,6 +35,24 @@ class Breakage:
 
 BREAKAGES = (
     Breakage(
+        name="torn backup",
+        old='connection.exec_driver_sql("BEGIN")',
+        new="pass",
+        test="test_what_is_written_after_the_first_read_is_in_no_table",
+    ),
+    Breakage(
+        name="restored revocations",
+        old="apply_kept(connection, kept)\n        settled",
+        new="settled",
+        test="test_what_was_revoked_and_erased_since_the_backup_stays_so",
+    ),
+    Breakage(
+        name="restored turns",
+        old="return [each for each in ids if each not in found]",
+        new="return []",
+        test="test_a_turn_that_nobody_knows_is_cancelled_and_billed_nothing",
+    ),
+    Breakage(
         name="auth",
         old="return hmac.compare_digest(key.digest, digest(pepper, secret))",
         new="return True",

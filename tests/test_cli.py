@@ -16,13 +16,14 @@ from tests.services import process
 
 COMMANDS = [
     *(["serve"], ["chat"], ["version"], ["monitoring"], ["config", "show"], ["models", "list"]),
-    *(["keys", "create"], ["keys", "list"], ["keys", "rotate"], ["keys", "revoke"], ["usage"], ["trace"]),
+    *(["keys", "create"], ["keys", "list"], ["keys", "rotate"], ["keys", "revoke"], ["usage"], ["trace"], ["size"]),
     *(["tenants", name] for name in ("list", "create", "show", "change", "suspend", "resume", "remove")),
     *(["plans", name] for name in ("list", "create", "show", "change", "remove")),
     *(["models", name] for name in ("show", "remove")),
     *(["deployments", name] for name in ("list", "create", "show", "change", "remove")),
     *(["aliases", name] for name in ("list", "set", "remove")),
     *(["prices", name] for name in ("list", "add")),
+    *(["backup", name] for name in ("create", "verify", "restore", "settle")),
     *(["profile", name] for name in ("cpu", "memory", "steps", "processes")),
 ]
 

@@ -11,6 +11,7 @@ import typer
 
 from axon.console import (
     aliases,
+    backup,
     batch,
     deployments,
     fleet,
@@ -22,6 +23,7 @@ from axon.console import (
     profile,
     roles,
     rollouts,
+    size,
     tenants,
     trace,
     usage,
@@ -53,6 +55,7 @@ for _name, _commands in (
         ("fleet", fleet),
         ("batch", batch),
         ("profile", profile),
+        ("backup", backup),
     ),
 ):
     app.add_typer(_commands.app, name=_name)
@@ -113,6 +116,7 @@ app.command()(top)
 app.command()(trace.trace)
 app.command()(rollouts.rollback)
 app.command()(monitoring.monitoring)
+app.command()(size.size)
 
 
 @config.command("show")

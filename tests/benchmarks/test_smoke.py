@@ -28,6 +28,15 @@ def run(module: str) -> tuple[list[str], dict[str, Any]]:
     return lines, json.loads(lines[-1])
 
 
+@pytest.mark.services
+@pytest.mark.long("benchmarks")
+def test_backups_are_measured_on_both_databases() -> None:
+    lines, result = run("benchmarks.backup")
+    assert lines[0] == "python -m benchmarks.backup --smoke"
+    assert result["databases"].keys() == {"SQLite", "PostgreSQL"}
+    assert all(figures["restored turns/s"] > 0 for figures in result["databases"].values())
+
+
 @pytest.mark.long("benchmarks")
 def test_the_comparison_prints_its_command_a_table_and_a_json_line() -> None:
     lines, result = run("benchmarks.cpu")

@@ -38,14 +38,19 @@ async def open_files(settings: Settings, stack: AsyncExitStack) -> FileStore:
         return bucket
     from axon.adapters.files.directory import DirectoryFiles
 
-    folder = DirectoryFiles(_folder(settings))
+    root = files_folder(settings)
+    assert root is not None, "a place that is no bucket is a folder"
+    folder = DirectoryFiles(root)
     await folder.open()
     stack.push_async_callback(folder.aclose)
     return folder
 
 
-def _folder(settings: Settings) -> Path:
+def files_folder(settings: Settings) -> Path | None:
+    """The folder of the files' bytes; None if they are in a bucket."""
     folder = settings.batches.files_dir
+    if folder.startswith("s3://"):
+        return None
     return Path(folder).expanduser() if folder else settings.data_dir / "files"
 
 

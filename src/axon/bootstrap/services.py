@@ -19,6 +19,7 @@ from axon.ports.queue import Lanes
 from axon.ports.store import Store, TurnWriter
 from axon.runtime.clock import Clock
 from axon.runtime.datafolder import alone, read_or_make_secret, write_secret
+from axon.runtime.restoring import require_whole
 from axon.settings import Settings
 
 if TYPE_CHECKING:
@@ -192,7 +193,8 @@ async def open_persister(
 
 
 async def open_store(settings: Settings, stack: AsyncExitStack) -> "SqliteStore | PostgresStore":
-    """Opens the store; the stack closes it."""
+    """Opens the store; the stack closes it. Raises ``Misconfigured`` after a restore that was cut off."""
+    require_whole(settings.data_dir)
     scheme = settings.store.partition(":")[0]
     if scheme == "sqlite":
         from axon.adapters.store.sqlite import SqliteStore

@@ -15,3 +15,5 @@ class Failure(StrEnum):
     """The engine crashed repeatedly on this turn."""
     VERSION_GONE = "version_gone"
     DEPLOYMENT_GONE = "deployment_gone"
+    RESTORED = "store_restored"
+    """The store was restored from a backup that did not know how the turn ended; its state is ``cancelled``."""

@@ -15,6 +15,7 @@ from typing import Any
 from axon.domain.billing.cost import Cost
 from axon.domain.billing.ledger import Ledger, latest
 from axon.domain.billing.usage import Usage
+from axon.domain.failure import Failure
 from axon.domain.job import Job
 from axon.domain.log.chunk import Chunk, End, Token
 
@@ -119,9 +120,14 @@ def cost_of(turn: Turn) -> Cost | None:
 
 
 def supersedes(new: Turn, stored: Turn | None) -> bool:
-    """Whether a store replaces its record by this one; late and repeated records change nothing."""
+    """Whether a store replaces its record by this one; late and repeated records change nothing.
+
+    An end that a restore made up (``Failure.RESTORED``) yields to the real one, which the journal may still have.
+    """
     if stored is None or new.state.rank > stored.state.rank:
         return True
+    if stored.code == Failure.RESTORED:
+        return new.state.terminal and new.code != Failure.RESTORED
     going_on = not new.state.terminal and not stored.state.terminal
     return going_on and new.usage.output_tokens > stored.usage.output_tokens
 

@@ -12,13 +12,14 @@ from axon.errors import Misconfigured
 MIGRATIONS = Path(__file__).parent / "migrations"
 
 
-def upgrade(connection: Connection) -> None:
-    """Runs missing migrations in the caller's transaction, which must exclude other processes."""
+def upgrade(connection: Connection, to: str = "head") -> None:
+    """Runs the migrations that are missing up to ``to`` in the caller's transaction, which must exclude other
+    processes."""
     config = Config()
     config.set_main_option("script_location", str(MIGRATIONS).replace("%", "%%"))
     config.attributes["connection"] = connection
     try:
-        command.upgrade(config, "head")
+        command.upgrade(config, to)
     except CommandError as error:
         raise Misconfigured(f"The store was written by a later release: {error}") from error
 

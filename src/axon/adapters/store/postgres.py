@@ -41,7 +41,7 @@ class PostgresStore(SqlStore):
         self, url: str, *, timeout_s: float = 2.0, migration_timeout_s: float = 600.0, num_connections: int = 8
     ) -> None:
         self._url = url
-        self._parameters = _parameters(url)
+        self._parameters = connection_parameters(url)
         self._timeout_s = timeout_s
         self._migration_timeout_s = migration_timeout_s
         self._num_connections = num_connections
@@ -112,7 +112,7 @@ def _replace_if_read_only(context: ExceptionContext) -> None:
         context.is_disconnect = True
 
 
-def _parameters(url: str) -> dict[str, Any]:
+def connection_parameters(url: str) -> dict[str, Any]:
     """Connection parameters of the URL over our defaults. Error messages do not quote the URL, which may hold a
     password."""
     scheme, separator, rest = url.partition("://")

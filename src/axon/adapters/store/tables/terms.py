@@ -6,7 +6,8 @@ from axon.adapters.store import schema
 from axon.adapters.store.database import Database
 from axon.adapters.store.driver_errors import translated
 
-_CONTROL = "control"
+CONTROL = "control"
+"""Name of the counter of control's leaders."""
 
 
 class SqlTerms:
@@ -15,7 +16,7 @@ class SqlTerms:
     def __init__(self, database: Database) -> None:
         self._database = database
         insert = sqlite.insert if database.dialect == "sqlite" else postgresql.insert
-        first = insert(schema.terms).values(name=_CONTROL, number=1)
+        first = insert(schema.terms).values(name=CONTROL, number=1)
         following = {"number": schema.terms.c.number + 1}
         self._take = first.on_conflict_do_update(index_elements=["name"], set_=following).returning(
             schema.terms.c.number

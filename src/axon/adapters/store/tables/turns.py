@@ -17,6 +17,7 @@ from sqlalchemy import (
     case,
     exists,
     literal,
+    literal_column,
     or_,
     select,
     tuple_,
@@ -40,6 +41,7 @@ from axon.adapters.store.tables.turn_row import entry_of, row_or_none, turn_of, 
 from axon.adapters.store.tables.unfinished import count_unfinished, first_unfinished
 from axon.domain import erasure
 from axon.domain.conversation import Entry
+from axon.domain.failure import Failure
 from axon.domain.turn import Turn, TurnState, Unfinished
 from axon.errors import DependencyDown
 
@@ -222,7 +224,8 @@ class SqlTurns:
 
 
 def _upsert(dialect: str) -> Any:
-    """Upsert condition: a higher rank, or more tokens before the end, replaces the stored row; see ``supersedes``."""
+    """Upsert condition: a higher rank, more tokens before the end, or a real end after one that a restore made up,
+    replaces the stored row; see ``supersedes``."""
     insert = sqlite.insert(schema.turns) if dialect == "sqlite" else postgresql.insert(schema.turns)
     fresh = {column.name: insert.excluded[column.name] for column in _COLUMNS if column.name != "id"}
     says_more = and_(
@@ -230,7 +233,12 @@ def _upsert(dialect: str) -> Any:
         insert.excluded.rank == TurnState.OPENED.rank,
         insert.excluded.output_tokens > _COLUMNS.output_tokens,
     )
-    supersedes = or_(insert.excluded.rank > _COLUMNS.rank, says_more)
+    is_real_end = and_(
+        _COLUMNS.code == literal_column(f"'{Failure.RESTORED}'"),
+        insert.excluded.rank > TurnState.OPENED.rank,
+        insert.excluded.code != literal_column(f"'{Failure.RESTORED}'"),
+    )
+    supersedes = or_(insert.excluded.rank > _COLUMNS.rank, says_more, is_real_end)
     return insert.on_conflict_do_update(index_elements=[_COLUMNS.id], set_=fresh, where=supersedes)
 
 

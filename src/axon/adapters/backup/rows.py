@@ -1,0 +1,97 @@
+"""Rows of a table as bytes, in parts of a bounded size: a length in four bytes, then a msgpack array. Knows no file."""
+
+import gzip
+import hashlib
+import struct
+import zlib
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
+
+import msgspec
+from sqlalchemy import BigInteger, Boolean, Double, LargeBinary, Numeric, Text
+from sqlalchemy.types import Float, Integer, TypeEngine
+
+from axon.errors import InvalidInput
+
+PART_BYTES = 4 << 20
+"""Bytes of encoded rows after which a part is closed; one longer row is a part by itself."""
+KINDS: dict[str, TypeEngine[Any]] = {
+    "bool": Boolean(),
+    "bytes": LargeBinary(),
+    "int": BigInteger(),
+    "float": Double(),
+    "text": Text(),
+}
+"""The kinds of columns, with the types that read and write them on both databases."""
+Row = Sequence[Any]
+_LENGTH = struct.Struct(">I")
+_MODULUS = 1 << 256
+
+
+def kind_of(type_: TypeEngine[Any]) -> str:
+    """The kind of a column's type, as the database reports it."""
+    if isinstance(type_, Boolean):
+        return "bool"
+    if isinstance(type_, LargeBinary):
+        return "bytes"
+    if isinstance(type_, Integer):
+        return "int"
+    if isinstance(type_, (Float, Numeric)):
+        return "float"
+    return "text"
+
+
+class RowSum:
+    """Number of rows and the sum of their digests."""
+
+    def __init__(self) -> None:
+        self.num_rows = 0
+        self._sum = 0
+
+    def add(self, row: bytes) -> None:
+        self.num_rows += 1
+        self._sum = (self._sum + int.from_bytes(hashlib.sha256(row).digest(), "big")) % _MODULUS
+
+    @property
+    def digest(self) -> str:
+        return f"{self._sum:064x}"
+
+
+def encode_row(row: Row) -> bytes:
+    return msgspec.msgpack.encode(list(row))
+
+
+def packed(rows: Iterable[Row], total: RowSum) -> Iterator[bytes]:
+    """Compressed parts of the rows; ``total`` adds up what has passed."""
+    gathered: list[bytes] = []
+    num_bytes = 0
+    for row in rows:
+        encoded = encode_row(row)
+        total.add(encoded)
+        gathered += _LENGTH.pack(len(encoded)), encoded
+        num_bytes += len(encoded)
+        if num_bytes >= PART_BYTES:
+            yield _compressed(gathered)
+            gathered, num_bytes = [], 0
+    if gathered:
+        yield _compressed(gathered)
+
+
+def unpacked(part: bytes) -> list[Row]:
+    """The rows of one part; raises ``InvalidInput`` if it is damaged."""
+    try:
+        data = memoryview(gzip.decompress(part))
+        rows: list[Row] = []
+        at = 0
+        while at < len(data):
+            (length,) = _LENGTH.unpack_from(data, at)
+            at += _LENGTH.size
+            rows.append(msgspec.msgpack.decode(data[at : at + length], type=list))
+            at += length
+    except (OSError, EOFError, zlib.error, struct.error, msgspec.DecodeError) as error:
+        raise InvalidInput(f"A part of the backup cannot be read: {error}. Use another backup.") from None
+    return rows
+
+
+def _compressed(pieces: Sequence[bytes]) -> bytes:
+    return gzip.compress(b"".join(pieces), compresslevel=1, mtime=0)

@@ -1,0 +1,241 @@
+"""Backups for the command line: which store, files and pepper a machine has, and the order in which they change."""
+
+import asyncio
+import os
+import secrets
+import tempfile
+from collections.abc import Collection, Sequence
+from contextlib import AsyncExitStack, ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from axon.bootstrap.batches import files_folder
+from axon.bootstrap.services import open_live
+from axon.errors import InvalidInput, Misconfigured
+from axon.runtime import failpoints
+from axon.runtime.clock import SystemClock
+from axon.runtime.datafolder import locked, shared
+from axon.runtime.restoring import marked, require_whole
+from axon.settings import Settings
+from axon.telemetry.build import version
+
+if TYPE_CHECKING:
+    from sqlalchemy import Connection
+
+    from axon.adapters.backup.reading import Archive
+    from axon.adapters.backup.settling import Settled
+    from axon.domain.backup import Manifest
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RestoreWish:
+    """What the operator asks of a restore."""
+
+    force: bool = False
+    while_running: bool = False
+    run_unfinished: bool = False
+    """Whether turns that had not ended are run again, in place of being ended."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Restored:
+    """What a restore has done, and what the operator has to know."""
+
+    manifest: "Manifest"
+    num_ended: int
+    num_left: int
+    num_kept: int
+    warnings: tuple[str, ...] = ()
+
+
+def create_backup(settings: Settings, path: Path, *, with_secrets: bool = True, with_files: bool = True) -> "Manifest":
+    """Backs up the store, the files' bytes and the pepper into one archive, beside whatever runs."""
+    from axon.adapters.backup.creating import Source, create
+
+    failpoints.arm(settings.failpoints)
+    require_whole(settings.data_dir)
+    folder = files_folder(settings)
+    left_out = f"they are in {settings.batches.files_dir}" if folder is None else "left out with --without-files"
+    source = Source(
+        store=settings.store,
+        files=folder if with_files else None,
+        no_files=left_out,
+        pepper=_pepper(settings),
+        with_secrets=with_secrets,
+        axon=version(),
+    )
+    return create(source, path, SystemClock())
+
+
+def verify_backup(path: Path, *, into: str = "") -> "Manifest":
+    """Compares every digest, then restores the tables into a scratch store and compares their contents.
+
+    The scratch store is a temporary SQLite file, or the PostgreSQL database ``into``, which must be empty and is empty
+    afterwards.
+    """
+    from axon.adapters.backup.contents import check_revision
+    from axon.adapters.backup.database import is_sqlite, new_file, transaction
+    from axon.adapters.backup.loading import load
+    from axon.adapters.backup.reading import Archive
+
+    archive = Archive(path)
+    manifest = archive.check()
+    check_revision(manifest.revision)
+    if manifest.pepper is not None and manifest.pepper.included:
+        archived_pepper(archive, manifest)
+    if into and is_sqlite(into):
+        raise Misconfigured("--into names a PostgreSQL database; without it, a temporary SQLite file is used.")
+    with ExitStack() as stack:
+        if not into:
+            folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="axon-verify-")))
+            load(stack.enter_context(new_file(folder / "axon.db")), archive, manifest, compare=True)
+        else:
+            connection = stack.enter_context(transaction(into))
+            _require_empty(connection)
+            load(connection, archive, manifest, compare=True)
+            connection.rollback()
+    return manifest
+
+
+def restore_backup(settings: Settings, path: Path, wish: RestoreWish) -> Restored:
+    """Replaces the store, the files' bytes and the pepper by those of a backup.
+
+    Until all of it is prepared nothing changes. Then a mark in the data folder keeps servers from starting until the
+    rest is done.
+    """
+    from axon.adapters.backup.contents import check_revision
+    from axon.adapters.backup.database import is_sqlite
+    from axon.adapters.backup.files import restore as restore_files
+    from axon.adapters.backup.reading import Archive
+    from axon.adapters.backup.replacing import Wish, replaced
+
+    failpoints.arm(settings.failpoints)
+    archive = Archive(path)
+    manifest = archive.check()
+    check_revision(manifest.revision)
+    clock = SystemClock()
+    hold = shared if wish.while_running and not is_sqlite(settings.store) else locked
+    with hold(settings.data_dir):
+        pepper, warnings = _new_pepper(settings, archive, manifest, force=wish.force)
+        folder = files_folder(settings)
+        if manifest.files.num_files and folder is None:
+            warnings.append(
+                f"The backup's {manifest.files.num_files} files are left out: this server's are in a bucket."
+            )
+        known = None if wish.run_unfinished else lambda ids: _known(settings, ids)
+        how = Wish(force=wish.force, while_running=wish.while_running, known=known)
+        with ExitStack() as prepared:
+            done = prepared.enter_context(replaced(settings.store, archive, manifest, how, clock))
+            if manifest.files.included and folder is not None:
+                restore_files(archive, manifest, folder)
+            with marked(settings.data_dir, f"from {path.name}"):
+                failpoints.failpoint("restore.marked")
+                if pepper is not None:
+                    _write_pepper(settings.data_dir / "pepper", pepper)
+                prepared.close()  # from here on the new store is the one that is seen
+                failpoints.failpoint("restore.replaced")
+    if done.unread:
+        warnings.append(f"Nothing was carried over from the store that was replaced: {done.unread}.")
+    return Restored(
+        manifest=manifest,
+        num_ended=done.settled.num_ended,
+        num_left=done.settled.num_left,
+        num_kept=done.num_kept,
+        warnings=tuple(warnings),
+    )
+
+
+def settle_store(settings: Settings, *, run_unfinished: bool = False) -> "Settled":
+    """Settles a store that was restored by other means, such as PostgreSQL's point-in-time recovery."""
+    from axon.adapters.backup.contents import check_revision, revision_of
+    from axon.adapters.backup.database import is_sqlite, transaction
+    from axon.adapters.backup.settling import settle
+    from axon.adapters.store import schema
+
+    with ExitStack() as stack:
+        if is_sqlite(settings.store):
+            stack.enter_context(locked(settings.data_dir))
+        connection = stack.enter_context(transaction(settings.store))
+        if check_revision(revision_of(connection)) != schema.HEAD:
+            raise Misconfigured(
+                "The store is of an earlier release: start a server once, which migrates it, then stop it."
+            )
+        known = None if run_unfinished else lambda ids: _known(settings, ids)
+        return settle(connection, now=SystemClock().now(), known=known)
+
+
+def _require_empty(connection: "Connection") -> None:
+    from axon.adapters.backup.contents import is_empty, revision_of
+
+    if revision_of(connection) is not None and not is_empty(connection):
+        raise Misconfigured("The database of --into is not empty. Name one that is: `createdb axon_verify`.")
+
+
+def _known(settings: Settings, ids: Sequence[str]) -> Collection[str]:
+    """The turns that the live service knows: none where it is in a process's memory, which has ended."""
+    if settings.live.startswith("memory:"):
+        return ()
+
+    async def ask() -> Collection[str]:
+        async with AsyncExitStack() as stack:
+            live = await open_live(settings, SystemClock(), stack)
+            views = await live.log.views(ids)
+            return [each for each, view in zip(ids, views, strict=True) if view is not None]
+
+    return asyncio.run(ask())
+
+
+def _pepper(settings: Settings) -> bytes | None:
+    """This machine's pepper; None if it has none. None is made: it would be no other server's."""
+    if settings.pepper:
+        return settings.pepper.encode()
+    try:
+        return (settings.data_dir / "pepper").read_text().strip().encode()
+    except FileNotFoundError:
+        return None
+
+
+def _new_pepper(
+    settings: Settings, archive: "Archive", manifest: "Manifest", *, force: bool
+) -> tuple[bytes | None, list[str]]:
+    """The pepper that is to be written, or None; and what the operator has to do about it."""
+    from axon.domain.backup import is_pepper
+
+    mine, facts = _pepper(settings), manifest.pepper
+    if facts is None:
+        return None, ["The backup knows no pepper: its keys work only where theirs is."]
+    if mine is not None and is_pepper(facts, mine):
+        return None, []
+    if not facts.included:
+        return None, [
+            "The backup was made without secrets, and this machine has another pepper or none: the backup's "
+            "keys work when AXON_PEPPER, or the file `pepper` in the data folder, is the one that it had."
+        ]
+    if settings.pepper:
+        return None, [
+            "AXON_PEPPER is not the backup's: its keys work when it is. The archive has it as secrets/pepper."
+        ]
+    if mine is not None and not force:
+        raise Misconfigured(f"{settings.data_dir / 'pepper'} is not the backup's. To replace it, add --force.")
+    return archived_pepper(archive, manifest), []
+
+
+def archived_pepper(archive: "Archive", manifest: "Manifest") -> bytes:
+    """The pepper in an archive; raises ``InvalidInput`` if it is not the one that the manifest tells of."""
+    from axon.domain.backup import is_pepper
+
+    [(_, pepper)] = archive.members(manifest, "secrets")
+    if manifest.pepper is None or not is_pepper(manifest.pepper, pepper):
+        raise InvalidInput("The pepper in the backup is not the one that its manifest tells of. Use another backup.")
+    return pepper
+
+
+def _write_pepper(path: Path, pepper: bytes) -> None:
+    """Replaces the file, which only its owner may read, at once."""
+    draft = path.with_name(f".{path.name}-{secrets.token_hex(8)}")
+    with os.fdopen(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
+        file.write(pepper + b"\n")
+        file.flush()
+        os.fsync(file.fileno())
+    os.replace(draft, path)

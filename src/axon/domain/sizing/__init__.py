@@ -1,0 +1,1 @@
+"""How much of everything a load needs, computed from measured figures."""

@@ -1,0 +1,124 @@
+"""A store that went back in time is settled: counters above what they were, turns ended once, nothing billed twice."""
+
+import asyncio
+import time
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+from axon.adapters.backup.database import transaction
+from axon.adapters.backup.settling import Settled, settle
+from axon.adapters.live.memory.live import open_memory_live
+from axon.bootstrap.backups import settle_store
+from axon.domain.failure import Failure
+from axon.domain.turn import TurnState, opened, so_far, supersedes
+from axon.runtime.clock import FakeClock
+from tests.backup.places import Place
+from tests.contracts.builders import make_chunk, make_ended, make_job
+
+
+def _settle(place: Place, *, now: float, known: Sequence[str] | None = ()) -> Settled:
+    with transaction(place.url) as connection:
+        wanted = None if known is None else lambda ids: [each for each in ids if each in known]
+        return settle(connection, now=now, known=wanted)
+
+
+def _with(place: Place, act: Any) -> Any:
+    async def run() -> Any:
+        async with place.opened() as store:
+            return await act(store)
+
+    return asyncio.run(run())
+
+
+def test_counters_never_go_back(place: Place) -> None:
+    """Whatever a store counted before it went back, what it gives out next is above it."""
+
+    async def count(store: Any) -> tuple[int, int]:
+        from axon.domain.registry.model import Model
+
+        name = f"model-{time.monotonic_ns()}"
+        revision = await store.registry.write(None, Model(name=name, created=1.0), actor="test", at=1.0)
+        return await store.terms.take(), revision
+
+    highest = (0, 0)
+    for _ in range(5):
+        highest = _with(place, count)
+    _settle(place, now=1_800_000_000.0)  # a day after, say: the store is an older one by now
+    after = _with(place, count)
+    assert after[0] > highest[0]
+    assert after[1] > highest[1]
+    assert after == (1_800_000_000_001, 1_800_000_000_001)
+    _settle(place, now=1_700_000_000.0)  # a clock that is behind takes nothing back
+    assert _with(place, count) == (1_800_000_000_002, 1_800_000_000_002)
+
+
+def test_a_turn_that_nobody_knows_is_cancelled_and_billed_nothing(place: Place) -> None:
+    job = make_job("turn_running", session="", created=50.0)
+    running = so_far(job, make_chunk(1, 5))
+    _with(place, lambda store: store.turns.apply([running]))
+    assert _settle(place, now=900.0, known=["turn_open"]) == Settled(num_ended=1, num_left=1)
+
+    async def read(store: Any) -> Any:
+        return await store.turns.get("turn_running"), await store.turns.get("turn_open")
+
+    ended, left = _with(place, read)
+    assert (ended.state, ended.code, ended.ended_at) == (TurnState.CANCELLED, Failure.RESTORED, 900.0)
+    assert (ended.usage.total_tokens, ended.tokens, ended.cost) == (0, (), None)
+    assert left.state is TurnState.OPENED
+    assert _settle(place, now=901.0, known=["turn_open"]) == Settled(num_ended=0, num_left=1)
+
+
+def test_turns_are_left_to_be_run_again_when_asked(place: Place) -> None:
+    assert _settle(place, now=900.0, known=None) == Settled(num_ended=0, num_left=1)
+    assert _with(place, lambda store: store.turns.get("turn_open")).state is TurnState.OPENED
+
+
+def test_many_unfinished_turns_are_settled_page_by_page(place: Place) -> None:
+    turns = [opened(make_job(f"open_{n:04d}", created=float(n % 7), session="")) for n in range(450)]
+    _with(place, lambda store: store.turns.apply(turns))
+    known = [f"open_{n:04d}" for n in range(0, 450, 3)]
+    assert _settle(place, now=900.0, known=known) == Settled(num_ended=301, num_left=150)
+
+
+def test_the_real_end_replaces_the_one_that_a_restore_made_up(place: Place) -> None:
+    """The journal may still have the record of a turn's end that the restored store does not know."""
+    _settle(place, now=900.0)
+    real = make_ended(make_job("turn_open", session=""))
+    for _ in range(2):
+        _with(place, lambda store: store.turns.apply([real]))
+    found = _with(place, lambda store: store.turns.get("turn_open"))
+    assert (found.state, found.usage.output_tokens) == (TurnState.COMPLETED, 2)
+    made_up = replace(real, state=TurnState.CANCELLED, code=Failure.RESTORED)
+    assert supersedes(real, made_up)
+    assert not supersedes(made_up, real)
+    assert not supersedes(made_up, made_up)
+    assert not supersedes(opened(real.job), made_up)
+
+
+def test_batches_are_given_up_by_their_holders(place: Place) -> None:
+    assert place.rows("batches", "holder") == [("gateway-1",)]
+    _settle(place, now=900.0)
+    taken = _with(place, lambda store: store.batches.take("gateway-2", now=901.0, until=950.0, limit=5))
+    assert [batch.id for batch in taken] == ["batch_1"]
+
+
+def test_settling_by_the_command_ends_what_an_embedded_server_had(place: Place) -> None:
+    assert settle_store(place.settings) == Settled(num_ended=1, num_left=0)
+
+
+async def test_epochs_do_not_come_from_the_store_and_never_go_back() -> None:
+    """A worker that was paused before a restore holds an old epoch; a claim after it has a higher one."""
+    clock = FakeClock()
+    epochs: list[int] = []
+    for _ in range(3):  # each time with a live service that knows nothing, as after a loss of everything
+        log = open_memory_live(clock, retention_s=600.0).log
+        await log.open("turn_1", b"body", reader_ttl_s=None)
+        over = 0
+        for owner in ("first", "second"):
+            claimed = await log.claim("turn_1", owner, over=over)
+            assert claimed is not None
+            over = claimed.epoch
+            epochs.append(claimed.epoch)
+        clock.advance(0.01)
+    assert epochs == sorted(set(epochs))

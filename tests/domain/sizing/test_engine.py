@@ -1,0 +1,48 @@
+"""The step model gives back the speeds that it was made of."""
+
+import math
+
+import pytest
+
+from axon.domain.sizing import figure as figures
+from axon.domain.sizing.engine import cpu_cost, gpu_cost
+from axon.domain.sizing.figure import Certainty, EngineFigures
+from axon.domain.sizing.shape import KNOWN, Shape
+from axon.errors import InvalidInput
+
+
+@pytest.mark.parametrize("measured", [figures.H200_8B, figures.H200_SMALL], ids=lambda each: each.model)
+def test_a_measured_model_has_its_measured_speed(measured: EngineFigures) -> None:
+    cost = gpu_cost(KNOWN[measured.model])
+    busy_s = 256 * cost.request_s(512, 128, 512 + 64) * cost.kept
+    assert math.isclose(256 * 128 / busy_s, measured.many.value, rel_tol=1e-9)
+    assert math.isclose(cost.fixed_s, 1 / measured.one_stream.value, rel_tol=1e-9)
+    assert cost.certainty is Certainty.MEASURED
+
+
+def test_the_cpu_has_its_measured_speed() -> None:
+    cost = cpu_cost(KNOWN["smollm2-135m"])
+    assert math.isclose(128 / cost.request_s(128, 128, 256), figures.CPU_TOKENS.value, rel_tol=1e-9)
+    assert cost.certainty is Certainty.MEASURED
+    assert cpu_cost(KNOWN["qwen3-0.6b"]).certainty is Certainty.COMPUTED
+
+
+def test_weights_that_one_gpu_does_not_hold_take_several_and_are_no_measurement() -> None:
+    cost = gpu_cost(KNOWN["llama-3-70b"])
+    assert cost.num_ranks == 2
+    assert cost.certainty is Certainty.ASSUMED
+    assert figures.ALL_REDUCE in cost.sources
+
+
+def test_what_eight_gpus_do_not_hold_is_refused() -> None:
+    huge = Shape(
+        name="huge",
+        num_parameters=10**12,
+        num_layers=100,
+        num_heads=64,
+        num_kv_heads=8,
+        head_dim=128,
+        max_context=8192,
+    )
+    with pytest.raises(InvalidInput, match="huge"):
+        gpu_cost(huge)

@@ -1,0 +1,99 @@
+"""More load never needs less of anything, and every number says where it came from."""
+
+import json
+import math
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from axon.domain.sizing import figure as figures
+from axon.domain.sizing.figure import Certainty
+from axon.domain.sizing.plan import Load, plan
+from axon.domain.sizing.shape import KNOWN, Shape
+from axon.errors import InvalidInput
+from tests.console.program import Axon
+
+SHAPES = st.sampled_from(sorted(KNOWN.values(), key=lambda shape: shape.name))
+LOADS = st.builds(
+    Load,
+    tokens_per_s=st.floats(0.1, 1e7),
+    streams=st.integers(1, 1_000_000),
+    prompt_tokens=st.floats(0, 4000),
+    answer_tokens=st.floats(1, 2000),
+    context=st.floats(1, 8192),
+    gpu=st.booleans(),
+)
+COUNTS = ("replicas", "gateways", "Redis shards", "RabbitMQ clusters", "PostgreSQL primaries", "cells")
+
+
+@given(SHAPES, LOADS, st.sampled_from(["tokens_per_s", "streams", "prompt_tokens", "context"]), st.floats(1, 50))
+def test_more_load_never_needs_less(shape: Shape, load: Load, which: str, times: float) -> None:
+    grown = getattr(load, which) * times
+    more: dict[str, Any] = {which: min(grown, 8192.0) if which == "context" else math.ceil(grown)}
+    before, after = plan(shape, load), plan(shape, replace(load, **more))
+    for part in before.parts:
+        if part.unit.endswith("a replica"):
+            continue  # more replicas may have less each
+        assert after.part(part.name).number >= part.number - 1e-9, part.name
+
+
+@given(SHAPES, LOADS)
+def test_there_is_always_one_more_than_is_needed(shape: Shape, load: Load) -> None:
+    found = plan(shape, load)
+    assert found.part("replicas").number >= 2
+    assert found.part("gateways").number >= 2
+    assert all(found.part(name).number >= 1 and float(found.part(name).number).is_integer() for name in COUNTS)
+
+
+@given(SHAPES, LOADS)
+def test_every_part_says_its_figures_or_is_computed_from_the_shape(shape: Shape, load: Load) -> None:
+    for part in plan(shape, load).parts:
+        assert part.why
+        assert part.sources or part.name in ("weights", "KV in use", "GPUs")
+        assert set(part.sources) <= set(figures.ALL)
+        if part.certainty is Certainty.MEASURED:
+            assert any(figure.page for figure in part.sources)
+
+
+def test_a_million_streams_need_what_the_page_says() -> None:
+    """docs/scale.md has the same load with a coarser model of the engine: the services must agree."""
+    load = Load(tokens_per_s=20e6, streams=1_000_000, prompt_tokens=1000, answer_tokens=250)
+    found = plan(KNOWN["llama-3-8b"], load)
+    assert found.part("Redis shards").number == 380
+    assert found.part("RabbitMQ clusters").number == 88
+    assert found.part("PostgreSQL primaries").number == 51
+    assert found.part("replicas").number == math.ceil(1_000_000 / 256) + 1, "slots are the bound"
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({"tokens_per_s": 0.0}, "--tokens-per-s"),
+        ({"streams": 0}, "--streams"),
+        ({"prompt_tokens": -1.0}, "--prompt-tokens"),
+        ({"prompt_tokens": math.inf}, "--context"),
+        ({"answer_tokens": math.nan}, "--answer-tokens"),
+        ({"context": 1e6}, "context of llama-3-8b"),
+    ],
+)
+def test_a_load_that_makes_no_sense_is_refused(changes: dict[str, Any], said: str) -> None:
+    load = Load(tokens_per_s=10.0, streams=1)
+    with pytest.raises(InvalidInput, match=said):
+        plan(KNOWN["llama-3-8b"], replace(load, **changes))
+
+
+def test_the_program_shows_the_plan_and_its_figures(tmp_path: Any) -> None:
+    axon, load = Axon(tmp_path), ("--tokens-per-s", "20000", "--streams", "1000")
+    told = axon("size", "--model", "llama-3-8b", *load)
+    assert told.returncode == 0, told.stderr
+    assert "replicas" in told.stdout
+    assert "docs/performance.md" in told.stdout
+    assert "assumed" in told.stdout
+    facts = json.loads(axon("size", "--model", "llama-3-8b", *load, "--json").stdout)
+    assert {part["name"] for part in facts["parts"]} >= set(COUNTS)
+    refused = axon("size", "--model", "nobody", *load)
+    assert refused.returncode == 2
+    assert "known shape" in refused.stderr
