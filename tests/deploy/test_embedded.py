@@ -12,7 +12,7 @@ from tests.journeys.server import REPOSITORY
 
 FOLDER = REPOSITORY / "deploy" / "embedded"
 UNIT = (FOLDER / "axon.service").read_text("utf-8")
-MOST_EXPOSED = 35
+MOST_EXPOSED = 25
 """Tenths that `systemd-analyze security` may count, of 100: without rights and filters a unit has 96."""
 
 
