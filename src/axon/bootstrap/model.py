@@ -98,7 +98,7 @@ def prepare_text(settings: Settings) -> Text:
         from axon.engine.load.convert.gguf import convert_text, is_converted
     except ImportError as error:  # an installation without the engine's packages
         raise Misconfigured(
-            f"Reading a .gguf file needs the package {error.name}: install axon-serving[engine], or give the model as "
+            f"Reading a .gguf file needs the package {error.name}: install axon-serving[gguf], or give the model as "
             "a folder; of a converted one, the tokenizer's files and the template are enough."
         ) from error
     if is_converted(source, folder := _conversion(settings)):

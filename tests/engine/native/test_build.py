@@ -21,6 +21,22 @@ def test_without_a_compiler_the_error_says_so(tmp_path: Path, monkeypatch: pytes
         build.library(tmp_path)
 
 
+@pytest.mark.parametrize("machine", ["x86_64", "aarch64"])
+def test_the_library_of_another_kind_of_machine_has_its_own_name_and_compiler(
+    machine: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    other = {"x86_64": "aarch64", "aarch64": "x86_64"}[machine]
+    monkeypatch.setattr("platform.machine", lambda: machine)
+    monkeypatch.setattr("shutil.which", lambda name: f"/bin/{name}")
+    assert build.file_name(machine).startswith(f"kernel-{machine}-")
+    assert build.file_name(other) not in (build.file_name(machine), build.file_name(machine).replace(machine, other))
+    assert build.find_compiler(machine) == build.find_compiler() == "/bin/g++"
+    assert build.find_compiler(other) == f"/bin/{other}-linux-gnu-g++"
+    no_compiler(monkeypatch)
+    with pytest.raises(build.NotBuilt, match=rf"package is g\+\+-{other.replace('_', '-')}-linux-gnu"):
+        build.find_compiler(other)
+
+
 def test_a_failing_compiler_is_told_with_its_words(tmp_path: Path) -> None:
     compiler = tmp_path / "broken"
     compiler.write_text("#!/bin/sh\necho no such flag\nexit 1\n")

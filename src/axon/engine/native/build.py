@@ -105,16 +105,21 @@ def _alone(target: Path) -> Iterator[None]:
         yield
 
 
-def file_name() -> str:
-    """The file name of the library of these sources for this machine's architecture."""
-    return f"kernel-{platform.machine()}-{source_digest()}.so"
+def file_name(machine: str = "") -> str:
+    """The file name of the library of these sources for an architecture, by default this machine's."""
+    return f"kernel-{machine or platform.machine()}-{source_digest(machine)}.so"
 
 
-def find_compiler() -> str:
-    """The path of a C++ compiler; raises NotBuilt."""
-    for name in _COMPILERS:
+def find_compiler(machine: str = "") -> str:
+    """The path of a C++ compiler for an architecture, by default this machine's; raises NotBuilt."""
+    is_foreign = machine not in ("", platform.machine())
+    names = (f"{machine}-linux-gnu-g++",) if is_foreign else _COMPILERS
+    for name in names:
         if path := shutil.which(name):
             return path
+    if is_foreign:
+        package = f"g++-{machine.replace('_', '-')}-linux-gnu"
+        raise NotBuilt(f"the kernels for {machine} need {names[0]}, which is not here; Debian's package is {package}")
     raise NotBuilt(f"the native kernels need a C++ compiler, and none of {', '.join(_COMPILERS)} is here")
 
 
@@ -138,10 +143,15 @@ def build(target: Path, compiler: str, machine: str = "") -> None:
 
 
 @cache
-def source_digest() -> str:
-    """A hash of the kernels' sources and compiler flags."""
+def source_digest(machine: str = "") -> str:
+    """A hash of the kernels' sources and compiler flags for an architecture, by default this machine's."""
     files = sorted([*_FOLDER.glob("*.cpp"), *_FOLDER.glob("*.h")])
-    return _digest(repr((GROUP_SIZE, _FLAGS, _units())), *(file.read_text(encoding="utf-8") for file in files))
+    return _digest(repr((GROUP_SIZE, _FLAGS, _units(machine))), *(file.read_text(encoding="utf-8") for file in files))
+
+
+def instruction_sets(machine: str = "") -> dict[str, str]:
+    """The instruction sets that the kernels of an architecture are compiled for, and the step's symbol of each."""
+    return {unit.instruction_set: f"step_{unit.name}" for unit in _units(machine) if unit.source == "step.cpp"}
 
 
 def _units(machine: str = "") -> list[_Unit]:
