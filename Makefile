@@ -75,6 +75,7 @@ check-rules: $(STAMP)
 	$(BIN)/python scripts/fields_page.py --check
 	$(BIN)/python scripts/logs_page.py --check
 	$(BIN)/python scripts/monitoring.py --check
+	$(BIN)/python scripts/terraform_pages.py --check
 	$(BIN)/python scripts/proto.py --check
 	$(BIN)/python scripts/check_links.py
 	$(BIN)/python scripts/audit.py
@@ -88,6 +89,7 @@ format: $(STAMP) ## Format the code and sort its imports
 	$(BIN)/python scripts/fields_page.py
 	$(BIN)/python scripts/logs_page.py
 	$(BIN)/python scripts/monitoring.py
+	$(BIN)/python scripts/terraform_pages.py
 
 sim: $(STAMP) ## Run the simulation of the protocol for SECONDS (120)
 	$(BIN)/python -m tests.sim --seconds $(or $(SECONDS),120)

@@ -1,0 +1,100 @@
+mock_provider "aws" {
+  override_during = plan
+
+  mock_resource "aws_rds_cluster" {
+    defaults = {
+      master_user_secret = [{ secret_arn = "arn:aws:secretsmanager:eu-central-1:123456789012:secret:rds!cluster", kms_key_id = "", secret_status = "active" }]
+    }
+  }
+  mock_resource "aws_mq_broker" {
+    defaults = {
+      instances = [{ console_url = "https://b-1.mq", endpoints = ["amqps://b-1.mq:5671"], ip_address = "" }]
+    }
+  }
+  mock_resource "aws_mq_configuration" {
+    defaults = { latest_revision = 1 }
+  }
+  mock_resource "aws_eks_node_group" {
+    defaults = {
+      resources = [{ autoscaling_groups = [{ name = "eks-gpu" }], remote_access_security_group_id = "" }]
+    }
+  }
+  mock_resource "aws_eks_cluster" {
+    defaults = {
+      vpc_config = { cluster_security_group_id = "sg-cluster", vpc_id = "vpc-1" }
+    }
+  }
+  mock_resource "aws_lb_target_group" {
+    defaults = { arn = "arn:aws:elasticloadbalancing:eu-central-1:123456789012:targetgroup/axon/1" }
+  }
+  mock_resource "aws_prometheus_workspace" {
+    defaults = { prometheus_endpoint = "https://aps-workspaces.eu-central-1.amazonaws.com/workspaces/ws-1/" }
+  }
+}
+
+mock_provider "aws" {
+  alias           = "replica"
+  override_during = plan
+}
+
+variables {
+  account_id                = "123456789012"
+  admin_role_arns           = ["arn:aws:iam::123456789012:role/platform"]
+  host                      = "api.example.com"
+  certificate_arn           = "arn:aws:acm:eu-central-1:123456789012:certificate/1"
+  broker_bootstrap_password = "not-a-secret-of-anybody"
+  cache_bootstrap_token     = "not-a-secret-of-anybody"
+}
+
+run "the_whole_environment_can_be_planned" {
+  command = plan
+
+  assert {
+    condition     = output.services.broker == "amqps://b-1.mq:5671"
+    error_message = "The broker is reached over TLS."
+  }
+  assert {
+    condition     = output.buckets.models == { name = "axon-prod-123456789012-models", replica = "axon-prod-123456789012-models-replica" }
+    error_message = "Models must have a replica."
+  }
+}
+
+run "the_charts_values_name_places_and_hold_no_secret" {
+  command = plan
+
+  assert {
+    condition     = yamldecode(output.helm_values).secrets.external.data.pepper.key == "axon/axon-prod/pepper"
+    error_message = "Secrets come from Secrets Manager by name."
+  }
+  assert {
+    condition     = yamldecode(output.helm_values).workers.h100.efa == 32 && yamldecode(output.helm_values).workers.h100.gpus == 8 && yamldecode(output.helm_values).workers.default == null
+    error_message = "Workers are those of the GPU groups."
+  }
+  assert {
+    condition     = yamldecode(output.helm_values).extraObjects[0].spec.targetGroupARN == "arn:aws:elasticloadbalancing:eu-central-1:123456789012:targetgroup/axon/1" && !yamldecode(output.helm_values).ingress.enabled
+    error_message = "The edge's pods are bound to Terraform's target group."
+  }
+  assert {
+    condition     = contains(yamldecode(output.helm_values).networkPolicy.internetPorts, 80)
+    error_message = "Pods must reach Pod Identity's agent, which listens on port 80 of the node."
+  }
+  assert {
+    condition     = yamldecode(output.helm_values).batchFiles.url == "s3://axon-prod-123456789012-files/batches"
+    error_message = "Batches keep their files in the bucket."
+  }
+  assert {
+    condition     = !strcontains(output.helm_values, "not-a-secret-of-anybody")
+    error_message = "A password is in the chart's values."
+  }
+}
+
+run "the_clusters_controller_can_make_the_load_balancer" {
+  command = plan
+  variables {
+    load_balancer = "ingress"
+  }
+  assert {
+    condition     = yamldecode(output.helm_values).ingress.enabled && length(yamldecode(output.helm_values).extraObjects) == 0 && output.dns_name == null
+    error_message = "There must be one load balancer, not two."
+  }
+}

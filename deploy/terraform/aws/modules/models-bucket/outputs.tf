@@ -1,0 +1,14 @@
+output "name" {
+  description = "Name of the bucket."
+  value       = aws_s3_bucket.this.bucket
+}
+
+output "arn" {
+  description = "ARN of the bucket."
+  value       = aws_s3_bucket.this.arn
+}
+
+output "replica_name" {
+  description = "Name of its replica."
+  value       = aws_s3_bucket.replica.bucket
+}

@@ -1,0 +1,205 @@
+"""Terraform for AWS: formatted, valid by the provider's schema, its modules' own tests green, and clean by checkov."""
+
+import json
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests import long
+from tests.deploy.terraform import programs, schema, scripts
+from tests.deploy.terraform.workspace import ROOT, Workspace, opened
+
+terraform_pages = scripts.load("terraform_pages")
+MODULES = sorted(path.name for path in (ROOT / "modules").iterdir())
+ENVIRONMENTS = sorted(path.name for path in (ROOT / "environments").iterdir())
+BASELINE = ROOT / "checkov.json"
+FILES = ("versions.tf", "variables.tf", "outputs.tf", "README.md")
+
+
+def _whole() -> bool:
+    """Whether this is ``make check-deploy`` or ``make test-long``, which have the time for all of it."""
+    main = getattr(sys.modules.get("__main__"), "__spec__", None)
+    return (
+        os.environ.get("CHECK_DEPLOY") == "1"
+        or long.whole()
+        or (main is not None and main.name == "tests.deploy.__main__")
+    )
+
+
+slow = pytest.mark.skipif(not _whole(), reason="make check-deploy runs it")
+
+
+@pytest.fixture(scope="module")
+def terraform(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Workspace]:
+    with opened(tmp_path_factory.mktemp("tf"), sorted(ROOT.rglob("*.tf"))) as workspace:
+        yield workspace
+
+
+def test_all_files_are_formatted(terraform: Workspace) -> None:
+    done = terraform.run(ROOT, "fmt", "-check", "-diff", "-recursive", "-no-color")
+    assert done.returncode == 0, done.stdout
+
+
+@slow
+def test_every_module_passes_its_tests(terraform: Workspace) -> None:
+    said = terraform.tested(ROOT)
+    assert re.search(r"Success! \d+ passed, 0 failed\.", said)
+    assert sorted(set(re.findall(r"^tests/([\w-]+)\.tftest\.hcl\.\.\. pass", said, re.MULTILINE))) == [
+        each for each in MODULES if each != "platform"
+    ]
+
+
+@slow
+@pytest.mark.parametrize("name", ENVIRONMENTS)
+def test_an_environment_can_be_planned_whole(terraform: Workspace, name: str) -> None:
+    said = terraform.tested(ROOT / "environments" / name)
+    assert re.search(r"Success! [1-9]\d* passed, 0 failed\.", said)
+
+
+@slow
+@pytest.mark.parametrize(
+    ("planted", "said"),
+    [
+        ('resource "aws_vpc" "x" {\n  cidr_blok = "10.0.0.0/16"\n}', "Unsupported argument"),
+        ('resource "aws_subnet" "x" {\n  cidr_block = "10.0.0.0/24"\n}', "Missing required argument"),
+        ('resource "aws_subnet" "x" {\n  vpc_id = ["a"]\n}', "Incorrect attribute value type"),
+        ('resource "aws_lb" "x" {\n  logs {\n  }\n}', "Unsupported block type"),
+        ('resource "aws_vpz" "x" {\n}', "Invalid resource type"),
+    ],
+)
+def test_a_planted_fault_is_noticed(terraform: Workspace, tmp_path: Path, planted: str, said: str) -> None:
+    (tmp_path / "main.tf").write_text((ROOT / "versions.tf").read_text() + planted + "\n")
+    assert terraform.run(tmp_path, "init", "-input=false").returncode == 0
+    done = terraform.run(tmp_path, "validate", "-no-color")
+    assert done.returncode == 1
+    assert said in done.stdout + done.stderr
+
+
+@slow
+def test_checkov_finds_nothing_that_has_no_reason() -> None:
+    accepted: dict[str, str] = json.loads(BASELINE.read_text())["accepted"]
+    command = [*programs.or_skip("checkov"), "--directory", str(ROOT), "--framework", "terraform", "--output", "json"]
+    quiet = ["--quiet", "--compact", "--skip-download", "--download-external-modules", "false"]
+    environ = {**os.environ, "LOG_LEVEL": "ERROR", "PYTHONDONTWRITEBYTECODE": "1"}
+    done = subprocess.run([*command, *quiet], capture_output=True, text=True, timeout=300, check=False, env=environ)
+    results = json.loads(done.stdout)
+    assert results["summary"]["passed"] > 0
+    assert results["summary"]["parsing_errors"] == 0
+    found = {
+        f"{check['check_id']} {_address(check)}": check["check_name"] for check in results["results"]["failed_checks"]
+    }
+    assert {key: name for key, name in found.items() if key not in accepted} == {}
+    assert sorted(key for key in accepted if key not in found) == [], "accepted, but found no more"
+
+
+def _address(check: dict[str, str]) -> str:
+    """The module and the resource, as in ``edge aws_lb.this``, wherever the module is called from."""
+    resource = ".".join(check["resource"].split(".")[-2:])
+    return f"{Path(check['file_path']).parent.name} {resource.partition('[')[0]}"
+
+
+def test_every_reason_is_a_sentence() -> None:
+    accepted: dict[str, str] = json.loads(BASELINE.read_text())["accepted"]
+    assert len(accepted) <= 40, "the baseline is to be short"
+    assert [key for key, reason in accepted.items() if not re.fullmatch(r"[A-Z].{20,}\.", reason)] == []
+
+
+@pytest.mark.parametrize(
+    "folder", [f"modules/{each}" for each in MODULES] + [f"environments/{each}" for each in ENVIRONMENTS]
+)
+def test_every_folder_has_its_files_and_says_its_variables(folder: str) -> None:
+    assert [name for name in FILES if not (ROOT / folder / name).exists()] == []
+    texts = [(ROOT / folder / name).read_text() for name in ("variables.tf", "outputs.tf")]
+    for declared in terraform_pages.declared("\n".join(texts)):
+        assert re.fullmatch(r"[A-Z].*[.)\]e-l]", declared.description), f"{declared.name} is not described"
+
+
+def test_every_module_but_the_whole_has_tests_of_its_own() -> None:
+    tested = {path.name.removesuffix(".tftest.hcl") for path in (ROOT / "tests").glob("*.tftest.hcl")}
+    assert sorted({*tested, "platform"}) == MODULES
+    for path in ROOT.rglob("*.tftest.hcl"):
+        assert "mock_provider" in path.read_text()
+
+
+def test_the_pages_say_what_the_files_do() -> None:
+    assert terraform_pages.outdated() == []
+
+
+def test_the_environments_have_the_same_variables() -> None:
+    texts = {(ROOT / "environments" / each / "variables.tf").read_text() for each in ENVIRONMENTS}
+    assert len(texts) == 1
+
+
+def test_no_secret_is_given_to_terraform_by_name_in_a_file() -> None:
+    for path in (ROOT / "environments").rglob("*.tfvars*"):
+        assert not re.search(r"password|token|secret|pepper", path.read_text()), f"{path} holds a secret"
+
+
+def test_the_schema_of_a_resource_is_read_from_its_bindings() -> None:
+    code = """
+class ThingPartOutputReference extends cdktf.ComplexObject {
+    get size() {
+        return this.getNumberAttribute('size');
+    }
+    set size(value) {
+    }
+}
+function thingPartToHclTerraform(struct) {
+    const attrs = {
+        size: {
+            value: cdktf.numberToHclTerraform(struct.size),
+            isBlock: false,
+            type: "simple",
+            storageClassType: "number",
+        },
+    };
+}
+class Thing extends cdktf.TerraformResource {
+    constructor(scope, id, config) {
+        super(scope, id, {
+            terraformResourceType: 'aws_thing',
+        });
+        // part - computed: false, optional: false, required: true
+        this._part = new ThingPartOutputReference(this, "part");
+    }
+    // arn - computed: true, optional: false, required: false
+    get arn() {
+        return this.getStringAttribute('arn');
+    }
+    get zones() {
+        return cdktf.Fn.tolist(this.getListAttribute('zones'));
+    }
+    set zones(value) {
+    }
+    resetZones() {
+    }
+    synthesizeHclAttributes() {
+        const attrs = {
+            zones: {
+                value: cdktf.listMapperHcl(cdktf.stringToHclTerraform, false)(this._zones),
+                isBlock: false,
+                type: "set",
+                storageClassType: "stringList",
+            },
+            part: {
+                value: thingPartToHclTerraform(this._part.internalValue),
+                isBlock: true,
+                type: "list",
+                storageClassType: "ThingPartList",
+            },
+        };
+    }
+}
+"""
+    block = schema.read(code)
+    assert block.attributes == {
+        "arn": schema.Attribute(type="string", computed=True),
+        "zones": schema.Attribute(type=["set", "string"], optional=True),
+    }
+    part = schema.Block(attributes={"size": schema.Attribute(type="number", required=True)})
+    assert block.blocks == {"part": schema.Nested(part, "list", least=1, most=1)}
