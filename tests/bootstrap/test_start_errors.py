@@ -131,7 +131,7 @@ def test_a_store_that_cannot_be_opened_says_why() -> None:
         f"{at} does not answer: connection refused."
     )
     assert of_store(libpq("server does not support SSL, but SSL was required")) == (
-        f"{at} does not answer: OperationalError: server does not support SSL, but SSL was required."
+        f"{at} does not speak TLS: turn it on there, or write sslmode=disable in its URL."
     )
     assert "nothing there speaks PostgreSQL's protocol" in of_store(TimeoutError())
     assert of_store(OSError(errno.ENOSPC, "full")) == f"{at} has no room left."

@@ -22,8 +22,8 @@ from axon.ports.live import Live
 from axon.ports.queue import Lanes, Queue
 from axon.ports.store import Store
 from axon.runtime.clock import FakeClock
-from tests.contracts.postgres_backend import pgbouncer_stores, postgres_stores
-from tests.contracts.rabbitmq_backend import rabbitmq_queues, rabbitmq_stores
+from tests.contracts.postgres_backend import pgbouncer_stores, postgres_stores, postgres_tls_stores
+from tests.contracts.rabbitmq_backend import rabbitmq_queues, rabbitmq_stores, rabbitmq_tls_queues
 from tests.contracts.redis_backend import redis_lives
 from tests.contracts.remote_backend import remote_lives, remote_queues, remote_stores
 
@@ -136,32 +136,44 @@ async def sqlite_stores(folder: Path) -> AsyncIterator[StoreBackend]:
 
 Opener = Callable[[Path], AbstractAsyncContextManager[Any]]
 
-QUEUES: Mapping[str, Opener] = {"memory": memory_queues, "remote": remote_queues, "rabbitmq": rabbitmq_queues}
+QUEUES: Mapping[str, Opener] = {
+    "memory": memory_queues,
+    "remote": remote_queues,
+    "rabbitmq": rabbitmq_queues,
+    "rabbitmq-tls": rabbitmq_tls_queues,
+}
 LIVES: Mapping[str, Opener] = {
     "memory": memory_lives,
     "remote": partial(remote_lives, retention_s=RETENTION_S),
     "redis": partial(redis_lives, retention_s=RETENTION_S),
     "redis-cluster": partial(redis_lives, retention_s=RETENTION_S, cluster=True),
+    "redis-tls": partial(redis_lives, retention_s=RETENTION_S, tls=True),
+    "redis-cluster-tls": partial(redis_lives, retention_s=RETENTION_S, cluster=True, tls=True),
 }
 STORES: Mapping[str, Opener] = {
     "sqlite": sqlite_stores,
     "remote": remote_stores,
     "postgres": postgres_stores,
     "pgbouncer": pgbouncer_stores,
+    "postgres-tls": postgres_tls_stores,
 }
 JOURNALED: Mapping[str, Opener] = {
     **STORES,
     "rabbitmq+sqlite": partial(rabbitmq_stores, under=sqlite_stores),
     "rabbitmq+postgres": partial(rabbitmq_stores, under=postgres_stores),
+    "rabbitmq-tls+sqlite": partial(rabbitmq_stores, under=sqlite_stores, tls=True),
 }
 """Stores with each journal before them; without it, they are those above."""
-SERVICES = frozenset(
-    {"redis", "redis-cluster", "rabbitmq", "postgres", "pgbouncer", "rabbitmq+sqlite", "rabbitmq+postgres"}
-)
+WITHOUT_SERVICES = frozenset({"memory", "remote", "sqlite"})
 
 
 def rows(table: Mapping[str, Opener]) -> list[ParameterSet]:
-    """A suite's parameters. Through pgbouncer a short run asks a tenth of what it asks PostgreSQL itself."""
-    marks = {name: [pytest.mark.services] if name in SERVICES else [] for name in table}
-    marks |= {"pgbouncer": [*marks.get("pgbouncer", ()), pytest.mark.long("pgbouncer")]}
-    return [pytest.param(opener, id=name, marks=marks[name]) for name, opener in table.items()]
+    """A suite's parameters. Through pgbouncer a short run asks a tenth of what it asks PostgreSQL itself, and over TLS
+    what ``tls_choice`` has chosen."""
+    return [pytest.param(opener, id=name, marks=_marks(name)) for name, opener in table.items()]
+
+
+def _marks(name: str) -> list[pytest.MarkDecorator]:
+    if name in WITHOUT_SERVICES:
+        return []
+    return [pytest.mark.services, *([pytest.mark.long("pgbouncer")] if name == "pgbouncer" else [])]

@@ -9,7 +9,15 @@ import pytest
 from axon.ports.live import Live
 from axon.ports.queue import Lanes
 from axon.ports.store import Store
-from tests.contracts import backends
+from tests.contracts import backends, tls_choice
+
+
+@pytest.hookimpl(tryfirst=True)  # before a short run leaves out what is long
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """What is not chosen to run over TLS each time is of a corpus."""
+    for item in items:
+        if tls_choice.is_left(item.nodeid):
+            item.add_marker(pytest.mark.long("tls"))
 
 
 @pytest.fixture(autouse=True)

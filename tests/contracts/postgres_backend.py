@@ -10,9 +10,11 @@ from functools import cache
 from pathlib import Path
 
 from axon.adapters.journal.sqlite import SqliteJournal
+from axon.adapters.service_address import ServiceAddress
 from axon.adapters.store.postgres import PostgresStore
 from axon.ports.journal import Journal
 from axon.ports.store import Store
+from tests.services.certificates import shared_authority
 from tests.services.postgres import PgBouncer, PostgresServer
 from tests.services.require import require
 
@@ -20,7 +22,7 @@ TEMPLATE = "migrated"
 
 
 class PostgresStores:
-    def __init__(self, url: str, closing: AsyncExitStack) -> None:
+    def __init__(self, url: str | ServiceAddress, closing: AsyncExitStack) -> None:
         self.url = url
         self._closing = closing
 
@@ -45,6 +47,18 @@ async def postgres_stores(folder: Path) -> AsyncIterator[PostgresStores]:
 
 
 @asynccontextmanager
+async def postgres_tls_stores(folder: Path) -> AsyncIterator[PostgresStores]:
+    """Names the CA alone: with it, nothing but TLS to the right name is taken."""
+    async with fresh_database(tls=True) as url, AsyncExitStack() as closing:
+        yield PostgresStores(tls_address(url), closing)
+
+
+def tls_address(url: str, ca_file: Path | None = None) -> ServiceAddress:
+    """The address of a service on this machine by the name in its certificate."""
+    return ServiceAddress(url=url.replace("127.0.0.1", "localhost"), ca_file=ca_file or shared_authority().file)
+
+
+@asynccontextmanager
 async def pgbouncer_stores(folder: Path) -> AsyncIterator[PostgresStores]:
     require("pgbouncer")
     async with fresh_database() as url, AsyncExitStack() as closing:
@@ -53,20 +67,21 @@ async def pgbouncer_stores(folder: Path) -> AsyncIterator[PostgresStores]:
 
 
 @asynccontextmanager
-async def fresh_database() -> AsyncIterator[str]:
+async def fresh_database(*, tls: bool = False) -> AsyncIterator[str]:
     """A migrated database on the server that all tests share; for those that do the server no harm."""
     require("postgres", "initdb")
-    server = await asyncio.to_thread(shared_server)
+    server = await asyncio.to_thread(shared_server, tls=tls)
     url = await asyncio.to_thread(server.create_database, TEMPLATE)
     yield url
     await asyncio.to_thread(server.drop_database, url)
 
 
 @cache
-def shared_server() -> PostgresServer:
-    """Started by the first test that needs it, removed at the end of the run."""
+def shared_server(*, tls: bool = False) -> PostgresServer:
+    """Started by the first test that needs it, removed at the end of the run. That with ``tls`` is another one: clients
+    encrypt where they can, and tests that are not about TLS need not pay for it."""
     folder = Path(tempfile.mkdtemp(prefix="axon-postgres-"))
-    server = PostgresServer(folder, {"fsync": "off"})  # nobody kills it, and making databases is mostly syncing
+    server = PostgresServer(folder, {"fsync": "off"}, tls=tls)  # nobody kills it; making databases is mostly syncing
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
     atexit.register(server.kill)
     server.start()

@@ -8,8 +8,10 @@ from pathlib import Path
 from typing import Any
 
 from axon.adapters.live.redis.live import RedisLive
+from axon.adapters.service_address import ServiceAddress
 from axon.domain.log.chunk import Chunk
 from axon.domain.wire import decode
+from tests.services.certificates import shared_authority
 from tests.services.redis import RedisServer, shared_server
 from tests.services.require import require
 
@@ -17,9 +19,10 @@ from tests.services.require import require
 class RedisLives:
     """One prefix of a server that others use as well."""
 
-    def __init__(self, server: RedisServer, *, retention_s: float) -> None:
+    def __init__(self, server: RedisServer, *, retention_s: float, tls: bool = False) -> None:
         self._prefix = f"test-{secrets.token_hex(4)}"
-        self.live = RedisLive(server.url, retention_s=retention_s, prefix=self._prefix, deadline_s=20.0)
+        secure = ServiceAddress(url=server.tls_url, ca_file=shared_authority().file) if tls else None
+        self.live = RedisLive(secure or server.url, retention_s=retention_s, prefix=self._prefix, deadline_s=20.0)
         self._admin: Any = server.admin()
 
     async def pass_time(self, seconds: float) -> None:
@@ -65,9 +68,11 @@ class RedisLives:
 
 
 @asynccontextmanager
-async def redis_lives(folder: Path, *, retention_s: float, cluster: bool = False) -> AsyncIterator[RedisLives]:
+async def redis_lives(
+    folder: Path, *, retention_s: float, cluster: bool = False, tls: bool = False
+) -> AsyncIterator[RedisLives]:
     require("redis-server")
-    backend = RedisLives(shared_server(cluster=cluster), retention_s=retention_s)
+    backend = RedisLives(shared_server(cluster=cluster, tls=tls), retention_s=retention_s, tls=tls)
     try:
         await backend.live.open()
         try:

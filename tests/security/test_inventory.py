@@ -8,7 +8,7 @@ import pytest
 
 from axon.domain.tenants.key import HOLDER, Scope
 from axon.gateway.http import anthropic, ollama
-from axon.gateway.http.middleware import PUBLIC
+from axon.gateway.http.middleware import ASKED_BY_PROXIES, PUBLIC
 from axon.gateway.http.scopes import NEEDED
 from tests.journeys.server import Server, wait_until
 from tests.security.keyring import Keyring, basic, bearer, wrong_ways
@@ -37,6 +37,11 @@ def cause(way: Way, reply: httpx.Response, code: str = "invalid_api_key") -> tup
     return error["type"], code if anthropic.has(way.path) else error["code"]
 
 
+def takes_api_key(way: Way) -> bool:
+    """Whether a key may be in an X-API-Key header."""
+    return anthropic.has(way.path) or way.path == ASKED_BY_PROXIES
+
+
 def test_every_route_is_in_the_table_of_scopes_and_every_body_is_a_routes() -> None:
     assert {way.name for way in WAYS} == set(NEEDED)
     assert {str(way) for way in WAYS} >= set(BODIES)
@@ -45,7 +50,7 @@ def test_every_route_is_in_the_table_of_scopes_and_every_body_is_a_routes() -> N
 
 @pytest.mark.parametrize("way", CLOSED, ids=str)
 def test_no_wrong_key_opens_a_route(server: Server, keys: Keyring, room: Room, way: Way) -> None:
-    ways = wrong_ways(keys, takes_api_key=anthropic.has(way.path)) | (
+    ways = wrong_ways(keys, takes_api_key=takes_api_key(way)) | (
         {} if way.path in _PAGES else {"a password": basic(keys.mine)}
     )
     target = server.url + _filled(way.path, room)

@@ -14,6 +14,7 @@ from pathlib import Path
 
 import psycopg
 
+from tests.services.certificates import shared_authority
 from tests.services.process import ServerProcess, free_port, private_folder, unprivileged, wait_for
 from tests.services.require import find
 
@@ -32,11 +33,12 @@ _SETTINGS = {
 class PostgresServer:
     """One server; what was committed outlives ``kill`` and ``stop``. ``settings`` are its own, as in its file."""
 
-    def __init__(self, folder: Path, settings: Mapping[str, str] | None = None) -> None:
+    def __init__(self, folder: Path, settings: Mapping[str, str] | None = None, *, tls: bool = False) -> None:
+        """With ``tls`` it takes TLS too; its certificate is for the name localhost alone."""
         self.folder = private_folder(folder)
         self.port = free_port()
         self._data = self.folder / "data"
-        self._settings = {**_SETTINGS, **(settings or {})}
+        self._settings = {**_SETTINGS, **(self._tls() if tls else {}), **(settings or {})}
         self._process = ServerProcess(self._command(), self.folder)
         self._names = itertools.count(1)
 
@@ -64,6 +66,8 @@ class PostgresServer:
         """Starts it on its data folder, which is made when there is none."""
         if not self._data.exists():
             _copy(_empty_data(), self._data)
+            if self._settings.get("ssl") == "on":
+                _copy(self._written_rules(), self._data / "pg_hba.conf")
         self._process.start(self._answers)
 
     def kill(self) -> None:
@@ -145,6 +149,17 @@ class PostgresServer:
         """Each backend leads a process group of its own, so a signal to the server's group misses it."""
         found = subprocess.run(["pgrep", "-P", str(self._process.pid)], capture_output=True, text=True, check=False)
         return found.stdout.split()
+
+    def _tls(self) -> dict[str, str]:
+        certificate, key = shared_authority().certificate(self.folder, "localhost")
+        return {"ssl": "on", "ssl_cert_file": str(certificate), "ssl_key_file": str(key)}
+
+    def _written_rules(self) -> Path:
+        """Who may connect: the owner anyhow, others with a password over TLS alone."""
+        rules = self.folder / "pg_hba.conf"
+        rules.write_text(f"host all {_USER} 127.0.0.1/32 trust\nhostssl all all 127.0.0.1/32 scram-sha-256\n")
+        rules.chmod(0o644)
+        return rules
 
     def _command(self) -> list[str]:
         settings = [part for name, value in self._settings.items() for part in ("-c", f"{name}={value}")]

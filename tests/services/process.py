@@ -107,6 +107,10 @@ class ServerProcess:
         except subprocess.TimeoutExpired:
             self.kill()
 
+    def send(self, number: int) -> None:
+        """Sends the first process a signal, and waits for nothing."""
+        os.kill(self.pid, number)
+
     def pause(self) -> None:
         """Returns when all of it stands still: a thread that still runs could answer one more call."""
         os.killpg(self.pid, signal.SIGSTOP)

@@ -8,6 +8,7 @@ import tempfile
 from functools import cache
 from pathlib import Path
 
+from tests.services.certificates import shared_authority
 from tests.services.process import ServerProcess, free_port, listening, private_folder, unprivileged, wait_for
 from tests.services.require import find, require
 
@@ -21,14 +22,23 @@ disk_free_limit.absolute = 50MB
 vm_memory_high_watermark.absolute = 512MB
 log.console = true
 """
+_TLS_CONFIG = """\
+listeners.ssl.1 = 127.0.0.1:{port}
+ssl_options.cacertfile = {ca}
+ssl_options.certfile = {certificate}
+ssl_options.keyfile = {key}
+ssl_options.verify = verify_none
+"""
 
 
 class RabbitServer:
     """One node; ``kill`` and ``start`` again as often as a test needs: its folder and name stay."""
 
-    def __init__(self, folder: Path, *, epmd_port: int = 0) -> None:
+    def __init__(self, folder: Path, *, epmd_port: int = 0, tls: bool = False) -> None:
+        """With ``tls`` it has a second port, for TLS; its certificate is for the name localhost alone."""
         self.folder = private_folder(folder)
         self.port, self._epmd_port = free_port(), epmd_port or free_port()
+        self.tls_port = free_port() if tls else 0
         self._write_config()
         self._process = ServerProcess([_command("rabbitmq-server")], self.folder, self._environ())
 
@@ -39,6 +49,10 @@ class RabbitServer:
     @property
     def url(self) -> str:
         return f"amqp://guest:guest@127.0.0.1:{self.port}/"
+
+    @property
+    def tls_url(self) -> str:
+        return f"amqps://guest:guest@localhost:{self.tls_port}/"
 
     @property
     def alive(self) -> bool:
@@ -100,7 +114,12 @@ class RabbitServer:
         return not listening(self._epmd_port)
 
     def _write_config(self) -> None:
-        files = {"rabbitmq.conf": _CONFIG.format(port=self.port), "enabled_plugins": "[]."}
+        config = _CONFIG.format(port=self.port)
+        if self.tls_port:
+            certificate, key = shared_authority().certificate(self.folder, "localhost")
+            ca = shared_authority().file
+            config += _TLS_CONFIG.format(port=self.tls_port, certificate=certificate, key=key, ca=ca)
+        files = {"rabbitmq.conf": config, "enabled_plugins": "[]."}
         for name, text in files.items():
             (self.folder / name).write_text(text)
             (self.folder / name).chmod(0o644)
@@ -135,7 +154,7 @@ def _command(name: str) -> str:
 def shared_server() -> RabbitServer:
     """The node of this test run, started by the first test that needs one: it takes seconds. Tests keep apart by the
     prefix of their queues."""
-    server = _new_server()
+    server = _new_server(tls=True)
     server.start()
     server.ctl("set_policy", "tidy", f"^{_PREFIX}", '{"expires": 120000}', "--apply-to", "queues")
     return server
@@ -154,10 +173,10 @@ def _victim() -> RabbitServer:
     return _new_server()
 
 
-def _new_server() -> RabbitServer:
+def _new_server(*, tls: bool = False) -> RabbitServer:
     require("rabbitmq-server", "epmd")
     folder = tempfile.TemporaryDirectory(prefix="axon-rabbitmq-")
-    server = RabbitServer(Path(folder.name))
+    server = RabbitServer(Path(folder.name), tls=tls)
     atexit.register(folder.cleanup)
     atexit.register(server.remove)
     return server

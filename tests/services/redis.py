@@ -8,6 +8,7 @@ from pathlib import Path
 
 import redis
 
+from tests.services.certificates import shared_authority
 from tests.services.process import ServerProcess, free_port, private_folder, wait_for
 from tests.services.require import find
 
@@ -15,11 +16,20 @@ _SLOTS = (0, 16383)
 
 
 class RedisServer:
-    """One server, in whose file every write is soon. ``options`` are its own, as on its command line."""
+    """One server, in whose file every write is soon. ``options`` are its own, as on its command line. With ``tls`` it
+    has a second port, for TLS, and a cluster's nodes name that one; its certificate is for the name localhost alone."""
 
-    def __init__(self, folder: Path, *options: str, cluster: bool = False, slots: tuple[int, int] = _SLOTS) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        *options: str,
+        cluster: bool = False,
+        slots: tuple[int, int] = _SLOTS,
+        tls: bool = False,
+    ) -> None:
         self.folder = private_folder(folder)
         self.port = free_port()
+        self.tls_port = free_port() if tls else 0
         self.cluster_port = free_port()  # left to itself it would be 10,000 higher, which may be no port at all
         self._is_cluster, self._slots = cluster, slots
         self._process = ServerProcess([*self._command(), *options], self.folder)
@@ -28,6 +38,11 @@ class RedisServer:
     def url(self) -> str:
         scheme = "redis+cluster" if self._is_cluster else "redis"
         return f"{scheme}://127.0.0.1:{self.port}"
+
+    @property
+    def tls_url(self) -> str:
+        scheme = "rediss+cluster" if self._is_cluster else "rediss"
+        return f"{scheme}://localhost:{self.tls_port}"
 
     @property
     def alive(self) -> bool:
@@ -127,14 +142,26 @@ class RedisServer:
         assert binary is not None, "redis-server is not installed"
         cluster = ["--cluster-enabled", "yes", "--cluster-port", str(self.cluster_port)] if self._is_cluster else []
         listen = ["--port", str(self.port), "--bind", "127.0.0.1", "--dir", str(self.folder)]
-        return [binary, *listen, "--appendonly", "yes", "--appendfsync", "everysec", "--save", "", *cluster]
+        secure = self._tls_options() if self.tls_port else []
+        return [binary, *listen, "--appendonly", "yes", "--appendfsync", "everysec", "--save", "", *cluster, *secure]
+
+    def _tls_options(self) -> list[str]:
+        certificate, key = shared_authority().certificate(self.folder, "localhost")
+        files = ["--tls-cert-file", str(certificate), "--tls-key-file", str(key), "--tls-auth-clients", "no"]
+        named = ["--cluster-announce-hostname", "localhost", "--cluster-preferred-endpoint-type", "hostname"]
+        return [
+            "--tls-port",
+            str(self.tls_port),
+            *files,
+            *(["--tls-cluster", "yes", *named] if self._is_cluster else []),
+        ]
 
 
 @cache
-def shared_server(*, cluster: bool) -> RedisServer:
+def shared_server(*, cluster: bool, tls: bool = False) -> RedisServer:
     """One for the whole run, for tests that do it no harm and keep to a prefix of their own."""
     folder = Path(tempfile.mkdtemp(prefix="axon-redis-"))
-    server = RedisServer(folder, cluster=cluster)
+    server = RedisServer(folder, cluster=cluster, tls=tls)
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
     atexit.register(server.kill)
     server.start()

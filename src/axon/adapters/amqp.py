@@ -16,6 +16,7 @@ from pamqp.commands import Basic
 from pamqp.exceptions import PAMQPException
 from yarl import URL
 
+from axon.adapters.service_address import ServiceAddress, address_of
 from axon.errors import AxonError, DependencyDown, Misconfigured
 
 TIMEOUT_S = 2.0
@@ -72,8 +73,9 @@ async def within(timeout_s: float) -> AsyncIterator[None]:
 class Link:
     """One connection and its named channels, opened on demand and reopened after a loss."""
 
-    def __init__(self, url: str, *, name: str) -> None:
-        self._url = _checked(url).update_query(heartbeat=str(HEARTBEAT_S), name=name)
+    def __init__(self, url: str | ServiceAddress, *, name: str) -> None:
+        self._address, self._name = address_of(url), name
+        _checked(self._address.url)
         self._connection: aiormq.Connection | None = None
         self._channels: dict[str, AbstractChannel] = {}
         self._lock = asyncio.Lock()
@@ -155,7 +157,7 @@ class Link:
         if self._connection is None or self._connection.is_closed:
             self._channels.clear()
             self._connection = None
-            connection = aiormq.Connection(self._url)
+            connection = aiormq.Connection(self._connection_url())
             try:
                 await connection.connect()
             except BaseException:
@@ -164,12 +166,18 @@ class Link:
             self._connection = connection
         return self._connection
 
+    def _connection_url(self) -> URL:
+        """The URL of a new connection, with our parameters and, over TLS, the CA that vouches for the broker."""
+        url, ca_file = self._address.parsed(_checked), self._address.ca_file
+        trust = {"cafile": str(ca_file)} if url.scheme == "amqps" and ca_file and "cafile" not in url.query else {}
+        return url.update_query(heartbeat=str(HEARTBEAT_S), name=self._name, **trust)
+
 
 class Publisher:
     """Publishes persistent, mandatory messages with publisher confirms. It has a separate connection, because during an
     alarm the broker stops reading a connection that publishes, which would stop acks too."""
 
-    def __init__(self, url: str, *, name: str, timeout_s: float = TIMEOUT_S) -> None:
+    def __init__(self, url: str | ServiceAddress, *, name: str, timeout_s: float = TIMEOUT_S) -> None:
         self._link = Link(url, name=name)
         self._timeout_s = timeout_s
 

@@ -8,6 +8,7 @@ from urllib.parse import unquote, urlsplit
 from aiormq.exceptions import ProbableAuthenticationError
 
 from axon.adapters import start_errors
+from axon.adapters.service_address import ServiceAddress
 from axon.adapters.start_errors import Service
 
 _QUEUE = Service(noun="queue", port="5672", protocol="AMQP")
@@ -18,9 +19,9 @@ def service_of(url: str) -> Service:
     return replace(_QUEUE, port="5671") if url.startswith("amqps:") else _QUEUE
 
 
-def explained(url: str) -> AbstractContextManager[None]:
+def explained(address: ServiceAddress) -> AbstractContextManager[None]:
     """Wraps ``open``: a failure names the address and the cause, never the password."""
-    return start_errors.explained(url, service_of(url), recognise)
+    return start_errors.explained(address, service_of(address.url), recognise)
 
 
 def recognise(url: str, causes: Sequence[BaseException]) -> str:

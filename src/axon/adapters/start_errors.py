@@ -14,6 +14,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from urllib.parse import parse_qsl, unquote, urlsplit
 
+from axon.adapters.service_address import ServiceAddress
+from axon.adapters.tls_errors import recognise_certificate
 from axon.errors import DependencyDown, ServiceRefuses
 from axon.telemetry.redact import clean_text
 
@@ -40,19 +42,21 @@ class Service:
 
 
 @contextmanager
-def explained(url: str, service: Service, recognise: Recognise) -> Iterator[None]:
+def explained(place: ServiceAddress, service: Service, recognise: Recognise) -> Iterator[None]:
     """Raises ``DependencyDown`` with the service, its address and the cause, in place of one without them;
-    ``ServiceRefuses`` for a mistake that waiting does not mend."""
+    ``ServiceRefuses`` for a mistake that waiting does not mend. A URL from a file may be corrected there."""
     try:
         yield
     except DependencyDown as failure:
-        kind = ServiceRefuses if refuses(url, failure, recognise) else DependencyDown
+        url = place.url
+        kind = ServiceRefuses if place.file is None and refuses(url, failure, recognise) else DependencyDown
         raise kind(start_error(url, failure, service, recognise), code=failure.code) from failure
 
 
 def refuses(url: str, failure: DependencyDown, recognise: Recognise) -> bool:
     """Whether the service answered, and refused what the URL says."""
-    found = recognise(url, list(_causes(failure.__cause__ or failure.__context__)))
+    causes = list(_causes(failure.__cause__ or failure.__context__))
+    found = recognise_certificate(causes) or recognise(url, causes)
     return bool(found) and not found.startswith(_SILENT)
 
 
@@ -71,7 +75,8 @@ def start_error(url: str, failure: DependencyDown, service: Service, recognise: 
     predicate = failure.message.removeprefix(subject)
     if predicate.startswith(_SILENT):
         causes = list(_causes(failure.__cause__ or failure.__context__))
-        predicate = recognise(url, causes) or _network_failure(service, causes) or _quoted(url, failure, causes)
+        found = recognise_certificate(causes) or recognise(url, causes)
+        predicate = found or _network_failure(service, causes) or _quoted(url, failure, causes)
     return f"{subject}at {address(url, service)} {predicate}"
 
 

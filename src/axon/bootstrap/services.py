@@ -25,6 +25,7 @@ from axon.settings import Settings
 if TYPE_CHECKING:
     from axon.adapters.queue.memory import MemoryQueue
     from axon.adapters.remote.server import PortServer
+    from axon.adapters.service_address import ServiceAddress
     from axon.adapters.store.postgres import PostgresStore
     from axon.adapters.store.sqlite import SqliteStore
 
@@ -119,11 +120,10 @@ async def open_services(
         from axon.adapters.queue.rabbitmq import RabbitQueue
 
         prefix, timeout_s = settings.namespace, settings.service_timeout_s
-        rabbit = await _opened(RabbitQueue(settings.queue, prefix, timeout_s=timeout_s), stack)
+        address = _address(settings, settings.queue, settings.queue_file)
+        rabbit = await _opened(RabbitQueue(address, prefix, timeout_s=timeout_s), stack)
         wal = await _opened(
-            RabbitJournal(
-                settings.queue, prefix, markers=store.markers, publisher=rabbit.publisher, timeout_s=timeout_s
-            ),
+            RabbitJournal(address, prefix, markers=store.markers, publisher=rabbit.publisher, timeout_s=timeout_s),
             stack,
         )
         return Services(
@@ -187,8 +187,8 @@ async def open_persister(
         return None
     from axon.adapters.journal.rabbitmq_reader import RabbitJournalReader
 
-    url, timeout_s = settings.queue, settings.service_timeout_s
-    reader = await _opened(RabbitJournalReader(url, settings.namespace, timeout_s=timeout_s, clock=clock), stack)
+    address, timeout_s = _address(settings, settings.queue, settings.queue_file), settings.service_timeout_s
+    reader = await _opened(RabbitJournalReader(address, settings.namespace, timeout_s=timeout_s, clock=clock), stack)
     return Persister(reader, services.turn_writer, services.store.markers, clock=clock, on_aside=on_aside)
 
 
@@ -203,7 +203,8 @@ async def open_store(settings: Settings, stack: AsyncExitStack) -> "SqliteStore 
     if scheme in ("postgresql", "postgres"):
         from axon.adapters.store.postgres import PostgresStore
 
-        return await _opened(PostgresStore(settings.store, timeout_s=settings.service_timeout_s), stack)
+        address = _address(settings, settings.store, settings.store_file)
+        return await _opened(PostgresStore(address, timeout_s=settings.service_timeout_s), stack)
     raise Misconfigured(f"The store cannot be on {scheme!r}: use sqlite:/// or postgresql://.")
 
 
@@ -233,10 +234,16 @@ async def open_live(settings: Settings, clock: Clock, stack: AsyncExitStack, *, 
         from axon.adapters.live.redis.live import RedisLive
 
         prefix, deadline_s = settings.namespace, settings.service_timeout_s
-        return await _opened(
-            RedisLive(settings.live, retention_s=retention_s, prefix=prefix, deadline_s=deadline_s), stack
-        )
+        address = _address(settings, settings.live, settings.live_file)
+        return await _opened(RedisLive(address, retention_s=retention_s, prefix=prefix, deadline_s=deadline_s), stack)
     raise Misconfigured(f"Live cannot be on {scheme!r}: use memory:// or redis://.")
+
+
+def _address(settings: Settings, url: str, file: Path | None) -> "ServiceAddress":
+    """The address of a service on another machine, which may be in a file."""
+    from axon.adapters.service_address import ServiceAddress
+
+    return ServiceAddress(url=url, file=file, ca_file=settings.service_ca_file)
 
 
 async def _opened(service: Service, stack: AsyncExitStack) -> Service:

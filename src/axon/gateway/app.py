@@ -10,7 +10,7 @@ from starlette.responses import HTMLResponse, JSONResponse, Response
 from starlette.routing import Route
 
 from axon.errors import AxonError, InvalidInput, NotFound
-from axon.gateway import health, streams
+from axon.gateway import access, health, streams
 from axon.gateway.admin import (
     alerts,
     aliases,
@@ -63,7 +63,7 @@ PARTS = (
     *(uploads, batch_routes),
     *(tenants, plans, keys),
     *(registered_models, deployments, rollouts, aliases, prices, changes),
-    *(fleet, overview, profiles, logs, alerts, traces, health),
+    *(fleet, overview, profiles, logs, alerts, traces, access, health),
 )
 """The modules that make up the API; each has a router."""
 _DIRECT = frozenset({"/v1/chat/completions", "/v1/completions", "/v1/embeddings", "/v1/messages", "/v1/responses"})

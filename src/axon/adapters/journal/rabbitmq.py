@@ -11,6 +11,7 @@ from collections.abc import Sequence
 
 from axon.adapters.amqp import QUORUM, TIMEOUT_S, Link, Publisher, within
 from axon.adapters.amqp_start_errors import explained
+from axon.adapters.service_address import ServiceAddress, address_of
 from axon.domain import record
 from axon.domain.turn import Turn
 from axon.errors import DependencyDown
@@ -31,7 +32,7 @@ class RabbitJournal:
 
     def __init__(
         self,
-        url: str,
+        url: str | ServiceAddress,
         prefix: str = "axon",
         *,
         markers: Markers,
@@ -41,7 +42,7 @@ class RabbitJournal:
         self._publisher = publisher or Publisher(url, name=f"{prefix}-journal", timeout_s=timeout_s)
         self._owns_publisher = publisher is None
         self._declaring = Link(url, name=f"{prefix}-journal-declare")
-        self._url = url
+        self._address = address_of(url)
         self._queue = journal_name(prefix)
         self._markers = markers
         self._timeout_s = timeout_s
@@ -49,7 +50,7 @@ class RabbitJournal:
         self._under_way: set[asyncio.Future[None]] = set()
 
     async def open(self) -> None:
-        with explained(self._url):
+        with explained(self._address):
             if self._owns_publisher:
                 await self._publisher.open()
             try:

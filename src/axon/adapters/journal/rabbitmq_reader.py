@@ -15,6 +15,7 @@ from pamqp.commands import Basic
 from axon.adapters.amqp import QUORUM, TIMEOUT_S, Link, Publisher, within
 from axon.adapters.amqp_start_errors import explained
 from axon.adapters.journal.rabbitmq import JOURNAL_ARGUMENTS, journal_name
+from axon.adapters.service_address import ServiceAddress, address_of
 from axon.ports.journal import Pending, Record
 from axon.runtime.clock import Clock, SystemClock
 
@@ -24,7 +25,7 @@ class RabbitJournalReader:
 
     def __init__(
         self,
-        url: str,
+        url: str | ServiceAddress,
         prefix: str = "axon",
         *,
         prefetch: int = 500,
@@ -33,7 +34,7 @@ class RabbitJournalReader:
     ) -> None:
         self._link = Link(url, name=f"{prefix}-persister")
         self._publisher = Publisher(url, name=f"{prefix}-persister-aside", timeout_s=timeout_s)
-        self._url = url
+        self._address = address_of(url)
         self._queue = journal_name(prefix)
         self._aside = f"{self._queue}.aside"
         self._prefetch = prefetch
@@ -48,7 +49,7 @@ class RabbitJournalReader:
         """By tag, of the records that are not acked: the monotonic time at which each came, and its bytes."""
 
     async def open(self) -> None:
-        with explained(self._url):
+        with explained(self._address):
             try:
                 await self._publisher.open()
                 await self._link.open(timeout_s=self._timeout_s)

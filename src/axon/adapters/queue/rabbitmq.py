@@ -30,6 +30,7 @@ from pamqp.commands import Basic
 
 from axon.adapters.amqp import QUORUM, TIMEOUT_S, Link, Publisher, translated, within
 from axon.adapters.amqp_start_errors import explained
+from axon.adapters.service_address import ServiceAddress, address_of
 from axon.errors import DependencyDown, Misconfigured
 from axon.ports.queue import OWN_MAX_WAITING, OWN_TTL_S, Delivery
 from axon.runtime.clock import Clock, SystemClock
@@ -72,7 +73,7 @@ class RabbitQueue:
 
     def __init__(
         self,
-        url: str,
+        url: str | ServiceAddress,
         prefix: str = "axon",
         *,
         timeout_s: float = TIMEOUT_S,
@@ -81,7 +82,7 @@ class RabbitQueue:
     ) -> None:
         self.publisher = Publisher(url, name=f"{prefix}-publish", timeout_s=timeout_s)
         self._link = Link(url, name=f"{prefix}-take")
-        self._url = url
+        self._address = address_of(url)
         self._prefix = prefix
         self._timeout_s = timeout_s
         self._hand_over_s = _HAND_OVER_AT * consumer_timeout_s
@@ -97,7 +98,7 @@ class RabbitQueue:
         self._held: dict[int, _Held] = {}
 
     async def open(self) -> None:
-        with explained(self._url):
+        with explained(self._address):
             await self.publisher.open()
             try:
                 await self._link.open(timeout_s=self._timeout_s)

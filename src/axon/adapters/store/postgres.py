@@ -5,6 +5,7 @@ client is gone runs on at the server; set ``statement_timeout`` on the role to b
 """
 
 import asyncio
+from pathlib import Path
 from typing import Any
 
 import psycopg
@@ -14,6 +15,7 @@ from sqlalchemy.engine.interfaces import ExceptionContext
 from sqlalchemy.exc import InvalidatePoolError
 from sqlalchemy.ext.asyncio import AsyncEngine, create_async_engine
 
+from axon.adapters.service_address import ServiceAddress, address_of
 from axon.adapters.store.database import Database
 from axon.adapters.store.driver_errors import READ_ONLY, sqlstate, translated
 from axon.adapters.store.postgres_connection import PostgresConnection, is_stale
@@ -38,10 +40,15 @@ class PostgresStore(SqlStore):
     """All aggregates in one database; ``url`` has the form of PostgreSQL's own tools, ``postgresql://…``."""
 
     def __init__(
-        self, url: str, *, timeout_s: float = 2.0, migration_timeout_s: float = 600.0, num_connections: int = 8
+        self,
+        url: str | ServiceAddress,
+        *,
+        timeout_s: float = 2.0,
+        migration_timeout_s: float = 600.0,
+        num_connections: int = 8,
     ) -> None:
-        self._url = url
-        self._parameters = connection_parameters(url)
+        self._address = address_of(url)
+        connection_parameters(self._address.url)  # raises what is wrong with it
         self._timeout_s = timeout_s
         self._migration_timeout_s = migration_timeout_s
         self._num_connections = num_connections
@@ -51,7 +58,7 @@ class PostgresStore(SqlStore):
         """Connects and migrates the tables; of several processes one migrates and the others wait."""
         engine = self._make_engine()
         try:
-            with explained(self._url), translated():
+            with explained(self._address), translated():
                 async with asyncio.timeout(self._timeout_s):
                     current = await is_current(engine)
                 if not current:
@@ -86,8 +93,9 @@ class PostgresStore(SqlStore):
         return engine
 
     async def _connect(self) -> PostgresConnection:
+        parameters = {**_trust(self._address.ca_file), **self._address.parsed(connection_parameters)}
         # pgbouncer may run the next transaction in another session, without this one's prepared statements.
-        return await PostgresConnection.connect(**self._parameters, prepare_threshold=None)
+        return await PostgresConnection.connect(**parameters, prepare_threshold=None)
 
 
 async def _migrate(engine: AsyncEngine) -> None:
@@ -125,6 +133,11 @@ def connection_parameters(url: str) -> dict[str, Any]:
     if not all(_is_port(port) for port in str(parameters.get("port", "")).split(",")):
         raise Misconfigured("The store's URL cannot be read: its port is no number from 1 to 65535.")
     return parameters
+
+
+def _trust(ca_file: Path | None) -> dict[str, str]:
+    """Parameters that let no server pass but one that the CA vouches for, by its name; what a URL says comes first."""
+    return {} if ca_file is None else {"sslmode": "verify-full", "sslrootcert": str(ca_file)}
 
 
 def _is_port(text: str) -> bool:

@@ -18,6 +18,7 @@ from sqlalchemy import URL, Engine, create_engine, event
 from sqlalchemy.exc import DBAPIError
 from sqlalchemy.ext.asyncio import AsyncEngine, create_async_engine
 
+from axon.adapters.service_address import ServiceAddress
 from axon.adapters.store.database import Database, Statement
 from axon.adapters.store.driver_errors import translated
 from axon.adapters.store.sql_store import SqlStore, tables_of
@@ -58,7 +59,7 @@ class SqliteStore(SqlStore):
     async def open(self) -> None:
         """Creates the file if needed, readable by its owner only, and migrates its tables."""
         engine = self._make_engine()
-        with explained(f"{_SCHEME}{self._path}"):
+        with explained(ServiceAddress(url=f"{_SCHEME}{self._path}")):
             await self._bring_up(engine)
         self._engine = engine
         self._writer = _Writer(self._make_writing_engine())

@@ -8,7 +8,9 @@ from collections.abc import Sequence
 from contextlib import AbstractContextManager
 
 from axon.adapters import start_errors
+from axon.adapters.service_address import ServiceAddress
 from axon.adapters.start_errors import Service, timed_out
+from axon.adapters.tls_errors import OTHER_NAME, UNKNOWN_CA
 
 STORE = Service(
     noun="store",
@@ -19,9 +21,9 @@ STORE = Service(
 )
 
 
-def explained(url: str) -> AbstractContextManager[None]:
+def explained(address: ServiceAddress) -> AbstractContextManager[None]:
     """Wraps ``open``: a failure names the host and port, or the file, and the cause; never the password."""
-    return start_errors.explained(url, STORE, recognise)
+    return start_errors.explained(address, STORE, recognise)
 
 
 def recognise(_url: str, causes: Sequence[BaseException]) -> str:
@@ -33,6 +35,16 @@ def recognise(_url: str, causes: Sequence[BaseException]) -> str:
         return f"refuses the user {refused[1]!r}: wrong user or password."
     if "no password supplied" in text:
         return "wants a password."
+    if "does not match host name" in text:
+        return OTHER_NAME
+    if "certificate verify failed" in text:
+        return UNKNOWN_CA
+    if missing := re.search(r'root certificate file "([^"\n]*)" does not exist', text):
+        return f"cannot be trusted without {missing[1]}: set service_ca_file to a file with its CA's certificate."
+    if "server does not support SSL" in text:
+        return "does not speak TLS: turn it on there, or write sslmode=disable in its URL."
+    if "no encryption" in text and "no pg_hba.conf entry" in text:
+        return "wants TLS: write sslmode=verify-full in its URL, or set service_ca_file."
     if "failed to resolve host" in text:
         return "does not answer: there is no such host."
     if "connection timeout expired" in text:

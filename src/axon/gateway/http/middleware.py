@@ -34,6 +34,8 @@ PUBLIC = frozenset({"/", "/livez", "/readyz", "/health"})
 """Paths that need no key."""
 _BASIC = frozenset({"/docs", "/openapi.json"})
 """Paths that take the key by HTTP Basic too, because a person opens them in a browser."""
+ASKED_BY_PROXIES = "/v1/auth"
+"""The path that takes a key in any header that some route takes it in."""
 _UNMATCHED = "unmatched"
 """The route label of a request that matched no route, or was refused before routing on a path with a parameter."""
 _ADMIN = "/v1/admin/"
@@ -136,7 +138,7 @@ class Middleware:
             self._traces.begin(scope)
         if self.active > self._max_connections:
             raise Overloaded(retry_after_s=1.0)
-        if anthropic.has(path):
+        if anthropic.has(path) or path == ASKED_BY_PROXIES:
             credentials = anthropic.credentials_of(headers)
         else:
             credentials = [value for name, value in headers if name == b"authorization"]

@@ -15,9 +15,12 @@ from redis.asyncio.retry import Retry
 from redis.backoff import NoBackoff
 from redis.exceptions import NoScriptError, ReadOnlyError, RedisClusterException
 
+from axon.adapters.live.redis.credentials import FileCredentials, without_credentials
 from axon.adapters.live.redis.driver_errors import DRIVER_ERRORS, may_have_moved, translate
 from axon.adapters.live.redis.packing import packing
 from axon.adapters.live.redis.scripts import Script
+from axon.adapters.live.redis.tls import share_in_cluster, sharing
+from axon.adapters.service_address import ServiceAddress, address_of
 from axon.errors import DependencyDown, Misconfigured
 
 Server = Redis | RedisCluster
@@ -39,8 +42,8 @@ class RedisClient:
     At most ``max_calls`` calls are in flight; others wait, under the same deadline.
     """
 
-    def __init__(self, url: str, *, prefix: str, deadline_s: float, max_calls: int = 64) -> None:
-        self._url, self._prefix = url, prefix
+    def __init__(self, url: str | ServiceAddress, *, prefix: str, deadline_s: float, max_calls: int = 64) -> None:
+        self._address, self._prefix = address_of(url), prefix
         self.deadline_s = deadline_s
         self._slots = asyncio.Semaphore(max_calls)
         self._max_calls = max_calls
@@ -50,11 +53,11 @@ class RedisClient:
     @property
     def has_slots(self) -> bool:
         """Whether the server is a cluster, where a script's keys must be of one slot."""
-        return _CLUSTER in self._url
+        return _CLUSTER in self._address.url
 
     def another(self, *, deadline_s: float) -> "RedisClient":
         """A client of the same server for another event loop, still to be opened."""
-        return RedisClient(self._url, prefix=self._prefix, deadline_s=deadline_s, max_calls=2)
+        return RedisClient(self._address, prefix=self._prefix, deadline_s=deadline_s, max_calls=2)
 
     async def open(self) -> None:
         """Connects; raises ``DependencyDown`` on failure."""
@@ -177,13 +180,21 @@ class RedisClient:
             "driver_info": None,  # its command is newer than Redis 7.0
         }
         try:
-            if _CLUSTER in self._url:
+            url = self._address.url
+            if self._address.file is not None:
+                url = without_credentials(url)
+                options["credential_provider"] = FileCredentials(self._address)
+            if url.startswith("rediss") and self._address.ca_file is not None:
+                options["ssl_ca_certs"] = str(self._address.ca_file)  # the URL's own comes first
+            if _CLUSTER in url:
                 # Half the deadline, so that there is time for another node after a silent one.
                 options["socket_timeout"] = self.deadline_s / 2
-                return RedisCluster.from_url(self._url.replace(_CLUSTER, "://", 1), **options)
+                cluster = RedisCluster.from_url(url.replace(_CLUSTER, "://", 1), **options)
+                share_in_cluster(cluster)
+                return cluster
             # Our deadline is enough, and one timer per call is cheaper than one per reply.
-            server = Redis.from_url(self._url, socket_timeout=None, retry_on_timeout=False, **options)
-            server.connection_pool.connection_class = packing(server.connection_pool.connection_class)
+            server = Redis.from_url(url, socket_timeout=None, retry_on_timeout=False, **options)
+            server.connection_pool.connection_class = packing(sharing(server.connection_pool.connection_class))
             return server
         except (ValueError, RedisClusterException) as error:
             # The driver quotes the port, which may be the beginning of a password.

@@ -11,19 +11,23 @@ from axon.adapters.live.redis.presences import RedisPresences
 from axon.adapters.live.redis.shares import RedisShares
 from axon.adapters.live.redis.start_errors import explained
 from axon.adapters.live.redis.wakeups import RedisWakeups
+from axon.adapters.service_address import ServiceAddress, address_of
 from axon.ports.live import Live
 
 
 class RedisLive(Live):
     """Every call is bounded by ``deadline_s`` and fails as ``DependencyDown``; every key begins with ``prefix``."""
 
-    __slots__ = ("_client", "_url", "_wakeups")
+    __slots__ = ("_address", "_client", "_wakeups")
+    _address: ServiceAddress
     _client: RedisClient
-    _url: str
     _wakeups: RedisWakeups
 
-    def __init__(self, url: str, *, retention_s: float, prefix: str = "axon", deadline_s: float = 2.0) -> None:
-        client = RedisClient(url, prefix=prefix, deadline_s=deadline_s)
+    def __init__(
+        self, url: str | ServiceAddress, *, retention_s: float, prefix: str = "axon", deadline_s: float = 2.0
+    ) -> None:
+        address = address_of(url)
+        client = RedisClient(address, prefix=prefix, deadline_s=deadline_s)
         wakeups = RedisWakeups(client)
         super().__init__(
             log=RedisTokenLog(client, retention_s=retention_s),
@@ -38,12 +42,12 @@ class RedisLive(Live):
         )
         # The base class is a frozen dataclass, so this class is frozen too.
         object.__setattr__(self, "_client", client)
-        object.__setattr__(self, "_url", url)
+        object.__setattr__(self, "_address", address)
         object.__setattr__(self, "_wakeups", wakeups)
 
     async def open(self) -> None:
         """Connects; raises ``DependencyDown`` with address and cause, and leaves nothing open then."""
-        with explained(self._url):
+        with explained(self._address):
             await self._client.open()
         self._wakeups.open()
 

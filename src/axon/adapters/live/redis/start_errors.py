@@ -7,14 +7,15 @@ from urllib.parse import parse_qsl, unquote, urlsplit
 from redis.exceptions import AuthenticationError, InvalidResponse
 
 from axon.adapters import start_errors
+from axon.adapters.service_address import ServiceAddress
 from axon.adapters.start_errors import Service, passwords
 
 LIVE = Service(noun="live service", port="6379", protocol="Redis's protocol")
 
 
-def explained(url: str) -> AbstractContextManager[None]:
+def explained(address: ServiceAddress) -> AbstractContextManager[None]:
     """Wraps ``open``: a failure names the address and the cause, never the password."""
-    return start_errors.explained(url, LIVE, recognise)
+    return start_errors.explained(address, LIVE, recognise)
 
 
 def recognise(url: str, causes: Sequence[BaseException]) -> str:
