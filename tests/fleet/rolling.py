@@ -17,6 +17,7 @@ import tempfile
 import threading
 import time
 from collections import Counter
+from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -64,8 +65,8 @@ class Report:
 class Load:
     """Requests of every kind, each held against the undisturbed answer."""
 
-    def __init__(self, url: str, key: str, report: Report, seed: int) -> None:
-        self._report, self._rng = report, random.Random(seed)
+    def __init__(self, url: str, key: str, report: Report, seed: int, kinds: Sequence[str] = KINDS) -> None:
+        self._report, self._rng, self._kinds = report, random.Random(seed), kinds
         http = openai.DefaultAsyncHttpxClient(event_hooks={"response": [self._count]})
         self._api = openai.AsyncOpenAI(
             base_url=f"{url}/v1", api_key=key, max_retries=_RETRIES, timeout=60, http_client=http
@@ -74,7 +75,7 @@ class Load:
 
     async def learn(self) -> None:
         """What each request is answered with when nobody disturbs it."""
-        for kind, prompt in itertools.product(KINDS, PROMPTS):
+        for kind, prompt in itertools.product(self._kinds, PROMPTS):
             self._expected[kind, prompt] = await self._ask(kind, prompt)
 
     async def run(self, num_requests: int, enough: threading.Event, *, clients: int) -> None:
@@ -93,7 +94,7 @@ class Load:
     async def _client(self, num_requests: int, enough: threading.Event) -> None:
         while self._report.num_requests < num_requests or not enough.is_set():
             self._report.num_requests += 1
-            kind, prompt = self._rng.choice(KINDS), self._rng.choice(PROMPTS)
+            kind, prompt = self._rng.choice(self._kinds), self._rng.choice(PROMPTS)
             self._report.kinds[kind] += 1
             try:
                 said = await self._ask(kind, prompt)

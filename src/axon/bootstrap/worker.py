@@ -72,7 +72,7 @@ async def _serve(
             working: Working | None = None
             probing = process.probed(
                 *(config.metrics_host, config.metrics_port, "--metrics-port"),
-                lambda: working is not None and working.announcer.heard,
+                lambda: config.host_index > 0 or (working is not None and working.announcer.heard),
             )
             url = stack.enter_context(probing)  # loading takes long: probes report "starting" meanwhile
 

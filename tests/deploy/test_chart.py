@@ -1,0 +1,140 @@
+"""The Helm chart: linted, rendered with every set of values, and valid on three versions of Kubernetes."""
+
+import re
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import kubernetes_validate
+import pytest
+import yaml
+
+from tests.deploy import tools
+from tests.deploy.chart import (
+    CHART,
+    RELEASE,
+    SETS,
+    linted,
+    merged,
+    of_kind,
+    over,
+    rendered,
+    value_sets,
+    workloads,
+)
+
+VERSIONS = ("1.32", "1.33", "1.34")
+CRDS: dict[str, Any] = yaml.safe_load((Path(__file__).with_name("crds.yaml")).read_text())
+
+REFUSED: dict[str, tuple[Any, str]] = {
+    "short-grace": (
+        {"gateway": {"terminationGracePeriodSeconds": 60}},
+        "gateway: terminationGracePeriodSeconds is 60, less",
+    ),
+    "long-notice": (
+        {"settings": {"lifecycle": {"notice_s": 31}}},
+        "control: terminationGracePeriodSeconds is 60, less",
+    ),
+    "no-files": ({"batchFiles": {"podLocal": False}}, "batchFiles: say where the files of batches are"),
+    "launches-nothing": ({"control": {"launcher": "kubernetes"}}, "control.launches: with launcher kubernetes"),
+    "unknown-setting": ({"settings": {"gateway": {"no_such_setting": 1}}}, "no_such_setting"),
+    "url-as-setting": ({"settings": {"queue": "amqp://x"}}, "queue"),
+    "misspelt": ({"gatway": {"replicas": 2}}, "gatway"),
+    "slow-balancer": (
+        {"ingress": {"enabled": True, "deregistrationDelaySeconds": 100}},
+        "ingress.deregistrationDelaySeconds must be less than",
+    ),
+    "nameless-keda": (
+        {"workers": {"default": {"keda": {"enabled": True}}}},
+        "workers.default.keda: its query needs the name",
+    ),
+}
+"""Changes to the minimal values, each with what Helm must say."""
+
+each_set = pytest.mark.parametrize("values", SETS)
+
+
+@cache
+def lint() -> tuple[dict[str, str], str]:
+    return linted({name: value_sets()[name] for name in SETS})
+
+
+@cache
+def refusals() -> tuple[dict[str, str], str]:
+    small: Any = {"monitoring": {"dashboards": {"enabled": False}, "rules": {"kind": "none"}}}
+    minimal = merged(CHART / "ci" / "minimal.yaml", changes=small)
+    return linted({name: over(minimal, changes) for name, (changes, _) in REFUSED.items()})
+
+
+@each_set
+def test_helm_lints_the_chart_with_these_values(values: str) -> None:
+    said, aside = lint()
+    assert "[ERROR]" not in said[values]
+    assert "[WARNING]" not in said[values]
+    assert "Fail:" not in aside
+
+
+@each_set
+@pytest.mark.parametrize("version", VERSIONS)
+def test_what_is_rendered_is_valid_there(values: str, version: str) -> None:
+    known = [each for each in rendered(values) if each["kind"] not in CRDS]
+    assert known
+    for each in known:
+        kubernetes_validate.validate(each, version, strict=True)
+
+
+@each_set
+def test_custom_resources_have_only_fields_that_their_projects_publish(values: str) -> None:
+    for each in [each for each in rendered(values) if each["kind"] in CRDS]:
+        assert each["apiVersion"] == CRDS[each["kind"]]["apiVersion"]
+        jsonschema.validate(each["spec"], CRDS[each["kind"]]["spec"])
+
+
+@each_set
+@pytest.mark.parametrize("version", VERSIONS)
+def test_pods_within_custom_resources_are_valid_too(values: str, version: str) -> None:
+    for each in workloads(rendered(values)):
+        metadata = {"name": "pod", **each.template["metadata"]}
+        pod = {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": each.spec}
+        kubernetes_validate.validate(pod, version, strict=True)
+
+
+def test_every_custom_resource_that_is_described_is_rendered_by_a_set() -> None:
+    kinds = {each["kind"] for values in SETS for each in rendered(values)}
+    assert set(CRDS) - kinds == set()
+
+
+@each_set
+def test_objects_have_names_of_the_release_and_each_once(values: str) -> None:
+    names = [(each["kind"], each["metadata"]["name"]) for each in rendered(values)]
+    assert len(set(names)) == len(names)
+    assert [name for _, name in names if not name.startswith(RELEASE)] == []
+    assert [name for _, name in names if len(name) > 63] == []
+
+
+@each_set
+def test_no_secret_is_in_what_is_rendered(values: str) -> None:
+    objects = rendered(values)
+    assert of_kind(objects, "Secret") == []
+    text = yaml.safe_dump_all(objects)
+    assert re.findall(r"[a-z]+://[^/\s:@]+:[^/\s@]+@", text) == [], "a URL with a password"
+    assert re.findall(r"\b(?:AKIA[0-9A-Z]{16}|axk_[A-Za-z0-9]+|-----BEGIN [A-Z ]*PRIVATE KEY)", text) == []
+    for each in workloads(objects):
+        given = {env["name"]: env for env in each.container.get("env", [])}
+        for name in {"AXON_QUEUE", "AXON_LIVE", "AXON_STORE", "AXON_PEPPER"} & set(given):
+            assert list(given[name]["valueFrom"]) == ["secretKeyRef"]
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_values_that_would_harm_are_refused_with_a_reason(name: str) -> None:
+    _, says = REFUSED[name]
+    said, aside = refusals()
+    assert f"Fail: {says}" in aside or says in said[name].partition("[ERROR]")[2]
+
+
+def test_what_a_template_refuses_is_not_installed() -> None:
+    minimal = str(CHART / "ci" / "minimal.yaml")
+    done = tools.run("helm", "template", RELEASE, str(CHART), "-f", minimal, "--set", "batchFiles.podLocal=false")
+    assert done.returncode != 0
+    assert "say where the files of batches are" in done.stderr
