@@ -9,6 +9,7 @@ from contextlib import AsyncExitStack, ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
+from urllib.parse import parse_qsl, urlencode
 
 from axon.bootstrap.batches import files_folder
 from axon.bootstrap.services import open_live
@@ -49,6 +50,16 @@ class Restored:
     warnings: tuple[str, ...] = ()
 
 
+def store_url(settings: Settings) -> str:
+    """The store's URL with the CA that must vouch for PostgreSQL; what the URL itself says comes first."""
+    url = settings.store
+    if settings.service_ca_file is None or not url.startswith("postgres"):
+        return url
+    base, _, query = url.partition("?")
+    trust = {"sslmode": "verify-full", "sslrootcert": str(settings.service_ca_file)}
+    return f"{base}?{urlencode({**trust, **dict(parse_qsl(query))})}"
+
+
 def create_backup(settings: Settings, path: Path, *, with_secrets: bool = True, with_files: bool = True) -> "Manifest":
     """Backs up the store, the files' bytes and the pepper into one archive, beside whatever runs."""
     from axon.adapters.backup.creating import Source, create
@@ -58,7 +69,7 @@ def create_backup(settings: Settings, path: Path, *, with_secrets: bool = True, 
     folder = files_folder(settings)
     left_out = f"they are in {settings.batches.files_dir}" if folder is None else "left out with --without-files"
     source = Source(
-        store=settings.store,
+        store=store_url(settings),
         files=folder if with_files else None,
         no_files=left_out,
         pepper=_pepper(settings),
@@ -115,7 +126,7 @@ def restore_backup(settings: Settings, path: Path, wish: RestoreWish) -> Restore
     manifest = archive.check()
     check_revision(manifest.revision)
     clock = SystemClock()
-    hold = shared if wish.while_running and not is_sqlite(settings.store) else locked
+    hold = shared if wish.while_running and not is_sqlite(store_url(settings)) else locked
     with hold(settings.data_dir):
         pepper, warnings = _new_pepper(settings, archive, manifest, force=wish.force)
         folder = files_folder(settings)
@@ -126,7 +137,7 @@ def restore_backup(settings: Settings, path: Path, wish: RestoreWish) -> Restore
         known = None if wish.run_unfinished else lambda ids: _known(settings, ids)
         how = Wish(force=wish.force, while_running=wish.while_running, known=known)
         with ExitStack() as prepared:
-            done = prepared.enter_context(replaced(settings.store, archive, manifest, how, clock))
+            done = prepared.enter_context(replaced(store_url(settings), archive, manifest, how, clock))
             if manifest.files.included and folder is not None:
                 restore_files(archive, manifest, folder)
             with marked(settings.data_dir, f"from {path.name}"):
@@ -154,9 +165,9 @@ def settle_store(settings: Settings, *, run_unfinished: bool = False) -> "Settle
     from axon.adapters.store import schema
 
     with ExitStack() as stack:
-        if is_sqlite(settings.store):
+        if is_sqlite(store_url(settings)):
             stack.enter_context(locked(settings.data_dir))
-        connection = stack.enter_context(transaction(settings.store))
+        connection = stack.enter_context(transaction(store_url(settings)))
         if check_revision(revision_of(connection)) != schema.HEAD:
             raise Misconfigured(
                 "The store is of an earlier release: start a server once, which migrates it, then stop it."
