@@ -36,7 +36,7 @@ NUM_WORDS = 32
 NUM_STREAMS = 32
 NUM_REQUESTS = 320
 NUM_TOKENS = 128
-ROUNDS = 5
+ROUNDS = 24
 RATIO = 0.1
 GOAL = 0.97
 """Share of the tokens/s without traces that should be left with them."""

@@ -123,18 +123,24 @@ def fall_back(scene: Scene, http: httpx.Client) -> None:
 
 def fail_over(scene: Scene) -> None:
     """An engine dies under a stream."""
-    before = scene.echo_workers[0].metric("axon_failovers_total")
-    scene.load.width = 8
+    worker = scene.echo_workers[0]
+    before = _failovers(scene)
+    scene.load.width, scene.load.repeats = 8, 20
 
     def failed_over() -> bool:
-        for pid in scene.echo_workers[0].engine_pids():
+        worker.wait_ready()
+        wait_until(lambda: worker.metric("axon_requests_running") > 0, "it has work again", PATIENCE_S)
+        for pid in worker.engine_pids():
             with suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)
-        scene.echo_workers[0].wait_ready()
-        return scene.echo_workers[0].metric("axon_failovers_total") > before
+        return _failovers(scene) > before
 
     wait_until(failed_over, "an engine's death was noticed by a stream", PATIENCE_S)
-    scene.load.width = 2
+    scene.load.width, scene.load.repeats = 2, 1
+
+
+def _failovers(scene: Scene) -> float:
+    return sum(each.metric("axon_failovers_total") for each in scene.echo_workers)
 
 
 def lose_redis(scene: Scene) -> None:
