@@ -44,7 +44,8 @@ def test_it_is_the_role_that_is_shipped_without_the_chart(role: Path) -> None:
 def test_the_launchers_own_tests_pass_with_exactly_these_rights(role: Path) -> None:
     files = ["tests/launch/test_kubernetes.py", "tests/contracts/test_launcher.py"]
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-k", "not process", *files]
-    environ = {**os.environ, "LAUNCHER_ROLE": str(role)}
+    clean = {name: value for name, value in os.environ.items() if not name.startswith("PYTEST_")}
+    environ = {**clean, "LAUNCHER_ROLE": str(role)}
     done = subprocess.run(command, cwd=REPOSITORY, env=environ, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout[-4000:]
     assert " passed" in done.stdout

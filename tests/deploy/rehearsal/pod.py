@@ -25,6 +25,8 @@ from tests.services.reaper import adopt
 from tests.services.require import find
 
 _LOOK_S = 0.05
+_LEAST_TIMEOUT_S = 2.0
+"""A busy machine may take as long to answer a probe."""
 
 
 @dataclass(frozen=True)
@@ -41,7 +43,7 @@ class Place:
     environ: Mapping[str, str]
     """Variables in place of those of the manifest."""
     speed: float = 1.0
-    """How much faster the cluster's clock runs: of probes and of sleeps before a stop."""
+    """How much faster the cluster's clock runs: of probes, sleeps before a stop, and the grace of what hangs."""
 
 
 @dataclass
@@ -66,7 +68,7 @@ class Pod:
         self._place, self._container = place, workload.container
         self.folder = place.folder / name
         self._process: warm.Process | subprocess.Popen[bytes] | None = None
-        self._http = httpx.AsyncClient(trust_env=False)
+        self._http: httpx.AsyncClient | None = None
         self._stopping = asyncio.Lock()
 
     @property
@@ -88,14 +90,14 @@ class Pod:
 
     async def run(self) -> None:
         """Starts it, and again whenever it ends or its probes say so, until it is deleted."""
-        while not self.terminating:
-            self._start()
-            reason = await self._watch()
-            self.ready = False
-            if self.terminating:
-                return
-            self.life.restarts += 1
-            self.life.reasons.append(reason)
+        async with httpx.AsyncClient(trust_env=False) as self._http:
+            while not self.terminating:
+                self._start()
+                reason = await self._watch()
+                self.ready = False
+                if not self.terminating:
+                    self.life.restarts += 1
+                    self.life.reasons.append(reason)
 
     async def delete(self) -> None:
         """As an eviction or a rollout does it: no Service knows it any more, and it has its grace to end."""
@@ -103,7 +105,6 @@ class Pod:
         began = time.monotonic()
         await self._end(float(self.workload.spec["terminationGracePeriodSeconds"]))
         self.life.stop_s = time.monotonic() - began
-        await self._http.aclose()
 
     def _start(self) -> None:
         for name in ("data", "tmp"):
@@ -171,7 +172,8 @@ class Pod:
             if probing in done and not self.terminating:
                 self.ready = False
                 reason = probing.result()
-                await self._end(float(self._container["livenessProbe"].get("terminationGracePeriodSeconds", 30)))
+                grace_s = float(self._container["livenessProbe"].get("terminationGracePeriodSeconds", 30))
+                await self._end(grace_s / self._place.speed)
                 return reason
             await ended
             return f"ended with {self.life.exit_codes[-1]}"
@@ -226,9 +228,11 @@ class Pod:
     async def _ask(self, probe: Mapping[str, Any]) -> bool:
         get = probe["httpGet"]
         url = f"http://{self.address}:{self.port(get['port'])}{get['path']}"
+        timeout_s = max(_LEAST_TIMEOUT_S, float(probe["timeoutSeconds"]) / self._place.speed)
+        assert self._http is not None
         try:
-            return (await self._http.get(url, timeout=float(probe["timeoutSeconds"]))).status_code == 200
-        except (httpx.HTTPError, RuntimeError):
+            return (await self._http.get(url, timeout=timeout_s)).status_code == 200
+        except httpx.HTTPError:
             return False
 
     async def _end(self, grace_s: float) -> None:
@@ -250,7 +254,7 @@ class Pod:
         if "sleep" in hook:
             await asyncio.sleep(float(hook["sleep"]["seconds"]) / self._place.speed)
         elif "exec" in hook and self._alive():
-            command = unprivileged([self._text(each) for each in hook["exec"]["command"]])
+            command = unprivileged([self._hurried(self._text(each)) for each in hook["exec"]["command"]])
             path = {**os.environ, "PATH": f"{os.environ['PATH']}:/usr/sbin"}
             process = await asyncio.create_subprocess_exec(*command, env=path, stderr=subprocess.DEVNULL)
             adopt(process.pid)
@@ -259,6 +263,9 @@ class Pod:
             finally:
                 if process.returncode is None:
                     process.kill()
+
+    def _hurried(self, command: str) -> str:
+        return re.sub(r"\bsleep (\d+)", lambda match: f"sleep {float(match[1]) / self._place.speed:g}", command)
 
     def _alive(self) -> bool:
         return self._process is not None and self._process.poll() is None
