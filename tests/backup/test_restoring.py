@@ -27,6 +27,7 @@ from tests.backup.places import BYTES, Place
 from tests.console.program import Axon
 from tests.contracts import older
 from tests.contracts.builders import make_ended, make_job, make_key
+from tests.services.process import free_port
 
 RUN = RestoreWish(run_unfinished=True)
 CHANGED = {"registry_revision", "terms", "batches"}
@@ -280,3 +281,13 @@ def test_migrations_up_to_each_revision_make_its_tables(tmp_path: Path) -> None:
         with new_file(tmp_path / f"{number}.db") as connection:
             upgrade(connection, f"{number:04d}")
             assert revision_of(connection) == f"{number:04d}"
+
+
+@pytest.mark.parametrize("kind", ["sqlite"])
+def test_a_live_service_that_is_away_changes_nothing_and_is_told(place: Place, archive: Path, axon: Axon) -> None:
+    before, away = place.contents(), f"redis://127.0.0.1:{free_port()}"
+    ran = axon("backup", "restore", str(archive), "--force", "--live", away, **place.environ)
+    assert ran.returncode == 1
+    assert "--live memory://" in ran.stderr
+    assert place.contents() == before
+    assert axon("backup", "restore", str(archive), "--force", "--live", "memory://", **place.environ).returncode == 0

@@ -13,7 +13,7 @@ from urllib.parse import parse_qsl, urlencode
 
 from axon.bootstrap.batches import files_folder
 from axon.bootstrap.services import open_live
-from axon.errors import InvalidInput, Misconfigured
+from axon.errors import DependencyDown, InvalidInput, Misconfigured
 from axon.runtime import failpoints
 from axon.runtime.clock import SystemClock
 from axon.runtime.datafolder import locked, shared
@@ -194,7 +194,13 @@ def _known(settings: Settings, ids: Sequence[str]) -> Collection[str]:
             views = await live.log.views(ids)
             return [each for each, view in zip(ids, views, strict=True) if view is not None]
 
-    return asyncio.run(ask())
+    try:
+        return asyncio.run(ask())
+    except DependencyDown as error:
+        raise DependencyDown(
+            f"{error.message} A restore asks it which turns go on. Start it, or add --live memory:// if what it held "
+            "is lost for good."
+        ) from error
 
 
 def _pepper(settings: Settings) -> bytes | None:
