@@ -136,7 +136,9 @@ def _schema_of(value: object, path: str) -> dict[str, Any]:
 
 def rows(text: str) -> Iterator[tuple[str, str, str]]:
     """Each key of values.yaml with its default and what the comment above it says."""
-    values, path, said = yaml.safe_load(text), [], []
+    values = yaml.safe_load(text)
+    path: list[str] = []
+    said: list[str] = []
     for line in text.splitlines():
         if line.strip().startswith("#"):
             said.append(line.strip().removeprefix("#").strip())

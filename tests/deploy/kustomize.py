@@ -16,7 +16,7 @@ _HEAD = (
 def base() -> str:
     """What the base must hold."""
     objects = [_labelled(each) for each in rendered("kustomize")]
-    return _HEAD + yaml.safe_dump_all(objects, sort_keys=False, width=120)
+    return _HEAD + str(yaml.safe_dump_all(objects, sort_keys=False, width=120))
 
 
 def _labelled(each: Object) -> Object:
@@ -30,7 +30,8 @@ def _labelled(each: Object) -> Object:
 
 
 def _pod_labels(each: Object) -> dict[str, str]:
-    return dict.get(each.get("spec") or {}, "template", {}).get("metadata", {}).get("labels", {})
+    found: dict[str, str] = (each.get("spec") or {}).get("template", {}).get("metadata", {}).get("labels", {})
+    return found
 
 
 def write(path: Path = BASE) -> None:

@@ -37,7 +37,7 @@ def test_the_environment_of_every_pod_is_one_that_axon_starts_with(values: str) 
         settings = load(environ={**pod.env, **other}).settings  # refuses a name or a value that does not exist
         assert settings.log.format == "json"
         role = pod.labels["axon.dev/role"]
-        config = {"gateway": settings.gateway, "worker": settings.worker, "control": settings.control}[role]
+        config: Any = {"gateway": settings.gateway, "worker": settings.worker, "control": settings.control}[role]
         ports = {port["name"]: port["containerPort"] for port in pod.container["ports"]}
         assert (config.metrics_host, config.metrics_port) == ("0.0.0.0", ports["metrics"])
 

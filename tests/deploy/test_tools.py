@@ -1,6 +1,8 @@
 """The pinned tools are there and are the versions that the lock says."""
 
+import platform
 import re
+import shutil
 from pathlib import Path
 
 import pytest
@@ -29,8 +31,8 @@ def test_every_tool_is_pinned_to_one_version() -> None:
 def test_a_program_for_another_processor_without_an_emulator_says_what_to_install(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(tools.shutil, "which", lambda name: None)
-    monkeypatch.setattr(tools.platform, "machine", lambda: "riscv64")
+    monkeypatch.setattr(shutil, "which", lambda name: None)
+    monkeypatch.setattr(platform, "machine", lambda: "riscv64")
     with pytest.raises(tools.Missing, match="install qemu-user-static"):
         tools._emulator(tools._lock()["helm"])
 

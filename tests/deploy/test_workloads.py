@@ -19,7 +19,7 @@ def pods_of(values: str) -> list[Workload]:
 
 
 def is_ours(pod: Workload) -> bool:
-    return pod.container["command"] == ["axon"]
+    return bool(pod.container["command"] == ["axon"])
 
 
 @each_workload

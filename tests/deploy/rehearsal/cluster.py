@@ -78,8 +78,8 @@ async def rehearsed(folder: Path, *, speed: float = 1.0) -> AsyncIterator[Rehear
             deployments += [Deployment(each, place, address, tasks) for each in _in_order(objects)]
             release = Rehearsed(deployments, services, f"http://{opened['axon']}")
             try:
-                for each in deployments:
-                    each.fill()
+                for deployment in deployments:
+                    deployment.fill()
                 await release.until_ready()
                 yield release
             finally:

@@ -77,7 +77,9 @@ def serving(message: bytes, folder: Path) -> Iterator[str]:
         "Configure": lambda request: b"",
         "Stop": lambda request: b"",
     }
-    handlers = {name: grpc.unary_unary_rpc_method_handler(_answering(answer)) for name, answer in answers.items()}
+    handlers: dict[str, grpc.RpcMethodHandler[bytes, bytes]] = {
+        name: grpc.unary_unary_rpc_method_handler(_answering(answer)) for name, answer in answers.items()
+    }
     server.add_generic_rpc_handlers((grpc.method_handlers_generic_handler(_SERVICE, handlers),))
     server.add_insecure_port(f"unix:{address}")
     server.start()

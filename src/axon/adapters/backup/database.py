@@ -14,6 +14,7 @@ import psycopg
 from sqlalchemy import URL, Connection, Engine, create_engine, event, text
 from sqlalchemy.exc import DBAPIError, SQLAlchemyError
 
+from axon.adapters.service_address import address_of
 from axon.adapters.store.driver_errors import sqlstate
 from axon.adapters.store.postgres import connection_parameters
 from axon.adapters.store.sqlite import sqlite_path
@@ -98,7 +99,7 @@ def _connected(url: str) -> Iterator[Connection]:
     engine = _sqlite_engine(_existing(url)) if is_sqlite(url) else _postgres_engine(url)
     try:
         with _translated(url):
-            with explained(url), _as_down():
+            with explained(address_of(url)), _as_down():
                 connection = engine.connect()
             with connection:
                 yield connection

@@ -33,7 +33,7 @@ def share_in_cluster(server: RedisCluster) -> None:
     shared = sharing(server.connection_kwargs["connection_class"])
     server.connection_kwargs["connection_class"] = shared
     for node in server.nodes_manager.startup_nodes.values():
-        node.connection_class = shared
+        node.connection_class = shared  # type: ignore[assignment]  # the stub knows no other class than its own
 
 
 def _context(asked: RedisSSLContext) -> ssl.SSLContext:
