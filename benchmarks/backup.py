@@ -38,7 +38,8 @@ def main() -> None:
     parser.add_argument("--save", action="store_true")
     options = parser.parse_args()
     num_turns = 50 if options.smoke else options.turns
-    print(shlex.join(["python", "-m", "benchmarks.backup", *sys.argv[1:]]))
+    command = shlex.join(["python", "-m", "benchmarks.backup", *sys.argv[1:]])
+    print(command)
     print(f"machine {machine()}, load average {load_average()}")
     found: dict[str, Figures] = {}
     with tempfile.TemporaryDirectory(prefix="axon-bench-backup-") as folder, ExitStack() as stack:
@@ -50,7 +51,7 @@ def main() -> None:
             found[name] = measure(places[0], places[1], Path(folder) / f"{name}.backup", num_turns)
     print(table(found))
     result = {
-        "command": shlex.join(sys.argv),
+        "command": command,
         "machine": machine(),
         "load_average": load_average(),
         "turns": num_turns,
