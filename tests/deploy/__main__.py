@@ -84,7 +84,7 @@ def main(words: Sequence[str]) -> int:
     checks = [Check(name_of(each), first_sentence(each)) for each in files]
     reporter = Reporter(checks)
     began = time.monotonic()
-    quiet = ["-p", "no:terminal", "-p", "no:cacheprovider", "-p", "no:randomly"]
+    quiet = ["-p", "no:terminal", "-p", "no:cacheprovider", "-o", "addopts=--strict-markers --strict-config"]
     code = pytest.main([*quiet, *map(str, files)], plugins=[reporter])
     for check in checks:
         print(check.line)

@@ -64,7 +64,7 @@ class Workload:
 
 
 def rendered(values: str) -> list[Object]:
-    """The objects of one of ``SETS``, of an earlier release's values (``release-0.1.0``), or of the rehearsal."""
+    """The objects of one of ``SETS``, of an earlier release's values (``release_set``), or of the rehearsal."""
     return list(_rendered()[values])
 
 
@@ -83,11 +83,16 @@ def value_sets() -> dict[str, Values]:
     rehearsal, here = Path(__file__).with_name("rehearsal"), Path(__file__).with_name("releases")
     return {
         **{name: merged(CHART / "ci" / f"{name}.yaml") for name in SETS},
-        **{f"release-{path.name.removesuffix('-values.yaml')}": read(path) for path in here.glob("*-values.yaml")},
+        **{release_set(path.name.removesuffix("-values.yaml")): read(path) for path in here.glob("*-values.yaml")},
         "kustomize": merged(REPOSITORY / "deploy" / "kustomize" / "values.yaml"),
         "rehearsal": merged(rehearsal / "values.yaml"),
         "rehearsal-next": merged(rehearsal / "values.yaml", rehearsal / "next.yaml"),
     }
+
+
+def release_set(release: str) -> str:
+    """The name of the set of an earlier release's values."""
+    return f"release-{release.replace('.', '-')}"
 
 
 def read(path: Path) -> Values:

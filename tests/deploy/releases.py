@@ -9,7 +9,7 @@ from typing import Any
 
 import yaml
 
-from tests.deploy.chart import CHART, Object, of_kind, rendered
+from tests.deploy.chart import CHART, Object, of_kind, release_set, rendered
 
 FOLDER = Path(__file__).with_name("releases")
 _FIXED = "# What chart {version} made of its own values, as far as a later chart must not change it.\n"
@@ -55,7 +55,7 @@ def keep() -> None:
     values["batchFiles"]["podLocal"] = True
     FOLDER.mkdir(exist_ok=True)
     values_of(release).write_text(yaml.safe_dump(values, sort_keys=False))
-    found = fixed(rendered(f"release-{release}"))
+    found = fixed(rendered(release_set(release)))
     text = _FIXED.format(version=release) + yaml.safe_dump(found)
     (FOLDER / f"{release}-fixed.yaml").write_text(text)
 
