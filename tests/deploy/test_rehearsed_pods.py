@@ -9,11 +9,18 @@ from pathlib import Path
 from typing import Any
 
 import httpx
+import pytest
 
 from tests.deploy.chart import Workload
 from tests.deploy.rehearsal.deployment import addresses
 from tests.deploy.rehearsal.pod import Place, Pod
 from tests.deploy.rehearsal.service import Service
+from tests.long import whole
+
+pytestmark = [
+    pytest.mark.long,
+    pytest.mark.skipif(not whole(), reason="probes twenty times as fast need a machine of their own"),
+]
 
 PROGRAM = """
 import http.server, os, signal, sys
