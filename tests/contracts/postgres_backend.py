@@ -76,10 +76,14 @@ async def fresh_database(*, tls: bool = False) -> AsyncIterator[str]:
     await asyncio.to_thread(server.drop_database, url)
 
 
-@cache
 def shared_server(*, tls: bool = False) -> PostgresServer:
     """Started by the first test that needs it, removed at the end of the run. That with ``tls`` is another one: clients
     encrypt where they can, and tests that are not about TLS need not pay for it."""
+    return _shared_server(tls)
+
+
+@cache
+def _shared_server(tls: bool) -> PostgresServer:
     folder = Path(tempfile.mkdtemp(prefix="axon-postgres-"))
     server = PostgresServer(folder, {"fsync": "off"}, tls=tls)  # nobody kills it; making databases is mostly syncing
     atexit.register(shutil.rmtree, folder, ignore_errors=True)

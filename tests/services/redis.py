@@ -157,9 +157,13 @@ class RedisServer:
         ]
 
 
-@cache
 def shared_server(*, cluster: bool, tls: bool = False) -> RedisServer:
     """One for the whole run, for tests that do it no harm and keep to a prefix of their own."""
+    return _shared_server(cluster, tls)
+
+
+@cache
+def _shared_server(cluster: bool, tls: bool) -> RedisServer:
     folder = Path(tempfile.mkdtemp(prefix="axon-redis-"))
     server = RedisServer(folder, cluster=cluster, tls=tls)
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
