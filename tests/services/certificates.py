@@ -26,11 +26,11 @@ class Authority:
         self.file.chmod(0o644)
 
     def certificate(self, folder: Path, *names: str) -> tuple[Path, Path]:
-        """Files of a certificate for host names, and of its key, which the user that servers run as can read."""
+        """Files of a certificate for names or IP addresses, and of its key, which servers' user can read."""
         certificate, key, request = (folder / f"tls.{end}" for end in ("crt", "key", "csr"))
         _openssl("req", "-new", *_CURVE, "-keyout", key, "-out", request, "-subj", f"/CN={names[0]}")
         extensions = folder / "tls.ext"
-        extensions.write_text("subjectAltName=" + ",".join(f"DNS:{name}" for name in names))
+        extensions.write_text("subjectAltName=" + ",".join(map(_alternative, names)))
         signed_by = ("-CA", self.file, "-CAkey", self._key, "-CAcreateserial", "-days", "2", "-extfile", extensions)
         _openssl("x509", "-req", "-in", request, *signed_by, "-out", certificate)
         certificate.chmod(0o644)
@@ -38,6 +38,10 @@ class Authority:
         if os.geteuid() == 0:
             shutil.chown(key, "nobody", "nogroup")
         return certificate, key
+
+
+def _alternative(name: str) -> str:
+    return f"{'IP' if name[0].isdigit() else 'DNS'}:{name}"
 
 
 @cache

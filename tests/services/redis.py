@@ -16,8 +16,12 @@ _SLOTS = (0, 16383)
 
 
 class RedisServer:
-    """One server, in whose file every write is soon. ``options`` are its own, as on its command line. With ``tls`` it
-    has a second port, for TLS, and a cluster's nodes name that one; its certificate is for the name localhost alone."""
+    """One server, in whose file every write is soon. ``options`` are its own, as on its command line.
+
+    With ``tls`` it has a second port, for TLS, and a cluster's nodes name that one; its certificate is for the name
+    localhost alone. That of a cluster is for 127.0.0.1 too, which the driver makes of that name, and it listens at
+    127.0.0.2 besides.
+    """
 
     def __init__(
         self,
@@ -141,13 +145,16 @@ class RedisServer:
         binary = find("redis-server")
         assert binary is not None, "redis-server is not installed"
         cluster = ["--cluster-enabled", "yes", "--cluster-port", str(self.cluster_port)] if self._is_cluster else []
-        listen = ["--port", str(self.port), "--bind", "127.0.0.1", "--dir", str(self.folder)]
+        addresses = ["127.0.0.1", "127.0.0.2"] if self._is_cluster and self.tls_port else ["127.0.0.1"]
+        listen = ["--port", str(self.port), "--bind", *addresses, "--dir", str(self.folder)]
         secure = self._tls_options() if self.tls_port else []
         return [binary, *listen, "--appendonly", "yes", "--appendfsync", "everysec", "--save", "", *cluster, *secure]
 
     def _tls_options(self) -> list[str]:
-        certificate, key = shared_authority().certificate(self.folder, "localhost")
+        names = ("localhost", "127.0.0.1") if self._is_cluster else ("localhost",)
+        certificate, key = shared_authority().certificate(self.folder, *names)
         files = ["--tls-cert-file", str(certificate), "--tls-key-file", str(key), "--tls-auth-clients", "no"]
+        files += ["--tls-ca-cert-file", str(shared_authority().file)]  # for the other nodes of a cluster
         named = ["--cluster-announce-hostname", "localhost", "--cluster-preferred-endpoint-type", "hostname"]
         return [
             "--tls-port",
