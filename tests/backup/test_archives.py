@@ -42,7 +42,7 @@ def _restore(data: bytes, folder: Path) -> None:
 def test_any_changed_byte_that_matters_is_noticed(whole: bytes, tmp_path: Path) -> None:
     """A byte of a member or a header; those that pad a member to a block are nobody's."""
     draw, refused = random.Random(7), 0
-    for _ in range(int(share(200))):
+    for _ in range(int(share(120))):
         at = draw.randrange(len(whole))
         changed = whole[:at] + bytes([whole[at] ^ (1 << draw.randrange(8))]) + whole[at + 1 :]
         try:

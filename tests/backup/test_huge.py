@@ -19,11 +19,11 @@ _PEAK = (
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("num_turns", [int(share(40_000))])
+@pytest.mark.parametrize("num_turns", [int(share(30_000))])
 def test_memory_does_not_grow_with_the_store(
     kind: str, make_place: MakePlace, axon: Axon, tmp_path: Path, num_turns: int
 ) -> None:
-    """16 kB a turn: the whole of it is 64 MB in a short run, and 640 MB in a long one."""
+    """16 kB a turn: the whole of it is 48 MB in a short run, and 480 MB in a long one."""
     small, large, target = (make_place(kind, name) for name in ("small", "large", "target"))
     small.fill(num_turns=10)
     large.fill(num_turns=num_turns, num_bytes=16_000)
@@ -32,7 +32,6 @@ def test_memory_does_not_grow_with_the_store(
         path = tmp_path / f"{name}.backup"
         peaks[name, "create"] = _peak(axon, place.environ, "create", str(path))
     backup = tmp_path / "large.backup"
-    peaks["large", "verify"] = _peak(axon, {}, "verify", str(backup))
     peaks["large", "restore"] = _peak(axon, target.environ, "restore", str(backup))
     assert target.contents()["turns"][0] == num_turns + 1
     allowed = peaks["small", "create"] + 60_000  # kB: a few parts of 4 MB, and what SQLite or the driver buffers

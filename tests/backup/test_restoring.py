@@ -80,6 +80,7 @@ def test_a_store_that_is_not_empty_is_replaced_only_by_force(place: Place, archi
     assert other.contents()["turns"][0] == place.contents()["turns"][0]
 
 
+@pytest.mark.parametrize("kind", ["sqlite"])
 def test_another_pepper_is_replaced_only_by_force(place: Place, archive: Path, other: Place) -> None:
     (other.data_dir / "pepper").write_text("another\n")
     with pytest.raises(Misconfigured, match="pepper"):
@@ -88,6 +89,7 @@ def test_another_pepper_is_replaced_only_by_force(place: Place, archive: Path, o
     assert (other.data_dir / "pepper").read_text() == "of the first\n"
 
 
+@pytest.mark.parametrize("kind", ["sqlite"])
 def test_a_backup_without_secrets_has_no_pepper_and_says_when_it_will_not_do(
     place: Place, other: Place, tmp_path: Path
 ) -> None:
@@ -100,6 +102,7 @@ def test_a_backup_without_secrets_has_no_pepper_and_says_when_it_will_not_do(
     assert (other.data_dir / "pepper").read_text() == "another\n"
 
 
+@pytest.mark.parametrize("kind", ["sqlite"])
 def test_a_pepper_of_the_settings_is_backed_up_and_compared(place: Place, other: Place, tmp_path: Path) -> None:
     path = tmp_path / "one.backup"
     create_backup(replace(place.settings, pepper="from the settings"), path)
@@ -222,6 +225,7 @@ def test_a_backup_is_tried_in_an_empty_database_which_stays_so(
         verify_backup(archive, into=scratch.url)
 
 
+@pytest.mark.parametrize("kind", ["sqlite"])
 def test_verify_notices_rows_that_are_not_those_of_the_manifest(place: Place, archive: Path, tmp_path: Path) -> None:
     """Digests of the parts are right, and the manifest tells of other rows: only a real restore shows it."""
     source, manifest = Archive(archive), Archive(archive).check()
@@ -241,6 +245,7 @@ def test_verify_notices_rows_that_are_not_those_of_the_manifest(place: Place, ar
                 verify_backup(path)
 
 
+@pytest.mark.parametrize("kind", ["sqlite"])
 def test_the_program_says_what_is_in_a_backup_and_never_the_pepper(place: Place, axon: Axon, tmp_path: Path) -> None:
     made = axon("backup", "create", str(tmp_path), "--json", **place.environ)
     assert made.returncode == 0, made.stderr
