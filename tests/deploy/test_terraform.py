@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+import yaml
 
 from tests import long
 from tests.deploy.terraform import programs, schema, scripts
@@ -18,6 +19,7 @@ terraform_pages = scripts.load("terraform_pages")
 MODULES = sorted(path.name for path in (ROOT / "modules").iterdir())
 ENVIRONMENTS = sorted(path.name for path in (ROOT / "environments").iterdir())
 BASELINE = ROOT / "checkov.json"
+CHART = ROOT.parents[1] / "helm" / "axon" / "values.yaml"
 FILES = ("versions.tf", "variables.tf", "outputs.tf", "README.md")
 
 
@@ -57,27 +59,68 @@ def test_every_module_passes_its_tests(terraform: Workspace) -> None:
 @slow
 @pytest.mark.parametrize("name", ENVIRONMENTS)
 def test_an_environment_can_be_planned_whole(terraform: Workspace, name: str) -> None:
-    said = terraform.tested(ROOT / "environments" / name)
-    assert re.search(r"Success! [1-9]\d* passed, 0 failed\.", said)
+    said = terraform.tested(ROOT / "environments" / name, "-json", "-verbose")
+    reports = [json.loads(line) for line in said.splitlines()]
+    plans = [each["test_plan"] for each in reports if each["type"] == "test_plan"]
+    values = [yaml.safe_load(plan["output_changes"]["helm_values"]["after"]) for plan in plans]
+    assert values
+    unknown = {path for each in values for path in _paths(each) if not _is_value(path)}
+    assert unknown == set(), "the chart has no such values"
+
+
+def _paths(values: object, above: tuple[str, ...] = ()) -> set[tuple[str, ...]]:
+    """The names of all values, from the top down."""
+    if not isinstance(values, dict) or not values:
+        return {above}
+    return {path for name, each in values.items() for path in _paths(each, (*above, name))}
+
+
+def _is_value(path: tuple[str, ...]) -> bool:
+    """Whether the chart has a value at the path, or one above it whose content is anybody's; true without a chart."""
+    if not CHART.exists():
+        return True
+    if path[0] == "workers":
+        path = ("workerDefaults", *path[2:])
+    here = yaml.safe_load(CHART.read_text())
+    for name in path:
+        if not isinstance(here, dict) or not here:
+            return True
+        if name not in here:
+            return False
+        here = here[name]
+    return True
+
+
+def test_a_value_that_the_chart_does_not_have_is_noticed(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    chart = tmp_path / "values.yaml"
+    chart.write_text("gateway: {proxies: -1, extraEnv: []}\nworkerDefaults: {gpus: 0, nodeSelector: {}}\n")
+    monkeypatch.setattr(sys.modules[__name__], "CHART", chart)
+    values = {
+        "gateway": {"proxies": 2, "proxy": 2},
+        "workers": {"h100": {"gpus": 8, "nodeSelector": {"a": "b"}, "efa": 1}},
+    }
+    assert sorted(path for path in _paths(values) if not _is_value(path)) == [
+        ("gateway", "proxy"),
+        ("workers", "h100", "efa"),
+    ]
+
+
+PLANTED = {
+    'resource "aws_vpc" "x" {\n  cidr_blok = "10.0.0.0/16"\n}': "Unsupported argument",
+    'resource "aws_subnet" "x" {\n  cidr_block = "10.0.0.0/24"\n}': "Missing required argument",
+    'resource "aws_subnet" "y" {\n  vpc_id = ["a"]\n}': "Incorrect attribute value type",
+    'resource "aws_lb" "x" {\n  logs {\n  }\n}': "Unsupported block type",
+    'resource "aws_vpz" "x" {\n}': "Invalid resource type",
+}
 
 
 @slow
-@pytest.mark.parametrize(
-    ("planted", "said"),
-    [
-        ('resource "aws_vpc" "x" {\n  cidr_blok = "10.0.0.0/16"\n}', "Unsupported argument"),
-        ('resource "aws_subnet" "x" {\n  cidr_block = "10.0.0.0/24"\n}', "Missing required argument"),
-        ('resource "aws_subnet" "x" {\n  vpc_id = ["a"]\n}', "Incorrect attribute value type"),
-        ('resource "aws_lb" "x" {\n  logs {\n  }\n}', "Unsupported block type"),
-        ('resource "aws_vpz" "x" {\n}', "Invalid resource type"),
-    ],
-)
-def test_a_planted_fault_is_noticed(terraform: Workspace, tmp_path: Path, planted: str, said: str) -> None:
-    (tmp_path / "main.tf").write_text((ROOT / "versions.tf").read_text() + planted + "\n")
+def test_planted_faults_are_noticed(terraform: Workspace, tmp_path: Path) -> None:
+    (tmp_path / "main.tf").write_text("\n".join([(ROOT / "versions.tf").read_text(), *PLANTED]) + "\n")
     assert terraform.run(tmp_path, "init", "-input=false").returncode == 0
-    done = terraform.run(tmp_path, "validate", "-no-color")
-    assert done.returncode == 1
-    assert said in done.stdout + done.stderr
+    done = terraform.run(tmp_path, "validate", "-no-color", "-json")
+    found = json.loads(done.stdout)["diagnostics"]
+    assert sorted(each["summary"] for each in found) == sorted(PLANTED.values())
 
 
 @slow

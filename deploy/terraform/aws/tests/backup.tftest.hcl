@@ -5,6 +5,10 @@ mock_provider "aws" {
 mock_provider "aws" {
   alias           = "replica"
   override_during = plan
+
+  mock_resource "aws_backup_vault" {
+    defaults = { arn = "arn:aws:backup:eu-west-1:123456789012:backup-vault:axon-test" }
+  }
 }
 
 variables {
@@ -35,22 +39,13 @@ run "each_backup_is_copied_to_the_other_region" {
   }
 }
 
-run "a_plan_for_nothing_is_refused" {
+run "a_plan_for_nothing_and_an_odd_rhythm_are_refused" {
   command = plan
   module { source = "./modules/backup" }
   providers = { aws = aws, aws.replica = aws.replica }
   variables {
+    every_hours   = 5
     resource_arns = []
   }
-  expect_failures = [var.resource_arns]
-}
-
-run "an_odd_rhythm_is_refused" {
-  command = plan
-  module { source = "./modules/backup" }
-  providers = { aws = aws, aws.replica = aws.replica }
-  variables {
-    every_hours = 5
-  }
-  expect_failures = [var.every_hours]
+  expect_failures = [var.resource_arns, var.every_hours]
 }

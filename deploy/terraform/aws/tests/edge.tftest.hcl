@@ -1,5 +1,9 @@
 mock_provider "aws" {
   override_during = plan
+
+  mock_resource "aws_wafv2_web_acl" {
+    defaults = { arn = "arn:aws:wafv2:eu-central-1:123456789012:regional/webacl/axon/1" }
+  }
 }
 
 variables {
@@ -12,7 +16,7 @@ variables {
   log_key_arn           = "arn:aws:kms:eu-central-1:123456789012:key/logs"
 }
 
-run "streams_live_and_pods_are_drained" {
+run "streams_live_pods_are_drained_and_the_firewall_lets_prompts_pass" {
   command = plan
   module { source = "./modules/edge" }
 
@@ -32,12 +36,6 @@ run "streams_live_and_pods_are_drained" {
     condition     = aws_lb.this[0].drop_invalid_header_fields && aws_lb.this[0].desync_mitigation_mode == "strictest"
     error_message = "Malformed requests must not reach the pods."
   }
-}
-
-run "the_firewall_limits_addresses_and_lets_long_prompts_pass" {
-  command = plan
-  module { source = "./modules/edge" }
-
   assert {
     condition     = one([for rule in aws_wafv2_web_acl.this.rule : rule.statement[0].rate_based_statement[0].limit if rule.name == "requests-of-an-address"]) == 6000
     error_message = "The limit on an address is missing."

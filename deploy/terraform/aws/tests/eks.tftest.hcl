@@ -12,7 +12,7 @@ variables {
   node_groups     = { general = { instance_types = ["m7i.xlarge"], min_size = 2, max_size = 4, taints = { dedicated = "axon" } } }
 }
 
-run "the_control_plane_is_private_encrypted_and_logged" {
+run "the_cluster_is_private_and_its_nodes_give_no_rights_to_pods" {
   command = plan
   module { source = "./modules/eks" }
 
@@ -32,12 +32,6 @@ run "the_control_plane_is_private_encrypted_and_logged" {
     condition     = aws_eks_cluster.this.access_config[0].authentication_mode == "API" && !aws_eks_cluster.this.access_config[0].bootstrap_cluster_creator_admin_permissions
     error_message = "Rights must come from access entries alone."
   }
-}
-
-run "nodes_take_no_rights_to_pods" {
-  command = plan
-  module { source = "./modules/eks" }
-
   assert {
     condition     = alltrue([for template in aws_launch_template.this : template.metadata_options[0].http_tokens == "required" && template.metadata_options[0].http_put_response_hop_limit == 1])
     error_message = "Pods must not reach the node's metadata."
@@ -47,19 +41,13 @@ run "nodes_take_no_rights_to_pods" {
     error_message = "Disks must be encrypted."
   }
   assert {
-    condition     = keys(aws_iam_role_policy_attachment.node) == tolist(["AmazonEC2ContainerRegistryPullOnly", "AmazonEKSWorkerNodePolicy"])
+    condition     = keys(aws_iam_role_policy_attachment.node) == ["AmazonEC2ContainerRegistryPullOnly", "AmazonEKSWorkerNodePolicy"]
     error_message = "Nodes need two policies and no more."
   }
   assert {
     condition     = one(aws_eks_node_group.this["general"].taint).key == "dedicated"
     error_message = "The taint is missing."
   }
-}
-
-run "identity_and_network_come_before_nodes" {
-  command = plan
-  module { source = "./modules/eks" }
-
   assert {
     condition     = sort(keys(aws_eks_addon.before_nodes)) == tolist(["eks-pod-identity-agent", "kube-proxy", "vpc-cni"])
     error_message = "A node is ready only with these."
@@ -70,20 +58,12 @@ run "identity_and_network_come_before_nodes" {
   }
 }
 
-run "an_open_api_is_refused" {
+run "an_open_api_and_an_old_kubernetes_are_refused" {
   command = plan
   module { source = "./modules/eks" }
   variables {
+    kubernetes_version  = "1.29"
     public_access_cidrs = ["0.0.0.0/0"]
   }
-  expect_failures = [var.public_access_cidrs]
-}
-
-run "an_old_kubernetes_is_refused" {
-  command = plan
-  module { source = "./modules/eks" }
-  variables {
-    kubernetes_version = "1.29"
-  }
-  expect_failures = [var.kubernetes_version]
+  expect_failures = [var.public_access_cidrs, var.kubernetes_version]
 }

@@ -35,20 +35,12 @@ run "replicas_in_other_zones_and_tls_alone" {
   }
 }
 
-run "no_replica_is_refused" {
-  command = plan
-  module { source = "./modules/elasticache" }
-  variables {
-    replicas = 0
-  }
-  expect_failures = [var.replicas]
-}
-
-run "a_short_token_is_refused" {
+run "no_replica_and_a_short_token_are_refused" {
   command = plan
   module { source = "./modules/elasticache" }
   variables {
     bootstrap_token = "short"
+    replicas        = 0
   }
-  expect_failures = [var.bootstrap_token]
+  expect_failures = [var.replicas, var.bootstrap_token]
 }

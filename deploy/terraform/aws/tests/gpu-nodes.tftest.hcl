@@ -1,6 +1,10 @@
 mock_provider "aws" {
   override_during = plan
 
+  mock_resource "aws_security_group" {
+    defaults = { id = "sg-efa" }
+  }
+
   mock_resource "aws_eks_node_group" {
     defaults = {
       resources = [{ autoscaling_groups = [{ name = "eks-h100" }], remote_access_security_group_id = "" }]
@@ -21,7 +25,7 @@ variables {
   efa_interfaces            = 32
 }
 
-run "one_subnet_close_together_and_for_gpu_pods_alone" {
+run "one_subnet_close_together_with_efa_and_for_gpu_pods_alone" {
   command = plan
   module { source = "./modules/gpu-nodes" }
 
@@ -37,12 +41,6 @@ run "one_subnet_close_together_and_for_gpu_pods_alone" {
     condition     = [for taint in aws_eks_node_group.this.taint : "${taint.key}=${taint.value}:${taint.effect}"] == ["nvidia.com/gpu=true:NO_SCHEDULE"]
     error_message = "Other pods must be kept away."
   }
-}
-
-run "the_first_interface_has_an_address_and_the_others_are_efa_alone" {
-  command = plan
-  module { source = "./modules/gpu-nodes" }
-
   assert {
     condition     = length(aws_launch_template.this.network_interfaces) == 32
     error_message = "Each network card needs an interface."
@@ -95,20 +93,12 @@ run "a_capacity_block" {
   }
 }
 
-run "a_reservation_without_its_id_is_refused" {
-  command = plan
-  module { source = "./modules/gpu-nodes" }
-  variables {
-    capacity = "reservation"
-  }
-  expect_failures = [var.capacity_reservation_id]
-}
-
-run "an_instance_without_gpus_is_refused" {
+run "a_reservation_without_its_id_and_an_instance_without_gpus_are_refused" {
   command = plan
   module { source = "./modules/gpu-nodes" }
   variables {
     instance_type = "m7i.xlarge"
+    capacity      = "reservation"
   }
-  expect_failures = [var.instance_type]
+  expect_failures = [var.capacity_reservation_id, var.instance_type]
 }

@@ -9,7 +9,7 @@ variables {
   purposes   = { data = ["rds", "mq"], logs = ["logs", "sns"] }
 }
 
-run "a_key_for_each_purpose_that_is_rotated" {
+run "a_rotated_key_for_each_purpose_that_only_its_services_use" {
   command = plan
   module { source = "./modules/kms" }
 
@@ -25,12 +25,6 @@ run "a_key_for_each_purpose_that_is_rotated" {
     condition     = aws_kms_alias.this["data"].name == "alias/axon-test-data"
     error_message = "An alias must name the environment and the purpose."
   }
-}
-
-run "only_the_named_services_of_this_account_use_a_key" {
-  command = plan
-  module { source = "./modules/kms" }
-
   assert {
     condition = [for statement in jsondecode(aws_kms_key.this["data"].policy).Statement : statement.Condition.StringEquals["kms:ViaService"] if can(statement.Condition.StringEquals["kms:ViaService"])] == [
       "mq.eu-central-1.amazonaws.com", "rds.eu-central-1.amazonaws.com"

@@ -1,5 +1,9 @@
 mock_provider "aws" {
   override_during = plan
+
+  mock_resource "aws_s3_bucket" {
+    defaults = { arn = "arn:aws:s3:::axon-test-logs" }
+  }
 }
 
 variables {

@@ -14,7 +14,7 @@ variables {
   log_bucket      = "logs"
 }
 
-run "both_buckets_are_private_versioned_and_encrypted" {
+run "both_buckets_are_private_and_everything_is_replicated" {
   command = plan
   module { source = "./modules/models-bucket" }
   providers = { aws = aws, aws.replica = aws.replica }
@@ -35,13 +35,6 @@ run "both_buckets_are_private_versioned_and_encrypted" {
     condition     = jsondecode(aws_s3_bucket_policy.this.policy).Statement[0].Effect == "Deny"
     error_message = "Requests without TLS must be denied."
   }
-}
-
-run "everything_is_replicated_within_a_quarter_of_an_hour" {
-  command = plan
-  module { source = "./modules/models-bucket" }
-  providers = { aws = aws, aws.replica = aws.replica }
-
   assert {
     condition     = aws_s3_bucket_replication_configuration.this.rule[0].status == "Enabled" && aws_s3_bucket_replication_configuration.this.rule[0].destination[0].replication_time[0].time[0].minutes == 15
     error_message = "Replication with a promised time is missing."

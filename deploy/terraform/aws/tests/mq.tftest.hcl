@@ -54,20 +54,12 @@ run "one_node_for_development" {
   }
 }
 
-run "rabbitmq_4_on_older_nodes_is_refused" {
-  command = plan
-  module { source = "./modules/mq" }
-  variables {
-    instance_type = "mq.m5.large"
-  }
-  expect_failures = [var.instance_type]
-}
-
-run "an_active_standby_is_refused" {
+run "rabbitmq_4_on_older_nodes_and_an_active_standby_are_refused" {
   command = plan
   module { source = "./modules/mq" }
   variables {
     deployment_mode = "ACTIVE_STANDBY_MULTI_AZ"
+    instance_type   = "mq.m5.large"
   }
-  expect_failures = [var.deployment_mode]
+  expect_failures = [var.instance_type, var.deployment_mode]
 }

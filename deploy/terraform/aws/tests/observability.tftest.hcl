@@ -1,5 +1,9 @@
 mock_provider "aws" {
   override_during = plan
+
+  mock_resource "aws_sns_topic" {
+    defaults = { arn = "arn:aws:sns:eu-central-1:123456789012:axon-test-alerts" }
+  }
 }
 
 variables {
@@ -14,7 +18,7 @@ variables {
   search                    = { instance_type = "r7g.large.search", instance_count = 3, disk_gib = 100, master_type = "m7g.medium.search" }
 }
 
-run "metrics_have_the_repositorys_rules_and_alerts_a_topic" {
+run "metrics_have_our_rules_and_logs_are_searched_by_roles_alone" {
   command = plan
   module { source = "./modules/observability" }
 
@@ -26,12 +30,6 @@ run "metrics_have_the_repositorys_rules_and_alerts_a_topic" {
     condition     = yamldecode(yamldecode(aws_prometheus_alert_manager_definition.this.definition).alertmanager_config).receivers[0].sns_configs[0].topic_arn == aws_sns_topic.alerts.arn
     error_message = "An alert must reach the topic."
   }
-}
-
-run "logs_are_searched_in_three_zones_by_roles_alone" {
-  command = plan
-  module { source = "./modules/observability" }
-
   assert {
     condition     = aws_opensearch_domain.this["this"].cluster_config[0].zone_awareness_config[0].availability_zone_count == 3 && aws_opensearch_domain.this["this"].cluster_config[0].dedicated_master_count == 3
     error_message = "The domain must be in three zones."

@@ -60,20 +60,12 @@ run "a_restore_to_a_point_in_time" {
   }
 }
 
-run "a_class_without_local_disks_is_refused" {
-  command = plan
-  module { source = "./modules/rds" }
-  variables {
-    instance_class = "db.m6g.large"
-  }
-  expect_failures = [var.instance_class]
-}
-
-run "no_backups_are_refused" {
+run "a_class_without_local_disks_and_no_backups_are_refused" {
   command = plan
   module { source = "./modules/rds" }
   variables {
     backup_retention_days = 0
+    instance_class        = "db.m6g.large"
   }
-  expect_failures = [var.backup_retention_days]
+  expect_failures = [var.instance_class, var.backup_retention_days]
 }

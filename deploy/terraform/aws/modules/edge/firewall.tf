@@ -69,7 +69,7 @@ resource "aws_wafv2_web_acl" "this" {
 
         # A prompt may speak of these: in a body they count, in a path or a header they still block.
         dynamic "rule_action_override" {
-          for_each = toset(["Log4JRCE_BODY", "JavaDeserializationRCE_BODY", "ReactJSRCE_BODY"])
+          for_each = toset(["Log4JRCE_BODY", "JavaDeserializationRCE_BODY"])
           content {
             name = rule_action_override.value
             action_to_use {
