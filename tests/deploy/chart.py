@@ -10,7 +10,7 @@ import json
 import re
 import shutil
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -28,6 +28,9 @@ SETS = tuple(sorted(path.stem for path in (CHART / "ci").glob("*.yaml")))
 RELEASE, NAMESPACE, KUBERNETES = "axon", "serving", "1.34.0"
 _LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 _SOURCE = re.compile(r"^# Source: all/charts/([a-z0-9.-]+)/", re.MULTILINE)
+WATCHED = ("ha", "eks-gpu")
+"""The sets that are rendered with dashboards, over which Helm takes seconds."""
+_UNWATCHED: "Values" = {"monitoring": {"dashboards": {"enabled": False}}}
 _ASIDE = "\n==> aside\n"
 _SECTION = re.compile(r"^==> Linting .*/([a-z0-9.-]+)$", re.MULTILINE)
 
@@ -81,13 +84,14 @@ def _rendered() -> dict[str, tuple[Object, ...]]:
 def value_sets() -> dict[str, Values]:
     """Every set of values that tests render, by its name."""
     rehearsal, here = Path(__file__).with_name("rehearsal"), Path(__file__).with_name("releases")
-    return {
+    found = {
         **{name: merged(CHART / "ci" / f"{name}.yaml") for name in SETS},
         **{release_set(path.name.removesuffix("-values.yaml")): read(path) for path in here.glob("*-values.yaml")},
         "kustomize": merged(REPOSITORY / "deploy" / "kustomize" / "values.yaml"),
         "rehearsal": merged(rehearsal / "values.yaml"),
         "rehearsal-next": merged(rehearsal / "values.yaml", rehearsal / "next.yaml"),
     }
+    return {name: values if name in WATCHED else over(values, _UNWATCHED) for name, values in found.items()}
 
 
 def release_set(release: str) -> str:
@@ -121,14 +125,15 @@ def over(below: Values, above: Values) -> Values:
     return found
 
 
-def together(word: str, sets: Mapping[str, Values]) -> str:
-    """What ``helm template`` or ``helm lint`` prints of the chart with each of these values, in one run."""
-    given = (word, KUBERNETES, json.dumps(dict(sets), sort_keys=True), contents(CHART))
-    digest = hashlib.sha256(repr(given).encode()).hexdigest()[:24]
+def together(word: str, sets: Mapping[str, Values], templates: Sequence[str] = ()) -> str:
+    """What ``helm template`` or ``helm lint`` prints of the chart with each of these values, in one run; of these
+    templates alone, if some are named."""
+    read_by_helm = [each for each in contents(CHART) if not each[0].startswith(("ci/", "README"))]
+    given = (word, KUBERNETES, json.dumps(dict(sets), sort_keys=True), read_by_helm, templates, tools.LOCK.read_text())
 
-    def make(folder: Path) -> None:
+    def make() -> str:
         with tempfile.TemporaryDirectory() as name:
-            copies = [_copied(Path(name) / "charts" / each, each, values) for each, values in sets.items()]
+            copies = [_copied(Path(name) / "charts" / each, values, templates) for each, values in sets.items()]
             around = {"apiVersion": "v2", "name": "all", "version": "0.0.0"}
             (Path(name) / "Chart.yaml").write_text(yaml.safe_dump(around))
             if word == "template":
@@ -136,28 +141,42 @@ def together(word: str, sets: Mapping[str, Values]) -> str:
             else:
                 command = ["--strict", *map(str, copies)]
             done = tools.run("helm", word, *command)
-        folder.mkdir(parents=True, exist_ok=True)
         said = f"{done.stdout}{_ASIDE}{done.stderr}" if word == "lint" else done.stdout
-        (folder / "printed").write_text(said if word == "lint" or done.returncode == 0 else "FAILED" + done.stderr)
+        return said if word == "lint" or done.returncode == 0 else "FAILED" + done.stderr
 
     tools.require("helm")
-    said = (made_once(f"helm-said-{digest}", "printed", make) / "printed").read_text()
+    said = told_once("helm", given, make)
     if said.startswith("FAILED"):
         pytest.fail(said, pytrace=False)
     return said
 
 
-def _copied(folder: Path, name: str, values: Values) -> Path:
+def told_once(tool: str, given: object, tell: Callable[[], str]) -> str:
+    """What a tool says, kept by all that it says it of."""
+    digest = hashlib.sha256(repr(given).encode()).hexdigest()[:24]
+
+    def make(folder: Path) -> None:
+        said = tell()
+        folder.mkdir(parents=True, exist_ok=True)
+        (folder / "said").write_text(said)
+
+    return (made_once(f"{tool}-said-{digest}", "said", make) / "said").read_text()
+
+
+def _copied(folder: Path, values: Values, templates: Sequence[str]) -> Path:
     shutil.copytree(CHART, folder, ignore=shutil.ignore_patterns("ci", "README.md"))
-    (folder / "Chart.yaml").write_text(yaml.safe_dump({**read(CHART / "Chart.yaml"), "name": name}))
+    for path in (folder / "templates").glob("[a-z]*.yaml") if templates else ():
+        if path.name not in templates:
+            path.unlink()
+    (folder / "Chart.yaml").write_text(yaml.safe_dump({**read(CHART / "Chart.yaml"), "name": folder.name}))
     (folder / "values.yaml").write_text(yaml.safe_dump(values))
     return folder
 
 
-def linted(sets: Mapping[str, Values]) -> tuple[dict[str, str], str]:
+def linted(sets: Mapping[str, Values], templates: Sequence[str] = ()) -> tuple[dict[str, str], str]:
     """What ``helm lint --strict`` says of each, by the set's name, and what it says aside: a refusal of a template's
     own (``fail``), at which ``helm install`` stops, is only told there."""
-    said, _, aside = together("lint", sets).partition(_ASIDE)
+    said, _, aside = together("lint", sets, templates).partition(_ASIDE)
     parts = _SECTION.split(said)
     return dict(zip(parts[1::2], parts[2::2], strict=True)), aside
 

@@ -8,7 +8,7 @@ import pytest
 import yaml
 
 from axon.settings import describe, load
-from tests.deploy.chart import CHART, REPOSITORY, SETS, of_kind, rendered, workloads
+from tests.deploy.chart import CHART, REPOSITORY, SETS, WATCHED, of_kind, rendered, workloads
 from tests.deploy.test_workloads import is_ours
 
 
@@ -68,7 +68,7 @@ def test_a_setting_of_each_type_arrives_as_it_was_written() -> None:
     assert gateway.env["AXON_ADMISSION_BACKLOG_TOTAL"] == "4096"
 
 
-@pytest.mark.parametrize("values", ["ha", "eks-gpu"])
+@pytest.mark.parametrize("values", WATCHED)
 def test_alerts_and_dashboards_are_those_of_the_repository(values: str) -> None:
     objects = rendered(values)
     maps = of_kind(objects, "ConfigMap")

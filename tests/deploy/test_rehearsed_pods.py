@@ -3,6 +3,7 @@
 import asyncio
 import os
 import signal
+import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
@@ -51,10 +52,11 @@ def workload(*, stubborn: bool = False, grace_s: float = 20) -> Workload:
         for name, path in (("startup", "/livez"), ("liveness", "/livez"), ("readiness", "/readyz"))
     }
     container: dict[str, Any] = {
-        "command": ["python3", "-c", PROGRAM],
+        "command": [sys.executable, "-c", PROGRAM],
         "args": ["0.0.0.0", "yes" if stubborn else "no"],
         "ports": [{"name": "metrics", "containerPort": 8002}],
         **probes,
+        "startupProbe": {**probes["startupProbe"], "failureThreshold": 1000},
     }
     spec = {"containers": [container], "volumes": [], "terminationGracePeriodSeconds": grace_s}
     return Workload("stand-in", "Deployment", {"metadata": {"labels": {"app": "stand-in"}}, "spec": spec}, {})

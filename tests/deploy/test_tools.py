@@ -10,7 +10,7 @@ import pytest
 from tests.deploy import tools
 from tests.deploy.__main__ import first_sentence, found, name_of
 
-QUICK = {"hadolint": ("--version", "2.15.1"), "shellcheck": ("--version", "0.11.0")}
+QUICK = {"hadolint": ("--version", "2.15.1")}
 """Those that answer at once; what the others do, their checks show."""
 
 

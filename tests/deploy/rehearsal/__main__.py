@@ -17,10 +17,12 @@ import sys
 import tempfile
 import threading
 import time
+from collections.abc import Coroutine, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from tests.deploy.rehearsal.cluster import Rehearsed, rehearsed
+from tests.fleet.fleet import shared_place
 from tests.fleet.rolling import Load, Report
 
 STREAMS = ("chat stream", "response stream")
@@ -47,12 +49,22 @@ class Rehearsal:
         return not self.upgrade.failures and not self.probes.failures and not self.unasked and hung
 
 
-async def rehearse(
-    folder: Path, *, requests: int, clients: int = 8, speed: float = 1.0, hang: tuple[str, ...] = ("worker", "gateway")
+def rehearse(
+    requests: int, *, clients: int = 8, speed: float = 1.0, hang: tuple[str, ...] = ("worker", "gateway")
 ) -> Rehearsal:
     """An upgrade under load, then a probe that fails, under load too."""
+    meeting = shared_place()
+    with tempfile.TemporaryDirectory(prefix="axon-rehearsal-") as name:
+        folder = Path(name)
+        folder.chmod(0o755)  # nginx runs as another user
+        return asyncio.run(_rehearse(folder, meeting, requests, clients, speed, hang))
+
+
+async def _rehearse(
+    folder: Path, meeting: Mapping[str, object], requests: int, clients: int, speed: float, hang: tuple[str, ...]
+) -> Rehearsal:
     found = Rehearsal(Report(), Report())
-    async with rehearsed(folder, speed=speed) as release:
+    async with rehearsed(folder, meeting, speed=speed) as release:
         key = await asyncio.to_thread(release.key)
         await _load(release, key, found.upgrade, requests, clients, _upgrading(release, found))
         await _load(release, key, found.probes, requests // 5, clients, _hanging(release, found, hang))
@@ -60,7 +72,9 @@ async def rehearse(
     return found
 
 
-async def _load(release: Rehearsed, key: str, report: Report, requests: int, clients: int, meanwhile: object) -> None:
+async def _load(
+    release: Rehearsed, key: str, report: Report, requests: int, clients: int, meanwhile: Coroutine[None, None, None]
+) -> None:
     """So many streams at least, and until what happens meanwhile is over."""
     load = Load(release.url, key, report, seed=1, kinds=STREAMS)
     enough = threading.Event()
@@ -70,7 +84,7 @@ async def _load(release: Rehearsed, key: str, report: Report, requests: int, cli
 
         async def happening() -> None:
             try:
-                await meanwhile  # type: ignore[misc]
+                await meanwhile
             finally:
                 enough.set()
 
@@ -143,10 +157,7 @@ def main() -> int:
     parser.add_argument("--clients", type=int, default=8)
     parser.add_argument("--speed", type=float, default=1.0, help="how much faster probes and sleeps before a stop run")
     options = parser.parse_args()
-    with tempfile.TemporaryDirectory(prefix="axon-rehearsal-") as name:
-        folder = Path(name)
-        folder.chmod(0o755)
-        found = asyncio.run(rehearse(folder, requests=options.requests, clients=options.clients, speed=options.speed))
+    found = rehearse(options.requests, clients=options.clients, speed=options.speed)
     show(found)
     return 0 if found.ok else 1
 

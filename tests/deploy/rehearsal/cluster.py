@@ -2,7 +2,7 @@
 
 import asyncio
 import secrets
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 
@@ -10,7 +10,6 @@ from tests.deploy.chart import Object, Workload, of_kind, rendered, workloads
 from tests.deploy.rehearsal.deployment import Deployment, addresses
 from tests.deploy.rehearsal.pod import Place, Pod
 from tests.deploy.rehearsal.service import Service
-from tests.fleet.fleet import shared_place
 from tests.services import warm
 
 ORDER = ("control", "worker", "gateway", "edge")
@@ -49,10 +48,9 @@ class Rehearsed:
 
 
 @asynccontextmanager
-async def rehearsed(folder: Path, *, speed: float = 1.0) -> AsyncIterator[Rehearsed]:
-    """The chart's first release, all of it ready."""
+async def rehearsed(folder: Path, meeting: Mapping[str, object], *, speed: float = 1.0) -> AsyncIterator[Rehearsed]:
+    """The chart's first release, all of it ready; ``meeting`` is where the services are."""
     objects = rendered("rehearsal")
-    meeting = shared_place()
     deployments: list[Deployment] = []
     async with AsyncExitStack() as stack:
         services = {}

@@ -76,6 +76,11 @@ class Pod:
         return self.workload.labels
 
     @property
+    def _needs_a_user(self) -> bool:
+        """Whether it gives up root's rights, after which it could not write its pod's folder."""
+        return bool(self._container["command"] == ["nginx"])
+
+    @property
     def pid(self) -> int:
         assert self._process is not None
         return self._process.pid
@@ -125,9 +130,9 @@ class Pod:
                 )
             else:
                 self._mount()
-                self._process = subprocess.Popen(
-                    unprivileged([_program(command[0]), *command[1:]]), stdout=log, stderr=log, start_new_session=True
-                )
+                command[0] = _program(command[0])
+                ordinary = unprivileged(command) if self._needs_a_user else command
+                self._process = subprocess.Popen(ordinary, stdout=log, stderr=log, start_new_session=True)
         adopt(self._process.pid)
 
     def _mount(self) -> None:
@@ -254,7 +259,8 @@ class Pod:
         if "sleep" in hook:
             await asyncio.sleep(float(hook["sleep"]["seconds"]) / self._place.speed)
         elif "exec" in hook and self._alive():
-            command = unprivileged([self._hurried(self._text(each)) for each in hook["exec"]["command"]])
+            words = [self._hurried(self._text(each)) for each in hook["exec"]["command"]]
+            command = unprivileged(words) if self._needs_a_user else words
             path = {**os.environ, "PATH": f"{os.environ['PATH']}:/usr/sbin"}
             process = await asyncio.create_subprocess_exec(*command, env=path, stderr=subprocess.DEVNULL)
             adopt(process.pid)

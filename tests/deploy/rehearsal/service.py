@@ -38,10 +38,11 @@ class Service:
         except (IndexError, OSError):
             self.refused += 1
             writer.transport.abort()
+            await _closed(writer)
             return
         await asyncio.gather(_carry(reader, there[1]), _carry(there[0], writer))
-        for each in (writer, there[1]):
-            each.close()
+        await _closed(writer)
+        await _closed(there[1])
 
 
 async def _carry(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -54,3 +55,9 @@ async def _carry(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> 
             writer.write_eof()
     except OSError:
         writer.transport.abort()
+
+
+async def _closed(writer: asyncio.StreamWriter) -> None:
+    writer.close()
+    with suppress(OSError):
+        await writer.wait_closed()
