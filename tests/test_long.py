@@ -99,7 +99,7 @@ def test_a_long_run_has_every_place_and_every_case(tmp_path: Path) -> None:
             *("-c", str(REPOSITORY / "pyproject.toml"), "--rootdir", str(tmp_path)),
         ],
         cwd=REPOSITORY,
-        env={**os.environ, "PYTHONPATH": str(REPOSITORY), "TEST_SEED": "3", "TEST_LONG": "1"},
+        env={**os.environ, "PYTHONPATH": str(REPOSITORY), "TEST_SEED": "3", "TEST_LONG": "1", "PYTEST_ADDOPTS": ""},
         capture_output=True,
         text=True,
         check=False,
