@@ -59,6 +59,7 @@ def test_a_url_that_cannot_be_used_is_an_outage_if_it_is_in_a_file(tmp_path: Pat
     [
         ("rediss://axon:p%40ss@cache:1/2?db=3", ("axon", "p@ss"), "rediss://cache:1/2?db=3"),
         ("redis://:pass@cache", ("pass",), "redis://cache"),
+        ("redis://axon@cache", ("axon", ""), "redis://cache"),
         ("redis+cluster://cache:1", (), "redis+cluster://cache:1"),
     ],
 )

@@ -98,7 +98,7 @@ http {
         }
 
         # nginx's own errors in the API's shape: no gateway took the request, or one died over it.
-        error_page 502 504 @away;
+        error_page 502 504 = @away;
         location @away {
             internal;
             default_type application/json;

@@ -1,17 +1,20 @@
 """Reads a backup's archive, in the order in which it was written. Believes nothing that its digests do not confirm."""
 
 import hashlib
+import re
 import tarfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import NoReturn
 
+from axon.adapters.backup.rows import KINDS
 from axon.adapters.backup.writing import MANIFEST, MANIFEST_SUM
 from axon.domain import backup as manifests
 from axon.domain.backup import Manifest, Part
 from axon.errors import InvalidInput, Misconfigured
 
+_NAME = re.compile(r"[a-z_][a-z0-9_]*", re.ASCII)
 _LONGEST_PART = 1 << 31
 """Bytes of the longest member that is read into memory."""
 
@@ -44,7 +47,20 @@ class Archive:
                 self._refuse(f"{stored.name} is damaged")
         if len(manifest.parts) != len(found):
             self._refuse(f"it has {len(found)} parts, and its manifest names {len(manifest.parts)}")
+        self._check_names(manifest)
         return manifest
+
+    def _check_names(self, manifest: Manifest) -> None:
+        """Names of tables and columns become part of statements: whoever wrote the archive may not choose them."""
+        for table in manifest.tables:
+            for name in (table.name, *(column.name for column in table.columns)):
+                if not _NAME.fullmatch(name):
+                    self._refuse(f"{name!r} is no name of a table or a column")
+            for column in table.columns:
+                if column.kind not in KINDS:
+                    self._refuse(f"{column.kind!r} is no kind of a column")
+        if sum(part.name.startswith("secrets/") for part in manifest.parts) > 1:
+            self._refuse("it has more than one secret")
 
     def members(self, manifest: Manifest, folder: str) -> Iterator[tuple[str, bytes]]:
         """The names below a folder and the bytes of those members, compared with their digests once more: the file may

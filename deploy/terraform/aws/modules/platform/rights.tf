@@ -1,7 +1,7 @@
 # What each pod may do in AWS, and nothing more.
 
 locals {
-  secret_arns = concat(values(module.secrets.arns), [module.database.owner_secret_arn])
+  secret_arns = values(module.secrets.arns)
 
   reads_models = [
     { actions = ["s3:GetObject"], resources = ["${module.bucket["models"].arn}/*"], conditions = {} },

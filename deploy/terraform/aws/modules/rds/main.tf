@@ -45,10 +45,20 @@ resource "aws_rds_cluster_parameter_group" "this" {
     value = "1"
   }
 
-  # Statements may hold what people said; the log has only those that are slow, without their values.
+  # Statements may hold what people said, and passwords: the log has only those that are slow, without their values.
   parameter {
     name  = "log_statement"
-    value = "ddl"
+    value = "none"
+  }
+
+  parameter {
+    name  = "log_parameter_max_length"
+    value = "0"
+  }
+
+  parameter {
+    name  = "log_parameter_max_length_on_error"
+    value = "0"
   }
 }
 

@@ -30,7 +30,9 @@ def credentials_of(url: str) -> tuple[str, ...]:
         parts = urlsplit(url)
     except ValueError:  # its message quotes the URL
         return ()
-    return tuple(unquote(each) for each in (parts.username, parts.password) if each)
+    if parts.username:  # alone it would be taken for the password
+        return unquote(parts.username), unquote(parts.password or "")
+    return (unquote(parts.password),) if parts.password else ()
 
 
 def without_credentials(url: str) -> str:
