@@ -12,7 +12,7 @@ from axon.adapters.backup import rows
 from axon.adapters.backup.reading import Archive
 from axon.adapters.backup.writing import ArchiveWriter, new_archive
 from axon.bootstrap.backups import RestoreWish, create_backup, restore_backup, verify_backup
-from axon.domain.backup import FORMAT
+from axon.domain.backup import FORMAT, ColumnFacts, TableFacts
 from axon.errors import AxonError, InvalidInput, Misconfigured
 from tests.backup.places import Place, sqlite_place
 from tests.long import share, some
@@ -99,6 +99,26 @@ def test_a_later_migration_is_refused_by_its_number(whole: bytes, tmp_path: Path
         ArchiveWriter(file, at=0.0).finish(replace(manifest, revision="9999", tables=(), parts=()))
     with pytest.raises(Misconfigured, match="9999"):
         verify_backup(tmp_path / "later.backup")
+
+
+@pytest.mark.parametrize(
+    ("table", "column", "kind", "why"),
+    [
+        ("turns (id) FROM PROGRAM 'id' --", "id", "text", "no name of a table"),
+        ("turns", 'id" FROM PROGRAM', "text", "no name of a table"),
+        ("turns", "id", "program", "no kind of a column"),
+    ],
+)
+def test_names_of_a_forged_manifest_reach_no_statement(
+    whole: bytes, tmp_path: Path, table: str, column: str, kind: str, why: str
+) -> None:
+    (tmp_path / "one.backup").write_bytes(whole)
+    manifest = Archive(tmp_path / "one.backup").check()
+    facts = TableFacts(name=table, columns=(ColumnFacts(name=column, kind=kind),), num_rows=0, digest="")
+    with (tmp_path / "forged.backup").open("wb") as file:
+        ArchiveWriter(file, at=0.0).finish(replace(manifest, tables=(facts,), parts=()))
+    with pytest.raises(InvalidInput, match=why):
+        verify_backup(tmp_path / "forged.backup")
 
 
 def test_a_link_or_a_path_out_of_the_folder_is_refused(whole: bytes, tmp_path: Path) -> None:

@@ -6,12 +6,15 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
+import pytest
+
 from axon.adapters.backup.database import transaction
 from axon.adapters.backup.settling import Settled, settle
 from axon.adapters.live.memory.live import open_memory_live
 from axon.bootstrap.backups import settle_store
 from axon.domain.failure import Failure
 from axon.domain.turn import TurnState, opened, so_far, supersedes
+from axon.errors import Misconfigured
 from axon.runtime.clock import FakeClock
 from tests.backup.places import Place
 from tests.contracts.builders import make_chunk, make_ended, make_job
@@ -105,6 +108,18 @@ def test_batches_are_given_up_by_their_holders(place: Place) -> None:
 
 def test_settling_by_the_command_ends_what_an_embedded_server_had(place: Place) -> None:
     assert settle_store(place.settings) == Settled(num_ended=1, num_left=0)
+
+
+def test_a_store_that_servers_use_is_not_settled(place: Place) -> None:
+    async def settled_beside(store: Any) -> None:
+        await store.terms.take()  # a connection of a server's
+        await asyncio.to_thread(settle_store, place.settings)
+
+    if place.url.startswith("sqlite"):
+        assert settle_store(place.settings).num_ended == 1, "a file has a lock of its own"
+        return
+    with pytest.raises(Misconfigured, match="Servers have 1 connections"):
+        _with(place, settled_beside)
 
 
 async def test_epochs_do_not_come_from_the_store_and_never_go_back() -> None:

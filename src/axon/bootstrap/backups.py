@@ -160,7 +160,7 @@ def restore_backup(settings: Settings, path: Path, wish: RestoreWish) -> Restore
 def settle_store(settings: Settings, *, run_unfinished: bool = False) -> "Settled":
     """Settles a store that was restored by other means, such as PostgreSQL's point-in-time recovery."""
     from axon.adapters.backup.contents import check_revision, revision_of
-    from axon.adapters.backup.database import is_sqlite, transaction
+    from axon.adapters.backup.database import is_sqlite, transaction, users_of
     from axon.adapters.backup.settling import settle
     from axon.adapters.store import schema
 
@@ -168,6 +168,11 @@ def settle_store(settings: Settings, *, run_unfinished: bool = False) -> "Settle
         if is_sqlite(store_url(settings)):
             stack.enter_context(locked(settings.data_dir))
         connection = stack.enter_context(transaction(store_url(settings)))
+        if num := users_of(connection):
+            raise Misconfigured(
+                f"Servers have {num} connections to this database, and settling would end what they run. Stop "
+                "gateways, workers and control first."
+            )
         if check_revision(revision_of(connection)) != schema.HEAD:
             raise Misconfigured(
                 "The store is of an earlier release: start a server once, which migrates it, then stop it."

@@ -14,7 +14,7 @@ from pathlib import Path
 from sqlalchemy import Connection
 from sqlalchemy.exc import SQLAlchemyError
 
-from axon.adapters.backup.contents import check_revision, is_empty, revision_of
+from axon.adapters.backup.contents import check_revision, is_empty, revision_of, tables_of
 from axon.adapters.backup.database import is_sqlite, new_file, snapshot, transaction, users_of
 from axon.adapters.backup.keeping import Kept, apply_kept, read_kept
 from axon.adapters.backup.loading import load
@@ -77,6 +77,9 @@ def _in_database(url: str, wish: Wish) -> Iterator[tuple[Connection, Connection 
                 f"Servers have {num} connections to this database. Stop gateways, workers and control first, or add "
                 "--while-running: their requests then wait until the restore is over."
             )
+        if has_tables:  # what is revoked or erased from here on waits, and so is not lost
+            names = ", ".join(table.name for table in tables_of(connection))
+            connection.exec_driver_sql(f"LOCK TABLE {names} IN ACCESS EXCLUSIVE MODE")
         yield connection, connection if has_tables else None
 
 
