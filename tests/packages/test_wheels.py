@@ -166,7 +166,7 @@ class InstalledMember(Member):
         self.settings |= settings
         with self.log_path.open("ab") as log:
             command = [str(self.environment_of.bin / "axon"), self.command]
-            self._process = subprocess.Popen(  # type: ignore[assignment]
+            self._process = subprocess.Popen(
                 command, stdout=log, stderr=log, env=self.environment(), cwd=self._folder, start_new_session=True
             )
         if wait:
@@ -182,7 +182,7 @@ def test_a_gateway_without_torch_serves_a_fleet(gateway: Environment, engine: En
         stack.callback(fleet.stop)
         places: dict[str, Environment] = {"control": gateway, "gateway": gateway, "worker": engine}
         for role in ("control", "gateway", "worker"):
-            fleet.make(role)  # type: ignore[arg-type]
+            fleet.make(role)
         fleet.members[:] = [InstalledMember(places[each.role], each) for each in fleet.members]
         for each in fleet.members:
             each.start(wait=False)
