@@ -26,6 +26,7 @@ http {
     client_max_body_size 16m;
     keepalive_timeout 75s;
 
+    # Without trustedProxies an Ingress is the one balancer before this: it adds the client's address last.
     {{- $trusted := .Values.edge.trustedProxies }}
     {{- if and .Values.ingress.enabled (not $trusted) }}{{ $trusted = list "10.0.0.0/8" "172.16.0.0/12" "192.168.0.0/16" }}{{ end }}
     {{- range $trusted }}
@@ -33,7 +34,7 @@ http {
     {{- end }}
     {{- if $trusted }}
     real_ip_header X-Forwarded-For;
-    real_ip_recursive on;
+    real_ip_recursive {{ ternary "on" "off" (not (empty .Values.edge.trustedProxies)) }};
     {{- end }}
     limit_conn_zone $binary_remote_addr zone=clients:10m;
     limit_conn_status 429;
@@ -74,27 +75,35 @@ http {
         {{- end }}
         limit_conn clients {{ .Values.edge.connectionsPerAddress }};
 
+        proxy_http_version 1.1;
+        # One connection a request: a gateway that leaves has none idle for a request to get lost on.
+        proxy_set_header Connection $connection_to_gateway;
+        proxy_set_header Upgrade $http_upgrade;
+        proxy_set_header Host $host;
+        proxy_set_header X-Forwarded-For $proxy_add_x_forwarded_for;
+        proxy_set_header X-Forwarded-Proto $scheme;
+
+        # Streams: every frame goes out as it comes. A silent stream says so every 15 s (gateway.silence_s).
+        proxy_buffering off;
+        proxy_cache off;
+        proxy_read_timeout {{ .Values.ingress.idleTimeoutSeconds }}s;
+        proxy_send_timeout 60s;
+
+        # The next one only where nothing was sent: a POST that a gateway has begun to read may have been accepted.
+        proxy_connect_timeout 1s;
+        proxy_next_upstream error timeout;
+        proxy_next_upstream_tries 3;
+        proxy_next_upstream_timeout 10s;
+
         location / {
             proxy_pass http://gateways;
-            proxy_http_version 1.1;
-            # One connection a request: a gateway that leaves has none idle for a request to get lost on.
-            proxy_set_header Connection $connection_to_gateway;
-            proxy_set_header Upgrade $http_upgrade;
-            proxy_set_header Host $host;
-            proxy_set_header X-Forwarded-For $proxy_add_x_forwarded_for;
-            proxy_set_header X-Forwarded-Proto $scheme;
+        }
 
-            # Streams: every frame goes out as it comes. A silent stream says so every 15 s (gateway.silence_s).
-            proxy_buffering off;
-            proxy_cache off;
-            proxy_read_timeout {{ .Values.ingress.idleTimeoutSeconds }}s;
-            proxy_send_timeout 60s;
-
-            # The next one only where nothing was sent: a POST that a gateway has begun to read may have been accepted.
-            proxy_connect_timeout 1s;
-            proxy_next_upstream error timeout;
-            proxy_next_upstream_tries 3;
-            proxy_next_upstream_timeout 10s;
+        # Uploads are as large as batches.max_file_bytes and go through as they come: the gateway has deadlines for them.
+        location = /v1/files {
+            client_max_body_size 256m;
+            proxy_request_buffering off;
+            proxy_pass http://gateways;
         }
 
         # nginx's own errors in the API's shape: no gateway took the request, or one died over it.
