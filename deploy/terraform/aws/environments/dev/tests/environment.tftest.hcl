@@ -24,6 +24,12 @@ mock_provider "aws" {
       vpc_config = { cluster_security_group_id = "sg-cluster", vpc_id = "vpc-1" }
     }
   }
+  mock_resource "aws_security_group" {
+    defaults = { id = "sg-1" }
+  }
+  mock_resource "aws_wafv2_web_acl" {
+    defaults = { arn = "arn:aws:wafv2:eu-central-1:123456789012:regional/webacl/axon/1" }
+  }
   mock_resource "aws_lb_target_group" {
     defaults = { arn = "arn:aws:elasticloadbalancing:eu-central-1:123456789012:targetgroup/axon/1" }
   }

@@ -24,6 +24,12 @@ mock_provider "aws" {
       vpc_config = { cluster_security_group_id = "sg-cluster", vpc_id = "vpc-1" }
     }
   }
+  mock_resource "aws_security_group" {
+    defaults = { id = "sg-1" }
+  }
+  mock_resource "aws_wafv2_web_acl" {
+    defaults = { arn = "arn:aws:wafv2:eu-central-1:123456789012:regional/webacl/axon/1" }
+  }
   mock_resource "aws_lb_target_group" {
     defaults = { arn = "arn:aws:elasticloadbalancing:eu-central-1:123456789012:targetgroup/axon/1" }
   }
@@ -46,9 +52,17 @@ variables {
   cache_bootstrap_token     = "not-a-secret-of-anybody"
 }
 
-run "the_whole_environment_can_be_planned" {
+run "the_whole_environment_can_be_planned_and_gives_the_charts_values" {
   command = plan
 
+  assert {
+    condition     = yamldecode(output.helm_values) == yamldecode(file("tests/helm-values.yaml"))
+    error_message = "The values differ from tests/helm-values.yaml:\n${output.helm_values}"
+  }
+  assert {
+    condition     = !strcontains(output.helm_values, "not-a-secret-of-anybody")
+    error_message = "A password is in the chart's values."
+  }
   assert {
     condition     = output.services.broker == "amqps://b-1.mq:5671"
     error_message = "The broker is reached over TLS."
@@ -56,35 +70,6 @@ run "the_whole_environment_can_be_planned" {
   assert {
     condition     = output.buckets.models == { name = "axon-prod-123456789012-models", replica = "axon-prod-123456789012-models-replica" }
     error_message = "Models must have a replica."
-  }
-}
-
-run "the_charts_values_name_places_and_hold_no_secret" {
-  command = plan
-
-  assert {
-    condition     = yamldecode(output.helm_values).secrets.external.data.pepper.key == "axon/axon-prod/pepper"
-    error_message = "Secrets come from Secrets Manager by name."
-  }
-  assert {
-    condition     = yamldecode(output.helm_values).workers.h100.efa == 32 && yamldecode(output.helm_values).workers.h100.gpus == 8 && yamldecode(output.helm_values).workers.default == null
-    error_message = "Workers are those of the GPU groups."
-  }
-  assert {
-    condition     = yamldecode(output.helm_values).extraObjects[0].spec.targetGroupARN == "arn:aws:elasticloadbalancing:eu-central-1:123456789012:targetgroup/axon/1" && !yamldecode(output.helm_values).ingress.enabled
-    error_message = "The edge's pods are bound to Terraform's target group."
-  }
-  assert {
-    condition     = contains(yamldecode(output.helm_values).networkPolicy.internetPorts, 80)
-    error_message = "Pods must reach Pod Identity's agent, which listens on port 80 of the node."
-  }
-  assert {
-    condition     = yamldecode(output.helm_values).batchFiles.url == "s3://axon-prod-123456789012-files/batches"
-    error_message = "Batches keep their files in the bucket."
-  }
-  assert {
-    condition     = !strcontains(output.helm_values, "not-a-secret-of-anybody")
-    error_message = "A password is in the chart's values."
   }
 }
 
@@ -96,5 +81,9 @@ run "the_clusters_controller_can_make_the_load_balancer" {
   assert {
     condition     = yamldecode(output.helm_values).ingress.enabled && length(yamldecode(output.helm_values).extraObjects) == 0 && output.dns_name == null
     error_message = "There must be one load balancer, not two."
+  }
+  assert {
+    condition     = !contains(keys(output.service_accounts), "load-balancer-controller")
+    error_message = "The controller that makes load balancers needs its project's own policy, not ours."
   }
 }
