@@ -84,7 +84,7 @@ def test_a_socket_goes_through_the_edge(edge: AnyEdge, server: Server) -> None:
     headers = {"Authorization": f"Bearer {server.key}"}
     with connect(address, ssl=trust(), additional_headers=headers, open_timeout=60) as line:
         line.send(json.dumps({"type": "response.create", "model": "echo", "input": "hello", "max_output_tokens": 3}))
-        kinds = []
+        kinds: list[str] = []
         while not kinds or kinds[-1] not in TERMINAL:
             kinds.append(json.loads(line.recv(timeout=60))["type"])
     assert kinds[0] == "response.created"
