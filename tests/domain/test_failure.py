@@ -16,6 +16,7 @@ def test_the_codes_are_those_that_stored_turns_have() -> None:
         "ENGINE_CRASH": "worker_crash",
         "VERSION_GONE": "version_gone",
         "DEPLOYMENT_GONE": "deployment_gone",
+        "RESTORED": "store_restored",
     }
 
 

@@ -22,8 +22,6 @@ from axon.settings import Settings
 from axon.telemetry.build import version
 
 if TYPE_CHECKING:
-    from sqlalchemy import Connection
-
     from axon.adapters.backup.reading import Archive
     from axon.adapters.backup.settling import Settled
     from axon.domain.backup import Manifest
@@ -85,7 +83,7 @@ def verify_backup(path: Path, *, into: str = "") -> "Manifest":
     The scratch store is a temporary SQLite file, or the PostgreSQL database ``into``, which must be empty and is empty
     afterwards.
     """
-    from axon.adapters.backup.contents import check_revision
+    from axon.adapters.backup.contents import check_revision, require_empty
     from axon.adapters.backup.database import is_sqlite, new_file, transaction
     from axon.adapters.backup.loading import load
     from axon.adapters.backup.reading import Archive
@@ -103,7 +101,7 @@ def verify_backup(path: Path, *, into: str = "") -> "Manifest":
             load(stack.enter_context(new_file(folder / "axon.db")), archive, manifest, compare=True)
         else:
             connection = stack.enter_context(transaction(into))
-            _require_empty(connection)
+            require_empty(connection)
             load(connection, archive, manifest, compare=True)
             connection.rollback()
     return manifest
@@ -179,13 +177,6 @@ def settle_store(settings: Settings, *, run_unfinished: bool = False) -> "Settle
             )
         known = None if run_unfinished else lambda ids: _known(settings, ids)
         return settle(connection, now=SystemClock().now(), known=known)
-
-
-def _require_empty(connection: "Connection") -> None:
-    from axon.adapters.backup.contents import is_empty, revision_of
-
-    if revision_of(connection) is not None and not is_empty(connection):
-        raise Misconfigured("The database of --into is not empty. Name one that is: `createdb axon_verify`.")
 
 
 def _known(settings: Settings, ids: Sequence[str]) -> Collection[str]:

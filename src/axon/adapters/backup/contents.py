@@ -83,3 +83,9 @@ def is_empty(connection: Connection) -> bool:
 
 def _table(name: str, columns: Sequence[ColumnFacts]) -> Table:
     return Table(name, MetaData(), *(Column(column.name, KINDS[column.kind]) for column in columns))
+
+
+def require_empty(connection: Connection) -> None:
+    """Raises ``Misconfigured`` if the database has rows of ours."""
+    if revision_of(connection) is not None and not is_empty(connection):
+        raise Misconfigured("The database of --into is not empty. Name one that is: `createdb axon_verify`.")
