@@ -23,6 +23,7 @@ CANARY = "the moon is made of canary"
 def _restored_logging() -> Iterator[None]:
     root = logging.getLogger()
     handlers, level = root.handlers[:], root.level
+    structlog.contextvars.clear_contextvars()  # what a test before this one has bound
     yield
     root.handlers, root.level = handlers, level
     structlog.reset_defaults()
