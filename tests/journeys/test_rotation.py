@@ -10,6 +10,7 @@ import pytest
 from tests.contracts import postgres_backend
 from tests.journeys.conftest import FEW_LANES, PATIENT
 from tests.journeys.server import Server, running, wait_until
+from tests.long import whole
 from tests.services import rabbitmq, redis
 from tests.services.certificates import shared_authority
 from tests.services.require import require
@@ -67,6 +68,8 @@ class Load:
             self.answers[key] = ""
 
 
+@pytest.mark.long
+@pytest.mark.skipif(not whole(), reason="load on three services over TLS needs a machine of its own")
 def test_passwords_change_under_load_and_nothing_is_lost(tmp_path: Path) -> None:
     require("redis-server", "rabbitmq-server", "postgres")
     store = postgres_backend.shared_server(tls=True)
