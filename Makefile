@@ -3,10 +3,10 @@
 PYTHON ?= python3
 PIP_ARGS ?=
 # Three processes of tests keep two cores busy: a fifth of the time a test waits for a deadline, a lease or a stream. A
-# file's tests stay together, and files are begun in the order of tests/order.py. TEST_SEED=7 repeats a run's order;
-# TEST_SEED= keeps the order as written.
+# file's tests stay together, and files are begun in the order of tests/order.py. TEST_SEED=7 repeats a run's order,
+# TEST_SEED=random chooses another one than the commit's, TEST_SEED= keeps the order as written.
 PYTEST_ARGS ?= -n 3 --dist loadfile --no-loadscope-reorder
-TEST_SEED ?= random
+TEST_SEED ?= commit
 export TEST_SEED
 # Bytecode that one process of a run has compiled, the hundreds after it read.
 TEST = PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest

@@ -48,6 +48,12 @@ def test_a_random_seed_is_another_each_time() -> None:
     assert chosen_seed({"TEST_SEED": "7"}) == 7
 
 
+def test_the_seed_of_a_commit_is_the_same_each_time() -> None:
+    seeds = {chosen_seed({"TEST_SEED": "commit"}) for _ in range(2)}
+    assert len(seeds) == 1
+    assert seeds != {None}
+
+
 def test_the_order_leaves_the_global_generator_alone() -> None:
     random.seed(1)
     expected = random.random()

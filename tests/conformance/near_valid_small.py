@@ -62,6 +62,16 @@ OPERATIONS: dict[str, st.SearchStrategy[Json]] = {
         output_expires_after=st.sampled_from([{"anchor": "created_at", "seconds": 3600}, {}]),
     ),
 }
+PROFILE: st.SearchStrategy[Json] = fields(
+    {
+        "kind": st.sampled_from(["cpu", "memory", "steps"]),
+        "seconds": st.sampled_from([0.1, 0.1, 0.1, 0, -1, 61, 1e300]),
+    },
+    process=st.sampled_from(["", "engine", "gateway", "echo", "x" * 300]),
+    format=st.sampled_from(["svg", "folded", "speedscope", "chrome", "json", None]),
+    weight=st.sampled_from(["cpu", "wall"]),
+)
+"""Of /v1/admin/profiles, which records for as long as it is asked to."""
 _LANE = st.sampled_from(["a", "b", "", "x" * 200])
 _AFTER = st.sampled_from([-1, 0, 41, "41", 10**12])
 _ID = st.sampled_from(["resp_1", "", "x" * 100])

@@ -130,7 +130,7 @@ def _wrong_turn(
     texts = _texts(turn)
     if turn.usage.output_tokens != len(turn.tokens):
         yield Violation("billed", f"{turn.id} has {len(turn.tokens)} tokens and is billed {turn.usage.output_tokens}")
-    delivered = turn.job.num_prompt_tokens + len(turn.tokens)
+    delivered = len(turn.tokens) + (0 if _unbegun(turn) else turn.job.num_prompt_tokens)
     if turn.ledger is not None and turn.ledger.billed != delivered:
         yield Violation("billed", f"{turn.id} has {delivered} tokens and its ledger says {turn.ledger}")
     elif turn.ledger is None and turn.state is TurnState.COMPLETED:
@@ -155,6 +155,13 @@ def _wrong_turn(
         yield Violation("billed", f"{turn.id} is billed {turn.usage.output_tokens}, told {told.usage}")
     if turn.tenant != told.tenant:
         yield Violation("foreign", f"{turn.id} of {turn.tenant} was told to {told.tenant}")
+
+
+def _unbegun(turn: Turn) -> bool:
+    """Whether it was cancelled before a worker began it, as a turn is that its queue did not take: it costs nothing."""
+    return (
+        turn.state is TurnState.CANCELLED and not turn.tokens and turn.ledger is not None and not turn.ledger.attempts
+    )
 
 
 def check_foreign(stage: Stage, history: History) -> list[Violation]:

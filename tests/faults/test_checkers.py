@@ -122,6 +122,23 @@ def test_two_asks_that_led_to_one_turn_are_found() -> None:
     assert [violation.kind for violation in found] == ["repeated"]
 
 
+@pytest.mark.parametrize(
+    ("ledger", "kinds"),
+    [
+        (Ledger(queue_s=0.9), []),
+        (Ledger(queued=1, queue_s=0.9), ["billed"]),
+        (Ledger(prefilled=1, attempts=1), ["billed"]),
+        (Ledger(queued=1, prefilled=1, attempts=1), []),
+    ],
+)
+def test_a_cancelled_turn_costs_its_prompt_only_if_a_worker_began_it(ledger: Ledger, kinds: list[str]) -> None:
+    refused = told(stream_id="", pieces=[], finishes=[], usage=[], refusals=["503"])
+    job = replace(turn().job, idempotency_key="")
+    cancelled = turn(id="cmpl-2", state=TurnState.CANCELLED, tokens=(), usage=Usage(), ledger=ledger, job=job)
+    found = check_stored(history(told(), refused), [turn(), cancelled], {})
+    assert sorted({violation.kind for violation in found}) == kinds
+
+
 def test_a_condemned_turn_must_fail_as_it_was_said() -> None:
     failed = turn(id="cmpl-2", state=TurnState.FAILED, code="worker_crash", job=replace(turn().job, idempotency_key=""))
     assert check_stored(history(told()), [turn(), failed], {"cmpl-2": "worker_crash"}) == []
