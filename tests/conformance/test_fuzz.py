@@ -101,7 +101,10 @@ def ask_almost(server: Server, path: str, valid: st.SearchStrategy[Any], *, key:
 
     with server.client() as http:
         file_id = _uploaded(http)
-        ask()
+        for _ in range(long.PART):  # a few examples may all be wrong
+            ask()
+            if found[200]:
+                break
         assert http.get("/readyz").status_code == 200
     print(f"{path}: {dict(found)}")
     assert found[200], "nothing was near enough"
