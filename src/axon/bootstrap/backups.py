@@ -24,17 +24,7 @@ from axon.telemetry.build import version
 if TYPE_CHECKING:
     from axon.adapters.backup.reading import Archive
     from axon.adapters.backup.settling import Settled
-    from axon.domain.backup import Manifest
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RestoreWish:
-    """What the operator asks of a restore."""
-
-    force: bool = False
-    while_running: bool = False
-    run_unfinished: bool = False
-    """Whether turns that had not ended are run again, in place of being ended."""
+    from axon.domain.backup import Manifest, RestoreWish
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,6 +35,8 @@ class Restored:
     num_ended: int
     num_left: int
     num_kept: int
+    lost: tuple[str, ...] = ()
+    """Kinds of revocations and erasures that the replaced store had and that could not be read there."""
     warnings: tuple[str, ...] = ()
 
 
@@ -107,7 +99,7 @@ def verify_backup(path: Path, *, into: str = "") -> "Manifest":
     return manifest
 
 
-def restore_backup(settings: Settings, path: Path, wish: RestoreWish) -> Restored:
+def restore_backup(settings: Settings, path: Path, wish: "RestoreWish") -> Restored:
     """Replaces the store, the files' bytes and the pepper by those of a backup.
 
     Until all of it is prepared nothing changes. Then a mark in the data folder keeps servers from starting until the
@@ -117,7 +109,7 @@ def restore_backup(settings: Settings, path: Path, wish: RestoreWish) -> Restore
     from axon.adapters.backup.database import is_sqlite
     from axon.adapters.backup.files import restore as restore_files
     from axon.adapters.backup.reading import Archive
-    from axon.adapters.backup.replacing import Wish, replaced
+    from axon.adapters.backup.replacing import replaced
 
     failpoints.arm(settings.failpoints)
     archive = Archive(path)
@@ -133,9 +125,8 @@ def restore_backup(settings: Settings, path: Path, wish: RestoreWish) -> Restore
                 f"The backup's {manifest.files.num_files} files are left out: this server's are in a bucket."
             )
         known = None if wish.run_unfinished else lambda ids: _known(settings, ids)
-        how = Wish(force=wish.force, while_running=wish.while_running, known=known)
         with ExitStack() as prepared:
-            done = prepared.enter_context(replaced(store_url(settings), archive, manifest, how, clock))
+            done = prepared.enter_context(replaced(store_url(settings), archive, manifest, wish, clock, known=known))
             if manifest.files.included and folder is not None:
                 restore_files(archive, manifest, folder)
             with marked(settings.data_dir, f"from {path.name}"):
@@ -144,13 +135,17 @@ def restore_backup(settings: Settings, path: Path, wish: RestoreWish) -> Restore
                     _write_pepper(settings.data_dir / "pepper", pepper)
                 prepared.close()  # from here on the new store is the one that is seen
                 failpoints.failpoint("restore.replaced")
-    if done.unread:
-        warnings.append(f"Nothing was carried over from the store that was replaced: {done.unread}.")
+    if done.lost:
+        warnings.append(
+            f"{', '.join(done.lost)} were not carried over from the store that was replaced, which is damaged. Keys, "
+            "tenants and texts that ended since the backup are back: revoke, remove and erase them again."
+        )
     return Restored(
         manifest=manifest,
         num_ended=done.settled.num_ended,
         num_left=done.settled.num_left,
         num_kept=done.num_kept,
+        lost=done.lost,
         warnings=tuple(warnings),
     )
 
