@@ -15,17 +15,16 @@ from sqlalchemy import Connection, inspect
 from sqlalchemy.exc import SQLAlchemyError
 
 from axon.adapters.backup.contents import check_revision, is_empty, revision_of, tables_of
-from axon.adapters.backup.database import is_sqlite, new_file, snapshot, transaction, users_of
+from axon.adapters.backup.database import Place, file_of, is_sqlite, new_file, snapshot, transaction, users_of
 from axon.adapters.backup.keeping import Kept, apply_kept, first_words, nothing_kept, read_kept
 from axon.adapters.backup.loading import load
 from axon.adapters.backup.reading import Archive
 from axon.adapters.backup.settling import Known, Settled, settle
-from axon.adapters.backup.writing import sync_folder
-from axon.adapters.store.sqlite import sqlite_path
 from axon.domain.backup import Manifest, RestoreWish
 from axon.errors import AxonError, Misconfigured
 from axon.runtime.clock import Clock
 from axon.runtime.failpoints import failpoint
+from axon.runtime.syncing import sync
 
 _DRAFT = ".restoring"
 
@@ -53,13 +52,13 @@ class Replaced:
 
 @contextmanager
 def replaced(
-    url: str, archive: Archive, manifest: Manifest, wish: RestoreWish, clock: Clock, *, known: Known | None
+    place: Place, archive: Archive, manifest: Manifest, wish: RestoreWish, clock: Clock, *, known: Known | None
 ) -> Iterator[Replaced]:
     """Prepares the replacement, and makes it visible when the block ends; if the block raises, nothing has changed.
 
     ``known`` tells which turns the live service knows; None leaves every unfinished turn to be run again.
     """
-    with _in_file(url, wish) if is_sqlite(url) else _in_database(url, wish) as (connection, old):
+    with _in_file(place, wish) if is_sqlite(place) else _in_database(place, wish) as (connection, old):
         kept = _read_kept(old, manifest)
         if kept.unread and not wish.lose_revocations:
             raise _not_carried(kept)
@@ -71,8 +70,8 @@ def replaced(
 
 
 @contextmanager
-def _in_database(url: str, wish: RestoreWish) -> Iterator[tuple[Connection, _Old]]:
-    with transaction(url) as connection:
+def _in_database(place: Place, wish: RestoreWish) -> Iterator[tuple[Connection, _Old]]:
+    with transaction(place) as connection:
         has_tables = revision_of(connection) is not None
         if has_tables and not wish.force and not is_empty(connection):
             raise _not_empty("The PostgreSQL database")
@@ -88,14 +87,14 @@ def _in_database(url: str, wish: RestoreWish) -> Iterator[tuple[Connection, _Old
 
 
 @contextmanager
-def _in_file(url: str, wish: RestoreWish) -> Iterator[tuple[Connection, _Old]]:
-    path = sqlite_path(url)
+def _in_file(place: Place, wish: RestoreWish) -> Iterator[tuple[Connection, _Old]]:
+    path = file_of(place)
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     draft = path.with_name(path.name + _DRAFT)
     draft.unlink(missing_ok=True)  # of a restore that was killed
     try:
         with contextlib.ExitStack() as stack:
-            old = _old_file(url, wish, stack)
+            old = _old_file(place, wish, stack)
             with new_file(draft) as connection:
                 yield connection, old
         _swap(draft, path)
@@ -103,12 +102,12 @@ def _in_file(url: str, wish: RestoreWish) -> Iterator[tuple[Connection, _Old]]:
         draft.unlink(missing_ok=True)
 
 
-def _old_file(url: str, wish: RestoreWish, stack: contextlib.ExitStack) -> _Old:
-    path = sqlite_path(url)
+def _old_file(place: Place, wish: RestoreWish, stack: contextlib.ExitStack) -> _Old:
+    path = file_of(place)
     if not path.exists() or not path.stat().st_size:
         return _Old()
     try:
-        connection = stack.enter_context(snapshot(url))
+        connection = stack.enter_context(snapshot(place))
         if not _is_used(connection):
             return _Old()
     except (AxonError, SQLAlchemyError) as error:
@@ -138,8 +137,7 @@ def _is_used(connection: Connection) -> bool:
 def _swap(draft: Path, path: Path) -> None:
     """Puts the new file in the old one's place. The old write-ahead log goes first: SQLite would replay it into the new
     file. What is in it was copied into the old file before, so that this is still whole until the rename."""
-    with draft.open("rb") as file:
-        os.fsync(file.fileno())
+    sync(draft)
     if path.exists():
         with contextlib.suppress(sqlite3.Error), contextlib.closing(sqlite3.connect(path)) as old:
             old.execute("PRAGMA wal_checkpoint(TRUNCATE)")
@@ -148,7 +146,7 @@ def _swap(draft: Path, path: Path) -> None:
         path.with_name(path.name + suffix).unlink(missing_ok=True)
     failpoint("restore.swap")
     os.replace(draft, path)
-    sync_folder(path.parent)
+    sync(path.parent)
 
 
 def _read_kept(old: _Old, manifest: Manifest) -> Kept:
