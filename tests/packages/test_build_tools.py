@@ -8,7 +8,7 @@ from pathlib import Path
 from packaging.requirements import Requirement
 from packaging.version import Version
 
-from tests.deploy import stack
+from tests.deploy import images, stack
 from tests.journeys.server import REPOSITORY
 
 LOCK = REPOSITORY / "scripts" / "build-tools.lock"
@@ -35,6 +35,13 @@ def test_wheels_are_built_with_the_lock_alone() -> None:
     assert len(installs) == 1
     assert {"--require-hashes", "--requirement", '"$lock"'} <= set(installs[0].split())
     assert SCRIPT.count("-m build ") == SCRIPT.count("-m build --no-isolation "), "isolation would fetch others"
+
+
+def test_images_build_their_wheel_with_the_lock_too() -> None:
+    commands = images.read_stages(images.DOCKERFILE.read_text("utf-8"))["wheel"].all("RUN")
+    assert "--require-hashes" in commands[0]
+    assert "scripts/build-tools.lock" in commands[0]
+    assert "--no-build-isolation" in commands[1]
 
 
 def test_another_package_than_that_of_the_lock_is_refused(tmp_path: Path) -> None:
