@@ -54,14 +54,16 @@ def read_kept(connection: Connection, *, since: float) -> Kept:
     Each kind is read by itself: of a damaged SQLite file, some may still be had. A damaged PostgreSQL raises.
     """
     found: dict[str, Sequence[Any]] = {}
-    unread, reason = [], ""
+    unread: list[str] = []
+    reason = ""
     for kind, query in _queries(connection, since - OVERLAP_S).items():
         try:
             found[kind] = connection.execute(query).all()
         except SQLAlchemyError as error:
             if connection.dialect.name != "sqlite":
                 raise
-            unread, reason = [*unread, KINDS[kind]], first_words(error)
+            unread.append(KINDS[kind])
+            reason = first_words(error)
     return Kept(**found, unread=tuple(unread), reason=reason)
 
 

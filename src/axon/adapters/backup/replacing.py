@@ -126,10 +126,8 @@ def _is_used(connection: Connection) -> bool:
     """Whether a file has anything that somebody would miss: rows of ours, or another program's tables."""
     if not inspect(connection).get_table_names():
         return False
-    if revision_of(connection) is None:
-        return True
     try:
-        return not is_empty(connection)
+        return revision_of(connection) is None or not is_empty(connection)
     except SQLAlchemyError:  # a damaged table: what the others have may be carried over
         return True
 
@@ -154,9 +152,19 @@ def _read_kept(old: _Old, manifest: Manifest) -> Kept:
         return nothing_kept(old.damage)
     if old.connection is None:
         return Kept()
-    if (revision := revision_of(old.connection)) is not None:
+    if (revision := _known_revision(old.connection)) is not None:
         check_revision(revision)
     return read_kept(old.connection, since=manifest.created_at)
+
+
+def _known_revision(connection: Connection) -> str | None:
+    """The migration of the store; None also where a damaged SQLite file does not tell it any more."""
+    try:
+        return revision_of(connection)
+    except SQLAlchemyError:
+        if connection.dialect.name != "sqlite":
+            raise
+        return None
 
 
 def _not_carried(kept: Kept) -> Misconfigured:
