@@ -1,4 +1,5 @@
-"""Fails when a Markdown file links to a file or heading of this repository that is not there. Knows no web."""
+"""Fails when a Markdown file links to a file or heading of this repository that is not there, and when no other page
+leads to a page of docs/. Knows no web."""
 
 import re
 import sys
@@ -26,22 +27,36 @@ def anchors(path: Path) -> set[str]:
     return {re.sub(r"[^\w\- ]", "", heading.strip().lower()).replace(" ", "-") for heading in headings}
 
 
-def broken(path: Path) -> list[str]:
-    """The links of a page that lead nowhere."""
+def links(path: Path) -> list[tuple[str, Path, str]]:
+    """The links of a page within this repository: as written, the file, and the heading."""
     found = []
     for match in LINK.finditer(FENCE.sub("", path.read_text("utf-8"))):
         target = unquote(match[1] or match[2])
         if re.match(r"[a-z]+:", target):
             continue
         name, _, anchor = target.partition("#")
-        file = (path.parent / name) if name else path
+        found.append((target, (path.parent / name) if name else path, anchor))
+    return found
+
+
+def broken(path: Path) -> list[str]:
+    """The links of a page that lead nowhere."""
+    found = []
+    for target, file, anchor in links(path):
         if not file.exists() or (anchor and file.suffix == ".md" and anchor not in anchors(file)):
             found.append(f"{path.relative_to(ROOT)}: {target} is not there")
     return found
 
 
+def lonely(paths: list[Path]) -> list[str]:
+    """The pages of docs/ that no other page leads to."""
+    led_to = {file.resolve() for path in paths for _, file, _ in links(path) if file.resolve() != path}
+    of_docs = [path for path in paths if (ROOT / "docs") in path.parents and path not in led_to]
+    return [f"{path.relative_to(ROOT)}: no other page leads to it" for path in of_docs]
+
+
 def main() -> int:
-    problems = [problem for path in pages() for problem in broken(path)]
+    problems = [*(problem for path in pages() for problem in broken(path)), *lonely(pages())]
     print("\n".join(problems), end="\n" if problems else "", file=sys.stderr)
     return 1 if problems else 0
 

@@ -53,9 +53,9 @@ curl -H "Authorization: Bearer $KEY" "http://127.0.0.1:8000/v1/admin/logs?level=
 ```
 
 `axon serve` is one process, so the lines are those of gateway, worker and control together. With `--processes`, and in
-a fleet, they are those of the front or gateway that happened to answer; `process` names it, and `?process=` refuses
-the answer of any other. Lines of workers and control are not collected by gateways: read them where your logs go, or
-on the machine.
+a fleet, they are those of the front or gateway that happened to answer; `process` names it, `note` says it in words,
+and `?process=` refuses the answer of any other. Lines of workers and control are not collected by gateways, since to
+ask every process takes seconds: read them where your logs go, or on the machine.
 
 `GET /v1/admin/alerts` returns the active alerts of the Alertmanager that `alerts.url` names; without one it answers
 404 `alerts_not_configured`.

@@ -7,7 +7,7 @@ Each package owns its section; this file combines them and does not interpret th
 
 import os
 import tomllib
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, fields, is_dataclass, replace
 from functools import cache
 from pathlib import Path
@@ -27,7 +27,7 @@ from axon.runtime.field_docs import default_text, field_docs, type_text
 from axon.sessions.config import SessionsConfig
 from axon.setting_value import HIDDEN, Spec, accept, hide, parse, suggest
 from axon.settings_checks import check_together
-from axon.settings_files import URLS, read_url_files
+from axon.settings_files import URLS, displaced, read_url_files
 from axon.telemetry.config import AlertsConfig, LogConfig, MetricsConfig, TracesConfig
 from axon.weights.config import WeightsConfig
 from axon.worker.config import WorkerConfig
@@ -181,15 +181,21 @@ def load(
     environ = os.environ if environ is None else environ
     values: dict[str, object] = {"data_dir": _default_data_dir(environ)}
     origins = dict.fromkeys(_specs(), "default")
-    for layer, origin in (
+    sources: tuple[tuple[dict[str, object], Callable[[str], str]], ...] = (
         (_from_group(environ), lambda _: "LeaderWorkerSet"),
         (_from_file(path := _find_file(file, environ)), lambda _: str(path)),
         (_from_environ(environ), variable_of),
         (_from_flags(flags or {}, spelled), lambda _: "flag"),
-    ):
+    )
+    for layer, origin in sources:
+        for name in displaced(layer, origin):
+            values.pop(name, None)
+            origins[name] = "default"
         values |= layer
         origins |= {name: origin(name) for name in layer}
-    settings = _build({**values, **read_url_files(values, origins)})
+    in_files = read_url_files(values)
+    origins |= {name: f"{name}_file" for name in in_files}
+    settings = _build({**values, **in_files})
     check_together(settings.worker, settings.gateway, settings.lifecycle, spelled)
     settings.each_model()  # raises what is wrong with them
     return Loaded(settings, origins)

@@ -11,8 +11,8 @@ import pytest
 from axon.adapters.backup import rows
 from axon.adapters.backup.reading import Archive
 from axon.adapters.backup.writing import ArchiveWriter, new_archive
-from axon.bootstrap.backups import RestoreWish, create_backup, restore_backup, verify_backup
-from axon.domain.backup import FORMAT, ColumnFacts, TableFacts
+from axon.bootstrap.backups import create_backup, restore_backup, verify_backup
+from axon.domain.backup import FORMAT, ColumnFacts, RestoreWish, TableFacts
 from axon.errors import AxonError, InvalidInput, Misconfigured
 from tests.backup.places import Place, sqlite_place
 from tests.long import share, some

@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from axon.bootstrap.backups import RestoreWish, create_backup, restore_backup, verify_backup
+from axon.bootstrap.backups import create_backup, restore_backup, verify_backup
+from axon.domain.backup import RestoreWish
 from tests.backup.places import Place
 from tests.console.program import Axon
 from tests.contracts.postgres_backend import shared_server

@@ -1,7 +1,9 @@
 """A backup is restored on either database: the same rows, files and pepper, or a refusal that changes nothing."""
 
 import asyncio
+import contextlib
 import json
+import sqlite3
 import stat
 import subprocess
 import sys
@@ -13,11 +15,13 @@ from sqlalchemy import text
 
 from axon.adapters.backup.contents import revision_of
 from axon.adapters.backup.database import new_file, transaction
+from axon.adapters.backup.keeping import KINDS
 from axon.adapters.backup.reading import Archive
 from axon.adapters.backup.writing import ArchiveWriter
 from axon.adapters.store import schema
 from axon.adapters.store.migrate import upgrade
-from axon.bootstrap.backups import RestoreWish, create_backup, restore_backup, verify_backup
+from axon.bootstrap.backups import create_backup, restore_backup, verify_backup
+from axon.domain.backup import RestoreWish
 from axon.domain.erasure import session_mark, turn_mark
 from axon.domain.tenants.tenant import Tenant
 from axon.errors import InvalidInput, Misconfigured
@@ -164,7 +168,32 @@ def test_a_store_of_an_earlier_release_is_replaced(place: Place, archive: Path, 
     older.keep(other.url)
     done = restore_backup(other.settings, archive, replace(RUN, force=True))
     assert other.contents()["turns"] == place.contents()["turns"]
-    assert any("0005" in warning for warning in done.warnings)
+    assert (done.num_kept, done.lost, done.warnings) == (0, (), ())
+
+
+def test_what_an_earlier_release_had_revoked_and_erased_stays_so(place: Place, archive: Path, other: Place) -> None:
+    if other.url.startswith("sqlite"):
+        (other.data_dir / "axon.db").touch()
+    older.keep(other.url)
+    later = Archive(archive).check().created_at + 1
+    with transaction(other.url) as connection:
+        for statement in (
+            "INSERT INTO keys (id, tenant, digest, name, created_at, revoked_at) "
+            "VALUES ('k0000001', 'acme', :digest, '', 1, :at)",
+            "INSERT INTO tenants (id, name, plan, limits, place, created_at, suspended_at) "
+            "VALUES ('acme', '', '', '{}', 0, 1, :at)",
+            "INSERT INTO removed_tenants (id, removed_at) VALUES ('gone', :at)",
+            "INSERT INTO tombstones (id, erased_at) VALUES (:mark, :at)",
+        ):
+            values = {"at": later, "digest": b"d", "mark": turn_mark("turn_1")}
+            names = {name for name in values if f":{name}" in statement}
+            connection.execute(text(statement), {name: values[name] for name in names})
+    done = restore_backup(other.settings, archive, replace(RUN, force=True))
+    assert (done.num_kept, done.lost) == (4, ())
+    assert dict(other.rows("keys", "id", "revoked_at"))["k0000001"] == later
+    assert dict(other.rows("tenants", "id", "suspended_at"))["acme"] == later
+    assert ("gone",) in other.rows("removed_tenants", "id")
+    assert dict(other.rows("turns", "id", "bytes"))["turn_1"] == 0
 
 
 @pytest.mark.services
@@ -200,17 +229,74 @@ def test_a_running_servers_file_is_not_replaced(make_place: MakePlace, tmp_path:
         restore_backup(place.settings, tmp_path / "one.backup", RestoreWish(force=True))
 
 
-def test_a_damaged_store_is_replaced_by_force(make_place: MakePlace, tmp_path: Path) -> None:
-    place = make_place("sqlite", "first")
+def test_a_store_that_cannot_be_read_is_replaced_only_where_its_revocations_may_be_lost(
+    make_place: MakePlace, axon: Axon, tmp_path: Path
+) -> None:
+    place, archive = make_place("sqlite", "first"), tmp_path / "one.backup"
     place.fill()
-    create_backup(place.settings, tmp_path / "one.backup")
+    create_backup(place.settings, archive)
     before = place.contents()
     (place.data_dir / "axon.db").write_bytes(b"nothing that SQLite would read" * 1000)
     (place.data_dir / "axon.db-wal").write_bytes(b"an old log" * 100)
-    with pytest.raises(Misconfigured, match="--force"):
-        restore_backup(place.settings, tmp_path / "one.backup", RestoreWish())
-    restore_backup(place.settings, tmp_path / "one.backup", replace(RUN, force=True))
+    with pytest.raises(Misconfigured, match="--force --lose-revocations"):
+        restore_backup(place.settings, archive, RestoreWish())
+    with pytest.raises(Misconfigured, match=r"ends of keys, .*come back.* --lose-revocations"):
+        restore_backup(place.settings, archive, RestoreWish(force=True))
+    flags = ("--force", "--lose-revocations", "--unfinished", "run", "--json")
+    ran = axon("backup", "restore", str(archive), *flags, **place.environ)
+    assert ran.returncode == 0, ran.stderr
+    assert json.loads(ran.stdout)["lost"] == list(KINDS.values())
+    assert "revoke, remove and erase them again" in ran.stderr
     assert place.contents()["turns"] == before["turns"]
+
+
+@pytest.mark.parametrize(
+    ("table", "kept", "lost"), [("tombstones", 1, ("erasures of texts",)), ("alembic_version", 2, ()), ("plans", 2, ())]
+)
+def test_what_a_damaged_store_still_tells_is_carried_over(
+    make_place: MakePlace, tmp_path: Path, table: str, kept: int, lost: tuple[str, ...]
+) -> None:
+    place, archive = make_place("sqlite", "first"), tmp_path / "one.backup"
+    place.fill()
+    later = create_backup(place.settings, archive).created_at + 1
+
+    async def change() -> None:
+        async with place.opened() as store:
+            await store.keys.revoke("k0000001", at=later)
+            await store.tombstones.put([turn_mark("turn_1")], at=later)
+
+    asyncio.run(change())
+    _damage(place.data_dir / "axon.db", table)
+    if lost:
+        with pytest.raises(Misconfigured, match=r"malformed.*erasures of texts\."):
+            restore_backup(place.settings, archive, RestoreWish(force=True))
+    done = restore_backup(place.settings, archive, RestoreWish(force=True, lose_revocations=bool(lost)))
+    assert (done.num_kept, done.lost) == (kept, lost)
+    assert dict(place.rows("keys", "id", "revoked_at"))["k0000001"] == later
+
+
+def test_a_file_of_another_program_is_replaced_only_by_force(make_place: MakePlace, tmp_path: Path) -> None:
+    place, target = make_place("sqlite", "first"), make_place("sqlite", "target")
+    place.fill()
+    create_backup(place.settings, tmp_path / "one.backup")
+    with contextlib.closing(sqlite3.connect(target.data_dir / "axon.db")) as file:
+        file.execute("CREATE TABLE recipes (name TEXT)")
+    with pytest.raises(Misconfigured, match="--force"):
+        restore_backup(target.settings, tmp_path / "one.backup", RestoreWish())
+    restore_backup(target.settings, tmp_path / "one.backup", replace(RUN, force=True))
+    assert target.contents()["turns"] == place.contents()["turns"]
+
+
+def _damage(path: Path, table: str) -> None:
+    """Overwrites the first page of a table, as a failing disk does."""
+    with contextlib.closing(sqlite3.connect(path)) as file:
+        file.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+        file.execute("PRAGMA journal_mode=DELETE")
+        [(page,)] = file.execute("SELECT rootpage FROM sqlite_master WHERE type = 'table' AND name = ?", (table,))
+        [(size,)] = file.execute("PRAGMA page_size")
+    with path.open("r+b") as bytes_of:
+        bytes_of.seek((page - 1) * size)
+        bytes_of.write(b"\xff" * size)
 
 
 @pytest.mark.services

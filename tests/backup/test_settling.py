@@ -1,6 +1,7 @@
 """A store that went back in time is settled: counters above what they were, turns ended once, nothing billed twice."""
 
 import asyncio
+import random
 import time
 from collections.abc import Sequence
 from dataclasses import replace
@@ -12,12 +13,18 @@ from axon.adapters.backup.database import transaction
 from axon.adapters.backup.settling import Settled, settle
 from axon.adapters.live.memory.live import open_memory_live
 from axon.bootstrap.backups import settle_store
+from axon.domain.billing.cost import Rates
+from axon.domain.billing.usage import Usage
 from axon.domain.failure import Failure
-from axon.domain.turn import TurnState, opened, so_far, supersedes
+from axon.domain.job import Job
+from axon.domain.turn import Turn, TurnState, opened, so_far, supersedes
 from axon.errors import Misconfigured
 from axon.runtime.clock import FakeClock
 from tests.backup.places import Place
 from tests.contracts.builders import make_chunk, make_ended, make_job
+
+RATES = Rates(prompt=1_000_000, output=7_000_000, currency="EUR")
+NOTHING = Usage(prompt_tokens=0, cached_tokens=0, output_tokens=0)
 
 
 def _settle(place: Place, *, now: float, known: Sequence[str] | None = ()) -> Settled:
@@ -97,6 +104,45 @@ def test_the_real_end_replaces_the_one_that_a_restore_made_up(place: Place) -> N
     assert not supersedes(made_up, real)
     assert not supersedes(made_up, made_up)
     assert not supersedes(opened(real.job), made_up)
+
+
+@pytest.mark.parametrize("seed", [1, 2])
+def test_both_databases_keep_the_record_that_the_rule_says(place: Place, seed: int) -> None:
+    """Records of many turns in any order, late and twice, with two restores in between: the row, and what is billed, is
+    that of ``supersedes``, and a real end is there whenever it was written once."""
+    chance = random.Random(seed)
+    jobs = [make_job(f"any_{n:02d}", tenant="own", session="", price="p", rates=RATES) for n in range(60)]
+    kept: dict[str, Turn] = {}
+    has_ended: set[str] = set()
+    for now in (900.0, 901.0, 902.0):
+        for _ in range(4):
+            some = [chance.choice(_records(job)) for job in jobs if chance.random() < 0.5]
+            _with(place, lambda store, some=some: store.turns.apply(some))
+            kept |= {turn.id: turn for turn in some if supersedes(turn, kept.get(turn.id))}
+            has_ended |= {turn.id for turn in some if turn.state.terminal}
+        _settle(place, now=now)
+        for turn in kept.values():
+            if not turn.state.terminal:
+                kept[turn.id] = replace(turn, state=TurnState.CANCELLED, code=Failure.RESTORED, usage=NOTHING)
+    assert 0 < len(has_ended) < len(kept)
+
+    async def read(store: Any) -> Any:
+        found = [await store.turns.get(turn_id) for turn_id in kept]
+        return found, await store.usage.sums(since=0.0, until=1000.0, tenant="own")
+
+    found, [billed] = _with(place, read)
+    for turn in found:
+        assert (turn.state, turn.code, turn.usage) == (kept[turn.id].state, kept[turn.id].code, kept[turn.id].usage)
+        assert (turn.code != Failure.RESTORED) == (turn.id in has_ended)
+    ends = [_records(turn.job)[-1] for turn in found if turn.id in has_ended]
+    assert billed.num_turns == len(kept)
+    assert billed.usage.output_tokens == sum(end.usage.output_tokens for end in ends)
+    assert billed.costs[0].total_nanos == sum(end.cost.amount.total_nanos for end in ends if end.cost)
+
+
+def _records(job: Job) -> list[Turn]:
+    """What the journal has of a turn, in the order in which it was written."""
+    return [opened(job), so_far(job, make_chunk(1, 1)), so_far(job, make_chunk(1, 2)), make_ended(job, num_tokens=3)]
 
 
 def test_batches_are_given_up_by_their_holders(place: Place) -> None:

@@ -4,21 +4,32 @@ from pathlib import Path
 
 import pytest
 
-from axon.bootstrap.backups import store_url
-from axon.settings import Settings
+from axon.adapters.backup.database import file_of, is_sqlite
+from axon.adapters.store.postgres import parameters_for
+from axon.bootstrap.services import store_address
+from axon.settings import Settings, load
 
-CA = "/etc/axon/ca.pem"
-TRUST = "sslmode=verify-full&sslrootcert=%2Fetc%2Faxon%2Fca.pem"
+CA = Path("/etc/axon/ca.pem")
 
 
 @pytest.mark.parametrize(
-    ("store", "expected"),
-    [
-        ("sqlite:///axon.db", "sqlite:///axon.db"),
-        ("postgresql://a:b@host/axon", f"postgresql://a:b@host/axon?{TRUST}"),
-        ("postgresql://host/axon?sslmode=require", f"postgresql://host/axon?{TRUST.replace('verify-full', 'require')}"),
-    ],
+    ("store", "mode"),
+    [("postgresql://a:b@host/axon", "verify-full"), ("postgresql://host?sslmode=require", "require")],
 )
-def test_the_ca_of_the_services_vouches_for_the_store(store: str, expected: str) -> None:
-    assert store_url(Settings(store=store, service_ca_file=Path(CA))) == expected
-    assert store_url(Settings(store=store)) == store
+def test_the_ca_of_the_services_vouches_for_the_store(store: str, mode: str) -> None:
+    trusting = parameters_for(store_address(Settings(store=store, service_ca_file=CA)))
+    assert (trusting["sslmode"], trusting["sslrootcert"], trusting["host"]) == (mode, str(CA), "host")
+    assert "sslrootcert" not in parameters_for(store_address(Settings(store=store)))
+
+
+def test_a_store_in_a_file_is_read_as_the_file_says_by_then(tmp_path: Path) -> None:
+    (file := tmp_path / "url").write_text("postgresql://first@host/axon")
+    address = store_address(load({"store_file": str(file)}, {}).settings)
+    file.write_text("postgresql://second@host/axon")
+    assert parameters_for(address)["user"] == "second"
+
+
+def test_a_sqlite_store_needs_no_ca(tmp_path: Path) -> None:
+    address = store_address(Settings(store=f"sqlite:///{tmp_path}/axon.db", service_ca_file=CA))
+    assert is_sqlite(address)
+    assert file_of(address) == tmp_path / "axon.db"

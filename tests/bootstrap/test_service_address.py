@@ -86,9 +86,53 @@ def test_a_process_that_is_started_with_these_settings_reads_the_file_itself(tmp
     assert load({}, environ).settings == replace(settings, failpoints="")
 
 
-def test_a_url_and_a_file_with_one_are_too_many(tmp_path: Path) -> None:
-    with pytest.raises(Misconfigured, match=r"live \(AXON_LIVE\) and live_file \(flag\) are both given"):
-        load({"live_file": str(tmp_path)}, {"AXON_LIVE": "redis://cache"})
+@pytest.mark.parametrize(
+    ("flags", "environ", "text", "said"),
+    [
+        (
+            {},
+            {"AXON_LIVE": "redis://a", "AXON_LIVE_FILE": "/b"},
+            "",
+            r"live \(AXON_LIVE\) and live_file",
+        ),
+        ({"live": "redis://a", "live_file": "/b"}, {}, "", r"live \(flag\) and live_file \(flag\)"),
+        ({}, {}, "live = 'redis://a'\nlive_file = '/b'", r"live \(.*toml\) and live_file \(.*toml\)"),
+        ({"live": "redis://c"}, {}, "live = 'redis://a'\nlive_file = '/b'", r"live \(.*toml\) and live_file"),
+    ],
+)
+def test_a_url_and_a_file_with_one_are_too_many_for_one_source(
+    tmp_path: Path, flags: dict[str, str], environ: dict[str, str], text: str, said: str
+) -> None:
+    config = tmp_path / "axon.toml"
+    config.write_text(text)
+    with pytest.raises(Misconfigured, match=f"{said}.* are both given"):
+        load(flags, environ, file=config)
+
+
+@pytest.mark.parametrize(
+    ("flags", "environ", "text", "url"),
+    [
+        ({"store": "postgresql://flag"}, {"AXON_STORE_FILE": "FILE"}, "", "postgresql://flag"),
+        ({"store": "postgresql://flag"}, {}, "store_file = 'FILE'", "postgresql://flag"),
+        ({}, {"AXON_STORE": "postgresql://variable"}, "store_file = 'FILE'", "postgresql://variable"),
+        ({"store_file": "FILE"}, {"AXON_STORE": "postgresql://variable"}, "", "postgresql://file"),
+        ({"store_file": "FILE"}, {}, "store = 'postgresql://text'", "postgresql://file"),
+        ({}, {"AXON_STORE_FILE": "FILE"}, "store = 'postgresql://text'", "postgresql://file"),
+        ({"store": "postgresql://flag"}, {"AXON_STORE": "a"}, "store_file = 'FILE'", "postgresql://flag"),
+    ],
+)
+def test_the_nearest_source_says_whether_a_url_is_in_a_file(
+    tmp_path: Path, flags: dict[str, str], environ: dict[str, str], text: str, url: str
+) -> None:
+    """A flag beats the environment, which beats the file of settings, whichever of the two settings each has."""
+    (file := tmp_path / "url").write_text("postgresql://file")
+    (config := tmp_path / "axon.toml").write_text(text.replace("FILE", str(file)))
+    here = [{name: value.replace("FILE", str(file)) for name, value in each.items()} for each in (flags, environ)]
+    loaded = load(*here, file=config)
+    is_in_file = url == "postgresql://file"
+    assert (loaded.settings.store, loaded.settings.store_file) == (url, file if is_in_file else None)
+    assert (loaded.origins["store"] == "store_file") == is_in_file
+    assert (loaded.origins["store_file"] == "default") != is_in_file
 
 
 @pytest.mark.parametrize(("text", "said"), [(None, "cannot be read: No such file"), (" \n", "is empty")])

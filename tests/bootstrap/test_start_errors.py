@@ -20,7 +20,7 @@ from aiormq.exceptions import (
 from sqlalchemy.exc import OperationalError
 
 from axon import bootstrap
-from axon.adapters import amqp, amqp_start_errors
+from axon.adapters import amqp, amqp_start_errors, tls_errors
 from axon.adapters.live.redis import driver_errors as redis_driver_errors
 from axon.adapters.live.redis import start_errors as redis_start_errors
 from axon.adapters.live.redis.start_errors import LIVE as REDIS
@@ -186,3 +186,20 @@ def test_an_address_is_a_host_and_a_port_or_a_file(url: str, service: Service, e
 def test_bootstrap_names_no_driver() -> None:
     for path in Path(bootstrap.__file__).parent.glob("*.py"):
         assert not re.search(r"\b(aiormq|psycopg|sqlalchemy|sqlite3|redis\.exceptions)\b", path.read_text()), path
+
+
+@pytest.mark.parametrize(
+    ("said", "expected"),
+    [
+        ("SSL error: certificate verify failed", tls_errors.UNSAID),
+        ("SSL error: certificate verify failed: unable to get local issuer certificate", tls_errors.UNKNOWN_CA),
+        ("SSL error: certificate verify failed: self-signed certificate in chain", tls_errors.UNKNOWN_CA),
+        ("SSL error: certificate verify failed: certificate has expired", tls_errors.EXPIRED),
+        ("SSL error: certificate verify failed: certificate revoked", "that is not taken: certificate revoked."),
+        ('server certificate for "a" does not match host name "db"', tls_errors.OTHER_NAME),
+    ],
+)
+def test_postgresql_is_believed_what_it_says_of_a_certificate_and_no_more(said: str, expected: str) -> None:
+    message = of_store(psycopg.OperationalError(f'connection to server at "db", port 5432 failed: {said}\n'))
+    assert message.startswith("The store at db:5432 shows a certificate")
+    assert message.endswith(expected)

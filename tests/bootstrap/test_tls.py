@@ -11,7 +11,7 @@ from axon.adapters.live.redis.live import RedisLive
 from axon.adapters.queue.rabbitmq import RabbitQueue
 from axon.adapters.service_address import ServiceAddress
 from axon.adapters.store.postgres import PostgresStore
-from axon.adapters.tls_errors import OTHER_NAME, UNKNOWN_CA
+from axon.adapters.tls_errors import OTHER_NAME, UNKNOWN_CA, UNSAID
 from axon.errors import DependencyDown, ServiceRefuses
 from tests.contracts import postgres_backend
 from tests.services import rabbitmq, redis
@@ -86,7 +86,7 @@ async def test_a_certificate_for_another_name_is_refused(name: str) -> None:
 async def test_a_certificate_of_an_unknown_ca_is_refused(name: str, tmp_path: Path) -> None:
     url = await SERVICES[name]()
     said = await refusal(ServiceAddress(url=url, ca_file=Authority(tmp_path).file))
-    assert said.endswith(f" {UNKNOWN_CA}")
+    assert said.endswith(f" {UNSAID if name == 'store' else UNKNOWN_CA}"), "PostgreSQL's library does not say why"
 
 
 @pytest.mark.parametrize("name", ["queue", "live", "live in a cluster"])

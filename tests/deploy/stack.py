@@ -1,9 +1,11 @@
 """The compose stack as it is read: merged, with its variables filled in. Starts nothing."""
 
+import hashlib
 import json
 import re
 import subprocess
 import sys
+import tempfile
 import zipfile
 from collections.abc import Mapping
 from pathlib import Path
@@ -16,9 +18,8 @@ from tests.journeys.server import REPOSITORY
 FOLDER = REPOSITORY / "deploy" / "compose"
 FILE, GPU = FOLDER / "compose.yaml", FOLDER / "gpu.yaml"
 _VARIABLE = re.compile(r"\$\{([A-Z_]+)(?:(:?[-?])([^}]*))?\}")
-# The last release of docker-compose that was written in Python carries the Compose specification's JSON schema.
-_SCHEMA_PACKAGE = "docker-compose==1.29.2"
-_SCHEMA = REPOSITORY / ".cache" / "deploy-tools" / "compose-spec.json"
+_LOCK = Path(__file__).with_name("compose-schema.lock")
+_TOOLS = REPOSITORY / ".cache" / "deploy-tools"
 
 
 def load(file: Path = FILE, variables: Mapping[str, str] | None = None) -> dict[str, Any]:
@@ -53,23 +54,20 @@ def mounts(service: Mapping[str, Any]) -> list[tuple[str, str, bool]]:
 
 def schema() -> dict[str, Any] | None:
     """The specification's JSON schema; None where the package index cannot be reached."""
-    if not _SCHEMA.exists():
-        folder = _SCHEMA.parent / "docker-compose"
-        command = [
-            sys.executable,
-            "-m",
-            "pip",
-            "download",
-            "--quiet",
-            "--no-deps",
-            "--dest",
-            str(folder),
-            _SCHEMA_PACKAGE,
-        ]
-        if subprocess.run(command, capture_output=True).returncode:
-            return None
-        (wheel,) = folder.glob("*.whl")
-        with zipfile.ZipFile(wheel) as archive:
-            _SCHEMA.write_bytes(archive.read("compose/config/compose_spec.json"))
-    loaded: dict[str, Any] = json.loads(_SCHEMA.read_text("utf-8"))
+    file = _TOOLS / f"compose-spec-{hashlib.sha256(_LOCK.read_bytes()).hexdigest()[:16]}.json"
+    if not file.exists():
+        with tempfile.TemporaryDirectory() as folder:
+            if subprocess.run(download(folder), capture_output=True).returncode:
+                return None
+            (wheel,) = Path(folder).glob("*.whl")
+            with zipfile.ZipFile(wheel) as archive:
+                file.parent.mkdir(parents=True, exist_ok=True)
+                file.write_bytes(archive.read("compose/config/compose_spec.json"))
+    loaded: dict[str, Any] = json.loads(file.read_text("utf-8"))
     return loaded
+
+
+def download(folder: str, lock: Path = _LOCK) -> list[str]:
+    """The command that fetches the package of the schema, which has to be the very one of the lock."""
+    how = ("--quiet", "--disable-pip-version-check", "--no-deps", "--only-binary=:all:", "--require-hashes")
+    return [sys.executable, "-m", "pip", "download", *how, "--dest", folder, "--requirement", str(lock)]

@@ -58,6 +58,11 @@ def test_why_an_attempt_follows_another(times: Times, owner: str, me: str, cause
 
 
 def test_times_of_a_later_release_are_read() -> None:
-    longer = msgspec.msgpack.encode([1.0, 0.5, "req", [[7, "a", 7.0, 0.1, 0.5, 0, "", "later"]], "later"])
+    longer = msgspec.msgpack.encode([1.0, 0.5, "req", [[7, "a", 7.0, 0.1, 0.5, 0, "", "w", "later"]], "later"])
     read = msgspec.msgpack.decode(longer, type=Times)
-    assert read == Times(1.0, 0.5, "req", (Attempt(7, "a", 7.0, 0.1, 0.5),))
+    assert read == Times(1.0, 0.5, "req", (Attempt(7, "a", 7.0, 0.1, 0.5, name="w"),))
+
+
+def test_times_of_the_release_before_are_read() -> None:
+    shorter = msgspec.msgpack.encode([1.0, 0.5, "req", [[7, "a", 7.0, 0.1, 0.5, 0, "lost"]]])
+    assert msgspec.msgpack.decode(shorter, type=Times).attempts == (Attempt(7, "a", 7.0, 0.1, 0.5, cause="lost"),)

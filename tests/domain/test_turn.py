@@ -4,9 +4,13 @@ from dataclasses import replace
 
 import pytest
 from hypothesis import given
+from hypothesis import strategies as st
 
+from axon.domain.billing.cost import Rates
+from axon.domain.billing.ledger import Ledger
 from axon.domain.billing.usage import Usage
 from axon.domain.erasure import without_words
+from axon.domain.failure import Failure
 from axon.domain.log.chunk import Chunk, End, Token
 from axon.domain.turn import TurnState, ended, opened, so_far, supersedes
 from tests.domain.strategies import cut_chunk, cuts, make_job, streams
@@ -88,6 +92,36 @@ def test_more_supersedes_less_and_an_end_supersedes_both_for_good() -> None:
     for older, stored in enumerate(stages):
         for newer, new in enumerate(stages):
             assert supersedes(new, stored) == (newer > older)
+
+
+RATES = Rates(prompt=1_000_000, output=7_000_000, currency="EUR")
+
+
+@given(st.lists(st.integers(0, 3), max_size=6), st.lists(st.integers(0, 3), max_size=6))
+def test_after_a_restore_a_real_end_is_never_lost_nor_billed_twice(before: list[int], after: list[int]) -> None:
+    """Records come in any order, late and twice; in between a restore ends the turn if it has not ended."""
+    job = make_job(price="price_1", rates=RATES)
+    one, two = (Chunk(first=1, epoch=1, tokens=(Token(0, 5, "a"),) * count) for count in (1, 2))
+    real = ended(opened(job), (replace(two, terminal="completed", ledger=Ledger(attempts=1)),), at=9.0)
+    records = [opened(job), so_far(job, one), so_far(job, two), real]
+    stored = None
+    billed = []
+    for step in (*before, None, *after):
+        if step is not None:
+            new = records[step]
+        elif stored is not None and not stored.state.terminal:
+            unbegun = Chunk(first=1, epoch=0, terminal="cancelled", code=Failure.RESTORED, ledger=Ledger())
+            new = ended(stored, (unbegun,), at=8.0)
+        else:
+            continue
+        if supersedes(new, stored):
+            stored = new
+            billed += [new.cost] if new.state.terminal and new.cost and new.cost.amount.total_nanos else []
+    has_ended = 3 in before or 3 in after
+    assert (stored == real) == has_ended
+    assert billed == ([real.cost] if has_ended else [])
+    if stored is not None and not has_ended:
+        assert stored.cost is None or not stored.cost.amount.total_nanos
 
 
 def test_the_choices_of_several_prompts_come_prompt_by_prompt() -> None:

@@ -108,7 +108,8 @@ def test_another_workers_attempt_is_linked_to_the_last_one(fleet: Fleet, receive
         first, second = named(spans, "attempt")
         assert ledger["attempts"] == 2
         assert second.attributes["axon.attempt.cause"] == ("lost" if how == "killed" else "handed_over")
-        assert first.attributes["axon.worker"] != second.attributes["axon.worker"]
+        for name in ("axon.worker", "axon.worker.incarnation"):
+            assert first.attributes[name] != second.attributes[name]
         assert [span.attributes.get("axon.replay", False) for span in named(spans, "engine.prefill")] == [False, True]
         rebuilt = {span.attributes.get("axon.rebuilt.reason", "") for span in spans}
         assert rebuilt == ({"failed_over"} if outer else {""}), "the unsampled one is made after its end, and says so"

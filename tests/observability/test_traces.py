@@ -3,6 +3,7 @@
 import json
 import subprocess
 from collections.abc import Callable, Iterator
+from typing import Any
 
 import httpx
 import pytest
@@ -53,6 +54,33 @@ def test_a_chat_is_one_trace_from_the_gateway_to_its_last_byte(traced: Server, r
     assert not turn.parent_id
     assert turn.attributes["gen_ai.usage.output_tokens"] == answer["usage"]["completion_tokens"]
     assert not any(SECRET in str(span) or traced.key in str(span) for span in receiver.spans)
+
+
+@pytest.mark.parametrize(
+    ("path", "body", "key", "status", "code"),
+    [
+        ("/v1/chat/completions", CHAT, "wrong", 401, "invalid_api_key"),
+        ("/v1/chat/completions", {**CHAT, "max_tokens": -1}, "", 400, "invalid_value"),
+        ("/v1/chat/completions", {**CHAT, "model": "none"}, "", 404, "model_not_found"),
+        ("/v1/nowhere", CHAT, "", 404, "unknown_url"),
+    ],
+)
+def test_a_refused_request_is_a_span_with_its_status_and_code(
+    traced: Server, receiver: Receiver, path: str, body: dict[str, object], key: str, status: int, code: str
+) -> None:
+    with traced.client() as http:
+        headers = {"authorization": f"Bearer {key}"} if key else {}
+        answer = http.post(path, json=body, headers=headers)
+    assert (answer.status_code, answer.json()["error"]["code"]) == (status, code)
+    wanted = answer.headers["x-request-id"]
+
+    def found() -> list[Any]:
+        return [span for span in receiver.spans if span.attributes.get("axon.request.id") == wanted]
+
+    wait_until(lambda: bool(found()), "its span has not come")
+    [own] = found()
+    assert (own.name, own.parent_id) == ("gateway.request", "")
+    assert (own.attributes["http.response.status_code"], own.attributes["axon.error.code"]) == (status, code)
 
 
 def test_a_trace_is_drawn_without_a_backend(traced: Server, axon_trace: AxonTrace) -> None:

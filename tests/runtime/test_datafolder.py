@@ -9,7 +9,7 @@ from unittest.mock import patch
 
 import pytest
 
-from axon.runtime.datafolder import holder_of_name, own_name, read_or_make_secret, write_secret
+from axon.runtime.datafolder import holder_of_name, own_name, read_or_make_secret, replace_secret, write_secret
 
 
 def test_a_secret_is_made_once_and_is_its_owners_alone(tmp_path: Path) -> None:
@@ -19,6 +19,17 @@ def test_a_secret_is_made_once_and_is_its_owners_alone(tmp_path: Path) -> None:
     assert os.listdir(path.parent) == ["pepper"]
     with pytest.raises(FileExistsError):
         write_secret(path, "another")
+
+
+def test_a_secret_is_replaced_as_a_whole_and_stays_its_owners_alone(tmp_path: Path) -> None:
+    path = tmp_path / "pepper"
+    path.write_text("old\n")
+    replace_secret(path, b"new")
+    assert path.read_text() == "new\n"
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+    with patch.object(os, "replace", side_effect=OSError("full")), pytest.raises(OSError, match="full"):
+        replace_secret(path, b"newer")
+    assert (path.read_text(), os.listdir(tmp_path)) == ("new\n", ["pepper"])
 
 
 def test_who_comes_while_a_secret_is_written_never_reads_half_of_it(tmp_path: Path) -> None:

@@ -44,3 +44,20 @@ def test_a_turn_that_was_cancelled_before_a_worker_began_it_costs_nothing() -> N
         assert (turn.ledger.attempts, turn.ledger.billed) == (0, 0)
 
     world.run(story)
+
+
+def test_an_attempt_has_the_name_of_its_worker_beside_its_incarnation() -> None:
+    """A trace names the worker as logs and metrics do."""
+    world = World()
+
+    async def story() -> None:
+        job = await world.ask(seed=1)
+        worker = await world.start(name="small-0")
+        await world.until(lambda: job.id in world.kept.turns)
+        ledger = world.kept.turns[job.id].ledger
+        assert ledger is not None
+        assert ledger.times is not None
+        [attempt] = ledger.times.attempts
+        assert (attempt.name, attempt.worker) == ("small-0", worker.identity.incarnation)
+
+    world.run(story)

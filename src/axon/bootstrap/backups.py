@@ -1,22 +1,19 @@
 """Backups for the command line: which store, files and pepper a machine has, and the order in which they change."""
 
 import asyncio
-import os
-import secrets
 import tempfile
 from collections.abc import Collection, Sequence
 from contextlib import AsyncExitStack, ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
-from urllib.parse import parse_qsl, urlencode
 
 from axon.bootstrap.batches import files_folder
-from axon.bootstrap.services import open_live
+from axon.bootstrap.services import open_live, store_address
 from axon.errors import DependencyDown, InvalidInput, Misconfigured
 from axon.runtime import failpoints
 from axon.runtime.clock import SystemClock
-from axon.runtime.datafolder import locked, shared
+from axon.runtime.datafolder import locked, replace_secret, shared
 from axon.runtime.restoring import marked, require_whole
 from axon.settings import Settings
 from axon.telemetry.build import version
@@ -24,17 +21,7 @@ from axon.telemetry.build import version
 if TYPE_CHECKING:
     from axon.adapters.backup.reading import Archive
     from axon.adapters.backup.settling import Settled
-    from axon.domain.backup import Manifest
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RestoreWish:
-    """What the operator asks of a restore."""
-
-    force: bool = False
-    while_running: bool = False
-    run_unfinished: bool = False
-    """Whether turns that had not ended are run again, in place of being ended."""
+    from axon.domain.backup import Manifest, RestoreWish
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,17 +32,9 @@ class Restored:
     num_ended: int
     num_left: int
     num_kept: int
+    lost: tuple[str, ...] = ()
+    """Kinds of revocations and erasures that the replaced store had and that could not be read there."""
     warnings: tuple[str, ...] = ()
-
-
-def store_url(settings: Settings) -> str:
-    """The store's URL with the CA that must vouch for PostgreSQL; what the URL itself says comes first."""
-    url = settings.store
-    if settings.service_ca_file is None or not url.startswith("postgres"):
-        return url
-    base, _, query = url.partition("?")
-    trust = {"sslmode": "verify-full", "sslrootcert": str(settings.service_ca_file)}
-    return f"{base}?{urlencode({**trust, **dict(parse_qsl(query))})}"
 
 
 def create_backup(settings: Settings, path: Path, *, with_secrets: bool = True, with_files: bool = True) -> "Manifest":
@@ -67,7 +46,7 @@ def create_backup(settings: Settings, path: Path, *, with_secrets: bool = True, 
     folder = files_folder(settings)
     left_out = f"they are in {settings.batches.files_dir}" if folder is None else "left out with --without-files"
     source = Source(
-        store=store_url(settings),
+        store=store_address(settings),
         files=folder if with_files else None,
         no_files=left_out,
         pepper=_pepper(settings),
@@ -107,7 +86,7 @@ def verify_backup(path: Path, *, into: str = "") -> "Manifest":
     return manifest
 
 
-def restore_backup(settings: Settings, path: Path, wish: RestoreWish) -> Restored:
+def restore_backup(settings: Settings, path: Path, wish: "RestoreWish") -> Restored:
     """Replaces the store, the files' bytes and the pepper by those of a backup.
 
     Until all of it is prepared nothing changes. Then a mark in the data folder keeps servers from starting until the
@@ -117,14 +96,14 @@ def restore_backup(settings: Settings, path: Path, wish: RestoreWish) -> Restore
     from axon.adapters.backup.database import is_sqlite
     from axon.adapters.backup.files import restore as restore_files
     from axon.adapters.backup.reading import Archive
-    from axon.adapters.backup.replacing import Wish, replaced
+    from axon.adapters.backup.replacing import replaced
 
     failpoints.arm(settings.failpoints)
     archive = Archive(path)
     manifest = archive.check()
     check_revision(manifest.revision)
-    clock = SystemClock()
-    hold = shared if wish.while_running and not is_sqlite(store_url(settings)) else locked
+    clock, store = SystemClock(), store_address(settings)
+    hold = shared if wish.while_running and not is_sqlite(store) else locked
     with hold(settings.data_dir):
         pepper, warnings = _new_pepper(settings, archive, manifest, force=wish.force)
         folder = files_folder(settings)
@@ -133,24 +112,27 @@ def restore_backup(settings: Settings, path: Path, wish: RestoreWish) -> Restore
                 f"The backup's {manifest.files.num_files} files are left out: this server's are in a bucket."
             )
         known = None if wish.run_unfinished else lambda ids: _known(settings, ids)
-        how = Wish(force=wish.force, while_running=wish.while_running, known=known)
         with ExitStack() as prepared:
-            done = prepared.enter_context(replaced(store_url(settings), archive, manifest, how, clock))
+            done = prepared.enter_context(replaced(store, archive, manifest, wish, clock, known=known))
             if manifest.files.included and folder is not None:
                 restore_files(archive, manifest, folder)
             with marked(settings.data_dir, f"from {path.name}"):
                 failpoints.failpoint("restore.marked")
                 if pepper is not None:
-                    _write_pepper(settings.data_dir / "pepper", pepper)
+                    replace_secret(settings.data_dir / "pepper", pepper)
                 prepared.close()  # from here on the new store is the one that is seen
                 failpoints.failpoint("restore.replaced")
-    if done.unread:
-        warnings.append(f"Nothing was carried over from the store that was replaced: {done.unread}.")
+    if done.lost:
+        warnings.append(
+            f"{', '.join(done.lost)} were not carried over from the store that was replaced, which is damaged. Keys, "
+            "tenants and texts that ended since the backup are back: revoke, remove and erase them again."
+        )
     return Restored(
         manifest=manifest,
         num_ended=done.settled.num_ended,
         num_left=done.settled.num_left,
         num_kept=done.num_kept,
+        lost=done.lost,
         warnings=tuple(warnings),
     )
 
@@ -162,10 +144,11 @@ def settle_store(settings: Settings, *, run_unfinished: bool = False) -> "Settle
     from axon.adapters.backup.settling import settle
     from axon.adapters.store import schema
 
+    store = store_address(settings)
     with ExitStack() as stack:
-        if is_sqlite(store_url(settings)):
+        if is_sqlite(store):
             stack.enter_context(locked(settings.data_dir))
-        connection = stack.enter_context(transaction(store_url(settings)))
+        connection = stack.enter_context(transaction(store))
         if num := users_of(connection):
             raise Misconfigured(
                 f"Servers have {num} connections to this database, and settling would end what they run. Stop "
@@ -242,13 +225,3 @@ def archived_pepper(archive: "Archive", manifest: "Manifest") -> bytes:
     if manifest.pepper is None or not is_pepper(manifest.pepper, pepper):
         raise InvalidInput("The pepper in the backup is not the one that its manifest tells of. Use another backup.")
     return pepper
-
-
-def _write_pepper(path: Path, pepper: bytes) -> None:
-    """Replaces the file, which only its owner may read, at once."""
-    draft = path.with_name(f".{path.name}-{secrets.token_hex(8)}")
-    with os.fdopen(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
-        file.write(pepper + b"\n")
-        file.flush()
-        os.fsync(file.fileno())
-    os.replace(draft, path)

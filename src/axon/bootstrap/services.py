@@ -203,8 +203,7 @@ async def open_store(settings: Settings, stack: AsyncExitStack) -> "SqliteStore 
     if scheme in ("postgresql", "postgres"):
         from axon.adapters.store.postgres import PostgresStore
 
-        address = _address(settings, settings.store, settings.store_file)
-        return await _opened(PostgresStore(address, timeout_s=settings.service_timeout_s), stack)
+        return await _opened(PostgresStore(store_address(settings), timeout_s=settings.service_timeout_s), stack)
     raise Misconfigured(f"The store cannot be on {scheme!r}: use sqlite:/// or postgresql://.")
 
 
@@ -237,6 +236,11 @@ async def open_live(settings: Settings, clock: Clock, stack: AsyncExitStack, *, 
         address = _address(settings, settings.live, settings.live_file)
         return await _opened(RedisLive(address, retention_s=retention_s, prefix=prefix, deadline_s=deadline_s), stack)
     raise Misconfigured(f"Live cannot be on {scheme!r}: use memory:// or redis://.")
+
+
+def store_address(settings: Settings) -> "ServiceAddress":
+    """The address of the store."""
+    return _address(settings, settings.store, settings.store_file)
 
 
 def _address(settings: Settings, url: str, file: Path | None) -> "ServiceAddress":

@@ -95,6 +95,13 @@ def restore(
     while_running: Annotated[
         bool, typer.Option("--while-running", help="Although servers are connected to the PostgreSQL database.")
     ] = False,
+    lose_revocations: Annotated[
+        bool,
+        typer.Option(
+            "--lose-revocations",
+            help="Although the store is damaged: what was revoked or erased since the backup comes back.",
+        ),
+    ] = False,
     unfinished: OfUnfinished = Unfinished.END,
     store: Store = None,
     data_dir: DataDir = None,
@@ -111,13 +118,19 @@ def restore(
       axon backup restore moved.axon --unfinished run
     """
     settings = _settings(store, data_dir, config_file, live)
-    from axon.bootstrap.backups import RestoreWish, restore_backup
+    from axon.bootstrap.backups import restore_backup
+    from axon.domain.backup import RestoreWish
 
-    wish = RestoreWish(force=force, while_running=while_running, run_unfinished=unfinished is Unfinished.RUN)
+    wish = RestoreWish(
+        force=force,
+        while_running=while_running,
+        lose_revocations=lose_revocations,
+        run_unfinished=unfinished is Unfinished.RUN,
+    )
     done = restore_backup(settings, path, wish)
     for warning in done.warnings:
         print(f"axon: {warning}", file=sys.stderr)
-    facts = {"ended": done.num_ended, "left": done.num_left, "carried_over": done.num_kept}
+    facts = {"ended": done.num_ended, "left": done.num_left, "carried_over": done.num_kept, "lost": list(done.lost)}
     _show(done.manifest, f"The store is that of {path}:", as_json=as_json, more=facts)
     if not as_json:
         print(_fate(done.num_ended, done.num_left))
@@ -171,7 +184,7 @@ def _fate(num_ended: int, num_left: int) -> str:
     return f"Unfinished turns: {num_ended} ended as cancelled (code store_restored), {num_left} go on."
 
 
-def _show(manifest: "Manifest", begin: str, *, as_json: bool, more: dict[str, int] | None = None) -> None:
+def _show(manifest: "Manifest", begin: str, *, as_json: bool, more: dict[str, Any] | None = None) -> None:
     if as_json:
         show_json({**_facts(manifest), **(more or {})})
         return

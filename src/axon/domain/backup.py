@@ -21,6 +21,20 @@ NOT_INCLUDED = (
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class RestoreWish:
+    """What the operator asks of a restore."""
+
+    force: bool = False
+    """Whether a store that has something in it, and its pepper, may be replaced."""
+    while_running: bool = False
+    """Whether servers may be connected to the PostgreSQL database."""
+    lose_revocations: bool = False
+    """Whether a store may be replaced whose revocations and erasures cannot be read any more."""
+    run_unfinished: bool = False
+    """Whether turns that had not ended are run again, in place of being ended."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ColumnFacts:
     """A column as it was in the database."""
 

@@ -23,6 +23,8 @@ class Attempt(msgspec.Struct, frozen=True, array_like=True):
     """Tokens in the stream that earlier attempts computed."""
     cause: str = ""
     """Why it followed the attempt before: ``lost``, ``handed_over`` or ``engine``; empty for the first one."""
+    name: str = ""
+    """The worker's name, the same after a restart, as logs and metrics have it; empty where it is not known."""
 
 
 class Times(msgspec.Struct, frozen=True, array_like=True):

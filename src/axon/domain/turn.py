@@ -4,7 +4,8 @@
 
 A turn is opened when it is accepted and ends exactly once. The journal records the turn at each change of state, and
 from time to time its tokens so far. A store takes a record only if its rank is higher than the stored one's, or if it
-has more tokens at the same rank, so records may come late, twice or reordered.
+has more tokens before the end, so records may come late, twice or reordered. There is one exception, after a restore:
+see ``supersedes``.
 """
 
 from collections.abc import Mapping
@@ -126,10 +127,9 @@ def supersedes(new: Turn, stored: Turn | None) -> bool:
     """
     if stored is None or new.state.rank > stored.state.rank:
         return True
-    if stored.code == Failure.RESTORED:
-        return new.state.terminal and new.code != Failure.RESTORED
-    going_on = not new.state.terminal and not stored.state.terminal
-    return going_on and new.usage.output_tokens > stored.usage.output_tokens
+    if stored.state.terminal:
+        return stored.code == Failure.RESTORED and new.state.terminal and new.code != Failure.RESTORED
+    return new.usage.output_tokens > stored.usage.output_tokens
 
 
 def _usage(job: Job, chunks: tuple[Chunk, ...]) -> Usage:

@@ -147,6 +147,7 @@ async def _on_http_error(request: Request, error: Exception) -> Response:
         problem = MethodNotAllowed(f"{request.url.path} does not take {request.method}.")
     else:
         problem = InvalidInput(str(getattr(error, "detail", "")) or None)
+    request.scope[ERROR] = problem
     answer = _response(request, problem, status)
     if status == 405:
         answer.headers["allow"] = ", ".join(_methods(request.url.path))

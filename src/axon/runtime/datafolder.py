@@ -13,6 +13,7 @@ from typing import TextIO
 from urllib.parse import quote
 
 from axon.errors import Misconfigured
+from axon.runtime.syncing import sync
 
 _POLL_S = 0.05
 
@@ -128,11 +129,26 @@ def read_or_make_secret(path: Path) -> str:
 
 def write_secret(path: Path, text: str) -> None:
     """Creates a file that only its owner can read, atomically; raises ``FileExistsError``."""
+    with _secret_draft(path, text.encode()) as draft:
+        os.link(draft, path)
+
+
+def replace_secret(path: Path, secret: bytes) -> None:
+    """The same, in place of a file that may be there."""
+    with _secret_draft(path, secret) as draft:
+        os.replace(draft, path)
+
+
+@contextmanager
+def _secret_draft(path: Path, secret: bytes) -> Iterator[Path]:
+    """A file with the secret under another name, to be given its own in the block, whose name is synced after."""
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     draft = path.with_name(f".{path.name}-{secrets.token_hex(8)}")
     try:
-        with os.fdopen(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
-            file.write(text + "\n")
-        os.link(draft, path)
+        with os.fdopen(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
+            file.write(secret + b"\n")
+        sync(draft)
+        yield draft
+        sync(path.parent)
     finally:
         draft.unlink(missing_ok=True)

@@ -51,8 +51,10 @@ class Claims:
         ending: Ending,
         reader_grace_s: float,
         checkpoint_s: float,
+        name: str = "",
     ) -> None:
-        self._owner = owner
+        """``owner`` is the incarnation, ``name`` the worker's name."""
+        self._owner, self._name = owner, name
         self._lease, self._liveness = lease, liveness
         self._queue, self._live, self._turns, self._ending = queue, live, turns, ending
         self._tokenizer = tokenizer
@@ -123,6 +125,7 @@ class Claims:
             claim_s=claim_s,
             after=len(running.tokens),
             before=(before.epoch, before.owner),
+            name=self._name,
         )
 
     async def _is_alive(self, owner: str, delivery: Delivery) -> bool:

@@ -141,6 +141,7 @@ class Worker:
             ending=ending,
             reader_grace_s=reader_grace_s,
             checkpoint_s=config.checkpoint_s,
+            name=me.name,
         )
         versions = Versions(live.presences, me, clock)
         intake = self._intake = Intake(

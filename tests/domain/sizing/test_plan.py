@@ -68,6 +68,19 @@ def test_a_million_streams_need_what_the_page_says() -> None:
     assert found.part("replicas").number == math.ceil(1_000_000 / 256) + 1, "slots are the bound"
 
 
+def test_the_memory_of_the_measured_engine_is_the_measured_one() -> None:
+    """On a CPU, the weights of the model that was measured are not counted a second time."""
+    load = Load(tokens_per_s=10, streams=1, gpu=False)
+    shape = KNOWN["smollm2-135m"]
+    found = plan(shape, load)
+    kv = found.part("KV in use").number * 1e9 / found.part("replicas").number
+    measured = figures.CPU_ENGINE_BYTES.value + figures.PROCESS_BYTES.value
+    assert found.part("host memory").number * 1e9 == pytest.approx(measured + kv)
+    twice = replace(shape, num_parameters=2 * shape.num_parameters)
+    more = plan(twice, load).part("host memory").number - found.part("host memory").number
+    assert more * 1e9 == pytest.approx(shape.weight_bytes(int8=True))
+
+
 @pytest.mark.parametrize(
     ("changes", "said"),
     [

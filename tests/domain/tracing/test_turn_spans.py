@@ -67,7 +67,8 @@ def test_groups_of_steps_are_the_ledgers_own_figures() -> None:
     [lost, last] = [span for span in spans if span.name == "attempt"]
     assert (lost.error, last.error) == ("attempt_lost", "")
     assert last.attributes["axon.attempt.cause"] == "lost"
-    assert last.attributes["axon.worker"] == "worker-1"
+    assert last.attributes["axon.worker"] == "worker-1", "as logs and metrics name it"
+    assert last.attributes["axon.worker.incarnation"] == "life-1"
 
 
 def test_a_turn_that_nobody_ran_waits_until_its_end() -> None:

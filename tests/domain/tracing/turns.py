@@ -20,7 +20,8 @@ def turn_of(stretches: list[Stretch], *, loaded_s: float = 0.25, late_s: float =
     for number, (waited_s, claim_s, silent_s, generated_s) in enumerate(stretches):
         now += waited_s + claim_s
         cause = "lost" if number else ""
-        attempts.append(Attempt(1000 + number, f"worker-{number}", now, claim_s, silent_s, 5 * number, cause))
+        who = (f"life-{number}", f"worker-{number}")
+        attempts.append(Attempt(1000 + number, who[0], now, claim_s, silent_s, 5 * number, cause, who[1]))
         if number:
             ledger = replace(ledger, replay_s=ledger.replay_s + silent_s)
         else:

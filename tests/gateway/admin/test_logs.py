@@ -28,6 +28,7 @@ async def test_the_last_lines_are_listed_oldest_first(office: Office) -> None:
         warned = await ok(admin.get(URL, params={"limit": "1000", "level": "warning"}))
         none = await ok(admin.get(URL, params={"level": "error"}))
     assert (shown["object"], shown["process"], len(shown["data"])) == ("list", "gateway-1", 100)
+    assert "of the process that answers, and of no other" in shown["note"]
     assert [line["number"] for line in few["data"]] == [147, 148, 149]
     assert [line["number"] for line in warned["data"]] == list(range(0, 150, 10))
     assert none["data"] == []

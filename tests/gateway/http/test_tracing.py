@@ -11,6 +11,8 @@ from axon.domain.billing.ledger import Ledger
 from axon.domain.log.chunk import Chunk
 from axon.domain.tracing.context import read_context, turn_span_id
 from axon.domain.tracing.span import Span
+from axon.errors import AxonError, LimitReached, Overloaded
+from axon.gateway.http.errors import status_of
 from axon.gateway.http.tracing import RequestTraces, note_accepted, steps_of, trace_of_job
 from axon.runtime.clock import SystemClock
 from axon.telemetry.config import TracesConfig
@@ -99,6 +101,29 @@ def test_a_caller_without_a_key_does_not_decide_what_is_sampled() -> None:
     scope = edge.begin(traceparent=CALLER)
     scope["axon.identity"] = SimpleNamespace(tenant="acme")
     assert [own.attributes["axon.tenant.id"] for own in edge.end(scope)] == ["acme"]
+
+
+@pytest.mark.parametrize(("error", "marked"), [(LimitReached(), ""), (Overloaded(), "overloaded")])
+def test_a_refused_request_has_a_span_with_its_code(error: AxonError, marked: str) -> None:
+    """By OpenTelemetry's convention, what the client did wrong is no error of the server's span."""
+    edge = Edge(sample_ratio=1.0)
+    scope = edge.begin()
+    scope["axon.error"] = error
+    [own] = edge.end(scope, status_of(error))
+    assert (own.name, own.error) == ("gateway.request", marked)
+    assert own.attributes["axon.error.code"] == error.code
+    assert own.attributes["http.response.status_code"] == status_of(error)
+
+
+def test_a_request_whose_turn_was_not_accepted_is_exported_if_it_fails() -> None:
+    """The queue did not confirm its job: there is no turn whose spans would tell of it."""
+    edge = Edge(sample_ratio=0.0)
+    scope = edge.begin()
+    steps = steps_of(scope)
+    assert steps is not None
+    steps.turn("job").publishing = 1.0
+    [own] = edge.end(scope, 503)
+    assert own.attributes["axon.rebuilt.reason"] == "failed"
 
 
 def test_a_request_that_nobody_sampled_is_exported_if_it_fails() -> None:

@@ -7,7 +7,7 @@ from sqlalchemy import Connection, func, select
 
 from axon.adapters.backup import files
 from axon.adapters.backup.contents import check_revision, columns_of, revision_of, rows_of, tables_of
-from axon.adapters.backup.database import snapshot
+from axon.adapters.backup.database import Place, snapshot
 from axon.adapters.backup.loading import TABLES
 from axon.adapters.backup.rows import RowSum, packed
 from axon.adapters.backup.writing import ArchiveWriter, new_archive
@@ -23,8 +23,8 @@ PEPPER = "secrets/pepper"
 class Source:
     """What is backed up."""
 
-    store: str
-    """URL of the store."""
+    store: Place
+    """The store."""
     files: Path | None
     """Folder of the files' bytes; None to leave them out."""
     no_files: str = ""

@@ -14,35 +14,42 @@ import psycopg
 from sqlalchemy import URL, Connection, Engine, create_engine, event, text
 from sqlalchemy.exc import DBAPIError, SQLAlchemyError
 
-from axon.adapters.service_address import address_of
+from axon.adapters.service_address import ServiceAddress, address_of
 from axon.adapters.store.driver_errors import sqlstate
-from axon.adapters.store.postgres import connection_parameters
+from axon.adapters.store.postgres import parameters_for
 from axon.adapters.store.sqlite import sqlite_path
 from axon.adapters.store.start_errors import explained
 from axon.errors import AxonError, DependencyDown, Misconfigured
 
 APPLICATION = "axon backup"
 """Name of these connections in ``pg_stat_activity``; those of servers have the name ``axon``."""
+Place = str | ServiceAddress
+"""A store: its URL alone, or also the file with it and whose certificates are trusted."""
 _LOCK_NOT_AVAILABLE = "55P03"
 _NO_DEADLINES = ("statement_timeout", "idle_in_transaction_session_timeout")
 
 
-def is_sqlite(url: str) -> bool:
+def is_sqlite(place: Place) -> bool:
     """Whether the store is a SQLite file; raises ``Misconfigured`` for a store that is on neither database."""
-    scheme = url.partition(":")[0]
+    scheme = address_of(place).url.partition(":")[0]
     if scheme not in ("sqlite", "postgresql", "postgres"):
         raise Misconfigured(f"The store cannot be on {scheme!r}: use sqlite:/// or postgresql://.")
     return scheme == "sqlite"
 
 
+def file_of(place: Place) -> Path:
+    """The file of a store on SQLite."""
+    return sqlite_path(address_of(place).url)
+
+
 @contextmanager
-def snapshot(url: str) -> Iterator[Connection]:
+def snapshot(place: Place) -> Iterator[Connection]:
     """A connection that reads and sees the store as it was at one moment, whoever writes meanwhile.
 
     On SQLite that is a read transaction beside the write-ahead log, on PostgreSQL one of REPEATABLE READ.
     """
-    with _connected(url) as connection:
-        if is_sqlite(url):
+    with _connected(place) as connection:
+        if is_sqlite(place):
             connection.exec_driver_sql("BEGIN")
         else:
             connection.exec_driver_sql("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY")
@@ -53,10 +60,10 @@ def snapshot(url: str) -> Iterator[Connection]:
 
 
 @contextmanager
-def transaction(url: str, *, lock_timeout_s: float = 30.0) -> Iterator[Connection]:
+def transaction(place: Place, *, lock_timeout_s: float = 30.0) -> Iterator[Connection]:
     """A connection for one transaction, committed at the end of the block unless it raises."""
-    with _connected(url) as connection:
-        if is_sqlite(url):
+    with _connected(place) as connection:
+        if is_sqlite(place):
             connection.exec_driver_sql("BEGIN IMMEDIATE")
         else:
             for name in _NO_DEADLINES:
@@ -95,11 +102,11 @@ def users_of(connection: Connection) -> int:
 
 
 @contextmanager
-def _connected(url: str) -> Iterator[Connection]:
-    engine = _sqlite_engine(_existing(url)) if is_sqlite(url) else _postgres_engine(url)
+def _connected(place: Place) -> Iterator[Connection]:
+    engine = _sqlite_engine(_existing(place)) if is_sqlite(place) else _postgres_engine(place)
     try:
-        with _translated(url):
-            with explained(address_of(url)), _as_down():
+        with _translated(place):
+            with explained(address_of(place)), _as_down():
                 connection = engine.connect()
             with connection:
                 yield connection
@@ -107,8 +114,8 @@ def _connected(url: str) -> Iterator[Connection]:
         engine.dispose()
 
 
-def _existing(url: str) -> Path:
-    path = sqlite_path(url)
+def _existing(place: Place) -> Path:
+    path = file_of(place)
     if not path.exists():
         raise Misconfigured(f"There is no store at {path}: name another with --data-dir or --store.")
     return path
@@ -126,8 +133,8 @@ def _sqlite_engine(path: Path) -> Engine:
     return engine
 
 
-def _postgres_engine(url: str) -> Engine:
-    parameters = {**connection_parameters(url), "application_name": APPLICATION}
+def _postgres_engine(place: Place) -> Engine:
+    parameters = {**parameters_for(address_of(place)), "application_name": APPLICATION}
     return create_engine(
         "postgresql+psycopg://",
         creator=lambda: psycopg.connect(**parameters, prepare_threshold=None),
@@ -145,22 +152,22 @@ def _as_down() -> Iterator[None]:
 
 
 @contextmanager
-def _translated(url: str) -> Iterator[None]:
+def _translated(place: Place) -> Iterator[None]:
     """Raises ours in place of a driver's error. The text of a failed statement has no values in it."""
     try:
         yield
     except AxonError:
         raise
     except (SQLAlchemyError, psycopg.Error, sqlite3.Error) as error:
-        _refuse(url, error)
+        _refuse(place, error)
 
 
-def _refuse(url: str, error: Exception) -> NoReturn:
+def _refuse(place: Place, error: Exception) -> NoReturn:
     if sqlstate(error) == _LOCK_NOT_AVAILABLE:
         raise DependencyDown("The store's tables are in use, and were not free in time. Stop Axon's processes.")
-    place = str(sqlite_path(url)) if is_sqlite(url) else "The PostgreSQL store"
+    store = str(file_of(place)) if is_sqlite(place) else "The PostgreSQL store"
     cause = error.orig if isinstance(error, DBAPIError) else error
     with contextlib.suppress(AttributeError):
         primary = cause.diag.message_primary  # type: ignore[union-attr]
         cause = primary or cause  # what PostgreSQL says without the row that it concerns
-    raise DependencyDown(f"{place} cannot be used: {cause}.") from error
+    raise DependencyDown(f"{store} cannot be used: {cause}.") from error

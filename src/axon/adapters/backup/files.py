@@ -10,10 +10,11 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from axon.adapters.backup.reading import Archive
-from axon.adapters.backup.writing import ArchiveWriter, sync_folder
+from axon.adapters.backup.writing import ArchiveWriter
 from axon.adapters.files.names import checked, is_name
 from axon.domain.backup import FilesFacts, Manifest
 from axon.errors import InvalidInput
+from axon.runtime.syncing import sync
 
 FILES = "files"
 """Folder of the archive with the bytes: ``files/ID/NUMBER``."""
@@ -57,12 +58,11 @@ def restore(archive: Archive, manifest: Manifest, folder: Path) -> None:
         _commit(draft, whole, file_id)
     finally:
         draft.unlink(missing_ok=True)
-    sync_folder(whole)
+    sync(whole)
 
 
 def _commit(draft: Path, whole: Path, file_id: str) -> None:
     if not file_id:
         return
-    with draft.open("rb") as file:
-        os.fsync(file.fileno())
+    sync(draft)
     os.replace(draft, whole / file_id)

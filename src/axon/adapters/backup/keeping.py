@@ -9,14 +9,23 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
-from sqlalchemy import ColumnElement, Connection, Table, delete, func, insert, or_, select, update
+from sqlalchemy import ColumnElement, Connection, Select, Table, delete, func, insert, or_, select, update
+from sqlalchemy.exc import SQLAlchemyError
 
+from axon.adapters.backup.contents import tables_of
 from axon.adapters.store import schema
 from axon.domain.erasure import SESSION, TURN
 
 T = TypeVar("T")
 OVERLAP_S = 3600.0
 """Seconds before the backup from which on such changes are carried over: clocks of gateways differ."""
+KINDS = {
+    "keys": "ends of keys",
+    "suspended": "suspensions of tenants",
+    "removed": "removals of tenants",
+    "tombstones": "erasures of texts",
+}
+"""What is carried over, in the words that are shown."""
 _AT_ONCE = 500
 
 
@@ -29,6 +38,10 @@ class Kept:
     suspended: Sequence[Any] = ()
     removed: Sequence[Any] = ()
     tombstones: Sequence[Any] = ()
+    unread: Sequence[str] = ()
+    """Of ``KINDS`` those that could not be read."""
+    reason: str = ""
+    """Why they could not."""
 
     @property
     def num(self) -> int:
@@ -36,20 +49,49 @@ class Kept:
 
 
 def read_kept(connection: Connection, *, since: float) -> Kept:
-    """Reads them from the newer store; ``since`` is the time of the backup."""
-    keys, tenants, since = schema.keys.c, schema.tenants.c, since - OVERLAP_S
-    removed, tombstones = schema.removed_tenants, schema.tombstones
-    ends = select(keys.id, keys.revoked_at, keys.expires_at).where(
-        or_(keys.revoked_at.is_not(None), keys.expires_at.is_not(None))
-    )
-    return Kept(
-        keys=connection.execute(ends).all(),
-        suspended=connection.execute(
-            select(tenants.id, tenants.suspended_at).where(tenants.suspended_at.is_not(None))
-        ).all(),
-        removed=connection.execute(select(removed).where(removed.c.removed_at >= since)).all(),
-        tombstones=connection.execute(select(tombstones).where(tombstones.c.erased_at >= since)).all(),
-    )
+    """Reads them from the newer store, at whatever migration it is; ``since`` is the time of the backup.
+
+    Each kind is read by itself: of a damaged SQLite file, some may still be had. A damaged PostgreSQL raises.
+    """
+    found: dict[str, Sequence[Any]] = {}
+    unread: list[str] = []
+    reason = ""
+    for kind, query in _queries(connection, since - OVERLAP_S).items():
+        try:
+            found[kind] = connection.execute(query).all()
+        except SQLAlchemyError as error:
+            if connection.dialect.name != "sqlite":
+                raise
+            unread.append(KINDS[kind])
+            reason = first_words(error)
+    return Kept(**found, unread=tuple(unread), reason=reason)
+
+
+def nothing_kept(reason: str) -> Kept:
+    """What is carried over from a store that cannot be read at all."""
+    return Kept(unread=tuple(KINDS.values()), reason=reason)
+
+
+def first_words(error: Exception) -> str:
+    """What a driver says, without the statement that failed."""
+    return str(getattr(error, "orig", None) or error).partition("\n")[0].rstrip(".")
+
+
+def _queries(connection: Connection, since: float) -> dict[str, Select[Any]]:
+    """A query for each kind that the store's tables know; in tables of an earlier release there was nothing of the
+    others."""
+    tables = {table.name: table.c for table in tables_of(connection)}
+    queries: dict[str, Select[Any]] = {}
+    if (keys := tables.get("keys")) is not None:
+        ends = or_(keys.revoked_at.is_not(None), keys.expires_at.is_not(None))
+        queries["keys"] = select(keys.id, keys.revoked_at, keys.expires_at).where(ends)
+    if (tenants := tables.get("tenants")) is not None:
+        queries["suspended"] = select(tenants.id, tenants.suspended_at).where(tenants.suspended_at.is_not(None))
+    if (removed := tables.get("removed_tenants")) is not None:
+        queries["removed"] = select(removed.id, removed.removed_at).where(removed.removed_at >= since)
+    if (marks := tables.get("tombstones")) is not None:
+        queries["tombstones"] = select(marks.id, marks.erased_at).where(marks.erased_at >= since)
+    return queries
 
 
 def apply_kept(connection: Connection, kept: Kept) -> None:

@@ -11,36 +11,32 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from sqlalchemy import Connection
+from sqlalchemy import Connection, inspect
 from sqlalchemy.exc import SQLAlchemyError
 
 from axon.adapters.backup.contents import check_revision, is_empty, revision_of, tables_of
-from axon.adapters.backup.database import is_sqlite, new_file, snapshot, transaction, users_of
-from axon.adapters.backup.keeping import Kept, apply_kept, read_kept
+from axon.adapters.backup.database import Place, file_of, is_sqlite, new_file, snapshot, transaction, users_of
+from axon.adapters.backup.keeping import Kept, apply_kept, first_words, nothing_kept, read_kept
 from axon.adapters.backup.loading import load
 from axon.adapters.backup.reading import Archive
 from axon.adapters.backup.settling import Known, Settled, settle
-from axon.adapters.backup.writing import sync_folder
-from axon.adapters.store import schema
-from axon.adapters.store.sqlite import sqlite_path
-from axon.domain.backup import Manifest
+from axon.domain.backup import Manifest, RestoreWish
 from axon.errors import AxonError, Misconfigured
 from axon.runtime.clock import Clock
 from axon.runtime.failpoints import failpoint
+from axon.runtime.syncing import sync
 
 _DRAFT = ".restoring"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Wish:
-    """How a store is to be replaced."""
+class _Old:
+    """The store that is to be replaced."""
 
-    force: bool = False
-    """Whether a store that has something in it may be replaced."""
-    while_running: bool = False
-    """Whether servers may be connected to the PostgreSQL database."""
-    known: Known | None = None
-    """Tells which turns the live service knows; None to leave every unfinished turn to be run again."""
+    connection: Connection | None = None
+    """None if there is none, or if it cannot be opened."""
+    damage: str = ""
+    """Why it cannot be opened."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,25 +46,32 @@ class Replaced:
     settled: Settled
     num_kept: int
     """Revocations, suspensions, removals and erasures that were carried over from the store that was replaced."""
-    unread: str = ""
-    """Why nothing could be carried over from it."""
+    lost: tuple[str, ...] = ()
+    """Of these, what could not be read there."""
 
 
 @contextmanager
-def replaced(url: str, archive: Archive, manifest: Manifest, wish: Wish, clock: Clock) -> Iterator[Replaced]:
-    """Prepares the replacement, and makes it visible when the block ends; if the block raises, nothing has changed."""
-    with _in_file(url, wish) if is_sqlite(url) else _in_database(url, wish) as (connection, old):
-        kept, unread = _read_kept(old, manifest) if old is not None else (Kept(), "")
+def replaced(
+    place: Place, archive: Archive, manifest: Manifest, wish: RestoreWish, clock: Clock, *, known: Known | None
+) -> Iterator[Replaced]:
+    """Prepares the replacement, and makes it visible when the block ends; if the block raises, nothing has changed.
+
+    ``known`` tells which turns the live service knows; None leaves every unfinished turn to be run again.
+    """
+    with _in_file(place, wish) if is_sqlite(place) else _in_database(place, wish) as (connection, old):
+        kept = _read_kept(old, manifest)
+        if kept.unread and not wish.lose_revocations:
+            raise _not_carried(kept)
         load(connection, archive, manifest)
         apply_kept(connection, kept)
-        settled = settle(connection, now=clock.now(), known=wish.known)
+        settled = settle(connection, now=clock.now(), known=known)
         failpoint("restore.loaded")
-        yield Replaced(settled=settled, num_kept=kept.num, unread=unread)
+        yield Replaced(settled=settled, num_kept=kept.num, lost=tuple(kept.unread))
 
 
 @contextmanager
-def _in_database(url: str, wish: Wish) -> Iterator[tuple[Connection, Connection | None]]:
-    with transaction(url) as connection:
+def _in_database(place: Place, wish: RestoreWish) -> Iterator[tuple[Connection, _Old]]:
+    with transaction(place) as connection:
         has_tables = revision_of(connection) is not None
         if has_tables and not wish.force and not is_empty(connection):
             raise _not_empty("The PostgreSQL database")
@@ -80,18 +83,18 @@ def _in_database(url: str, wish: Wish) -> Iterator[tuple[Connection, Connection 
         if has_tables:  # what is revoked or erased from here on waits, and so is not lost
             names = ", ".join(table.name for table in tables_of(connection))
             connection.exec_driver_sql(f"LOCK TABLE {names} IN ACCESS EXCLUSIVE MODE")
-        yield connection, connection if has_tables else None
+        yield connection, _Old(connection=connection if has_tables else None)
 
 
 @contextmanager
-def _in_file(url: str, wish: Wish) -> Iterator[tuple[Connection, Connection | None]]:
-    path = sqlite_path(url)
+def _in_file(place: Place, wish: RestoreWish) -> Iterator[tuple[Connection, _Old]]:
+    path = file_of(place)
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     draft = path.with_name(path.name + _DRAFT)
     draft.unlink(missing_ok=True)  # of a restore that was killed
     try:
         with contextlib.ExitStack() as stack:
-            old = _old_file(url, wish, stack)
+            old = _old_file(place, wish, stack)
             with new_file(draft) as connection:
                 yield connection, old
         _swap(draft, path)
@@ -99,29 +102,40 @@ def _in_file(url: str, wish: Wish) -> Iterator[tuple[Connection, Connection | No
         draft.unlink(missing_ok=True)
 
 
-def _old_file(url: str, wish: Wish, stack: contextlib.ExitStack) -> Connection | None:
-    """The store that is to be replaced; None if there is none, or if it is too damaged to be read."""
-    path = sqlite_path(url)
+def _old_file(place: Place, wish: RestoreWish, stack: contextlib.ExitStack) -> _Old:
+    path = file_of(place)
     if not path.exists() or not path.stat().st_size:
-        return None
+        return _Old()
     try:
-        old = stack.enter_context(snapshot(url))
-        if revision_of(old) is None or is_empty(old):
-            return None
-    except (AxonError, SQLAlchemyError):
+        connection = stack.enter_context(snapshot(place))
+        if not _is_used(connection):
+            return _Old()
+    except (AxonError, SQLAlchemyError) as error:
         if not wish.force:
-            raise Misconfigured(f"{path} cannot be read as a store. --force replaces it.") from None
-        return None
+            raise Misconfigured(
+                f"{path} cannot be read as a store. --force --lose-revocations replaces it; what was revoked or erased "
+                "since the backup then comes back."
+            ) from None
+        return _Old(damage=first_words(error))
     if not wish.force:
         raise _not_empty(str(path))
-    return old
+    return _Old(connection=connection)
+
+
+def _is_used(connection: Connection) -> bool:
+    """Whether a file has anything that somebody would miss: rows of ours, or another program's tables."""
+    if not inspect(connection).get_table_names():
+        return False
+    try:
+        return revision_of(connection) is None or not is_empty(connection)
+    except SQLAlchemyError:  # a damaged table: what the others have may be carried over
+        return True
 
 
 def _swap(draft: Path, path: Path) -> None:
     """Puts the new file in the old one's place. The old write-ahead log goes first: SQLite would replay it into the new
     file. What is in it was copied into the old file before, so that this is still whole until the rename."""
-    with draft.open("rb") as file:
-        os.fsync(file.fileno())
+    sync(draft)
     if path.exists():
         with contextlib.suppress(sqlite3.Error), contextlib.closing(sqlite3.connect(path)) as old:
             old.execute("PRAGMA wal_checkpoint(TRUNCATE)")
@@ -130,14 +144,35 @@ def _swap(draft: Path, path: Path) -> None:
         path.with_name(path.name + suffix).unlink(missing_ok=True)
     failpoint("restore.swap")
     os.replace(draft, path)
-    sync_folder(path.parent)
+    sync(path.parent)
 
 
-def _read_kept(old: Connection, manifest: Manifest) -> tuple[Kept, str]:
-    revision = revision_of(old)
-    if check_revision(revision) != schema.HEAD:
-        return Kept(), f"it is at migration {revision}, not {schema.HEAD}"
-    return read_kept(old, since=manifest.created_at), ""
+def _read_kept(old: _Old, manifest: Manifest) -> Kept:
+    if old.damage:
+        return nothing_kept(old.damage)
+    if old.connection is None:
+        return Kept()
+    if (revision := _known_revision(old.connection)) is not None:
+        check_revision(revision)
+    return read_kept(old.connection, since=manifest.created_at)
+
+
+def _known_revision(connection: Connection) -> str | None:
+    """The migration of the store; None also where a damaged SQLite file does not tell it any more."""
+    try:
+        return revision_of(connection)
+    except SQLAlchemyError:
+        if connection.dialect.name != "sqlite":
+            raise
+        return None
+
+
+def _not_carried(kept: Kept) -> Misconfigured:
+    return Misconfigured(
+        f"The store that is to be replaced is damaged ({kept.reason}). These cannot be carried over: "
+        f"{', '.join(kept.unread)}. Keys, tenants and texts that ended since the backup would come back. To restore "
+        "all the same, add --lose-revocations, and revoke, remove and erase them again."
+    )
 
 
 def _not_empty(what: str) -> Misconfigured:

@@ -18,6 +18,7 @@ from axon.domain import backup as manifests
 from axon.domain.backup import Manifest, Part
 from axon.errors import Misconfigured
 from axon.runtime.failpoints import failpoint
+from axon.runtime.syncing import sync
 
 MANIFEST, MANIFEST_SUM = "manifest.json", "manifest.sha256"
 STANDARD_OUTPUT = Path("-")
@@ -71,17 +72,8 @@ def new_archive(path: Path) -> Iterator[IO[bytes]]:
             os.fsync(file.fileno())
         failpoint("backup.written")
         os.link(draft, path)  # unlike a rename, this never replaces a file
-        sync_folder(path.parent)
+        sync(path.parent)
     except FileExistsError:
         raise Misconfigured(f"{path} exists already, and a backup never replaces a file. Name another.") from None
     finally:
         draft.unlink(missing_ok=True)
-
-
-def sync_folder(folder: Path) -> None:
-    """Makes the names in a folder survive a power failure."""
-    descriptor = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)

@@ -15,6 +15,7 @@ from typing import ParamSpec, TypeVar
 
 from axon.adapters.files.names import checked, is_name, not_there
 from axon.errors import DependencyDown
+from axon.runtime.syncing import sync
 from axon.runtime.tasks import settled
 
 _PIECE_BYTES = 1 << 18
@@ -87,7 +88,7 @@ class DirectoryFiles:
 
     def _delete(self, file_id: str) -> None:
         self._path(file_id).unlink(missing_ok=True)
-        _sync(self._whole)
+        sync(self._whole)
 
     def _old(self, before: float, limit: int, after: str) -> list[str]:
         for entry in _older(self._partial, before):
@@ -143,16 +144,7 @@ def _write(file: int, piece: bytes) -> None:
 def _commit(file: int, path: Path, target: Path) -> None:
     os.fsync(file)
     os.replace(path, target)
-    _sync(target.parent)
-
-
-def _sync(folder: Path) -> None:
-    """Makes names in a folder survive a power failure."""
-    descriptor = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
+    sync(target.parent)
 
 
 @contextlib.contextmanager

@@ -5,7 +5,6 @@ client is gone runs on at the server; set ``statement_timeout`` on the role to b
 """
 
 import asyncio
-from pathlib import Path
 from typing import Any
 
 import psycopg
@@ -93,7 +92,7 @@ class PostgresStore(SqlStore):
         return engine
 
     async def _connect(self) -> PostgresConnection:
-        parameters = {**_trust(self._address.ca_file), **self._address.parsed(connection_parameters)}
+        parameters = parameters_for(self._address)
         # pgbouncer may run the next transaction in another session, without this one's prepared statements.
         return await PostgresConnection.connect(**parameters, prepare_threshold=None)
 
@@ -120,6 +119,13 @@ def _replace_if_read_only(context: ExceptionContext) -> None:
         context.is_disconnect = True
 
 
+def parameters_for(address: ServiceAddress) -> dict[str, Any]:
+    """Parameters of a new connection. With a CA file no server passes but one that the CA vouches for, by its name.
+    What the URL says comes first."""
+    trust = {} if address.ca_file is None else {"sslmode": "verify-full", "sslrootcert": str(address.ca_file)}
+    return {**trust, **address.parsed(connection_parameters)}
+
+
 def connection_parameters(url: str) -> dict[str, Any]:
     """Connection parameters of the URL over our defaults. Error messages do not quote the URL, which may hold a
     password."""
@@ -133,11 +139,6 @@ def connection_parameters(url: str) -> dict[str, Any]:
     if not all(_is_port(port) for port in str(parameters.get("port", "")).split(",")):
         raise Misconfigured("The store's URL cannot be read: its port is no number from 1 to 65535.")
     return parameters
-
-
-def _trust(ca_file: Path | None) -> dict[str, str]:
-    """Parameters that let no server pass but one that the CA vouches for, by its name; what a URL says comes first."""
-    return {} if ca_file is None else {"sslmode": "verify-full", "sslrootcert": str(ca_file)}
 
 
 def _is_port(text: str) -> bool:

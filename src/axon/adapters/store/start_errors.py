@@ -10,7 +10,7 @@ from contextlib import AbstractContextManager
 from axon.adapters import start_errors
 from axon.adapters.service_address import ServiceAddress
 from axon.adapters.start_errors import Service, timed_out
-from axon.adapters.tls_errors import OTHER_NAME, UNKNOWN_CA
+from axon.adapters.tls_errors import recognise_words
 
 STORE = Service(
     noun="store",
@@ -35,10 +35,8 @@ def recognise(_url: str, causes: Sequence[BaseException]) -> str:
         return f"refuses the user {refused[1]!r}: wrong user or password."
     if "no password supplied" in text:
         return "wants a password."
-    if "does not match host name" in text:
-        return OTHER_NAME
-    if "certificate verify failed" in text:
-        return UNKNOWN_CA
+    if certificate := recognise_words(text):
+        return certificate
     if missing := re.search(r'root certificate file "([^"\n]*)" does not exist', text):
         return f"cannot be trusted without {missing[1]}: set service_ca_file to a file with its CA's certificate."
     if "server does not support SSL" in text:

@@ -7,8 +7,11 @@ from dataclasses import dataclass
 from axon.domain.sizing import figure as figures
 from axon.domain.sizing.engine import EngineCost, cpu_cost, gpu_cost
 from axon.domain.sizing.figure import Certainty, Figure
-from axon.domain.sizing.shape import Shape
+from axon.domain.sizing.shape import KNOWN, Shape
 from axon.errors import InvalidInput
+
+_WEIGHTS_MEASURED = KNOWN["smollm2-135m"].weight_bytes(int8=True)
+"""Bytes of weights within ``CPU_ENGINE_BYTES``, by the shape of the model that was measured."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -154,8 +157,8 @@ def _memory(load: Load, cost: EngineCost, replicas: float) -> list[Part]:
             *found,
             _part("host memory", each / 1e9, "GB a replica", why, Certainty.ASSUMED, (figures.PROCESS_BYTES,)),
         ]
-    each = figures.CPU_ENGINE_BYTES.value + max(0.0, cost.weight_bytes - 0.14e9) + figures.PROCESS_BYTES.value
-    each += kv / replicas
+    more_weights = max(0.0, cost.weight_bytes - _WEIGHTS_MEASURED)
+    each = figures.CPU_ENGINE_BYTES.value + more_weights + figures.PROCESS_BYTES.value + kv / replicas
     why = "an engine as measured, more weights, KV blocks, and the worker"
     sources = (figures.CPU_ENGINE_BYTES, figures.PROCESS_BYTES)
     return [*found, _part("host memory", each / 1e9, "GB a replica", why, Certainty.COMPUTED, sources)]
@@ -165,9 +168,8 @@ def _gateways(load: Load) -> list[Part]:
     busy = load.tokens_per_s / figures.GATEWAY_TOKENS.value + load.turns_per_s * figures.REQUEST_CPU.value
     busy += load.streams * figures.SILENT_STREAM_CPU.value
     number = max(math.ceil(busy / figures.USED.value), int(figures.LEAST.value))
-    memory = figures.PROCESS_BYTES.value + math.ceil(load.streams / number) * figures.STREAM_BYTES.value
     # Every gateway must hold the streams of one that is lost.
-    memory_all = figures.PROCESS_BYTES.value * number + 2 * load.streams * figures.STREAM_BYTES.value
+    memory = figures.PROCESS_BYTES.value * number + 2 * load.streams * figures.STREAM_BYTES.value
     return [
         _part(
             "gateways",
@@ -179,7 +181,7 @@ def _gateways(load: Load) -> list[Part]:
         ),
         _part(
             "gateway memory",
-            max(memory_all, memory) / 1e9,
+            memory / 1e9,
             "GB in all",
             "twice its streams, so that others can take over, and the processes",
             Certainty.COMPUTED,

@@ -19,6 +19,7 @@ class DrawnSpan(msgspec.Struct, frozen=True, kw_only=True):
     start_s: float
     seconds: float
     worker: str = ""
+    """The worker's name, or its incarnation where the name is not known."""
     cause: str = ""
     """Why an attempt followed the one before."""
     error: str = ""
@@ -89,7 +90,7 @@ def _drawn(span: Span, depth: int, began_at: float) -> DrawnSpan:
         depth=depth,
         start_s=span.start - began_at,
         seconds=span.seconds,
-        worker=str(span.attributes.get("axon.worker", "")),
+        worker=str(span.attributes.get("axon.worker") or span.attributes.get("axon.worker.incarnation", "")),
         cause=str(span.attributes.get("axon.attempt.cause", "")),
         error=span.error,
     )

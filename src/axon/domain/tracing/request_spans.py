@@ -60,7 +60,7 @@ def reason_of(steps: RequestSteps, status: int, *, slow_s: float) -> str | None:
     """Why the request's spans are exported: empty if it was sampled; None if they are not exported."""
     if is_sampled(steps):
         return ""
-    if not steps.turns:
+    if not any(turn.context for turn in steps.turns.values()):  # it became no turn
         return "failed" if status >= _SERVER_ERROR else None
     reasons = (rebuilt_reason(turn.terminal, turn.ledger, slow_s=slow_s) for turn in steps.turns.values())
     return next(filter(None, reasons), None)

@@ -204,7 +204,11 @@ def _latencies(ledger: Ledger | None) -> dict[str, Attribute]:
 
 def _attempt_attributes(attempt: Attempt, number: int) -> dict[str, Attribute]:
     found: dict[str, Attribute] = {"axon.attempt": number, "axon.attempt.after_tokens": attempt.after}
-    optional = {"axon.worker": attempt.worker, "axon.attempt.cause": attempt.cause}
+    optional = {
+        "axon.worker": attempt.name,
+        "axon.worker.incarnation": attempt.worker,
+        "axon.attempt.cause": attempt.cause,
+    }
     return found | {name: value for name, value in optional.items() if value}
 
 

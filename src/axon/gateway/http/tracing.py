@@ -79,7 +79,7 @@ class RequestTraces:
         if reason is None:
             return
         error: AxonError | None = scope.get("axon.error")
-        problem = error.code or type(error).__name__ if error is not None and status_of(error) >= 500 else ""
+        problem = error.code if error is not None and status_of(error) >= 500 else ""
         spans = request_spans(
             steps, _attributes(scope, route, status), ended=self._clock.now(), error=problem, reason=reason
         )
@@ -117,13 +117,15 @@ def trace_of_job(scope: Mapping[str, Any], headers: Mapping[str, str], job_id: s
 
 
 def _attributes(scope: Scope, route: str, status: int) -> dict[str, Attribute]:
-    identity = scope.get("axon.identity")
+    identity, error = scope.get("axon.identity"), scope.get("axon.error")
     found: dict[str, Attribute] = {
         "http.request.method": str(scope["method"]),
         "http.route": route,
         "http.response.status_code": status,
         "axon.request.id": str(scope.get("axon.request_id", "")),
     }
+    if error is not None:
+        found["axon.error.code"] = error.code
     return found | ({"axon.tenant.id": identity.tenant} if identity is not None else {})
 
 

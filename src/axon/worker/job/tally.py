@@ -41,15 +41,18 @@ class Tally:
     def _times(self) -> Times:
         return self._ledger.times or self._no_times()
 
-    def begin(self, epoch: int, *, me: str, claim_s: float, after: int, before: tuple[int, str]) -> None:
-        """Notes the attempt that begins here, behind those that the log knows. ``before`` is the epoch under which the
-        job was held until now and its owner, which is empty if the job was given up."""
+    def begin(
+        self, epoch: int, *, me: str, claim_s: float, after: int, before: tuple[int, str], name: str = ""
+    ) -> None:
+        """Notes the attempt that begins here, behind those that the log knows. ``me`` is this worker's incarnation,
+        ``before`` the epoch under which the job was held until now and its owner, which is empty if the job was given
+        up."""
         last_epoch, owner = before
         times = self._times
         if (lost := missed(times, epoch=last_epoch, owner=owner)) is not None:
             times = with_attempt(times, lost)
         self._attempt = Attempt(
-            epoch, me, self._claimed_time, claim_s, None, after, cause_of(times, owner=owner, me=me)
+            epoch, me, self._claimed_time, claim_s, None, after, cause_of(times, owner=owner, me=me), name
         )
         self._ledger = replace(self._ledger, times=with_attempt(times, self._attempt))
 

@@ -1,6 +1,7 @@
 """Connections to Redis over TLS that share one context: to read a system's certificates takes 50 ms. Knows no command.
 
-With a CA file of its own, a service is trusted by that file alone; the driver would trust the system's CAs besides.
+With CAs of its own (``service_ca_file``, or ``ssl_ca_certs`` and its like in the URL), a service is trusted by these
+alone; the driver would trust the system's besides. Every other option of the URL counts as the driver has it.
 """
 
 import ssl
@@ -37,11 +38,20 @@ def share_in_cluster(server: RedisCluster) -> None:
 
 
 def _context(asked: RedisSSLContext) -> ssl.SSLContext:
-    if not asked.ca_certs:
+    """The driver's context, but for the system's CAs beside those that are named."""
+    if not (asked.ca_certs or asked.ca_path or asked.ca_data):
         return asked.get()
-    context = ssl.create_default_context(cafile=asked.ca_certs)
+    context = ssl.create_default_context(cafile=asked.ca_certs, capath=asked.ca_path, cadata=asked.ca_data)
     context.check_hostname = asked.check_hostname
     context.verify_mode = asked.cert_reqs
+    for flag in asked.include_verify_flags or ():
+        context.verify_flags |= flag
+    for flag in asked.exclude_verify_flags or ():
+        context.verify_flags &= ~flag
     if asked.certfile or asked.keyfile:
         context.load_cert_chain(asked.certfile or "", asked.keyfile, asked.password)
+    if asked.min_version is not None:
+        context.minimum_version = asked.min_version
+    if asked.ciphers is not None:
+        context.set_ciphers(asked.ciphers)
     return context

@@ -23,6 +23,7 @@ from axon.engine.load.convert.tensors import count_bytes, count_weights, write_t
 from axon.engine.load.convert.tokenizer import build_tokenizer
 from axon.engine.load.tensor_files import check_tensors
 from axon.errors import Misconfigured
+from axon.runtime.syncing import sync
 
 FORMAT = 2
 MANIFEST = "axon.json"
@@ -83,7 +84,7 @@ def convert_gguf(path: Path, out_dir: Path, progress: Progress | None = None) ->
             _write(open_source(path), path, draft, progress or (lambda _: None))
             shutil.rmtree(out_dir, ignore_errors=True)
             draft.rename(out_dir)
-            _sync(out_dir.parent)
+            sync(out_dir.parent)
         finally:
             shutil.rmtree(draft, ignore_errors=True)
 
@@ -120,7 +121,7 @@ def _write(source: Source, path: Path, draft: Path, progress: Progress) -> None:
         raise Misconfigured(f"{path} has changed while it was converted; start again")
     _write_json(draft / STAMP, stamp)
     for each in [*draft.iterdir(), draft]:
-        _sync(each)
+        sync(each)
 
 
 def _write_text(folder: Path, metadata: dict[str, Any]) -> None:
@@ -172,15 +173,6 @@ def _locked(models_dir: Path) -> Iterator[None]:
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX)
         yield
-    finally:
-        os.close(descriptor)
-
-
-def _sync(path: Path) -> None:
-    """Syncs a file, or the entries of a folder, to disk."""
-    descriptor = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
     finally:
         os.close(descriptor)
 
