@@ -120,6 +120,9 @@ def test_both_databases_keep_the_record_that_the_rule_says(place: Place, seed: i
             _with(place, lambda store, some=some: store.turns.apply(some))
             kept |= {turn.id: turn for turn in some if supersedes(turn, kept.get(turn.id))}
             has_ended |= {turn.id for turn in some if turn.state.terminal}
+            rows = {row[0]: row[1:] for row in place.rows("turns", "id", "state", "code", "output_tokens")}
+            wanted = {each.id: (each.state, each.code, each.usage.output_tokens) for each in kept.values()}
+            assert {turn_id: rows[turn_id] for turn_id in kept} == wanted
         _settle(place, now=now)
         for turn in kept.values():
             if not turn.state.terminal:

@@ -2,6 +2,7 @@
 
 import ssl
 from pathlib import Path
+from typing import Any
 from urllib.parse import urlencode
 
 import pytest
@@ -26,9 +27,8 @@ OF_US = {"certfile", "keyfile", "password"}
 def _made(**options: str) -> tuple[ssl.SSLContext, ssl.SSLContext]:
     """Our context for a URL with these options, and the driver's own."""
     query = urlencode({f"ssl_{name}": value for name, value in options.items()})
-    arguments = {**parse_url(f"rediss://cache?{query}")}
-    kind = arguments.pop("connection_class")
-    ours = sharing(kind)(**arguments)
+    arguments: dict[str, Any] = dict(parse_url(f"rediss://cache?{query}"))
+    ours = sharing(arguments.pop("connection_class"))(**arguments)
     assert isinstance(ours, SSLConnection)
     return ours._connection_arguments()["ssl"], SSLConnection(**arguments).ssl_context.get()
 

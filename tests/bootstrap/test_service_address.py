@@ -127,8 +127,8 @@ def test_the_nearest_source_says_whether_a_url_is_in_a_file(
     """A flag beats the environment, which beats the file of settings, whichever of the two settings each has."""
     (file := tmp_path / "url").write_text("postgresql://file")
     (config := tmp_path / "axon.toml").write_text(text.replace("FILE", str(file)))
-    here = [{name: value.replace("FILE", str(file)) for name, value in each.items()} for each in (flags, environ)]
-    loaded = load(*here, file=config)
+    named = [{name: value.replace("FILE", str(file)) for name, value in each.items()} for each in (flags, environ)]
+    loaded = load(named[0], named[1], config)
     is_in_file = url == "postgresql://file"
     assert (loaded.settings.store, loaded.settings.store_file) == (url, file if is_in_file else None)
     assert (loaded.origins["store"] == "store_file") == is_in_file
