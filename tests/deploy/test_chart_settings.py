@@ -2,13 +2,15 @@
 
 import importlib.util
 import json
+from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
 
 from axon.settings import describe, load
-from tests.deploy.chart import CHART, REPOSITORY, SETS, WATCHED, of_kind, rendered, workloads
+from tests.deploy.chart import CHART, REPOSITORY, SETS, WATCHED, Workload, of_kind, rendered, workloads
 from tests.deploy.test_workloads import is_ours
 
 
@@ -26,20 +28,33 @@ SCRIPT = _script()
 
 
 @pytest.mark.parametrize("values", SETS)
-def test_the_environment_of_every_pod_is_one_that_axon_starts_with(values: str) -> None:
+def test_the_environment_of_every_pod_is_one_that_axon_starts_with(values: str, tmp_path: Path) -> None:
     for pod in workloads(rendered(values)):
         if not is_ours(pod):
             continue
         given = [env["name"] for env in pod.container["env"]]
         assert len(given) == len(set(given)), pod.name
-        urls = {"AXON_QUEUE": "amqp://x", "AXON_LIVE": "redis://x", "AXON_STORE": "postgresql://x", "AXON_PEPPER": "x"}
-        other = {env["name"]: urls.get(env["name"], "axon-0") for env in pod.container["env"] if "valueFrom" in env}
-        settings = load(environ={**pod.env, **other}).settings  # refuses a name or a value that does not exist
+        other = {env["name"]: "axon-0" for env in pod.container["env"] if "valueFrom" in env}
+        files = {name: path for name, path in pod.env.items() if name.endswith("_FILE")}
+        assert {*secret_files(pod)} == set(files.values())
+        for path in files.values():
+            (tmp_path / Path(path).name).write_text("amqp://axon")
+        here = {name: str(tmp_path / Path(path).name) for name, path in files.items()}
+        settings = load(environ={**pod.env, **other, **here}).settings  # refuses what does not exist
+        assert settings.queue == "amqp://axon"
         assert settings.log.format == "json"
         role = pod.labels["axon.dev/role"]
         config: Any = {"gateway": settings.gateway, "worker": settings.worker, "control": settings.control}[role]
         ports = {port["name"]: port["containerPort"] for port in pod.container["ports"]}
         assert (config.metrics_host, config.metrics_port) == ("0.0.0.0", ports["metrics"])
+
+
+def secret_files(pod: Workload) -> Iterator[str]:
+    """The files that the pod's volumes have of Secrets."""
+    mounts = {mount["name"]: mount["mountPath"] for mount in pod.container["volumeMounts"]}
+    for volume in pod.spec["volumes"]:
+        for source in (volume.get("projected") or {"sources": []})["sources"]:
+            yield from (f"{mounts[volume['name']]}/{item['path']}" for item in source["secret"]["items"])
 
 
 def test_every_setting_can_be_given_or_is_given_by_the_chart() -> None:
