@@ -66,6 +66,7 @@ ENUMS: Mapping[str, list[str]] = {
     "ingress.scheme": ["internal", "internet-facing"],
     "monitoring.rules.kind": ["ConfigMap", "PrometheusRule", "none"],
     "spread.whenUnsatisfiable": ["ScheduleAnyway", "DoNotSchedule"],
+    "secrets.ca.kind": ["Secret", "ConfigMap"],
     "secrets.external.store.kind": ["SecretStore", "ClusterSecretStore"],
 }
 _FREE = {

@@ -43,6 +43,7 @@ REFUSED: dict[str, tuple[Any, str]] = {
         {"ingress": {"enabled": True, "deregistrationDelaySeconds": 100}},
         "ingress.deregistrationDelaySeconds must be less than",
     ),
+    "nowhere-to-keep": ({"backup": {"enabled": True}}, "backup: say where backups are kept"),
     "nameless-keda": (
         {"workers": {"default": {"keda": {"enabled": True}}}},
         "workers.default.keda: its query needs the name",
@@ -78,7 +79,7 @@ def lint() -> tuple[dict[str, str], str]:
 @cache
 def refusals() -> tuple[dict[str, str], str]:
     minimal = value_sets()["minimal"]
-    checked = ("gateway.yaml", "control.yaml", "workers.yaml", "ingress.yaml")
+    checked = ("gateway.yaml", "control.yaml", "workers.yaml", "ingress.yaml", "backup.yaml")
     return linted({name: over(minimal, changes) for name, (changes, _) in REFUSED.items()}, checked)
 
 

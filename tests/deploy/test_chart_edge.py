@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.deploy.chart import REPOSITORY, SETS, named, rendered, workloads
+from tests.deploy.chart import AWS, REPOSITORY, SETS, named, rendered, workloads
 from tests.fleet.edge import filled
 from tests.services.certificates import shared_authority
 from tests.services.process import private_folder, unprivileged
@@ -21,7 +21,7 @@ def test_it_is_the_shipped_configuration_with_names_filled_in(values: str) -> No
     gateways = " ".join(["server axon-gateway:8000 max_fails=0;"] * 3)
     listen = "8080 ssl http2" if "tls.conf" in data else "8080"
     own = {"folder": "/tmp", "processes": "auto", "drain_s": 60, "requests_per_address": 100}
-    shipped = filled(TEMPLATE, {"/tmp/error.log": "/dev/stderr"}, gateways=gateways, listen=listen, **own)
+    shipped = filled(TEMPLATE, {"/tmp/error.log": "stderr"}, gateways=gateways, listen=listen, **own)
     assert data["nginx.conf"].rstrip() == shipped.rstrip()
     (volume,) = [each for each in edge.spec["volumes"] if each["name"] == "config"]
     assert {item["key"]: item["path"] for item in volume["configMap"]["items"]} == {
@@ -29,7 +29,7 @@ def test_it_is_the_shipped_configuration_with_names_filled_in(values: str) -> No
     }
 
 
-@pytest.mark.parametrize("values", ["minimal", "ha", "eks-gpu"])
+@pytest.mark.parametrize("values", ["minimal", "ha", "eks-gpu", AWS])
 def test_nginx_takes_it(values: str, tmp_path: Path) -> None:
     require("nginx")
     folder = private_folder(tmp_path / "edge")
@@ -42,3 +42,13 @@ def test_nginx_takes_it(values: str, tmp_path: Path) -> None:
     command = [str(find("nginx")), "-t", "-c", str(folder / "nginx.conf"), "-p", str(folder)]
     done = subprocess.run(unprivileged(command), capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
+
+
+def test_behind_terraforms_balancer_only_the_balancer_says_who_a_client_is() -> None:
+    """Without it all clients would share the balancer's address, and its cap."""
+    text = named(rendered(AWS), "ConfigMap", "axon-edge")["data"]["balancer.conf"]
+    trusted = [line.split()[1].rstrip(";") for line in text.splitlines() if line.startswith("set_real_ip_from")]
+    assert trusted == ["10.20.0.0/24", "10.20.1.0/24", "10.20.2.0/24"], "the public subnets, where the balancer is"
+    assert "real_ip_recursive on;" in text
+    (gateway,) = [each for each in workloads(rendered(AWS)) if each.labels["axon.dev/role"] == "gateway"]
+    assert gateway.env["AXON_GATEWAY_PROXIES"] == "2", "the balancer and nginx"

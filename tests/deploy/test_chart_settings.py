@@ -10,7 +10,7 @@ import pytest
 import yaml
 
 from axon.settings import describe, load
-from tests.deploy.chart import CHART, REPOSITORY, SETS, WATCHED, Workload, of_kind, rendered, workloads
+from tests.deploy.chart import AWS, CHART, REPOSITORY, SETS, WATCHED, Workload, of_kind, rendered, workloads
 from tests.deploy.test_workloads import is_ours
 
 
@@ -27,7 +27,7 @@ def _script() -> Any:
 SCRIPT = _script()
 
 
-@pytest.mark.parametrize("values", SETS)
+@pytest.mark.parametrize("values", [*SETS, AWS])
 def test_the_environment_of_every_pod_is_one_that_axon_starts_with(values: str, tmp_path: Path) -> None:
     for pod in workloads(rendered(values)):
         if not is_ours(pod):
@@ -43,18 +43,37 @@ def test_the_environment_of_every_pod_is_one_that_axon_starts_with(values: str, 
         settings = load(environ={**pod.env, **other, **here}).settings  # refuses what does not exist
         assert settings.queue == "amqp://axon"
         assert settings.log.format == "json"
-        role = pod.labels["axon.dev/role"]
+        if (role := pod.labels["axon.dev/role"]) == "backup":
+            continue
         config: Any = {"gateway": settings.gateway, "worker": settings.worker, "control": settings.control}[role]
         ports = {port["name"]: port["containerPort"] for port in pod.container["ports"]}
         assert (config.metrics_host, config.metrics_port) == ("0.0.0.0", ports["metrics"])
 
 
+@pytest.mark.parametrize("values", ["external-datastores", "eks-gpu", AWS])
+def test_every_role_trusts_the_cas_that_are_named_and_no_role_names_others(values: str) -> None:
+    ours = [pod for pod in workloads(rendered(values)) if is_ours(pod)]
+    assert {pod.labels["axon.dev/role"] for pod in ours} >= {"gateway", "control", "worker"}
+    assert any(pod.kind == "launched" for pod in ours) is (values == "eks-gpu")
+    for pod in ours:
+        assert pod.env["AXON_SERVICE_CA_FILE"] == "/etc/axon-secrets/ca.crt", pod.name
+        (held,) = [source["configMap"] for source in sources(pod) if "configMap" in source]
+        assert held["items"][0]["path"] == "ca.crt"
+    assert not any("AXON_SERVICE_CA_FILE" in pod.env for pod in workloads(rendered("minimal")))
+
+
+def sources(pod: Workload) -> list[Any]:
+    """What the pod's files with URLs and certificates are made of."""
+    (volume,) = [each for each in pod.spec["volumes"] if "projected" in each]
+    return list(volume["projected"]["sources"])
+
+
 def secret_files(pod: Workload) -> Iterator[str]:
-    """The files that the pod's volumes have of Secrets."""
+    """The files that the pod's volumes have of Secrets and of the CAs."""
     mounts = {mount["name"]: mount["mountPath"] for mount in pod.container["volumeMounts"]}
-    for volume in pod.spec["volumes"]:
-        for source in (volume.get("projected") or {"sources": []})["sources"]:
-            yield from (f"{mounts[volume['name']]}/{item['path']}" for item in source["secret"]["items"])
+    for source in sources(pod):
+        held = source.get("secret") or source["configMap"]
+        yield from (f"{mounts['secrets']}/{item['path']}" for item in held["items"])
 
 
 def test_every_setting_can_be_given_or_is_given_by_the_chart() -> None:

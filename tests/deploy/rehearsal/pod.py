@@ -114,7 +114,7 @@ class Pod:
     def _start(self) -> None:
         for name in ("data", "tmp"):
             private_folder(self.folder / name)
-        self._mount()
+        self.mount()
         log_path = self.folder / "log"
         log_path.touch()
         log_path.chmod(0o666)  # nginx opens its stderr again, as its own user
@@ -135,7 +135,7 @@ class Pod:
                 self._process = subprocess.Popen(ordinary, stdout=log, stderr=log, start_new_session=True)
         adopt(self._process.pid)
 
-    def _mount(self) -> None:
+    def mount(self) -> None:
         """Writes what its volumes have of ConfigMaps and Secrets."""
         for volume in self.workload.spec["volumes"]:
             config = volume.get("configMap") or {"name": ""}
@@ -143,8 +143,9 @@ class Pod:
                 text = self._place.files[config["name"]][item["key"]]
                 self._write(self.folder / item["path"], self._text(text))
             for source in (volume.get("projected") or {"sources": []})["sources"]:
-                for item in source["secret"]["items"]:
-                    self._write(self.folder / "secrets" / item["path"], self._place.secrets[item["key"]])
+                held = self._place.files[source["configMap"]["name"]] if "configMap" in source else self._place.secrets
+                for item in (source.get("secret") or source["configMap"])["items"]:
+                    self._write(self.folder / volume["name"] / item["path"], held[item["key"]])
 
     def _write(self, path: Path, text: str) -> None:
         path.parent.mkdir(exist_ok=True)

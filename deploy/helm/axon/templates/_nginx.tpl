@@ -4,11 +4,11 @@
 connection that nobody took is tried again. */ -}}
 {{- $server := printf "server %s-gateway:8000 max_fails=0;" (include "axon.name" .) -}}
 {{- $text := .Files.Get "files/nginx/nginx.conf.template" -}}
-{{- $text = replace "${AXON_EDGE_FOLDER}/error.log" "/dev/stderr" $text -}}
+{{- $text = replace "${AXON_EDGE_FOLDER}/error.log" "stderr" $text -}}
 {{- $text = replace "${AXON_EDGE_FOLDER}" "/tmp" $text -}}
 {{- $text = replace "${AXON_EDGE_PROCESSES}" "auto" $text -}}
-{{- $text = replace "${AXON_EDGE_DRAIN_S}" (toString .Values.edge.drainSeconds) $text -}}
-{{- $text = replace "${AXON_EDGE_REQUESTS_PER_ADDRESS}" (toString .Values.edge.requestsPerAddress) $text -}}
+{{- $text = replace "${AXON_EDGE_DRAIN_S}" (int .Values.edge.drainSeconds | toString) $text -}}
+{{- $text = replace "${AXON_EDGE_REQUESTS_PER_ADDRESS}" (int .Values.edge.requestsPerAddress | toString) $text -}}
 {{- $text = replace "${AXON_EDGE_LISTEN}" (ternary "8080 ssl http2" "8080" (ne .Values.edge.tlsSecret "")) $text -}}
 {{- $text = replace "${AXON_EDGE_GATEWAYS}" (list $server $server $server | join " ") $text -}}
 {{- if contains "${AXON_EDGE_" $text }}{{ fail "files/nginx/nginx.conf.template has a name that the chart does not fill in" }}{{ end -}}

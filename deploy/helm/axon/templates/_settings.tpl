@@ -54,7 +54,7 @@ keys. URLs of services are in files, which are read again for every new connecti
 {{- include "axon.variables" (concat (list $common $root.Values.settings) .settings) }}
 {{- end -}}
 
-{{/* The volume with the URLs of the services. */}}
+{{/* The volume with the URLs of the services and the CAs that vouch for them. */}}
 {{- define "axon.secretVolume" -}}
 - name: secrets
   projected:
@@ -66,9 +66,11 @@ keys. URLs of services are in files, which are read again for every new connecti
           name: {{ $where.name | default (include "axon.secretName" $) }}
           items: [{key: {{ $where.key }}, path: {{ $word }}}]
       {{- end }}
-      {{- with .Values.secrets.ca.name }}
-      - secret:
-          name: {{ . }}
-          items: [{key: {{ $.Values.secrets.ca.key }}, path: ca.crt}]
+      {{- with .Values.secrets.ca }}
+      {{- if .name }}
+      - {{ ternary "configMap" "secret" (eq .kind "ConfigMap") }}:
+          name: {{ .name }}
+          items: [{key: {{ .key }}, path: ca.crt}]
+      {{- end }}
       {{- end }}
 {{- end -}}

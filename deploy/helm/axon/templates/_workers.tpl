@@ -17,6 +17,8 @@
 {{- $who := dict "root" $root "component" (printf "worker-%s" .name) -}}
 {{- $image := deepCopy $root.Values.images.worker -}}
 {{- range $key, $value := $set.image }}{{ if $value }}{{ $_ := set $image $key $value }}{{ end }}{{ end -}}
+{{- /* A digest is of one image: it is not another's that the set names. */ -}}
+{{- if and (or $set.image.repository $set.image.tag) (not $set.image.digest) }}{{ $_ := set $image "digest" "" }}{{ end -}}
 {{- $resources := deepCopy $set.resources -}}
 {{- if $set.gpus }}{{ $_ := set $resources.limits "nvidia.com/gpu" (toString $set.gpus) }}{{ end -}}
 {{- if $set.efa }}{{ $_ := set $resources.limits "vpc.amazonaws.com/efa" (toString $set.efa) }}{{ end -}}
