@@ -1,5 +1,5 @@
 """Writes what the Helm chart has from elsewhere: its README and schema from values.yaml, the settings that the schema
-knows from the code, dashboards and rules from deploy/observability.
+knows from the code, dashboards and rules from deploy/observability, nginx's configuration from deploy/edge.
 
 python scripts/chart.py [--check]
 """
@@ -17,6 +17,7 @@ from axon.settings import Described, describe
 
 ROOT = Path(__file__).resolve().parents[1]
 CHART, OBSERVABILITY = ROOT / "deploy" / "helm" / "axon", ROOT / "deploy" / "observability"
+EDGE = ROOT / "deploy" / "edge" / "nginx"
 
 RESERVED = {
     "queue": "secrets.queue",
@@ -25,6 +26,7 @@ RESERVED = {
     "queue_file": "secrets.queue",
     "live_file": "secrets.live",
     "store_file": "secrets.store",
+    "service_ca_file": "secrets.ca",
     "pepper": "secrets.pepper",
     "data_dir": "a volume of the pod",
     "models_dir": "workerDefaults.modelClaim",
@@ -64,6 +66,7 @@ ENUMS: Mapping[str, list[str]] = {
     "ingress.scheme": ["internal", "internet-facing"],
     "monitoring.rules.kind": ["ConfigMap", "PrometheusRule", "none"],
     "spread.whenUnsatisfiable": ["ScheduleAnyway", "DoNotSchedule"],
+    "secrets.ca.kind": ["Secret", "ConfigMap"],
     "secrets.external.store.kind": ["SecretStore", "ClusterSecretStore"],
 }
 _FREE = {
@@ -200,8 +203,9 @@ def files() -> dict[Path, str]:
         CHART / "values.schema.json": json.dumps(schema(yaml.safe_load(text)), indent=2) + "\n",
         CHART / "files" / "rules.yaml": (OBSERVABILITY / "prometheus" / "rules.yaml").read_text(),
     }
+    edge = {CHART / "files" / "nginx" / name: (EDGE / name).read_text() for name in ("nginx.conf.template", "tls.conf")}
     boards = sorted((OBSERVABILITY / "grafana").glob("*.json"))
-    return found | {CHART / "files" / "dashboards" / each.name: each.read_text() for each in boards}
+    return found | edge | {CHART / "files" / "dashboards" / each.name: each.read_text() for each in boards}
 
 
 def main(arguments: list[str]) -> int:

@@ -25,6 +25,8 @@ from tests.deploy import tools
 REPOSITORY = Path(__file__).resolve().parents[2]
 CHART = REPOSITORY / "deploy" / "helm" / "axon"
 SETS = tuple(sorted(path.stem for path in (CHART / "ci").glob("*.yaml")))
+AWS = "aws"
+"""The set of values that Terraform gives for the environment prod."""
 RELEASE, NAMESPACE, KUBERNETES = "axon", "serving", "1.34.0"
 _LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 _SOURCE = re.compile(r"^# Source: all/charts/([a-z0-9.-]+)/", re.MULTILINE)
@@ -40,7 +42,7 @@ Values = dict[str, Any]
 
 @dataclass(frozen=True)
 class Workload:
-    """Pods of one kind: a Deployment's, a LeaderWorkerSet's, or those that control launches."""
+    """Pods of one kind: a Deployment's, a LeaderWorkerSet's, a CronJob's, or those that control launches."""
 
     name: str
     kind: str
@@ -87,6 +89,9 @@ def value_sets() -> dict[str, Values]:
     found = {
         **{name: merged(CHART / "ci" / f"{name}.yaml") for name in SETS},
         **{release_set(path.name.removesuffix("-values.yaml")): read(path) for path in here.glob("*-values.yaml")},
+        AWS: merged(
+            REPOSITORY / "deploy" / "terraform" / "aws" / "environments" / "prod" / "tests" / "helm-values.yaml"
+        ),
         "kustomize": merged(REPOSITORY / "deploy" / "kustomize" / "values.yaml"),
         "rehearsal": merged(rehearsal / "values.yaml"),
         "rehearsal-next": merged(rehearsal / "values.yaml", rehearsal / "next.yaml"),
@@ -208,6 +213,8 @@ def workloads(objects: list[Object]) -> Iterator[Workload]:
             yield Workload(name, "Deployment", each["spec"]["template"], each)
         elif each["kind"] == "LeaderWorkerSet":
             yield Workload(name, "LeaderWorkerSet", each["spec"]["leaderWorkerTemplate"]["workerTemplate"], each)
+        elif each["kind"] == "CronJob":
+            yield Workload(name, "CronJob", each["spec"]["jobTemplate"]["spec"]["template"], each)
         elif each["kind"] == "ConfigMap" and "worker-template.yaml" in each["data"]:
             yield Workload(name, "launched", yaml.safe_load(each["data"]["worker-template.yaml"]), each)
 

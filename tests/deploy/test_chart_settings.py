@@ -2,13 +2,15 @@
 
 import importlib.util
 import json
+from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
 
 from axon.settings import describe, load
-from tests.deploy.chart import CHART, REPOSITORY, SETS, WATCHED, of_kind, rendered, workloads
+from tests.deploy.chart import AWS, CHART, REPOSITORY, SETS, WATCHED, Workload, of_kind, rendered, workloads
 from tests.deploy.test_workloads import is_ours
 
 
@@ -25,21 +27,53 @@ def _script() -> Any:
 SCRIPT = _script()
 
 
-@pytest.mark.parametrize("values", SETS)
-def test_the_environment_of_every_pod_is_one_that_axon_starts_with(values: str) -> None:
+@pytest.mark.parametrize("values", [*SETS, AWS])
+def test_the_environment_of_every_pod_is_one_that_axon_starts_with(values: str, tmp_path: Path) -> None:
     for pod in workloads(rendered(values)):
         if not is_ours(pod):
             continue
         given = [env["name"] for env in pod.container["env"]]
         assert len(given) == len(set(given)), pod.name
-        urls = {"AXON_QUEUE": "amqp://x", "AXON_LIVE": "redis://x", "AXON_STORE": "postgresql://x", "AXON_PEPPER": "x"}
-        other = {env["name"]: urls.get(env["name"], "axon-0") for env in pod.container["env"] if "valueFrom" in env}
-        settings = load(environ={**pod.env, **other}).settings  # refuses a name or a value that does not exist
+        other = {env["name"]: "axon-0" for env in pod.container["env"] if "valueFrom" in env}
+        files = {name: path for name, path in pod.env.items() if name.endswith("_FILE")}
+        assert {*secret_files(pod)} == set(files.values())
+        for path in files.values():
+            (tmp_path / Path(path).name).write_text("amqp://axon")
+        here = {name: str(tmp_path / Path(path).name) for name, path in files.items()}
+        settings = load(environ={**pod.env, **other, **here}).settings  # refuses what does not exist
+        assert settings.queue == "amqp://axon"
         assert settings.log.format == "json"
-        role = pod.labels["axon.dev/role"]
+        if (role := pod.labels["axon.dev/role"]) == "backup":
+            continue
         config: Any = {"gateway": settings.gateway, "worker": settings.worker, "control": settings.control}[role]
         ports = {port["name"]: port["containerPort"] for port in pod.container["ports"]}
         assert (config.metrics_host, config.metrics_port) == ("0.0.0.0", ports["metrics"])
+
+
+@pytest.mark.parametrize("values", ["external-datastores", "eks-gpu", AWS])
+def test_every_role_trusts_the_cas_that_are_named_and_no_role_names_others(values: str) -> None:
+    ours = [pod for pod in workloads(rendered(values)) if is_ours(pod)]
+    assert {pod.labels["axon.dev/role"] for pod in ours} >= {"gateway", "control", "worker"}
+    assert any(pod.kind == "launched" for pod in ours) is (values == "eks-gpu")
+    for pod in ours:
+        assert pod.env["AXON_SERVICE_CA_FILE"] == "/etc/axon-secrets/ca.crt", pod.name
+        (held,) = [source["configMap"] for source in sources(pod) if "configMap" in source]
+        assert held["items"][0]["path"] == "ca.crt"
+    assert not any("AXON_SERVICE_CA_FILE" in pod.env for pod in workloads(rendered("minimal")))
+
+
+def sources(pod: Workload) -> list[Any]:
+    """What the pod's files with URLs and certificates are made of."""
+    (volume,) = [each for each in pod.spec["volumes"] if "projected" in each]
+    return list(volume["projected"]["sources"])
+
+
+def secret_files(pod: Workload) -> Iterator[str]:
+    """The files that the pod's volumes have of Secrets and of the CAs."""
+    mounts = {mount["name"]: mount["mountPath"] for mount in pod.container["volumeMounts"]}
+    for source in sources(pod):
+        held = source.get("secret") or source["configMap"]
+        yield from (f"{mounts['secrets']}/{item['path']}" for item in held["items"])
 
 
 def test_every_setting_can_be_given_or_is_given_by_the_chart() -> None:

@@ -4,22 +4,28 @@ from typing import Any
 
 import pytest
 
-from tests.deploy.chart import SETS, Workload, of_kind, rendered, selects, workloads
+from tests.deploy.chart import AWS, SETS, Workload, of_kind, rendered, selects, workloads
 
 LEEWAY_S = 10
 """Seconds of grace beyond what a stop takes."""
 
-each_workload = pytest.mark.parametrize("values", SETS)
+each_workload = pytest.mark.parametrize("values", [*SETS, AWS])
 
 
 def pods_of(values: str) -> list[Workload]:
-    found = list(workloads(rendered(values)))
+    """Pods that serve until they are told to stop."""
+    found = [each for each in every_pod(values) if each.kind != "CronJob"]
     assert len(found) >= 3
     return found
 
 
+def every_pod(values: str) -> list[Workload]:
+    """Those, and the jobs that run and end."""
+    return list(workloads(rendered(values)))
+
+
 def is_ours(pod: Workload) -> bool:
-    return bool(pod.container["command"] == ["axon"])
+    return pod.labels["axon.dev/role"] != "edge"
 
 
 @each_workload
@@ -64,7 +70,7 @@ def test_grace_is_longer_than_the_stop(values: str) -> None:
 
 @each_workload
 def test_pods_run_without_rights(values: str) -> None:
-    for pod in pods_of(values):
+    for pod in every_pod(values):
         security, own = pod.spec["securityContext"], pod.container["securityContext"]
         assert security["runAsNonRoot"] is True
         assert security["runAsUser"] > 0
@@ -83,7 +89,7 @@ def test_pods_run_without_rights(values: str) -> None:
 def test_only_a_control_that_launches_has_a_token(values: str) -> None:
     objects = rendered(values)
     accounts = {each["metadata"]["name"] for each in of_kind(objects, "ServiceAccount")}
-    for pod in pods_of(values):
+    for pod in every_pod(values):
         assert pod.spec["serviceAccountName"] in accounts
         launches = pod.env.get("AXON_CONTROL_LAUNCHER") == "kubernetes"
         assert pod.spec["automountServiceAccountToken"] is launches
@@ -94,7 +100,7 @@ def test_only_a_control_that_launches_has_a_token(values: str) -> None:
 
 @each_workload
 def test_every_container_has_requests_and_limits(values: str) -> None:
-    for pod in pods_of(values):
+    for pod in every_pod(values):
         resources = pod.container["resources"]
         assert {"cpu", "memory"} <= set(resources["requests"])
         assert {"cpu", "memory"} <= set(resources["limits"])
@@ -133,7 +139,7 @@ def test_pods_are_replaced_without_a_gap(values: str) -> None:
 @each_workload
 def test_every_pod_is_denied_all_but_what_it_needs(values: str) -> None:
     policies = of_kind(rendered(values), "NetworkPolicy")
-    for pod in pods_of(values):
+    for pod in every_pod(values):
         mine = [each["spec"] for each in policies if selects(each["spec"]["podSelector"], pod.labels)]
         denied = {direction for each in mine for direction in each["policyTypes"]}
         assert denied == {"Ingress", "Egress"}, pod.name
@@ -193,11 +199,3 @@ def test_the_balancer_is_slower_than_silence_and_quicker_than_grace() -> None:
     assert int(attributes["deregistration_delay.timeout_seconds"]) < edge.spec["terminationGracePeriodSeconds"]
     (gateway,) = [pod for pod in pods_of("eks-gpu") if pod.labels["axon.dev/role"] == "gateway"]
     assert gateway.env["AXON_GATEWAY_PROXIES"] == "2", "the balancer and nginx"
-
-
-def test_workers_scale_by_a_query_that_cannot_be_misread() -> None:
-    for each in of_kind(rendered("external-datastores"), "ScaledObject"):
-        (trigger,) = each["spec"]["triggers"]
-        assert trigger["metadata"]["query"].startswith("max("), "one element, or KEDA refuses it"
-        assert trigger["metadata"]["ignoreNullValues"] == "false"
-        assert each["spec"]["fallback"]["replicas"] == each["spec"]["minReplicaCount"]

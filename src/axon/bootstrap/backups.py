@@ -86,6 +86,13 @@ def verify_backup(path: Path, *, into: str = "") -> "Manifest":
     return manifest
 
 
+def upload_backup(path: Path, url: str) -> str:
+    """Copies a backup into a bucket, ``s3://bucket/prefix``, under its own name; returns where it is then."""
+    from axon.adapters.backup.uploading import upload
+
+    return upload(path, url)
+
+
 def restore_backup(settings: Settings, path: Path, wish: "RestoreWish") -> Restored:
     """Replaces the store, the files' bytes and the pepper by those of a backup.
 

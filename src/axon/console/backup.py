@@ -89,6 +89,23 @@ def verify(
 
 
 @app.command()
+def upload(
+    path: ArchiveFile,
+    place: Annotated[str, typer.Argument(metavar="S3_URL", help="A bucket, and a prefix in it: s3://bucket/prefix.")],
+) -> None:
+    """Copy a backup into a bucket, under its own name. Endpoint, region and key are in AWS_ variables.
+
+    \b
+    Examples:
+      axon backup upload axon-20271231T030000Z.backup s3://backups/axon
+    """
+    _settings(None, None, None)
+    from axon.bootstrap.backups import upload_backup
+
+    print(f"{path} is now at {upload_backup(path, place)}.")
+
+
+@app.command()
 def restore(
     path: ArchiveFile,
     force: Annotated[bool, typer.Option("--force", help="Replace a store that is not empty, and its pepper.")] = False,

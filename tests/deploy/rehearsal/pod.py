@@ -114,6 +114,7 @@ class Pod:
     def _start(self) -> None:
         for name in ("data", "tmp"):
             private_folder(self.folder / name)
+        self.mount()
         log_path = self.folder / "log"
         log_path.touch()
         log_path.chmod(0o666)  # nginx opens its stderr again, as its own user
@@ -129,17 +130,26 @@ class Pod:
                     new_session=True,
                 )
             else:
-                self._mount()
                 command[0] = _program(command[0])
                 ordinary = unprivileged(command) if self._needs_a_user else command
                 self._process = subprocess.Popen(ordinary, stdout=log, stderr=log, start_new_session=True)
         adopt(self._process.pid)
 
-    def _mount(self) -> None:
-        """Writes the ConfigMaps that its volumes name."""
+    def mount(self) -> None:
+        """Writes what its volumes have of ConfigMaps and Secrets."""
         for volume in self.workload.spec["volumes"]:
-            for name, text in self._place.files.get((volume.get("configMap") or {}).get("name", ""), {}).items():
-                (self.folder / name).write_text(self._text(text))
+            config = volume.get("configMap") or {"name": ""}
+            for item in config.get("items") or []:
+                text = self._place.files[config["name"]][item["key"]]
+                self._write(self.folder / item["path"], self._text(text))
+            for source in (volume.get("projected") or {"sources": []})["sources"]:
+                held = self._place.files[source["configMap"]["name"]] if "configMap" in source else self._place.secrets
+                for item in (source.get("secret") or source["configMap"])["items"]:
+                    self._write(self.folder / volume["name"] / item["path"], held[item["key"]])
+
+    def _write(self, path: Path, text: str) -> None:
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(text)
 
     def environment(self) -> dict[str, str]:
         """Of its process: what the manifest says, and of this machine's what is not Axon's."""
@@ -162,6 +172,7 @@ class Pod:
             "listen 80": f"listen {self.address}:80",
             "/var/lib/axon": str(self.folder / "data"),
             "/etc/axon-edge": str(self.folder),
+            "/etc/axon-secrets": str(self.folder / "secrets"),
             "/tmp/": f"{self.folder}/tmp/",
             **self._place.services,
         }

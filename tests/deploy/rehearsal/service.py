@@ -18,17 +18,26 @@ class Service:
         """``port`` is the name of the container's port."""
         self._selector, self._port, self._pods = {"matchLabels": dict(selector)}, port, pods
         self._server: asyncio.Server | None = None
+        self._led: set[asyncio.Task[None]] = set()
         self._random = random.Random(1)
         self.refused = 0
 
     async def open(self) -> str:
         """Its address."""
-        self._server = await asyncio.start_server(self._lead, "127.0.0.1", 0, backlog=1024)
+        self._server = await asyncio.start_server(self._came, "127.0.0.1", 0, backlog=1024)
         return f"127.0.0.1:{self._server.sockets[0].getsockname()[1]}"
 
     async def aclose(self) -> None:
         assert self._server is not None
         self._server.close()
+        for task in self._led:
+            task.cancel()
+        await asyncio.gather(*self._led, return_exceptions=True)
+
+    def _came(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        task = asyncio.create_task(self._lead(reader, writer))
+        self._led.add(task)
+        task.add_done_callback(self._led.discard)
 
     async def _lead(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         ready = [pod for pod in self._pods() if pod.ready and selects(self._selector, pod.labels)]

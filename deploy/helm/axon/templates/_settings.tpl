@@ -29,17 +29,21 @@
 {{- end -}}
 {{- end -}}
 
-{{/* The environment that every role has; call with (dict "root" $ "settings" (list …) "secrets" (list "queue" …)). */}}
+{{/* The environment that every role has; call with (dict "root" $ "settings" (list …) "hashes" true): whether it hashes
+keys. URLs of services are in files, which are read again for every new connection: passwords may be rotated. */}}
 {{- define "axon.env" -}}
 {{- $root := .root -}}
 {{- $common := dict "data_dir" "/var/lib/axon" "namespace" (include "axon.name" $root) "log" (dict "format" "json" "banner" "never") -}}
-{{- range $word := .secrets }}
-{{- $where := get $root.Values.secrets $word }}
-- name: AXON_{{ upper $word }}
+{{- range $word := list "queue" "live" "store" -}}
+{{- $_ := set $common (printf "%s_file" $word) (printf "/etc/axon-secrets/%s" $word) -}}
+{{- end -}}
+{{- if $root.Values.secrets.ca.name }}{{ $_ := set $common "service_ca_file" "/etc/axon-secrets/ca.crt" }}{{ end -}}
+{{- if .hashes }}
+- name: AXON_PEPPER
   valueFrom:
     secretKeyRef:
-      name: {{ $where.name | default (include "axon.secretName" $root) }}
-      key: {{ $where.key }}
+      name: {{ $root.Values.secrets.pepper.name | default (include "axon.secretName" $root) }}
+      key: {{ $root.Values.secrets.pepper.key }}
 {{- end }}
 - name: AXON_ZONE # clusters from 1.35 on label pods with their zone; elsewhere it is empty
   valueFrom:
@@ -48,4 +52,25 @@
 - name: HOME
   value: /var/lib/axon
 {{- include "axon.variables" (concat (list $common $root.Values.settings) .settings) }}
+{{- end -}}
+
+{{/* The volume with the URLs of the services and the CAs that vouch for them. */}}
+{{- define "axon.secretVolume" -}}
+- name: secrets
+  projected:
+    defaultMode: 0440
+    sources:
+      {{- range $word := list "queue" "live" "store" }}
+      {{- $where := get $.Values.secrets $word }}
+      - secret:
+          name: {{ $where.name | default (include "axon.secretName" $) }}
+          items: [{key: {{ $where.key }}, path: {{ $word }}}]
+      {{- end }}
+      {{- with .Values.secrets.ca }}
+      {{- if .name }}
+      - {{ ternary "configMap" "secret" (eq .kind "ConfigMap") }}:
+          name: {{ .name }}
+          items: [{key: {{ .key }}, path: ca.crt}]
+      {{- end }}
+      {{- end }}
 {{- end -}}

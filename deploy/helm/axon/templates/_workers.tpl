@@ -17,6 +17,8 @@
 {{- $who := dict "root" $root "component" (printf "worker-%s" .name) -}}
 {{- $image := deepCopy $root.Values.images.worker -}}
 {{- range $key, $value := $set.image }}{{ if $value }}{{ $_ := set $image $key $value }}{{ end }}{{ end -}}
+{{- /* A digest is of one image: it is not another's that the set names. */ -}}
+{{- if and (or $set.image.repository $set.image.tag) (not $set.image.digest) }}{{ $_ := set $image "digest" "" }}{{ end -}}
 {{- $resources := deepCopy $set.resources -}}
 {{- if $set.gpus }}{{ $_ := set $resources.limits "nvidia.com/gpu" (toString $set.gpus) }}{{ end -}}
 {{- if $set.efa }}{{ $_ := set $resources.limits "vpc.amazonaws.com/efa" (toString $set.efa) }}{{ end -}}
@@ -70,7 +72,7 @@ spec:
       args: {{ if .launched }}[worker]{{ else }}{{ concat (list "worker") (ternary (list "--deployment" $set.deployment) list (ne $set.deployment "")) (ternary (list "--version" $set.version) list (ne $set.version "")) (ternary (list "--pool" $set.pool) list (ne $set.pool "")) | toJson }}{{ end }}
       env:
         {{- $last := dict "models_dir" "/var/lib/axon/models" "worker" (dict "metrics_host" "0.0.0.0" "metrics_port" 8002) "lifecycle" (dict "drain_s" $set.drainSeconds) }}
-        {{- include "axon.env" (dict "root" $root "settings" (list $set.settings $last) "secrets" (list "queue" "live" "store")) | nindent 8 }}
+        {{- include "axon.env" (dict "root" $root "settings" (list $set.settings $last) "hashes" false) | nindent 8 }}
         {{- if not .launched }}
         - name: AXON_WORKER_NAME
           valueFrom:
@@ -88,6 +90,7 @@ spec:
         - {name: data, mountPath: /var/lib/axon}
         - {name: models, mountPath: /var/lib/axon/models}
         - {name: tmp, mountPath: /tmp}
+        - {name: secrets, mountPath: /etc/axon-secrets, readOnly: true}
         - {name: shm, mountPath: /dev/shm}
   volumes:
     - {name: data, emptyDir: {sizeLimit: 2Gi}}
@@ -97,5 +100,6 @@ spec:
     - {name: models, emptyDir: {sizeLimit: {{ $set.modelSpace }}}}
     {{- end }}
     - {name: tmp, emptyDir: {sizeLimit: 2Gi}}
+    {{- include "axon.secretVolume" $root | nindent 4 }}
     - {name: shm, emptyDir: {medium: Memory, sizeLimit: {{ $set.sharedMemory }}}}
 {{- end -}}

@@ -29,8 +29,8 @@ run "streams_live_pods_are_drained_and_the_firewall_lets_prompts_pass" {
     error_message = "TLS 1.2 is the least."
   }
   assert {
-    condition     = aws_lb_target_group.this[0].health_check[0].path == "/healthz" && aws_lb_target_group.this[0].health_check[0].port == "8081"
-    error_message = "The edge's pods say on a port of their own whether they are well."
+    condition     = aws_lb_target_group.this[0].health_check[0].path == "/edge/healthz" && aws_lb_target_group.this[0].health_check[0].port == "traffic-port"
+    error_message = "The edge's pods say at /edge/healthz, on the port of requests, whether they are well."
   }
   assert {
     condition     = aws_lb.this[0].drop_invalid_header_fields && aws_lb.this[0].desync_mitigation_mode == "strictest"

@@ -44,6 +44,10 @@ run "subnets_do_not_overlap_and_each_zone_has_its_own_way_out" {
     error_message = "Public subnets are the first /24s."
   }
   assert {
+    condition     = output.public_subnet_cidrs == ["10.20.0.0/24", "10.20.1.0/24", "10.20.2.0/24"]
+    error_message = "The edge must know the load balancer's addresses."
+  }
+  assert {
     condition     = [for subnet in aws_subnet.data : subnet.cidr_block] == ["10.20.16.0/24", "10.20.17.0/24", "10.20.18.0/24"]
     error_message = "Data subnets are /24s from 16 on."
   }

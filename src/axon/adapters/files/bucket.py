@@ -53,15 +53,15 @@ class Location:
         return f"{SCHEME}{self.bucket}/{self.prefix}"
 
 
-def location_of(url: str) -> Location:
-    """The place that ``s3://bucket/prefix`` names; raises ``Misconfigured``."""
+def location_of(url: str, whose: str = "batches.files_dir") -> Location:
+    """The place that ``s3://bucket/prefix`` names; raises ``Misconfigured``, whose sentence says ``whose`` it is."""
     parts = urlsplit(url)
     prefix = parts.path.strip("/")
     is_plain = all(part not in ("", ".", "..") for part in prefix.split("/")) if prefix else True
     if not re.fullmatch(r"[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]", parts.netloc) or parts.query or parts.fragment:
-        raise Misconfigured("batches.files_dir names no bucket: write s3://bucket/prefix, with no user and no query.")
+        raise Misconfigured(f"{whose} names no bucket: write s3://bucket/prefix, with no user and no query.")
     if not is_plain or not prefix.isprintable():
-        raise Misconfigured("The prefix in batches.files_dir must have plain names between its slashes.")
+        raise Misconfigured(f"The prefix in {whose} must have plain names between its slashes.")
     return Location(bucket=parts.netloc, prefix=f"{prefix}/" if prefix else "")
 
 
@@ -75,7 +75,7 @@ class BucketFiles:
 
     async def open(self) -> None:
         """Lists one page, so that a wrong bucket or key fails at the start."""
-        store = self._made()
+        store = open_bucket(self._location, endpoint=self._endpoint)
         async with self._asked(""):
             await asyncio.to_thread(_first_page, store, self._prefix)
         self._opened = store
@@ -181,27 +181,6 @@ class BucketFiles:
     def _path(self, file_id: str) -> str:
         return self._location.prefix + checked(file_id)
 
-    def _made(self) -> "S3Store":
-        try:
-            from obstore.store import S3Store
-        except ImportError as error:
-            raise Misconfigured("Files at s3://… need the package obstore: install axon-serving[fetch].") from error
-        from obstore.exceptions import BaseError
-
-        _check_endpoints()
-        timeout = timedelta(seconds=_REQUEST_S)
-        try:
-            return S3Store(
-                self._location.bucket,
-                config={"endpoint": self._endpoint} if self._endpoint else None,
-                # Whoever names an http:// endpoint means it; without one, AWS's own is https.
-                client_options={"allow_http": True, "connect_timeout": timeout, "timeout": timeout},
-                retry_config={"max_retries": _NUM_RETRIES, "retry_timeout": timedelta(seconds=_CALL_S / 2)},
-            )
-        except (BaseError, ValueError) as error:
-            said = _first_line(error)
-            raise Misconfigured(f"The AWS_ variables cannot be used for {self._location.text}: {said}") from error
-
     @contextlib.asynccontextmanager
     async def _asked(self, file_id: str, timeout_s: float = _CALL_S) -> AsyncGenerator[None, None]:
         """A call with its deadline."""
@@ -224,29 +203,59 @@ class BucketFiles:
     def _explained(self, error: Exception, file_id: str) -> AxonError:
         from obstore import exceptions
 
-        status = int(found[1]) if (found := _STATUS.search(str(error))) else 0
-        is_missing = isinstance(error, exceptions.NotFoundError | FileNotFoundError) or status == 404
         if self._opened is None:
-            return self._explained_at_start(error, status, is_missing=is_missing)
+            return explained(self._location, error)
+        is_missing = isinstance(error, exceptions.NotFoundError | FileNotFoundError) or _status(error) == 404
         if file_id and is_missing and "NoSuchBucket" not in str(error):
             return not_there(file_id)
         # A client is told neither the bucket nor what to set.
         return DependencyDown("The files cannot be reached.", code="files_unavailable")
 
-    def _explained_at_start(self, error: Exception, status: int, *, is_missing: bool) -> AxonError:
-        from obstore import exceptions
 
-        if is_missing or "NoSuchBucket" in str(error):
-            message = f"There is no bucket {self._location.bucket}: make it, or check AWS_ENDPOINT_URL."
-            return ServiceRefuses(message, code="files_unavailable")
-        if isinstance(error, exceptions.PermissionDeniedError | exceptions.UnauthenticatedError) or status in _REFUSED:
-            return ServiceRefuses(
-                f"The files at {self._location.text} are refused: set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY to a "
-                "key that may list, get, put and delete there, and AWS_REGION to the bucket's.",
-                code="files_unavailable",
-            )
-        message = f"The files at {self._location.text} cannot be reached: {_first_line(error)}"
-        return DependencyDown(message, code="files_unavailable")
+def open_bucket(location: Location, *, endpoint: str | None = None) -> "S3Store":
+    """The bucket, as AWS_ variables say how to reach it; raises ``Misconfigured``. Asks it nothing yet."""
+    try:
+        from obstore.store import S3Store
+    except ImportError as error:
+        raise Misconfigured("Files at s3://… need the package obstore: install axon-serving[fetch].") from error
+    from obstore.exceptions import BaseError
+
+    _check_endpoints()
+    timeout = timedelta(seconds=_REQUEST_S)
+    try:
+        return S3Store(
+            location.bucket,
+            config={"endpoint": endpoint} if endpoint else None,
+            # Whoever names an http:// endpoint means it; without one, AWS's own is https.
+            client_options={"allow_http": True, "connect_timeout": timeout, "timeout": timeout},
+            retry_config={"max_retries": _NUM_RETRIES, "retry_timeout": timedelta(seconds=_CALL_S / 2)},
+        )
+    except (BaseError, ValueError) as error:
+        said = _first_line(error)
+        raise Misconfigured(f"The AWS_ variables cannot be used for {location.text}: {said}") from error
+
+
+def explained(location: Location, error: Exception) -> AxonError:
+    """The library's error for whoever runs the server: what is refused or away, and what to set."""
+    from obstore import exceptions
+
+    status = _status(error)
+    is_missing = isinstance(error, exceptions.NotFoundError | FileNotFoundError) or status == 404
+    if is_missing or "NoSuchBucket" in str(error):
+        message = f"There is no bucket {location.bucket}: make it, or check AWS_ENDPOINT_URL."
+        return ServiceRefuses(message, code="files_unavailable")
+    if isinstance(error, exceptions.PermissionDeniedError | exceptions.UnauthenticatedError) or status in _REFUSED:
+        return ServiceRefuses(
+            f"The files at {location.text} are refused: set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY to a "
+            "key that may list, get, put and delete there, and AWS_REGION to the bucket's.",
+            code="files_unavailable",
+        )
+    message = f"The files at {location.text} cannot be reached: {_first_line(error)}"
+    return DependencyDown(message, code="files_unavailable")
+
+
+def _status(error: Exception) -> int:
+    return int(found[1]) if (found := _STATUS.search(str(error))) else 0
 
 
 def _check_endpoints() -> None:

@@ -2,7 +2,7 @@
 
 locals {
   makes_balancer = var.load_balancer == "terraform"
-  pod_ports      = { requests = var.target_port, health = var.health_port }
+  pod_ports      = { requests = var.target_port }
 }
 
 resource "aws_security_group" "this" {
@@ -83,8 +83,8 @@ resource "aws_lb_target_group" "this" {
   load_balancing_algorithm_type = "least_outstanding_requests"
 
   health_check {
-    port                = tostring(var.health_port)
-    path                = "/healthz"
+    port                = "traffic-port"
+    path                = "/edge/healthz" # nginx's own answer: gateways that are away must not take the edge with them
     matcher             = "200"
     interval            = 5
     timeout             = 4

@@ -34,15 +34,9 @@ variable "pod_security_group_id" {
 }
 
 variable "target_port" {
-  description = "Port of the edge's pods (nginx of the chart)."
+  description = "Port of the edge's pods (nginx of the chart), where they also say at /edge/healthz whether they are well."
   type        = number
   default     = 8080
-}
-
-variable "health_port" {
-  description = "Port on which the edge's pods say whether they are well, at /healthz."
-  type        = number
-  default     = 8081
 }
 
 variable "allowed_cidrs" {

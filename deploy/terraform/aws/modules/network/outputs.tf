@@ -13,6 +13,11 @@ output "public_subnet_ids" {
   value       = [for zone in var.zones : aws_subnet.public[zone].id]
 }
 
+output "public_subnet_cidrs" {
+  description = "Addresses of these subnets, from which the load balancer speaks to the pods."
+  value       = [for zone in var.zones : aws_subnet.public[zone].cidr_block]
+}
+
 output "private_subnet_ids" {
   description = "Subnets of the control plane and the CPU nodes, one in each zone."
   value       = [for zone in var.zones : aws_subnet.private[zone].id]

@@ -28,6 +28,8 @@ output "helm_values" {
   description = "Values for the chart deploy/helm/axon, without any secret."
   value = {
     secrets = {
+      # You make it: step 4 of docs/deploy/aws.md.
+      ca = { kind = "ConfigMap", name = "${var.release}-ca", key = "ca.crt" }
       external = {
         enabled = true
         store   = { kind = "ClusterSecretStore", name = "aws-secrets-manager" }
@@ -35,6 +37,10 @@ output "helm_values" {
       }
     }
     batchFiles = { url = "s3://${module.bucket["files"].name}/batches" }
+    # The files are in a bucket and the pepper in Secrets Manager, each with a copy in the other region.
+    backup = { enabled = true, url = "s3://${module.bucket["backups"].name}/axon", pepper = false, extraEnv = local.aws_environment }
+    # The load balancer is in these subnets, whoever makes it. Nobody else says what a client's address is.
+    edge = { trustedProxies = module.network.public_subnet_cidrs }
     ingress = {
       enabled        = local.by_ingress
       host           = var.host
@@ -51,7 +57,7 @@ output "helm_values" {
     networkPolicy = { internetPorts = [80, 443, 4317, 4318] }
     workerDefaults = {
       extraEnv = local.aws_environment
-      keda     = { serverAddress = module.observability.query_url }
+      keda     = { serverAddress = module.observability.query_url, authentication = "keda-aws", awsRegion = var.region }
     }
     # Null takes the chart's own set of CPU workers away, where there are GPUs.
     workers = { for name, set in merge(local.workers, { default = null }) : name => set if name != "default" || length(local.workers) > 0 }

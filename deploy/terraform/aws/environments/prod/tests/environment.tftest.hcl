@@ -83,6 +83,10 @@ run "the_clusters_controller_can_make_the_load_balancer" {
     error_message = "There must be one load balancer, not two."
   }
   assert {
+    condition     = yamldecode(output.helm_values).edge.trustedProxies == ["10.20.0.0/24", "10.20.1.0/24", "10.20.2.0/24"]
+    error_message = "A client must not choose its address."
+  }
+  assert {
     condition     = !contains(keys(output.service_accounts), "load-balancer-controller")
     error_message = "The controller that makes load balancers needs its project's own policy, not ours."
   }

@@ -1,0 +1,92 @@
+"""The chart's backup: its script is run by a real shell with the real program, as its pod would run it."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.deploy.chart import AWS, Workload, rendered, workloads
+from tests.services import s3
+
+
+def backup_of(values: str) -> Workload:
+    (found,) = [each for each in workloads(rendered(values)) if each.kind == "CronJob"]
+    return found
+
+
+def run(script: str, folder: Path, **more: str) -> subprocess.CompletedProcess[str]:
+    """Runs it on a store of its own, with a folder in place of the pod's volume."""
+    clean = {name: value for name, value in os.environ.items() if not name.startswith(("AXON_", "AWS_"))}
+    path = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
+    own = {"PATH": path, "AXON_DATA_DIR": str(folder / "data"), "AXON_PEPPER": "of-a-test", "TMPDIR": str(folder)}
+    here = script.replace("/backups", str(folder / "backups"))
+    command = ["sh", "-euc", here]
+    return subprocess.run(command, env={**clean, **own, **more}, capture_output=True, text=True, check=False)
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """Where a store with one key is."""
+    (tmp_path / "backups").mkdir()
+    made = run("axon keys create --tenant acme", tmp_path)
+    assert made.returncode == 0, made.stderr
+    return tmp_path
+
+
+def test_a_good_archive_is_kept_and_the_oldest_goes(folder: Path) -> None:
+    pod = backup_of("ha")
+    (script,) = pod.container["args"]
+    backups = folder / "backups"
+    for day in range(1, 15):
+        (backups / f"axon-202001{day:02d}T021700Z.backup").write_text("an older one")
+    (backups / "axon-20200115T021700Z.backup.partial").write_text("of a run that was killed")
+    done = run(script, folder)
+    assert done.returncode == 0, done.stderr
+    assert "can be restored" in done.stdout
+    assert "It has the pepper" in done.stdout
+    names = sorted(path.name for path in backups.iterdir())
+    assert len(names) == 14
+    assert names[0] == "axon-20200102T021700Z.backup"
+    assert names[-1].startswith("axon-2")
+    assert (backups / names[-1]).stat().st_mode & 0o777 == 0o600
+
+
+def test_an_archive_that_cannot_be_restored_is_a_failure_and_takes_no_other_with_it(folder: Path) -> None:
+    (script,) = backup_of("ha").container["args"]
+    old = folder / "backups" / "axon-20200101T021700Z.backup"
+    old.write_text("an older one")
+    done = run(script.replace("axon backup verify", "false"), folder)
+    assert done.returncode != 0
+    assert list((folder / "backups").iterdir()) == [old]
+
+
+def test_a_good_archive_is_copied_into_the_bucket_without_the_pepper(folder: Path) -> None:
+    (script,) = backup_of(AWS).container["args"]
+    server = s3.shared_server()
+    bucket = server.new_bucket()
+    here = script.replace("axon-prod-123456789012-backups", bucket)
+    done = run(here, folder, **s3.CREDENTIALS, AWS_ENDPOINT_URL=server.url)
+    assert done.returncode == 0, done.stderr
+    assert f"is now at s3://{bucket}/axon/axon-2" in done.stdout
+    assert "It has no pepper" in done.stdout
+
+
+def test_one_runs_at_a_time_and_each_ends() -> None:
+    for values in ("ha", "external-datastores", AWS):
+        pod = backup_of(values)
+        spec, job = pod.owner["spec"], pod.owner["spec"]["jobTemplate"]["spec"]
+        assert spec["concurrencyPolicy"] == "Forbid"
+        assert job["activeDeadlineSeconds"] > 0
+        assert pod.spec["restartPolicy"] == "Never"
+        volumes = {each["name"]: each for each in pod.spec["volumes"]}
+        assert ("persistentVolumeClaim" in volumes["backups"]) is (values == "ha")
+    assert not [each for each in workloads(rendered("minimal")) if each.kind == "CronJob"]
+
+
+def test_it_reads_the_files_of_batches_and_cannot_write_them() -> None:
+    pod = backup_of("ha")
+    (mount,) = [each for each in pod.container["volumeMounts"] if each["name"] == "files"]
+    assert mount == {"name": "files", "mountPath": pod.env["AXON_BATCHES_FILES_DIR"], "readOnly": True}
+    assert backup_of(AWS).env["AXON_BATCHES_FILES_DIR"].startswith("s3://"), "which the archive's manifest then says"
