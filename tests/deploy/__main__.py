@@ -3,8 +3,9 @@
 python -m tests.deploy                      all checks; what is skipped is said with its reason
 python -m tests.deploy chart edge           those whose names have one of these words
 
-A check is a test file here, ``test_NAME.py``, whose first sentence is its description: the same tests run in
-``make test``. Tests with the mark ``long`` are left to ``make test-long``.
+A check is a test file here, or one of those for the edge and for rules and routes of alerts, ``test_NAME.py``, whose
+first sentence is its description: the same tests run in ``make test``. Tests with the mark ``long`` are left to
+``make test-long``.
 """
 
 import ast
@@ -18,6 +19,8 @@ from pathlib import Path
 import pytest
 
 FOLDER = Path(__file__).parent
+ELSEWHERE = ("edge/test_*.py", "monitoring/test_rules.py", "monitoring/test_routes.py")
+"""Checks of things in ``deploy/`` whose tests are at home elsewhere."""
 
 
 @dataclass
@@ -70,7 +73,7 @@ def name_of(path: Path) -> str:
 
 def found(words: Sequence[str] = ()) -> list[Path]:
     """The files of the checks whose names have one of the words; all without a word."""
-    files = sorted(FOLDER.glob("test_*.py"))
+    files = sorted(FOLDER.glob("test_*.py")) + [path for each in ELSEWHERE for path in sorted(FOLDER.parent.glob(each))]
     return [each for each in files if not words or any(word in name_of(each) for word in words)]
 
 

