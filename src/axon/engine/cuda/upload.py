@@ -32,6 +32,13 @@ _NAMES = {torch.float32: "F32", torch.bfloat16: "BF16"}
 
 
 @dataclass(frozen=True, slots=True)
+class _Settling:
+    """Asks a thread to wait for its copies, and says when all have."""
+
+    meeting: threading.Barrier
+
+
+@dataclass(frozen=True, slots=True)
 class _Chunk:
     """Bytes of a file and their place on the device."""
 
@@ -48,7 +55,7 @@ class Upload:
     def __init__(self, weights: Weights, device: torch.device) -> None:
         self._weights = weights
         self._device = device
-        self._chunks: queue.SimpleQueue[_Chunk | None] = queue.SimpleQueue()
+        self._chunks: queue.SimpleQueue[_Chunk | _Settling | None] = queue.SimpleQueue()
         self._error: BaseException | None = None
         self._switch_s = 0.0
         self._threads = [
@@ -83,6 +90,20 @@ class Upload:
             parts = [self._weights.take(name) for name in infos]  # to be converted first
             return (torch.cat(parts) if len(parts) > 1 else parts[0]).to(self._device)
         return self._begin(list(infos.values()))
+
+    def take_fp8(self, names: Iterable[str]) -> tuple[torch.Tensor, torch.Tensor] | None:
+        """Matrices that the files have in fp8, and their scales; see ``Weights.take_fp8``. They are whole at once."""
+        taken = self._weights.take_fp8(names)
+        return None if taken is None else (taken[0].to(self._device), taken[1].to(self._device))
+
+    def settle(self) -> None:
+        """Waits until the tensors taken so far are whole, so that they can be read; more may follow."""
+        settling = _Settling(threading.Barrier(len(self._threads) + 1))
+        for _ in self._threads:
+            self._chunks.put(settling)
+        settling.meeting.wait()
+        if self._error is not None:
+            raise self._error
 
     def finish(self) -> None:
         """Waits until every tensor is whole; raises the error of a thread."""
@@ -121,6 +142,11 @@ class Upload:
         """Copies chunks until there are no more; after an error it only takes them off the queue."""
         copier = None
         while (chunk := self._chunks.get()) is not None:
+            if isinstance(chunk, _Settling):
+                if copier is not None:
+                    copier.wait()
+                chunk.meeting.wait()  # before this thread takes another: each is asked once
+                continue
             if self._error is not None:
                 continue
             try:
@@ -160,12 +186,16 @@ class _Copier:
             if self._is_gpu:
                 self._events[self._index] = self._stream.record_event()
 
+    def wait(self) -> None:
+        """Waits for the device."""
+        if self._is_gpu:
+            self._stream.synchronize()
+
     def close(self) -> None:
         """Waits for the device, and closes the files."""
         for descriptor in self._files.values():
             os.close(descriptor)
-        if self._is_gpu:
-            self._stream.synchronize()
+        self.wait()
 
     def _read(self, chunk: _Chunk, view: memoryview) -> None:
         if chunk.path not in self._files:
