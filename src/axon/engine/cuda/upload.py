@@ -18,6 +18,7 @@ from typing import Any, Self
 
 import torch
 
+from axon.engine.cuda.rows import FP8
 from axon.engine.load.tensor_files import TensorInfo
 from axon.engine.load.weights import Weights
 from axon.runtime.cores import usable_cores
@@ -89,12 +90,15 @@ class Upload:
         if any(info.dtype != _NAMES.get(self._weights.dtype) for info in infos.values()):
             parts = [self._weights.take(name) for name in infos]  # to be converted first
             return (torch.cat(parts) if len(parts) > 1 else parts[0]).to(self._device)
-        return self._begin(list(infos.values()))
+        return self._begin(list(infos.values()), self._weights.dtype)
 
     def take_fp8(self, names: Iterable[str]) -> tuple[torch.Tensor, torch.Tensor] | None:
-        """Matrices that the files have in fp8, and their scales; see ``Weights.take_fp8``. They are whole at once."""
-        taken = self._weights.take_fp8(names)
-        return None if taken is None else (taken[0].to(self._device), taken[1].to(self._device))
+        """Matrices that the files have in fp8, and their scales; see ``Weights.take_fp8``."""
+        listed = list(names)
+        scales = self._weights.fp8_scales(listed)
+        if scales is None:
+            return None
+        return self._begin([self._weights.info(name) for name in listed], FP8), scales.to(self._device)
 
     def settle(self) -> None:
         """Waits until the tensors taken so far are whole, so that they can be read; more may follow."""
@@ -111,10 +115,10 @@ class Upload:
         if self._error is not None:
             raise self._error
 
-    def _begin(self, infos: list[TensorInfo]) -> torch.Tensor:
+    def _begin(self, infos: list[TensorInfo], dtype: torch.dtype) -> torch.Tensor:
         first = infos[0].shape
         shape = (sum(info.shape[0] for info in infos), *first[1:])
-        tensor = torch.zeros(shape, dtype=self._weights.dtype, device=self._device)
+        tensor = torch.zeros(shape, dtype=dtype, device=self._device)
         zeroed = None
         if self._device.type == "cuda":
             zeroed = torch.cuda.Event()  # type: ignore[no-untyped-call]

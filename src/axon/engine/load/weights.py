@@ -68,15 +68,20 @@ class Weights:
     def take_fp8(self, names: Iterable[str]) -> tuple[torch.Tensor, torch.Tensor] | None:
         """Several matrices as they are in fp8, concatenated along their outputs, and a scale for each output; None if
         one of them is not fp8, or has several scales for an output."""
-        values, scales = [], []
+        listed = list(names)
+        scales = self.fp8_scales(listed)
+        return None if scales is None else (torch.cat([self._find(name).get_tensor(name) for name in listed]), scales)
+
+    def fp8_scales(self, names: Iterable[str]) -> torch.Tensor | None:
+        """The scales of ``take_fp8`` alone."""
+        scales = []
         for name in names:
             info = self.info(name)
             found = row_scales(info.shape, self._scales(name)) if info.dtype == FP8_NAME else None
             if found is None:
                 return None
-            values.append(self._find(name).get_tensor(name))
             scales.append(found)
-        return torch.cat(values), torch.cat(scales)
+        return torch.cat(scales)
 
     def _scales(self, name: str) -> torch.Tensor:
         scales_name = scales_of(name, self._tensors)
