@@ -2,6 +2,7 @@
 
 python benchmarks/engine_gpu.py                        every row, for both shapes; one JSON line last
 python benchmarks/engine_gpu.py --shape 8b --row mixed --profile mixed
+python benchmarks/engine_gpu.py --shape 8b --dtype fp8 --kv-dtype fp8     70b runs in fp8 alone
 python benchmarks/engine_gpu.py --save FOLDER          also keeps the JSON there, written anew after each row
 python benchmarks/engine_gpu.py --itl-slo-ms 50        with prompts bounded beside streams, as a server bounds them
 
@@ -52,8 +53,11 @@ SHAPES: dict[str, dict[str, Any]] = {
         "rope_theta": 1000000.0, "rms_norm_eps": 1e-6, "tie_word_embeddings": True, "max_position_embeddings": 2304,
     },
 }  # fmt: skip
+SHAPES["70b"] = SHAPES["8b"] | {
+    "hidden_size": 8192, "intermediate_size": 28672, "num_hidden_layers": 80, "num_attention_heads": 64,
+}  # fmt: skip
 NO_SLO_MS = 1e9
-MAX_BATCH_TOKENS = {"8b": 16384, "0.6b": 16384}
+MAX_BATCH_TOKENS = {"8b": 16384, "0.6b": 16384, "70b": 8192}
 
 
 @dataclass(frozen=True)
@@ -76,16 +80,21 @@ def mixed_lengths() -> list[tuple[int, int]]:
 
 
 ROWS = [
-    Row("1 x (128, 256)", [(128, 256)], {"8b": 205, "0.6b": 482}, {"8b": 286}, {"8b": 255, "0.6b": 1300}),
-    Row("8 x (512, 128)", [(512, 128)] * 8, {"8b": 1388, "0.6b": 3200}, {}, {"8b": 1600, "0.6b": 6500}),
-    Row("64 x (512, 128)", [(512, 128)] * 64, {"8b": 5102, "0.6b": 14796}, {}, {"8b": 5600, "0.6b": 25000}),
-    Row("256 x (512, 128)", [(512, 128)] * 256, {"8b": 6752, "0.6b": 22587}, {}, {"8b": 7300, "0.6b": 33000}),
-    Row("mixed 256 x (100-1024, 100-1024)", mixed_lengths(), {"8b": 10203, "0.6b": 23645},
-        {"8b": 13900, "0.6b": 31000}, {"8b": 10900, "0.6b": 27000}),
-    Row("prefill 32 x 2000", [(2000, 1)] * 32, {"8b": 42450, "0.6b": 386580}, {"8b": 52700},
-        {"8b": 43500, "0.6b": 440000}, counts_all=True),
+    Row("1 x (128, 256)", [(128, 256)], {"8b": 205, "0.6b": 482, "8b fp8": 284, "70b fp8": 48},
+        {"8b": 286, "70b fp8": 62}, {"8b": 255, "0.6b": 1300, "8b fp8": 370, "70b fp8": 56}),
+    Row("8 x (512, 128)", [(512, 128)] * 8, {"8b": 1388, "0.6b": 3200, "8b fp8": 1934, "70b fp8": 322}, {},
+        {"8b": 1600, "0.6b": 6500, "8b fp8": 2350, "70b fp8": 370}),
+    Row("64 x (512, 128)", [(512, 128)] * 64, {"8b": 5102, "0.6b": 14796, "8b fp8": 7147, "70b fp8": 1128}, {},
+        {"8b": 5600, "0.6b": 25000, "8b fp8": 7800, "70b fp8": 1230}),
+    Row("256 x (512, 128)", [(512, 128)] * 256, {"8b": 6752, "0.6b": 22587, "8b fp8": 9502, "70b fp8": 1483}, {},
+        {"8b": 7300, "0.6b": 33000, "8b fp8": 10200, "70b fp8": 1600}),
+    Row("mixed 256 x (100-1024, 100-1024)", mixed_lengths(), {"8b": 10203, "0.6b": 23645, "8b fp8": 12812},
+        {"8b": 13900, "0.6b": 31000}, {"8b": 10900, "0.6b": 27000, "8b fp8": 13800}),
+    Row("prefill 32 x 2000", [(2000, 1)] * 32, {"8b": 42450, "0.6b": 386580, "8b fp8": 64979}, {"8b": 52700},
+        {"8b": 43500, "0.6b": 440000, "8b fp8": 67000}, counts_all=True),
 ]  # fmt: skip
-"""The peer is vLLM 0.23.0 on an H200, 2026-11-15, with the same lengths, temperature and at most 512 sequences."""
+"""The peer is vLLM 0.23.0 on an H200, 2026-11-15, with the same lengths, temperature and at most 512 sequences; in fp8
+2026-11-16, the better of its figures with keys and values in bfloat16 and in fp8."""
 
 
 class RandomWeights:
@@ -105,6 +114,9 @@ class RandomWeights:
         if "norm" in name:
             return values.uniform_(0.8, 1.2, generator=self._generator)
         return values.normal_(0, 0.5 if "embed" in name else 0.02, generator=self._generator)
+
+    def take_fp8(self, names: Iterable[str]) -> None:
+        """Nothing: these weights are not fp8 yet."""
 
     def take_stacked(self, names: Iterable[str]) -> torch.Tensor:
         """Several, one below the other."""
@@ -176,18 +188,19 @@ def drive(engine: Engine, adds: list[Add]) -> tuple[float, dict[str, list[int]]]
     return elapsed, tokens
 
 
-def measure(engine: Engine, row: Row, shape: str, num_rounds: int, first_seed: int) -> dict[str, Any]:
+def measure(engine: Engine, row: Row, shape: str, dtype: str, num_rounds: int, first_seed: int) -> dict[str, Any]:
+    kind = f"{shape} fp8" if dtype == "fp8" else shape
     total = sum(output + (prompt if row.counts_all else 0) for prompt, output in row.lengths)
     vocab_size = SHAPES[shape]["vocab_size"]
     seconds = [drive(engine, make_adds(row.lengths, vocab_size, first_seed + n))[0] for n in range(num_rounds + 1)]
     axon = total / min(seconds[1:])
     return {
-        "workload": f"{shape}: {row.name}",
+        "workload": f"{kind}: {row.name}",
         "axon": round(axon, 1),
-        "vllm": row.peer[shape],
-        "ratio": round(axon / row.peer[shape], 3),
-        "limit": row.limit.get(shape),
-        "goal": row.goal[shape],
+        "vllm": row.peer.get(kind),
+        "ratio": round(axon / row.peer[kind], 3) if kind in row.peer else None,
+        "limit": row.limit.get(kind),
+        "goal": row.goal.get(kind),
         "seconds": [round(each, 4) for each in seconds],
     }
 
@@ -297,7 +310,8 @@ def save(report: dict[str, Any], folder: Path | None) -> None:
 
 def run_shape(shape: str, options: argparse.Namespace, report: dict[str, Any]) -> None:
     started = time.perf_counter()
-    engine = open_engine(shape, itl_slo_ms=options.itl_slo_ms)
+    chosen = {"dtype": options.dtype, "kv_dtype": options.kv_dtype}
+    engine = open_engine(shape, itl_slo_ms=options.itl_slo_ms, **chosen)
     gc.collect()
     gc.freeze()
     opened_s = time.perf_counter() - started
@@ -306,19 +320,20 @@ def run_shape(shape: str, options: argparse.Namespace, report: dict[str, Any]) -
     ready = engine.ready()
     free, total = torch.cuda.mem_get_info()
     print(
-        f"{shape}: opened in {opened_s:.1f} s, {ready.num_blocks} blocks of "
+        f"{shape}, {ready.kernel}: opened in {opened_s:.1f} s, {ready.num_blocks} blocks of "
         f"{ready.block_size} tokens, {(total - free) / 2**30:.1f} of {total / 2**30:.1f} GiB",
         flush=True,
     )
     for index, row in enumerate(ROWS):
-        if options.row and options.row not in row.name:
+        if options.row and not any(part in row.name for part in options.row):
             continue
-        result = measure(engine, row, shape, options.rounds, 100 * (index + 1))
+        result = measure(engine, row, shape, options.dtype, options.rounds, 100 * (index + 1))
         report["rows"].append(result)
-        goal = "reached" if result["axon"] >= result["goal"] else f"goal {result['goal']:,.0f}"
+        goal = f"goal {result['goal'] or 0:,.0f}"
+        goal = "reached" if result["goal"] and result["axon"] >= result["goal"] else goal
         print(
-            f"{result['workload']:42} axon {result['axon']:>10,.0f}  vllm {result['vllm']:>8,.0f}  "
-            f"ratio {result['ratio']:.2f}  limit {result['limit'] or 0:>8,.0f}  {goal}  {result['seconds']}",
+            f"{result['workload']:42} axon {result['axon']:>10,.0f}  vllm {result['vllm'] or 0:>8,.0f}  "
+            f"ratio {result['ratio'] or 0:.2f}  limit {result['limit'] or 0:>8,.0f}  {goal}  {result['seconds']}",
             flush=True,
         )
         save(report, options.save)
@@ -336,7 +351,9 @@ def run_shape(shape: str, options: argparse.Namespace, report: dict[str, Any]) -
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--shape", choices=list(SHAPES), default="")
-    parser.add_argument("--row", default="", help="only rows whose name has this in it")
+    parser.add_argument("--dtype", choices=["bfloat16", "fp8"], default="bfloat16")
+    parser.add_argument("--kv-dtype", choices=["auto", "fp8"], default="auto")
+    parser.add_argument("--row", nargs="+", default=[], help="only rows whose name has one of these in it")
     parser.add_argument("--rounds", type=int, default=1)
     parser.add_argument("--profile", default="", help="says where the time goes in rows whose name has this in it")
     parser.add_argument("--itl-slo-ms", type=float, default=NO_SLO_MS, help="how long a stream may wait for a prompt")

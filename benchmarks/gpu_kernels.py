@@ -28,7 +28,8 @@ if not torch.cuda.is_available():
 
 from axon.engine.cuda import tuning  # noqa: E402
 from axon.engine.cuda.kv_memory import KVBlocks  # noqa: E402
-from axon.engine.cuda.model import CudaLlama, Parts  # noqa: E402
+from axon.engine.cuda.model import CudaLlama  # noqa: E402
+from axon.engine.cuda.rows import Parts  # noqa: E402
 from axon.engine.cuda.tuning import ChunkShape, DecodeShape  # noqa: E402
 from axon.engine.load.architecture import Architecture, Rope  # noqa: E402
 from benchmarks.engine_gpu import SHAPES, RandomWeights  # noqa: E402
@@ -139,7 +140,7 @@ def time_chunks(model: CudaLlama, kv: KVBlocks, shape: ChunkShape, count: int, l
 
     def compute() -> None:
         for index, layer in enumerate(model._layers):
-            model._chunk_attention(index, layer, qkv, inputs, 0, seen, kv)
+            model._chunk_attention(index, layer, Parts(qkv), inputs, 0, seen, kv)
 
     return 2 * length * length * 4096 * count * LAYERS / time_us(compute) / 1e6
 

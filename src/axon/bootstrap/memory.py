@@ -12,8 +12,8 @@ from axon.engine.load.vector_model import read_vector_model, weight_bytes
 from axon.errors import Misconfigured
 from axon.settings import Settings
 
-_BYTES_PER_PARAMETER = {"float32": 4.0, "bfloat16": 2.0, "int8": 1.25}
-"""With ``int8`` the embedding stays in a wider type; 1.25 is above what the default model takes."""
+_BYTES_PER_PARAMETER = {"float32": 4.0, "bfloat16": 2.0, "int8": 1.25, "fp8": 1.25}
+"""With ``int8`` and ``fp8`` the embedding stays in a wider type; 1.25 is above what the default model takes."""
 _PROCESS_BYTES = 400 << 20
 """An engine's process without weights and KV blocks: Python, torch and its buffers."""
 

@@ -25,6 +25,7 @@ MORE = (
     "embedding_gather_ms",
     "gpu_memory_fraction",
     "itl_slo_ms",
+    "kv_dtype",
     "kv_memory_bytes",
     "max_batch_tokens",
     "max_prefill_tokens",

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 
 class Device(StrEnum):
     H200 = "h200"
+    H200_FP8 = "h200-fp8"
     CPU = "cpu"
 
 
@@ -48,7 +49,8 @@ def size(
         prompt_tokens=prompt_tokens,
         answer_tokens=answer_tokens,
         context=context,
-        gpu=gpu is Device.H200,
+        gpu=gpu is not Device.CPU,
+        fp8=gpu is Device.H200_FP8,
     )
     found = plan(shape_of(model), load)
     if as_json:

@@ -25,8 +25,10 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-_ON_GPU = ("float32", "bfloat16")
+_ON_GPU = ("float32", "bfloat16", "fp8")
 """The dtypes that run on a GPU."""
+_FP8_MULTIPLE = 16
+"""Rows and columns of a matrix in fp8 must be multiples of this."""
 
 
 def open_backend(
@@ -73,13 +75,31 @@ def choose_device(config: EngineConfig) -> Literal["cpu", "cuda"]:
     """The device that an engine with this config runs on; raises ``Misconfigured`` if it cannot run there."""
     runs_there = config.dtype == "auto" or config.dtype in _ON_GPU
     if config.device == "cpu" or (config.device == "auto" and not runs_there):
+        _refuse_fp8_here(config)
         return "cpu"
     found = has_gpu()
     if config.device == "cuda" and not found:
         raise Misconfigured("engine.device = cuda, but torch finds no NVIDIA GPU")
     if config.device == "cuda" and not runs_there:
-        raise Misconfigured(f"engine.dtype = {config.dtype} does not run on a GPU; bfloat16 and float32 do")
-    return "cuda" if found else "cpu"
+        raise Misconfigured(f"engine.dtype = {config.dtype} does not run on a GPU; bfloat16, fp8 and float32 do")
+    if not found:
+        _refuse_fp8_here(config)
+        return "cpu"
+    if "fp8" in (config.dtype, config.kv_dtype) and not has_fp8():
+        raise Misconfigured(
+            f"{_fp8_setting(config)} needs a GPU of the Hopper generation (H100, H200) or newer, and this one is "
+            "older: remove it to compute in bfloat16"
+        )
+    return "cuda"
+
+
+def _refuse_fp8_here(config: EngineConfig) -> None:
+    if "fp8" in (config.dtype, config.kv_dtype):
+        raise Misconfigured(f"{_fp8_setting(config)} runs on an NVIDIA GPU alone, and this engine runs on the CPU")
+
+
+def _fp8_setting(config: EngineConfig) -> str:
+    return "engine.dtype = fp8" if config.dtype == "fp8" else "engine.kv_dtype = fp8"
 
 
 def has_gpu() -> bool:
@@ -93,10 +113,19 @@ def has_gpu() -> bool:
     return torch.cuda.is_available()
 
 
+def has_fp8() -> bool:
+    """Whether the GPU computes in fp8; asked only where there is one."""
+    import torch
+
+    return torch.cuda.get_device_capability() >= (9, 0)
+
+
 def choose_dtype(config: EngineConfig, architecture: Architecture) -> EngineConfig:
     """The config with its dtype chosen; raises ``Misconfigured`` for a dtype that several ranks cannot run."""
+    if "fp8" in (config.dtype, config.kv_dtype):
+        _refuse_fp8_for(config, architecture)
     if config.device == "cuda":
-        return replace(config, dtype="bfloat16") if config.dtype == "auto" else config
+        return replace(config, dtype=_own_dtype(config, architecture)) if config.dtype == "auto" else config
     if config.tensor_parallel > 1:
         if config.dtype not in ("auto", "float32"):
             raise Misconfigured(
@@ -116,6 +145,34 @@ def choose_dtype(config: EngineConfig, architecture: Architecture) -> EngineConf
         )
         return replace(config, dtype="float32")
     return replace(config, dtype="int8")
+
+
+def _own_dtype(config: EngineConfig, architecture: Architecture) -> Literal["bfloat16", "fp8"]:
+    """What a model runs in on a GPU if nobody has chosen: fp8 where its files are fp8 and the GPU has it."""
+    if not architecture.is_fp8 or not has_fp8():
+        return "bfloat16"
+    try:
+        _refuse_fp8_for(replace(config, dtype="fp8"), architecture)
+    except Misconfigured:
+        return "bfloat16"
+    return "fp8"
+
+
+def _refuse_fp8_for(config: EngineConfig, architecture: Architecture) -> None:
+    """Raises ``Misconfigured`` where the matrices are cut over ranks, or of a size that no fp8 product takes."""
+    if config.dtype == "fp8" and config.tensor_parallel > 1:
+        raise Misconfigured(
+            f"engine.dtype = fp8 runs on one GPU: remove engine.tensor_parallel = {config.tensor_parallel}, or compute "
+            "in bfloat16"
+        )
+    heads = architecture.num_heads * architecture.head_dim
+    kv_heads = architecture.num_kv_heads * architecture.head_dim
+    sizes = (architecture.hidden_size, architecture.intermediate_size, heads, kv_heads)
+    if config.dtype == "fp8" and any(size % _FP8_MULTIPLE for size in sizes):
+        raise Misconfigured(
+            f"engine.dtype = fp8 needs matrices whose sizes are multiples of {_FP8_MULTIPLE}, and this model has "
+            f"{', '.join(map(str, sizes))}: compute it in bfloat16"
+        )
 
 
 def _require_native(config: EngineConfig, architecture: Architecture) -> None:

@@ -14,10 +14,12 @@ class EngineConfig:
     """``axon`` runs a model; ``echo`` repeats its prompt without one, for tests of everything above."""
     device: Literal["auto", "cpu", "cuda"] = "auto"
     """Device that the model runs on: ``auto`` takes an NVIDIA GPU where there is one and ``dtype`` can run there."""
-    dtype: Literal["auto", "int8", "float32", "bfloat16"] = "auto"
-    """Arithmetic of the model. ``auto`` is ``bfloat16`` on a GPU; on the CPU ``int8`` where its native kernels are
-    shipped or can be built (a C++ compiler is needed once), else ``float32``; ``int8`` refuses to start there. Models
-    that give vectors take ``float32`` on the CPU unless ``int8`` is asked for: vectors are compared with others'."""
+    dtype: Literal["auto", "int8", "float32", "bfloat16", "fp8"] = "auto"
+    """Arithmetic of the model. ``auto`` is ``bfloat16`` on a GPU, or ``fp8`` if the files are fp8. ``fp8`` halves the
+    weights' memory, is faster, and needs a GPU of the Hopper generation or newer. On the CPU ``auto`` is ``int8``
+    where its native kernels are shipped or can be built (a C++ compiler is needed once), else ``float32``; ``int8``
+    refuses to start there. Models that give vectors take ``float32`` on the CPU unless ``int8`` is asked for: vectors
+    are compared with others'."""
     threads: int = 0
     """CPU threads of a step; 0 takes every core."""
     max_sequences: int = 0
@@ -46,6 +48,9 @@ class EngineConfig:
     """Tokens of KV in a block; 0 takes 16, or 64 on a GPU."""
     kv_memory_bytes: int = 0
     """Memory for KV blocks; 0 takes 1 GiB, or all that ``gpu_memory_fraction`` leaves on a GPU."""
+    kv_dtype: Literal["auto", "fp8"] = "auto"
+    """Numbers that a GPU keeps keys and values in: ``fp8`` gives room for twice as many tokens, and needs a GPU of the
+    Hopper generation or newer; ``auto`` keeps them as the model computes them."""
     gpu_memory_fraction: float = 0.9
     """Fraction of a GPU's memory that weights, blocks and the largest step may fill together."""
     tensor_parallel: int = 1

@@ -19,7 +19,8 @@ from axon.engine.pytorch.llama import Llama
 from axon.engine.pytorch.runner import ModelRunner
 from axon.engine.runner import Backend
 
-DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16}
+DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16, "fp8": torch.bfloat16}
+"""The type that files are read in; ``fp8`` rounds the matrices of the layers afterwards."""
 OpenWeights = Callable[[Path, torch.dtype], AbstractContextManager[Weights]]
 
 
@@ -47,7 +48,8 @@ def open_model(
             runner, num_blocks = open_runner(
                 config, local, source, max_model_len=max_model_len, device=device, group=group
             )
-            kernel = f"cuda-{config.dtype}{suffix}"
+            kv_suffix = "-kv8" if config.kv_dtype == "fp8" else ""
+            kernel = f"cuda-{config.dtype}{kv_suffix}{suffix}"
             later = None if group.is_cut else runner.capture_next
             return Backend(
                 runner=runner, launcher=runner, num_blocks=num_blocks, kernel=kernel, later=later, scores_any=True

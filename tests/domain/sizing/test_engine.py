@@ -1,6 +1,7 @@
 """The step model gives back the speeds that it was made of."""
 
 import math
+from dataclasses import replace
 
 import pytest
 
@@ -46,3 +47,18 @@ def test_what_eight_gpus_do_not_hold_is_refused() -> None:
     )
     with pytest.raises(InvalidInput, match="huge"):
         gpu_cost(huge)
+
+
+def test_fp8_is_faster_and_70b_fits_on_one_gpu() -> None:
+    wide, narrow = gpu_cost(KNOWN["llama-3-8b"]), gpu_cost(KNOWN["llama-3-8b"], fp8=True)
+    assert math.isclose(narrow.fixed_s, 1 / figures.H200_8B_FP8.one_stream.value, rel_tol=1e-9)
+    assert narrow.request_s(512, 128, 576) < wide.request_s(512, 128, 576)
+    assert narrow.kv_room > wide.kv_room
+    assert narrow.certainty is Certainty.COMPUTED
+    assert gpu_cost(KNOWN["llama-3-70b"], fp8=True).num_ranks == 1
+
+
+def test_fp8_that_one_gpu_does_not_hold_is_refused() -> None:
+    large = replace(KNOWN["llama-3-70b"], name="large", num_parameters=10**11)
+    with pytest.raises(InvalidInput, match="large has 115 GB of weights in fp8"):
+        gpu_cost(large, fp8=True)

@@ -5,8 +5,9 @@ from pathlib import Path
 import torch
 
 from axon.engine.cuda.kv_memory import KVBlocks
-from axon.engine.cuda.model import CudaLlama, Parts
+from axon.engine.cuda.model import CudaLlama
 from axon.engine.cuda.reference import attend
+from axon.engine.cuda.rows import Parts
 from axon.engine.load.architecture import read_architecture
 from axon.engine.load.weights import Weights
 
@@ -61,7 +62,7 @@ def compare_chunks(model: CudaLlama, kv: KVBlocks) -> None:
     queries = qkv[:, : query_width(model)].clone().view(len(rows), model.architecture.num_heads, -1)
     seen = torch.full((len(rows), query_width(model)), torch.nan, dtype=model.dtype, device=model.device)
     there = {name: each.to(model.device) for name, each in inputs.items()}
-    model._chunk_attention(1, model._layers[1], qkv, there, 0, seen, kv)
+    model._chunk_attention(1, model._layers[1], Parts(qkv), there, 0, seen, kv)
     assert_close(seen, attend(queries, kv.tensor, 1, kv.tables, slots, positions))
 
 

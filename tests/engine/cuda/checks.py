@@ -26,6 +26,7 @@ from axon.engine.protocol.messages import Add, Emitted
 from axon.engine.schedule.blocks import BlockPool
 from axon.engine.schedule.scheduler import Scheduler
 from tests.engine.builders import RELATIVES, make_add, make_tiny_llama, run_to_end, with_config
+from tests.engine.cuda.shapes import WIDE
 
 SAMPLINGS: dict[str, dict[str, Any]] = {
     "greedy": {"temperature": 0.0},
@@ -42,30 +43,6 @@ SAMPLINGS: dict[str, dict[str, Any]] = {
         "logprobs": 2,
     },
 }
-WIDE: dict[str, dict[str, Any]] = {
-    "llama": {
-        "hidden_size": 512,
-        "intermediate_size": 1024,
-        "num_attention_heads": 8,
-        "num_key_value_heads": 2,
-        "head_dim": 64,
-        "vocab_size": 1024,
-        "tie_word_embeddings": False,
-    },
-    "qwen3": {
-        "model_type": "qwen3",
-        "rms_norm_eps": 1e-6,
-        "rope_theta": 1000000.0,
-        "hidden_size": 1024,
-        "intermediate_size": 3072,
-        "num_attention_heads": 16,
-        "num_key_value_heads": 8,
-        "head_dim": 128,
-        "vocab_size": 2048,
-    },
-}
-"""Shapes that go through the quick kernels too."""
-
 Folders = Callable[[dict[str, Any]], Path]
 
 
@@ -231,6 +208,26 @@ def attention_agrees_with_the_plain_one(make_folder: Folders) -> None:
         compare(make_folder(WIDE["llama"]), torch.device("cuda"), dtype, block_size)
 
 
+def fp8_kernels_agree_with_plain_ones(_: Folders) -> None:
+    from tests.engine.cuda.fp8 import compare_all
+
+    compare_all()
+
+
+def fp8_is_as_near_in_every_way(make_folder: Folders) -> None:
+    """A row's logits through chunks, many decodes and one decode, against bfloat16; keys and values in fp8 too."""
+    from tests.engine.cuda.fp8_ways import compare
+
+    for name, changes in WIDE.items():
+        compare(name, make_folder(changes | {"num_hidden_layers": 4}), on_gpu)
+
+
+def published_fp8_runs_as_it_is(make_folder: Folders) -> None:
+    from tests.engine.cuda.fp8_ways import check_published
+
+    check_published(make_folder(WIDE["llama"] | {"num_hidden_layers": 4}), on_gpu)
+
+
 def a_group_of_one_over_nccl_changes_nothing(make_folder: Folders) -> None:
     """Every sum, gather and embedding of a group, through NCCL and inside the graphs; with one rank each is whole."""
     from axon.engine.parallel.group import TorchGroup, make_store
@@ -343,6 +340,9 @@ CHECKS: list[Callable[[Folders], None]] = [
     replayed_and_parked_change_nothing,
     a_step_that_finds_no_memory_is_computed_in_halves,
     bfloat16_agrees_with_float32,
+    fp8_kernels_agree_with_plain_ones,
+    fp8_is_as_near_in_every_way,
+    published_fp8_runs_as_it_is,
     greedy_tokens_equal_those_of_transformers,
     memory_is_filled_to_the_fraction,
     the_gpu_is_watched,

@@ -6,7 +6,8 @@ import pytest
 import torch
 
 from axon.engine.cuda import tuning
-from axon.engine.cuda.kv_memory import KVBlocks, blocks_in
+from axon.engine.cuda.kv_memory import KVBlocks, block_bytes, blocks_in
+from axon.engine.cuda.rows import FP8
 from axon.engine.load.architecture import read_architecture
 from tests.engine.cuda.checks import make_folders
 
@@ -65,3 +66,21 @@ def test_quick_products_are_taken_only_where_they_divide() -> None:
     assert tuning.few_rows("output", 4096, 8, 4096, 4096) is not None
     assert tuning.few_rows("output", 4096, 8, 4096, 4000) is None
     assert tuning.few_rows("gate_up", 4096, 100, 28672, 4096) is None
+
+
+def test_keys_and_values_in_fp8_take_half_the_memory(tmp_path: Path) -> None:
+    architecture = read_architecture(make_folders(tmp_path)({}))
+    wide = block_bytes(architecture, 64, torch.bfloat16)
+    assert block_bytes(architecture, 64, FP8) * 2 == wide
+
+
+def test_products_in_fp8_have_shapes_of_their_own() -> None:
+    one = tuning.few_rows("qkv", 4096, 1, 6144, 4096, fp8=True)
+    assert one is not None
+    assert one == tuning.few_rows("qkv", 4096, 16, 6144, 4096, fp8=True), "one row goes the way of a few"
+    assert tuning.few_rows("gated", 4096, 16, 14336, 4096, fp8=True) is not None
+    assert tuning.few_rows("gated", 4096, 17, 14336, 4096, fp8=True) is None
+    assert tuning.few_rows("output", 576, 8, 576, 576, fp8=True) is None
+    assert tuning.few_rows("gate_up", 4096, 200, 28672, 4096, fp8=True) is None
+    assert tuning.most_rounded(256) == 16
+    assert tuning.most_rounded(4) == 4

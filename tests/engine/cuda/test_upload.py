@@ -45,3 +45,27 @@ def test_an_error_of_the_caller_ends_the_threads(tmp_path: Path) -> None:
         with pytest.raises(RuntimeError, match="ours"), source:
             raise RuntimeError("ours")
         assert not any(thread.is_alive() for thread in threads)
+
+
+def test_what_was_taken_is_whole_once_it_has_settled(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(upload, "_CHUNK_BYTES", 1000)
+    folder = make_tiny_llama(tmp_path)
+    with torch.inference_mode(), Weights(folder, torch.float32) as weights, Upload(weights, CPU) as source:
+        for name in SINGLE:
+            tensor = source.take(name)
+            source.settle()
+            assert torch.equal(tensor, weights.take(name))
+        source.finish()
+
+
+def test_a_file_that_cannot_be_read_is_an_error_when_it_settles(tmp_path: Path) -> None:
+    folder = make_tiny_llama(tmp_path)
+    with Weights(folder, torch.float32) as weights:
+        (folder / "model.safetensors").rename(folder / "elsewhere")
+        with pytest.raises(FileNotFoundError), torch.inference_mode(), Upload(weights, CPU) as source:
+            settled(source)
+
+
+def settled(source: Upload) -> None:
+    source.take(SINGLE[0])
+    source.settle()

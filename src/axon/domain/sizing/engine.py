@@ -53,15 +53,18 @@ class EngineCost:
         return self.fixed_s / self.slots + self.sequence_s + extra
 
 
-def gpu_cost(shape: Shape) -> EngineCost:
-    """The costs on H200s, of as many ranks as the weights need; raises ``InvalidInput`` if eight do not hold them."""
+def gpu_cost(shape: Shape, *, fp8: bool = False) -> EngineCost:
+    """The costs on H200s, of as many ranks as the weights need; raises ``InvalidInput`` if eight do not hold them,
+    or one does not in fp8."""
     measured = figures.H200_8B if shape.num_parameters >= 2_000_000_000 else figures.H200_SMALL
+    measured = figures.H200_8B_FP8 if fp8 else measured
+    weight_bytes = shape.fp8_weight_bytes() if fp8 else shape.weight_bytes(int8=False)
     base, (fixed_s, sequence_s, prompt_s) = KNOWN[measured.model], _measured(measured)
     larger = shape.num_parameters / base.num_parameters
-    num_ranks = _ranks(shape)
+    num_ranks = _one_rank(shape) if fp8 else _ranks(shape)
     host_s = figures.GPU_HOST_STEP.value
     sums_s = (2 * shape.num_layers + 1) * figures.ALL_REDUCE.value if num_ranks > 1 else 0.0
-    is_measured = shape.num_parameters == base.num_parameters
+    is_measured = shape.num_parameters == base.num_parameters and not fp8  # no server was measured in fp8
     sources = [measured.one_stream, measured.many, measured.prefill, measured.kept, figures.GPU_MEMORY]
     if num_ranks > 1:
         sources += [figures.GPU_HOST_STEP, figures.ALL_REDUCE]
@@ -72,8 +75,8 @@ def gpu_cost(shape: Shape) -> EngineCost:
         kept=measured.kept.value,
         slots=int(figures.MAX_SEQUENCES.value),
         num_ranks=num_ranks,
-        weight_bytes=shape.weight_bytes(int8=False),
-        kv_room=num_ranks * figures.GPU_MEMORY.value - shape.weight_bytes(int8=False),
+        weight_bytes=weight_bytes,
+        kv_room=num_ranks * figures.GPU_MEMORY.value - weight_bytes,
         kv_token_bytes=shape.kv_bytes(int8=False),
         certainty=_certainty(is_measured=is_measured, num_ranks=num_ranks),
         sources=tuple(sources),
@@ -119,6 +122,16 @@ def _ranks(shape: Shape) -> int:
         f"{shape.name} has {weights / 1e9:,.0f} GB of weights in bfloat16, which eight H200 do not hold with room for "
         "KV blocks. Larger groups are not sized here; see docs/gpu.md."
     )
+
+
+def _one_rank(shape: Shape) -> int:
+    weights = shape.fp8_weight_bytes()
+    if weights > _FULL * figures.GPU_MEMORY.value:
+        raise InvalidInput(
+            f"{shape.name} has {weights / 1e9:,.0f} GB of weights in fp8, which one H200 does not hold with room for "
+            "KV blocks, and fp8 runs on one. Size it in bfloat16: --gpu h200."
+        )
+    return 1
 
 
 def _certainty(*, is_measured: bool, num_ranks: int) -> Certainty:

@@ -155,7 +155,7 @@ PROCESS_BYTES = Figure(name="memory of a gateway, worker or control process by i
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EngineFigures:
-    """An engine's throughput with one model on one H200 in bfloat16, from benchmarks/README.md."""
+    """An engine's throughput with one model on one H200, from benchmarks/README.md."""
 
     model: str
     one_stream: Figure
@@ -179,6 +179,14 @@ H200_8B = EngineFigures(
     prefill=_engine_figure("8B on an H200, prompts", 43_930, "tokens/s", "prompt tokens counted | 43,930 |"),
     kept=_engine_figure("part kept behind the server, 8B", 0.97, "", "it keeps 0.97 and 0.99", _GPU),
 )
+H200_8B_FP8 = EngineFigures(
+    model="llama-3-8b",
+    one_stream=_engine_figure("8B in fp8 on an H200, one stream", 371, "tokens/s", "| 1 × (128, 256) | 371 (367) |"),
+    many=_engine_figure("8B in fp8 on an H200, 256 × (512, 128)", 11_026, "tokens/s", "| 256 × (512, 128) | 11,026 |"),
+    prefill=_engine_figure("8B in fp8 on an H200, prompts", 71_188, "tokens/s", "| prefill 32 × 2000 | 71,188 |"),
+    kept=H200_8B.kept,
+)
+"""The server was measured with bfloat16 alone."""
 H200_SMALL = EngineFigures(
     model="qwen3-0.6b",
     one_stream=_engine_figure("0.6B on an H200, one stream", 1_362, "tokens/s", "| 205 | 1.26 | 286 | 1,362 |"),
@@ -192,5 +200,6 @@ ALL = (
     *(WORKER_TOKEN, GPU_MEMORY, GPU_READS, GPU_HOST_STEP, ALL_REDUCE, MAX_SEQUENCES, CPU_SLOTS, CPU_TOKENS),
     *(CPU_FIRST_TOKEN, CPU_ENGINE_BYTES, USED, SPARE_REPLICAS, LEAST, PROCESS_BYTES),
     *(figure for each in (H200_8B, H200_SMALL) for figure in (each.one_stream, each.many, each.prefill, each.kept)),
+    *(H200_8B_FP8.one_stream, H200_8B_FP8.many, H200_8B_FP8.prefill),
 )
 """Every figure that sizing uses."""

@@ -27,6 +27,8 @@ class Load:
     context: float | None = None
     """Tokens that a stream keeps in KV blocks; None for its prompt and answer."""
     gpu: bool = True
+    fp8: bool = False
+    """On a GPU, in fp8 and not in bfloat16."""
 
     @property
     def kept_tokens(self) -> float:
@@ -69,7 +71,7 @@ class Plan:
 def plan(shape: Shape, load: Load) -> Plan:
     """The plan for one model; raises ``InvalidInput`` for a load that makes no sense or never fits."""
     _check(shape, load)
-    cost = gpu_cost(shape) if load.gpu else cpu_cost(shape)
+    cost = gpu_cost(shape, fp8=load.fp8) if load.gpu else cpu_cost(shape)
     replicas = _replicas(load, cost)
     return Plan(
         parts=(

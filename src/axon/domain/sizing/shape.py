@@ -19,6 +19,10 @@ class Shape:
         """Bytes of the weights: one for a parameter in int8, two in bfloat16."""
         return self.num_parameters * (1.0 if int8 else 2.0)
 
+    def fp8_weight_bytes(self) -> float:
+        """Bytes of the weights in fp8: embedding and head stay in bfloat16, which is an eighth more for 8B."""
+        return self.num_parameters * 1.15
+
     def kv_bytes(self, *, int8: bool) -> float:
         """Bytes of keys and values of one token. In int8 each head has a scale of four bytes."""
         each = self.head_dim + 4 if int8 else 2 * self.head_dim

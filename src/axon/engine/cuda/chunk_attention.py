@@ -23,6 +23,7 @@ def _attend(
     MASKED: tl.constexpr,
     PRECISION: tl.constexpr,
 ) -> tl.tensor:
+    keys, values = keys.to(queries.dtype), values.to(queries.dtype)  # they may be fp8
     scores = tl.dot(queries, keys.T, input_precision=PRECISION)
     if MASKED:
         tokens = first_token + tl.arange(0, TILE)

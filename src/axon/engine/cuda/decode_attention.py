@@ -22,7 +22,8 @@ def _attend(
     sums: tl.tensor,
     PRECISION: tl.constexpr,
 ) -> tl.tensor:
-    """Takes in one more tile of keys and values (online softmax)."""
+    """Takes in one more tile of keys and values (online softmax); they may be fp8."""
+    keys, values = keys.to(queries.dtype), values.to(queries.dtype)
     scores = tl.dot(queries, keys.T, input_precision=PRECISION)
     scores = tl.where(seen[None, :], scores, float("-inf"))
     new_highest = tl.maximum(highest, tl.max(scores, 1))
@@ -38,16 +39,24 @@ def _summed(
     parts: tl.tensor,
     part_stride: tl.tensor,
     bias: tl.tensor,
-    place: tl.tensor,
+    row_scale: tl.tensor,
+    output_scales: tl.tensor,
+    row_start: tl.tensor,
+    output: tl.tensor,
     mask: tl.tensor,
     NUM_PARTS: tl.constexpr,
     BIAS: tl.constexpr,
+    SCALED: tl.constexpr,
 ) -> tl.tensor:
+    """Some outputs of a row's product: the sum of its parts, scaled and biased where they are."""
+    place = row_start + output
     values = tl.load(parts + place, mask=mask, other=0.0).to(tl.float32)
     for part in tl.static_range(1, NUM_PARTS):
         values += tl.load(parts + part * part_stride + place, mask=mask, other=0.0).to(tl.float32)
+    if SCALED:
+        values = values * (row_scale * tl.load(output_scales + output, mask=mask, other=0.0))
     if BIAS:
-        values += tl.load(bias + place, mask=mask, other=0.0).to(tl.float32)
+        values += tl.load(bias + output, mask=mask, other=0.0).to(tl.float32)
     return values
 
 
@@ -55,6 +64,8 @@ def _summed(
 def decode_attention(
     qkv: tl.tensor,
     part_stride: tl.tensor,
+    row_scales: tl.tensor,
+    output_scales: tl.tensor,
     bias: tl.tensor,
     query_norm: tl.tensor,
     key_norm: tl.tensor,
@@ -68,6 +79,7 @@ def decode_attention(
     kv: tl.tensor,
     layer_row: tl.tensor,
     out: tl.tensor,
+    largest: tl.tensor,
     part_sums: tl.tensor,
     part_logs: tl.tensor,
     arrivals: tl.tensor,
@@ -85,13 +97,18 @@ def decode_attention(
     NUM_PARTS: tl.constexpr,
     BIAS: tl.constexpr,
     NORM: tl.constexpr,
+    SCALED: tl.constexpr,
     STAGES: tl.constexpr,
     EARLY: tl.constexpr,
     DESCRIBED: tl.constexpr,
     PRECISION: tl.constexpr,
     PDL: tl.constexpr,
 ) -> None:
-    """EARLY: the first tile is loaded before the kernel waits for the one before it. DESCRIBED: tiles come by TMA."""
+    """EARLY: the first tile is loaded before the kernel waits for the one before it. DESCRIBED: tiles come by TMA.
+
+    SCALED: ``qkv`` is a product of fp8 numbers, whose scales it is multiplied with, and ``largest`` [row, KV head]
+    gets the largest number of what a KV head's queries see.
+    """
     head = tl.program_id(0)
     row = tl.program_id(1)
     split = tl.program_id(2)
@@ -130,15 +147,23 @@ def decode_attention(
             early_values = tl.load(early_place + VALUES * DIM, mask=early_mask, other=0.0)
         if PDL:
             gdc_wait()
-        heads = row * ROW + (head * GROUP + group[:, None]) * DIM
-        queries = _summed(qkv, part_stride, bias - row * ROW, heads + at[None, :], in_group, NUM_PARTS, BIAS)
-        others = _summed(qkv, part_stride, bias - row * ROW, heads + partner[None, :], in_group, NUM_PARTS, BIAS)
+        row_scale = tl.load(row_scales + row) if SCALED else 1.0
+        start_of_row = row * ROW
+        heads = (head * GROUP + group[:, None]) * DIM
+        queries = _summed(
+            qkv, part_stride, bias, row_scale, output_scales, start_of_row, heads + at[None, :], in_group,
+            NUM_PARTS, BIAS, SCALED,
+        )  # fmt: skip
+        others = _summed(
+            qkv, part_stride, bias, row_scale, output_scales, start_of_row, heads + partner[None, :], in_group,
+            NUM_PARTS, BIAS, SCALED,
+        )  # fmt: skip
         if NORM:
             inverse = tl.rsqrt(tl.sum(queries * queries, 1) / DIM + eps)[:, None]
             queries = queries * inverse * tl.load(query_norm + at, mask=in_dim, other=0.0).to(tl.float32)[None, :]
             others = others * inverse * tl.load(query_norm + partner, mask=in_dim, other=0.0).to(tl.float32)[None, :]
-        queries = (queries * cos[None, :] + others * sin[None, :]).to(kv.dtype.element_ty).to(tl.float32)
-        queries = (queries * (scale * 1.4426950408889634)).to(kv.dtype.element_ty)
+        queries = (queries * cos[None, :] + others * sin[None, :]).to(out.dtype.element_ty).to(tl.float32)
+        queries = (queries * (scale * 1.4426950408889634)).to(out.dtype.element_ty)
 
         highest = tl.full([GROUP_WIDTH], -1e30, tl.float32)
         total = tl.zeros([GROUP_WIDTH], tl.float32)
@@ -170,11 +195,20 @@ def decode_attention(
             highest, total, sums = _attend(queries, keys, values, seen, highest, total, sums, PRECISION)
 
         if split == 0:  # the new token itself
-            source = row * ROW + (NUM_HEADS + head) * DIM
-            key = _summed(qkv, part_stride, bias - row * ROW, source + at, in_dim, NUM_PARTS, BIAS)
-            other = _summed(qkv, part_stride, bias - row * ROW, source + partner, in_dim, NUM_PARTS, BIAS)
+            source = (NUM_HEADS + head) * DIM
+            key = _summed(
+                qkv, part_stride, bias, row_scale, output_scales, start_of_row, source + at, in_dim,
+                NUM_PARTS, BIAS, SCALED,
+            )  # fmt: skip
+            other = _summed(
+                qkv, part_stride, bias, row_scale, output_scales, start_of_row, source + partner, in_dim,
+                NUM_PARTS, BIAS, SCALED,
+            )  # fmt: skip
             source += NUM_KV_HEADS * DIM
-            value = _summed(qkv, part_stride, bias - row * ROW, source + at, in_dim, NUM_PARTS, BIAS)
+            value = _summed(
+                qkv, part_stride, bias, row_scale, output_scales, start_of_row, source + at, in_dim,
+                NUM_PARTS, BIAS, SCALED,
+            )  # fmt: skip
             if NORM:
                 key_inverse = tl.rsqrt(tl.sum(key * key, 0) / DIM + eps)
                 key = key * key_inverse * tl.load(key_norm + at, mask=in_dim, other=0.0).to(tl.float32)
@@ -196,7 +230,11 @@ def decode_attention(
         sums = sums / total[:, None]
         target = out + row * (NUM_HEADS * DIM) + (head * GROUP + group[:, None]) * DIM + at[None, :]
         if num_active == 1:
-            tl.store(target, sums.to(out.dtype.element_ty), mask=in_group)
+            result = sums.to(out.dtype.element_ty)
+            tl.store(target, result, mask=in_group)
+            if SCALED:
+                size = tl.where(in_group, tl.abs(result.to(tl.float32)), 0.0)
+                tl.store(largest + row * NUM_KV_HEADS + head, tl.max(tl.max(size, 1), 0))
         else:
             pair = row * NUM_KV_HEADS + head
             base = pair * NUM_SPLITS
@@ -209,6 +247,7 @@ def decode_attention(
                 tl.debug_barrier()
                 splits = tl.arange(0, NUM_SPLITS)
                 active = splits < num_active
+                most = 0.0
                 for member in tl.static_range(GROUP):
                     logs = tl.load(
                         part_logs + (base + splits) * GROUP + member, mask=active, other=-1e30, cache_modifier=".cg"
@@ -219,5 +258,10 @@ def decode_attention(
                     shares = tl.exp2(logs - tl.max(logs, 0))
                     combined = tl.sum(part * shares[:, None], 0) / tl.sum(shares, 0)
                     member_place = out + row * (NUM_HEADS * DIM) + (head * GROUP + member) * DIM + at
-                    tl.store(member_place, combined.to(out.dtype.element_ty), mask=in_dim)
+                    combined = combined.to(out.dtype.element_ty)
+                    tl.store(member_place, combined, mask=in_dim)
+                    if SCALED:
+                        most = tl.maximum(most, tl.max(tl.abs(combined.to(tl.float32)), 0))
+                if SCALED:
+                    tl.store(largest + row * NUM_KV_HEADS + head, most)
                 tl.store(arrivals + pair, 0)

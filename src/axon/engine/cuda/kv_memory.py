@@ -8,10 +8,12 @@ from typing import Any
 
 import torch
 
+from axon.engine.cuda.rows import FP8
 from axon.engine.load.architecture import Architecture
 
 _DESCRIBED_BLOCK_SIZE = 64
 """With this block size a tile of keys is one block, which the copy engine (TMA) can load."""
+_DESCRIBED_DIMS = {torch.bfloat16: (64, 128), FP8: (128,)}
 
 
 class KVBlocks:
@@ -54,7 +56,7 @@ class KVBlocks:
     def described(self) -> bool:
         """Whether the copy engine (TMA) can load a tile of keys."""
         dim = self.tensor.shape[-1]
-        is_tile = self.block_size == _DESCRIBED_BLOCK_SIZE and dim in (64, 128) and self.tensor.dtype == torch.bfloat16
+        is_tile = self.block_size == _DESCRIBED_BLOCK_SIZE and dim in _DESCRIBED_DIMS.get(self.tensor.dtype, ())
         return is_tile and self.tensor.is_cuda and torch.cuda.get_device_capability(self.tensor.device) >= (9, 0)
 
     @cached_property

@@ -1,6 +1,9 @@
-"""Attention over blocks in plain PyTorch, row by row: the reference for the kernels. Slow, and runs anywhere."""
+"""What kernels compute, in plain PyTorch: the reference for them. Slow, and runs anywhere."""
 
 import torch
+from torch.nn import functional
+
+from axon.engine.cuda.rows import Rows, quantise, widen
 
 
 def attend(
@@ -26,3 +29,14 @@ def attend(
         weights = torch.softmax(heads @ keys.transpose(1, 2) * dim**-0.5, dim=-1)
         rows.append((weights @ values).reshape(-1, dim))
     return torch.stack(rows).to(queries.dtype)
+
+
+def add_norm(wide: torch.Tensor, weight: torch.Tensor, eps: float) -> tuple[Rows, torch.Tensor]:
+    """Rows times the weights of a norm in fp8, and the factor of each row, which the kernels put into its scale."""
+    return quantise(wide * weight.float()), torch.rsqrt(wide.square().mean(-1) + eps)
+
+
+def gated(rows: Rows, gate_up: Rows) -> torch.Tensor:
+    """silu of the upper half of a product times its lower half."""
+    first, second = (widen(rows) @ widen(gate_up).T).chunk(2, -1)
+    return functional.silu(first) * second

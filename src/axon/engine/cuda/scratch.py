@@ -3,21 +3,33 @@
 import torch
 
 from axon.engine.cuda import tuning
+from axon.engine.cuda.rows import FP8, empty_rows
 from axon.engine.load.architecture import Architecture
 
 
 class Scratch:
-    """Activations and partial sums of up to ``max_rows`` decodes."""
+    """Activations and partial sums of up to ``max_rows`` decodes; with ``fp8`` the rows that products read are fp8."""
 
-    def __init__(self, model: Architecture, max_rows: int, dtype: torch.dtype, device: torch.device) -> None:
+    def __init__(
+        self, model: Architecture, max_rows: int, dtype: torch.dtype, device: torch.device, *, fp8: bool = False
+    ) -> None:
         def empty(*shape: int, dtype: torch.dtype = dtype) -> torch.Tensor:
             return torch.empty(*shape, dtype=dtype, device=device)
 
         heads = model.num_heads * model.head_dim
         self.residual = empty(max_rows, model.hidden_size)
-        self.normed = empty(max_rows, model.hidden_size)
+        rows_dtype = FP8 if fp8 else dtype
+        self.normed = empty_rows(max_rows, model.hidden_size, rows_dtype, device)
+        self.last_normed = empty_rows(max_rows, model.hidden_size, dtype, device) if fp8 else self.normed
+        """What the head reads."""
         self.seen = empty(max_rows, heads)
-        self.gated = empty(max_rows, model.intermediate_size)
+        self.seen_rows = empty_rows(max_rows, heads, rows_dtype, device) if fp8 else None
+        self.gated = empty_rows(max_rows, model.intermediate_size, rows_dtype, device)
+        self.seen_largest = torch.zeros(max_rows, model.num_kv_heads, device=device)
+        self.gated_largest = torch.zeros(max_rows, 1, device=device)
+        most = tuning.most_rounded(max_rows) if fp8 else 0
+        self.gated_wide = empty(most, model.intermediate_size)
+        """What a gate gives, where the product that reads it rounds it; and the largest numbers of its rows above."""
         self.qkv = empty(1, heads + 2 * model.num_kv_heads * model.head_dim)
         self.logits = empty(1, model.vocab_size)
         num_splits = max(

@@ -14,6 +14,7 @@ from axon.engine.config import EngineConfig
 from axon.engine.cuda.kv_memory import KVBlocks, block_bytes, blocks_in
 from axon.engine.cuda.layers import Source
 from axon.engine.cuda.model import CudaLlama
+from axon.engine.cuda.rows import FP8
 from axon.engine.cuda.runner import CudaRunner
 from axon.engine.cuda.upload import Upload
 from axon.engine.load.architecture import Architecture
@@ -54,7 +55,15 @@ def _open_on(
     group: Group,
 ) -> tuple[CudaRunner, int]:
     max_rows = min(config.max_sequences, config.max_batch_tokens)
-    model = CudaLlama(architecture, weights, device, max_model_len=max_model_len, max_rows=max_rows, group=group)
+    model = CudaLlama(
+        architecture,
+        weights,
+        device,
+        max_model_len=max_model_len,
+        max_rows=max_rows,
+        group=group,
+        fp8=config.dtype == "fp8",
+    )
     group.connect()
     num_blocks = group.least(_num_blocks(config, model, max_model_len, max_rows))
     if group.is_cut:
@@ -73,7 +82,7 @@ def _open_on(
 
 
 def _num_blocks(config: EngineConfig, model: CudaLlama, max_model_len: int, max_rows: int) -> int:
-    bytes_per_block = block_bytes(model.architecture, config.block_size, model.dtype)
+    bytes_per_block = block_bytes(model.architecture, config.block_size, _kv_dtype(config, model))
     if config.kv_memory_bytes:
         return config.kv_memory_bytes // bytes_per_block
     peak_bytes = _rehearse(config, model, max_model_len, max_rows)
@@ -135,7 +144,11 @@ def _open(config: EngineConfig, model: CudaLlama, max_model_len: int, max_rows: 
         block_size=config.block_size,
         num_slots=max_rows,
         table_width=-(-max_model_len // config.block_size),
-        dtype=model.dtype,
+        dtype=_kv_dtype(config, model),
         device=model.device,
     )
     return CudaRunner(model, kv, max_rows=max_rows, max_tokens=config.max_batch_tokens)
+
+
+def _kv_dtype(config: EngineConfig, model: CudaLlama) -> torch.dtype:
+    return FP8 if config.kv_dtype == "fp8" else model.dtype

@@ -104,6 +104,34 @@ _FEW_NARROW = {
 }
 
 
+_FEW_FP8 = {
+    16: {
+        "qkv": FewRows(16, 64, 256, 4, 3, 4),
+        "output": FewRows(16, 64, 256, 2, 5, 4),
+        "gate_up": FewRows(16, 128, 256, 1, 4, 4),
+        "gated": FewRows(16, 64, 256, 1, 4, 4),
+        "down": FewRows(16, 64, 256, 2, 5, 4),
+    },
+    32: {
+        "qkv": FewRows(32, 64, 256, 1, 4, 4),
+        "output": FewRows(32, 64, 256, 2, 4, 4),
+        "gate_up": FewRows(32, 64, 256, 1, 4, 4),
+        "down": FewRows(32, 64, 256, 4, 4, 4),
+    },
+    64: {
+        "qkv": FewRows(64, 64, 256, 1, 4, 4),
+        "output": FewRows(64, 64, 256, 2, 4, 4),
+        "gate_up": FewRows(64, 128, 128, 1, 5, 4),
+        "down": FewRows(64, 64, 256, 2, 4, 4),
+    },
+    128: {
+        "output": FewRows(128, 64, 256, 2, 3, 4),
+        "down": FewRows(128, 128, 128, 4, 4, 8),
+    },
+}
+"""``gated`` is ``gate_up`` with its gate, of half as many outputs."""
+
+
 def one_row(name: str, hidden_size: int, num_outputs: int, num_inputs: int) -> OneRow | None:
     """The shape for a product of one row with ``num_outputs`` rows of weights; None if the kernel does not fit."""
     shape = (_ONE_WIDE if hidden_size >= _WIDE else _ONE_NARROW)[name]
@@ -112,13 +140,20 @@ def one_row(name: str, hidden_size: int, num_outputs: int, num_inputs: int) -> O
     return shape._replace(width=width) if fits else None
 
 
-def few_rows(name: str, hidden_size: int, num_rows: int, num_outputs: int, num_inputs: int) -> FewRows | None:
+def few_rows(
+    name: str, hidden_size: int, num_rows: int, num_outputs: int, num_inputs: int, *, fp8: bool = False
+) -> FewRows | None:
     """The shape for a product of a few rows; None where cuBLAS is as fast."""
-    table = _FEW_WIDE if hidden_size >= _WIDE else _FEW_NARROW
+    table = _FEW_FP8 if fp8 else _FEW_WIDE if hidden_size >= _WIDE else _FEW_NARROW
     most = next((most for most in table if most >= num_rows), None)
     shape = table[most].get(name) if most else None
     fits = shape and num_inputs % (shape.num_parts * shape.width) == 0 and num_outputs >= shape.outputs
     return shape if fits else None
+
+
+def most_rounded(max_rows: int) -> int:
+    """The most rows, of so many, that go through the kernels with a gate and rounding in fp8."""
+    return min(max_rows, max(most for most, shapes in _FEW_FP8.items() if "gated" in shapes))
 
 
 _DECODES = {

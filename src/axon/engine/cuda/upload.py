@@ -18,6 +18,7 @@ from typing import Any, Self
 
 import torch
 
+from axon.engine.cuda.rows import FP8
 from axon.engine.load.tensor_files import TensorInfo
 from axon.engine.load.weights import Weights
 from axon.runtime.cores import usable_cores
@@ -29,6 +30,13 @@ _BUFFERS = 2
 _SWITCH_S = 0.0002
 """How long a thread may keep the interpreter meanwhile: with Python's 5 ms a chunk would wait for the main thread."""
 _NAMES = {torch.float32: "F32", torch.bfloat16: "BF16"}
+
+
+@dataclass(frozen=True, slots=True)
+class _Settling:
+    """Asks a thread to wait for its copies, and says when all have."""
+
+    meeting: threading.Barrier
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +56,7 @@ class Upload:
     def __init__(self, weights: Weights, device: torch.device) -> None:
         self._weights = weights
         self._device = device
-        self._chunks: queue.SimpleQueue[_Chunk | None] = queue.SimpleQueue()
+        self._chunks: queue.SimpleQueue[_Chunk | _Settling | None] = queue.SimpleQueue()
         self._error: BaseException | None = None
         self._switch_s = 0.0
         self._threads = [
@@ -82,7 +90,24 @@ class Upload:
         if any(info.dtype != _NAMES.get(self._weights.dtype) for info in infos.values()):
             parts = [self._weights.take(name) for name in infos]  # to be converted first
             return (torch.cat(parts) if len(parts) > 1 else parts[0]).to(self._device)
-        return self._begin(list(infos.values()))
+        return self._begin(list(infos.values()), self._weights.dtype)
+
+    def take_fp8(self, names: Iterable[str]) -> tuple[torch.Tensor, torch.Tensor] | None:
+        """Matrices that the files have in fp8, and their scales; see ``Weights.take_fp8``."""
+        listed = list(names)
+        scales = self._weights.fp8_scales(listed)
+        if scales is None:
+            return None
+        return self._begin([self._weights.info(name) for name in listed], FP8), scales.to(self._device)
+
+    def settle(self) -> None:
+        """Waits until the tensors taken so far are whole, so that they can be read; more may follow."""
+        settling = _Settling(threading.Barrier(len(self._threads) + 1))
+        for _ in self._threads:
+            self._chunks.put(settling)
+        settling.meeting.wait()
+        if self._error is not None:
+            raise self._error
 
     def finish(self) -> None:
         """Waits until every tensor is whole; raises the error of a thread."""
@@ -90,10 +115,10 @@ class Upload:
         if self._error is not None:
             raise self._error
 
-    def _begin(self, infos: list[TensorInfo]) -> torch.Tensor:
+    def _begin(self, infos: list[TensorInfo], dtype: torch.dtype) -> torch.Tensor:
         first = infos[0].shape
         shape = (sum(info.shape[0] for info in infos), *first[1:])
-        tensor = torch.zeros(shape, dtype=self._weights.dtype, device=self._device)
+        tensor = torch.zeros(shape, dtype=dtype, device=self._device)
         zeroed = None
         if self._device.type == "cuda":
             zeroed = torch.cuda.Event()  # type: ignore[no-untyped-call]
@@ -121,6 +146,11 @@ class Upload:
         """Copies chunks until there are no more; after an error it only takes them off the queue."""
         copier = None
         while (chunk := self._chunks.get()) is not None:
+            if isinstance(chunk, _Settling):
+                if copier is not None:
+                    copier.wait()
+                chunk.meeting.wait()  # before this thread takes another: each is asked once
+                continue
             if self._error is not None:
                 continue
             try:
@@ -160,12 +190,16 @@ class _Copier:
             if self._is_gpu:
                 self._events[self._index] = self._stream.record_event()
 
+    def wait(self) -> None:
+        """Waits for the device."""
+        if self._is_gpu:
+            self._stream.synchronize()
+
     def close(self) -> None:
         """Waits for the device, and closes the files."""
         for descriptor in self._files.values():
             os.close(descriptor)
-        if self._is_gpu:
-            self._stream.synchronize()
+        self.wait()
 
     def _read(self, chunk: _Chunk, view: memoryview) -> None:
         if chunk.path not in self._files:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from axon.engine.load.fp8_layout import check_quantisation
 from axon.errors import Misconfigured
 
 SUPPORTED = ("llama", "mistral", "qwen2", "qwen3")
@@ -64,6 +65,8 @@ class Architecture:
     """Qwen 2.5: queries, keys and values have a bias."""
     qk_norm: bool = False
     """Qwen 3: each head's queries and keys are normalised before they are rotated."""
+    is_fp8: bool = False
+    """The checkpoint keeps its matrices in fp8."""
 
     @property
     def group_size(self) -> int:
@@ -122,6 +125,7 @@ def read_architecture(model_dir: Path) -> Architecture:
             eos_ids=_read_eos_ids(config, _read_json(model_dir / "generation_config.json") or {}),
             qkv_bias=config["model_type"] == "qwen2",
             qk_norm=config["model_type"] == "qwen3",
+            is_fp8=bool(config.get("quantization_config")),
         )
     except KeyError as error:
         raise Misconfigured(f"{model_dir}/config.json does not say {error}") from error
@@ -137,10 +141,7 @@ def _refuse_unsupported(config: dict[str, Any]) -> None:
         if config.get(bias):
             raise Misconfigured(f"{model_type} models with biases ({bias}) are not supported yet")
     if quantisation := config.get("quantization_config"):
-        raise Misconfigured(
-            f"a folder quantised by {quantisation.get('quant_method')!r} is not supported: give the model in bfloat16, "
-            "or as a GGUF file"
-        )
+        check_quantisation(quantisation)
     if config.get("hidden_act", "silu") != "silu":
         raise Misconfigured(f"an activation of type {config['hidden_act']!r} is not supported yet")
 

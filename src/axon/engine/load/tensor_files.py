@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from axon.engine.load.architecture import Architecture
+from axon.engine.load.fp8_layout import FP8_NAME, SCALE_SUFFIXES, scales_shape_problem
 from axon.errors import Misconfigured
 
 INDEX = "model.safetensors.index.json"
@@ -49,7 +50,9 @@ def check_shapes(model_dir: Path, shapes: Mapping[str, tuple[int, ...]]) -> None
         tensor = tensors.get(name)
         if tensor is None:
             raise Misconfigured(f"{model_dir} has no tensor {name!r}")
-        if tensor.dtype not in _FLOATS:
+        if tensor.dtype == FP8_NAME:
+            _check_scales(name, tensor, tensors)
+        elif tensor.dtype not in _FLOATS:
             raise Misconfigured(
                 f"{name!r} in {tensor.path} is quantised ({tensor.dtype}): "
                 "give the model in bfloat16, or as a GGUF file"
@@ -58,6 +61,21 @@ def check_shapes(model_dir: Path, shapes: Mapping[str, tuple[int, ...]]) -> None
             raise Misconfigured(
                 f"{name!r} in {tensor.path} is {list(tensor.shape)}; config.json makes it {list(shape)}"
             )
+
+
+def scales_of(name: str, tensors: Mapping[str, TensorInfo]) -> str | None:
+    """The name of the scales of a matrix in fp8."""
+    return next((name + suffix for suffix in SCALE_SUFFIXES if name + suffix in tensors), None)
+
+
+def _check_scales(name: str, tensor: TensorInfo, tensors: Mapping[str, TensorInfo]) -> None:
+    scales = scales_of(name, tensors)
+    if scales is None:
+        raise Misconfigured(f"{name!r} in {tensor.path} is fp8 and has no scales: {name}_scale is missing")
+    if tensors[scales].dtype not in _FLOATS:
+        raise Misconfigured(f"{scales!r} in {tensors[scales].path} is {tensors[scales].dtype}, not a float")
+    if problem := scales_shape_problem(tensor.shape, tensors[scales].shape):
+        raise Misconfigured(f"{name!r} in {tensor.path}: {problem}")
 
 
 def _indexed(index: Path) -> list[str]:

@@ -9,7 +9,9 @@ from typing import Any, Self
 import torch
 from safetensors import safe_open
 
-from axon.engine.load.tensor_files import TensorInfo, find_tensors
+from axon.engine.load.fp8_layout import FP8_NAME
+from axon.engine.load.fp8_matrices import row_scales, widened
+from axon.engine.load.tensor_files import TensorInfo, find_tensors, scales_of
 from axon.errors import Misconfigured
 
 
@@ -46,10 +48,15 @@ class Weights:
     def take(self, name: str) -> torch.Tensor:
         """One tensor, in the dtype that the model computes in."""
         tensor: torch.Tensor = self._find(name).get_tensor(name)
+        if self._tensors[name].dtype == FP8_NAME:
+            tensor = widened(tensor, self._scales(name))
         return tensor.to(self.dtype)
 
     def take_part(self, name: str, dim: int, start: int, stop: int) -> torch.Tensor:
-        """The slice ``start`` to ``stop`` of a tensor along a dimension; only that part is read."""
+        """The slice ``start`` to ``stop`` of a tensor along a dimension; only that part is read, but of fp8 all."""
+        if self.info(name).dtype == FP8_NAME:
+            whole = self.take(name)
+            return whole[start:stop] if dim == 0 else whole[:, start:stop]
         mapped = self._find(name).get_slice(name)
         tensor: torch.Tensor = mapped[start:stop] if dim == 0 else mapped[:, start:stop]
         return tensor.to(self.dtype)
@@ -57,6 +64,31 @@ class Weights:
     def take_stacked(self, names: Iterable[str]) -> torch.Tensor:
         """Several tensors concatenated along their outputs, so that one product computes them all."""
         return torch.cat([self.take(name) for name in names])
+
+    def take_fp8(self, names: Iterable[str]) -> tuple[torch.Tensor, torch.Tensor] | None:
+        """Several matrices as they are in fp8, concatenated along their outputs, and a scale for each output; None if
+        one of them is not fp8, or has several scales for an output."""
+        listed = list(names)
+        scales = self.fp8_scales(listed)
+        return None if scales is None else (torch.cat([self._find(name).get_tensor(name) for name in listed]), scales)
+
+    def fp8_scales(self, names: Iterable[str]) -> torch.Tensor | None:
+        """The scales of ``take_fp8`` alone."""
+        scales = []
+        for name in names:
+            info = self.info(name)
+            found = row_scales(info.shape, self._scales(name)) if info.dtype == FP8_NAME else None
+            if found is None:
+                return None
+            scales.append(found)
+        return torch.cat(scales)
+
+    def _scales(self, name: str) -> torch.Tensor:
+        scales_name = scales_of(name, self._tensors)
+        if scales_name is None:
+            raise Misconfigured(f"{self._model_dir}: {name!r} is fp8 and has no scales")
+        scales: torch.Tensor = self._find(scales_name).get_tensor(scales_name)
+        return scales
 
     def _find(self, name: str) -> Any:
         if name not in self._file_of:

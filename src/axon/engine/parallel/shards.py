@@ -34,6 +34,9 @@ class Shards:
         missing = cut.size - (cut.stop - cut.start)
         return functional.pad(part, (0, 0, 0, missing)) if missing else part
 
+    def take_fp8(self, names: Iterable[str]) -> None:
+        """Nothing: ranks compute in bfloat16."""
+
     def take_stacked(self, names: Iterable[str]) -> torch.Tensor:
         """Several slices concatenated along their outputs, so that one product computes them all."""
         return torch.cat([self.take(name) for name in names])
