@@ -96,11 +96,11 @@ def cool(folder: Path) -> None:
 
 @contextmanager
 def on_cpu(model_dir: Path, num_tokens: int, folder: Path) -> Iterator[Bench]:
-    """The model in int8, with KV memory for one conversation and a half."""
+    """The model in int8, with KV memory for one conversation."""
     from axon.engine.native.model import block_bytes
 
     architecture = read_architecture(model_dir)
-    kv_bytes = int(1.5 * num_tokens / 16 + 8) * block_bytes(architecture)
+    kv_bytes = (num_tokens // 16 + 8) * block_bytes(architecture)
     config = EngineConfig(
         device="cpu", dtype="int8", kv_memory_bytes=kv_bytes, kv_folder=str(folder), max_model_len=num_tokens + 64
     )
@@ -113,12 +113,12 @@ def on_cpu(model_dir: Path, num_tokens: int, folder: Path) -> Iterator[Bench]:
 
 @contextmanager
 def on_gpu(shape: str, num_tokens: int) -> Iterator[Bench]:
-    """Random weights of a shape, with KV memory for one conversation and a half, and host memory for all."""
+    """Random weights of a shape, with KV memory for one conversation, and host memory for all."""
     from benchmarks.engine_gpu import SHAPES, open_engine
 
     config = SHAPES[shape] = SHAPES[shape] | {"max_position_embeddings": num_tokens + 128}
     token_bytes = 4 * config["num_hidden_layers"] * config["num_key_value_heads"] * config["head_dim"]
-    kv_bytes = int(1.5 * num_tokens / 64 + 8) * 64 * token_bytes
+    kv_bytes = (num_tokens // 64 + 8) * 64 * token_bytes
     engine = open_engine(shape, kv_memory_bytes=kv_bytes, kv_host_bytes=40 * kv_bytes)
     try:
         yield Bench(engine, config["vocab_size"], lambda: None)
@@ -129,7 +129,7 @@ def on_gpu(shape: str, num_tokens: int) -> Iterator[Bench]:
 def measure(bench: Bench, *, num_tokens: int, rounds: int) -> dict[str, Figures]:
     """All figures, after a round that warms up and measures the costs by which copies are chosen."""
     bench.round(-1, num_tokens)
-    num_held = max(1, int(1.5 * num_tokens) // (SESSION_TOKENS + ANSWER))
+    num_held = max(1, num_tokens // (SESSION_TOKENS + ANSWER))
     return {
         f"a conversation of {num_tokens} tokens": median([bench.round(number, num_tokens) for number in range(rounds)]),
         "ten times what the device holds": bench.sessions(10 * num_held),

@@ -47,8 +47,9 @@ class EngineConfig:
     kv_memory_bytes: int = 0
     """Memory for KV blocks; 0 takes 1 GiB, or all that ``gpu_memory_fraction`` leaves on a GPU."""
     kv_host_bytes: int = 0
-    """Host memory for copies of KV blocks (the shelf), pinned on a GPU: sequences that lost their blocks get them back
-    from there instead of computing them again. 0 keeps none. On a CPU, ``kv_memory_bytes`` serves better."""
+    """Host memory of each rank for copies of KV blocks (the shelf), pinned on a GPU: sequences that lost their blocks
+    get them back from there instead of computing them again. 0 keeps none. On a CPU, ``kv_memory_bytes`` serves
+    better."""
     kv_folder: str = ""
     """Folder for copies of KV blocks, on a local NVMe disk best: conversations find theirs again after hours, and after
     a restart. Empty keeps none. Blocks are as private as the text that they were computed from."""

@@ -17,7 +17,7 @@ from axon.engine.load.architecture import read_architecture
 from axon.engine.load.tensor_files import find_tensors
 from axon.engine.parallel.partition import refuse_impossible
 from axon.engine.protocol.messages import Counters
-from axon.engine.ranks.leader import Leader, open_group
+from axon.engine.ranks.leader import Leader, LeadingMover, open_group
 from axon.engine.runner import Backend, Mover
 from axon.engine.schedule.blocks import BlockPool
 from axon.engine.schedule.controller import StepController
@@ -56,11 +56,11 @@ class Engine(EngineCore):
             backend = open_backend(
                 config, model_dir, architecture, max_model_len=limit, group=self.group, open_weights=open_weights
             )
+            shelf, mover = shelf_of(config, model_dir, backend)
         except BaseException:
             self._close_group()
             raise
         self._gauge = open_gauge(uuids_of(config.num_local_ranks)) if config.device == "cuda" else None
-        shelf, mover = shelf_of(config, model_dir, backend)
         leader = Leader(self.crew, backend.runner, backend.launcher) if self.crew else None
         scheduler = Scheduler(
             BlockPool(backend.num_blocks, config.block_size),
@@ -84,7 +84,7 @@ class Engine(EngineCore):
             later=backend.later,
             open_grammars=partial(Grammars, read),
             grammars_are_dear=True,
-            mover=mover,
+            mover=LeadingMover(self.crew, mover) if self.crew and mover else mover,
         )
 
     def _count(self, batch: Batch, step_s: float) -> Counters:

@@ -1,19 +1,21 @@
 """Whatever comes, goes, is erased or damaged: nothing leaks between device and shelf, and every token is right."""
 
+from array import array
+
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from axon.domain.byte_tokens import EOS_ID
 from axon.engine.echo import ID_BYTES, EchoRunner
-from axon.engine.schedule.blocks import tag_of
+from axon.engine.schedule.blocks import chain_hashes, tag_of
 from axon.engine.schedule.shelf import Shelf
 from tests.engine.builders import make_add, make_scheduler
 from tests.engine.schedule.pipeline import Pipeline
 from tests.engine.schedule.twin_files import TwinFiles
 
 BLOCK = 2
-prompts = st.lists(st.integers(0, 1), min_size=1, max_size=12)
+prompts = st.lists(st.integers(0, 2), min_size=1, max_size=12)
 
 
 class ShelfMachine(RuleBasedStateMachine):
@@ -44,7 +46,7 @@ class ShelfMachine(RuleBasedStateMachine):
         self.files.attach(mover.memory, BLOCK * ID_BYTES)
         self.pipeline = Pipeline(self.scheduler, lag, runner, mover=mover)
         self.expected: dict[str, list[int]] = {}
-        self.sessions: dict[str, str] = {}
+        self.known: dict[bytes, bytes] = {}
         self.count, self.now = 0, 0.0
         self.max_age_s = max_age_s
 
@@ -69,8 +71,16 @@ class ShelfMachine(RuleBasedStateMachine):
             forget=forget,
         )
         self.scheduler.add(add)
+        self.learn([*prompt, *prompt], tenant)
         if not self.scheduler.take_refused():
             self.expected[id] = [*prompt, EOS_ID][:max_tokens]
+
+    def learn(self, token_ids: list[int], tenant: str) -> None:
+        """Notes what stands in the blocks of a prompt and of the echo behind it, by their hashes."""
+        hashes: list[bytes] = []
+        chain_hashes(hashes, token_ids, len(token_ids) // BLOCK, BLOCK, salt=f"\0{tenant}")
+        for index, key in enumerate(hashes):
+            self.known[key] = array("q", token_ids[index * BLOCK : (index + 1) * BLOCK]).tobytes()
 
     @rule(seconds=st.sampled_from([0.1, 1.0, 20.0]))
     def step(self, seconds: float) -> None:
@@ -135,6 +145,17 @@ class ShelfMachine(RuleBasedStateMachine):
     def bookkeeping_holds(self) -> None:
         if hasattr(self, "scheduler"):
             self.scheduler.check()
+
+    @invariant()
+    def every_copy_is_what_its_hash_says(self) -> None:
+        if not hasattr(self, "scheduler"):
+            return
+        size = BLOCK * ID_BYTES
+        for key, kept in self.shelf._host._kept.items():
+            if kept.is_ready:
+                assert self.files.memory[kept.slot * size : (kept.slot + 1) * size] == self.known[key]
+        for place, content in self.files.held.values():
+            assert content == self.known[place.key]
 
     def teardown(self) -> None:
         if not hasattr(self, "scheduler"):

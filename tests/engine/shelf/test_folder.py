@@ -101,6 +101,6 @@ def test_room_for_no_block_is_said(tmp_path: Path, settings: dict[str, object]) 
         EchoEngine(EngineConfig(kind="echo", **settings))  # type: ignore[arg-type]
 
 
-def test_several_ranks_are_refused() -> None:
+def test_files_of_several_ranks_are_refused(tmp_path: Path) -> None:
     with pytest.raises(Misconfigured, match="one rank"):
-        EchoEngine(EngineConfig(kind="echo", kv_host_bytes=1 << 20, tensor_parallel=2))
+        EchoEngine(EngineConfig(kind="echo", kv_folder=str(tmp_path), tensor_parallel=2))

@@ -36,21 +36,18 @@ def open_shelf(
     what a block counts for in the settings, where that is not ``block_bytes``.
     """
     counted_bytes = counted_bytes or block_bytes
-    if not config.kv_host_bytes and not config.kv_folder:
-        return None, None
-    if open_mover is None or config.tensor_parallel > 1:
+    if config.kv_folder and config.tensor_parallel > 1:
         raise Misconfigured(
-            "engine.kv_host_bytes and engine.kv_folder work with one rank: remove them, or engine.tensor_parallel"
+            "engine.kv_folder works with one rank: remove it, or engine.tensor_parallel. engine.kv_host_bytes works "
+            "with several"
         )
-    num_slots = config.kv_host_bytes // counted_bytes
-    if config.kv_folder:
-        num_slots = max(num_slots, _STAGING_BYTES // counted_bytes, _FEWEST_SLOTS)
-    if not num_slots:
-        raise Misconfigured(f"engine.kv_host_bytes = {config.kv_host_bytes} holds not even one block")
+    mover = open_slots(config, block_bytes=counted_bytes, open_mover=open_mover)
+    if mover is None:
+        return None, None
+    num_slots = len(mover.memory) // block_bytes
     num_places = config.kv_folder_bytes // counted_bytes if config.kv_folder else 0
     if config.kv_folder and not num_places:
         raise Misconfigured(f"engine.kv_folder_bytes = {config.kv_folder_bytes} holds not even one block")
-    mover = open_mover(num_slots)
     files = _open_files(config, block_bytes, num_places, identity(), mover.memory) if config.kv_folder else None
     shelf = Shelf(
         num_slots,
@@ -61,6 +58,18 @@ def open_shelf(
         max_age_s=config.kv_folder_max_age_s,
     )
     return shelf, mover
+
+
+def open_slots(config: EngineConfig, *, block_bytes: int, open_mover: Callable[[int], Mover] | None) -> Mover | None:
+    """The slots in this rank's memory, as many in every rank; None where the settings ask for none."""
+    if open_mover is None or not (config.kv_host_bytes or config.kv_folder):
+        return None
+    num_slots = config.kv_host_bytes // block_bytes
+    if config.kv_folder:
+        num_slots = max(num_slots, _STAGING_BYTES // block_bytes, _FEWEST_SLOTS)
+    if not num_slots:
+        raise Misconfigured(f"engine.kv_host_bytes = {config.kv_host_bytes} holds not even one block")
+    return open_mover(num_slots)
 
 
 def _open_files(
