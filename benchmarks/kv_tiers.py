@@ -67,6 +67,7 @@ class Bench:
         again_s, tokens, num_loaded = self.ask(f"talk-{number}", num_tokens)
         assert tokens == expected or self._engine._launcher is not None, "another answer than before"
         assert num_loaded > 0.9 * num_tokens, f"only {num_loaded} of {num_tokens} tokens came from the shelf"
+        print(f"computed in {first_s:.3f} s, back in {again_s:.3f} s", file=sys.stderr, flush=True)
         return {"computed_s": first_s, "back_s": again_s, "ratio": again_s / first_s}
 
     def sessions(self, count: int) -> Figures:

@@ -8,6 +8,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 
 from axon.domain.byte_tokens import EOS_ID
 from axon.engine.echo import ID_BYTES, EchoRunner
+from axon.engine.schedule.allocation import LOAD_PATIENCE_S
 from axon.engine.schedule.blocks import chain_hashes, tag_of
 from axon.engine.schedule.shelf import Shelf
 from tests.engine.builders import make_add, make_scheduler
@@ -187,6 +188,38 @@ class ShelfMachine(RuleBasedStateMachine):
 
 TestShelfMachine = ShelfMachine.TestCase
 TestShelfMachine.settings = settings(max_examples=120, stateful_step_count=50, deadline=None)
+
+
+def test_a_disk_that_hangs_holds_nobody_up_for_long() -> None:
+    files = TwinFiles(64)
+    shelf = Shelf(4, block_size=BLOCK, max_copies=2, files=files)
+    scheduler = make_scheduler(blocks=6, block_size=BLOCK, eos_ids=frozenset({EOS_ID}), shelf=shelf)
+    runner = EchoRunner(6, BLOCK, 0.0)
+    mover = runner.open_mover(4)
+    files.attach(mover.memory, BLOCK * ID_BYTES)
+    pipeline = Pipeline(scheduler, 0, runner, mover=mover)
+    now = 0.0
+
+    def run(prompt: list[int]) -> float:
+        """Seconds until its token comes, one for each step."""
+        nonlocal now
+        began = now
+        scheduler.add(make_add(prompt=prompt, max_tokens=1))
+        while scheduler.has_work:
+            now += 1.0
+            assert now - began < 50.0, "it waits for the disk for ever"
+            pipeline.step(now)
+            if not hangs:
+                files.work(files.num_asked)
+        return now - began
+
+    hangs = False
+    for token in (1, 2, 3, 4, 5):
+        run([token] * 9)
+    assert shelf.num_in_files >= 5 * 4
+    hangs = True
+    assert LOAD_PATIENCE_S < run([1] * 9) <= LOAD_PATIENCE_S + 4
+    scheduler.check()
 
 
 @given(prompts, prompts)

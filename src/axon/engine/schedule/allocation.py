@@ -10,6 +10,9 @@ from axon.engine.schedule.blocks import BlockPool, tag_of
 from axon.engine.schedule.sequence import Sequence
 from axon.engine.schedule.shelf import Shelf
 
+LOAD_PATIENCE_S = 2.0
+"""Seconds that a sequence waits for the next block from a file; then it computes: the disk hangs, or is too busy."""
+
 
 class Allocation:
     """Blocks of one pool, given to sequences and taken back; with a shelf, their copies as well."""
@@ -67,6 +70,7 @@ class Allocation:
         if is_new:
             sequence.num_computed = sequence.num_settled = len(found) * self.pool.block_size
             sequence.num_to_load = (len(found) + num_to_load) * self.pool.block_size if num_to_load else 0
+            sequence.load_asked_at = 0.0
             sequence.num_admissions += 1
         return True
 
@@ -146,14 +150,16 @@ class Allocation:
             self.shelf.check()
 
     def _load(self, sequence: Sequence, shelf: Shelf, most: int) -> Load | None:
-        """The next blocks of a sequence that are at hand; what has left the shelf is computed after all."""
+        """The next blocks of a sequence that are at hand; what has left the shelf, or does not come, is computed."""
         size, first = self.pool.block_size, sequence.num_computed
         keys = sequence.full_hashes(sequence.num_to_load)[first // size :]
         slots = shelf.take(keys, most)
         if not slots:
-            if not shelf.num_held(keys[:1]):
+            sequence.load_asked_at = sequence.load_asked_at or shelf.now
+            if not shelf.num_held(keys[:1]) or shelf.now - sequence.load_asked_at > LOAD_PATIENCE_S:
                 sequence.num_to_load = 0
             return None
+        sequence.load_asked_at = 0.0
         blocks = sequence.block_ids[first // size :][: len(slots)]
         sequence.num_computed = end = first + len(slots) * size
         return Load(

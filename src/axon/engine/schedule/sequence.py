@@ -47,6 +47,8 @@ class Sequence:
     """Tokens whose KV stands in the blocks."""
     num_to_load: int = 0
     """Tokens at its start whose blocks come from the shelf instead of being computed; 0 for none."""
+    load_asked_at: float = 0.0
+    """Unix time of the step that has asked for the block that it waits for; 0 while it waits for none."""
     num_charged: int = 0
     """Tokens of those it came with that were charged to its tenant or found in the cache."""
     num_cached: int | None = None

@@ -69,7 +69,8 @@ class Shelf:
         self._tagged: dict[bytes, set[bytes]] = {}
         self._born: OrderedDict[bytes, float] = OrderedDict()
         """Unix time at which each content came, the oldest first."""
-        self._now = 0.0
+        self.now = 0.0
+        """Unix time of the last step, in seconds."""
         contents = sorted(self._files.contents(), key=lambda each: each.at)
         self._places.fill((place.key, place.number) for place in contents)
         for place in contents:
@@ -114,7 +115,7 @@ class Shelf:
             return
         if self._host.find(key) is None and self._places.find(key) is None:
             self._offered[key] = block_id
-            self._know(key, tag, self._now)
+            self._know(key, tag, self.now)
         else:
             self._host.touch(key)
             self._places.touch(key)
@@ -186,7 +187,7 @@ class Shelf:
 
     def take_news(self, now: float, wait_s: float = 0.0) -> None:
         """Takes in what the files have done, and forgets what is too old; waits for news, no longer than this."""
-        self._now = now
+        self.now = now
         for news in self._files.news(wait_s):
             self._take(news)
         while self._max_age_s and self._born:
