@@ -20,8 +20,9 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -40,7 +41,8 @@ MOST = {"cpu": 0.3, "cuda": 0.2}
 """The promised ratio of coming back to computing again."""
 ANSWER = 4
 SESSION_TOKENS = 256
-"""Tokens of the short conversations, of which ten times as many live as the device holds."""
+HELD = 4
+"""Short conversations that the device holds, of ten times as many that live."""
 
 
 class Bench:
@@ -96,7 +98,7 @@ def cool(folder: Path) -> None:
 
 
 @contextmanager
-def on_cpu(model_dir: Path, num_tokens: int, folder: Path) -> Iterator[Bench]:
+def on_cpu(model_dir: Path, folder: Path, num_tokens: int) -> Iterator[Bench]:
     """The model in int8, with KV memory for one conversation."""
     from axon.engine.native.model import block_bytes
 
@@ -127,14 +129,16 @@ def on_gpu(shape: str, num_tokens: int) -> Iterator[Bench]:
         engine.close()
 
 
-def measure(bench: Bench, *, num_tokens: int, rounds: int) -> dict[str, Figures]:
+def measure(
+    opened: Callable[[int], AbstractContextManager[Bench]], *, num_tokens: int, rounds: int
+) -> dict[str, Figures]:
     """All figures, after a round that warms up and measures the costs by which copies are chosen."""
-    bench.round(-1, num_tokens)
-    num_held = max(1, num_tokens // (SESSION_TOKENS + ANSWER))
-    return {
-        f"a conversation of {num_tokens} tokens": median([bench.round(number, num_tokens) for number in range(rounds)]),
-        "ten times what the device holds": bench.sessions(10 * num_held),
-    }
+    with opened(num_tokens) as bench:
+        bench.round(-1, num_tokens)
+        talks = median([bench.round(number, num_tokens) for number in range(rounds)])
+    with opened(HELD * SESSION_TOKENS) as bench:
+        sessions = bench.sessions(10 * HELD)
+    return {f"a conversation of {num_tokens} tokens": talks, "ten times what the device holds": sessions}
 
 
 def main() -> int:
@@ -149,11 +153,8 @@ def main() -> int:
     options = parser.parse_args()
     before = load_average()
     with tempfile.TemporaryDirectory(dir=options.folder) as folder:
-        opened = (
-            on_gpu(options.gpu, options.tokens) if options.gpu else on_cpu(options.model, options.tokens, Path(folder))
-        )
-        with opened as bench:
-            rows = measure(bench, num_tokens=options.tokens, rounds=options.rounds)
+        opened = partial(on_gpu, options.gpu) if options.gpu else partial(on_cpu, options.model, Path(folder))
+        rows = measure(opened, num_tokens=options.tokens, rounds=options.rounds)
     device = "cuda" if options.gpu else "cpu"
     ratio = next(iter(rows.values()))["ratio"]
     head: dict[str, Any] = {

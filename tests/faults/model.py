@@ -59,7 +59,7 @@ def settings(folder: Path) -> dict[str, object]:
 
 def shelf(folder: Path) -> dict[str, object]:
     """Has engines keep copies of their blocks in a folder, with so few blocks on the device that they are needed."""
-    return {"engine_kv_folder": folder, "engine_kv_memory_bytes": 1 << 20}
+    return {"engine_kv_folder": folder, "engine_kv_memory_bytes": 4 << 20}
 
 
 def environment(step_s: float) -> dict[str, str]:
