@@ -167,7 +167,7 @@ class ShelfMachine(RuleBasedStateMachine):
                 break
             self.files.work(3)
             self.step(0.0)
-        for _ in range(2):  # settles the step in flight
+        for _ in range(12):  # settles the step in flight, and saves what waited for the only slot
             self.files.work(self.files.num_asked)
             self.step(0.0)
         self.scheduler.erase(["s", "t"])

@@ -101,8 +101,8 @@ class Shelf:
 
     @property
     def has_saves(self) -> bool:
-        """Whether a step would save blocks."""
-        return bool(self._offered) and self._host.can_take
+        """Whether blocks are to be saved, now or once the files have written others."""
+        return bool(self._offered) and (self._host.can_take or bool(self._moving))
 
     @property
     def awaits_news(self) -> bool:
