@@ -1,6 +1,9 @@
 """Blocks go to the folder and come back beside the steps; each engine has a folder, and old ones go."""
 
 import os
+import subprocess
+import sys
+import threading
 from pathlib import Path
 
 import pytest
@@ -66,6 +69,19 @@ def test_an_engine_takes_up_the_first_folder_that_nobody_holds(tmp_path: Path) -
     assert third.path == first.path
     for home in (second, third):
         home.close()
+
+
+def test_the_folder_of_an_engine_whose_worker_has_died_is_waited_for(tmp_path: Path) -> None:
+    ended = subprocess.Popen([sys.executable, "-c", ""])
+    ended.wait()
+    ending = take_home(tmp_path, "model")
+    (ending.path / "lock").write_text(str(ended.pid))
+    timer = threading.Timer(0.1, ending.close)
+    timer.start()
+    following = take_home(tmp_path, "model")
+    assert following.path == ending.path
+    timer.join()
+    following.close()
 
 
 def left_behind(folder: Path, model: str, *, num_bytes: int, at: float) -> Path:

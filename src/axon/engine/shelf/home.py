@@ -1,7 +1,8 @@
 """The folder that one engine has for its KV blocks: locked while it runs, taken up by the next one. Knows no blocks.
 
 Below the folder of the settings each model has a folder, and in it each engine that runs a numbered one, the first that
-nobody holds. So an engine that is started again finds what the one before it has left.
+nobody holds. So an engine that is started again finds what the one before it has left. The lock's file has the id of
+the process that started the holder: where that is gone, the holder is about to end, and its folder is waited for.
 """
 
 import fcntl
@@ -14,6 +15,9 @@ from pathlib import Path
 
 _LOCK = "lock"
 _MOST_HOMES = 1024
+_ENDING_S = 3.0
+"""Seconds in which an engine whose worker has died ends by itself."""
+_POLL_S = 0.02
 
 
 class Home:
@@ -35,7 +39,12 @@ def take_home(folder: Path, model: str) -> Home:
     for number in range(_MOST_HOMES):
         path = folder / model / str(number)
         path.mkdir(mode=0o700, exist_ok=True)
-        if (lock := _try_lock(path)) is not None:
+        lock = _try_lock(path)
+        if lock is None:
+            lock = _await_ending(path)
+        if lock is not None:
+            os.ftruncate(lock, 0)
+            os.pwrite(lock, str(os.getppid()).encode(), 0)
             return Home(path, lock)
     raise OSError(f"{folder / model} has {_MOST_HOMES} folders, and engines hold them all")
 
@@ -76,6 +85,26 @@ def _try_lock(path: Path) -> int | None:
         os.close(lock)
         return None
     return lock
+
+
+def _await_ending(path: Path) -> int | None:
+    """Waits for the lock of a holder whose worker is gone."""
+    deadline = time.monotonic() + _ENDING_S
+    while _is_orphaned(path) and time.monotonic() < deadline:
+        time.sleep(_POLL_S)
+        if (lock := _try_lock(path)) is not None:
+            return lock
+    return None
+
+
+def _is_orphaned(path: Path) -> bool:
+    try:
+        os.kill(int((path / _LOCK).read_text()), 0)
+    except ProcessLookupError:
+        return True
+    except (OSError, ValueError):
+        return False
+    return False
 
 
 def _changed_at(path: Path) -> float:
