@@ -20,7 +20,10 @@ prompts = st.lists(st.integers(0, 2), min_size=1, max_size=12)
 
 
 class ShelfMachine(RuleBasedStateMachine):
-    """Drives a scheduler with few blocks, fewer slots and few places; the echo's memory shows a wrong block."""
+    """Drives a scheduler with few blocks, fewer slots and few places; the echo's memory shows a wrong block.
+
+    Copies are made before the step beside which they are planned, or after it: on a GPU they run at the same time.
+    """
 
     @initialize(
         blocks=st.integers(7, 9),
@@ -30,8 +33,19 @@ class ShelfMachine(RuleBasedStateMachine):
         budget=st.integers(1, 12),
         lag=st.integers(0, 1),
         max_age_s=st.sampled_from([0.0, 30.0]),
+        moves_late=st.booleans(),
     )
-    def start(self, blocks: int, slots: int, places: int, copies: int, budget: int, lag: int, max_age_s: float) -> None:
+    def start(
+        self,
+        blocks: int,
+        slots: int,
+        places: int,
+        copies: int,
+        budget: int,
+        lag: int,
+        max_age_s: float,
+        moves_late: bool,
+    ) -> None:
         self.files = TwinFiles(places)
         self.shelf = Shelf(slots, block_size=BLOCK, max_copies=copies, files=self.files, max_age_s=max_age_s)
         self.scheduler = make_scheduler(
@@ -45,7 +59,7 @@ class ShelfMachine(RuleBasedStateMachine):
         runner = EchoRunner(blocks, BLOCK, 0.0)
         mover = runner.open_mover(slots)
         self.files.attach(mover.memory, BLOCK * ID_BYTES)
-        self.pipeline = Pipeline(self.scheduler, lag, runner, mover=mover)
+        self.pipeline = Pipeline(self.scheduler, lag, runner, mover=mover, moves_late=moves_late)
         self.expected: dict[str, list[int]] = {}
         self.known: dict[bytes, bytes] = {}
         self.count, self.now = 0, 0.0
@@ -140,7 +154,8 @@ class ShelfMachine(RuleBasedStateMachine):
         mover = runner.open_mover(shelf._host.num_slots)
         self.files.attach(mover.memory, BLOCK * ID_BYTES)
         self.shelf = shelf
-        self.pipeline = Pipeline(self.scheduler, self.pipeline.lag, runner, mover=mover)
+        lag, moves_late = self.pipeline.lag, self.pipeline.moves_late
+        self.pipeline = Pipeline(self.scheduler, lag, runner, mover=mover, moves_late=moves_late)
 
     @invariant()
     def bookkeeping_holds(self) -> None:
