@@ -98,7 +98,7 @@ _BLOCKS = (
     Panel(
         title="KV blocks moved",
         sentence="Bytes of KV blocks a second between device, host memory and files.",
-        unit="Bps",
+        unit="bytes",
         queries=(Query(expr=rate("axon_kv_shelf_moved_bytes_total", "way", MODEL), legend="{{way}}"),),
         needs="shelf",
     ),
